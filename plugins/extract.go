@@ -1,0 +1,87 @@
+package plugins
+
+// Dialect names the wire format of a call: which paths, bodies and stream
+// events the provider speaks. The zero Dialect is one that Weir does not know;
+// such traffic passes and is recorded, without usage.
+type Dialect string
+
+// The dialects whose traffic Weir understands.
+const (
+	Unknown         Dialect = ""
+	Chat            Dialect = "chat"             // OpenAI Chat Completions and those who speak it
+	Responses       Dialect = "responses"        // OpenAI Responses
+	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
+	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
+	Messages        Dialect = "messages"         // Anthropic Messages
+	GenerateContent Dialect = "generate_content" // Gemini and Vertex
+	Converse        Dialect = "converse"         // Bedrock Converse
+	Invoke          Dialect = "invoke"           // Bedrock InvokeModel
+	CohereChat      Dialect = "cohere_chat"      // Cohere v2 Chat
+	OllamaChat      Dialect = "ollama_chat"      // Ollama /api/chat
+	OllamaGenerate  Dialect = "ollama_generate"  // Ollama /api/generate
+)
+
+// Phase tells how near its end a response is, by its own words.
+type Phase uint8
+
+const (
+	// Running: nothing has said that the end is near.
+	Running Phase = iota
+	// Finished: a finish reason was given, and usage or a terminal event may
+	// follow (a chat chunk with its finish_reason, before [DONE]).
+	Finished
+	// Ended: the terminal event of a stream, or the close of the top-level
+	// JSON value, was read. Official clients may stop reading here.
+	Ended
+)
+
+// Extraction is what the traffic of one response says about its call. Text
+// that a provider controls is cut to 256 bytes.
+type Extraction struct {
+	// Dialect is the one that was asked for, or what the shape of the traffic
+	// showed where that was Unknown.
+	Dialect Dialect
+	// Model is the model that the provider says answered, "" if it says none.
+	Model string
+	// ResponseID is the provider's id of the response.
+	ResponseID string
+	// Finish is the provider's own finish reason, stop reason or status.
+	Finish string
+	// ServiceTier is the tier that the provider says it served.
+	ServiceTier string
+	// ErrorType is the type or code of an error in the body or in the stream.
+	ErrorType string
+	// Usage is merged field by field; a later report of a field wins.
+	Usage Usage
+	// Content is true once a first piece of content was seen: text, reasoning,
+	// refusal, tool call or media, not a role or an opening event.
+	Content bool
+	// Phase only ever grows.
+	Phase Phase
+}
+
+// Extractor reads one response as it passes, at any chunking and in constant
+// memory. It never fails: what it cannot read, it skips.
+type Extractor interface {
+	// Write reads the next bytes of the body. It does not keep p.
+	Write(p []byte)
+	// Close says that the body ended.
+	Close()
+	// Extraction is what has been learned so far. It stays the extractor's and
+	// changes with every Write.
+	Extraction() *Extraction
+}
+
+// Request is what a request body says about the call.
+type Request struct {
+	// Model is the requested model as the body names it, "" if it names none.
+	Model string
+	// Stream is true when the body asks for a stream.
+	Stream bool
+	// IncludeUsage is true when a chat request asks for usage in its stream.
+	IncludeUsage bool
+	// ServiceTier is the tier that was asked for.
+	ServiceTier string
+	// Media is true when the body holds an image, audio or file part.
+	Media bool
+}

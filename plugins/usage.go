@@ -1,0 +1,81 @@
+package plugins
+
+import "strconv"
+
+// Count is a number that a provider may not have told. The zero Count is
+// unknown, which is never the same as Known(0).
+type Count struct {
+	N     int64
+	Valid bool
+}
+
+// Known is the Count of a number that was told.
+func Known(n int64) Count { return Count{N: n, Valid: true} }
+
+// Or is c, or other where c is unknown.
+func (c Count) Or(other Count) Count {
+	if c.Valid {
+		return c
+	}
+	return other
+}
+
+// Plus is the sum of what is known of the two: unknown only when both are.
+func (c Count) Plus(other Count) Count {
+	return Count{N: c.N + other.N, Valid: c.Valid || other.Valid}
+}
+
+// MarshalJSON writes the number, or null when it is unknown.
+func (c Count) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
+
+// AppendJSON appends the number, or null when it is unknown, to b.
+func (c Count) AppendJSON(b []byte) []byte {
+	if !c.Valid {
+		return append(b, "null"...)
+	}
+	return strconv.AppendInt(b, c.N, 10)
+}
+
+// Usage is what one call consumed by its provider's own report, in one
+// convention for all of them (that of OpenAI's Responses): Input counts
+// everything charged as input, Output everything charged as output, and the
+// other token counts are parts of those two. All are tokens unless said.
+type Usage struct {
+	// Input is the whole input: uncached, read from and written to a cache.
+	Input Count
+	// Output is the whole output, reasoning included.
+	Output Count
+
+	// CacheRead is the part of Input that came from the provider's cache.
+	CacheRead Count
+	// CacheWrite is the part of Input written to the provider's cache.
+	CacheWrite Count
+	// CacheWrite1h is the part of CacheWrite with a life of one hour, which
+	// Anthropic and Bedrock price apart from the default of five minutes.
+	CacheWrite1h Count
+	// InputAudio is the part of Input that was audio.
+	InputAudio Count
+	// CacheReadAudio is the part of CacheRead that was audio.
+	CacheReadAudio Count
+	// InputImage is the part of Input that was images.
+	InputImage Count
+
+	// Reasoning is the part of Output spent on thinking.
+	Reasoning Count
+	// OutputAudio is the part of Output that was audio.
+	OutputAudio Count
+	// OutputImage is the part of Output that was images.
+	OutputImage Count
+
+	// BilledInput and BilledOutput are set where a provider charges for other
+	// counts than it processed (Cohere's billed_units).
+	BilledInput, BilledOutput Count
+	// WebSearches is the number of searches that are charged by the piece.
+	WebSearches Count
+	// ReportedCost is what the provider says it charged, in billionths of a
+	// US dollar (OpenRouter, Perplexity, xAI).
+	ReportedCost Count
+}
+
+// Total is Input plus Output; unknown only when both are.
+func (u Usage) Total() Count { return u.Input.Plus(u.Output) }
