@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrNotFound: there is no such record in this organisation.
+var ErrNotFound = errors.New("no such record")
+
+// Backend keeps records and answers queries about them. The host owns queueing,
+// retries, pooling and life cycle: it opens a backend once, calls Write, Apply
+// and Prune from one goroutine at a time, and queries from many, also during a
+// write. Methods honour their context and return its error when it ends.
+type Backend interface {
+	// Open opens the store, or creates and migrates it. contents reads the
+	// bodies of records by their ContentRef; it stays valid until Close.
+	// Open returns the position of the last batch that was written, so that the
+	// host can go on from there.
+	Open(ctx context.Context, contents Contents) (Position, error)
+
+	// Write makes a batch durable, all or nothing. It is idempotent: a record
+	// whose ID is known replaces the earlier version but keeps the late facts
+	// which that one gathered.
+	Write(ctx context.Context, batch *Batch) error
+
+	// Requests answers one page of records without content.
+	Requests(ctx context.Context, q *RequestQuery) ([]*Record, error)
+	// Request answers one record, or ErrNotFound.
+	Request(ctx context.Context, org string, id uuid.UUID) (*Record, error)
+	// Exists tells whether any organisation has a record of that id.
+	Exists(ctx context.Context, id uuid.UUID) (bool, error)
+
+	// Prune deletes the records created before the given time, a bounded
+	// number at a time, and says whether there are more.
+	Prune(ctx context.Context, before Timestamp) (more bool, err error)
+
+	// Close closes the store. Queries in flight fail.
+	Close() error
+}
+
+// Position is a place in the journal: everything before it has been written.
+type Position struct {
+	Segment uint64
+	Ordinal uint32
+}
+
+// Batch is what the journal hands to a backend at a time, in its order.
+type Batch struct {
+	// Records are new or amended records; an ID stands at most once.
+	Records []*Record
+	// Facts apply to records of this batch or earlier ones.
+	Facts []*Fact
+	// Losses are records that could not be kept.
+	Losses []Loss
+	// End is the position after the batch; it becomes durable with it.
+	End Position
+}
+
+// Fact is something learned about a record or session after it ended. Applying
+// one twice changes nothing. Facts about unknown records are dropped.
+type Fact struct {
+	Org string
+	// RequestID names the record, SessionID the session (for Tag alone).
+	RequestID uuid.UUID
+	SessionID string
+	At        Timestamp
+
+	// Scores are merged into the record's, by name.
+	Scores map[string]float64
+	// Feedback replaces the record's.
+	Feedback *Feedback
+	// Property is set on the record.
+	Property *Property
+	// Tag replaces the session's tag.
+	Tag *string
+}
+
+// Property is a named label of a record.
+type Property struct{ Name, Value string }
+
+// Loss counts records that were given up, so that none is lost in silence.
+type Loss struct {
+	// Reason is one of the Lost constants.
+	Reason string
+	Count  int64
+	// From and To are the times of the first and the last.
+	From, To Timestamp
+}
+
+// Reasons of a Loss.
+const (
+	LostJournalFull   = "journal_full"   // the journal reached its size limit
+	LostJournalFailed = "journal_failed" // the disk refused the write
+	LostCorrupt       = "corrupt"        // a journal entry failed its checksum
+)
+
+// Contents reads content by reference.
+type Contents interface {
+	// Content returns what a record carries besides its metrics, in stored
+	// form: bodies without Content-Encoding, a streamed answer assembled into
+	// one object. It returns nil without error when the content has been
+	// deleted or ref is zero.
+	Content(ctx context.Context, ref ContentRef) (*Content, error)
+}
+
+// RequestQuery asks for records.
+type RequestQuery struct {
+	Org    string
+	Filter Filter
+	// Cached, Scored and Experiment choose records that are so, or are not;
+	// nil chooses all.
+	Cached, Scored, Experiment *bool
+	// Sort orders the answer; ties break by ID in the direction of the first
+	// key. No key means newest first.
+	Sort []Sort
+	// Random orders by chance, whatever Sort says.
+	Random bool
+	Offset int
+	Limit  int
+}
+
+// Sort is one sort key.
+type Sort struct {
+	Key SortKey
+	// Name is the property's or prompt input's for those keys.
+	Name string
+	Desc bool
+}
+
+// SortKey names what records are ordered by (interface.md, endpoints 6 and 7).
+// Records without the value come last in both directions; text sorts by bytes.
+type SortKey string
+
+// The sort keys of request queries.
+const (
+	SortCreatedAt        SortKey = "created_at"
+	SortCacheCreatedAt   SortKey = "cache_created_at"
+	SortLatency          SortKey = "latency"
+	SortLastActive       SortKey = "last_active"
+	SortTotalTokens      SortKey = "total_tokens"
+	SortCompletionTokens SortKey = "completion_tokens"
+	SortPromptTokens     SortKey = "prompt_tokens"
+	SortUserID           SortKey = "user_id"
+	SortBodyModel        SortKey = "body_model"
+	SortIsCached         SortKey = "is_cached"
+	SortRequestPrompt    SortKey = "request_prompt"
+	SortResponseText     SortKey = "response_text"
+	SortCost             SortKey = "cost"
+	SortTimeToFirstToken SortKey = "time_to_first_token"
+	SortProperties       SortKey = "properties"
+	SortValues           SortKey = "values"
+)
+
+// DefaultTimeout bounds a query that nobody else bounds.
+const DefaultTimeout = 10 * time.Second

@@ -1,0 +1,173 @@
+package storage
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Record is what Weir knows of one call but its content: who called what, how
+// it went, what it cost. Text that nobody gave is "". It lives for as long as
+// the store's retention; Content may go earlier.
+type Record struct {
+	// ID is the request id that the client sees in Service-Id.
+	ID uuid.UUID
+	// Org is the organisation that the record belongs to. No query crosses it.
+	Org string
+	// AuthHash is the lower-case hex SHA-256 of the Weir API key that the call
+	// carried.
+	AuthHash string
+
+	// CreatedAt is when the request's head had been read.
+	CreatedAt Timestamp
+	// RespondedAt is when the response ended, 0 if there was none.
+	RespondedAt Timestamp
+	// Latency is the time from CreatedAt to the end of the response, in
+	// milliseconds.
+	Latency plugins.Count
+	// TimeToFirstToken is the time from CreatedAt to the first content event of
+	// a stream, in milliseconds; unknown without a stream.
+	TimeToFirstToken plugins.Count
+	// Status is the status code that the provider answered, or 499 when the
+	// client left before; 502 or 504 when the provider could not be reached.
+	Status plugins.Count
+	// EndState is how the exchange ended.
+	EndState EndState
+
+	// Provider is the lower-case name of the provider, "custom" if unknown.
+	Provider string
+	// Dialect is the wire format that the two sides spoke.
+	Dialect plugins.Dialect
+	// Model is the override, else ResponseModel, else RequestModel, which
+	// includes a model named by the path.
+	Model, RequestModel, ResponseModel, ModelOverride string
+	// Path is the provider's path, after any prefix was stripped.
+	Path string
+	// TargetURL is where the request went, without secrets in its query.
+	TargetURL string
+	// ResponseID is the provider's own id of the response.
+	ResponseID string
+	// Stream is true when the answer was a stream of events.
+	Stream bool
+	// Finish is the provider's own finish reason.
+	Finish string
+	// ErrorType is the type or code of the error that the provider reported.
+	ErrorType string
+	// ServiceTier is the tier that the provider says it served.
+	ServiceTier string
+	// RequestBytes and ResponseBytes count body bytes on the wire; after an
+	// upgrade, the bytes of the connection.
+	RequestBytes, ResponseBytes int64
+
+	// Usage is what the provider reported.
+	Usage plugins.Usage
+	// Cost is in billionths of a US dollar.
+	Cost plugins.Count
+	// PriceVersion names the price data that Cost was computed with.
+	PriceVersion string
+	// PassthroughBilling is true when the house's key paid, against credits.
+	PassthroughBilling bool
+
+	UserID                              string
+	SessionID, SessionName, SessionPath string
+	PromptID, PromptVersion             string
+	NodeID, JobID                       string
+	ExperimentID                        string
+	CountryCode                         string
+	Referrer                            string
+	Threat                              bool
+	// Properties are the caller's own labels. Session headers stand in it too,
+	// under their full names.
+	Properties map[string]string
+
+	CacheEnabled bool
+	// CacheReferenceID is the record whose answer was served again, the zero
+	// UUID when the answer did not come from Weir's cache.
+	CacheReferenceID uuid.UUID
+
+	// Attempt counts the tries of one gateway call from 1; 0 on the proxy.
+	Attempt int
+	// AttemptOf is the record that answered the call which this attempt failed
+	// to answer, the zero UUID otherwise.
+	AttemptOf uuid.UUID
+	// TraceID and SpanID are lower-case hex, from W3C traceparent.
+	TraceID, SpanID string
+
+	// RequestOmitted and ResponseOmitted say that the caller forbade to keep
+	// the content; the truncated flags that it was longer than what is kept.
+	RequestOmitted, ResponseOmitted     bool
+	RequestTruncated, ResponseTruncated bool
+	// Assets are the lower-case hex SHA-256 of media parts of the request.
+	Assets []string
+
+	// Scores and Feedback are late facts: they arrive after the record.
+	Scores   map[string]float64
+	Feedback *Feedback
+	// UpdatedAt is when the newest late fact arrived, else when the record
+	// ended.
+	UpdatedAt Timestamp
+
+	// Content points to the bodies, which are kept apart.
+	Content ContentRef
+}
+
+// Cached is true when the answer came from Weir's response cache.
+func (r *Record) Cached() bool { return r.CacheReferenceID != uuid.Nil }
+
+// Scored is true when the record has any score; feedback is one.
+func (r *Record) Scored() bool { return len(r.Scores) > 0 || r.Feedback != nil }
+
+// EndState is how an exchange ended.
+type EndState uint8
+
+const (
+	// Complete: the client was given the whole answer.
+	Complete EndState = iota
+	// ClientAborted: the client left first.
+	ClientAborted
+	// UpstreamAborted: the provider broke off within its answer.
+	UpstreamAborted
+	// Failed: there was no answer, the provider could not be reached.
+	Failed
+)
+
+// String is the state as answers spell it.
+func (s EndState) String() string {
+	return [...]string{"complete", "client_aborted", "upstream_aborted", "failed"}[s]
+}
+
+// Feedback is a user's verdict on one answer.
+type Feedback struct {
+	// ID numbers the feedback within its store.
+	ID        int64
+	Rating    bool
+	CreatedAt Timestamp
+}
+
+// FeedbackScore is the score under which feedback appears, as 0 or 1.
+const FeedbackScore = "service-score-feedback"
+
+// Content is what a record may carry besides its metrics. What must not be
+// kept has no Content to stand in: the omitted side of it is empty.
+type Content struct {
+	Request, Response Body
+	// Inputs are the inputs of a prompt template; they go with the request.
+	Inputs map[string]string
+}
+
+// Body is a body without Content-Encoding.
+type Body struct {
+	// Type is the media type, with its parameters, as it was sent.
+	Type string
+	// Data is nil when there is no body, or none is kept.
+	Data []byte
+}
+
+// ContentRef says where in the journal a record's content stands. The zero
+// ContentRef is a record without content.
+type ContentRef struct {
+	// Segment numbers the journal's segments from 1.
+	Segment uint64
+	// Ordinal counts the entries of a segment from 0.
+	Ordinal uint32
+}

@@ -1,0 +1,30 @@
+package storage
+
+import (
+	"fmt"
+	"time"
+)
+
+// Timestamp is a moment in milliseconds since the Unix epoch, the precision at
+// which records are kept and compared. The zero Timestamp stands for none.
+type Timestamp int64
+
+// Millis is t at the precision of a Timestamp.
+func Millis(t time.Time) Timestamp { return Timestamp(t.UnixMilli()) }
+
+// Time is t in UTC.
+func (t Timestamp) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
+
+// String formats t as answers do: UTC with milliseconds.
+func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05.000Z") }
+
+// ParseTimestamp reads RFC 3339 with any offset, or a bare date, which is its
+// midnight in UTC. Fractions of a millisecond are cut.
+func ParseTimestamp(s string) (Timestamp, error) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return Millis(t), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no timestamp (RFC 3339 as in 2026-11-20T15:04:05Z, or a date as in 2026-11-20)", s)
+}
