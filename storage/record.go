@@ -153,6 +153,9 @@ type Content struct {
 	Request, Response Body
 	// Inputs are the inputs of a prompt template; they go with the request.
 	Inputs map[string]string
+	// Media is true when the request has media parts, whose hashes become the
+	// record's Assets.
+	Media bool
 }
 
 // Body is a body without Content-Encoding.

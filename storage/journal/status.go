@@ -1,0 +1,32 @@
+package journal
+
+import "time"
+
+// Status is the state of a journal. Counters grow from the time it was opened.
+type Status struct {
+	// PendingRecords and PendingBytes wait for the backend.
+	PendingRecords, PendingBytes int64
+	// RawSegments are not sealed yet, SealedSegments are; the bytes are those
+	// of their files.
+	RawSegments, SealedSegments int
+	RawBytes, SealedBytes       int64
+	// Appended and Drained count records and facts.
+	Appended, Drained int64
+	// Lost counts records that were given up, by the reasons of storage.Loss.
+	Lost map[string]int64
+	// Err is why the backend refuses writes since FailingSince, nil when it
+	// does not.
+	Err          error
+	FailingSince time.Time
+	// Writes times the writes to the segments, Drains those to the backend.
+	Writes, Drains Durations
+}
+
+// Durations is a number of operations and their time.
+type Durations struct {
+	Count int64
+	Sum   time.Duration
+}
+
+// Status is a snapshot of the journal's state.
+func (j *Journal) Status() Status { return Status{} }
