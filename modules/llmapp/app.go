@@ -1,0 +1,168 @@
+// Package llmapp is the Caddy app `llm`: what the handlers of one configuration
+// share. It owns the named stores, the organisations with their keys, the
+// spelling of control headers, the catalogue and the metrics.
+package llmapp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+func init() {
+	caddy.RegisterModule(new(App))
+}
+
+// App configures what Weir's handlers share.
+type App struct {
+	// Stores keep the records, by name. The store `default` is where everything
+	// goes that names no other; unless configured, it is an SQLite database in
+	// Caddy's data directory.
+	Stores map[string]*StoreConfig `json:"stores,omitempty"`
+
+	// Keys are the API keys of the organisation `default`.
+	Keys []*Key `json:"keys,omitempty"`
+
+	// Organisations keep their records apart, by name: no query ever sees those
+	// of another.
+	Organisations map[string]*Organisation `json:"orgs,omitempty"`
+
+	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
+	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
+	HeaderPrefixes []string `json:"header_prefixes,omitempty"`
+
+	// PropertyNames are the exact spellings of properties that arrive as
+	// headers, whose names have no letter case: with `userTier`, the header
+	// `Service-Property-Usertier` sets the property `userTier`.
+	PropertyNames []string `json:"property_names,omitempty"`
+
+	// CatalogFile names a file of models and prices that win over the built-in
+	// ones.
+	CatalogFile string `json:"catalog,omitempty"`
+
+	headers *Headers
+	keys    keyring
+	catalog *catalog.Catalog
+	logger  *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm", New: func() caddy.Module { return new(App) }}
+}
+
+// Provision sets the app up. It opens no store: `caddy validate` provisions too.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.logger = ctx.Logger()
+
+	if a.Stores == nil {
+		a.Stores = make(map[string]*StoreConfig)
+	}
+	if a.Stores[defaultName] == nil {
+		a.Stores[defaultName] = new(StoreConfig)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
+		if err := a.Stores[name].provision(ctx, name, a.logger); err != nil {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+	}
+
+	var err error
+	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
+		return err
+	}
+	if err := a.provisionKeys(); err != nil {
+		return err
+	}
+
+	a.catalog = catalog.Default()
+	if file := caddy.NewReplacer().ReplaceAll(a.CatalogFile, ""); file != "" {
+		if a.catalog, err = catalog.Load(file); err != nil {
+			return err
+		}
+	}
+	return registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// Validate rejects stores that would open the same files twice.
+func (a *App) Validate() error {
+	names := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
+		key := a.Stores[name].store.key
+		if other, ok := names[key]; ok {
+			return fmt.Errorf("stores %s and %s are the same place: %s", other, name, key)
+		}
+		names[key] = name
+	}
+	return nil
+}
+
+// Start opens the stores, or hands the new settings to those that an earlier
+// configuration opened.
+func (a *App) Start() error {
+	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
+		config := a.Stores[name]
+		j, err := config.store.Journal()
+		if err != nil {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+		j.Reconfigure(config.options(a.logger.Named("store." + name)))
+	}
+	return nil
+}
+
+// Stop does nothing: requests of this configuration may still be in flight, so
+// its stores are let go in Cleanup, and close with the last of them.
+func (*App) Stop() error { return nil }
+
+// Cleanup gives up the app's references on its stores.
+func (a *App) Cleanup() error {
+	for _, config := range a.Stores {
+		config.release()
+	}
+	return nil
+}
+
+// Store returns the store of that name; "" is the default one.
+func (a *App) Store(name string) (*Store, error) {
+	if name == "" {
+		name = defaultName
+	}
+	config, ok := a.Stores[name]
+	if !ok {
+		return nil, fmt.Errorf("no store is named %s (have %v)", name, slices.Sorted(maps.Keys(a.Stores)))
+	}
+	return config.store, nil
+}
+
+// StoreNames returns the names of all stores, sorted.
+func (a *App) StoreNames() []string { return slices.Sorted(maps.Keys(a.Stores)) }
+
+// Catalog returns the models and prices in force.
+func (a *App) Catalog() *catalog.Catalog { return a.catalog }
+
+// Headers returns how control headers are spelled.
+func (a *App) Headers() *Headers { return a.headers }
+
+// Observe counts a record in the metrics.
+func (a *App) Observe(r *storage.Record) {
+	_, listed := a.catalog.Lookup(r.Provider, r.Model)
+	observe(r, listed)
+}
+
+// defaultName is the store, and the organisation, of what names no other.
+const defaultName = "default"
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,57 @@
+package llmapp
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Headers tells how control headers are spelled.
+type Headers struct {
+	// Prefixes are the canonical prefixes with their hyphen, `Service-` first.
+	Prefixes []string
+
+	properties map[string]string
+}
+
+func newHeaders(prefixes, properties []string) (*Headers, error) {
+	h := &Headers{Prefixes: []string{"Service-"}, properties: make(map[string]string)}
+	for _, p := range prefixes {
+		if !httpguts.ValidHeaderFieldName(p) {
+			return nil, fmt.Errorf("header_prefix %q: no header can start so", p)
+		}
+		canonical := http.CanonicalHeaderKey(strings.TrimSuffix(p, "-")) + "-"
+		if !slices.Contains(h.Prefixes, canonical) {
+			h.Prefixes = append(h.Prefixes, canonical)
+		}
+	}
+	for _, name := range properties {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, fmt.Errorf("property_names: %q is no part of a header name; send such names in Service-Properties", name)
+		}
+		h.properties[http.CanonicalHeaderKey(name)] = name
+	}
+	return h, nil
+}
+
+// Cut splits a canonical header name into one of the prefixes and the rest; ok
+// is false where it has none of them.
+func (h *Headers) Cut(header string) (name string, ok bool) {
+	for _, p := range h.Prefixes {
+		if name, ok := strings.CutPrefix(header, p); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// PropertyName is how a property is spelled whose name arrived in a header.
+func (h *Headers) PropertyName(canonical string) string {
+	if exact, ok := h.properties[canonical]; ok {
+		return exact
+	}
+	return canonical
+}

@@ -1,0 +1,153 @@
+package llmapp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// The scopes of a key: what it allows.
+const (
+	ScopeQuery   = "query"   // ask the query endpoints
+	ScopeWrite   = "write"   // add scores, feedback, properties and tags
+	ScopeGateway = "gateway" // call models through the gateway
+	ScopeLog     = "log"     // record proxy traffic and traces
+)
+
+var scopes = []string{ScopeQuery, ScopeWrite, ScopeGateway, ScopeLog}
+
+// Organisation is one tenant.
+type Organisation struct {
+	// Store names the one store that keeps the organisation's records. Default:
+	// the store `default`.
+	Store string `json:"store,omitempty"`
+
+	// Keys are the organisation's API keys.
+	Keys []*Key `json:"keys,omitempty"`
+}
+
+// Key is an API key of one organisation.
+type Key struct {
+	// Secret is the key itself, or `sha256:` and the hexadecimal SHA-256 of it,
+	// as `weir hash-key` prints it. Placeholders like `{env.WEIR_KEY}` keep it
+	// out of the configuration.
+	Secret string `json:"secret,omitempty"`
+
+	// Scopes are what the key allows, out of `query`, `write`, `gateway` and
+	// `log`. Default: all of them.
+	Scopes []string `json:"scopes,omitempty"`
+
+	org, store string
+	hash       [sha256.Size]byte
+}
+
+// Org is the organisation that the key belongs to.
+func (k *Key) Org() string { return k.org }
+
+// Store is the name of the organisation's store.
+func (k *Key) Store() string { return k.store }
+
+// Hash is the hexadecimal SHA-256 of the key.
+func (k *Key) Hash() string { return hex.EncodeToString(k.hash[:]) }
+
+// Allows tells whether the key has a scope.
+func (k *Key) Allows(scope string) bool {
+	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
+}
+
+func (k *Key) provision(org, store string) error {
+	k.org, k.store = org, store
+	for _, s := range k.Scopes {
+		if !slices.Contains(scopes, s) {
+			return fmt.Errorf("unknown scope %q (have %s)", s, strings.Join(scopes, ", "))
+		}
+	}
+	secret, err := caddy.NewReplacer().ReplaceOrErr(k.Secret, true, true)
+	if err != nil {
+		return fmt.Errorf("a key: %w", err)
+	}
+	digest, hashed := strings.CutPrefix(secret, "sha256:")
+	if !hashed {
+		k.hash = sha256.Sum256([]byte(secret))
+		return nil
+	}
+	if n, err := hex.Decode(k.hash[:], []byte(digest)); err != nil || n != sha256.Size {
+		return fmt.Errorf("a key's sha256: wants %d hexadecimal digits", 2*sha256.Size)
+	}
+	return nil
+}
+
+// provisionKeys collects the keys of all organisations.
+func (a *App) provisionKeys() error {
+	orgs := maps.Clone(a.Organisations)
+	if orgs == nil {
+		orgs = make(map[string]*Organisation)
+	}
+	if orgs[defaultName] == nil {
+		orgs[defaultName] = new(Organisation)
+	}
+	for _, name := range slices.Sorted(maps.Keys(orgs)) {
+		org := orgs[name]
+		if org.Store == "" {
+			org.Store = defaultName
+		}
+		if _, err := a.Store(org.Store); err != nil {
+			return fmt.Errorf("org %s: %w", name, err)
+		}
+		keys := org.Keys
+		if name == defaultName {
+			keys = slices.Concat(a.Keys, org.Keys)
+		}
+		for _, key := range keys {
+			if err := key.provision(name, org.Store); err != nil {
+				return fmt.Errorf("org %s: %w", name, err)
+			}
+			if other, ok := a.keys.find(key.hash); ok {
+				return fmt.Errorf("org %s has a key that org %s has already", name, other.org)
+			}
+			a.keys = append(a.keys, key)
+		}
+	}
+	return nil
+}
+
+// Authenticate returns the key whose secret this is.
+func (a *App) Authenticate(secret string) (*Key, bool) {
+	return a.keys.find(sha256.Sum256([]byte(secret)))
+}
+
+// HasKeys tells whether any key opens the store of that name.
+func (a *App) HasKeys(store string) bool {
+	if store == "" {
+		store = defaultName
+	}
+	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store })
+}
+
+// StoreOf returns the name of an organisation's store. Records may be kept for
+// organisations without keys and settings; theirs is the default store.
+func (a *App) StoreOf(org string) string {
+	if o := a.Organisations[org]; o != nil {
+		return o.Store
+	}
+	return defaultName
+}
+
+// keyring finds keys by their hash, always in the time that all of them take.
+type keyring []*Key
+
+func (ring keyring) find(hash [sha256.Size]byte) (*Key, bool) {
+	var found *Key
+	for _, key := range ring {
+		if subtle.ConstantTimeCompare(key.hash[:], hash[:]) == 1 {
+			found = key
+		}
+	}
+	return found, found != nil
+}

@@ -1,0 +1,120 @@
+package llmapp
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// The collectors live as long as the process, so that counters survive reloads;
+// each configuration registers them with its own registry.
+var (
+	callLabels = []string{"provider", "model"}
+
+	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_requests_total", Help: "Recorded calls, by how they ended.",
+	}, append(callLabels, "end_state", "status"))
+	tokens = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_tokens_total", Help: "Tokens that providers reported; cache_read, cache_write and reasoning are parts of input and output.",
+	}, append(callLabels, "type"))
+	cost = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_cost_dollars_total", Help: "Cost of calls with a known price, in US dollars.",
+	}, callLabels)
+	unpriced = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_requests_without_cost_total", Help: "Calls whose cost is unknown.",
+	}, callLabels)
+	duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_request_duration_seconds", Help: "Time from a request to the end of its response.",
+		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640},
+	}, callLabels)
+	firstToken = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_time_to_first_token_seconds", Help: "Time from a request to the first content of its stream.",
+		Buckets: []float64{.05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2},
+	}, callLabels)
+)
+
+func registerMetrics(registry *prometheus.Registry) error {
+	for _, c := range []prometheus.Collector{requests, tokens, cost, unpriced, duration, firstToken, storeCollector{}} {
+		var registered prometheus.AlreadyRegisteredError
+		if err := registry.Register(c); err != nil && !errors.As(err, &registered) {
+			return err
+		}
+	}
+	return nil
+}
+
+// call is the series of one provider and model, looked up once.
+type call struct {
+	input, output, cacheRead, cacheWrite, reasoning prometheus.Counter
+	cost, unpriced                                  prometheus.Counter
+	duration, firstToken                            prometheus.Observer
+}
+
+type callKey struct{ provider, model string }
+
+var calls sync.Map // callKey -> *call
+
+func callOf(key callKey) *call {
+	if c, ok := calls.Load(key); ok {
+		return c.(*call)
+	}
+	c, _ := calls.LoadOrStore(key, &call{
+		input:      tokens.WithLabelValues(key.provider, key.model, "input"),
+		output:     tokens.WithLabelValues(key.provider, key.model, "output"),
+		cacheRead:  tokens.WithLabelValues(key.provider, key.model, "cache_read"),
+		cacheWrite: tokens.WithLabelValues(key.provider, key.model, "cache_write"),
+		reasoning:  tokens.WithLabelValues(key.provider, key.model, "reasoning"),
+		cost:       cost.WithLabelValues(key.provider, key.model),
+		unpriced:   unpriced.WithLabelValues(key.provider, key.model),
+		duration:   duration.WithLabelValues(key.provider, key.model),
+		firstToken: firstToken.WithLabelValues(key.provider, key.model),
+	})
+	return c.(*call)
+}
+
+// observe counts a record. Models come from callers, who could name any number
+// of them: those that the catalogue does not list are counted as "other".
+func observe(r *storage.Record, listed bool) {
+	key := callKey{r.Provider, r.Model}
+	if !listed {
+		key.model = "other"
+	}
+	c := callOf(key)
+	requests.WithLabelValues(key.provider, key.model, r.EndState.String(), statusClass(r.Status)).Inc()
+	for _, t := range []struct {
+		plugins.Count
+		prometheus.Counter
+	}{
+		{r.Usage.Input, c.input},
+		{r.Usage.Output, c.output},
+		{r.Usage.CacheRead, c.cacheRead},
+		{r.Usage.CacheWrite, c.cacheWrite},
+		{r.Usage.Reasoning, c.reasoning},
+	} {
+		if t.Valid {
+			t.Add(float64(t.N))
+		}
+	}
+	if r.Cost.Valid {
+		c.cost.Add(float64(r.Cost.N) / 1e9)
+	} else {
+		c.unpriced.Inc()
+	}
+	if r.Latency.Valid {
+		c.duration.Observe(float64(r.Latency.N) / 1e3)
+	}
+	if r.TimeToFirstToken.Valid {
+		c.firstToken.Observe(float64(r.TimeToFirstToken.N) / 1e3)
+	}
+}
+
+func statusClass(status plugins.Count) string {
+	if !status.Valid || status.N < 100 || status.N > 599 {
+		return "none"
+	}
+	return [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}[status.N/100-1]
+}

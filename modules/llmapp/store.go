@@ -1,0 +1,212 @@
+package llmapp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// Storage is what a module of the namespace `llm.storage` provides.
+type Storage interface {
+	// Key identifies the place where records are kept, whatever its settings:
+	// two configurations with the same Key share one open backend.
+	Key() string
+	// Dir is the directory of the journal in front of the backend.
+	Dir() string
+	// Backend returns a backend that is not open yet.
+	Backend() storage.Backend
+}
+
+// StoreConfig configures one store: a journal, and the backend behind it.
+type StoreConfig struct {
+	// StorageRaw is the backend. Default: `{"backend": "sqlite"}` on the file
+	// weir.db in Caddy's data directory.
+	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=llm.storage inline_key=backend"`
+
+	// Retention is how long records are kept. Default: for ever.
+	Retention caddy.Duration `json:"retention,omitempty"`
+
+	// ContentRetention is how long their bodies are kept. Default: as long as
+	// the records.
+	ContentRetention caddy.Duration `json:"content_retention,omitempty"`
+
+	// MaxJournal bounds, in bytes, the records that wait for a backend which is
+	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
+	MaxJournal int64 `json:"max_journal,omitempty"`
+
+	// Sync makes records safe against a power cut before the client gets its
+	// last byte, not only against the end of the process. It costs a flush of
+	// the disk for each group of answers.
+	Sync bool `json:"sync,omitempty"`
+
+	store *Store
+	held  bool
+}
+
+func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logger) error {
+	if c.StorageRaw == nil {
+		c.StorageRaw = defaultStorage()
+	}
+	guest, err := ctx.LoadModule(c, "StorageRaw")
+	if err != nil {
+		return fmt.Errorf("loading its backend: %w", err)
+	}
+	kept, ok := guest.(Storage)
+	if !ok {
+		return fmt.Errorf("module %T is no storage backend", guest)
+	}
+	options := c.options(logger.Named("store." + name))
+	options.Dir = kept.Dir()
+	c.store = storeOf(kept, name, options)
+	c.store.hold()
+	c.held = true
+	return nil
+}
+
+func (c *StoreConfig) options(logger *zap.Logger) journal.Options {
+	return journal.Options{
+		MaxBytes:         c.MaxJournal,
+		Sync:             c.Sync,
+		Retention:        time.Duration(c.Retention),
+		ContentRetention: time.Duration(c.ContentRetention),
+		Logger:           logger,
+	}
+}
+
+// release gives up the reference that provision took, if it took one.
+func (c *StoreConfig) release() {
+	if c.held {
+		c.held = false
+		c.store.release()
+	}
+}
+
+func defaultStorage() json.RawMessage {
+	raw, _ := json.Marshal(map[string]string{ // two strings always marshal
+		"backend": "sqlite",
+		"path":    filepath.Join(caddy.AppDataDir(), "weir.db"),
+	})
+	return raw
+}
+
+// stores counts the references on open stores, over all configurations. A store
+// stays open for as long as a configuration or an exchange in flight refers to
+// it: a reload neither closes it under a stream nor opens it twice.
+var stores = caddy.NewUsagePool()
+
+// places has the one Store of each key, for the life of the process: a store
+// that closes while the next configuration opens it again is still the same, so
+// that the second waits for the first.
+var places sync.Map
+
+func storeOf(kept Storage, name string, o journal.Options) *Store {
+	s, _ := places.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept, options: o})
+	return s.(*Store)
+}
+
+func init() {
+	// When the grace period ends before the last request does, nobody gives up
+	// the last reference: what waits in the journals is drained here.
+	caddy.OnExit(func(ctx context.Context) {
+		for _, s := range OpenStores() {
+			_ = s.close(ctx) // what is not drained stays in the journal
+		}
+	})
+}
+
+// closeTimeout bounds how long a closing store waits for its backend. What is
+// not drained by then stays in the journal until the next start.
+const closeTimeout = 10 * time.Second
+
+// Store is a journal with the backend behind it, shared by configurations.
+type Store struct {
+	name    string
+	key     string
+	storage Storage
+	options journal.Options
+
+	mu      sync.Mutex
+	journal *journal.Journal // nil when closed
+}
+
+// Hold takes a reference for one exchange, which keeps the store open until
+// release is called, once, after the exchange's record was appended.
+func (s *Store) Hold() (release func()) {
+	s.hold()
+	return s.release
+}
+
+func (s *Store) hold() {
+	_, _, _ = stores.LoadOrNew(s.key, func() (caddy.Destructor, error) { return s, nil }) // never fails
+}
+
+func (s *Store) release() {
+	_, _ = stores.Delete(s.key) // a failed close was logged by the journal
+}
+
+// Journal returns the store's journal. It opens it when Start has not come to
+// that yet: Caddy starts apps in no particular order.
+func (s *Store) Journal() (*journal.Journal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal != nil {
+		return s.journal, nil
+	}
+	j, err := journal.Open(context.Background(), s.storage.Backend(), s.options)
+	if err != nil {
+		return nil, err
+	}
+	s.journal = j
+	return j, nil
+}
+
+// Opened returns the journal if it is open, else nil.
+func (s *Store) Opened() *journal.Journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journal
+}
+
+// OpenStores returns the stores that a configuration or an exchange in flight
+// refers to.
+func OpenStores() []*Store {
+	var open []*Store
+	stores.Range(func(_, value any) bool {
+		open = append(open, value.(*Store))
+		return true
+	})
+	return open
+}
+
+// Name is the store's name in the configuration that first used it.
+func (s *Store) Name() string { return s.name }
+
+// Destruct closes the store when its last reference is given up.
+func (s *Store) Destruct() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return s.close(ctx)
+}
+
+func (s *Store) close(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return nil
+	}
+	j := s.journal
+	s.journal = nil
+	return j.Close(ctx)
+}
+
+// Interface guards
+var _ caddy.Destructor = (*Store)(nil)

@@ -1,0 +1,56 @@
+package llmapp
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	storeLabels = []string{"store"}
+
+	pendingRecords = prometheus.NewDesc("weir_journal_pending_records", "Records that wait for the backend.", storeLabels, nil)
+	pendingBytes   = prometheus.NewDesc("weir_journal_pending_bytes", "Bytes of the records that wait for the backend.", storeLabels, nil)
+	contentBytes   = prometheus.NewDesc("weir_journal_content_bytes", "Size of the segments, by their form.", append(storeLabels, "form"), nil)
+	lostRecords    = prometheus.NewDesc("weir_records_lost_total", "Records that were given up, by reason.", append(storeLabels, "reason"), nil)
+	failing        = prometheus.NewDesc("weir_store_failing", "1 while the backend refuses writes.", storeLabels, nil)
+	journalWrite   = prometheus.NewDesc("weir_journal_write_seconds", "Time of the writes to the journal, a group of records each.", storeLabels, nil)
+	storeWrite     = prometheus.NewDesc("weir_store_write_seconds", "Time of the writes to the backend, a batch of records each.", storeLabels, nil)
+)
+
+// storeCollector reads the state of the open stores when it is asked.
+type storeCollector struct{}
+
+func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{pendingRecords, pendingBytes, contentBytes, lostRecords, failing, journalWrite, storeWrite} {
+		descs <- d
+	}
+}
+
+func (storeCollector) Collect(metrics chan<- prometheus.Metric) {
+	for _, s := range OpenStores() {
+		j := s.Opened()
+		if j == nil {
+			continue
+		}
+		status := j.Status()
+		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+			metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{s.name}, labels...)...)
+		}
+		gauge(pendingRecords, float64(status.PendingRecords))
+		gauge(pendingBytes, float64(status.PendingBytes))
+		gauge(contentBytes, float64(status.RawBytes), "raw")
+		gauge(contentBytes, float64(status.SealedBytes), "sealed")
+		if status.Err != nil {
+			gauge(failing, 1)
+		} else {
+			gauge(failing, 0)
+		}
+		for reason, n := range status.Lost {
+			metrics <- prometheus.MustNewConstMetric(lostRecords, prometheus.CounterValue, float64(n), s.name, reason)
+		}
+		metrics <- prometheus.MustNewConstSummary(journalWrite, uint64(status.Writes.Count), status.Writes.Sum.Seconds(), nil, s.name)
+		metrics <- prometheus.MustNewConstSummary(storeWrite, uint64(status.Drains.Count), status.Drains.Sum.Seconds(), nil, s.name)
+	}
+}
+
+// Interface guards
+var _ prometheus.Collector = storeCollector{}
