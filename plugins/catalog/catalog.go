@@ -1,0 +1,143 @@
+// Package catalog knows the models that providers sell: what they take and
+// give, their limits, and what their use costs.
+//
+// The built-in data is generated from two public collections (see NOTICE) and
+// holds facts only. An operator's file of the same schema goes over it; the
+// schema is described in docs/catalog.md. What the catalogue does not know is
+// unknown: it never guesses a price.
+package catalog
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"os"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+//go:generate go run ./generate -modeldata ../../../shared/modeldata -o catalog.json.zst
+
+//go:embed catalog.json.zst
+var builtin []byte
+
+// Catalog is a set of providers and their models. It is safe for use by
+// several goroutines.
+type Catalog struct {
+	version   string
+	order     []*provider
+	providers map[string]*provider
+}
+
+// Default is the built-in catalogue, read when it is first asked for.
+var Default = sync.OnceValue(func() *Catalog {
+	c, err := readBuiltin()
+	if err != nil {
+		panic("catalog: built-in data: " + err.Error()) // a broken build, which the tests rule out
+	}
+	return c
+})
+
+// Load is the built-in catalogue with the file at path over it. A provider or
+// model that the file adds is added; of a model that both have, the fields that
+// the file names win and the others stay. Errors name the JSON path at fault.
+func Load(path string) (*Catalog, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	c, err := readBuiltin()
+	if err != nil {
+		return nil, err
+	}
+	base := c.version
+	if err := c.decode(text); err != nil {
+		return nil, fmt.Errorf("catalog %s: %w", path, err)
+	}
+	sum := sha256.Sum256(text)
+	c.version = base + "+" + hex.EncodeToString(sum[:6])
+	return c, nil
+}
+
+func readBuiltin() (*Catalog, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	text, err := d.DecodeAll(builtin, nil)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
+}
+
+// Parse reads a catalogue that stands alone, without the built-in data.
+func Parse(text []byte) (*Catalog, error) {
+	c := &Catalog{providers: make(map[string]*provider)}
+	if err := c.decode(text); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Version names the data that prices come from: the date of the built-in
+// snapshot, such as "2026-08-21", and for an operator's file "+" and the first
+// twelve hex digits of its SHA-256.
+func (c *Catalog) Version() string { return c.version }
+
+// Models are all models, in the order of their providers and then of their
+// ids. They are shared: callers must not change them.
+func (c *Catalog) Models() iter.Seq[*Model] {
+	return func(yield func(*Model) bool) {
+		for _, p := range c.order {
+			for _, m := range p.models {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Lookup finds what provider sells under the name model, which may be spelt as
+// requests and responses spell it. It tries, in this order: the exact id or an
+// alias; the provider's match rules; the same without the prefixes and suffixes
+// that name a region, a path, a date or a release (see spellings); and then all
+// of it with the providers whose models this one resells. An unknown provider
+// has no models.
+func (c *Catalog) Lookup(provider, model string) (*Model, bool) {
+	p := c.providers[provider]
+	if p == nil || model == "" {
+		return nil, false
+	}
+	if m := p.named[model]; m != nil {
+		return m, true
+	}
+	if len(model) > maxName {
+		return nil, false
+	}
+	m, ok := p.found.get(model)
+	if !ok {
+		m = c.search(p, model)
+		p.found.put(model, m)
+	}
+	return m, m != nil
+}
+
+func (c *Catalog) search(p *provider, model string) *Model {
+	if m := p.find(model); m != nil {
+		return m
+	}
+	for _, id := range p.fallback {
+		if f := c.providers[id]; f != nil {
+			if m := f.find(model); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Cost is what a call cost, in billionths of a US dollar, rounded half up once.
+// What the provider says it charged (u.ReportedCost) wins over the table. Else
+// the counts are priced by what the model costs in the service tier at the
+// time; counts that the provider did not tell are taken as 0, but one of input
+// and output must be known. The cost is unknown where the model, its price in
+// that tier, or the price of something that was used is unknown.
+func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Count {
+	if u.ReportedCost.Valid {
+		return u.ReportedCost
+	}
+	m, ok := c.Lookup(provider, model)
+	if !ok {
+		return plugins.Count{}
+	}
+	return m.Cost(u, tier, at)
+}
+
+// Cost is the cost of a call of this model, by the rules of [Catalog.Cost].
+func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Count {
+	if u.ReportedCost.Valid {
+		return u.ReportedCost
+	}
+	input, output := u.BilledInput.Or(u.Input), u.BilledOutput.Or(u.Output)
+	if !input.Valid && !output.Valid {
+		return plugins.Count{}
+	}
+	if min(input.N, output.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.InputAudio.N, u.CacheReadAudio.N,
+		u.InputImage.N, u.Reasoning.N, u.OutputAudio.N, u.OutputImage.N) < 0 {
+		return plugins.Count{} // no sense can be made of it
+	}
+	p := m.price(u.Input.Or(input).N, tier, at)
+	if p == nil {
+		return plugins.Count{}
+	}
+	var b bill
+	p.chargeInput(&b, input.N, u)
+	p.chargeOutput(&b, output.N, u)
+	b.piece(u.WebSearches.N, p.WebSearch)
+	if p.Request.known {
+		b.piece(1, p.Request)
+	}
+	return b.total()
+}
+
+// chargeInput splits the input into the parts that have their own rate and the
+// rest. Cached images are counted in both InputImage and CacheRead, and only
+// some providers tell cached audio apart: what is cached is charged as cached.
+func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
+	read, readAudio := u.CacheRead.N, int64(0)
+	if p.CacheReadAudio.known {
+		readAudio = min(u.CacheReadAudio.N, read)
+	}
+	if !p.CacheRead.known {
+		read = readAudio
+	}
+	write, write1h := u.CacheWrite.N, min(u.CacheWrite1h.N, u.CacheWrite.N)
+	if !p.CacheWrite.known && !p.CacheWrite1h.known {
+		write, write1h = 0, 0
+	}
+	uncached := max(input-read-write, 0)
+	var audio, image int64
+	if p.InputAudio.known {
+		audio = min(max(u.InputAudio.N-min(u.CacheReadAudio.N, read), 0), uncached)
+	}
+	if p.InputImage.known {
+		image = min(u.InputImage.N, uncached-audio)
+	}
+	b.tokens(readAudio, p.CacheReadAudio)
+	b.tokens(read-readAudio, p.CacheRead)
+	b.tokens(write-write1h, p.CacheWrite)
+	b.tokens(write1h, p.CacheWrite1h)
+	b.tokens(audio, p.InputAudio)
+	b.tokens(image, p.InputImage)
+	b.tokens(uncached-audio-image, p.Input)
+}
+
+// chargeOutput splits the output likewise.
+func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
+	for _, part := range [...]struct {
+		n    int64
+		rate Rate
+	}{
+		{u.OutputAudio.N, p.OutputAudio},
+		{u.OutputImage.N, p.OutputImage},
+		{u.Reasoning.N, p.Reasoning},
+	} {
+		if part.rate.known {
+			n := min(part.n, output)
+			b.tokens(n, part.rate)
+			output -= n
+		}
+	}
+	b.tokens(output, p.Output)
+}

@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Price is what a call costs while its conditions hold. The conditions (From,
+// Hours, Tier, InputAbove) all have to. Rates of tokens are US dollars per
+// million; a part of the usage without a rate of its own is charged as the
+// whole it is part of, unless said otherwise.
+type Price struct {
+	// From is the first day of validity, in UTC. Default: always.
+	From Date `json:"from,omitzero"`
+	// Hours is the daily window of validity, in UTC. Default: the whole day.
+	Hours Hours `json:"hours,omitzero"`
+	// Tier is the service tier, such as "priority" or "flex". Default: the
+	// standard one.
+	Tier string `json:"tier,omitempty"`
+	// InputAbove is the size of the whole input, in tokens, above which this
+	// price holds for the whole call. Default: any size.
+	InputAbove int64 `json:"input_above,omitempty"`
+
+	Input  Rate `json:"input,omitzero"`
+	Output Rate `json:"output,omitzero"`
+
+	CacheRead Rate `json:"cache_read,omitzero"`
+	// CacheWrite is for writes that live for the provider's default time,
+	// which is five minutes at Anthropic.
+	CacheWrite Rate `json:"cache_write,omitzero"`
+	// CacheWrite1h is for writes that live for an hour. Where only CacheWrite
+	// is known, such writes have no known price.
+	CacheWrite1h   Rate `json:"cache_write_1h,omitzero"`
+	InputAudio     Rate `json:"input_audio,omitzero"`
+	CacheReadAudio Rate `json:"cache_read_audio,omitzero"`
+	InputImage     Rate `json:"input_image,omitzero"`
+
+	Reasoning   Rate `json:"reasoning,omitzero"`
+	OutputAudio Rate `json:"output_audio,omitzero"`
+	OutputImage Rate `json:"output_image,omitzero"`
+
+	// Request is US dollars for each call. Default: none.
+	Request Rate `json:"request,omitzero"`
+	// WebSearch is US dollars for each search. Without it, a call that
+	// searched has no known price.
+	WebSearch Rate `json:"web_search,omitzero"`
+}
+
+// Rate is a price in US dollars for a million tokens, or for one request or
+// search, kept exactly to nine decimals. The zero Rate is unknown.
+type Rate struct {
+	nano  int64
+	known bool
+}
+
+// nano is the number of Rate's units in a dollar.
+const nano = 1_000_000_000
+
+// maxRate, a billion dollars, keeps any call's charges within 128 bits.
+const maxRate = 1_000_000_000 * nano
+
+// ParseRate reads a decimal number of US dollars such as "0.003625".
+func ParseRate(s string) (Rate, error) {
+	whole, fraction, _ := strings.Cut(s, ".")
+	if len(fraction) > 9 {
+		return Rate{}, fmt.Errorf("%q has more than nine decimals; round it", s)
+	}
+	digits := whole + fraction
+	if whole == "" || strings.Trim(digits, "0123456789") != "" {
+		return Rate{}, fmt.Errorf("%q is not a price; write US dollars as a plain decimal, such as \"0.15\"", s)
+	}
+	n, err := strconv.ParseInt(digits+"000000000"[len(fraction):], 10, 64)
+	if err != nil || n > maxRate {
+		return Rate{}, fmt.Errorf("%q is above a billion dollars; prices are per million tokens, requests and searches per piece", s)
+	}
+	return Rate{n, true}, nil
+}
+
+// Known reports whether there is a price.
+func (r Rate) Known() bool { return r.known }
+
+// Nano is the price in billionths of a US dollar, 0 if unknown.
+func (r Rate) Nano() int64 { return r.nano }
+
+// String is the price in US dollars, empty if unknown.
+func (r Rate) String() string {
+	if !r.known {
+		return ""
+	}
+	s := fmt.Sprintf("%d.%09d", r.nano/nano, r.nano%nano)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// MarshalText writes the price in US dollars.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Hours is a daily window in minutes of the UTC day, its end not included. One
+// that ends before it starts runs over midnight. The zero Hours is the whole
+// day.
+type Hours struct{ Start, End int16 }
+
+// ParseHours reads a window such as "16:30-00:30".
+func ParseHours(s string) (Hours, error) {
+	from, to, _ := strings.Cut(s, "-")
+	start, err := time.Parse("15:04", from)
+	end, err2 := time.Parse("15:04", to)
+	if cmp.Or(err, err2) != nil || start.Equal(end) {
+		return Hours{}, fmt.Errorf("%q is not a daily window; write it in UTC as HH:MM-HH:MM", s)
+	}
+	return Hours{minutes(start), minutes(end)}, nil
+}
+
+func minutes(t time.Time) int16 { return int16(t.Hour()*60 + t.Minute()) }
+
+func (h Hours) hold(minute int16) bool {
+	switch {
+	case h == Hours{}:
+		return true
+	case h.Start < h.End:
+		return h.Start <= minute && minute < h.End
+	}
+	return h.Start <= minute || minute < h.End
+}
+
+// MarshalText writes the window as HH:MM-HH:MM.
+func (h Hours) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%02d:%02d-%02d:%02d", h.Start/60, h.Start%60, h.End/60, h.End%60), nil
+}
+
+// price is the one that holds for a call with so much input, nil if none does.
+func (m *Model) price(input int64, tier string, at time.Time) *Price {
+	if standardTier(tier) {
+		tier = ""
+	}
+	at = at.UTC()
+	today, minute := DateOf(at), minutes(at)
+	for i := len(m.Prices) - 1; i >= 0; i-- {
+		p := &m.Prices[i]
+		if strings.EqualFold(p.Tier, tier) && p.From <= today && p.Hours.hold(minute) && (p.InputAbove == 0 || input > p.InputAbove) {
+			return p
+		}
+	}
+	return nil
+}
+
+// standardTier reports whether a service tier is what one gets without asking.
+// OpenAI calls it auto and default, Anthropic standard and standard_only, Groq
+// and Vertex on_demand.
+func standardTier(tier string) bool {
+	switch strings.ToLower(tier) {
+	case "", "default", "auto", "standard", "standard_only", "on_demand":
+		return true
+	}
+	return false
+}

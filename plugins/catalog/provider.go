@@ -1,0 +1,87 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// provider is who serves models, under Weir's name for it.
+type provider struct {
+	id       string
+	fallback []string // providers whose models this one resells
+	models   []*Model // by id
+	ruled    []*Model // those with match rules, in the order of the data
+	named    map[string]*Model
+	found    names
+}
+
+// index makes models found by their names. Those of fresh win over the others,
+// save that an id always names its model.
+func (p *provider) index(fresh []*Model) {
+	slices.SortFunc(p.models, func(a, b *Model) int { return cmp.Compare(a.ID, b.ID) })
+	clear(p.named)
+	for _, m := range p.models {
+		p.named[m.ID] = m
+	}
+	for _, models := range [][]*Model{fresh, p.models} {
+		for _, m := range models {
+			for _, alias := range m.Aliases {
+				if p.named[alias] == nil {
+					p.named[alias] = m
+				}
+			}
+		}
+	}
+	ruled := slices.Concat(fresh, p.ruled)
+	p.ruled = nil
+	for _, m := range ruled {
+		if m.Match != nil && !slices.Contains(p.ruled, m) {
+			p.ruled = append(p.ruled, m)
+		}
+	}
+}
+
+// find is the model that one of the spellings of a name names.
+func (p *provider) find(name string) *Model {
+	for s := range spellings(name) {
+		if m := p.named[s]; m != nil {
+			return m
+		}
+		if i := slices.IndexFunc(p.ruled, func(m *Model) bool { return m.Match.Matches(s) }); i >= 0 {
+			return p.ruled[i]
+		}
+	}
+	return nil
+}
+
+// Clients choose the names that are looked up, so both their length, in bytes,
+// and how many of them a provider remembers have a bound.
+const (
+	maxName  = 256
+	maxNames = 1024
+)
+
+// names remembers which models the names that are no ids were found to be (nil
+// for none), so that one search does for many calls.
+type names struct {
+	mu    sync.RWMutex
+	known map[string]*Model
+}
+
+func (n *names) get(name string) (m *Model, ok bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	m, ok = n.known[name]
+	return m, ok
+}
+
+func (n *names) put(name string, m *Model) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil || len(n.known) >= maxNames {
+		n.known = make(map[string]*Model)
+	}
+	n.known[strings.Clone(name)] = m
+}
