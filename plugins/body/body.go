@@ -1,31 +1,62 @@
 // Package body turns the bodies of calls into what is kept and searched: the
 // response object of a stream, the text that went in and came out, and the
-// media that a request carried.
+// media that a request carried. It works on whole bodies, when the call is over.
 package body
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"bytes"
+	"mime"
 
-// Stored returns what is kept of a response body without Content-Encoding: of
-// a stream, the object that the same call would have returned without
-// streaming, as far as the stream came; everything else unchanged.
-func Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
-	return raw, contentType
+	"github.com/weirhq/weir/plugins"
+)
+
+// assemblers make the response object of a stream out of its events. None means
+// that the events are not those of the dialect.
+var assemblers = map[plugins.Dialect]func([]event) *node{
+	plugins.Chat:            chat,
+	plugins.Completions:     completions,
+	plugins.Responses:       responses,
+	plugins.Messages:        messages,
+	plugins.GenerateContent: generateContent,
+	plugins.Converse:        converse,
+	plugins.Invoke:          invoke,
+	plugins.CohereChat:      cohereChat,
+	plugins.OllamaChat:      ollama,
+	plugins.OllamaGenerate:  ollama,
 }
 
-// InputText is the input text of a request: instructions and the texts of all
-// messages in their order, one a line.
-func InputText(d plugins.Dialect, request []byte) string { return "" }
+// Stored returns what is kept of a response body without Content-Encoding, and
+// its content type: of a stream, the object that the same call would have
+// returned without streaming, as far as the stream came. Fields that Weir does
+// not know are part of it. A stream that makes no object, of an unknown dialect
+// or without events, and all else are kept as they are.
+func Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
+	assemble, ok := assemblers[d]
+	if !ok {
+		return raw, contentType
+	}
+	root := assemble(events(d, contentType, raw))
+	if root == nil {
+		return raw, contentType
+	}
+	return root.appendJSON(make([]byte, 0, len(raw)/4)), "application/json"
+}
 
-// OutputText is the output text of a stored response: the text parts of all
-// choices in their order, one a line, without reasoning.
-func OutputText(d plugins.Dialect, response []byte) string { return "" }
-
-// Assets names the images, audio and files in a request by the lower-case hex
-// SHA-256 of their bytes, or of their URL where the request holds none: each
-// once, in document order, the first 100.
-func Assets(request []byte) []string { return nil }
-
-// SearchText is body with its JSON string escapes decoded, for substring
-// search. Escapes that are not valid stay. It is body itself where that has no
-// escapes or is no JSON.
-func SearchText(body []byte) []byte { return body }
+// events are those of a stream, none of another body.
+func events(d plugins.Dialect, contentType string, raw []byte) []event {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	switch mediaType {
+	case "text/event-stream":
+		return sse(string(raw))
+	case "application/x-ndjson":
+		return ndjson(string(raw))
+	case "application/vnd.amazon.eventstream":
+		return frames(raw)
+	case "application/json":
+		// Gemini without alt=sse streams the elements of an array.
+		if d == plugins.GenerateContent && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
+			return array(string(raw))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package body
+
+import "github.com/tidwall/gjson"
+
+var generateContentResponse = objectOf(fields{
+	"responseId":   first,
+	"modelVersion": first,
+	"createTime":   first,
+	"candidates": listOf(byIndex, fields{
+		"content": objectOf(fields{
+			"role":  first,
+			"parts": listOf(samePart, fields{"text": pieces}),
+		}),
+		"groundingMetadata": objectOf(nil),
+		"citationMetadata":  objectOf(fields{"citations": every, "citationSources": every}),
+		"logprobsResult":    objectOf(fields{"topCandidates": every, "chosenCandidates": every}),
+	}),
+	"promptFeedback": objectOf(nil),
+	"usageMetadata":  objectOf(nil),
+})
+
+// generateContent assembles the partial responses of Gemini and Vertex.
+// https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent
+func generateContent(events []event) *node {
+	root := new(node)
+	for _, e := range events {
+		root.add(e.Result, generateContentResponse)
+	}
+	for _, key := range []string{"candidates", "promptFeedback", "error"} {
+		if !root.get(key).none() {
+			return root
+		}
+	}
+	return nil
+}
+
+// samePart joins a part to the one before it, if both are nothing but text or
+// both nothing but a thought's text.
+func samePart(parts *node, part gjson.Result, _ int) *node {
+	last := parts.last()
+	if last == nil || last.get("text").none() || !part.Get("text").Exists() {
+		return parts.push()
+	}
+	for _, m := range last.members {
+		if m.key != "text" && m.key != "thought" {
+			return parts.push()
+		}
+	}
+	thought := last.get("thought")
+	alike := part.Get("thought").Bool() == (thought != nil && thought.raw == "true")
+	part.ForEach(func(key, _ gjson.Result) bool {
+		alike = alike && (key.Str == "text" || key.Str == "thought")
+		return alike
+	})
+	if !alike {
+		return parts.push()
+	}
+	return last
+}

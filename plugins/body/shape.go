@@ -1,0 +1,117 @@
+package body
+
+import (
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// shape says what the pieces of a value come to. A nil shape is that of a value
+// that replaces the one before it. In every shape null replaces nothing.
+type shape struct {
+	how    how
+	fields fields // of an object or of a list's elements
+	find   find   // of a list, or of a string that can become a list of parts
+}
+
+type how uint8
+
+const (
+	merge   how = iota // objects, field by field
+	keep               // the first value that says something
+	join               // strings, one after the other
+	name               // as join, but a piece that repeats the whole is no piece
+	collect            // lists, element by element
+	drop               // padding, of which nothing is kept
+)
+
+type fields map[string]*shape
+
+// find returns the element of list that the i-th item of a piece belongs to.
+type find func(list *node, item gjson.Result, i int) *node
+
+var (
+	first   = &shape{how: keep}
+	pieces  = &shape{how: join}
+	named   = &shape{how: name}
+	padding = &shape{how: drop}
+	every   = &shape{how: collect, find: appended}
+)
+
+func objectOf(f fields) *shape        { return &shape{how: merge, fields: f} }
+func listOf(by find, f fields) *shape { return &shape{how: collect, fields: f, find: by} }
+
+// add joins the next piece v to n as s says.
+func (n *node) add(v gjson.Result, s *shape) {
+	switch {
+	case v.Type == gjson.Null && !n.none():
+	case s == nil:
+		n.set(v.Raw)
+	case s.how == drop:
+	case s.how == keep:
+		if n.blank() {
+			n.set(v.Raw)
+		}
+	case s.how == merge && v.IsObject():
+		n.become(object)
+		v.ForEach(func(key, value gjson.Result) bool {
+			n.at(key.Str).add(value, s.fields[key.Str])
+			return true
+		})
+	case s.find != nil && v.IsArray():
+		n.becomeParts()
+		i := 0
+		v.ForEach(func(_, item gjson.Result) bool {
+			s.find(n, item, i).add(item, objectOf(s.fields))
+			i++
+			return true
+		})
+	case s.how == join && v.Type == gjson.String && n.kind == list:
+		if part := textPart(v.Raw); v.Str != "" {
+			s.find(n, part, 0).add(part, objectOf(s.fields))
+		}
+	case s.how == name && v.Type == gjson.String && string(n.appendJSON(nil)) == v.Raw:
+	case (s.how == join || s.how == name) && v.Type == gjson.String:
+		n.join(v.Raw)
+	default:
+		n.set(v.Raw)
+	}
+}
+
+// expand makes an object of a whole one, so that members can be put into it.
+func (n *node) expand() {
+	if n.kind == whole {
+		n.add(gjson.Parse(n.raw), objectOf(nil))
+	}
+}
+
+// becomeParts makes n a list. Text that it held is the first part.
+func (n *node) becomeParts() {
+	if n.kind == list {
+		return
+	}
+	var before string
+	if n.kind == text || n.kind == whole && !n.blank() && n.raw[0] == '"' {
+		before = string(n.appendJSON(nil))
+	}
+	n.become(list)
+	if before != "" {
+		n.push().add(textPart(before), objectOf(fields{"text": pieces}))
+	}
+}
+
+func textPart(raw string) gjson.Result {
+	return gjson.Parse(`{"type":"text","text":` + raw + `}`)
+}
+
+// appended makes each item an element of its own.
+func appended(list *node, _ gjson.Result, _ int) *node { return list.push() }
+
+// byIndex joins items of the same index, or of the same position where the
+// provider gives none.
+func byIndex(list *node, item gjson.Result, i int) *node {
+	if index := item.Get("index"); index.Type == gjson.Number {
+		return list.at(index.Raw)
+	}
+	return list.at(strconv.Itoa(i))
+}
