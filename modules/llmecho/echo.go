@@ -1,0 +1,77 @@
+// Package llmecho plays a model provider within Caddy.
+package llmecho
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/plugins/echo"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler answers as a model provider would, with no network and no key: it
+// repeats the last user message, streaming or not. It serves quickstarts,
+// examples and tests of what stands in front of a provider.
+//
+// The end of the path tells the endpoint, so that it works under any prefix:
+// `/chat/completions`, `/responses`, `/embeddings` and `/models` speak OpenAI's
+// formats, `/messages` speaks Anthropic's. Other paths are answered with 404 in
+// the format of a provider's error; no further handler is invoked.
+//
+// The answer calls a tool of the request when `tool_choice` requires one or
+// when the message names it with parentheses, as in `get_weather()`, with
+// arguments made from the required properties of its schema. It begins with
+// reasoning when the request turns it on, and `max_tokens` or the dialect's name
+// for it cuts it off. Usage counts one token for each 4 bytes of text, rounded
+// up. The model is the one asked for, or `echo-1`.
+//
+// Credentials are not looked at, and requests over 32 MiB are refused.
+type Handler struct {
+	provider http.Handler
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.llm_echo",
+		New: func() caddy.Module { return new(Handler) },
+	}
+}
+
+// Provision sets up the handler.
+func (h *Handler) Provision(caddy.Context) error {
+	h.provider = echo.Handler()
+	return nil
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	llm_echo [<matcher>]
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized subdirective '%s'", d.Val())
+	}
+	return nil
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	h.provider.ServeHTTP(w, r)
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

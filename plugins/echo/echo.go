@@ -1,0 +1,181 @@
+// Package echo plays a model provider without a network: it answers a request
+// by repeating its last user message, in the wire formats of OpenAI's Chat
+// Completions and Responses and of Anthropic's Messages. It stands in for a
+// provider in a quickstart, in examples and in tests. It knows nothing of
+// Caddy.
+package echo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// DefaultModel is the model's name where the request names none.
+const DefaultModel = "echo-1"
+
+// Request is what an answer depends on, whichever dialect asked for it.
+type Request struct {
+	// Model is the name that the answer carries.
+	Model string
+	// Prompt is the text of the last user message.
+	Prompt string
+	// Images is the number of images in the last user message.
+	Images int
+	// ToolResults are the texts of the tool results that the conversation
+	// ends with.
+	ToolResults []string
+	// InputBytes is the length of all text in the request.
+	InputBytes int
+
+	// Tools are the functions that may be called.
+	Tools []Tool
+	// ToolRequired says that at least one of Tools must be called.
+	ToolRequired bool
+	// SingleCall says that at most one of Tools may be called.
+	SingleCall bool
+
+	// Reasoning asks for a reasoning part before the answer.
+	Reasoning bool
+	// MaxTokens limits the output, reasoning included; 0 is no limit.
+	MaxTokens int
+}
+
+// Tool is a function that the client offers.
+type Tool struct {
+	Name string
+	// Parameters is the JSON Schema of the arguments; nil when there is none.
+	Parameters json.RawMessage
+}
+
+// Answer is what the provider says, before a dialect renders it.
+type Answer struct {
+	Reasoning string
+	Text      string
+	Calls     []Call
+	Finish    Finish
+	Usage     plugins.Usage
+}
+
+// Call is a call of one of the request's tools.
+type Call struct {
+	Name string
+	// Arguments is a JSON object.
+	Arguments string
+}
+
+// Finish is why an answer ended, in the terms of Chat Completions.
+type Finish string
+
+const (
+	FinishStop      Finish = "stop"
+	FinishToolCalls Finish = "tool_calls"
+	FinishLength    Finish = "length"
+)
+
+const thought = "The user said something, so the answer repeats it."
+
+// Answer is the same for equal requests. A tool is called when one is required
+// or when the prompt names it with parentheses, as in "get_weather()"; any
+// other answer repeats the prompt, or the tool results that ended the
+// conversation.
+func (r Request) Answer() Answer {
+	a := Answer{Calls: r.calls(), Finish: FinishToolCalls}
+	if len(a.Calls) == 0 {
+		a.Text, a.Finish = r.text(), FinishStop
+	}
+	if r.Reasoning {
+		a.Reasoning = thought
+	}
+	if r.MaxTokens > 0 {
+		a.truncate(r.MaxTokens)
+	}
+
+	reasoning := tokens(len(a.Reasoning))
+	output := reasoning + tokens(len(a.Text))
+	for _, c := range a.Calls {
+		output += c.tokens()
+	}
+	a.Usage = plugins.Usage{
+		Input:      plugins.Known(int64(tokens(r.InputBytes))),
+		CacheRead:  plugins.Known(0),
+		CacheWrite: plugins.Known(0),
+		Output:     plugins.Known(int64(output)),
+		Reasoning:  plugins.Known(int64(reasoning)),
+	}
+	return a
+}
+
+func (r Request) calls() []Call {
+	var calls []Call
+	if len(r.ToolResults) == 0 {
+		for _, t := range r.Tools {
+			if strings.Contains(r.Prompt, t.Name+"()") {
+				calls = append(calls, t.call())
+			}
+		}
+	}
+	if len(calls) == 0 && r.ToolRequired && len(r.Tools) > 0 {
+		calls = append(calls, r.Tools[0].call())
+	}
+	if r.SingleCall && len(calls) > 1 {
+		calls = calls[:1]
+	}
+	return calls
+}
+
+func (r Request) text() string {
+	if len(r.ToolResults) > 0 {
+		return "The tool returned: " + strings.Join(r.ToolResults, ", ")
+	}
+	said := "You said nothing."
+	if r.Prompt != "" {
+		said = "You said: " + r.Prompt
+	}
+	switch r.Images {
+	case 0:
+		return said
+	case 1:
+		return said + " (with 1 image)"
+	default:
+		return fmt.Sprintf("%s (with %d images)", said, r.Images)
+	}
+}
+
+// truncate cuts a to at most limit tokens. A call that does not fit is left
+// out whole, as half its arguments would be no JSON.
+func (a *Answer) truncate(limit int) {
+	cut := func(s string) string {
+		n := len(s)
+		if tokens(n) > limit {
+			a.Finish = FinishLength
+			for n = limit * bytesPerToken; !utf8.RuneStart(s[n]); n-- {
+			}
+		}
+		limit -= tokens(n)
+		return s[:n]
+	}
+	a.Reasoning = cut(a.Reasoning)
+	a.Text = cut(a.Text)
+	for i, c := range a.Calls {
+		if c.tokens() > limit {
+			a.Calls, a.Finish = a.Calls[:i], FinishLength
+			return
+		}
+		limit -= c.tokens()
+	}
+}
+
+func (t Tool) call() Call {
+	return Call{Name: t.Name, Arguments: string(exampleArguments(t.Parameters))}
+}
+
+func (c Call) tokens() int { return tokens(len(c.Name) + len(c.Arguments)) }
+
+const bytesPerToken = 4
+
+// tokens is the number of tokens in a text of n bytes.
+func tokens(n int) int { return (n + bytesPerToken - 1) / bytesPerToken }

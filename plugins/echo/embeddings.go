@@ -1,0 +1,112 @@
+package echo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+)
+
+// The limits are OpenAI's; the default is small because nothing is in it.
+const (
+	maxEmbeddingInputs = 2048
+	maxDimensions      = 3072
+	defaultDimensions  = 16
+)
+
+type embeddingList struct {
+	Object string      `json:"object"`
+	Data   []embedding `json:"data"`
+	Model  string      `json:"model"`
+	Usage  struct {
+		PromptTokens int64 `json:"prompt_tokens"`
+		TotalTokens  int64 `json:"total_tokens"`
+	} `json:"usage"`
+}
+
+type embedding struct {
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	// Embedding is a list of numbers, or the base64 of 32-bit little-endian
+	// floats, which OpenAI's SDKs ask for unless told otherwise.
+	Embedding any `json:"embedding"`
+}
+
+func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failure {
+	inputs, f := embeddingInputs(x.body.Get("input"))
+	if f != nil {
+		return f
+	}
+	dimensions := defaultDimensions
+	if d := x.body.Get("dimensions"); d.Type != gjson.Null {
+		if d.Type != gjson.Number || d.Num < 1 || d.Num > maxDimensions {
+			return invalid("dimensions", "dimensions must be a number from 1 to %d", maxDimensions)
+		}
+		dimensions = int(d.Num)
+	}
+
+	list := embeddingList{Object: "list", Data: make([]embedding, len(inputs)), Model: newRequest(x.body).Model}
+	for i, input := range inputs {
+		v := vector(input.Raw, dimensions)
+		list.Data[i] = embedding{"embedding", i, v}
+		if x.body.Get("encoding_format").String() == "base64" {
+			list.Data[i].Embedding = packed(v)
+		}
+		list.Usage.PromptTokens += embeddingTokens(input)
+	}
+	list.Usage.TotalTokens = list.Usage.PromptTokens
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+// embeddingInputs are the things to embed: a text, several texts, a list of
+// token numbers, or several such lists.
+func embeddingInputs(input gjson.Result) ([]gjson.Result, *failure) {
+	inputs := []gjson.Result{input}
+	if input.IsArray() && input.Get("0").Type != gjson.Number {
+		inputs = input.Array()
+	}
+	if n := len(inputs); n == 0 || n > maxEmbeddingInputs {
+		return nil, invalid("input", "input must hold from 1 to %d items", maxEmbeddingInputs)
+	}
+	for _, v := range inputs {
+		if v.Type != gjson.String && !v.IsArray() {
+			return nil, invalid("input", "input must be a string, an array of strings, or arrays of tokens")
+		}
+	}
+	return inputs, nil
+}
+
+func embeddingTokens(input gjson.Result) int64 {
+	if input.IsArray() {
+		return input.Get("#").Int()
+	}
+	return int64(tokens(len(input.Str)))
+}
+
+// vector is a unit vector that depends on the input alone.
+func vector(input string, dimensions int) []float32 {
+	rnd := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(input))))
+	v := make([]float32, dimensions)
+	var square float64
+	for i := range v {
+		v[i] = float32(int32(rnd.Uint32() | 1)) // odd, as a vector of zeros has no direction
+		square += float64(v[i]) * float64(v[i])
+	}
+	norm := float32(math.Sqrt(square))
+	for i := range v {
+		v[i] /= norm
+	}
+	return v
+}
+
+func packed(v []float32) string {
+	var b bytes.Buffer
+	binary.Write(&b, binary.LittleEndian, v)
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}

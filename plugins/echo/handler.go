@@ -1,0 +1,161 @@
+package echo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxBody is the length in bytes of the largest request, Anthropic's own limit.
+const maxBody = 32 << 20
+
+// Handler returns a provider. It tells the endpoints apart by the end of the
+// path, so that any prefix will do:
+//
+//	POST .../chat/completions   OpenAI Chat Completions
+//	POST .../responses          OpenAI Responses
+//	POST .../messages           Anthropic Messages
+//	POST .../embeddings         OpenAI Embeddings
+//	GET  .../models             OpenAI's list of models
+//
+// Errors are told in the format of the dialect: Anthropic's for its endpoint
+// and for requests that carry anthropic-version, OpenAI's for all others.
+// Credentials are neither asked for nor looked at.
+func Handler() http.Handler { return new(handler) }
+
+type handler struct{ served atomic.Uint64 }
+
+// exchange is one request and what its answer is stamped with.
+type exchange struct {
+	body    gjson.Result
+	seed    string // the unique part of every id in the answer
+	created time.Time
+}
+
+func (x *exchange) id(prefix string) string { return prefix + x.seed }
+
+// itemID is the id of the nth thing of its kind in the answer.
+func (x *exchange) itemID(prefix string, n int) string {
+	return fmt.Sprintf("%s%s%02x", prefix, x.seed, n)
+}
+
+type endpoint struct {
+	suffix string
+	method string
+	serve  func(http.ResponseWriter, *http.Request, *exchange) *failure
+}
+
+var endpoints = []endpoint{
+	{"/chat/completions", http.MethodPost, chat.serve},
+	{"/responses", http.MethodPost, responses.serve},
+	{"/messages", http.MethodPost, messages.serve},
+	{"/embeddings", http.MethodPost, serveEmbeddings},
+	{"/models", http.MethodGet, serveModels},
+}
+
+// dialect is how one API asks for an answer and is told it.
+type dialect struct {
+	parse  func(gjson.Result) (Request, *failure)
+	object func(*exchange, Request, Answer) any
+	stream func(*eventWriter, *exchange, Request, Answer)
+}
+
+func (d dialect) serve(w http.ResponseWriter, r *http.Request, x *exchange) *failure {
+	req, f := d.parse(x.body)
+	if f != nil {
+		return f
+	}
+	if x.body.Get("stream").Bool() {
+		d.stream(newEventWriter(w, r), x, req, req.Answer())
+		return nil
+	}
+	writeJSON(w, http.StatusOK, d.object(x, req, req.Answer()))
+	return nil
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, f := readObject(w, r)
+	sum := fnv.New64a()
+	sum.Write(body)
+	x := &exchange{
+		body:    gjson.ParseBytes(body),
+		seed:    fmt.Sprintf("%016x%08x", sum.Sum64(), h.served.Add(1)),
+		created: time.Now(),
+	}
+
+	render, header := openAIError, "X-Request-Id"
+	if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages") {
+		render, header = anthropicError, "Request-Id"
+	}
+	w.Header().Set(header, x.id("req_"))
+
+	e, unrouted := route(w, r)
+	if unrouted != nil {
+		f = unrouted // a wrong address says more than what is wrong with the body
+	}
+	if f == nil {
+		f = e.serve(w, r, x)
+	}
+	if f != nil {
+		writeJSON(w, f.status, render(f, x))
+	}
+}
+
+func route(w http.ResponseWriter, r *http.Request) (endpoint, *failure) {
+	for _, e := range endpoints {
+		if !strings.HasSuffix(r.URL.Path, e.suffix) {
+			continue
+		}
+		if r.Method != e.method {
+			w.Header().Set("Allow", e.method)
+			return e, &failure{status: http.StatusMethodNotAllowed, code: "method_not_supported",
+				message: fmt.Sprintf("%s is not allowed on %s, use %s", r.Method, r.URL.Path, e.method)}
+		}
+		return e, nil
+	}
+	return endpoint{}, &failure{status: http.StatusNotFound,
+		message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
+}
+
+// readObject reads the JSON object that every POST must carry.
+func readObject(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, &failure{status: http.StatusRequestEntityTooLarge,
+			message: fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return nil, invalid("", "the request body could not be read: %v", err)
+	}
+	if r.Method != http.MethodPost {
+		return nil, nil
+	}
+	// Invalid UTF-8 would be repeated into a stream that must be UTF-8.
+	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
+		return nil, invalid("", "the request body must be a JSON object")
+	}
+	return body, nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	newEncoder(w).Encode(v)
+}
+
+// newEncoder writes JSON as providers do, with <, > and & left alone.
+func newEncoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
+}
