@@ -1,0 +1,9 @@
+//go:build !cgo
+
+package sqlite
+
+import "errors"
+
+// errDriver says why the driver cannot work: without CGO it compiles, but every
+// call fails.
+var errDriver = errors.New("sqlite needs CGO: build with CGO_ENABLED=1 and a C compiler (xcaddy disables CGO by default)")
