@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+var (
+	n   = plugins.Known
+	noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// The sums are worked by hand from the vendors' price lists.
+func TestCost(t *testing.T) {
+	tests := []struct {
+		name, provider, model string
+		usage                 plugins.Usage
+		tier                  string
+		at                    time.Time
+		want                  plugins.Count
+	}{
+		{"plain: 1000 x 2.5 + 500 x 10", "openai", "gpt-4o",
+			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, n(7_500_000)},
+		{"cached input: 400 x 1.25 + 1600 x 0.125 + 300 x 10", "openai", "gpt-5",
+			plugins.Usage{Input: n(2000), CacheRead: n(1600), Output: n(300), Reasoning: n(256)}, "default", noon, n(3_700_000)},
+		{"cache writes and read: 100 x 3 + 1000 x 3.75 + 500 x 6 + 4000 x 0.3 + 200 x 15", "anthropic", "claude-sonnet-4-6",
+			plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), CacheWrite1h: n(500), Output: n(200)}, "standard", noon,
+			n(300_000 + 3_750_000 + 3_000_000 + 1_200_000 + 3_000_000)},
+		{"searches: 10 x 5 + 10 x 25 + 3 x 0.01 each", "anthropic", "claude-opus-4-8",
+			plugins.Usage{Input: n(10), Output: n(10), WebSearches: n(3)}, "", noon, n(50_000 + 250_000 + 30_000_000)},
+		{"long context, at the bound: 200000 x 1.25 + 1000 x 10", "gemini", "gemini-2.5-pro",
+			plugins.Usage{Input: n(200_000), Output: n(1000)}, "", noon, n(260_000_000)},
+		{"long context, above: 200001 x 2.5 + 1000 x 15", "gemini", "gemini-2.5-pro",
+			plugins.Usage{Input: n(200_001), Output: n(1000)}, "", noon, n(515_002_500)},
+		{"long context counts what is cached: 1 x 2.5 + 200000 x 0.25", "gemini", "gemini-2.5-pro",
+			plugins.Usage{Input: n(200_001), CacheRead: n(200_000)}, "", noon, n(50_002_500)},
+		{"272k tokens are long for OpenAI: 272000 x 5", "openai", "gpt-5.4",
+			plugins.Usage{Input: n(272_000), Output: n(0)}, "", noon, n(1_360_000_000)},
+		{"audio in: 100 x 0.3 + 400 x 1 + 50 x 2.5", "gemini", "gemini-2.5-flash",
+			plugins.Usage{Input: n(500), InputAudio: n(400), Output: n(50)}, "", noon, n(30_000 + 400_000 + 125_000)},
+		{"cached audio: 100 x 0.3 + 300 x 1 + 100 x 0.1 + 50 x 0.03", "gemini", "gemini-2.5-flash",
+			plugins.Usage{Input: n(550), InputAudio: n(400), CacheRead: n(150), CacheReadAudio: n(100)}, "", noon,
+			n(30_000 + 300_000 + 10_000 + 1_500)},
+		{"audio both ways: 10 x 2.5 + 90 x 32 + 20 x 10 + 80 x 64", "openai", "gpt-audio",
+			plugins.Usage{Input: n(100), InputAudio: n(90), Output: n(100), OutputAudio: n(80)}, "", noon,
+			n(25_000 + 2_880_000 + 200_000 + 5_120_000)},
+		{"audio without a price of its own is text: 100 x 0.5", "cohere", "c4ai-aya-expanse-32b",
+			plugins.Usage{Input: n(100), InputAudio: n(100)}, "", noon, n(50_000)},
+		{"image out: 100 x 0.3 + 10 x 2.5 + 1290 x 30", "gemini", "gemini-2.5-flash-image",
+			plugins.Usage{Input: n(100), Output: n(1300), OutputImage: n(1290)}, "", noon, n(30_000 + 25_000 + 38_700_000)},
+		{"images in that were cached too: 100 x 2 + 0 x 8 + 900 x 1.25", "openai", "gpt-image-1.5",
+			plugins.Usage{Input: n(1000), InputImage: n(900), CacheRead: n(900)}, "", noon, n(800_000 + 1_125_000)},
+		{"cache read without a price of its own is input: 100 x 2", "gemini", "gemini-3-pro-image-preview",
+			plugins.Usage{Input: n(100), CacheRead: n(80)}, "", noon, n(200_000)},
+		{"billed units: 5 x 2.5 + 20 x 10", "cohere", "command-a-03-2025",
+			plugins.Usage{Input: n(500), Output: n(21), BilledInput: n(5), BilledOutput: n(20)}, "", noon, n(12_500 + 200_000)},
+		{"a fee for the request: 14 / 1000 + 10 x 3 + 20 x 15", "perplexity", "sonar-pro",
+			plugins.Usage{Input: n(10), Output: n(20)}, "", noon, n(14_000_000 + 30_000 + 300_000)},
+		{"peak hours: 1000 x 0.27", "deepseek", "deepseek-chat-v3-0324",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 29, 59, 0, time.UTC), n(270_000)},
+		{"off-peak from 16:30 UTC: 1000 x 0.135", "deepseek", "deepseek-chat-v3-0324",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 30, 0, 0, time.UTC), n(135_000)},
+		{"off-peak in another zone: 1000 x 0.135", "deepseek", "deepseek-chat-v3-0324",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 2, 1, 0, 0, 0, time.FixedZone("CST", 8*3600)), n(135_000)},
+		{"no peak hours before they began: 1000 x 0.435", "deepseek", "deepseek-v4-pro",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 16, 2, 0, 0, 0, time.UTC), n(435_000)},
+		{"peak hours since they began: 1000 x 1.32", "deepseek", "deepseek-v4-pro",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 17, 2, 0, 0, 0, time.UTC), n(1_320_000)},
+		{"the day before a price cut: 1000 x 10", "openai", "o3",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 9, 23, 59, 59, 0, time.UTC), n(10_000_000)},
+		{"the day of a price cut: 1000 x 2", "openai", "o3",
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), n(2_000_000)},
+		{"priority: 1000 x 12.5 + 100 x 75", "openai", "gpt-5.5",
+			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", noon, n(20_000_000)},
+		{"rounds to the nearest: 1 x 0.0028", "deepseek", "deepseek-v4-flash",
+			plugins.Usage{Input: n(1), CacheRead: n(1)}, "", time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), n(3)},
+		{"what is reported wins", "openrouter", "openai/gpt-4o",
+			plugins.Usage{Input: n(1000), Output: n(500), ReportedCost: n(42)}, "", noon, n(42)},
+		{"what is reported needs no model", "custom", "who-knows",
+			plugins.Usage{ReportedCost: n(42)}, "", noon, n(42)},
+		{"free is 0", "mistral", "mistral-nemo:free",
+			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, n(0)},
+		{"nothing used is 0", "openai", "gpt-4o", plugins.Usage{Input: n(0)}, "", noon, n(0)},
+
+		{"unknown provider", "custom", "gpt-4o", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
+		{"local provider", "ollama", "llama3", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
+		{"unknown model", "openai", "gpt-zero", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
+		{"no model", "openai", "", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
+		{"unknown usage", "openai", "gpt-4o", plugins.Usage{CacheRead: n(1)}, "", noon, plugins.Count{}},
+		{"unknown price of the tier", "openai", "gpt-4o", plugins.Usage{Input: n(1)}, "flex", noon, plugins.Count{}},
+		{"unknown price of searches", "anthropic", "claude-3-opus-latest",
+			plugins.Usage{Input: n(1), WebSearches: n(1)}, "", noon, plugins.Count{}},
+		{"unknown price of one-hour writes", "vertex", "claude-sonnet-4-6@default",
+			plugins.Usage{Input: n(10), CacheWrite: n(10), CacheWrite1h: n(10)}, "", noon, plugins.Count{}},
+		{"paid by the hour", "openai", "whisper-1", plugins.Usage{Input: n(10)}, "", noon, plugins.Count{}},
+		{"nonsense", "openai", "gpt-4o", plugins.Usage{Input: n(10), CacheRead: n(-5)}, "", noon, plugins.Count{}},
+		{"more than can be counted", "openai", "o1-pro", plugins.Usage{Input: n(math.MaxInt64)}, "", noon, plugins.Count{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Default().Cost(tt.provider, tt.model, tt.usage, tt.tier, tt.at); got != tt.want {
+				t.Errorf("Cost = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// A tier that everybody gets has the default price, under each vendor's name.
+func TestStandardTier(t *testing.T) {
+	u := plugins.Usage{Input: n(1000)}
+	for _, tier := range []string{"", "default", "auto", "standard", "standard_only", "on_demand", "ON_DEMAND"} {
+		if got := Default().Cost("openai", "gpt-4o", u, tier, noon); got != n(2_500_000) {
+			t.Errorf("tier %q costs %+v", tier, got)
+		}
+	}
+}
+
+// Costs are exact: they equal the rational sum, rounded half up once.
+func TestCostIsExact(t *testing.T) {
+	rate := func(t *rapid.T, name string) Rate {
+		return Rate{rapid.Int64Range(0, 1000*nano).Draw(t, name), true}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := Price{Input: rate(t, "input"), Output: rate(t, "output"), CacheRead: rate(t, "read"),
+			CacheWrite: rate(t, "write"), CacheWrite1h: rate(t, "write1h"), Reasoning: rate(t, "reasoning"),
+			Request: rate(t, "request"), WebSearch: rate(t, "search")}
+		count := func(name string) int64 { return rapid.Int64Range(0, 100_000_000).Draw(t, name) }
+		text, read, write, write1h := count("text"), count("read"), count("write"), count("write1h")
+		answer, thought, searches := count("answer"), count("thought"), rapid.Int64Range(0, 1000).Draw(t, "searches")
+
+		want := new(big.Rat)
+		add := func(n int64, r Rate, per int64) {
+			charge := new(big.Rat).SetFrac64(r.nano, per)
+			want.Add(want, charge.Mul(charge, new(big.Rat).SetInt64(n)))
+		}
+		add(text, p.Input, 1e6)
+		add(read, p.CacheRead, 1e6)
+		add(write, p.CacheWrite, 1e6)
+		add(write1h, p.CacheWrite1h, 1e6)
+		add(answer, p.Output, 1e6)
+		add(thought, p.Reasoning, 1e6)
+		add(searches, p.WebSearch, 1)
+		add(1, p.Request, 1)
+		want.Add(want, big.NewRat(1, 2))
+		rounded := new(big.Int).Quo(want.Num(), want.Denom())
+
+		m := Model{Prices: []Price{p}}
+		got := m.Cost(plugins.Usage{
+			Input: n(text + read + write + write1h), CacheRead: n(read), CacheWrite: n(write + write1h), CacheWrite1h: n(write1h),
+			Output: n(answer + thought), Reasoning: n(thought), WebSearches: n(searches),
+		}, "", noon)
+		if !got.Valid || got.N != rounded.Int64() {
+			t.Fatalf("Cost = %+v, want %v", got, rounded)
+		}
+	})
+}
+
+// Whatever a provider reports, a cost is unknown or at least 0, and no part of
+// the input is charged twice: at one rate for everything it is a multiple of
+// what there was.
+func TestCostOfAnyUsage(t *testing.T) {
+	one := Rate{nano, true}
+	rapid.Check(t, func(t *rapid.T) {
+		count := func(name string) plugins.Count {
+			return plugins.Count{N: rapid.Int64Range(-10, 1000).Draw(t, name), Valid: true}
+		}
+		u := plugins.Usage{Input: count("input"), Output: count("output"), CacheRead: count("read"), CacheWrite: count("write"),
+			CacheWrite1h: count("write1h"), InputAudio: count("audio"), CacheReadAudio: count("readaudio"),
+			InputImage: count("image"), Reasoning: count("reasoning"), OutputAudio: count("outaudio"), OutputImage: count("outimage")}
+		m := Model{Prices: []Price{{Input: one, Output: one, CacheRead: one, CacheWrite: one, CacheWrite1h: one, InputAudio: one,
+			CacheReadAudio: one, InputImage: one, Reasoning: one, OutputAudio: one, OutputImage: one}}}
+		got := m.Cost(u, "", noon)
+		want := max(u.Input.N, u.CacheRead.N+u.CacheWrite.N) + u.Output.N
+		if got.Valid && got.N != want*1000 {
+			t.Fatalf("%d tokens cost %d", want, got.N)
+		}
+	})
+}
+
+func BenchmarkCost(b *testing.B) {
+	u := plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), Output: n(200)}
+	for _, model := range []string{"claude-sonnet-4-6", "claude-sonnet-4-6-20990101"} {
+		b.Run(model, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !Default().Cost("anthropic", model, u, "standard", noon).Valid {
+					b.Fatal("no price")
+				}
+			}
+		})
+	}
+}
+
+// The hot path allocates nothing, found by id or not.
+func TestCostDoesNotAllocate(t *testing.T) {
+	u := plugins.Usage{Input: n(5600), Output: n(200)}
+	for _, model := range []string{"claude-sonnet-4-6", "claude-sonnet-4-6-20990101", "no-such-model"} {
+		if a := testing.AllocsPerRun(100, func() { Default().Cost("anthropic", model, u, "", noon) }); a != 0 {
+			t.Errorf("%s: %v allocations", model, a)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// The shape of genai-prices' data.json; see its data.schema.json.
+type genaiProvider struct {
+	ID     string       `json:"id"`
+	Models []genaiModel `json:"models"`
+}
+
+type genaiModel struct {
+	ID      string      `json:"id"`
+	Name    string      `json:"name"`
+	Match   genaiMatch  `json:"match"`
+	Context int64       `json:"context_window"`
+	Prices  genaiPrices `json:"prices"`
+}
+
+type genaiMatch struct {
+	Equals     string       `json:"equals"`
+	StartsWith string       `json:"starts_with"`
+	EndsWith   string       `json:"ends_with"`
+	Contains   string       `json:"contains"`
+	Regex      string       `json:"regex"`
+	Or         []genaiMatch `json:"or"`
+	And        []genaiMatch `json:"and"`
+}
+
+// genaiPrices is one set of rates, or a list of which the last one whose
+// constraint holds counts.
+type genaiPrices []genaiPrice
+
+type genaiPrice struct {
+	Constraint *struct {
+		StartDate string `json:"start_date"`
+		StartTime string `json:"start_time"`
+		EndTime   string `json:"end_time"`
+	} `json:"constraint"`
+	Prices map[string]genaiRate `json:"prices"`
+}
+
+// genaiRate is a number, or one with tiers: crossing a tier's start, in tokens
+// of the whole input, changes the rate of all tokens.
+type genaiRate struct {
+	Base  json.Number `json:"base"`
+	Tiers []struct {
+		Start int64       `json:"start"`
+		Price json.Number `json:"price"`
+	} `json:"tiers"`
+}
+
+func (p *genaiPrices) UnmarshalJSON(b []byte) error {
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]genaiPrice)(p))
+	}
+	*p = make(genaiPrices, 1)
+	return json.Unmarshal(b, &(*p)[0].Prices)
+}
+
+func (r *genaiRate) UnmarshalJSON(b []byte) error {
+	if b[0] == '{' {
+		type plain genaiRate
+		return json.Unmarshal(b, (*plain)(r))
+	}
+	return json.Unmarshal(b, &r.Base)
+}
+
+// at is the rate of a call with just over so much input.
+func (r genaiRate) at(input int64) json.Number {
+	n := r.Base
+	for _, t := range r.Tiers {
+		if input >= t.Start {
+			n = t.Price
+		}
+	}
+	return n
+}
+
+// errUncounted marks a price in units that a usage doesn't count.
+var errUncounted = errors.New("charges for what usages don't count")
+
+// prices are the model's prices, none where they charge for what usages don't
+// count: such a model's cost is unknown. An empty set of rates means free.
+func (m genaiModel) prices() ([]catalog.Price, error) {
+	var prices []catalog.Price
+	var from catalog.Date
+	for _, g := range m.Prices {
+		var when catalog.Price
+		if c := g.Constraint; c != nil {
+			var err error
+			if c.StartDate != "" {
+				from, err = catalog.ParseDate(c.StartDate)
+			} else {
+				when.Hours, err = catalog.ParseHours(clock(c.StartTime) + "-" + clock(c.EndTime))
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		// A constraint can't hold both a date and hours, so that the hours that
+		// follow a date are those from that date on.
+		when.From = from
+		for _, start := range g.tiers() {
+			p := when
+			p.InputAbove = start
+			switch err := setGenaiRates(&p, g.Prices, start); {
+			case errors.Is(err, errUncounted):
+				return nil, nil
+			case err != nil:
+				return nil, err
+			}
+			prices = append(prices, p)
+		}
+	}
+	return prices, nil
+}
+
+func clock(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, "Z"), ":00") }
+
+// tiers are the sizes of input at which some rate changes, with 0 for the base.
+func (g genaiPrice) tiers() []int64 {
+	starts := []int64{0}
+	for _, r := range g.Prices {
+		for _, t := range r.Tiers {
+			starts = append(starts, t.Start)
+		}
+	}
+	slices.Sort(starts)
+	return slices.Compact(starts)
+}
+
+func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) error {
+	if len(rates) == 0 {
+		free, err := rate("0", 1)
+		p.Input, p.Output = free, free
+		return err
+	}
+	for _, unit := range slices.Sorted(maps.Keys(rates)) {
+		per := int64(1)
+		var to *catalog.Rate
+		switch unit {
+		case "input_mtok":
+			to = &p.Input
+		case "output_mtok":
+			to = &p.Output
+		case "cache_read_mtok":
+			to = &p.CacheRead
+		case "cache_write_mtok":
+			to = &p.CacheWrite
+		case "cache_write_1h_mtok":
+			to = &p.CacheWrite1h
+		case "input_audio_mtok":
+			to = &p.InputAudio
+		case "cache_audio_read_mtok":
+			to = &p.CacheReadAudio
+		case "input_image_mtok":
+			to = &p.InputImage
+		case "output_audio_mtok":
+			to = &p.OutputAudio
+		case "output_image_mtok":
+			to = &p.OutputImage
+		case "output_reasoning_mtok":
+			to = &p.Reasoning
+		case "requests_kcount":
+			to, per = &p.Request, 1000
+		case "web_searches_kcount":
+			to, per = &p.WebSearch, 1000
+		case "storage_searches_kcount", "cache_image_read_mtok", "input_video_mtok":
+			continue // optional extras that usages don't count
+		case "audio_hours", "input_audio_hours", "input_document_kpages", "input_annotated_document_kpages",
+			"input_text_messages_kcount", "output_citation_mtok", "output_video_mtok":
+			return errUncounted
+		default:
+			return fmt.Errorf("unknown unit %q of price", unit)
+		}
+		var err error
+		if *to, err = rate(rates[unit].at(input), per); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rate is dollars for one piece, given those for per pieces.
+func rate(dollars json.Number, per int64) (catalog.Rate, error) {
+	n, ok := new(big.Rat).SetString(string(dollars))
+	if !ok {
+		return catalog.Rate{}, fmt.Errorf("%q is not a number", dollars)
+	}
+	return catalog.ParseRate(n.Quo(n, big.NewRat(per, 1)).FloatString(9))
+}
+
+// lookahead is a regular expression that says only what a name must not hold,
+// which RE2 has no syntax for.
+var lookahead = regexp.MustCompile(`^\^\(\?!(.*)\)$`)
+
+func (g genaiMatch) match() (m catalog.Match, err error) {
+	m = catalog.Match{Equals: g.Equals, StartsWith: g.StartsWith, EndsWith: g.EndsWith, Contains: g.Contains}
+	if g.Regex != "" {
+		if not := lookahead.FindStringSubmatch(g.Regex); not != nil {
+			m.Not = new(catalog.Match)
+			m.Not.Regex, err = regexp.Compile("^" + not[1])
+		} else {
+			m.Regex, err = regexp.Compile(g.Regex)
+		}
+	}
+	if err == nil {
+		m.Or, err = matches(g.Or)
+	}
+	if err == nil {
+		m.And, err = matches(g.And)
+	}
+	return m, err
+}
+
+func matches(rules []genaiMatch) (ms []catalog.Match, err error) {
+	for _, g := range rules {
+		m, err := g.match()
+		if err != nil {
+			return nil, err
+		}
+		ms = append(ms, m)
+	}
+	return ms, nil
+}
