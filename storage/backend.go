@@ -19,12 +19,13 @@ type Backend interface {
 	// Open opens the store, or creates and migrates it. contents reads the
 	// bodies of records by their ContentRef; it stays valid until Close.
 	// Open returns the position of the last batch that was written, so that the
-	// host can go on from there.
+	// host can go on from there. After Close it may be called again.
 	Open(ctx context.Context, contents Contents) (Position, error)
 
 	// Write makes a batch durable, all or nothing. It is idempotent: a record
 	// whose ID is known replaces the earlier version but keeps the late facts
-	// which that one gathered.
+	// which that one gathered. Scores and Feedback of a record given here are not
+	// read: they come as facts.
 	Write(ctx context.Context, batch *Batch) error
 
 	// Requests answers one page of records without content.
@@ -122,38 +123,6 @@ type RequestQuery struct {
 	Offset int
 	Limit  int
 }
-
-// Sort is one sort key.
-type Sort struct {
-	Key SortKey
-	// Name is the property's or prompt input's for those keys.
-	Name string
-	Desc bool
-}
-
-// SortKey names what records are ordered by (interface.md, endpoints 6 and 7).
-// Records without the value come last in both directions; text sorts by bytes.
-type SortKey string
-
-// The sort keys of request queries.
-const (
-	SortCreatedAt        SortKey = "created_at"
-	SortCacheCreatedAt   SortKey = "cache_created_at"
-	SortLatency          SortKey = "latency"
-	SortLastActive       SortKey = "last_active"
-	SortTotalTokens      SortKey = "total_tokens"
-	SortCompletionTokens SortKey = "completion_tokens"
-	SortPromptTokens     SortKey = "prompt_tokens"
-	SortUserID           SortKey = "user_id"
-	SortBodyModel        SortKey = "body_model"
-	SortIsCached         SortKey = "is_cached"
-	SortRequestPrompt    SortKey = "request_prompt"
-	SortResponseText     SortKey = "response_text"
-	SortCost             SortKey = "cost"
-	SortTimeToFirstToken SortKey = "time_to_first_token"
-	SortProperties       SortKey = "properties"
-	SortValues           SortKey = "values"
-)
 
 // DefaultTimeout bounds a query that nobody else bounds.
 const DefaultTimeout = 10 * time.Second

@@ -1,5 +1,7 @@
 package storage
 
+import "iter"
+
 // Filter is a node of the filter language (interface.md, "Filter language"):
 // an All, a *Branch or a *Leaf. ParseFilter makes none that does not
 // type-check, so whoever reads one needs no errors.
@@ -33,6 +35,39 @@ func (All) filter()     {}
 func (*Branch) filter() {}
 func (*Leaf) filter()   {}
 
+// Leaves yields the leaves of a filter from left to right.
+func Leaves(f Filter) iter.Seq[*Leaf] {
+	return func(yield func(*Leaf) bool) { eachLeaf(f, yield) }
+}
+
+func eachLeaf(f Filter, yield func(*Leaf) bool) bool {
+	switch f := f.(type) {
+	case *Branch:
+		return eachLeaf(f.Left, yield) && eachLeaf(f.Right, yield)
+	case *Leaf:
+		return yield(f)
+	}
+	return true
+}
+
+// Groups yields the group of each leaf, so that a query can tell what it cannot
+// apply.
+func Groups(f Filter) iter.Seq[Group] {
+	return func(yield func(Group) bool) {
+		eachLeaf(f, func(l *Leaf) bool { return yield(l.Field.Group) })
+	}
+}
+
+// NeedsContent is true when a leaf compares content.
+func NeedsContent(f Filter) bool {
+	for l := range Leaves(f) {
+		if l.Field.Content {
+			return true
+		}
+	}
+	return false
+}
+
 // Operator compares a field with a value.
 type Operator uint8
 
@@ -50,6 +85,11 @@ const (
 	GT                          // gt
 )
 
+var operatorNames = [...]string{"equals", "not-equals", "like", "ilike", "contains", "not-contains", "gte", "lte", "lt", "gt"}
+
+// String is the operator as the filter language spells it.
+func (o Operator) String() string { return operatorNames[o] }
+
 // Kind is the type of a field; it decides the operators and the value's type.
 type Kind uint8
 
@@ -62,6 +102,24 @@ const (
 	ContainsText // content: only contains
 	PropertyKey  // only equals: the record has that property
 )
+
+// Operators are those that fields of the kind take.
+func (k Kind) Operators() []Operator { return kinds[k].operators }
+
+// String names the kind as in "text fields".
+func (k Kind) String() string { return kinds[k].name }
+
+var kinds = [...]struct {
+	name      string
+	operators []Operator
+}{
+	Text:         {"text", []Operator{Equals, NotEquals, Like, ILike, Contains, NotContains}},
+	Number:       {"number", []Operator{Equals, NotEquals, GTE, LTE, LT, GT}},
+	Time:         {"timestamp", []Operator{Equals, GTE, LTE, LT, GT}},
+	Boolean:      {"boolean", []Operator{Equals}},
+	ContainsText: {"content", []Operator{Contains}},
+	PropertyKey:  {"property key", []Operator{Equals}},
+}
 
 // Group is what the leaves of a filter group speak of.
 type Group string
@@ -78,15 +136,4 @@ const (
 	ValuesGroup     Group = "values"
 )
 
-// Field is one field of one group. Fields are compared by pointer: there is one
-// *Field for each row of the tables in interface.md.
-type Field struct {
-	Group Group
-	Name  string
-	Kind  Kind
-	// Map is true when leaves name a key within the field (properties, scores).
-	Map bool
-	// Content is true when the value comes from the bodies, which costs
-	// reading them.
-	Content bool
-}
+var groups = []Group{RequestResponse, UsersView, SessionsView, RequestGroup, ResponseGroup, FeedbackGroup, PropertiesGroup, ValuesGroup}

@@ -1,6 +1,11 @@
 package storage
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"strings"
+
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
@@ -100,7 +105,8 @@ type Record struct {
 	// Assets are the lower-case hex SHA-256 of media parts of the request.
 	Assets []string
 
-	// Scores and Feedback are late facts: they arrive after the record.
+	// Scores and Feedback are late facts: they arrive after the record. Scores
+	// are finite; FeedbackScore is never among them.
 	Scores   map[string]float64
 	Feedback *Feedback
 	// UpdatedAt is when the newest late fact arrived, else when the record
@@ -116,6 +122,35 @@ func (r *Record) Cached() bool { return r.CacheReferenceID != uuid.Nil }
 
 // Scored is true when the record has any score; feedback is one.
 func (r *Record) Scored() bool { return len(r.Scores) > 0 || r.Feedback != nil }
+
+// Score is the record's score of that name; feedback is one, 0 or 1.
+func (r *Record) Score(name string) (float64, bool) {
+	if name == FeedbackScore && r.Feedback != nil {
+		return r.Feedback.score(), true
+	}
+	v, ok := r.Scores[name]
+	return v, ok
+}
+
+// ScoresColumn is the compact JSON text of all scores, feedback included, with
+// sorted keys: {} when there are none.
+func (r *Record) ScoresColumn() string {
+	if !r.Scored() {
+		return "{}"
+	}
+	scores := make(map[string]float64, len(r.Scores)+1)
+	maps.Copy(scores, r.Scores)
+	if r.Feedback != nil {
+		scores[FeedbackScore] = r.Feedback.score()
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(scores) != nil { // a score that is no number, as JSON knows them
+		return "{}"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
 
 // EndState is how an exchange ended.
 type EndState uint8
@@ -142,6 +177,13 @@ type Feedback struct {
 	ID        int64
 	Rating    bool
 	CreatedAt Timestamp
+}
+
+func (f *Feedback) score() float64 {
+	if f.Rating {
+		return 1
+	}
+	return 0
 }
 
 // FeedbackScore is the score under which feedback appears, as 0 or 1.

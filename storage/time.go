@@ -19,10 +19,12 @@ func (t Timestamp) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
 func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05.000Z") }
 
 // ParseTimestamp reads RFC 3339 with any offset, or a bare date, which is its
-// midnight in UTC. Fractions of a millisecond are cut.
+// midnight in UTC. Fractions of a millisecond are cut. The year, in UTC, has four
+// digits.
 func ParseTimestamp(s string) (Timestamp, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
+		t, err := time.Parse(layout, s)
+		if year := t.UTC().Year(); err == nil && 0 <= year && year <= 9999 {
 			return Millis(t), nil
 		}
 	}

@@ -1,0 +1,97 @@
+package storage
+
+import "iter"
+
+// Field is one field of one group. Fields are compared by pointer: there is one
+// *Field for each row of the tables in interface.md.
+type Field struct {
+	Group Group
+	// Name is empty where the group itself is a map (properties, values).
+	Name string
+	Kind Kind
+	// Map is true when leaves name a key within the field (properties, scores).
+	Map bool
+	// Content is true when the value comes from the bodies, which costs
+	// reading them.
+	Content bool
+
+	// At most one of these is set, none for the groups of aggregates.
+	text    func(*Record, *Content) string
+	list    func(*Record) []string
+	entries func(*Record, *Content) map[string]string
+	number  func(r *Record, key string) (float64, bool)
+	time    func(*Record) Timestamp
+	boolean func(*Record) (value, known bool)
+}
+
+// Fields are the fields of all groups, in the order of interface.md. The slice
+// is the package's own; do not change it.
+func Fields() []*Field { return fields }
+
+// FieldsOf yields the fields of one group.
+func FieldsOf(g Group) iter.Seq[*Field] {
+	return func(yield func(*Field) bool) {
+		for _, f := range fields {
+			if f.Group == g && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// LookupField finds a field by its group and name, nil if there is none.
+func LookupField(g Group, name string) *Field {
+	return fieldsByName[fieldName{g, name}]
+}
+
+// Applies is false for the fields of users and sessions, which no single record
+// has.
+func (f *Field) Applies() bool {
+	return f.Group != UsersView && f.Group != SessionsView
+}
+
+// Texts are the texts that a leaf with this field and key compares, any of which
+// makes it true: the one text of a plain field, "" when the record lacks it; the
+// value under key of a map, none when it lacks the key; every one of a list. c
+// is needed for content fields alone, and may be nil when nothing was kept.
+func (f *Field) Texts(r *Record, c *Content, key string) []string {
+	if c == nil {
+		c = &Content{}
+	}
+	switch {
+	case f.text != nil:
+		return []string{f.text(r, c)}
+	case f.list != nil:
+		return f.list(r)
+	case f.entries != nil:
+		if s, ok := f.entries(r, c)[key]; ok {
+			return []string{s}
+		}
+	}
+	return nil
+}
+
+// Number is the value of a number field, false when the record lacks it. key
+// names the score for the field scores.
+func (f *Field) Number(r *Record, key string) (float64, bool) {
+	if f.number == nil {
+		return 0, false
+	}
+	return f.number(r, key)
+}
+
+// Time is the value of a timestamp field, 0 when the record lacks it.
+func (f *Field) Time(r *Record) Timestamp {
+	if f.time == nil {
+		return 0
+	}
+	return f.time(r)
+}
+
+// Bool is the value of a boolean field; known is false when the record lacks it.
+func (f *Field) Bool(r *Record) (value, known bool) {
+	if f.boolean == nil {
+		return false, false
+	}
+	return f.boolean(r)
+}

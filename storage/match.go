@@ -1,0 +1,112 @@
+package storage
+
+// Match tells whether a filter is true of a record. It is the meaning of the
+// filter language: every backend answers as if it called Match.
+//
+// load returns the record's content, nil when there is none. It is called once
+// at most, and only for a leaf that compares content.
+func Match(f Filter, r *Record, load func() *Content) bool {
+	m := matcher{record: r, load: load}
+	return m.match(f)
+}
+
+type matcher struct {
+	record  *Record
+	load    func() *Content
+	content *Content
+}
+
+func (m *matcher) match(f Filter) bool {
+	switch f := f.(type) {
+	case *Branch:
+		if f.Or {
+			return m.match(f.Left) || m.match(f.Right)
+		}
+		return m.match(f.Left) && m.match(f.Right)
+	case *Leaf:
+		return m.matchLeaf(f)
+	}
+	return true
+}
+
+func (m *matcher) matchLeaf(l *Leaf) bool {
+	f := l.Field
+	if !f.Applies() {
+		return false
+	}
+	switch f.Kind {
+	case Number:
+		n, ok := f.Number(m.record, l.Key)
+		if !ok {
+			return l.Op == NotEquals && !f.Map
+		}
+		return Compare(l.Op, n, l.Number)
+	case Time:
+		t := f.Time(m.record)
+		return t != 0 && Compare(l.Op, t, l.Time)
+	case Boolean:
+		b, ok := f.Bool(m.record)
+		return ok && b == l.Bool
+	case PropertyKey:
+		_, ok := m.record.Properties[l.Text]
+		return ok
+	}
+	return m.anyHolds(l) != l.Op.Negative()
+}
+
+// anyHolds tells whether any text of the field matches the leaf's value by its
+// operator, or by the operator that it negates.
+func (m *matcher) anyHolds(l *Leaf) bool {
+	f := l.Field
+	switch {
+	case f.list != nil:
+		for _, s := range f.list(m.record) {
+			if l.Op.holds(s, l.Text) {
+				return true
+			}
+		}
+		return false
+	case f.entries != nil:
+		s, ok := f.entries(m.record, m.loaded(f))[l.Key]
+		return ok && l.Op.holds(s, l.Text)
+	}
+	return l.Op.holds(f.text(m.record, m.loaded(f)), l.Text)
+}
+
+// loaded is the record's content for a field that needs it.
+func (m *matcher) loaded(f *Field) *Content {
+	if !f.Content {
+		return nil
+	}
+	if m.content == nil {
+		m.content = orEmpty(m.load())
+	}
+	return m.content
+}
+
+func orEmpty(c *Content) *Content {
+	if c == nil {
+		return &Content{}
+	}
+	return c
+}
+
+// Compare tells whether a number or timestamp compares so with the value of a
+// leaf.
+func Compare[T float64 | Timestamp](op Operator, a, value T) bool {
+	switch op {
+	case Equals:
+		return a == value
+	case NotEquals:
+		return a != value
+	case GTE:
+		return a >= value
+	case LTE:
+		return a <= value
+	case LT:
+		return a < value
+	case GT:
+		return a > value
+	}
+	return false
+}

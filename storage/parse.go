@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// FilterError says what is wrong with a filter or a sort, and where.
+type FilterError struct {
+	// Path leads to the place: filter.left.request_response_rmt.cost.
+	Path string
+	// Problem is what was found there and what was expected.
+	Problem string
+}
+
+// Error is the path and the problem.
+func (e *FilterError) Error() string { return e.Path + ": " + e.Problem }
+
+// parser reads JSON token by token, so that keys keep their order, a repeated
+// key is seen and an error knows its path.
+type parser struct {
+	raw    []byte
+	tokens *json.Decoder
+	path   []string
+	groups []Group
+	leaves int
+}
+
+func newParser(root string, raw []byte) *parser {
+	tokens := json.NewDecoder(bytes.NewReader(raw))
+	tokens.UseNumber()
+	return &parser{raw: raw, tokens: tokens, path: []string{root}}
+}
+
+// absent is true when there is nothing to read.
+func (p *parser) absent() bool { return len(bytes.TrimSpace(p.raw)) == 0 }
+
+// into reads what stands under a key.
+func (p *parser) into(key string, read func() error) error {
+	p.path = append(p.path, key)
+	if err := read(); err != nil {
+		return err
+	}
+	p.path = p.path[:len(p.path)-1]
+	return nil
+}
+
+// object reads an object, calling member for each of its keys in order.
+func (p *parser) object(member func(key string) error) error {
+	t, err := p.token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		return p.fail("expected an object, got %s", describe(t))
+	}
+	return p.members(member)
+}
+
+// members reads the rest of an object whose brace was read. The callers bound
+// the number of keys.
+func (p *parser) members(member func(key string) error) error {
+	var seen []string
+	for {
+		t, err := p.token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return nil // the closing brace: the decoder lets nothing else pass
+		}
+		if slices.Contains(seen, key) {
+			return p.fail("the key %s stands twice", quote(key))
+		}
+		seen = append(seen, key)
+		if err := member(key); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *parser) token() (json.Token, error) {
+	t, err := p.tokens.Token()
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, p.fail("malformed JSON: it ends too early")
+	case err != nil:
+		return nil, p.fail("malformed JSON: %v", err)
+	}
+	return t, nil
+}
+
+// end checks that nothing follows and that all was UTF-8, which the decoder
+// mends in silence.
+func (p *parser) end() error {
+	if _, err := p.tokens.Token(); !errors.Is(err, io.EOF) {
+		return p.fail("malformed JSON: something follows the value")
+	}
+	if !utf8.Valid(p.raw) {
+		return p.fail("the text is not valid UTF-8")
+	}
+	return nil
+}
+
+func (p *parser) text() (string, error) {
+	t, err := p.token()
+	if err != nil {
+		return "", err
+	}
+	s, ok := t.(string)
+	if !ok {
+		return "", p.fail("expected a string, got %s", describe(t))
+	}
+	return s, nil
+}
+
+func (p *parser) number() (float64, error) {
+	t, err := p.token()
+	if err != nil {
+		return 0, err
+	}
+	n, ok := t.(json.Number)
+	if !ok {
+		return 0, p.fail("expected a number, got %s", describe(t))
+	}
+	v, err := n.Float64()
+	if err != nil {
+		return 0, p.fail("the number %s is out of range", cut(n.String()))
+	}
+	return v, nil
+}
+
+func (p *parser) boolean() (bool, error) {
+	t, err := p.token()
+	if err != nil {
+		return false, err
+	}
+	b, ok := t.(bool)
+	if !ok {
+		return false, p.fail("expected true or false, got %s", describe(t))
+	}
+	return b, nil
+}
+
+func (p *parser) time() (Timestamp, error) {
+	s, err := p.text()
+	if err != nil {
+		return 0, err
+	}
+	t, err := ParseTimestamp(s)
+	if err != nil {
+		return 0, p.fail("%s is no timestamp (RFC 3339 as in 2026-11-20T15:04:05Z, or a date as in 2026-11-20)", quote(s))
+	}
+	return t, nil
+}
+
+// fail is an error at the present path.
+func (p *parser) fail(format string, args ...any) error {
+	var path strings.Builder
+	path.WriteString(p.path[0])
+	for _, key := range p.path[1:] {
+		path.WriteByte('.')
+		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == '.' || r == '"' || r > '~' }) || key == "" {
+			key = quote(key)
+		}
+		path.WriteString(cut(key))
+	}
+	return &FilterError{Path: path.String(), Problem: fmt.Sprintf(format, args...)}
+}
+
+// unknown is an error about a name that is none of those known.
+func unknown[T ~string](p *parser, what, name string, known []T) error {
+	for _, k := range known {
+		if nearlyEqual(name, string(k)) {
+			return p.fail("unknown %s %s (did you mean %q?)", what, quote(name), k)
+		}
+	}
+	return p.fail("unknown %s %s (known are %s)", what, quote(name), join(known))
+}
+
+// nearlyEqual is true when a and b differ in letter case, in - and _, and in one
+// letter more, less or changed.
+func nearlyEqual(a, b string) bool {
+	plain := strings.NewReplacer("-", "", "_", "")
+	a, b = strings.ToLower(plain.Replace(cut(a))), strings.ToLower(plain.Replace(b))
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	return len(b)-len(a) <= 1 && (a[i:] == b[min(i+1, len(b)):] || a[min(i+1, len(a)):] == b[min(i+1, len(b)):])
+}
+
+func join[T any](names []T) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, n)
+	}
+	return b.String()
+}
+
+// describe names a token that was not expected.
+func describe(t json.Token) string {
+	switch t := t.(type) {
+	case string:
+		return "the string " + quote(t)
+	case json.Number:
+		return "the number " + cut(t.String())
+	case bool:
+		return strconv.FormatBool(t)
+	case json.Delim:
+		if t == '{' {
+			return "an object"
+		}
+		return "an array"
+	}
+	return "null"
+}
+
+func quote(s string) string { return strconv.Quote(cut(s)) }
+
+// cut keeps errors short, whatever the caller sent.
+func cut(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
