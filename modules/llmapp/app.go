@@ -64,8 +64,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.Stores == nil {
 		a.Stores = make(map[string]*StoreConfig)
 	}
-	if a.Stores[defaultName] == nil {
-		a.Stores[defaultName] = new(StoreConfig)
+	if a.Stores[DefaultName] == nil {
+		a.Stores[DefaultName] = new(StoreConfig)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if err := a.Stores[name].provision(ctx, name, a.logger); err != nil {
@@ -132,7 +132,7 @@ func (a *App) Cleanup() error {
 // Store returns the store of that name; "" is the default one.
 func (a *App) Store(name string) (*Store, error) {
 	if name == "" {
-		name = defaultName
+		name = DefaultName
 	}
 	config, ok := a.Stores[name]
 	if !ok {
@@ -156,8 +156,9 @@ func (a *App) Observe(r *storage.Record) {
 	observe(r, listed)
 }
 
-// defaultName is the store, and the organisation, of what names no other.
-const defaultName = "default"
+// DefaultName is the name of the store, and of the organisation, of what names
+// no other.
+const DefaultName = "default"
 
 // Interface guards
 var (

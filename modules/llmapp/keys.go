@@ -89,19 +89,19 @@ func (a *App) provisionKeys() error {
 	if orgs == nil {
 		orgs = make(map[string]*Organisation)
 	}
-	if orgs[defaultName] == nil {
-		orgs[defaultName] = new(Organisation)
+	if orgs[DefaultName] == nil {
+		orgs[DefaultName] = new(Organisation)
 	}
 	for _, name := range slices.Sorted(maps.Keys(orgs)) {
 		org := orgs[name]
 		if org.Store == "" {
-			org.Store = defaultName
+			org.Store = DefaultName
 		}
 		if _, err := a.Store(org.Store); err != nil {
 			return fmt.Errorf("org %s: %w", name, err)
 		}
 		keys := org.Keys
-		if name == defaultName {
+		if name == DefaultName {
 			keys = slices.Concat(a.Keys, org.Keys)
 		}
 		for _, key := range keys {
@@ -125,7 +125,7 @@ func (a *App) Authenticate(secret string) (*Key, bool) {
 // HasKeys tells whether any key opens the store of that name.
 func (a *App) HasKeys(store string) bool {
 	if store == "" {
-		store = defaultName
+		store = DefaultName
 	}
 	return slices.ContainsFunc(a.keys, func(k *Key) bool { return k.store == store })
 }
@@ -136,7 +136,7 @@ func (a *App) StoreOf(org string) string {
 	if o := a.Organisations[org]; o != nil {
 		return o.Store
 	}
-	return defaultName
+	return DefaultName
 }
 
 // keyring finds keys by their hash, always in the time that all of them take.

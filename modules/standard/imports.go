@@ -2,3 +2,13 @@
 //
 //	CGO_ENABLED=1 xcaddy build --with github.com/weirhq/weir/modules/standard
 package standard
+
+import (
+	_ "github.com/weirhq/weir/caddyfile"
+	_ "github.com/weirhq/weir/modules/llmadmin"
+	_ "github.com/weirhq/weir/modules/llmapp"
+	_ "github.com/weirhq/weir/modules/llmecho"
+	_ "github.com/weirhq/weir/modules/llmlog"
+	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)

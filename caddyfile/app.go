@@ -1,0 +1,226 @@
+package caddyfile
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/dustin/go-humanize"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+// parseApp parses the global option. Syntax:
+//
+//	llm {
+//		store [<name>] <backend> [<args...>] {
+//			retention         <duration>
+//			content_retention <duration>
+//			max_journal       <size>
+//			sync
+//			<the backend's own subdirectives>
+//		}
+//		key <secret> [<scopes...>]
+//		org <name> {
+//			store <name>
+//			key   <secret> [<scopes...>]
+//		}
+//		header_prefix  <prefixes...>
+//		property_names <names...>
+//		catalog        <file>
+//	}
+//
+// `key` outside of an `org` belongs to the organisation `default`.
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next() // consume option name
+	if existing != nil {
+		return nil, d.Err("llm is configured already; put everything into one block")
+	}
+	if d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	app := new(llmapp.App)
+	for d.NextBlock(0) {
+		switch d.Val() {
+		case "store":
+			if err := parseStore(d, app); err != nil {
+				return nil, err
+			}
+		case "key":
+			key, err := parseKey(d)
+			if err != nil {
+				return nil, err
+			}
+			app.Keys = append(app.Keys, key)
+		case "org":
+			if err := parseOrg(d, app); err != nil {
+				return nil, err
+			}
+		case "header_prefix":
+			args := d.RemainingArgs()
+			if len(args) == 0 {
+				return nil, d.ArgErr()
+			}
+			app.HeaderPrefixes = append(app.HeaderPrefixes, args...)
+		case "property_names":
+			args := d.RemainingArgs()
+			if len(args) == 0 {
+				return nil, d.ArgErr()
+			}
+			app.PropertyNames = append(app.PropertyNames, args...)
+		case "catalog":
+			if !d.AllArgs(&app.CatalogFile) {
+				return nil, d.ArgErr()
+			}
+		default:
+			return nil, d.Errf("unrecognized llm option '%s'", d.Val())
+		}
+	}
+	return httpcaddyfile.App{Name: "llm", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+func parseKey(d *caddyfile.Dispenser) (*llmapp.Key, error) {
+	args := d.RemainingArgs()
+	if len(args) == 0 || args[0] == "" {
+		return nil, d.ArgErr()
+	}
+	return &llmapp.Key{Secret: args[0], Scopes: args[1:]}, nil
+}
+
+func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
+	var name string
+	if !d.AllArgs(&name) {
+		return d.ArgErr()
+	}
+	if app.Organisations[name] != nil {
+		return d.Errf("org %s is configured already", name)
+	}
+	org := new(llmapp.Organisation)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		switch d.Val() {
+		case "store":
+			if !d.AllArgs(&org.Store) {
+				return d.ArgErr()
+			}
+		case "key":
+			key, err := parseKey(d)
+			if err != nil {
+				return err
+			}
+			org.Keys = append(org.Keys, key)
+		default:
+			return d.Errf("unrecognized org option '%s'", d.Val())
+		}
+	}
+	if app.Organisations == nil {
+		app.Organisations = make(map[string]*llmapp.Organisation)
+	}
+	app.Organisations[name] = org
+	return nil
+}
+
+// parseStore parses a store. What its block has beyond the options of every
+// store is the backend's, which reads it as if they stood in a block of its own.
+func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
+	line := d.Token()
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return d.ArgErr()
+	}
+	name := "default"
+	if !isBackend(args[0]) && len(args) > 1 {
+		name, args = args[0], args[1:]
+	}
+	backend := args[0]
+	if !isBackend(backend) {
+		return d.Errf("unknown storage backend '%s'", backend)
+	}
+	if app.Stores[name] != nil {
+		return d.Errf("store %s is configured already", name)
+	}
+
+	store := new(llmapp.StoreConfig)
+	var guest []caddyfile.Token
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		switch d.Val() {
+		case "retention":
+			if err := parseDuration(d, &store.Retention); err != nil {
+				return err
+			}
+		case "content_retention":
+			if err := parseDuration(d, &store.ContentRetention); err != nil {
+				return err
+			}
+		case "max_journal":
+			var size string
+			if !d.AllArgs(&size) {
+				return d.ArgErr()
+			}
+			bytes, err := humanize.ParseBytes(size)
+			if err != nil {
+				return d.Errf("max_journal: %v", err)
+			}
+			store.MaxJournal = int64(bytes)
+		case "sync":
+			if d.NextArg() {
+				return d.ArgErr()
+			}
+			store.Sync = true
+		default:
+			guest = append(guest, d.NextSegment()...)
+		}
+	}
+
+	dispenser := segment(line, args, guest)
+	dispenser.Next()
+	module, err := caddyfile.UnmarshalModule(dispenser, "llm.storage."+backend)
+	if err != nil {
+		return err
+	}
+	store.StorageRaw = caddyconfig.JSONModuleObject(module, "backend", backend, nil)
+	if app.Stores == nil {
+		app.Stores = make(map[string]*llmapp.StoreConfig)
+	}
+	app.Stores[name] = store
+	return nil
+}
+
+func isBackend(name string) bool {
+	_, err := caddy.GetModule("llm.storage." + name)
+	return err == nil
+}
+
+func parseDuration(d *caddyfile.Dispenser, to *caddy.Duration) error {
+	var arg string
+	if !d.AllArgs(&arg) {
+		return d.ArgErr()
+	}
+	option := d.Val()
+	duration, err := caddy.ParseDuration(arg)
+	if err != nil {
+		return d.Errf("%s: %v", option, err)
+	}
+	*to = caddy.Duration(duration)
+	return nil
+}
+
+// segment puts a line and its block together again, at the place of the token
+// at, as a dispenser that some other parser can read.
+func segment(at caddyfile.Token, line []string, block []caddyfile.Token) *caddyfile.Dispenser {
+	var tokens []caddyfile.Token
+	add := func(text string) {
+		at.Text = text
+		tokens = append(tokens, at)
+	}
+	for _, text := range line {
+		add(text)
+	}
+	if len(block) > 0 {
+		add("{")
+		tokens = append(tokens, block...)
+		at = block[len(block)-1]
+		at.Line += 1 + at.NumLineBreaks()
+		add("}")
+	}
+	return caddyfile.NewDispenser(tokens)
+}

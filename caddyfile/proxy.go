@@ -1,0 +1,168 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmlog"
+)
+
+// upstreams are where the providers live whose address is the same for all
+// their customers, or, for local ones, their default port.
+var upstreams = map[string]string{
+	"anthropic":   "https://api.anthropic.com",
+	"cerebras":    "https://api.cerebras.ai",
+	"cohere":      "https://api.cohere.com",
+	"deepseek":    "https://api.deepseek.com",
+	"fireworks":   "https://api.fireworks.ai",
+	"gemini":      "https://generativelanguage.googleapis.com",
+	"groq":        "https://api.groq.com",
+	"huggingface": "https://router.huggingface.co",
+	"lmstudio":    "http://localhost:1234",
+	"mistral":     "https://api.mistral.ai",
+	"ollama":      "http://localhost:11434",
+	"openai":      "https://api.openai.com",
+	"openrouter":  "https://openrouter.ai",
+	"perplexity":  "https://api.perplexity.ai",
+	"together":    "https://api.together.xyz",
+	"vllm":        "http://localhost:8000",
+	"xai":         "https://api.x.ai",
+}
+
+// logSubdirectives are those of llm_proxy's block which are llm_log's; all
+// others are reverse_proxy's.
+var logSubdirectives = []string{
+	"country_header", "errors", "max_body", "omit", "org", "require_key", "store", "stream_usage",
+}
+
+// parseProxy expands llm_proxy into llm_log and reverse_proxy. Syntax:
+//
+//	llm_proxy [<matcher>] <provider>|<url> [<url>] {
+//		<subdirectives of llm_log and of reverse_proxy>
+//	}
+//
+// It forwards to the provider's public address, or to the URL. The provider
+// gets no X-Forwarded-* headers and no Via, no encoding is asked for that the
+// client did not ask for, and everything is flushed as it comes.
+func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	h.Next() // consume directive name
+	matchers, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	h.Next() // ExtractMatcherSet reset the cursor
+	directive := h.Token()
+
+	args := h.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 || len(args) == 2 && isURL(args[0]) {
+		return nil, h.ArgErr()
+	}
+	upstream := args[len(args)-1]
+	if !isURL(upstream) {
+		provider := upstream
+		if upstream = upstreams[provider]; upstream == "" {
+			return nil, h.Errf("provider '%s' has no one address: give its URL as a second argument", provider)
+		}
+	}
+	logLine, proxyLine := []string{"llm_log"}, []string{"reverse_proxy", upstream}
+	if !isURL(args[0]) {
+		logLine = append(logLine, args[0])
+	}
+
+	var logBlock, proxyBlock []caddyfile.Token
+	for nesting := h.Nesting(); h.NextBlock(nesting); {
+		if slices.Contains(logSubdirectives, h.Val()) {
+			logBlock = append(logBlock, h.NextSegment()...)
+		} else {
+			proxyBlock = append(proxyBlock, h.NextSegment()...)
+		}
+	}
+
+	log := new(llmlog.Handler)
+	if err := log.UnmarshalCaddyfile(segment(directive, logLine, logBlock)); err != nil {
+		return nil, err
+	}
+	proxy := new(reverseproxy.Handler)
+	proxyHelper := h.WithDispenser(segment(directive, proxyLine, proxyBlock))
+	if err := proxy.UnmarshalCaddyfile(proxyHelper.Dispenser); err != nil {
+		return nil, err
+	}
+	if err := proxy.FinalizeUnmarshalCaddyfile(proxyHelper); err != nil {
+		return nil, err
+	}
+	if err := makeTransparent(proxy); err != nil {
+		return nil, err
+	}
+
+	route := caddyhttp.Route{HandlersRaw: []json.RawMessage{
+		caddyconfig.JSONModuleObject(log, "handler", "llm_log", nil),
+		caddyconfig.JSONModuleObject(proxy, "handler", "reverse_proxy", nil),
+	}}
+	if matchers != nil {
+		route.MatcherSetsRaw = []caddy.ModuleMap{matchers}
+	}
+	return []httpcaddyfile.ConfigValue{{Class: "route", Value: route}}, nil
+}
+
+// isURL tells an upstream from the name of a provider, which has none of the
+// characters that every address has.
+func isURL(arg string) bool { return strings.ContainsAny(arg, ":/.{") }
+
+// makeTransparent takes from the proxy what it would add to a request, but for
+// what the user asked for.
+func makeTransparent(proxy *reverseproxy.Handler) error {
+	if proxy.FlushInterval == 0 {
+		proxy.FlushInterval = -1
+	}
+
+	if proxy.Headers == nil {
+		proxy.Headers = new(headers.Handler)
+	}
+	if proxy.Headers.Request == nil {
+		proxy.Headers.Request = new(headers.HeaderOps)
+	}
+	ops := proxy.Headers.Request
+	for _, name := range []string{"Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if ops.Set.Get(name) == "" && ops.Add.Get(name) == "" {
+			ops.Delete = append(ops.Delete, name)
+		}
+	}
+	if ops.Set.Get("Host") == "" {
+		if ops.Set == nil {
+			ops.Set = make(http.Header)
+		}
+		ops.Set.Set("Host", "{http.reverse_proxy.upstream.hostport}")
+	}
+
+	// Go's transport asks for gzip on its own, and unpacks it, unless told not
+	// to. A transport of another kind is left as it is.
+	transport := struct {
+		Protocol string `json:"protocol"`
+		reverseproxy.HTTPTransport
+	}{Protocol: "http"}
+	if proxy.TransportRaw != nil {
+		if protocol := gjson.GetBytes(proxy.TransportRaw, "protocol"); protocol.Str != "http" {
+			return nil
+		}
+		if err := json.Unmarshal(proxy.TransportRaw, &transport); err != nil {
+			return err
+		}
+	}
+	if transport.Compression == nil {
+		transport.Compression = new(bool)
+	}
+	var err error
+	proxy.TransportRaw, err = json.Marshal(transport)
+	return err
+}

@@ -1,0 +1,147 @@
+// Package llmadmin is the admin.api module of Weir: the state of its stores on
+// Caddy's admin endpoint.
+package llmadmin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+func init() {
+	caddy.RegisterModule(new(API))
+}
+
+// API adds these routes to Caddy's admin endpoint:
+//
+//	GET  /llm/status        the state of each open store
+//	POST /llm/flush         waits until everything recorded so far can be queried
+//	GET  /llm/health/live   200 as long as the process answers
+//	GET  /llm/health/ready  200 when every store is open and takes records, else 503
+type API struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*API) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.llm", New: func() caddy.Module { return new(API) }}
+}
+
+// Routes returns the routes of the module.
+func (*API) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/llm/status", Handler: get(status)},
+		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
+		{Pattern: "/llm/health/live", Handler: get(live)},
+		{Pattern: "/llm/health/ready", Handler: get(ready)},
+	}
+}
+
+func get(next caddy.AdminHandlerFunc) caddy.AdminHandler { return only(http.MethodGet, next) }
+
+func only(method string, next caddy.AdminHandlerFunc) caddy.AdminHandler {
+	return caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use %s", method)}
+		}
+		return next(w, r)
+	})
+}
+
+// storeStatus is one element of the answer of /llm/status.
+type storeStatus struct {
+	Store          string           `json:"store"`
+	PendingRecords int64            `json:"pending_records"`
+	PendingBytes   int64            `json:"pending_bytes"`
+	RawSegments    int              `json:"raw_segments"`
+	RawBytes       int64            `json:"raw_bytes"`
+	SealedSegments int              `json:"sealed_segments"`
+	SealedBytes    int64            `json:"sealed_bytes"`
+	Appended       int64            `json:"appended"`
+	Drained        int64            `json:"drained"`
+	Lost           map[string]int64 `json:"lost"`
+	Error          string           `json:"error,omitempty"`
+	FailingSince   *time.Time       `json:"failing_since,omitempty"`
+}
+
+func status(w http.ResponseWriter, _ *http.Request) error {
+	answer := []storeStatus{}
+	for _, store := range llmapp.OpenStores() {
+		j := store.Opened()
+		if j == nil {
+			continue
+		}
+		s := j.Status()
+		element := storeStatus{
+			Store:          store.Name(),
+			PendingRecords: s.PendingRecords,
+			PendingBytes:   s.PendingBytes,
+			RawSegments:    s.RawSegments,
+			RawBytes:       s.RawBytes,
+			SealedSegments: s.SealedSegments,
+			SealedBytes:    s.SealedBytes,
+			Appended:       s.Appended,
+			Drained:        s.Drained,
+			Lost:           s.Lost,
+		}
+		if s.Err != nil {
+			element.Error, element.FailingSince = s.Err.Error(), &s.FailingSince
+		}
+		answer = append(answer, element)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(answer)
+}
+
+// flushTimeout bounds how long a flush may wait for a backend that is behind.
+const flushTimeout = 30 * time.Second
+
+func flush(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), flushTimeout)
+	defer cancel()
+	for _, store := range llmapp.OpenStores() {
+		j := store.Opened()
+		if j == nil {
+			continue
+		}
+		if err := j.Flush(ctx); err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func live(w http.ResponseWriter, _ *http.Request) error {
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func ready(w http.ResponseWriter, _ *http.Request) error {
+	open := llmapp.OpenStores()
+	problem := error(nil)
+	if len(open) == 0 {
+		problem = errors.New("no store is open")
+	}
+	for _, store := range open {
+		if j := store.Opened(); j == nil {
+			problem = errors.Join(problem, fmt.Errorf("store %s is not open", store.Name()))
+		} else if err := j.Status().Err; err != nil {
+			problem = errors.Join(problem, fmt.Errorf("store %s: %w", store.Name(), err))
+		}
+	}
+	if problem != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: problem}
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// Interface guards
+var _ caddy.AdminRouter = (*API)(nil)

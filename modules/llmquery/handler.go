@@ -1,0 +1,148 @@
+// Package llmquery is the handler http.handlers.llm_query: the query endpoints
+// over what Weir recorded, one file each.
+package llmquery
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler answers questions about the records of one store:
+//
+//	POST /v1/request/query-clickhouse  requests, by filters on their fields
+//	POST /v1/request/query             the same, with the legacy filter groups too
+//	GET  /v1/request/{id}              one request
+//
+// Callers authenticate with `Authorization: Bearer <API key>` and see the
+// records of their key's organisation alone. Requests for other paths go to the
+// next handler.
+type Handler struct {
+	// Store names the store to ask. Only keys of organisations that live in it
+	// are taken. Default: the store `default`.
+	Store string `json:"store,omitempty"`
+
+	// Timeout bounds each query; one that takes longer is answered with 504.
+	// Default: 10s.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// AllowPublic lets callers without a key see the records of the
+	// organisation `default`. Without it, a site that no key opens does not
+	// start.
+	AllowPublic bool `json:"allow_public,omitempty"`
+
+	app    *llmapp.App
+	store  *llmapp.Store
+	mux    *http.ServeMux
+	logger *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_query", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	app, err := ctx.App("llm")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*llmapp.App)
+	if h.Store == "" {
+		h.Store = llmapp.DefaultName
+	}
+	if h.store, err = h.app.Store(h.Store); err != nil {
+		return err
+	}
+	if h.Timeout == 0 {
+		h.Timeout = caddy.Duration(storage.DefaultTimeout)
+	}
+
+	h.mux = http.NewServeMux()
+	for pattern, e := range endpoints {
+		h.mux.Handle(pattern, endpointHandler{h, e})
+	}
+	return nil
+}
+
+// Validate rejects a site that nobody could ask, or everybody.
+func (h *Handler) Validate() error {
+	if !h.AllowPublic && !h.app.HasKeys(h.Store) {
+		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or say allow_public to serve its records to everybody", h.store.Name())
+	}
+	if h.Timeout < 0 {
+		return fmt.Errorf("timeout: %s is negative", time.Duration(h.Timeout))
+	}
+	return nil
+}
+
+// ServeHTTP answers the query endpoints and passes other paths on.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if _, pattern := h.mux.Handler(r); pattern == "" {
+		return next.ServeHTTP(w, r)
+	}
+	h.mux.ServeHTTP(w, r)
+	return nil
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_query [<matcher>] {
+//		store        <name>
+//		timeout      <duration>
+//		allow_public
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for d.NextBlock(0) {
+		switch d.Val() {
+		case "store":
+			if !d.AllArgs(&h.Store) {
+				return d.ArgErr()
+			}
+		case "timeout":
+			var arg string
+			if !d.AllArgs(&arg) {
+				return d.ArgErr()
+			}
+			timeout, err := caddy.ParseDuration(arg)
+			if err != nil {
+				return d.Errf("timeout: %v", err)
+			}
+			h.Timeout = caddy.Duration(timeout)
+		case "allow_public":
+			if d.NextArg() {
+				return d.ArgErr()
+			}
+			h.AllowPublic = true
+		default:
+			return d.Errf("unrecognized subdirective '%s'", d.Val())
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,255 @@
+package llmquery
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// record is a request record as answers have it, but for its bodies
+// (decisions, "Query endpoints"). What is unknown is null.
+type record struct {
+	RequestID        string            `json:"request_id"`
+	RequestCreatedAt string            `json:"request_created_at"`
+	RequestPath      string            `json:"request_path"`
+	RequestUserID    *string           `json:"request_user_id"`
+	RequestModel     *string           `json:"request_model"`
+	RequestReferrer  *string           `json:"request_referrer"`
+	Properties       map[string]string `json:"properties"`
+	// RequestProperties is Properties under its older name.
+	RequestProperties map[string]string `json:"request_properties"`
+
+	ResponseID        *string       `json:"response_id"`
+	ResponseCreatedAt *string       `json:"response_created_at"`
+	ResponseStatus    plugins.Count `json:"response_status"`
+	ResponseModel     *string       `json:"response_model"`
+	EndState          string        `json:"end_state"`
+
+	Provider      string  `json:"provider"`
+	Model         *string `json:"model"`
+	ModelOverride *string `json:"model_override"`
+	TargetURL     string  `json:"target_url"`
+
+	DelayMS          plugins.Count `json:"delay_ms"`
+	TimeToFirstToken plugins.Count `json:"time_to_first_token"`
+	TimeToLastToken  plugins.Count `json:"time_to_last_token"`
+
+	TotalTokens            plugins.Count `json:"total_tokens"`
+	PromptTokens           plugins.Count `json:"prompt_tokens"`
+	CompletionTokens       plugins.Count `json:"completion_tokens"`
+	PromptCacheReadTokens  plugins.Count `json:"prompt_cache_read_tokens"`
+	PromptCacheWriteTokens plugins.Count `json:"prompt_cache_write_tokens"`
+	PromptAudioTokens      plugins.Count `json:"prompt_audio_tokens"`
+	CompletionAudioTokens  plugins.Count `json:"completion_audio_tokens"`
+	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
+	Cost                   dollars       `json:"cost"`
+	CostUSD                dollars       `json:"costUSD"`
+	PassthroughBilling     bool          `json:"is_passthrough_billing"`
+
+	OrganizationID string  `json:"organization_id"`
+	PromptID       *string `json:"prompt_id"`
+	PromptVersion  *string `json:"prompt_version"`
+	NodeID         *string `json:"node_id"`
+	JobID          *string `json:"job_id"`
+	CountryCode    *string `json:"country_code"`
+	Threat         bool    `json:"threat"`
+	TraceID        *string `json:"trace_id"`
+	SpanID         *string `json:"span_id"`
+	Attempt        *int    `json:"attempt"`
+	AttemptOf      *string `json:"attempt_of"`
+
+	CacheEnabled     bool    `json:"cache_enabled"`
+	CacheReferenceID *string `json:"cache_reference_id"`
+
+	Scores            json.RawMessage `json:"scores"`
+	FeedbackID        *int64          `json:"feedback_id"`
+	FeedbackRating    *bool           `json:"feedback_rating"`
+	FeedbackCreatedAt *string         `json:"feedback_created_at"`
+
+	Assets    []string          `json:"assets"`
+	AssetIDs  []string          `json:"asset_ids"`
+	AssetURLs map[string]string `json:"asset_urls"`
+
+	RequestOmitted    bool   `json:"request_omitted"`
+	ResponseOmitted   bool   `json:"response_omitted"`
+	RequestTruncated  bool   `json:"request_truncated"`
+	ResponseTruncated bool   `json:"response_truncated"`
+	SizeBytes         int64  `json:"size_bytes"`
+	UpdatedAt         string `json:"updated_at"`
+
+	// Always null: bodies are inline, and records are in no other schema.
+	SignedBodyURL *string `json:"signed_body_url"`
+	LLMSchema     *string `json:"llmSchema"`
+}
+
+// dollars is an amount in billionths of a dollar, written in dollars.
+type dollars plugins.Count
+
+// MarshalJSON writes an exact decimal.
+func (d dollars) MarshalJSON() ([]byte, error) {
+	if !d.Valid {
+		return []byte("null"), nil
+	}
+	return appendDollars(nil, d.N), nil
+}
+
+func appendDollars(b []byte, nanos int64) []byte {
+	if nanos < 0 {
+		b, nanos = append(b, '-'), -nanos
+	}
+	b = plugins.Known(nanos / 1e9).AppendJSON(b)
+	fraction := nanos % 1e9
+	if fraction == 0 {
+		return b
+	}
+	digits := [10]byte{'.'}
+	for i := 9; i > 0; i-- {
+		digits[i] = byte('0' + fraction%10)
+		fraction /= 10
+	}
+	return append(b, bytes.TrimRight(digits[:], "0")...)
+}
+
+// appendRecord appends a record with its bodies, which pass as they are.
+func appendRecord(b []byte, r *storage.Record, content *storage.Content, inputs bool) ([]byte, error) {
+	metrics, err := json.Marshal(newRecord(r))
+	if err != nil {
+		return b, err
+	}
+	if content == nil {
+		content = new(storage.Content)
+	}
+	b = append(b, metrics[:len(metrics)-1]...)
+	b = appendBody(append(b, `,"request_body":`...), content.Request)
+	b = appendBody(append(b, `,"response_body":`...), content.Response)
+	if inputs {
+		text, err := json.Marshal(orEmpty(content.Inputs))
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, `,"inputs":`...), text...)
+	}
+	return append(b, '}'), nil
+}
+
+// appendBody appends a body: JSON as JSON, other text as a string, and anything
+// else in base64.
+func appendBody(b []byte, body storage.Body) []byte {
+	switch {
+	case body.Data == nil:
+		return append(b, "null"...)
+	case !utf8.Valid(body.Data):
+		b = append(b, `{"content_type":`...)
+		b = appendString(b, body.Type)
+		b = append(b, `,"base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, body.Data)
+		return append(b, `"}`...)
+	case json.Valid(body.Data):
+		return append(b, body.Data...)
+	default:
+		return appendString(b, string(body.Data))
+	}
+}
+
+func appendString(b []byte, s string) []byte {
+	text, _ := json.Marshal(s) // a string always marshals
+	return append(b, text...)
+}
+
+func newRecord(r *storage.Record) *record {
+	u := r.Usage
+	out := &record{
+		RequestID:              r.ID.String(),
+		RequestCreatedAt:       r.CreatedAt.String(),
+		RequestPath:            r.Path,
+		RequestUserID:          orNull(r.UserID),
+		RequestModel:           orNull(r.RequestModel),
+		RequestReferrer:        orNull(r.Referrer),
+		Properties:             orEmpty(r.Properties),
+		RequestProperties:      orEmpty(r.Properties),
+		ResponseID:             orNull(r.ResponseID),
+		ResponseStatus:         r.Status,
+		ResponseModel:          orNull(r.ResponseModel),
+		EndState:               r.EndState.String(),
+		Provider:               r.Provider,
+		Model:                  orNull(r.Model),
+		ModelOverride:          orNull(r.ModelOverride),
+		TargetURL:              r.TargetURL,
+		DelayMS:                r.Latency,
+		TimeToFirstToken:       r.TimeToFirstToken,
+		TotalTokens:            u.Total(),
+		PromptTokens:           u.Input,
+		CompletionTokens:       u.Output,
+		PromptCacheReadTokens:  u.CacheRead,
+		PromptCacheWriteTokens: u.CacheWrite,
+		PromptAudioTokens:      u.InputAudio,
+		CompletionAudioTokens:  u.OutputAudio,
+		ReasoningTokens:        u.Reasoning,
+		Cost:                   dollars(r.Cost),
+		CostUSD:                dollars(r.Cost),
+		PassthroughBilling:     r.PassthroughBilling,
+		OrganizationID:         r.Org,
+		PromptID:               orNull(r.PromptID),
+		PromptVersion:          orNull(r.PromptVersion),
+		NodeID:                 orNull(r.NodeID),
+		JobID:                  orNull(r.JobID),
+		CountryCode:            orNull(r.CountryCode),
+		Threat:                 r.Threat,
+		TraceID:                orNull(r.TraceID),
+		SpanID:                 orNull(r.SpanID),
+		AttemptOf:              idOrNull(r.AttemptOf),
+		CacheEnabled:           r.CacheEnabled,
+		CacheReferenceID:       idOrNull(r.CacheReferenceID),
+		Scores:                 json.RawMessage(r.ScoresColumn()),
+		Assets:                 append([]string{}, r.Assets...),
+		AssetIDs:               append([]string{}, r.Assets...),
+		AssetURLs:              map[string]string{},
+		RequestOmitted:         r.RequestOmitted,
+		ResponseOmitted:        r.ResponseOmitted,
+		RequestTruncated:       r.RequestTruncated,
+		ResponseTruncated:      r.ResponseTruncated,
+		SizeBytes:              r.RequestBytes + r.ResponseBytes,
+		UpdatedAt:              r.UpdatedAt.String(),
+	}
+	if r.RespondedAt != 0 {
+		out.ResponseCreatedAt = orNull(r.RespondedAt.String())
+	}
+	if r.Stream {
+		out.TimeToLastToken = r.Latency
+	}
+	if r.Attempt != 0 {
+		out.Attempt = &r.Attempt
+	}
+	if f := r.Feedback; f != nil {
+		out.FeedbackID, out.FeedbackRating = &f.ID, &f.Rating
+		out.FeedbackCreatedAt = orNull(f.CreatedAt.String())
+	}
+	return out
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func idOrNull(id uuid.UUID) *string {
+	if id == uuid.Nil {
+		return nil
+	}
+	return orNull(id.String())
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}

@@ -1,0 +1,31 @@
+package llmquery
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// getRequest answers GET /v1/request/{id}.
+func getRequest(c *call) error {
+	id, err := uuid.Parse(c.r.PathValue("id"))
+	if err != nil {
+		return storage.ErrNotFound
+	}
+	if c.journal.Pending(c.org, id) {
+		if err := c.journal.Flush(c.ctx); err != nil {
+			return err
+		}
+	}
+	r, err := c.journal.Backend().Request(c.ctx, c.org, id)
+	if err != nil {
+		return err
+	}
+	a := newAnswer(c)
+	a.raw(`{"data":`)
+	if err := a.record(r, true); err != nil {
+		return a.abandon(err)
+	}
+	a.raw(`,"error":null}`)
+	return a.end()
+}

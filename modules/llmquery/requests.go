@@ -1,0 +1,87 @@
+package llmquery
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// The limits of request queries (decisions, "Envelope").
+const (
+	defaultRequests = 10
+	maxLimit        = 1000
+)
+
+// legacyGroups are the filter groups that /v1/request/query applies; the bulk
+// endpoint knows the first alone.
+var legacyGroups = []storage.Group{
+	storage.RequestResponse, storage.RequestGroup, storage.ResponseGroup,
+	storage.FeedbackGroup, storage.PropertiesGroup, storage.ValuesGroup,
+}
+
+// queryRequestsBulk answers POST /v1/request/query-clickhouse.
+func queryRequestsBulk(c *call) error { return c.requests(legacyGroups[:1]) }
+
+// queryRequests answers POST /v1/request/query.
+func queryRequests(c *call) error { return c.requests(legacyGroups) }
+
+func (c *call) requests(groups []storage.Group) error {
+	b, err := c.body()
+	if err != nil {
+		return err
+	}
+	if b.raw("filter") == nil {
+		return badRequest(`filter: is required; "all" matches every request`)
+	}
+	filter, err := storage.ParseFilter(b.raw("filter"), groups...)
+	if err != nil {
+		return err
+	}
+	sort, random, err := storage.ParseSort(b.raw("sort"))
+	if err != nil {
+		return err
+	}
+	q := &storage.RequestQuery{
+		Org:        c.org,
+		Filter:     filter,
+		Cached:     b.boolean("isCached"),
+		Scored:     b.boolean("isScored"),
+		Experiment: b.boolean("isPartOfExperiment"),
+		Sort:       sort,
+		Random:     random,
+		Offset:     b.integer("offset", 0, math.MaxInt),
+		Limit:      b.integer("limit", defaultRequests, maxLimit),
+	}
+	inputs := b.boolean("includeInputs")
+	if b.err != nil {
+		return b.err
+	}
+
+	// Rule 3 of the filter language: a leaf in a group that this endpoint does
+	// not apply makes the answer empty, not an error.
+	for group := range storage.Groups(filter) {
+		if !slices.Contains(groups, group) {
+			c.warn("filter: %s does not apply leaves of %s, so nothing matches; wrap them in %s", c.r.URL.Path, group, storage.RequestResponse)
+			q.Limit = 0
+			break
+		}
+	}
+	records, err := c.journal.Backend().Requests(c.ctx, q)
+	if err != nil {
+		return err
+	}
+
+	a := newAnswer(c)
+	a.raw(`{"data":[`)
+	for i, r := range records {
+		if i > 0 {
+			a.raw(",")
+		}
+		if err := a.record(r, inputs != nil && *inputs); err != nil {
+			return a.abandon(err)
+		}
+	}
+	a.raw(`],"error":null}`)
+	return a.end()
+}
