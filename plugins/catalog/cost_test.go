@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	n   = plugins.Known
+	n    = plugins.Known
 	noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 )
 
