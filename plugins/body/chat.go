@@ -56,6 +56,9 @@ func chat(events []event) *node {
 		return only(root, "error")
 	}
 	root.at("object").set(`"chat.completion"`)
+	if usage := root.at("x_groq").get("usage"); !usage.none() && root.get("usage").none() {
+		*root.at("usage") = *usage
+	}
 	for _, choice := range choices.members {
 		// Perplexity repeats the message so far beside each delta.
 		choice.node.rename("delta", "message")

@@ -24,6 +24,9 @@ var generateContentResponse = objectOf(fields{
 func generateContent(events []event) *node {
 	root := new(node)
 	for _, e := range events {
+		if e.Get("usageMetadata.totalTokenCount").Exists() {
+			root.remove("usageMetadata") // counts that the whole report lacks are 0 by now
+		}
 		root.add(e.Result, generateContentResponse)
 	}
 	for _, key := range []string{"candidates", "promptFeedback", "error"} {

@@ -139,7 +139,7 @@ func (n *node) rename(key, to string) {
 	if m.none() {
 		return
 	}
-	n.remove(to)
+	n.members = slices.DeleteFunc(n.members, func(m member) bool { return m.key == to })
 	for i := range n.members {
 		if n.members[i].node == m {
 			n.members[i].key = to
