@@ -107,8 +107,8 @@ func (c *Catalog) Models() iter.Seq[*Model] {
 // requests and responses spell it. It tries, in this order: the exact id or an
 // alias; the provider's match rules; the same without the prefixes and suffixes
 // that name a region, a path, a date or a release (see spellings); and then all
-// of it with the providers whose models this one resells. An unknown provider
-// has no models.
+// of it with the providers whose models this one resells, in which case the
+// model is theirs. An unknown provider has no models.
 func (c *Catalog) Lookup(provider, model string) (*Model, bool) {
 	p := c.providers[provider]
 	if p == nil || model == "" {

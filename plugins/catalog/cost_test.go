@@ -76,6 +76,8 @@ func TestCost(t *testing.T) {
 			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 9, 23, 59, 59, 0, time.UTC), n(10_000_000)},
 		{"the day of a price cut: 1000 x 2", "openai", "o3",
 			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), n(2_000_000)},
+		{"a price without a date holds at any time: 1000 x 2.5", "openai", "gpt-4o",
+			plugins.Usage{Input: n(1000)}, "", time.Time{}, n(2_500_000)},
 		{"priority: 1000 x 12.5 + 100 x 75", "openai", "gpt-5.5",
 			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", noon, n(20_000_000)},
 		{"rounds to the nearest: 1 x 0.0028", "deepseek", "deepseek-v4-flash",

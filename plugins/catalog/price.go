@@ -73,7 +73,7 @@ func ParseRate(s string) (Rate, error) {
 		return Rate{}, fmt.Errorf("%q is not a price; write US dollars as a plain decimal, such as \"0.15\"", s)
 	}
 	n, err := strconv.ParseInt(digits+"000000000"[len(fraction):], 10, 64)
-	if err != nil || n > maxRate {
+	if err != nil || n > maxRate { // err can only be of range
 		return Rate{}, fmt.Errorf("%q is above a billion dollars; prices are per million tokens, requests and searches per piece", s)
 	}
 	return Rate{n, true}, nil
@@ -139,7 +139,8 @@ func (m *Model) price(input int64, tier string, at time.Time) *Price {
 	today, minute := DateOf(at), minutes(at)
 	for i := len(m.Prices) - 1; i >= 0; i-- {
 		p := &m.Prices[i]
-		if strings.EqualFold(p.Tier, tier) && p.From <= today && p.Hours.hold(minute) && (p.InputAbove == 0 || input > p.InputAbove) {
+		if strings.EqualFold(p.Tier, tier) && p.Hours.hold(minute) &&
+			(p.From == 0 || p.From <= today) && (p.InputAbove == 0 || input > p.InputAbove) {
 			return p
 		}
 	}

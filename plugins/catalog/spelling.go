@@ -12,7 +12,7 @@ var (
 	place = regexp.MustCompile(`^(?:[^/]+/|(?:us|us-gov|eu|apac|au|jp|ca|in|sa|global)\.)`)
 	// release is what says which edition of a model: a date, "@default",
 	// "-latest", or Bedrock's "-v1:0".
-	release = regexp.MustCompile(`(?:-\d{8}|-\d{4}-\d\d-\d\d|@[\w.-]+|-latest|-v\d+|:\d+)$`)
+	release = regexp.MustCompile(`(?:-\d{8}|-\d{4}-\d\d-\d\d|@[\w.-]+|-latest|-v\d+:\d+|:\d+)$`)
 )
 
 // spellings are a name and its shorter forms, the fullest first: those without
