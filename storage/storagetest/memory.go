@@ -123,8 +123,8 @@ func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*stor
 		return c
 	}
 	page := storage.Evaluate(q, m.all(), load)
-	if failed != nil {
-		return nil, failed
+	if err := errors.Join(failed, ctx.Err()); err != nil {
+		return nil, err
 	}
 	return page, nil
 }

@@ -4,13 +4,150 @@
 package storagetest
 
 import (
+	"math/rand/v2"
+	"reflect"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // Run checks a backend. open makes one on an empty store of its own, without
 // calling Open; Run opens it, closes it, and opens it again to see what the
-// store kept.
+// store kept. The flag -storagetest.cases sets the number of random queries.
 func Run(t *testing.T, open func(t *testing.T) storage.Backend) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, opener)
+	}{
+		{"position", testPosition},
+		{"reopen", testReopen},
+		{"idempotent write", testIdempotentWrite},
+		{"replaced record", testReplacedRecord},
+		{"facts", testFacts},
+		{"dropped facts", testDroppedFacts},
+		{"tags and losses", testTagsAndLosses},
+		{"not found", testNotFound},
+		{"organisations", testOrganisations},
+		{"prune", testPrune},
+		{"pages", testPages},
+		{"content errors", testContentErrors},
+		{"cancelled", testCancelled},
+		{"reads during writes", testReadsDuringWrites},
+		{"random queries", testRandomQueries},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
+	}
 }
+
+// opener makes a backend on an empty store.
+type opener = func(t *testing.T) storage.Backend
+
+// store is an open backend that a test looks at.
+type store struct {
+	*testing.T
+	storage.Backend
+	contents storage.Contents
+}
+
+func start(t *testing.T, b storage.Backend, contents storage.Contents) *store {
+	t.Helper()
+	s := &store{T: t, Backend: b, contents: contents}
+	s.open(storage.Position{})
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// open opens the backend and checks the position that it knows.
+func (s *store) open(want storage.Position) {
+	s.Helper()
+	got, err := s.Backend.Open(s.Context(), s.contents)
+	if err != nil {
+		s.Fatalf("Open: %v", err)
+	}
+	if got != want {
+		s.Fatalf("Open told position %v, want %v", got, want)
+	}
+}
+
+func (s *store) reopen(want storage.Position) {
+	s.Helper()
+	if err := s.Close(); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
+	s.open(want)
+}
+
+func (s *store) write(b *storage.Batch) {
+	s.Helper()
+	if err := s.Write(s.Context(), b); err != nil {
+		s.Fatalf("Write: %v", err)
+	}
+}
+
+func (s *store) query(q *storage.RequestQuery) []*storage.Record {
+	s.Helper()
+	records, err := s.Requests(s.Context(), q)
+	if err != nil {
+		s.Fatalf("Requests: %v\n%s", err, describe(q))
+	}
+	return records
+}
+
+// holds checks that the store has exactly these records, with all their fields.
+func (s *store) holds(want []*storage.Record) {
+	s.Helper()
+	found := 0
+	for _, org := range orgs {
+		found += len(s.query(&storage.RequestQuery{Org: org, Filter: storage.All{}, Limit: len(want) + 1}))
+	}
+	if found != len(want) {
+		s.Errorf("the store has %d records, want %d", found, len(want))
+	}
+	for _, r := range want {
+		s.has(r)
+	}
+}
+
+func (s *store) has(want *storage.Record) {
+	s.Helper()
+	got, err := s.Request(s.Context(), want.Org, want.ID)
+	if err != nil {
+		s.Fatalf("Request(%s, %s): %v", want.Org, want.ID, err)
+	}
+	if field := difference(got, want); field != "" {
+		g, w := reflect.ValueOf(got).Elem().FieldByName(field), reflect.ValueOf(want).Elem().FieldByName(field)
+		s.Fatalf("%s of %s is %#v, want %#v", field, want.ID, g, w)
+	}
+}
+
+// difference names a field in which two records differ; an empty map or list is
+// none.
+func difference(a, b *storage.Record) string {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range x.NumField() {
+		f, g := x.Field(i), y.Field(i)
+		if k := f.Kind(); (k == reflect.Map || k == reflect.Slice) && f.Len() == 0 && g.Len() == 0 {
+			continue
+		}
+		if !reflect.DeepEqual(f.Interface(), g.Interface()) {
+			return x.Type().Field(i).Name
+		}
+	}
+	return ""
+}
+
+func ids(records []*storage.Record) []uuid.UUID {
+	var ids []uuid.UUID
+	for _, r := range records {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

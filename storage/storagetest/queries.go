@@ -1,0 +1,183 @@
+package storagetest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"unicode"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Query makes a random query about the records.
+func Query(r *rand.Rand, records []*storage.Record) *storage.RequestQuery {
+	return &storage.RequestQuery{
+		Org:        pick(r, append(orgs, orgs[0], orgs[0], "nobody")),
+		Filter:     Filter(r, records),
+		Cached:     maybe(r),
+		Scored:     maybe(r),
+		Experiment: maybe(r),
+		Sort:       sorts(r),
+		Random:     chance(r, 20),
+		Offset:     pick(r, []int{0, 0, 0, 1, 10, 500}),
+		Limit:      pick(r, []int{0, 1, 7, 50, 1000, 1000}),
+	}
+}
+
+func maybe(r *rand.Rand) *bool {
+	if !chance(r, 8) {
+		return nil
+	}
+	b := chance(r, 2)
+	return &b
+}
+
+var sortKeys = []storage.SortKey{
+	storage.SortCreatedAt, storage.SortCacheCreatedAt, storage.SortLatency, storage.SortLastActive,
+	storage.SortTotalTokens, storage.SortCompletionTokens, storage.SortPromptTokens, storage.SortUserID,
+	storage.SortBodyModel, storage.SortIsCached, storage.SortRequestPrompt, storage.SortResponseText,
+	storage.SortCost, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortValues,
+}
+
+func sorts(r *rand.Rand) []storage.Sort {
+	var sorts []storage.Sort
+	for range r.IntN(4) {
+		s := storage.Sort{Key: pick(r, sortKeys), Desc: chance(r, 2)}
+		switch s.Key {
+		case storage.SortProperties:
+			s.Name = pick(r, propertyNames)
+		case storage.SortValues:
+			s.Name = pick(r, inputNames)
+		}
+		sorts = append(sorts, s)
+	}
+	return sorts
+}
+
+// Filter makes a random tree over all fields and operators. Half of its values
+// come from the records, so that leaves are true now and then.
+func Filter(r *rand.Rand, records []*storage.Record) storage.Filter {
+	switch {
+	case chance(r, 20):
+		return storage.All{}
+	case chance(r, 2):
+		return leaf(r, records)
+	}
+	return &storage.Branch{Or: chance(r, 2), Left: Filter(r, records), Right: Filter(r, records)}
+}
+
+func leaf(r *rand.Rand, records []*storage.Record) *storage.Leaf {
+	l := &storage.Leaf{Field: pick(r, storage.Fields())}
+	l.Op = pick(r, l.Field.Kind.Operators())
+	if l.Field.Map {
+		l.Key = pick(r, keysOf(l.Field))
+	}
+	var from *storage.Record
+	if len(records) > 0 && chance(r, 2) {
+		from = pick(r, records)
+	}
+	switch l.Field.Kind {
+	case storage.Number:
+		l.Number = numberValue(r, l, from)
+	case storage.Time:
+		l.Time = timeValue(r, l, from)
+	case storage.Boolean:
+		l.Bool = chance(r, 2)
+	case storage.PropertyKey:
+		l.Text = pick(r, propertyNames)
+	default:
+		l.Text = textValue(r, l, from)
+	}
+	return l
+}
+
+func keysOf(f *storage.Field) []string {
+	switch {
+	case f.Kind == storage.Number:
+		return append(scoreNames, storage.FeedbackScore)
+	case f.Content:
+		return inputNames
+	}
+	return propertyNames
+}
+
+func numberValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) float64 {
+	if from != nil {
+		if n, ok := l.Field.Number(from, l.Key); ok {
+			return n + pick(r, []float64{0, 0, 0, 1, -1, 1e-9})
+		}
+	}
+	return pick(r, []float64{0, 1, 0.5, -1, 7, 200, 1.5, 0.1, 0.3, 1e18, 1e300, -1e300, 0.1 + 0.2})
+}
+
+func timeValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) storage.Timestamp {
+	if from != nil {
+		if t := l.Field.Time(from); t != 0 {
+			return t + storage.Timestamp(r.IntN(3)-1)
+		}
+	}
+	return pick(r, []storage.Timestamp{0, -1, 1 << 45, instant(r), instant(r)})
+}
+
+func textValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) string {
+	s := pick(r, words)
+	if from != nil && !l.Field.Content {
+		s = ""
+		if texts := l.Field.Texts(from, nil, l.Key); len(texts) > 0 {
+			s = pick(r, texts)
+		}
+	}
+	if l.Op != storage.Equals && l.Op != storage.NotEquals && chance(r, 2) {
+		s = part(r, s)
+	}
+	if chance(r, 3) {
+		s = otherCase(r, s)
+	}
+	if l.Op == storage.Like || l.Op == storage.ILike {
+		s = pattern(r, s)
+	}
+	return s
+}
+
+// part is a piece of s, of at most fifty letters.
+func part(r *rand.Rand, s string) string {
+	letters := []rune(s)
+	if len(letters) == 0 {
+		return s
+	}
+	start := r.IntN(len(letters))
+	return string(letters[start:min(len(letters), start+1+r.IntN(50))])
+}
+
+func otherCase(r *rand.Rand, s string) string {
+	switch r.IntN(3) {
+	case 0:
+		return strings.ToUpper(s)
+	case 1:
+		return strings.ToLower(s)
+	}
+	return strings.Map(unicode.SimpleFold, s)
+}
+
+// pattern turns some letters into wildcards and escapes others, at times none
+// of the wildcards that s had itself.
+func pattern(r *rand.Rand, s string) string {
+	escape := chance(r, 2)
+	var b strings.Builder
+	for _, c := range s {
+		switch {
+		case b.Len() > 200:
+			b.WriteByte('%')
+			return b.String()
+		case chance(r, 8):
+			b.WriteByte('_')
+			continue
+		case chance(r, 8):
+			b.WriteByte('%')
+			continue
+		case escape && strings.ContainsRune(`%_\`, c), chance(r, 20):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	return pick(r, []string{"", "", "%"}) + b.String() + pick(r, []string{"", "", "%", "%", `\`})
+}

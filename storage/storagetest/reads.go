@@ -1,0 +1,276 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+var cases = flag.Int("storagetest.cases", 300, "random queries that Run compares with storage.Evaluate")
+
+// testRandomQueries asks each set of records a hundred questions.
+func testRandomQueries(t *testing.T, open opener) {
+	const perRound = 100
+	for seed := range uint64((*cases + perRound - 1) / perRound) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := random(seed)
+			records, contents := Records(r, 300)
+			s := start(t, open(t), contents)
+			half := len(records) / 2
+			s.write(Batch(records[:half], storage.Position{Segment: 1}))
+			s.write(Batch(records[half:], storage.Position{Segment: 2}))
+			for range perRound {
+				q := Query(r, records)
+				if s.agrees(q, records, contents) {
+					continue
+				}
+				q = s.smallest(q, records, contents)
+				t.Fatalf("%s\ngot  %v\nwant %v", describe(q), ids(s.query(q)), ids(storage.Evaluate(q, records, contents.Of)))
+			}
+		})
+	}
+}
+
+// agrees tells whether the backend answers as Evaluate does.
+func (s *store) agrees(q *storage.RequestQuery, records []*storage.Record, contents Contents) bool {
+	s.Helper()
+	got, want := ids(s.query(q)), ids(storage.Evaluate(q, records, contents.Of))
+	if !q.Random {
+		return slices.Equal(got, want)
+	}
+	all := *q
+	all.Offset, all.Limit = 0, len(records)
+	matching := ids(storage.Evaluate(&all, records, contents.Of))
+	return len(got) == len(want) && len(unique(got)) == len(got) &&
+		!slices.ContainsFunc(got, func(id uuid.UUID) bool { return !slices.Contains(matching, id) })
+}
+
+// smallest cuts a query, that the backend answers wrongly, as long as the
+// answer stays wrong.
+func (s *store) smallest(q *storage.RequestQuery, records []*storage.Record, contents Contents) *storage.RequestQuery {
+	simpler := []func(*storage.RequestQuery){
+		func(q *storage.RequestQuery) { q.Filter = storage.All{} },
+		func(q *storage.RequestQuery) { q.Sort = q.Sort[:max(0, len(q.Sort)-1)] },
+		func(q *storage.RequestQuery) { q.Sort = q.Sort[min(1, len(q.Sort)):] },
+		func(q *storage.RequestQuery) { q.Cached, q.Scored, q.Experiment = nil, nil, nil },
+		func(q *storage.RequestQuery) { q.Offset, q.Limit = 0, len(records) },
+		func(q *storage.RequestQuery) {
+			if b, ok := q.Filter.(*storage.Branch); ok {
+				q.Filter = b.Left
+			}
+		},
+		func(q *storage.RequestQuery) {
+			if b, ok := q.Filter.(*storage.Branch); ok {
+				q.Filter = b.Right
+			}
+		},
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, simplify := range simpler {
+			c := *q
+			simplify(&c)
+			if describe(&c) != describe(q) && !s.agrees(&c, records, contents) {
+				q, changed = &c, true
+			}
+		}
+	}
+	return q
+}
+
+// describe prints a query for an error.
+func describe(q *storage.RequestQuery) string {
+	is := func(b *bool) string {
+		if b == nil {
+			return "any"
+		}
+		return fmt.Sprint(*b)
+	}
+	return fmt.Sprintf("org %q, cached %s, scored %s, experiment %s, sort %+v, random %v, offset %d, limit %d, filter %s",
+		q.Org, is(q.Cached), is(q.Scored), is(q.Experiment), q.Sort, q.Random, q.Offset, q.Limit, storage.AppendJSON(nil, q.Filter))
+}
+
+func unique(ids []uuid.UUID) map[uuid.UUID]bool {
+	set := make(map[uuid.UUID]bool)
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
+func testOrganisations(t *testing.T, open opener) {
+	records, contents := Records(random(10), 100)
+	s := start(t, open(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	for _, org := range append(orgs, "nobody", "", "%", "acme\x00") {
+		want := 0
+		for _, r := range records {
+			if r.Org == org {
+				want++
+			}
+		}
+		// A filter about organisations chooses within one, not another.
+		filter := &storage.Leaf{
+			Field: storage.LookupField(storage.RequestResponse, "organization_id"), Op: storage.NotEquals, Text: "x",
+		}
+		got := s.query(&storage.RequestQuery{Org: org, Filter: filter, Limit: 1000})
+		if len(got) != want {
+			t.Errorf("organisation %q sees %d records, want %d", org, len(got), want)
+		}
+		for _, r := range got {
+			if r.Org != org {
+				t.Fatalf("organisation %q sees a record of %q", org, r.Org)
+			}
+		}
+	}
+}
+
+// Pages that follow one another hold every record once, whatever ties.
+func testPages(t *testing.T, open opener) {
+	r := random(11)
+	records, contents := Records(r, 120)
+	for _, rec := range records {
+		rec.Org = orgs[0]
+	}
+	s := start(t, open(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	orders := [][]storage.Sort{nil, {{Key: storage.SortIsCached}, {Key: storage.SortUserID, Desc: true}}}
+	for _, k := range sortKeys {
+		orders = append(orders, []storage.Sort{{Key: k, Name: propertyNames[0], Desc: true}})
+	}
+	for _, order := range orders {
+		var seen []uuid.UUID
+		for {
+			q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Offset: len(seen), Limit: 7}
+			page := s.query(q)
+			if len(page) == 0 {
+				break
+			}
+			seen = append(seen, ids(page)...)
+			if len(seen) > len(records) {
+				t.Fatalf("sorted by %v, the pages hold more records than there are", order)
+			}
+		}
+		if len(unique(seen)) != len(records) {
+			t.Errorf("sorted by %v, the pages hold %d of %d records", order, len(unique(seen)), len(records))
+		}
+	}
+}
+
+// contentQuery needs the content of every record of one organisation.
+var contentQuery = &storage.RequestQuery{
+	Org:   orgs[0],
+	Limit: 10,
+	Filter: &storage.Leaf{
+		Field: storage.LookupField(storage.RequestResponse, "request_body"), Op: storage.Contains, Text: "nowhere to be found",
+	},
+}
+
+// reader is storage.Contents by a function.
+type reader func(ctx context.Context, ref storage.ContentRef) (*storage.Content, error)
+
+func (f reader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+	return f(ctx, ref)
+}
+
+// Content that cannot be read is an error, not content that does not match.
+func testContentErrors(t *testing.T, open opener) {
+	broken := errors.New("the disk is on fire")
+	records, _ := Records(random(12), 50)
+	s := start(t, open(t), reader(func(context.Context, storage.ContentRef) (*storage.Content, error) { return nil, broken }))
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	if got, err := s.Requests(t.Context(), contentQuery); !errors.Is(err, broken) {
+		t.Errorf("Requests = %d records, %v, want the error of Contents", len(got), err)
+	}
+	s.holds(records)
+}
+
+func testCancelled(t *testing.T, open opener) {
+	records, contents := Records(random(13), 200)
+	var cancel context.CancelFunc
+	s := start(t, open(t), reader(func(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+		cancel() // the caller leaves in the middle of a query
+		return contents[ref], nil
+	}))
+	s.write(Batch(records, storage.Position{Segment: 1}))
+
+	ctx, c := context.WithCancel(t.Context())
+	cancel = c
+	if got, err := s.Requests(ctx, contentQuery); !errors.Is(err, context.Canceled) {
+		t.Errorf("Requests = %d records, %v after its context ended", len(got), err)
+	}
+	for name, call := range map[string]func() error{
+		"Requests": func() error {
+			_, err := s.Requests(ctx, &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Limit: 10})
+			return err
+		},
+		"Request": func() error {
+			_, err := s.Request(ctx, records[0].Org, records[0].ID)
+			return err
+		},
+		"Exists": func() error {
+			_, err := s.Exists(ctx, records[0].ID)
+			return err
+		},
+		"Prune": func() error {
+			_, err := s.Prune(ctx, epoch<<1)
+			return err
+		},
+		"Write": func() error {
+			more, _ := Records(random(14), 5)
+			return s.Write(ctx, Batch(more, storage.Position{Segment: 9}))
+		},
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s = %v after its context ended", name, err)
+		}
+	}
+	s.holds(records)
+	s.reopen(storage.Position{Segment: 1})
+}
+
+// Readers see each batch whole or not at all.
+func testReadsDuringWrites(t *testing.T, open opener) {
+	const batches, perBatch = 20, 15
+	records, contents := Records(random(15), batches*perBatch)
+	for i, r := range records {
+		r.Org, r.UserID = orgs[0], fmt.Sprint("batch ", i/perBatch)
+	}
+	s := start(t, open(t), contents)
+	user := storage.LookupField(storage.RequestResponse, "user_id")
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				q := &storage.RequestQuery{
+					Org: orgs[0], Limit: 100, Filter: &storage.Leaf{Field: user, Text: fmt.Sprint("batch ", i%batches)},
+				}
+				got, err := s.Requests(t.Context(), q)
+				if err != nil || len(got) != 0 && len(got) != perBatch {
+					t.Errorf("a reader found %d records of a batch of %d, %v", len(got), perBatch, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range batches {
+		s.write(Batch(records[i*perBatch:(i+1)*perBatch], storage.Position{Segment: 1, Ordinal: uint32(i)}))
+	}
+	close(done)
+	readers.Wait()
+	s.holds(records)
+}

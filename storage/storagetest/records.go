@@ -1,0 +1,288 @@
+package storagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// words are texts that break careless storage: wildcards, quotes, SQL, NUL,
+// letters whose case is no matter of one bit, and what looks like a number.
+var words = []string{
+	"alpha", "Alpha", "ALPHA", "beta", "alphabeta", "100%", "1000", "a_b", "axb", `a\b`, `\%`, `\`, "%", "_",
+	"'; DROP TABLE requests; --", `"quoted"`, "it's", "nul\x00byte", "nul", "tab\tline\n", " spaced ", "null", "NULL",
+	"true", "0", "1", "1e3", "[]", "{}", "😀 smile", "👩‍👩‍👧", "İstanbul", "istanbul", "ISTANBUL", "ıstanbul",
+	"ſtraße", "STRASSE", "Straße", "\u212Aelvin", "kelvin", "KELVIN", "\u00B5m", "\u03BCm", "ǅungla", "ǆungla",
+	"Σίσυφος", "ΣΊΣΥΦΟΣ", "日本語", "日本", "e\u0301", "é", "É", "\uFFFD", "gpt-4o", "GPT-4o-mini", "claude", "fr", "DE",
+	strings.Repeat("long ", 1000), strings.Repeat("long ", 999) + "Long!",
+}
+
+// Names inside maps.
+var (
+	propertyNames = []string{"Env", "env", "Service-Session-Id", "a.b", `a"b`, "a'b", "nul\x00", "", "日本", "%", "only-asked-for"}
+	inputNames    = []string{"topic", "Topic", "a.b", "", "only-asked-for"}
+	scoreNames    = []string{"quality", "Quality", "helpful", `<a>&"b'`, "日本", "", "only-asked-for"}
+	orgs          = []string{"acme", "globex", "ACME"}
+)
+
+// epoch is about when the records of Records were created.
+var epoch = storage.Millis(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+
+// Records makes adversarial records in the state that they have after all their
+// late facts, and their content. Many tie in what queries sort by, lack values,
+// or differ in letter case alone; some content has been deleted.
+func Records(r *rand.Rand, n int) ([]*storage.Record, Contents) {
+	records := make([]*storage.Record, n)
+	contents := make(Contents)
+	for i := range records {
+		records[i] = record(r, int64(i))
+		if chance(r, 5) {
+			continue
+		}
+		ref := storage.ContentRef{Segment: 1 + uint64(i)/64, Ordinal: uint32(i) % 64}
+		records[i].Content = ref
+		if !chance(r, 8) {
+			contents[ref] = content(r, records[i].Dialect)
+		}
+	}
+	return records, contents
+}
+
+func record(r *rand.Rand, n int64) *storage.Record {
+	rec := &storage.Record{
+		ID:                 id(r),
+		Org:                pick(r, orgs),
+		AuthHash:           pick(r, []string{"", strings.Repeat("0a", 32), strings.Repeat("ff", 32)}),
+		CreatedAt:          instant(r),
+		Latency:            count(r),
+		TimeToFirstToken:   count(r),
+		Status:             status(r),
+		EndState:           storage.EndState(r.IntN(4)),
+		Provider:           word(r),
+		Dialect:            pick(r, []plugins.Dialect{plugins.Unknown, plugins.Chat, plugins.Messages}),
+		Model:              word(r),
+		RequestModel:       word(r),
+		ResponseModel:      word(r),
+		ModelOverride:      word(r),
+		Path:               "/v1/" + word(r),
+		TargetURL:          "https://" + word(r),
+		ResponseID:         word(r),
+		Stream:             chance(r, 2),
+		Finish:             word(r),
+		ErrorType:          word(r),
+		ServiceTier:        word(r),
+		RequestBytes:       r.Int64N(1 << 33),
+		ResponseBytes:      r.Int64N(1 << 33),
+		Usage:              usage(r),
+		Cost:               cost(r),
+		PriceVersion:       word(r),
+		PassthroughBilling: chance(r, 2),
+		UserID:             word(r),
+		SessionID:          word(r),
+		SessionName:        word(r),
+		SessionPath:        word(r),
+		PromptID:           word(r),
+		PromptVersion:      word(r),
+		NodeID:             word(r),
+		JobID:              word(r),
+		CountryCode:        word(r),
+		Referrer:           word(r),
+		Threat:             chance(r, 3),
+		Properties:         labels(r, propertyNames),
+		CacheEnabled:       chance(r, 2),
+		Attempt:            r.IntN(3),
+		TraceID:            pick(r, []string{"", "4bf92f3577b34da6a3ce929d0e0e4736"}),
+		SpanID:             pick(r, []string{"", "00f067aa0ba902b7"}),
+		RequestOmitted:     chance(r, 5),
+		ResponseOmitted:    chance(r, 5),
+		RequestTruncated:   chance(r, 5),
+		ResponseTruncated:  chance(r, 5),
+	}
+	if chance(r, 2) {
+		rec.ExperimentID = pick(r, words)
+	}
+	if chance(r, 3) {
+		rec.CacheReferenceID = id(r)
+	}
+	if chance(r, 3) {
+		rec.AttemptOf = id(r)
+	}
+	for range r.IntN(4) / 2 * r.IntN(4) {
+		rec.Assets = append(rec.Assets, pick(r, words))
+	}
+	rec.UpdatedAt = rec.CreatedAt
+	if !chance(r, 4) {
+		rec.RespondedAt = rec.CreatedAt + storage.Timestamp(r.IntN(3)*r.IntN(5000))
+		rec.UpdatedAt = rec.RespondedAt
+	}
+	late(r, rec, n)
+	return rec
+}
+
+// late gives some records scores and feedback.
+func late(r *rand.Rand, rec *storage.Record, n int64) {
+	for range r.IntN(6) - 2 {
+		if rec.Scores == nil {
+			rec.Scores = make(map[string]float64)
+		}
+		rec.Scores[pick(r, scoreNames[:len(scoreNames)-1])] = pick(r, []float64{0, 1, 0.5, -3, 1e21, 1e-7, 0.1 + 0.2, 100})
+	}
+	if chance(r, 4) {
+		rec.Feedback = &storage.Feedback{ID: n + 1, Rating: chance(r, 2), CreatedAt: instant(r)}
+	}
+	if rec.Scored() {
+		rec.UpdatedAt += storage.Timestamp(r.IntN(100_000))
+	}
+}
+
+// Batch is the batch that brings a store to have the records: what arrives late
+// in them stands in facts.
+func Batch(records []*storage.Record, end storage.Position) *storage.Batch {
+	batch := &storage.Batch{End: end}
+	for _, r := range records {
+		written := *r
+		written.Scores, written.Feedback = nil, nil
+		if r.Scored() {
+			written.UpdatedAt = max(r.RespondedAt, r.CreatedAt)
+			batch.Facts = append(batch.Facts, &storage.Fact{
+				Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: r.Scores, Feedback: r.Feedback,
+			})
+		}
+		batch.Records = append(batch.Records, &written)
+	}
+	return batch
+}
+
+// Both dialects ask in this form.
+const (
+	request      = `{"model":%s,"max_tokens":5,"messages":[{"role":"user","content":%s}]}`
+	chatAnswer   = `{"object":"chat.completion","model":%s,"choices":[{"index":0,"message":{"role":"assistant","content":%s}}]}`
+	messagesText = `{"type":"message","model":%s,"content":[{"type":"text","text":%s}]}`
+)
+
+func content(r *rand.Rand, d plugins.Dialect) *storage.Content {
+	c := &storage.Content{Inputs: labels(r, inputNames)}
+	if !chance(r, 5) {
+		c.Request = body(r, request)
+	}
+	if !chance(r, 5) {
+		answer := chatAnswer
+		if d == plugins.Messages {
+			answer = messagesText
+		}
+		c.Response = body(r, answer)
+	}
+	return c
+}
+
+func body(r *rand.Rand, format string) storage.Body {
+	switch r.IntN(10) {
+	case 0:
+		return storage.Body{Type: "text/plain; charset=utf-8", Data: []byte(pick(r, words))}
+	case 1:
+		return storage.Body{Type: "application/octet-stream", Data: []byte("\xff\xfealpha\xc3" + pick(r, words) + "\x80")}
+	case 2:
+		return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, `"m"`, `"a lone \ud83d surrogate, \u0041LPHA \"x\" \\ \/ \ud83d\ude00"`)}
+	}
+	return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, quoted(r, word(r)), quoted(r, word(r)+" "+word(r)))}
+}
+
+// quoted is a JSON string, with escapes where JSON needs none, half of the time.
+func quoted(r *rand.Rand, s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string is always JSON
+	}
+	if chance(r, 2) {
+		return string(b)
+	}
+	var escaped strings.Builder
+	for _, c := range string(b) {
+		if c >= 0x80 && c < 0x10000 {
+			fmt.Fprintf(&escaped, `\u%04X`, c)
+			continue
+		}
+		escaped.WriteRune(c)
+	}
+	return escaped.String()
+}
+
+func chance(r *rand.Rand, oneIn int) bool { return r.IntN(oneIn) == 0 }
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// word is none in four, else one of words, often one of the first few.
+func word(r *rand.Rand) string {
+	switch r.IntN(4) {
+	case 0:
+		return ""
+	case 1:
+		return words[r.IntN(6)]
+	}
+	return pick(r, words)
+}
+
+func labels(r *rand.Rand, names []string) map[string]string {
+	var m map[string]string
+	for range r.IntN(5) {
+		if m == nil {
+			m = make(map[string]string)
+		}
+		m[pick(r, names[:len(names)-1])] = word(r)
+	}
+	return m
+}
+
+func id(r *rand.Rand) uuid.UUID {
+	var id uuid.UUID
+	for i := range id {
+		id[i] = byte(r.Uint32())
+	}
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id
+}
+
+// instant is often the same as another's, or a neighbour's.
+func instant(r *rand.Rand) storage.Timestamp {
+	if chance(r, 2) {
+		return epoch + storage.Timestamp(r.IntN(5))
+	}
+	return epoch + storage.Timestamp(r.Int64N(int64(30*24*time.Hour/time.Millisecond)))
+}
+
+func count(r *rand.Rand) plugins.Count {
+	switch r.IntN(5) {
+	case 0:
+		return plugins.Count{}
+	case 1:
+		return plugins.Known(0)
+	case 2:
+		return plugins.Known(r.Int64N(1 << 40))
+	}
+	return plugins.Known(r.Int64N(20))
+}
+
+func status(r *rand.Rand) plugins.Count {
+	return pick(r, []plugins.Count{{}, plugins.Known(200), plugins.Known(200), plugins.Known(429), plugins.Known(499), plugins.Known(502)})
+}
+
+func cost(r *rand.Rand) plugins.Count {
+	return pick(r, []plugins.Count{{}, plugins.Known(0), plugins.Known(1), plugins.Known(1_500_000_000),
+		plugins.Known(100_000_000), plugins.Known(300_000_000), plugins.Known(r.Int64N(5e12)), plugins.Known(r.Int64N(1000))})
+}
+
+func usage(r *rand.Rand) plugins.Usage {
+	return plugins.Usage{
+		Input: count(r), Output: count(r), CacheRead: count(r), CacheWrite: count(r), CacheWrite1h: count(r),
+		InputAudio: count(r), CacheReadAudio: count(r), InputImage: count(r), Reasoning: count(r),
+		OutputAudio: count(r), OutputImage: count(r), BilledInput: count(r), BilledOutput: count(r),
+		WebSearches: count(r), ReportedCost: count(r),
+	}
+}

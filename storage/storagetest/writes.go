@@ -1,0 +1,232 @@
+package storagetest
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+func testPosition(t *testing.T, open opener) {
+	s := start(t, open(t), Contents{})
+	for _, end := range []storage.Position{{Segment: 1}, {Segment: 1, Ordinal: 7}, {Segment: 1 << 40, Ordinal: 1<<32 - 1}} {
+		s.write(&storage.Batch{End: end})
+		s.reopen(end)
+	}
+}
+
+func testReopen(t *testing.T, open opener) {
+	records, contents := Records(random(1), 200)
+	s := start(t, open(t), contents)
+	end := storage.Position{Segment: 3, Ordinal: 9}
+	s.write(Batch(records, end))
+	s.holds(records)
+	s.reopen(end)
+	s.holds(records)
+}
+
+func testIdempotentWrite(t *testing.T, open opener) {
+	records, contents := Records(random(2), 100)
+	s := start(t, open(t), contents)
+	end := storage.Position{Segment: 1, Ordinal: 100}
+	for range 3 {
+		s.write(Batch(records, end))
+	}
+	s.holds(records)
+	for _, r := range records[40:60] {
+		s.write(Batch([]*storage.Record{r}, end))
+	}
+	s.holds(records)
+}
+
+// An amended record takes the place of the first one and leaves no value of it
+// behind, while scores, feedback and late properties stay.
+func testReplacedRecord(t *testing.T, open opener) {
+	r := random(3)
+	first, contents := Records(r, 60)
+	amended, more := Records(r, 60)
+	maps.Copy(contents, more)
+	s := start(t, open(t), contents)
+	var facts []*storage.Fact
+	for _, f := range first {
+		facts = append(facts, &storage.Fact{
+			Org: f.Org, RequestID: f.ID, At: epoch << 1, Property: &storage.Property{Name: "late", Value: "label"},
+		})
+	}
+	s.write(Batch(first, storage.Position{Segment: 1, Ordinal: 1}))
+	s.write(&storage.Batch{Facts: facts, End: storage.Position{Segment: 1, Ordinal: 2}})
+
+	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 3}}
+	for i, a := range amended {
+		a.ID, a.Org = first[i].ID, first[i].Org
+		a.Scores, a.Feedback = nil, nil
+		written := *a
+		batch.Records = append(batch.Records, &written)
+
+		a.Scores, a.Feedback, a.UpdatedAt = first[i].Scores, first[i].Feedback, epoch<<1
+		a.Properties = merged(a.Properties, map[string]string{"late": "label"})
+	}
+	s.write(batch)
+	s.holds(amended)
+	for i, a := range amended {
+		l := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "request_id"), Text: a.ID.String()}
+		q := &storage.RequestQuery{Org: a.Org, Filter: &storage.Branch{Left: l, Right: &storage.Leaf{
+			Field: storage.LookupField(storage.RequestResponse, "model"), Text: first[i].Model,
+		}}, Limit: 10}
+		if got := len(s.query(q)) == 1; got != (a.Model == first[i].Model) {
+			t.Errorf("the amended record matches model %q: %v, its own is %q", first[i].Model, got, a.Model)
+		}
+	}
+}
+
+func testFacts(t *testing.T, open opener) {
+	records, contents := Records(random(4), 1)
+	r := records[0]
+	r.Scores, r.Feedback, r.Properties = nil, nil, map[string]string{"env": "dev", "kept": "yes"}
+	r.UpdatedAt = r.CreatedAt
+	s := start(t, open(t), contents)
+	end := storage.Position{Segment: 1}
+	fact := func(f storage.Fact) *storage.Fact {
+		f.Org, f.RequestID = r.Org, r.ID
+		return &f
+	}
+
+	first := &storage.Batch{Records: []*storage.Record{r}, End: end, Facts: []*storage.Fact{
+		fact(storage.Fact{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
+	}}
+	second := &storage.Batch{End: end, Facts: []*storage.Fact{
+		fact(storage.Fact{At: r.CreatedAt + 30, Scores: map[string]float64{"quality": 0.75}}),
+		fact(storage.Fact{At: r.CreatedAt + 20, Feedback: &storage.Feedback{ID: 4, Rating: true, CreatedAt: r.CreatedAt + 20}}),
+		fact(storage.Fact{At: r.CreatedAt + 25, Feedback: &storage.Feedback{ID: 5, Rating: false, CreatedAt: r.CreatedAt + 25}}),
+		fact(storage.Fact{At: r.CreatedAt + 5, Property: &storage.Property{Name: "env", Value: "prod"}}),
+		fact(storage.Fact{At: r.CreatedAt + 5, Property: &storage.Property{Name: "Env", Value: ""}}),
+	}}
+	want := *r
+	want.Scores = map[string]float64{"quality": 0.75, "helpful": 1}
+	want.Feedback = &storage.Feedback{ID: 5, CreatedAt: r.CreatedAt + 25}
+	want.Properties = map[string]string{"env": "prod", "Env": "", "kept": "yes"}
+	want.UpdatedAt = r.CreatedAt + 30
+
+	s.write(first)
+	s.write(second)
+	s.has(&want)
+	s.write(second)
+	s.has(&want)
+	s.reopen(end)
+	s.has(&want)
+}
+
+// Facts change nothing in records of other organisations, and nothing comes to
+// be from facts about records that do not exist.
+func testDroppedFacts(t *testing.T, open opener) {
+	records, contents := Records(random(5), 20)
+	s := start(t, open(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	batch := &storage.Batch{End: storage.Position{Segment: 2}}
+	drop := func(org string, id uuid.UUID) {
+		batch.Facts = append(batch.Facts, &storage.Fact{
+			Org: org, RequestID: id, At: epoch << 1, Scores: map[string]float64{"quality": 9},
+			Feedback: &storage.Feedback{ID: 99, Rating: true, CreatedAt: epoch}, Property: &storage.Property{Name: "x", Value: "y"},
+		})
+	}
+	for _, r := range records {
+		drop(r.Org+"'", r.ID)
+	}
+	unknown := id(random(6))
+	drop(orgs[0], unknown)
+	s.write(batch)
+	s.holds(records)
+	if ok, err := s.Exists(t.Context(), unknown); ok || err != nil {
+		t.Errorf("Exists = %v, %v for an id that only a fact named", ok, err)
+	}
+}
+
+// What no query of the contract reads yet must at least be taken.
+func testTagsAndLosses(t *testing.T, open opener) {
+	s := start(t, open(t), Contents{})
+	gold, none := "gold", ""
+	for range 2 {
+		s.write(&storage.Batch{
+			Facts: []*storage.Fact{
+				{Org: "acme", SessionID: "s'1", At: epoch, Tag: &gold},
+				{Org: "acme", SessionID: "s'1", At: epoch + 1, Tag: &none},
+				{Org: "globex", SessionID: "s'1", At: epoch + 1, Tag: &gold},
+			},
+			Losses: []storage.Loss{{Reason: storage.LostCorrupt, Count: 3, From: epoch, To: epoch + 9}},
+			End:    storage.Position{Segment: 1, Ordinal: 5},
+		})
+	}
+	s.reopen(storage.Position{Segment: 1, Ordinal: 5})
+}
+
+func testNotFound(t *testing.T, open opener) {
+	records, contents := Records(random(7), 10)
+	s := start(t, open(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	unknown := id(random(8))
+	for _, ask := range []struct {
+		org string
+		id  uuid.UUID
+	}{
+		{records[0].Org, unknown},
+		{records[0].Org, uuid.Nil},
+		{"nobody", records[0].ID},
+		{"", records[0].ID},
+		{records[0].Org + "\x00", records[0].ID},
+	} {
+		if r, err := s.Request(t.Context(), ask.org, ask.id); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Request(%q, %s) = %v, %v, want ErrNotFound", ask.org, ask.id, r, err)
+		}
+	}
+	if ok, err := s.Exists(t.Context(), unknown); ok || err != nil {
+		t.Errorf("Exists = %v, %v for an unknown id", ok, err)
+	}
+	for _, r := range records {
+		if ok, err := s.Exists(t.Context(), r.ID); !ok || err != nil {
+			t.Errorf("Exists = %v, %v for %s", ok, err, r.ID)
+		}
+	}
+}
+
+func testPrune(t *testing.T, open opener) {
+	records, contents := Records(random(9), 700)
+	s := start(t, open(t), contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	for _, before := range []storage.Timestamp{epoch, epoch + 3, epoch + 10*24*3600*1000, epoch << 1} {
+		var kept, gone []*storage.Record
+		for _, r := range records {
+			if r.CreatedAt < before {
+				gone = append(gone, r)
+			} else {
+				kept = append(kept, r)
+			}
+		}
+		for steps := 0; ; steps++ {
+			more, err := s.Prune(t.Context(), before)
+			if err != nil {
+				t.Fatalf("Prune: %v", err)
+			}
+			if !more {
+				break
+			}
+			if steps > len(records) {
+				t.Fatalf("Prune says after %d steps that there is more", steps)
+			}
+		}
+		s.holds(kept)
+		for _, r := range gone {
+			if ok, err := s.Exists(t.Context(), r.ID); ok || err != nil {
+				t.Fatalf("Exists = %v, %v for a pruned record", ok, err)
+			}
+		}
+		records = kept
+	}
+	// What is pruned may come again, without its late facts.
+	again, _ := Records(random(9), 1)
+	again[0].Scores, again[0].Feedback, again[0].UpdatedAt = nil, nil, again[0].CreatedAt
+	s.write(&storage.Batch{Records: again, End: storage.Position{Segment: 2}})
+	s.holds(again)
+}
