@@ -71,9 +71,12 @@ type Call struct {
 type Finish string
 
 const (
-	FinishStop      Finish = "stop"
+	// FinishStop is an answer that said all it had to.
+	FinishStop Finish = "stop"
+	// FinishToolCalls is an answer that waits for the results of its calls.
 	FinishToolCalls Finish = "tool_calls"
-	FinishLength    Finish = "length"
+	// FinishLength is an answer that MaxTokens cut off.
+	FinishLength Finish = "length"
 )
 
 const thought = "The user said something, so the answer repeats it."

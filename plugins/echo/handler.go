@@ -83,7 +83,11 @@ func (d dialect) serve(w http.ResponseWriter, r *http.Request, x *exchange) *fai
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, f := readObject(w, r)
+	e, f := route(w, r)
+	body, unread := readObject(w, r)
+	if f == nil {
+		f = unread
+	}
 	sum := fnv.New64a()
 	sum.Write(body)
 	x := &exchange{
@@ -98,10 +102,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(header, x.id("req_"))
 
-	e, unrouted := route(w, r)
-	if unrouted != nil {
-		f = unrouted // a wrong address says more than what is wrong with the body
-	}
 	if f == nil {
 		f = e.serve(w, r, x)
 	}

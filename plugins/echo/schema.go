@@ -7,10 +7,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A schema may refer to itself, so what is made from it is bounded both ways.
+// A schema may refer to itself, so what is made from it is bounded; beyond the
+// bounds every value is null.
 const (
 	maxExampleDepth = 8
-	maxExampleBytes = 16 << 10
+	maxExampleRefs  = 64
 )
 
 // exampleArguments is an object with the required properties of a JSON Schema.
@@ -27,11 +28,12 @@ func exampleArguments(schema json.RawMessage) []byte {
 // exampler writes the smallest instance that a schema lets it guess.
 type exampler struct {
 	root gjson.Result // where "$ref" points into
+	refs int          // followed so far
 	buf  []byte
 }
 
 func (e *exampler) value(s gjson.Result, depth int) {
-	if !s.IsObject() || depth > maxExampleDepth || len(e.buf) > maxExampleBytes {
+	if !s.IsObject() || depth > maxExampleDepth {
 		e.buf = append(e.buf, "null"...)
 		return
 	}
@@ -102,9 +104,10 @@ func (e *exampler) object(s gjson.Result, depth int) {
 // resolve follows a reference into the schema itself, such as "#/$defs/place".
 func (e *exampler) resolve(ref string) gjson.Result {
 	path, local := strings.CutPrefix(ref, "#")
-	if !local {
+	if !local || e.refs == maxExampleRefs {
 		return gjson.Result{}
 	}
+	e.refs++
 	at := e.root
 	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if key != "" {

@@ -35,7 +35,7 @@ func TestExampleOfRecursiveSchemaIsBounded(t *testing.T) {
 	schema := `{"properties":{"a":{"$ref":"#"},"b":{"$ref":"#"},"c":{"$ref":"#"},"d":{"$ref":"#"},"e":{"$ref":"#"},"f":{"$ref":"#"}},
 		"required":["a","b","c","d","e","f"]}`
 	got := exampleArguments(json.RawMessage(schema))
-	if !json.Valid(got) || len(got) > 2*maxExampleBytes {
+	if !json.Valid(got) || len(got) > maxExampleRefs*len(schema) {
 		t.Errorf("%d bytes, valid: %v", len(got), json.Valid(got))
 	}
 }
