@@ -88,6 +88,9 @@ func TestCost(t *testing.T) {
 			plugins.Usage{ReportedCost: n(42)}, "", noon, n(42)},
 		{"free is 0", "mistral", "mistral-nemo:free",
 			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, n(0)},
+		{"given away is 0", "openai", "omni-moderation-latest", plugins.Usage{Input: n(1000)}, "", noon, n(0)},
+		{"free there is not free here", "vertex", "gemma-3-27b-it", plugins.Usage{Input: n(1000)}, "", noon, plugins.Count{}},
+		{"0 that means unknown", "cerebras", "qwen-3-coder-480b", plugins.Usage{Input: n(1000)}, "", noon, plugins.Count{}},
 		{"nothing used is 0", "openai", "gpt-4o", plugins.Usage{Input: n(0)}, "", noon, n(0)},
 
 		{"unknown provider", "custom", "gpt-4o", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},

@@ -22,7 +22,8 @@ type Model struct {
 	Match *Match `json:"match,omitempty"`
 
 	// Input are the kinds of content the model takes: text, image, audio,
-	// video, pdf. Empty where nobody says.
+	// video, pdf. Empty where nobody says, which is so of entries that are only
+	// there to price old names and whole groups of names.
 	Input []string `json:"input,omitempty"`
 	// Output are the kinds of content it gives. Embedding and transcription
 	// models say text like the others.

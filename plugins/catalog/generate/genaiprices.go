@@ -91,7 +91,7 @@ func (r genaiRate) at(input int64) json.Number {
 var errUncounted = errors.New("charges for what usages don't count")
 
 // prices are the model's prices, none where they charge for what usages don't
-// count: such a model's cost is unknown. An empty set of rates means free.
+// count: such a model's cost is unknown. An empty set of rates is 0.
 func (m genaiModel) prices() ([]catalog.Price, error) {
 	var prices []catalog.Price
 	var from catalog.Date
@@ -142,8 +142,8 @@ func (g genaiPrice) tiers() []int64 {
 
 func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) error {
 	if len(rates) == 0 {
-		free, err := rate("0", 1)
-		p.Input, p.Output = free, free
+		zero, err := rate("0", 1)
+		p.Input, p.Output = zero, zero
 		return err
 	}
 	for _, unit := range slices.Sorted(maps.Keys(rates)) {

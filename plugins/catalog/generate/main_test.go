@@ -57,13 +57,13 @@ func TestPricesAreThoseOfTheSource(t *testing.T) {
 	usage := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000), CacheRead: plugins.Known(1000)}
 	names := 0
 	for _, g := range priced {
-		rules, err := rulesOf(g.Models)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, o := range origins {
 			if o.genai != g.ID {
 				continue
+			}
+			rules, err := o.rules(g.Models)
+			if err != nil {
+				t.Fatal(err)
 			}
 			for _, r := range rules {
 				aliases, _ := split(r.match)

@@ -75,7 +75,7 @@ type rule struct {
 // matches their id, else with their own; and one for each rule that matches
 // none of them, with its prices alone.
 func (o origin) models(priced []genaiModel, described []modelsDevModel) ([]*catalog.Model, error) {
-	rules, err := rulesOf(priced)
+	rules, err := o.rules(priced)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,8 @@ func (o origin) models(priced []genaiModel, described []modelsDevModel) ([]*cata
 			rules[i].models = append(rules[i].models, m)
 		} else if m.Prices, err = d.prices(); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.ID, err)
+		} else if !o.believes(d.ID, m.Prices) {
+			m.Prices = nil
 		}
 		tiers, err := d.tierPrices()
 		if err != nil {
@@ -127,7 +129,7 @@ func (o origin) models(priced []genaiModel, described []modelsDevModel) ([]*cata
 	return ordered, nil
 }
 
-func rulesOf(priced []genaiModel) ([]*rule, error) {
+func (o origin) rules(priced []genaiModel) ([]*rule, error) {
 	var rules []*rule
 	for _, g := range priced {
 		r := &rule{genaiModel: g}
@@ -137,6 +139,9 @@ func rulesOf(priced []genaiModel) ([]*rule, error) {
 		}
 		if r.prices, err = g.prices(); err != nil {
 			return nil, fmt.Errorf("%s: %w", g.ID, err)
+		}
+		if !o.believes(g.ID, r.prices) {
+			r.prices = nil
 		}
 		rules = append(rules, r)
 	}

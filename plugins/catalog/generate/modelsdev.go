@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -107,8 +106,8 @@ func (d modelsDevModel) model() *catalog.Model {
 	return m
 }
 
-// prices are those that models.dev has. It writes 0 both for what is free and
-// for what it does not know, so that 0 is believed of ":free" variants alone.
+// prices are those that models.dev has, none where they charge for what usages
+// don't count.
 func (d modelsDevModel) prices() ([]catalog.Price, error) {
 	c := d.Cost
 	if c == nil || c.Citation+c.Request+c.Image != "" {
@@ -117,9 +116,6 @@ func (d modelsDevModel) prices() ([]catalog.Price, error) {
 	base, err := c.price()
 	if err != nil {
 		return nil, err
-	}
-	if base.Input.Nano() == 0 && base.Output.Nano() == 0 && !strings.HasSuffix(d.ID, ":free") {
-		return nil, nil
 	}
 	prices := []catalog.Price{base}
 	for _, t := range c.Tiers {

@@ -1,6 +1,11 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins/catalog"
+)
 
 // origin says where the data of one of Weir's providers comes from.
 type origin struct {
@@ -44,6 +49,13 @@ var origins = []origin{
 	{id: "nebius", modelsDev: []string{"nebius"}},
 	{id: "scaleway", modelsDev: []string{"scaleway"}},
 	{id: "siliconflow", modelsDev: []string{"siliconflow"}},
+}
+
+// believes reports whether prices are to be kept. Both sources also write 0 for
+// what they don't know, so that it is believed of what is known to be free alone.
+func (o origin) believes(model string, prices []catalog.Price) bool {
+	free := strings.HasSuffix(model, ":free") || o.id == "openai" && model == "moderation"
+	return free || !slices.ContainsFunc(prices, func(p catalog.Price) bool { return p.Input.Nano()+p.Output.Nano() == 0 })
 }
 
 // onlyVertex reports whether Vertex AI has a model that the Gemini API lacks.
