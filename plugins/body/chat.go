@@ -4,14 +4,14 @@ import "github.com/tidwall/gjson"
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
 // is itself a list of texts.
-var contentPart = fields{
+var contentPart = objectOf(fields{
 	"text":     pieces,
 	"thinking": listOf(sameType, fields{"text": pieces}),
-}
+})
 
 var chatDelta = objectOf(fields{
 	"role":              first,
-	"content":           {how: join, fields: contentPart, find: sameType},
+	"content":           {how: join, find: sameType, item: contentPart},
 	"refusal":           pieces,
 	"reasoning":         pieces,
 	"reasoning_content": pieces,
@@ -40,7 +40,7 @@ var chatChunk = objectOf(fields{
 	"choices": listOf(byIndex, fields{
 		"delta":                  chatDelta,
 		"logprobs":               objectOf(fields{"content": every, "refusal": every}),
-		"content_filter_results": objectOf(nil),
+		"content_filter_results": fieldwise,
 	}),
 })
 

@@ -30,7 +30,7 @@ func cohereChat(events []event) *node {
 		case "citation-start":
 			root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
 		case "message-end":
-			root.add(delta, objectOf(nil))
+			root.add(delta, fieldwise)
 		}
 		if logprobs := e.Get("logprobs"); logprobs.Exists() {
 			root.list("logprobs").push().set(logprobs.Raw)

@@ -4,13 +4,13 @@ import "github.com/tidwall/gjson"
 
 var converseEvent = objectOf(fields{
 	"p":     padding, // hides the length of what a frame says
-	"usage": objectOf(nil),
+	"usage": fieldwise,
 })
 
 var converseBlock = objectOf(fields{
 	"text":             pieces,
 	"toolUse":          objectOf(fields{"input": pieces}),
-	"toolResult":       objectOf(nil),
+	"toolResult":       fieldwise,
 	"reasoningContent": objectOf(fields{"text": pieces, "signature": pieces, "redactedContent": pieces}),
 	"citation":         padding,
 })
@@ -64,14 +64,14 @@ func finishConverseBlock(block *node) {
 		use.at("input").parse()
 	}
 	if reasoning := block.get("reasoningContent"); !reasoning.none() && reasoning.get("redactedContent").none() {
-		text := *reasoning
+		reasoningText := *reasoning
 		*reasoning = node{}
-		*reasoning.at("reasoningText") = text
+		*reasoning.at("reasoningText") = reasoningText
 	}
 	if citations := block.get("citations"); !citations.none() {
 		cited := new(node)
-		if text := block.get("text"); !text.none() {
-			*cited.list("content").push().at("text") = *text
+		if said := block.get("text"); !said.none() {
+			*cited.list("content").push().at("text") = *said
 		}
 		*cited.at("citations") = *citations
 		*block = node{}

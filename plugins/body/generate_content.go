@@ -8,15 +8,18 @@ var generateContentResponse = objectOf(fields{
 	"createTime":   first,
 	"candidates": listOf(byIndex, fields{
 		"content": objectOf(fields{
-			"role":  first,
-			"parts": listOf(samePart, fields{"text": pieces}),
+			"role": first,
+			"parts": listOf(samePart, fields{
+				"text":         pieces,
+				"functionCall": objectOf(fields{"partialArgs": every}),
+			}),
 		}),
-		"groundingMetadata": objectOf(nil),
+		"groundingMetadata": fieldwise,
 		"citationMetadata":  objectOf(fields{"citations": every, "citationSources": every}),
 		"logprobsResult":    objectOf(fields{"topCandidates": every, "chosenCandidates": every}),
 	}),
-	"promptFeedback": objectOf(nil),
-	"usageMetadata":  objectOf(nil),
+	"promptFeedback": fieldwise,
+	"usageMetadata":  fieldwise,
 })
 
 // generateContent assembles the partial responses of Gemini and Vertex.
@@ -29,6 +32,11 @@ func generateContent(events []event) *node {
 		}
 		root.add(e.Result, generateContentResponse)
 	}
+	for _, candidate := range root.at("candidates").members {
+		for _, part := range candidate.node.at("content").at("parts").members {
+			finishFunctionCall(part.node.get("functionCall"))
+		}
+	}
 	for _, key := range []string{"candidates", "promptFeedback", "error"} {
 		if !root.get(key).none() {
 			return root
@@ -38,10 +46,16 @@ func generateContent(events []event) *node {
 }
 
 // samePart joins a part to the one before it, if both are nothing but text or
-// both nothing but a thought's text.
+// both nothing but a thought's text, or if it continues a function call.
 func samePart(parts *node, part gjson.Result, _ int) *node {
 	last := parts.last()
-	if last == nil || last.get("text").none() || !part.Get("text").Exists() {
+	if last == nil {
+		return parts.push()
+	}
+	if continues(last.get("functionCall"), part.Get("functionCall")) {
+		return last
+	}
+	if last.get("text").none() || !part.Get("text").Exists() {
 		return parts.push()
 	}
 	for _, m := range last.members {

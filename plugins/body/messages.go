@@ -23,13 +23,13 @@ var message = objectOf(fields{
 	"model":   first,
 	"role":    first,
 	"content": listOf(byIndex, nil),
-	"usage":   objectOf(nil),
+	"usage":   fieldwise,
 })
 
 var messageDelta = objectOf(fields{
 	"type":  padding,
 	"delta": padding,
-	"usage": objectOf(nil),
+	"usage": fieldwise,
 })
 
 // messages assembles the events of Anthropic Messages.

@@ -165,6 +165,12 @@ func (n *node) join(piece string) {
 	n.inside = append(n.inside, unquote(piece)...)
 }
 
+// repeats is true where raw is the string that n is.
+func (n *node) repeats(raw string) bool {
+	return n.kind == whole && n.raw == raw ||
+		n.kind == text && len(n.inside)+2 == len(raw) && string(n.inside) == unquote(raw)
+}
+
 // unquote is a JSON string without its quotes, its escapes untouched.
 func unquote(raw string) string { return raw[1 : len(raw)-1] }
 

@@ -45,7 +45,7 @@ func responses(events []event) *node {
 	}
 
 	response := gjson.Parse(root.raw)
-	if len(output.members) > 0 && len(response.Get("output").Array()) == 0 {
+	if len(output.members) > 0 && !response.Get("output.0").Exists() {
 		root.expand()
 		*root.at("output") = *output
 	}

@@ -10,19 +10,20 @@ import (
 // that replaces the one before it. In every shape null replaces nothing.
 type shape struct {
 	how    how
-	fields fields // of an object or of a list's elements
+	fields fields // of an object
 	find   find   // of a list, or of a string that can become a list of parts
+	item   *shape // what find finds
 }
 
 type how uint8
 
 const (
-	merge   how = iota // objects, field by field
-	keep               // the first value that says something
-	join               // strings, one after the other
-	name               // as join, but a piece that repeats the whole is no piece
-	collect            // lists, element by element
-	drop               // padding, of which nothing is kept
+	merge    how = iota // objects, field by field
+	keep                // the first value that says something
+	join                // strings, one after the other
+	joinOnce            // as join, but a piece that repeats the whole is no piece
+	collect             // lists, element by element
+	drop                // padding, of which nothing is kept
 )
 
 type fields map[string]*shape
@@ -33,13 +34,15 @@ type find func(list *node, item gjson.Result, i int) *node
 var (
 	first   = &shape{how: keep}
 	pieces  = &shape{how: join}
-	named   = &shape{how: name}
+	named   = &shape{how: joinOnce}
 	padding = &shape{how: drop}
-	every   = &shape{how: collect, find: appended}
+	every   = &shape{how: collect, find: appended, item: fieldwise}
+
+	fieldwise = &shape{how: merge}
 )
 
 func objectOf(f fields) *shape        { return &shape{how: merge, fields: f} }
-func listOf(by find, f fields) *shape { return &shape{how: collect, fields: f, find: by} }
+func listOf(by find, f fields) *shape { return &shape{how: collect, find: by, item: objectOf(f)} }
 
 // add joins the next piece v to n as s says.
 func (n *node) add(v gjson.Result, s *shape) {
@@ -62,16 +65,16 @@ func (n *node) add(v gjson.Result, s *shape) {
 		n.becomeParts()
 		i := 0
 		v.ForEach(func(_, item gjson.Result) bool {
-			s.find(n, item, i).add(item, objectOf(s.fields))
+			s.find(n, item, i).add(item, s.item)
 			i++
 			return true
 		})
 	case s.how == join && v.Type == gjson.String && n.kind == list:
 		if part := textPart(v.Raw); v.Str != "" {
-			s.find(n, part, 0).add(part, objectOf(s.fields))
+			s.find(n, part, 0).add(part, s.item)
 		}
-	case s.how == name && v.Type == gjson.String && string(n.appendJSON(nil)) == v.Raw:
-	case (s.how == join || s.how == name) && v.Type == gjson.String:
+	case s.how == joinOnce && n.repeats(v.Raw):
+	case (s.how == join || s.how == joinOnce) && v.Type == gjson.String:
 		n.join(v.Raw)
 	default:
 		n.set(v.Raw)
@@ -81,7 +84,7 @@ func (n *node) add(v gjson.Result, s *shape) {
 // expand makes an object of a whole one, so that members can be put into it.
 func (n *node) expand() {
 	if n.kind == whole {
-		n.add(gjson.Parse(n.raw), objectOf(nil))
+		n.add(gjson.Parse(n.raw), fieldwise)
 	}
 }
 

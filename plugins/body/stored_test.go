@@ -184,6 +184,13 @@ func storedCases(t testing.TB) []storedCase {
 			`{"candidates":[{"content":{"parts":[{"text":"think","thought":true},{"text":"Hello"},{"functionCall":{"name":"f","args":{}},"thoughtSignature":"s"},{"text":"!"}],"role":"model"},"index":0,"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["q"]}}],"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":2,"candidatesTokenCount":1,"trafficType":"ON_DEMAND"},"modelVersion":"g","responseId":"r"}`},
 		{"generate_content: an array, cut", plugins.GenerateContent, jsonType, []byte("[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}\n,\r\n{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]}}]},\n{\"candidates\":[{\"con"),
 			`{"candidates":[{"content":{"parts":[{"text":"ab"}]}}]}`},
+		{"generate_content: arguments in pieces", plugins.GenerateContent, sseType, sseStream(`
+			{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}
+			{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"New ","willContinue":true}],"willContinue":true}}]}}]}
+			{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"York"},{"jsonPath":"$.days[1].n","numberValue":1.0},{"jsonPath":"$.days[0]","boolValue":true}],"willContinue":true}}]}}]}
+			{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}
+			{"candidates":[{"content":{"parts":[{"functionCall":{"name":"g","args":{}}}]},"finishReason":"STOP"}]}`),
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"city":"New York","days":[true,{"n":1.0}]}}},{"functionCall":{"name":"g","args":{}}}]},"finishReason":"STOP"}]}`},
 		{"generate_content: blocked", plugins.GenerateContent, sseType, sseStream(`{"promptFeedback":{"blockReason":"SAFETY"}}`),
 			`{"promptFeedback":{"blockReason":"SAFETY"}}`},
 		{"converse: reasoning, text, tools, usage after the stop", plugins.Converse, awsType, awsStream(t, `
@@ -303,6 +310,28 @@ func TestStoredKeepsEverythingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStoredOfManyCalls(t *testing.T) {
+	var events, calls []string
+	for i := range 40 {
+		events = append(events, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"%[1]d","function":{"arguments":"{"}}]}}]}`, 39-i))
+		calls = append(calls, fmt.Sprintf(`{"id":"%d","function":{"arguments":"{}"}}`, i))
+	}
+	for i := range 40 {
+		events = append(events, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":"}"}}]}}]}`, i))
+	}
+	stored, _ := Stored(plugins.Chat, sseType, sseStream(strings.Join(events, "\n")))
+	want := `{"choices":[{"index":0,"message":{"tool_calls":[` + strings.Join(calls, ",") + `]}}],"object":"chat.completion"}`
+	if string(stored) != want {
+		t.Errorf("stored\n%s\nwant\n%s", stored, want)
+	}
+}
+
+func TestStoredOfEndlessPath(t *testing.T) {
+	path := strings.Repeat(".a", 1<<20)
+	raw := sseStream(`{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$` + path + `","boolValue":true}]}}]}}]}`)
+	checkStored(t, plugins.GenerateContent, sseType, raw)
 }
 
 // checkStored fails unless what is stored is JSON, or the body as it came.
