@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -124,6 +125,14 @@ func TestRequests(t *testing.T) {
 		{"text after a tool's result", "/v1/messages", `{"messages":[{"role":"user","content":[{"type":"tool_result","content":"sun"},{"type":"text","text":"so?"}]}]}`,
 			"content.0.text", "You said: so?"},
 		{"any tool", "/v1/messages", `{"messages":[],"tools":[{"name":"a","input_schema":{}}],"tool_choice":{"type":"any"}}`, "content.0.name", "a"},
+		{"input tokens", "/v1/messages", `{"system":"1234","messages":[{"role":"user","content":"12345"}]}`, "usage.input_tokens", "3"},
+		{"output tokens", "/v1/messages", `{"messages":[{"role":"user","content":"hi"}]}`, "usage.output_tokens", "3"},
+		{"one call", "/v1/chat/completions", `{"parallel_tool_calls":false,"messages":[{"role":"user","content":"a() b()"}],
+			"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b"}}]}`, "choices.0.message.tool_calls.#", "1"},
+		{"one call", "/v1/responses", `{"parallel_tool_calls":false,"input":"a() b()","tools":[{"type":"function","name":"a"},{"type":"function","name":"b"}]}`,
+			"output.#", "1"},
+		{"one call", "/v1/messages", `{"tool_choice":{"type":"auto","disable_parallel_tool_use":true},"messages":[{"role":"user","content":"a() b()"}],
+			"tools":[{"name":"a","input_schema":{}},{"name":"b","input_schema":{}}]}`, "content.#", "1"},
 		{"tokens", "/v1/embeddings", `{"input":[1,2,3]}`, "usage.total_tokens", "3"},
 		{"several lists of tokens", "/v1/embeddings", `{"input":[[1,2,3],[4]]}`, "data.#", "2"},
 	} {
@@ -231,6 +240,8 @@ func FuzzHandler(f *testing.F) {
 		f.Add(uint8(2), []byte(s.messages))
 	}
 	f.Add(uint8(3), []byte(`{"input":["a",[1,2]],"dimensions":2}`))
+	f.Add(uint8(1), []byte("{\"input\":\"\xff\",\"stream\":true,\"metadata\":{\"a\":\"\xff\"}}"))
+	f.Add(uint8(1), []byte("{\"input\":\"\",\"user\":\"\xff\"}"))
 	h := Handler()
 	f.Fuzz(func(t *testing.T, n uint8, body []byte) {
 		e := endpoints[int(n)%len(endpoints)]
@@ -245,7 +256,7 @@ func FuzzHandler(f *testing.F) {
 			}
 			return
 		}
-		if !json.Valid(w.Body.Bytes()) {
+		if !json.Valid(w.Body.Bytes()) || !utf8.Valid(w.Body.Bytes()) {
 			t.Errorf("no JSON: %q", w.Body)
 		}
 	})
