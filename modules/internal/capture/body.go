@@ -1,0 +1,53 @@
+package capture
+
+import (
+	"io"
+	"sync"
+)
+
+// Body is a request body that is watched while somebody reads it. A transport
+// may go on reading after the handler has returned; bytes then only pass.
+type Body struct {
+	io.ReadCloser
+
+	mu       sync.Mutex
+	tap      Tap
+	received int64
+	detached bool
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n == 0 && err == nil {
+		return n, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.detached {
+		return n, err
+	}
+	b.received += int64(n)
+	b.tap.Write(p[:n])
+	if err == io.EOF {
+		b.tap.Close()
+	}
+	return n, err
+}
+
+// Look calls f with the tap and the number of bytes read from the client so
+// far, while no reader is at work.
+func (b *Body) Look(f func(t *Tap, received int64)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(&b.tap, b.received)
+}
+
+// Detach ends the watch and frees the copy.
+func (b *Body) Detach() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tap.Close()
+	b.tap.Free()
+	b.detached = true
+}

@@ -1,0 +1,132 @@
+package capture
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Observer is told what the client is about to see.
+type Observer interface {
+	// Header is called once, before the final header goes out, and may change
+	// it. No body follows when bodyless is true.
+	Header(status int, header http.Header, bodyless bool)
+	// Chunk is called before a piece of the body goes out. It does not keep p.
+	// last is true when p completes the announced Content-Length.
+	Chunk(p []byte, last bool)
+}
+
+// Writer is a response writer that is watched. It passes everything on as it
+// comes: informational headers, trailers, flushes, and what the writer beneath
+// it answers.
+type Writer struct {
+	caddyhttp.ResponseWriterWrapper
+
+	observer Observer
+	method   string
+	status   int
+	length   int64 // Content-Length, -1 without one
+	bodyless bool
+	tunnel   bool
+	err      error
+
+	// A tunnel has two goroutines at work.
+	sent, received atomic.Int64
+}
+
+// Watch makes w pass the answer to a request on to inner.
+func (w *Writer) Watch(inner http.ResponseWriter, method string, o Observer) {
+	w.ResponseWriter, w.method, w.observer, w.length = inner, method, o, -1
+}
+
+// Status is the final status that was written, 0 before.
+func (w *Writer) Status() int { return w.status }
+
+// Length is the Content-Length that was announced, -1 without one.
+func (w *Writer) Length() int64 { return w.length }
+
+// Sent counts the body bytes that the writer beneath has taken.
+func (w *Writer) Sent() int64 { return w.sent.Load() }
+
+// Received counts the bytes that came from the client after an upgrade.
+func (w *Writer) Received() int64 { return w.received.Load() }
+
+// Tunnel tells whether the exchange became a two-way stream, by an upgrade or
+// by CONNECT. Its bytes are counted and not observed.
+func (w *Writer) Tunnel() bool { return w.tunnel }
+
+// Short tells whether less was sent than Content-Length announced.
+func (w *Writer) Short() bool { return !w.bodyless && w.Sent() < w.length }
+
+// Err is the first error of the writer beneath: the client is gone.
+func (w *Writer) Err() error { return w.err }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Writer) WriteHeader(status int) {
+	informational := 100 <= status && status <= 199 && status != http.StatusSwitchingProtocols
+	if !informational && w.status == 0 {
+		w.begin(status)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *Writer) begin(status int) {
+	w.status = status
+	w.tunnel = status == http.StatusSwitchingProtocols ||
+		w.method == http.MethodConnect && 200 <= status && status <= 299
+	w.bodyless = !w.tunnel && (w.method == http.MethodHead ||
+		status == http.StatusNoContent || status == http.StatusNotModified)
+	header := w.Header()
+	if lengths := header["Content-Length"]; len(lengths) > 0 && !w.bodyless && !w.tunnel {
+		if n, err := strconv.ParseInt(lengths[0], 10, 64); err == nil {
+			w.length = n
+			w.bodyless = n == 0
+		}
+	}
+	w.observer.Header(status, header, w.bodyless)
+}
+
+// Write implements http.ResponseWriter.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.bodyless && !w.tunnel && len(p) > 0 {
+		total := w.Sent() + int64(len(p))
+		w.observer.Chunk(p, w.length >= 0 && total >= w.length)
+	}
+	n, err := w.ResponseWriter.Write(p)
+	if !w.bodyless {
+		w.sent.Add(int64(n))
+	}
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom through Write, where the one of the
+// embedded wrapper would pass it by.
+func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(writerOnly{w}, r)
+}
+
+// FlushError is what http.ResponseController calls. A flush sends the header if
+// nothing did before.
+func (w *Writer) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+type writerOnly struct{ io.Writer }
+
+// Interface guards
+var (
+	_ http.ResponseWriter = (*Writer)(nil)
+	_ io.ReaderFrom       = (*Writer)(nil)
+)

@@ -1,0 +1,146 @@
+package llmlog
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/storage"
+)
+
+// mark is what a later commit may have to correct in an earlier one.
+type mark struct {
+	made                        bool
+	end                         storage.EndState
+	status                      plugins.Count
+	requestBytes, responseBytes int64
+	extraction                  plugins.Extraction
+}
+
+// commit brings the record into the journal as it is known now, unless it
+// stands there already. It returns when the end of the process could not lose
+// it any more.
+func (x *exchange) commit() {
+	x.update(time.Now())
+	r := &x.record
+	m := mark{true, r.EndState, r.Status, r.RequestBytes, r.ResponseBytes, *x.seen}
+	if m == x.committed {
+		return
+	}
+	if err := x.recorder.Append(r, &x.content); err != nil {
+		x.h.logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.h.store), zap.Error(err))
+		return
+	}
+	x.committed = m
+}
+
+// update fills in what the traffic has told so far.
+func (x *exchange) update(now time.Time) {
+	r, seen := &x.record, x.seen
+	if status := x.writer.Status(); status != 0 {
+		r.Status = plugins.Known(int64(status))
+		r.RespondedAt = storage.Millis(now)
+	}
+	if x.writer.Tunnel() {
+		x.updateTunnel()
+	}
+	r.UpdatedAt = storage.Millis(now)
+	r.Latency = plugins.Known(now.Sub(x.started).Milliseconds())
+
+	asked := x.updateRequest()
+	x.content.Response.Data, r.ResponseTruncated = x.response.Bytes(), x.response.Truncated()
+
+	if seen.Dialect != plugins.Unknown {
+		r.Dialect = seen.Dialect
+	}
+	r.Provider = x.provider()
+	r.RequestModel = asked.Model
+	if r.RequestModel == "" {
+		r.RequestModel = wire.PathModel(r.Dialect, r.Path)
+	}
+	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
+	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
+	r.Model = firstOf(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	r.Usage = seen.Usage
+	x.price()
+}
+
+func (x *exchange) updateRequest() (asked plugins.Request) {
+	r := &x.record
+	x.body.Look(func(t *capture.Tap, received int64) {
+		asked = *x.reader.Request()
+		r.RequestBytes = received + x.writer.Received()
+		if r.RequestOmitted {
+			return
+		}
+		x.content.Request.Data, r.RequestTruncated = t.Bytes(), t.Truncated()
+		x.content.Media = asked.Media
+	})
+	return asked
+}
+
+// updateTunnel is for two-way streams: they have bytes, and no bodies. Over
+// HTTP/2 and 3 the client's 200 stands for the provider's 101.
+func (x *exchange) updateTunnel() {
+	x.record.Status = plugins.Known(http.StatusSwitchingProtocols)
+	x.record.ResponseBytes = x.writer.Sent()
+}
+
+// price computes the cost. An error that reports no usage costs nothing; any
+// other answer without usage, or without a price, costs nobody knows what.
+func (x *exchange) price() {
+	r := &x.record
+	r.Cost, r.PriceVersion = plugins.Count{}, ""
+	catalog := x.h.app.Catalog()
+	if r.Usage == (plugins.Usage{}) {
+		if status := r.Status.N; status >= 400 && status != statusClientLeft {
+			r.Cost = plugins.Known(0)
+		}
+		return
+	}
+	if r.Cost = catalog.Cost(r.Provider, r.Model, r.Usage, r.ServiceTier, x.started); r.Cost.Valid {
+		r.PriceVersion = catalog.Version()
+	}
+}
+
+// provider is the name of the provider as far as anything tells it.
+func (x *exchange) provider() string {
+	return firstOf(x.h.Provider, x.upstream, makers[x.record.Dialect], "custom")
+}
+
+// makers are whose dialect it is.
+var makers = map[plugins.Dialect]string{
+	plugins.Chat:            "openai",
+	plugins.Responses:       "openai",
+	plugins.Completions:     "openai",
+	plugins.Embeddings:      "openai",
+	plugins.Messages:        "anthropic",
+	plugins.GenerateContent: "gemini",
+	plugins.Converse:        "bedrock",
+	plugins.Invoke:          "bedrock",
+	plugins.CohereChat:      "cohere",
+	plugins.OllamaChat:      "ollama",
+	plugins.OllamaGenerate:  "ollama",
+}
+
+func firstOf(names ...string) string {
+	for _, n := range names {
+		if n != "" {
+			return n
+		}
+	}
+	return ""
+}
+
+// nowhere stands in for a store that does not open: traffic goes on.
+type nowhere struct{}
+
+func (nowhere) Append(*storage.Record, *storage.Content) error { return nil }
+func (nowhere) Claim(context.Context, uuid.UUID) bool          { return true }
+func (nowhere) Release(uuid.UUID)                              {}

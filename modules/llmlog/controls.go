@@ -1,0 +1,227 @@
+package llmlog
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+)
+
+// Bounds of what control headers may say, in bytes unless told. Longer text is
+// cut, what exceeds a count is left out; both are reported as warnings.
+const (
+	maxID         = 1 << 10 // ids, names and paths
+	maxName       = 256     // names of properties and prompt inputs
+	maxValue      = 4 << 10 // values of properties
+	maxInput      = 64 << 10
+	maxProperties = 100 // number of properties
+	maxInputs     = 100 // number of prompt inputs
+)
+
+// controls is what the control headers of one request say.
+type controls struct {
+	headers *llmapp.Headers
+	record  *storage.Record // gets what belongs there
+
+	// secret is the key in Service-Auth; keyed is true when the header was sent.
+	secret string
+	keyed  bool
+	// id is the value of Service-Request-Id.
+	id                        string
+	omitRequest, omitResponse bool
+	inputs                    map[string]string
+	warnings                  []string
+}
+
+// read takes the control headers out of header. Where several prefixes say the
+// same thing, the first prefix wins, except that either may omit.
+func (c *controls) read(header http.Header) {
+	for _, prefix := range c.headers.Prefixes {
+		for key, values := range header {
+			if name, ok := strings.CutPrefix(key, prefix); ok {
+				delete(header, key)
+				c.set(key, name, values)
+			}
+		}
+	}
+	c.trim("properties", c.record.Properties, maxProperties)
+	c.trim("prompt inputs", c.inputs, maxInputs)
+}
+
+func (c *controls) set(key, name string, values []string) {
+	r := c.record
+	switch name {
+	case "Auth":
+		if !c.keyed {
+			c.keyed, c.secret = true, bearer(values[0])
+		}
+	case "Omit-Request":
+		c.omitRequest = c.isTrue(key, values) || c.omitRequest
+	case "Omit-Response":
+		c.omitResponse = c.isTrue(key, values) || c.omitResponse
+	case "Cache-Enabled":
+		r.CacheEnabled = c.isTrue(key, values) || r.CacheEnabled
+	case "Request-Id":
+		c.text(&c.id, key, values)
+	case "User-Id":
+		c.text(&r.UserID, key, values)
+	case "Session-Id":
+		c.text(&r.SessionID, key, values)
+	case "Session-Name":
+		c.text(&r.SessionName, key, values)
+	case "Session-Path":
+		c.text(&r.SessionPath, key, values)
+	case "Prompt-Id":
+		c.text(&r.PromptID, key, values)
+	case "Prompt-Version":
+		c.text(&r.PromptVersion, key, values)
+	case "Model-Override":
+		c.text(&r.ModelOverride, key, values)
+	case "Node-Id":
+		c.text(&r.NodeID, key, values)
+	case "Job-Id":
+		c.text(&r.JobID, key, values)
+	case "Experiment-Id":
+		c.text(&r.ExperimentID, key, values)
+	case "Properties":
+		c.properties(key, values)
+	default:
+		if property, ok := strings.CutPrefix(name, "Property-"); ok {
+			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, maxValue)
+		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
+			c.entry(&c.inputs, key, input, values, maxInput)
+		}
+	}
+}
+
+// isTrue reads a boolean header: on when any value is `true`.
+func (c *controls) isTrue(key string, values []string) (on bool) {
+	for _, v := range values {
+		if strings.EqualFold(v, "true") {
+			on = true
+		} else {
+			c.warn(key, "off, the only value that switches it on is true")
+		}
+	}
+	return on
+}
+
+// text sets *field to a header's value, unless another prefix did.
+func (c *controls) text(field *string, key string, values []string) {
+	if *field == "" {
+		*field, _ = c.value(key, values, maxID)
+	}
+}
+
+// value is the text of a header, cut to max bytes.
+func (c *controls) value(key string, values []string, max int) (string, bool) {
+	if len(values) > 1 {
+		c.warn(key, "sent more than once, the first counts")
+	}
+	v := values[0]
+	if !utf8.ValidString(v) {
+		c.warn(key, "ignored, it is not UTF-8")
+		return "", false
+	}
+	return c.cut(key, v, max), true
+}
+
+func (c *controls) cut(key, v string, max int) string {
+	if len(v) <= max {
+		return v
+	}
+	for !utf8.RuneStart(v[max]) {
+		max--
+	}
+	c.warn(key, fmt.Sprintf("cut to %d bytes", max))
+	return v[:max]
+}
+
+// entry sets a name of a map, unless another prefix did.
+func (c *controls) entry(m *map[string]string, key, name string, values []string, max int) {
+	if name == "" || len(name) > maxName {
+		c.warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", maxName))
+		return
+	}
+	v, ok := c.value(key, values, max)
+	if !ok {
+		return
+	}
+	if *m == nil {
+		*m = make(map[string]string)
+	}
+	if _, twice := (*m)[name]; !twice {
+		(*m)[name] = v
+	}
+}
+
+// properties reads a JSON object of strings, for names whose letter case
+// matters.
+func (c *controls) properties(key string, values []string) {
+	if len(values) > 1 {
+		c.warn(key, "sent more than once, the first counts")
+	}
+	text := values[0]
+	object := gjson.Parse(text)
+	if !utf8.ValidString(text) || !gjson.Valid(text) || !object.IsObject() {
+		c.warn(key, "ignored, it is no JSON object")
+		return
+	}
+	object.ForEach(func(name, value gjson.Result) bool {
+		if value.Type == gjson.String {
+			c.entry(&c.record.Properties, key, name.Str, []string{value.Str}, maxValue)
+		} else {
+			c.warn(key, "ignored a value that is no string")
+		}
+		return true
+	})
+}
+
+// trim leaves out what exceeds a count, by the order of the names.
+func (c *controls) trim(what string, m map[string]string, max int) {
+	if len(m) <= max {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(m))[max:] {
+		delete(m, name)
+	}
+	c.warn(what, fmt.Sprintf("kept the first %d", max))
+}
+
+// warn adds a warning. It must not repeat a value: it goes back in a header.
+func (c *controls) warn(field, done string) {
+	c.warnings = append(c.warnings, field+": "+done)
+}
+
+// bearer is the secret of an Authorization-like value.
+func bearer(v string) string {
+	if scheme, secret, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(secret)
+	}
+	return v
+}
+
+// sessionProperties lets the session stand in the properties too, under the
+// full names of its headers.
+func sessionProperties(r *storage.Record) {
+	for _, p := range [...]storage.Property{
+		{Name: "Service-Session-Id", Value: r.SessionID},
+		{Name: "Service-Session-Name", Value: r.SessionName},
+		{Name: "Service-Session-Path", Value: r.SessionPath},
+	} {
+		if p.Value == "" {
+			continue
+		}
+		if r.Properties == nil {
+			r.Properties = make(map[string]string)
+		}
+		r.Properties[p.Name] = p.Value
+	}
+}

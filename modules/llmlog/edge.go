@@ -1,0 +1,66 @@
+package llmlog
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// readEdge fills in what ordinary headers tell about the caller, and what the
+// edge set with `vars`, which wins.
+func readEdge(r *http.Request, countryHeader string, record *storage.Record) {
+	if countryHeader != "" {
+		record.CountryCode = edgeText(r.Header.Get(countryHeader))
+	}
+	record.Referrer = edgeText(withoutSecrets(r.Header.Get("Referer")))
+	record.TraceID, record.SpanID = traceParent(r.Header.Get("Traceparent"))
+
+	for _, v := range [...]struct {
+		name  string
+		field *string
+	}{
+		{"llm_org", &record.Org},
+		{"llm_user_id", &record.UserID},
+		{"llm_session_id", &record.SessionID},
+		{"llm_country_code", &record.CountryCode},
+	} {
+		if set := edgeVar(r.Context(), v.name); set != "" {
+			*v.field = set
+		}
+	}
+	record.Threat = strings.EqualFold(edgeVar(r.Context(), "llm_threat"), "true")
+}
+
+func edgeVar(ctx context.Context, name string) string {
+	v := caddyhttp.GetVar(ctx, name)
+	if v == nil {
+		return ""
+	}
+	return caddy.ToString(v)
+}
+
+func edgeText(v string) string {
+	return strings.ToValidUTF8(v[:min(len(v), maxID)], "")
+}
+
+// traceParent reads the W3C header: version, trace id, parent id, flags.
+func traceParent(v string) (trace, span string) {
+	if len(v) < 55 || v[2] != '-' || v[35] != '-' || v[52] != '-' || v[:2] == "ff" {
+		return "", ""
+	}
+	trace, span = v[3:35], v[36:52]
+	if !isID(trace) || !isID(span) {
+		return "", ""
+	}
+	return trace, span
+}
+
+// isID is true of lower-case hexadecimal digits that are not all zero.
+func isID(v string) bool {
+	return strings.Trim(v, "0123456789abcdef") == "" && strings.Trim(v, "0") != ""
+}

@@ -1,0 +1,133 @@
+package llmlog
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// statusClientLeft is what Caddy, after nginx, calls a request whose client left
+// before there was an answer.
+const statusClientLeft = 499
+
+// end finalises the record. It runs deferred and recovers nothing: a panic is
+// how reverse_proxy cuts an answer off, and must reach the server.
+func (x *exchange) end() {
+	if x.usage != nil {
+		x.usage.flush()
+	}
+	if x.writer.Status() == 0 && x.returned && x.err == nil {
+		x.announce(x.writer.Header()) // the server answers for us
+		x.record.Status = plugins.Known(http.StatusOK)
+	}
+	if x.record.TargetURL == "" {
+		x.locate()
+	}
+	x.closeResponse()
+	x.record.ResponseBytes = x.writer.Sent()
+	x.record.EndState = x.endState()
+	x.commit()
+
+	x.report()
+	x.body.Detach()
+	x.response.Free()
+	x.content = storage.Content{}
+	if x.claimed {
+		x.recorder.Release(x.record.ID)
+	}
+	x.release()
+}
+
+func (x *exchange) endState() storage.EndState {
+	w := &x.writer
+	left := x.ctx.Err() != nil || w.Err() != nil
+	switch {
+	case x.failed:
+		return storage.Failed
+	case left && (w.Status() == 0 || w.Status() == statusClientLeft):
+		x.record.Status = plugins.Known(statusClientLeft)
+		return storage.ClientAborted
+	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
+		return storage.Complete
+	case x.seen.Phase == plugins.Ended && w.Err() == nil && !w.Short():
+		return storage.Complete // official clients hang up at the terminal event
+	case left:
+		return storage.ClientAborted
+	case w.Status() == 0:
+		return storage.Failed
+	default:
+		return storage.UpstreamAborted
+	}
+}
+
+// answerError answers an error that next returned without having written
+// anything, the way the provider would put it. Left to Caddy, it would be logged
+// with the request's headers, and credentials in them.
+func (x *exchange) answerError() error {
+	if x.writer.Status() != 0 {
+		return x.err
+	}
+	if x.ctx.Err() != nil || errors.Is(x.err, context.Canceled) {
+		x.writer.WriteHeader(statusClientLeft)
+		return nil
+	}
+	status := errorStatus(x.err)
+	if status == statusClientLeft {
+		x.writer.WriteHeader(statusClientLeft)
+		return nil
+	}
+	x.failed = true
+	x.record.EndState = storage.Failed
+	x.record.Status = plugins.Known(int64(status))
+	if x.h.Errors == errorsPass {
+		x.announce(x.writer.Header())
+		return x.err
+	}
+	x.h.logger.Error("the provider gave no answer",
+		zap.Stringer("id", x.record.ID), zap.Int("status", status), zap.Error(x.err))
+	_ = (&refusal{status, errorCode(status), errorMessage(status)}).write(&x.writer, x.record.Dialect)
+	return nil
+}
+
+func errorStatus(err error) int {
+	if h, ok := errors.AsType[caddyhttp.HandlerError](err); ok && h.StatusCode != 0 {
+		return h.StatusCode
+	}
+	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+func errorCode(status int) string {
+	switch status {
+	case http.StatusBadGateway:
+		return "upstream_unreachable"
+	case http.StatusServiceUnavailable:
+		return "upstream_unavailable"
+	case http.StatusGatewayTimeout:
+		return "upstream_timeout"
+	default:
+		return "request_failed"
+	}
+}
+
+func errorMessage(status int) string {
+	switch status {
+	case http.StatusBadGateway:
+		return "the provider could not be reached"
+	case http.StatusServiceUnavailable:
+		return "no upstream of the provider is available"
+	case http.StatusGatewayTimeout:
+		return "the provider did not answer in time"
+	default:
+		return http.StatusText(status)
+	}
+}

@@ -1,0 +1,195 @@
+// Package llmlog is the handler that records the calls to language models which
+// pass through it, and changes nothing about them.
+package llmlog
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler records every call to a language model that passes through it on the
+// way to another handler, usually `reverse_proxy`: model, tokens, cost, timing,
+// how it ended and, unless that is omitted, what was said. Bytes pass in both
+// directions as they are. A record stands on disk before the client has the end
+// of its answer.
+//
+// The client steers it by control headers, which are not passed on, like
+// `Service-User-Id` and `Service-Omit-Request: true`. What the edge knows
+// better it sets with `vars`: `llm_org`, `llm_user_id`, `llm_session_id`,
+// `llm_country_code` and `llm_threat` win over headers. Answers carry the
+// record's id in `Service-Id`, and what was wrong with the control headers in
+// `Service-Warnings`.
+//
+// Upstream failures are answered in JSON, the way the provider would put it.
+//
+// These placeholders are set, and empty where nobody knows:
+//
+// Placeholder | Description
+// ------------|-------------
+// `{http.llm.id}` | The record's id
+// `{http.llm.org}` | The organisation that the record belongs to
+// `{http.llm.provider}` | The provider's name
+// `{http.llm.model}` | The model that the call counts for
+// `{http.llm.request_model}` | The model that was asked for
+// `{http.llm.response_model}` | The model that the provider says answered
+// `{http.llm.user_id}` | The user
+// `{http.llm.session_id}` | The session
+// `{http.llm.stream}` | Whether the answer was a stream
+// `{http.llm.prompt_tokens}` | Tokens charged as input
+// `{http.llm.completion_tokens}` | Tokens charged as output
+// `{http.llm.total_tokens}` | The sum of both
+// `{http.llm.cost}` | The cost in US dollars
+// `{http.llm.latency}` | Milliseconds to the end of the answer
+// `{http.llm.time_to_first_token}` | Milliseconds to the first content of a stream
+// `{http.llm.end_state}` | `complete`, `client_aborted`, `upstream_aborted` or `failed`
+//
+// All but the first two and those from control headers are set when the answer
+// has ended, in time for `log_append`. The access log gets them as the object
+// `llm`.
+type Handler struct {
+	// Provider names the provider, lower-case, like `openai`. Default: known
+	// from the upstream's host, else from the shape of the traffic, else
+	// `custom`.
+	Provider string `json:"provider,omitempty"`
+
+	// Store names the store of the records. Default: `default`.
+	Store string `json:"store,omitempty"`
+
+	// Org is the organisation of calls without a key. It must belong to the
+	// store. Default: `default`.
+	Org string `json:"org,omitempty"`
+
+	// RequireKey refuses calls without a `Service-Auth: Bearer <key>`.
+	RequireKey bool `json:"require_key,omitempty"`
+
+	// MaxBody is how many bytes of each body are kept at most, without their
+	// Content-Encoding. Metrics do not depend on it. Default: 8 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	// Omit lists what is kept of no call, out of `request` and `response`,
+	// whatever the client's headers say.
+	Omit []string `json:"omit,omitempty"`
+
+	// StreamUsage asks for the token usage of streamed chat completions where
+	// the client did not: `stream_options.include_usage` is added to the
+	// request, and the client does not get the chunk that it causes. Such
+	// answers come without Content-Encoding.
+	StreamUsage bool `json:"stream_usage,omitempty"`
+
+	// Errors is `pass` to hand upstream failures to `handle_errors`. Caddy
+	// then logs them with the request's headers. Default: answered here.
+	Errors string `json:"errors,omitempty"`
+
+	// CountryHeader names the request header that tells the client's country,
+	// like `CF-IPCountry`. Default: none does.
+	CountryHeader string `json:"country_header,omitempty"`
+
+	app                       *llmapp.App
+	open                      opener
+	store                     string
+	omitRequest, omitResponse bool
+	logger                    *zap.Logger
+}
+
+const (
+	defaultName    = "default"
+	defaultMaxBody = 8 << 20
+	errorsPass     = "pass"
+)
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_log", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	app, err := ctx.App("llm")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*llmapp.App)
+	store, err := h.app.Store(h.Store)
+	if err != nil {
+		return err
+	}
+	h.open = func() (recorder, func(), error) { return openStore(store) }
+
+	h.store = h.Store
+	if h.store == "" {
+		h.store = defaultName
+	}
+	if h.MaxBody == 0 {
+		h.MaxBody = defaultMaxBody
+	}
+	for _, side := range h.Omit {
+		switch side {
+		case "request":
+			h.omitRequest = true
+		case "response":
+			h.omitResponse = true
+		default:
+			return fmt.Errorf("omit %q: want request or response", side)
+		}
+	}
+	return nil
+}
+
+// Validate checks the settings.
+func (h *Handler) Validate() error {
+	if h.Provider != strings.ToLower(h.Provider) {
+		return fmt.Errorf("provider %q: names are lower-case", h.Provider)
+	}
+	if h.MaxBody < 0 {
+		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
+	}
+	if h.Errors != "" && h.Errors != errorsPass {
+		return fmt.Errorf("errors %q: want %s, or nothing", h.Errors, errorsPass)
+	}
+	if h.Org != "" && h.app.StoreOf(h.Org) != h.store {
+		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, h.app.StoreOf(h.Org), h.store)
+	}
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	x := begin(h, r)
+	if err := x.admit(); err != nil {
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			return err
+		}
+		return refused.write(w, x.record.Dialect)
+	}
+	defer x.end()
+	x.watch(w)
+	x.err = next.ServeHTTP(&x.writer, r)
+	x.returned = true
+	if x.err != nil {
+		return x.answerError()
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)
