@@ -81,4 +81,9 @@ func TestUsageCountsFourBytesAToken(t *testing.T) {
 	if u.Input.N != 2 || u.Reasoning.N != reasoning || u.Output.N != reasoning+text {
 		t.Errorf("got %+v", u)
 	}
+
+	call := Request{Tools: []Tool{{Name: "clock"}}, ToolRequired: true}.Answer().Usage
+	if want := int64(len("clock{}")+3) / 4; call.Output.N != want {
+		t.Errorf("a call took %d tokens, want %d", call.Output.N, want)
+	}
 }
