@@ -38,6 +38,7 @@ func TestLookup(t *testing.T) {
 		{"bedrock", "apac.amazon.nova-pro-v1:0", "bedrock/amazon.nova-pro-v1:0"},
 		{"bedrock", "us.writer.palmyra-x5-v1:0", "bedrock/writer.palmyra-x5-v1:0"},
 		{"bedrock", "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8", "bedrock/anthropic.claude-opus-4-8"},
+		{"bedrock", "openai.gpt-oss-safeguard-20b:0", "bedrock/openai.gpt-oss-safeguard-20b"},
 		// Regions that have other prices stay apart.
 		{"bedrock", "global.anthropic.claude-opus-4-8", "bedrock/global.anthropic.claude-opus-4-8"},
 		// Resellers.
@@ -188,8 +189,8 @@ func TestOperatorsModelsWin(t *testing.T) {
 		}
 	}
 	m, _ := c.Lookup("openai", "gpt-4o")
-	if m.Name == "" || m.Context == 0 || !m.Multimodal() {
-		t.Errorf("facts that the file does not name are gone: %+v", m)
+	if m.Name == "" || m.Context == 0 || !m.Multimodal() || len(m.Prices) != 2 {
+		t.Errorf("want the built-in facts and the file's prices: %+v", m)
 	}
 	if got := Default().Cost("openai", "gpt-4o", million, "", noon); got != n(12_500_000_000) {
 		t.Errorf("the built-in price became %+v", got)

@@ -61,7 +61,7 @@ func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	if !p.CacheRead.known {
 		read = readAudio
 	}
-	write, write1h := u.CacheWrite.N, min(u.CacheWrite1h.N, u.CacheWrite.N)
+	write, write1h := max(u.CacheWrite.N, u.CacheWrite1h.N), u.CacheWrite1h.N
 	if !p.CacheWrite.known && !p.CacheWrite1h.known {
 		write, write1h = 0, 0
 	}

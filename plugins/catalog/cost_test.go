@@ -116,6 +116,34 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// A cost that 64 bits can't hold is unknown, not wrapped.
+func TestCostOverflows(t *testing.T) {
+	most := Rate{maxRate, true}
+	m := Model{Prices: []Price{{Input: most, WebSearch: most}}}
+	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, "", noon); got != n(9*maxRate) {
+		t.Errorf("nine billion dollars are %+v", got)
+	}
+	for _, u := range []plugins.Usage{
+		{Input: n(10_000_000)},
+		{Input: n(0), WebSearches: n(10)},
+		{Input: n(0), WebSearches: n(math.MaxInt64)},
+		{Input: n(9_000_000), WebSearches: n(1)},
+		{Input: n(math.MaxInt64), CacheRead: n(math.MaxInt64)},
+	} {
+		if got := m.Cost(u, "", noon); got.Valid {
+			t.Errorf("%+v costs %+v", u, got)
+		}
+	}
+}
+
+// What is processed makes a call long; what is billed is charged.
+func TestLongContextOfBilledUnits(t *testing.T) {
+	m := Model{Prices: []Price{{Input: Rate{nano, true}}, {InputAbove: 100, Input: Rate{2 * nano, true}}}}
+	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, "", noon); got != n(20_000) {
+		t.Errorf("Cost = %+v", got)
+	}
+}
+
 // A tier that everybody gets has the default price, under each vendor's name.
 func TestStandardTier(t *testing.T) {
 	u := plugins.Usage{Input: n(1000)}
@@ -181,7 +209,7 @@ func TestCostOfAnyUsage(t *testing.T) {
 		m := Model{Prices: []Price{{Input: one, Output: one, CacheRead: one, CacheWrite: one, CacheWrite1h: one, InputAudio: one,
 			CacheReadAudio: one, InputImage: one, Reasoning: one, OutputAudio: one, OutputImage: one}}}
 		got := m.Cost(u, "", noon)
-		want := max(u.Input.N, u.CacheRead.N+u.CacheWrite.N) + u.Output.N
+		want := max(u.Input.N, u.CacheRead.N+max(u.CacheWrite.N, u.CacheWrite1h.N)) + u.Output.N
 		if got.Valid && got.N != want*1000 {
 			t.Fatalf("%d tokens cost %d", want, got.N)
 		}
