@@ -17,7 +17,6 @@ type fault struct {
 }
 
 func (f *fault) Error() string { return f.path + ": " + f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
 
 // at puts a step before the path of err.
 func at(step string, err error) error {
