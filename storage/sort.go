@@ -96,10 +96,12 @@ type sortValue struct {
 }
 
 func (v sortValue) compare(w sortValue, desc bool) int {
-	if v.known != w.known {
-		if v.known {
-			return -1
-		}
+	switch {
+	case !v.known && !w.known:
+		return 0
+	case !w.known:
+		return -1
+	case !v.known:
 		return 1
 	}
 	return directed(cmp.Or(cmp.Compare(v.number, w.number), strings.Compare(v.text, w.text)), desc)
