@@ -1,39 +1,259 @@
-// Package sqlite keeps records in an SQLite database.
+// Package sqlite keeps records in one SQLite database file, in WAL mode: one
+// connection writes, others read meanwhile. Bodies stand elsewhere; the database
+// has their references.
+//
+// The database is made to be read by people as well:
+//
+//	$ sqlite3 -readonly weir.db
+//	sqlite> SELECT created_at, model, status, latency_ms, cost_usd FROM request_log
+//	   ...> ORDER BY n DESC LIMIT 10;
+//
+// The view request_log has one line a request, with names, times and prices in
+// plain text. The tables behind it refer to texts by number: requests has what
+// filters compare, details the rest, names the texts. migrations/ has the schema
+// with a comment for every column.
 package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // Backend is a storage.Backend on one database file.
 type Backend struct {
-	path string
+	path     string
+	contents storage.Contents
+
+	mu      sync.RWMutex // held for reading by whoever writes, so that Close waits
+	writer  *writer
+	readers *sql.DB
+	names   *nameReader
+	closing context.Context
+	close   context.CancelFunc
 }
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend { return &Backend{path: path} }
 
-var errNotYet = errors.New("sqlite: not implemented")
+var errClosed = errors.New("the database is not open")
 
+// Open opens the database. It creates the file with mode 0600, and its directory
+// with 0700, when there are none.
 func (b *Backend) Open(ctx context.Context, contents storage.Contents) (storage.Position, error) {
-	return storage.Position{}, errNotYet
+	p, err := b.open(ctx, contents)
+	if err != nil {
+		return p, fmt.Errorf("opening the database %s: %w", b.path, explain(err))
+	}
+	return p, nil
 }
-func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error { return errNotYet }
-func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	return nil, errNotYet
+
+func (b *Backend) open(ctx context.Context, contents storage.Contents) (p storage.Position, err error) {
+	if errDriver != nil {
+		return p, errDriver
+	}
+	if err := create(b.path); err != nil {
+		return p, err
+	}
+	c, err := openWriter(b.path)
+	if err != nil {
+		return p, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := c.migrate(ctx); err != nil {
+		return p, err
+	}
+	err = c.query(ctx, "SELECT segment, ordinal FROM position", nil, func(row []driver.Value) error {
+		p = storage.Position{Segment: uint64(row[0].(int64)), Ordinal: uint32(row[1].(int64))}
+		return nil
+	})
+	if err != nil {
+		return p, err
+	}
+	w, err := newWriter(ctx, c)
+	if err != nil {
+		return p, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.contents = contents
+	b.writer = w
+	b.names = new(nameReader)
+	b.readers = sql.OpenDB(connector(b.path))
+	b.readers.SetMaxOpenConns(maxReaders)
+	b.readers.SetMaxIdleConns(maxReaders)
+	b.readers.SetConnMaxIdleTime(time.Minute)
+	b.closing, b.close = context.WithCancel(context.Background())
+	return p, nil
 }
+
+// maxReaders bounds the queries that run at a time; others wait for their turn.
+const maxReaders = 4
+
+func create(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// connector opens the readers of the database at a path.
+type connector string
+
+func (p connector) Connect(context.Context) (driver.Conn, error) { return openReader(string(p)) }
+func (p connector) Driver() driver.Driver                        { return new(sqlite3.SQLiteDriver) }
+
+// Write writes a batch and its position in one transaction.
+func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
+	err := b.writing(func(w *writer) error { return w.write(ctx, batch) })
+	if err != nil {
+		return fmt.Errorf("writing a batch to %s: %w", b.path, explain(err))
+	}
+	return nil
+}
+
+// Prune deletes the records created before the given time, at most a few
+// thousand, and at the end the names that nothing uses any more. The file keeps
+// its size, and later records fill it.
+func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	err = b.writing(func(w *writer) error {
+		more, err = w.prune(ctx, before)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("deleting old records from %s: %w", b.path, explain(err))
+	}
+	return more, nil
+}
+
+func (b *Backend) writing(do func(*writer) error) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.writer == nil {
+		return errClosed
+	}
+	return do(b.writer)
+}
+
+// Requests answers one page of records.
+func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page []*storage.Record, err error) {
+	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+		page, err = requests(ctx, r, b.contents, q)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("querying %s: %w", b.path, explain(err))
+	}
+	return page, nil
+}
+
+// Request answers one record of the organisation, or storage.ErrNotFound.
 func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
-	return nil, errNotYet
+	var found *row
+	err := b.reading(ctx, func(ctx context.Context, r reader) (err error) {
+		found, err = r.byID(ctx, id)
+		return err
+	})
+	if err == storage.ErrNotFound || err == nil && found.Org != org {
+		return nil, storage.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading record %s from %s: %w", id, b.path, explain(err))
+	}
+	return &found.Record, nil
 }
-func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) { return false, errNotYet }
-func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (bool, error) {
-	return false, errNotYet
+
+// Exists tells whether any organisation has a record of that id.
+func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
+	err := b.reading(ctx, func(ctx context.Context, r reader) error {
+		_, err := r.key(ctx, id)
+		return err
+	})
+	if err == storage.ErrNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for record %s in %s: %w", id, b.path, explain(err))
+	}
+	return true, nil
 }
-func (b *Backend) Close() error { return nil }
+
+// reading gives do one snapshot of the database, for storage.DefaultTimeout
+// unless ctx has a deadline, and until Close.
+func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) error) error {
+	b.mu.RLock()
+	readers, names, closing := b.readers, b.names, b.closing
+	b.mu.RUnlock()
+	if readers == nil {
+		return errClosed
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, storage.DefaultTimeout)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(closing, func() { cancel(errClosed) })()
+	pooled, err := readers.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer pooled.Close()
+	return pooled.Raw(func(driverConn any) error {
+		c := driverConn.(*conn)
+		return c.transaction(ctx, func() error { return do(ctx, reader{c, names}) })
+	})
+}
+
+// Close ends the queries in flight and closes the database.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.writer == nil {
+		return nil
+	}
+	b.close()
+	// The writer closes last: SQLite then merges the write-ahead log.
+	err := errors.Join(b.readers.Close(), b.writer.c.Close())
+	b.readers, b.writer = nil, nil
+	return err
+}
+
+// explain adds to errors of SQLite what can be done about them.
+func explain(err error) error {
+	var failed sqlite3.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Code {
+	case sqlite3.ErrNotADB:
+		return fmt.Errorf("%w: the path names some other file, or the database is damaged", err)
+	case sqlite3.ErrCorrupt:
+		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return fmt.Errorf("%w: another process keeps it locked", err)
+	}
+	return err
+}
 
 var _ storage.Backend = (*Backend)(nil)

@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/json"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// row is a record with what only the database knows of it.
+type row struct {
+	storage.Record
+	// n is the key of requests; 0 before the record has one.
+	n int64
+	// late are the properties that were set after the request, which also stand
+	// in Properties, and lateAt is when the newest late fact arrived.
+	late   map[string]string
+	lateAt storage.Timestamp
+}
+
+// column is one column of requests or details. NULL stands for the zero value
+// where that means none.
+type column struct {
+	name string
+	// kind is the kind of names that the column refers to; with it, encode
+	// answers a text and decode takes one.
+	kind   string
+	encode func(*row) driver.Value
+	decode func(*row, driver.Value)
+}
+
+// requestColumns are the columns of the table requests but n.
+var requestColumns = []column{
+	named("org", "org", func(r *row) *string { return &r.Org }),
+	named("provider", "provider", func(r *row) *string { return &r.Provider }),
+	named("model", "model", func(r *row) *string { return &r.Model }),
+	count("status", func(r *row) *plugins.Count { return &r.Status }),
+	count("latency", func(r *row) *plugins.Count { return &r.Latency }),
+	count("ttft", func(r *row) *plugins.Count { return &r.TimeToFirstToken }),
+	count("cost", func(r *row) *plugins.Count { return &r.Cost }),
+	count("input", func(r *row) *plugins.Count { return &r.Usage.Input }),
+	count("output", func(r *row) *plugins.Count { return &r.Usage.Output }),
+	count("cache_read", func(r *row) *plugins.Count { return &r.Usage.CacheRead }),
+	count("cache_write", func(r *row) *plugins.Count { return &r.Usage.CacheWrite }),
+	named("user", "user", func(r *row) *string { return &r.UserID }),
+	named("session", "session", func(r *row) *string { return &r.SessionID }),
+	named("session_name", "session_name", func(r *row) *string { return &r.SessionName }),
+	optional("responded_at", func(r *row) *storage.Timestamp { return &r.RespondedAt }),
+	named("request_model", "model", func(r *row) *string { return &r.RequestModel }),
+	named("response_model", "model", func(r *row) *string { return &r.ResponseModel }),
+	named("model_override", "model", func(r *row) *string { return &r.ModelOverride }),
+	named("country", "country", func(r *row) *string { return &r.CountryCode }),
+	named("path", "path", func(r *row) *string { return &r.Path }),
+	named("target_url", "target_url", func(r *row) *string { return &r.TargetURL }),
+	named("auth_hash", "auth_hash", func(r *row) *string { return &r.AuthHash }),
+	named("prompt", "prompt", func(r *row) *string { return &r.PromptID }),
+	named("prompt_version", "prompt_version", func(r *row) *string { return &r.PromptVersion }),
+	named("node", "node", func(r *row) *string { return &r.NodeID }),
+	named("job", "job", func(r *row) *string { return &r.JobID }),
+	named("experiment", "experiment", func(r *row) *string { return &r.ExperimentID }),
+	named("referrer", "referrer", func(r *row) *string { return &r.Referrer }),
+	flag("threat", func(r *row) *bool { return &r.Threat }),
+	flag("passthrough", func(r *row) *bool { return &r.PassthroughBilling }),
+	flag("cache_enabled", func(r *row) *bool { return &r.CacheEnabled }),
+	id("cache_reference", func(r *row) *uuid.UUID { return &r.CacheReferenceID }),
+	id("attempt_of", func(r *row) *uuid.UUID { return &r.AttemptOf }),
+	{
+		name:   "request_id",
+		encode: func(r *row) driver.Value { return r.ID[:] },
+		decode: func(r *row, v driver.Value) { copy(r.ID[:], v.([]byte)) },
+	},
+}
+
+// detailColumns are the columns of the table details but n.
+var detailColumns = []column{
+	optional("content_segment", func(r *row) *uint64 { return &r.Content.Segment }),
+	optional("content_ordinal", func(r *row) *uint32 { return &r.Content.Ordinal }),
+	text("dialect", func(r *row) *plugins.Dialect { return &r.Dialect }),
+	integer("end_state", func(r *row) *storage.EndState { return &r.EndState }),
+	flag("stream", func(r *row) *bool { return &r.Stream }),
+	integer("attempt", func(r *row) *int { return &r.Attempt }),
+	text("response_id", func(r *row) *string { return &r.ResponseID }),
+	text("finish", func(r *row) *string { return &r.Finish }),
+	text("error_type", func(r *row) *string { return &r.ErrorType }),
+	text("service_tier", func(r *row) *string { return &r.ServiceTier }),
+	text("price_version", func(r *row) *string { return &r.PriceVersion }),
+	text("session_path", func(r *row) *string { return &r.SessionPath }),
+	text("trace_id", func(r *row) *string { return &r.TraceID }),
+	text("span_id", func(r *row) *string { return &r.SpanID }),
+	integer("request_bytes", func(r *row) *int64 { return &r.RequestBytes }),
+	integer("response_bytes", func(r *row) *int64 { return &r.ResponseBytes }),
+	flag("request_omitted", func(r *row) *bool { return &r.RequestOmitted }),
+	flag("response_omitted", func(r *row) *bool { return &r.ResponseOmitted }),
+	flag("request_truncated", func(r *row) *bool { return &r.RequestTruncated }),
+	flag("response_truncated", func(r *row) *bool { return &r.ResponseTruncated }),
+	count("reasoning", func(r *row) *plugins.Count { return &r.Usage.Reasoning }),
+	count("cache_write_1h", func(r *row) *plugins.Count { return &r.Usage.CacheWrite1h }),
+	count("input_audio", func(r *row) *plugins.Count { return &r.Usage.InputAudio }),
+	count("cache_read_audio", func(r *row) *plugins.Count { return &r.Usage.CacheReadAudio }),
+	count("input_image", func(r *row) *plugins.Count { return &r.Usage.InputImage }),
+	count("output_audio", func(r *row) *plugins.Count { return &r.Usage.OutputAudio }),
+	count("output_image", func(r *row) *plugins.Count { return &r.Usage.OutputImage }),
+	count("billed_input", func(r *row) *plugins.Count { return &r.Usage.BilledInput }),
+	count("billed_output", func(r *row) *plugins.Count { return &r.Usage.BilledOutput }),
+	count("web_searches", func(r *row) *plugins.Count { return &r.Usage.WebSearches }),
+	count("reported_cost", func(r *row) *plugins.Count { return &r.Usage.ReportedCost }),
+	integer("updated_at", func(r *row) *storage.Timestamp { return &r.UpdatedAt }),
+	feedback("feedback_id", func(f *storage.Feedback) driver.Value { return f.ID },
+		func(f *storage.Feedback, v int64) { f.ID = v }),
+	feedback("feedback_rating", func(f *storage.Feedback) driver.Value { return f.Rating },
+		func(f *storage.Feedback, v int64) { f.Rating = v != 0 }),
+	feedback("feedback_created_at", func(f *storage.Feedback) driver.Value { return int64(f.CreatedAt) },
+		func(f *storage.Feedback, v int64) { f.CreatedAt = storage.Timestamp(v) }),
+	object("properties", func(r *row) *map[string]string { return &r.Properties }),
+	object("late_properties", func(r *row) *map[string]string { return &r.late }),
+	optional("late_at", func(r *row) *storage.Timestamp { return &r.lateAt }),
+	object("scores", func(r *row) *map[string]float64 { return &r.Scores }),
+	{
+		name: "assets",
+		encode: func(r *row) driver.Value {
+			if len(r.Assets) == 0 {
+				return nil
+			}
+			return compactJSON(r.Assets)
+		},
+		decode: func(r *row, v driver.Value) { json.Unmarshal([]byte(v.(string)), &r.Assets) },
+	},
+}
+
+func named(name, kind string, at func(*row) *string) column {
+	c := text(name, at)
+	c.kind = kind
+	return c
+}
+
+func text[T ~string](name string, at func(*row) *T) column {
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if s := *at(r); s != "" {
+				return string(s)
+			}
+			return nil
+		},
+		decode: func(r *row, v driver.Value) { *at(r) = T(v.(string)) },
+	}
+}
+
+type anyInteger interface {
+	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
+}
+
+func integer[T anyInteger](name string, at func(*row) *T) column {
+	return column{
+		name:   name,
+		encode: func(r *row) driver.Value { return int64(*at(r)) },
+		decode: func(r *row, v driver.Value) { *at(r) = T(v.(int64)) },
+	}
+}
+
+// optional is an integer whose zero means none.
+func optional[T anyInteger](name string, at func(*row) *T) column {
+	c := integer(name, at)
+	c.encode = func(r *row) driver.Value {
+		if i := *at(r); i != 0 {
+			return int64(i)
+		}
+		return nil
+	}
+	return c
+}
+
+func count(name string, at func(*row) *plugins.Count) column {
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if c := *at(r); c.Valid {
+				return c.N
+			}
+			return nil
+		},
+		decode: func(r *row, v driver.Value) { *at(r) = plugins.Known(v.(int64)) },
+	}
+}
+
+func flag(name string, at func(*row) *bool) column {
+	return column{
+		name:   name,
+		encode: func(r *row) driver.Value { return *at(r) },
+		decode: func(r *row, v driver.Value) { *at(r) = v.(int64) != 0 },
+	}
+}
+
+func id(name string, at func(*row) *uuid.UUID) column {
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if id := at(r); *id != uuid.Nil {
+				return id[:]
+			}
+			return nil
+		},
+		decode: func(r *row, v driver.Value) { copy(at(r)[:], v.([]byte)) },
+	}
+}
+
+func feedback(name string, get func(*storage.Feedback) driver.Value, set func(*storage.Feedback, int64)) column {
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if r.Feedback == nil {
+				return nil
+			}
+			return get(r.Feedback)
+		},
+		decode: func(r *row, v driver.Value) {
+			if r.Feedback == nil {
+				r.Feedback = new(storage.Feedback)
+			}
+			set(r.Feedback, v.(int64))
+		},
+	}
+}
+
+func object[V string | float64](name string, at func(*row) *map[string]V) column {
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if m := *at(r); len(m) > 0 {
+				return compactJSON(m)
+			}
+			return nil
+		},
+		decode: func(r *row, v driver.Value) { json.Unmarshal([]byte(v.(string)), at(r)) },
+	}
+}
+
+// compactJSON writes texts and finite numbers, which never fails.
+func compactJSON(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // for whoever reads the database
+	e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// columnList is the columns' names, each after the prefix.
+func columnList(columns []column, prefix string) string {
+	var b strings.Builder
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(prefix + c.name)
+	}
+	return b.String()
+}

@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// conn is one connection, used below database/sql: it prepares each statement
+// once and converts no values.
+type conn struct{ *sqlite3.SQLiteConn }
+
+// Page caches grow with use up to these sizes, in KiB. The operating system
+// caches the file as well, so small ones do.
+const (
+	writerCache = 32 << 10
+	readerCache = 8 << 10
+)
+
+// openWriter opens the connection that writes. Whoever copies or repairs the
+// file may lock it for a while; the host tries again when that takes longer than
+// the busy timeout.
+func openWriter(path string) (*conn, error) {
+	return open(path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"}},
+		"PRAGMA busy_timeout = 1000",
+		"PRAGMA page_size = 8192", // before the file has its first page
+		"PRAGMA journal_mode = WAL",
+		// What a power cut takes of the newest batches, the journal still has.
+		"PRAGMA synchronous = NORMAL",
+		"PRAGMA wal_autocheckpoint = 4000",
+		"PRAGMA journal_size_limit = 67108864",
+		"PRAGMA temp_store = MEMORY",
+		"PRAGMA cache_size = -"+strconv.Itoa(writerCache),
+	)
+}
+
+// openReader opens a connection that cannot write.
+func openReader(path string) (*conn, error) {
+	return open(path, url.Values{"mode": {"ro"}},
+		"PRAGMA busy_timeout = 1000",
+		"PRAGMA query_only = ON",
+		"PRAGMA temp_store = MEMORY",
+		"PRAGMA cache_size = -"+strconv.Itoa(readerCache),
+	)
+}
+
+func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
+	parameters.Set("_stmt_cache_size", "64")
+	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}
+	opened, err := new(sqlite3.SQLiteDriver).Open(name.String())
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{opened.(*sqlite3.SQLiteConn)}
+	for _, p := range pragmas {
+		if _, err := c.exec(p); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// exec runs a statement that is short enough not to be interrupted.
+func (c *conn) exec(statement string, args ...driver.Value) (driver.Result, error) {
+	return c.ExecContext(context.Background(), statement, ordinals(args))
+}
+
+// query calls each for every row, which it reuses, until that fails: errStop
+// ends the query without error. It ends early with ctx.
+func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) error {
+	rows, err := c.QueryContext(ctx, query, ordinals(args))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		switch err := rows.Next(row); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := each(row); err == errStop {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+var errStop = errors.New("stop")
+
+// integer answers a query for one integer, 0 when there is no row or no value.
+func (c *conn) integer(ctx context.Context, query string, args ...driver.Value) (n int64, err error) {
+	err = c.query(ctx, query, args, func(row []driver.Value) error {
+		n, _ = row[0].(int64)
+		return errStop
+	})
+	return n, err
+}
+
+func ordinals(args []driver.Value) []driver.NamedValue {
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return named
+}
+
+// transaction does all of do or nothing. For a writer it takes the lock first.
+func (c *conn) transaction(ctx context.Context, do func() error) (err error) {
+	tx, err := c.BeginTx(ctx, driver.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, rollback(c, tx))
+		}
+	}()
+	if err := do(); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// rollback ends a transaction that failed. SQLite has rolled back some itself,
+// such as those that found the disk full.
+func rollback(c *conn, tx driver.Tx) error {
+	if c.AutoCommit() {
+		return nil
+	}
+	return tx.Rollback()
+}

@@ -1,0 +1,163 @@
+-- Texts that repeat are written once here; other tables refer to them by id.
+-- What kind a text is, is the column it stands in: 'model', 'user', ...
+-- A property is a name of kind 'property:<its name>', an asset one of 'asset'.
+CREATE TABLE names (
+	id   INTEGER PRIMARY KEY,
+	kind TEXT NOT NULL,
+	name TEXT NOT NULL,
+	seen INTEGER NOT NULL, -- milliseconds; no record that uses it is younger by more than a day
+	UNIQUE (kind, name)
+) STRICT;
+
+-- What filters, sorts and sums read of a record, and nothing else: a query that
+-- no index serves reads all of this table.
+CREATE TABLE requests (
+	n                 INTEGER PRIMARY KEY, -- milliseconds of created_at << 20 | a sequence number
+	org               INTEGER NOT NULL,    -- names.id, as in every column without a comment
+	provider          INTEGER,
+	model             INTEGER,
+	status            INTEGER, -- HTTP status code
+	latency           INTEGER, -- milliseconds
+	ttft              INTEGER, -- milliseconds
+	cost              INTEGER, -- billionths of a US dollar
+	input             INTEGER, -- tokens
+	output            INTEGER, -- tokens
+	cache_read        INTEGER, -- tokens
+	cache_write       INTEGER, -- tokens
+	user              INTEGER,
+	session           INTEGER,
+	session_name      INTEGER,
+	responded_at      INTEGER, -- milliseconds since 1970
+	request_model     INTEGER,
+	response_model    INTEGER,
+	model_override    INTEGER,
+	country           INTEGER,
+	path              INTEGER,
+	target_url        INTEGER,
+	auth_hash         INTEGER,
+	prompt            INTEGER,
+	prompt_version    INTEGER,
+	node              INTEGER,
+	job               INTEGER,
+	experiment        INTEGER,
+	referrer          INTEGER,
+	threat            INTEGER NOT NULL, -- 0 or 1
+	passthrough       INTEGER NOT NULL, -- 0 or 1
+	cache_enabled     INTEGER NOT NULL, -- 0 or 1
+	cache_reference   BLOB,             -- request_id
+	attempt_of        BLOB,             -- request_id
+	request_id        BLOB NOT NULL     -- the 16 bytes of the UUID
+) STRICT;
+CREATE UNIQUE INDEX requests_request_id ON requests (request_id);
+CREATE INDEX requests_user ON requests (org, user) WHERE user IS NOT NULL;
+CREATE INDEX requests_session ON requests (org, session) WHERE session IS NOT NULL;
+
+-- The rest of a record, which only answers show.
+CREATE TABLE details (
+	n                   INTEGER PRIMARY KEY, -- requests.n
+	content_segment     INTEGER,             -- where the bodies are
+	content_ordinal     INTEGER,
+	dialect             TEXT,
+	end_state           INTEGER NOT NULL, -- 0 complete, 1 client_aborted, 2 upstream_aborted, 3 failed
+	stream              INTEGER NOT NULL, -- 0 or 1
+	attempt             INTEGER NOT NULL,
+	response_id         TEXT,
+	finish              TEXT,
+	error_type          TEXT,
+	service_tier        TEXT,
+	price_version       TEXT,
+	session_path        TEXT,
+	trace_id            TEXT,
+	span_id             TEXT,
+	request_bytes       INTEGER NOT NULL,
+	response_bytes      INTEGER NOT NULL,
+	request_omitted     INTEGER NOT NULL, -- 0 or 1, like the next three
+	response_omitted    INTEGER NOT NULL,
+	request_truncated   INTEGER NOT NULL,
+	response_truncated  INTEGER NOT NULL,
+	reasoning           INTEGER, -- tokens, like the next seven
+	cache_write_1h      INTEGER,
+	input_audio         INTEGER,
+	cache_read_audio    INTEGER,
+	input_image         INTEGER,
+	output_audio        INTEGER,
+	output_image        INTEGER,
+	billed_input        INTEGER,
+	billed_output       INTEGER,
+	web_searches        INTEGER,
+	reported_cost       INTEGER, -- billionths of a US dollar
+	updated_at          INTEGER NOT NULL, -- milliseconds since 1970
+	feedback_id         INTEGER,
+	feedback_rating     INTEGER, -- 0 or 1
+	feedback_created_at INTEGER, -- milliseconds since 1970
+	properties          TEXT,    -- JSON object
+	late_properties     TEXT,    -- JSON object: those that were set after the request
+	late_at             INTEGER, -- milliseconds since 1970: when the newest score, feedback or property arrived
+	scores              TEXT,    -- JSON object, without feedback
+	assets              TEXT     -- JSON array
+) STRICT;
+
+-- Which records have a property or an asset.
+CREATE TABLE labels (
+	label INTEGER NOT NULL, -- names.id
+	n     INTEGER NOT NULL, -- requests.n
+	PRIMARY KEY (label, n)
+) STRICT, WITHOUT ROWID;
+
+-- Which records have a score. Feedback is the score service-score-feedback.
+CREATE TABLE scores (
+	name  INTEGER NOT NULL, -- names.id
+	n     INTEGER NOT NULL, -- requests.n
+	value REAL NOT NULL,
+	PRIMARY KEY (name, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session_tags (
+	org     TEXT NOT NULL,
+	session TEXT NOT NULL,
+	tag     TEXT NOT NULL,
+	set_at  INTEGER NOT NULL, -- milliseconds since 1970
+	PRIMARY KEY (org, session)
+) STRICT, WITHOUT ROWID;
+
+-- Records that could not be kept.
+CREATE TABLE losses (
+	reason TEXT NOT NULL,
+	since  INTEGER NOT NULL, -- milliseconds since 1970: the first
+	until  INTEGER NOT NULL, -- and the last
+	count  INTEGER NOT NULL,
+	PRIMARY KEY (reason, since, until, count)
+) STRICT, WITHOUT ROWID;
+
+-- The end of what has been read of the journal: always one row.
+CREATE TABLE position (
+	segment INTEGER NOT NULL,
+	ordinal INTEGER NOT NULL
+) STRICT;
+INSERT INTO position VALUES (0, 0);
+
+CREATE VIEW request_log AS
+SELECT
+	strftime('%Y-%m-%dT%H:%M:%S', (r.n >> 20) / 1000, 'unixepoch') || printf('.%03dZ', (r.n >> 20) % 1000) AS created_at,
+	lower(printf('%s-%s-%s-%s-%s', substr(hex(r.request_id), 1, 8), substr(hex(r.request_id), 9, 4),
+		substr(hex(r.request_id), 13, 4), substr(hex(r.request_id), 17, 4), substr(hex(r.request_id), 21))) AS request_id,
+	(SELECT name FROM names WHERE id = r.org) AS org,
+	(SELECT name FROM names WHERE id = r.provider) AS provider,
+	(SELECT name FROM names WHERE id = r.model) AS model,
+	r.status,
+	CASE d.end_state WHEN 0 THEN 'complete' WHEN 1 THEN 'client_aborted' WHEN 2 THEN 'upstream_aborted' ELSE 'failed' END AS end_state,
+	r.latency AS latency_ms,
+	r.ttft AS ttft_ms,
+	r.input AS input_tokens,
+	r.output AS output_tokens,
+	r.cost / 1e9 AS cost_usd,
+	(SELECT name FROM names WHERE id = r.user) AS user,
+	(SELECT name FROM names WHERE id = r.session) AS session,
+	(SELECT name FROM names WHERE id = r.session_name) AS session_name,
+	(SELECT name FROM names WHERE id = r.path) AS path,
+	d.error_type,
+	d.properties,
+	d.scores,
+	d.feedback_rating,
+	r.n
+FROM requests r JOIN details d ON d.n = r.n;

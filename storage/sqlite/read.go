@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"math"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// A record's n holds its CreatedAt above a sequence number, so that records of
+// one time lie together and no index on the time is needed.
+const (
+	sequenceBits = 20
+	sequence     = 1<<sequenceBits - 1
+)
+
+// firstN is the least n of the time t.
+func firstN(t storage.Timestamp) int64 {
+	const last = math.MaxInt64 >> sequenceBits // in the year 2248
+	return int64(min(max(t, -last), last)) << sequenceBits
+}
+
+func createdAt(n int64) storage.Timestamp { return storage.Timestamp(n >> sequenceBits) }
+
+// reader reads records on one connection.
+type reader struct {
+	c     *conn
+	names *nameReader
+}
+
+var selectRows = "SELECT r.n, " + columnList(requestColumns, "r.") + ", " + columnList(detailColumns, "d.") +
+	" FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"
+
+// load reads records in the order of their keys.
+func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	var values []driver.Value
+	meanings := make(map[int64]string)
+	width := 1 + len(requestColumns) + len(detailColumns)
+	err := r.c.query(ctx, selectRows, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
+		values = append(values, row...)
+		for i, c := range requestColumns {
+			if id, ok := row[1+i].(int64); ok && c.kind != "" {
+				meanings[id] = ""
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.names.names(ctx, r.c, meanings); err != nil {
+		return nil, err
+	}
+	found := make(map[int64]*row, len(keys))
+	for ; len(values) > 0; values = values[width:] {
+		row := decode(values[:width], meanings)
+		found[row.n] = row
+	}
+	rows := make([]*row, 0, len(keys))
+	for _, n := range keys {
+		if row, ok := found[n]; ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func decode(values []driver.Value, meanings map[int64]string) *row {
+	r := &row{n: values[0].(int64)}
+	r.CreatedAt = createdAt(r.n)
+	for i, v := range values[1:] {
+		if v == nil {
+			continue
+		}
+		var c *column
+		if i < len(requestColumns) {
+			c = &requestColumns[i]
+		} else {
+			c = &detailColumns[i-len(requestColumns)]
+		}
+		if c.kind != "" {
+			v = meanings[v.(int64)]
+		}
+		c.decode(r, v)
+	}
+	return r
+}
+
+// byID reads the record of an id, or storage.ErrNotFound.
+func (r reader) byID(ctx context.Context, id uuid.UUID) (*row, error) {
+	n, err := r.key(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.load(ctx, []int64{n})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// key is the n of an id, or storage.ErrNotFound.
+func (r reader) key(ctx context.Context, id uuid.UUID) (n int64, err error) {
+	err = storage.ErrNotFound
+	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ?", []driver.Value{id[:]}, func(row []driver.Value) error {
+		n, err = row[0].(int64), nil
+		return nil
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
+}

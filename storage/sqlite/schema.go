@@ -1,0 +1,46 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"fmt"
+)
+
+// migrations lead from one version of the schema to the next: the first from an
+// empty database to version 1, and so on. The version is SQLite's user_version.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema up to date, each version in a transaction of its own.
+func (c *conn) migrate(ctx context.Context) error {
+	steps, err := migrations.ReadDir("migrations")
+	if err != nil {
+		return err
+	}
+	version, err := c.integer(ctx, "PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	if version > int64(len(steps)) {
+		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir", version, len(steps))
+	}
+	for i := int(version); i < len(steps); i++ {
+		step, err := migrations.ReadFile("migrations/" + steps[i].Name())
+		if err != nil {
+			return err
+		}
+		err = c.transaction(ctx, func() error {
+			if _, err := c.exec(string(step)); err != nil {
+				return err
+			}
+			// A pragma takes no parameters.
+			_, err := c.exec(fmt.Sprintf("PRAGMA user_version = %d", i+1))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("migrating the schema to version %d: %w", i+1, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// writer is the one connection that writes, and what it remembers between
+// batches.
+type writer struct {
+	c     *conn
+	names dictionary
+	rows  reader
+	args  []driver.Value
+}
+
+func newWriter(ctx context.Context, c *conn) (*writer, error) {
+	last, err := c.integer(ctx, "SELECT max(id) FROM names")
+	w := &writer{c: c, names: dictionary{c: c, next: last + 1}}
+	w.rows = reader{c, new(nameReader)}
+	return w, err
+}
+
+// transaction does all of do or nothing.
+func (w *writer) transaction(ctx context.Context, do func() error) error {
+	err := w.c.transaction(ctx, do)
+	if err != nil {
+		w.names.known.clear() // some may have been rolled back
+	}
+	return err
+}
+
+func (w *writer) write(ctx context.Context, b *storage.Batch) error {
+	return w.transaction(ctx, func() error {
+		for _, r := range b.Records {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := w.record(ctx, r); err != nil {
+				return fmt.Errorf("record %s: %w", r.ID, err)
+			}
+		}
+		for _, f := range b.Facts {
+			if err := w.fact(ctx, f); err != nil {
+				return fmt.Errorf("late fact about %s: %w", f.RequestID, err)
+			}
+		}
+		for _, l := range b.Losses {
+			// A batch that is written twice tells its losses once.
+			_, err := w.c.exec("INSERT OR IGNORE INTO losses (reason, since, until, count) VALUES (?, ?, ?, ?)",
+				l.Reason, int64(l.From), int64(l.To), l.Count)
+			if err != nil {
+				return fmt.Errorf("loss: %w", err)
+			}
+		}
+		_, err := w.c.exec("UPDATE position SET segment = ?, ordinal = ?", int64(b.End.Segment), int64(b.End.Ordinal))
+		return err
+	})
+}
+
+// record inserts a record, or replaces its earlier version.
+func (w *writer) record(ctx context.Context, r *storage.Record) error {
+	next := &row{Record: *r}
+	next.Scores, next.Feedback = nil, nil // late facts, which come by themselves
+	inserted, err := w.insert(next)
+	if inserted || err != nil {
+		return err
+	}
+	old, err := w.rows.byID(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if old.CreatedAt == next.CreatedAt {
+		next.n = old.n
+	}
+	next.Scores, next.Feedback = old.Scores, old.Feedback
+	next.late, next.lateAt = old.late, old.lateAt
+	if len(old.late) > 0 {
+		next.Properties = with(next.Properties, old.late)
+	}
+	next.UpdatedAt = max(next.UpdatedAt, old.lateAt)
+	return w.replace(old, next)
+}
+
+// fact applies a late fact; those about unknown records are dropped.
+func (w *writer) fact(ctx context.Context, f *storage.Fact) error {
+	if f.Tag != nil {
+		_, err := w.c.exec("INSERT OR REPLACE INTO session_tags (org, session, tag, set_at) VALUES (?, ?, ?, ?)",
+			f.Org, f.SessionID, *f.Tag, int64(f.At))
+		if err != nil {
+			return err
+		}
+	}
+	if f.RequestID == uuid.Nil {
+		return nil
+	}
+	old, err := w.rows.byID(ctx, f.RequestID)
+	if err == storage.ErrNotFound || err == nil && old.Org != f.Org {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next := *old
+	if len(f.Scores) > 0 {
+		next.Scores = with(old.Scores, f.Scores)
+	}
+	if f.Feedback != nil {
+		next.Feedback = f.Feedback
+	}
+	if p := f.Property; p != nil {
+		set := map[string]string{p.Name: p.Value}
+		next.Properties, next.late = with(old.Properties, set), with(old.late, set)
+	}
+	next.lateAt = max(old.lateAt, f.At)
+	next.UpdatedAt = max(old.UpdatedAt, f.At)
+	return w.replace(old, &next)
+}
+
+// with is a and b, where b wins. Neither changes.
+func with[V any](a, b map[string]V) map[string]V {
+	m := make(map[string]V, len(a)+len(b))
+	maps.Copy(m, a)
+	maps.Copy(m, b)
+	return m
+}
+
+// replace puts a record in the place of its earlier version.
+func (w *writer) replace(old, next *row) error {
+	if err := w.remove(old); err != nil {
+		return err
+	}
+	_, err := w.insert(next)
+	return err
+}
+
+var (
+	// A record takes the next free n of its millisecond.
+	insertRequest = "INSERT INTO requests (n, " + columnList(requestColumns, "") + `)
+		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?)` + strings.Repeat(", ?", len(requestColumns)) + `)
+		ON CONFLICT (request_id) DO NOTHING`
+	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?" + strings.Repeat(", ?", len(detailColumns)) + ")"
+)
+
+// insert inserts a record unless one of its id is there.
+func (w *writer) insert(r *row) (inserted bool, err error) {
+	first := firstN(r.CreatedAt)
+	var n driver.Value
+	if r.n != 0 {
+		n = r.n
+	}
+	if err := w.encode(requestColumns, r, n, first, first|sequence, first); err != nil {
+		return false, err
+	}
+	result, err := w.c.exec(insertRequest, w.args...)
+	if err != nil {
+		return false, err
+	}
+	if changes, _ := result.RowsAffected(); changes == 0 {
+		return false, nil
+	}
+	r.n, _ = result.LastInsertId()
+	if err := w.encode(detailColumns, r, r.n); err != nil {
+		return false, err
+	}
+	if _, err := w.c.exec(insertDetails, w.args...); err != nil {
+		return false, err
+	}
+	err = w.eachLabel(r, func(label int64) error {
+		_, err := w.c.exec("INSERT OR IGNORE INTO labels (label, n) VALUES (?, ?)", label, r.n)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	return true, w.eachScore(r, func(name int64, value float64) error {
+		_, err := w.c.exec("INSERT INTO scores (name, n, value) VALUES (?, ?, ?)", name, r.n, value)
+		return err
+	})
+}
+
+// encode sets the arguments to the first ones and the values of columns.
+func (w *writer) encode(columns []column, r *row, first ...driver.Value) error {
+	w.args = append(w.args[:0], first...)
+	for _, c := range columns {
+		v := c.encode(r)
+		if name, ok := v.(string); ok && c.kind != "" {
+			id, err := w.names.id(c.kind, name, r.CreatedAt)
+			if err != nil {
+				return err
+			}
+			v = id
+		}
+		w.args = append(w.args, v)
+	}
+	return nil
+}
+
+// remove deletes a record with all that refers to it but names.
+func (w *writer) remove(r *row) error {
+	err := w.eachLabel(r, func(label int64) error {
+		_, err := w.c.exec("DELETE FROM labels WHERE label = ? AND n = ?", label, r.n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = w.eachScore(r, func(name int64, _ float64) error {
+		_, err := w.c.exec("DELETE FROM scores WHERE name = ? AND n = ?", name, r.n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := w.c.exec("DELETE FROM details WHERE n = ?", r.n); err != nil {
+		return err
+	}
+	_, err = w.c.exec("DELETE FROM requests WHERE n = ?", r.n)
+	return err
+}
+
+// eachLabel calls do for the record's properties and assets.
+func (w *writer) eachLabel(r *row, do func(label int64) error) error {
+	label := func(kind, name string) error {
+		id, err := w.names.id(kind, name, r.CreatedAt)
+		if err != nil {
+			return err
+		}
+		return do(id)
+	}
+	for name, value := range r.Properties {
+		if err := label(propertyKind(name), value); err != nil {
+			return err
+		}
+	}
+	for _, asset := range r.Assets {
+		if err := label(assetKind, asset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachScore calls do for the record's scores, of which feedback is one.
+func (w *writer) eachScore(r *row, do func(name int64, value float64) error) error {
+	for name, value := range r.Scores {
+		id, err := w.names.id(scoreKind, name, r.CreatedAt)
+		if err != nil {
+			return err
+		}
+		if err := do(id, value); err != nil {
+			return err
+		}
+	}
+	value, ok := r.Score(storage.FeedbackScore)
+	if !ok {
+		return nil
+	}
+	id, err := w.names.id(scoreKind, storage.FeedbackScore, r.CreatedAt)
+	if err != nil {
+		return err
+	}
+	return do(id, value)
+}
