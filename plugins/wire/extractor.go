@@ -1,14 +1,243 @@
 package wire
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"bytes"
+	"strings"
 
-type extractor struct{ seen plugins.Extraction }
+	"github.com/weirhq/weir/plugins"
+)
 
-// NewExtractor reads a response of dialect d.
-func NewExtractor(d plugins.Dialect, provider, contentType string) plugins.Extractor {
-	return &extractor{plugins.Extraction{Dialect: d}}
+// extractor is the one plugins.Extractor: a framing finds events, the scanner
+// reads their JSON by the dialect's table, and value gathers what they say.
+type extractor struct {
+	seen     plugins.Extraction
+	provider string
+	dialect  *dialect
+	framing  framing
+	media    string // the media type that the response declares
+
+	scan    scanner
+	report  report
+	changed bool          // report is newer than seen.Usage
+	phase   plugins.Phase // of seen, once the event ends
+	failed  bool          // the event says that it is an error
+	cause   rank          // what seen.ErrorType is
+
+	detail detailCount
 }
 
-func (x *extractor) Write(p []byte)                  {}
-func (x *extractor) Close()                          {}
+// framing finds events in a body.
+type framing interface {
+	write(p []byte)
+	close()
+}
+
+// NewExtractor reads a response of dialect d. The framing comes from the media
+// type of contentType, a Content-Type header, or from the first byte where
+// that contradicts it. The dialect Unknown is told from the shape of the
+// events. Which provider, if known, settles what the dialect leaves open: the
+// meaning of fields that some providers add.
+func NewExtractor(d plugins.Dialect, provider, contentType string) plugins.Extractor {
+	media, _, _ := strings.Cut(contentType, ";")
+	x := &extractor{provider: provider, media: strings.ToLower(strings.TrimSpace(media))}
+	x.scan.to = x
+	x.adopt(d)
+	x.scan.reset()
+	return x
+}
+
+func (x *extractor) adopt(d plugins.Dialect) {
+	x.seen.Dialect = d
+	x.dialect = dialectOf(d, x.provider)
+	x.scan.root = x.dialect.fields
+}
+
 func (x *extractor) Extraction() *plugins.Extraction { return &x.seen }
+
+func (x *extractor) Write(p []byte) {
+	if x.framing == nil {
+		if p = bytes.TrimLeft(p, " \t\r\n\xEF\xBB\xBF"); len(p) == 0 {
+			return
+		}
+		x.framing = x.frame(p[0])
+	}
+	x.framing.write(p)
+	x.refresh()
+}
+
+func (x *extractor) Close() {
+	if x.framing != nil {
+		x.framing.close()
+		x.refresh()
+	}
+}
+
+func (x *extractor) refresh() {
+	if x.changed {
+		x.seen.Usage = x.report.usage()
+		x.changed = false
+	}
+}
+
+// frame is the framing of a body that begins with c, white space and a byte
+// order mark apart. Providers declare streams that are not: an error in JSON
+// for a stream, a stream as JSON.
+func (x *extractor) frame(c byte) framing {
+	isJSON := strings.HasSuffix(x.media, "json") && !isLines(x.media)
+	switch {
+	case c == 0 || x.media == "application/vnd.amazon.eventstream" && c != '{':
+		// The length of a frame, below 16 MiB, begins with a zero.
+		return newEventStream(x)
+	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):
+		// data, event, id, retry and comments: no JSON value begins so.
+		return &sse{to: x}
+	case isLines(x.media), x.dialect == &ollama && !isJSON:
+		return &ndjson{to: x}
+	}
+	return &document{x}
+}
+
+func isLines(media string) bool {
+	return strings.HasSuffix(media, "ndjson") || strings.HasSuffix(media, "jsonl") ||
+		strings.HasSuffix(media, "json-lines") || strings.HasSuffix(media, "jsonlines")
+}
+
+// document is the framing of a body that is one JSON value.
+type document struct{ *extractor }
+
+func (d *document) write(p []byte) { d.scan.write(p) }
+func (d *document) close()         { d.scan.finish() }
+
+// data and dispatch take the events of a framing.
+func (x *extractor) data(p []byte) { x.scan.write(p) }
+
+func (x *extractor) dispatch(name []byte) {
+	x.scan.finish()
+	if string(name) == "error" {
+		x.fail(anyError, "error")
+	}
+	x.begin()
+}
+
+func (x *extractor) begin() {
+	x.scan.reset()
+	x.phase, x.failed = plugins.Running, false
+}
+
+// endEvent lets count what the event said of the phase, now that all of it was
+// read: what followed may have been the usage.
+func (x *extractor) endEvent() {
+	x.seen.Phase = max(x.seen.Phase, x.phase)
+	x.phase, x.failed = plugins.Running, false
+}
+
+func (x *extractor) endDocument() {
+	if _, ok := x.framing.(*document); ok {
+		x.seen.Phase = plugins.Ended
+	}
+}
+
+func (x *extractor) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
+
+// value takes what the scanner reads.
+func (x *extractor) value(f field, v value) {
+	switch {
+	case v.kind == null:
+	case f >= firstCount:
+		if n, ok := f.count(v); ok {
+			x.report.set(f, n)
+			x.changed = true
+		}
+	case f >= firstDetail:
+		x.listed(f, v)
+	case f >= firstError:
+		x.failure(f, v)
+	default:
+		x.say(f, v)
+	}
+}
+
+// say takes what is neither a count nor of an error.
+func (x *extractor) say(f field, v value) {
+	switch f {
+	case model:
+		set(&x.seen.Model, v)
+	case responseID:
+		// Groq's Compound has another id in each chunk.
+		if x.seen.ResponseID == "" {
+			set(&x.seen.ResponseID, v)
+		}
+	case finish:
+		x.finish(v)
+	case tier:
+		set(&x.seen.ServiceTier, v)
+	case content:
+		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
+			x.seen.Content = true
+		}
+	case outputType:
+		if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
+			x.seen.Content = true
+		}
+	case eventType:
+		x.event(v.bytes)
+	case sentinel:
+		if string(v.bytes) == "DONE" {
+			x.reach(plugins.Ended)
+		}
+	case done:
+		if v.kind == object || string(v.bytes) == "true" {
+			x.reach(plugins.Ended)
+		}
+	case shape:
+		x.shape(v)
+	}
+}
+
+// set keeps the text of v, and allocates only for one that is new.
+func set(s *string, v value) {
+	if v.kind == text && len(v.bytes) > 0 && *s != string(v.bytes) {
+		*s = string(v.bytes)
+	}
+}
+
+// finish takes the finish reason of the first choice; of Responses the status,
+// unless it says that there is more to come.
+func (x *extractor) finish(v value) {
+	if v.kind != text || len(v.bytes) == 0 || v.index > 0 {
+		return
+	}
+	switch string(v.bytes) {
+	case "in_progress", "queued":
+		return
+	}
+	set(&x.seen.Finish, v)
+	x.reach(x.dialect.finished)
+}
+
+func (x *extractor) event(name []byte) {
+	if string(name) == "error" {
+		x.failed = true
+		x.fail(anyError, "error")
+	}
+	for _, last := range x.dialect.last {
+		if last == string(name) {
+			x.reach(plugins.Ended)
+		}
+	}
+}
+
+// shape adopts the dialect that v shows and takes v as that dialect's.
+func (x *extractor) shape(v value) {
+	d := shapeOf(v, x.seen.ResponseID == "")
+	if d == plugins.Unknown {
+		if v.key == "type" {
+			x.event(v.bytes)
+		}
+		return
+	}
+	x.adopt(d)
+	if n := x.scan.rebase(x.scan.root, v.key); n != nil && n.field != none {
+		x.value(n.field, v)
+	}
+}

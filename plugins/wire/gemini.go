@@ -1,0 +1,41 @@
+package wire
+
+import "github.com/weirhq/weir/plugins"
+
+// generateContent is Gemini's and Vertex's: one response object, or a stream of
+// them, each with the counts so far, as events or as one array. No event says
+// that it is the last: clients stop at the finish reason.
+var generateContent = dialect{
+	fields: compile(table{
+		"":                                  sentinel,
+		"responseId":                        responseID,
+		"modelVersion":                      model,
+		"candidates.#.finishReason":         finish,
+		"promptFeedback.blockReason":        finish,
+		"usageMetadata.serviceTier":         tier,
+		"usageMetadata.trafficType":         tier, // Vertex
+		"candidates.#.content.parts.#.text": content,
+		"candidates.#.content.parts.#.functionCall":        content,
+		"candidates.#.content.parts.#.inlineData":          content,
+		"candidates.#.content.parts.#.fileData":            content,
+		"candidates.#.content.parts.#.executableCode":      content,
+		"candidates.#.content.parts.#.codeExecutionResult": content,
+
+		"usageMetadata.promptTokenCount":        input,
+		"usageMetadata.toolUsePromptTokenCount": toolInput,
+		"usageMetadata.cachedContentTokenCount": cacheRead,
+		"usageMetadata.candidatesTokenCount":    output,
+		"usageMetadata.thoughtsTokenCount":      thoughts,
+		"usageMetadata.totalTokenCount":         total,
+	},
+		modalities(inputDetail).under("usageMetadata.promptTokensDetails.#"),
+		modalities(cachedDetail).under("usageMetadata.cacheTokensDetails.#"),
+		modalities(outputDetail).under("usageMetadata.candidatesTokensDetails.#"),
+		errorFields.under("error")),
+	finished: plugins.Ended,
+}
+
+// modalities is an element of Google's lists of counts by modality.
+func modalities(count field) table {
+	return table{"": detail, "modality": detailName, "tokenCount": count}
+}

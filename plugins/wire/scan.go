@@ -1,0 +1,392 @@
+package wire
+
+import "bytes"
+
+// kind is the type of a JSON value.
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	number
+	text
+	object
+	array
+)
+
+// maxText is how much is kept of a string or number, in bytes.
+const maxText = 256
+
+// value is a value at a path of the scanner's table: a scalar when it was
+// read, an object or array when it opens.
+type value struct {
+	kind kind
+	// bytes is a string without its escapes, any other scalar as it stands,
+	// cut to maxText. It is the visitor's until it returns.
+	bytes []byte
+	// key is the last step of the path, "" for an element of an array.
+	key string
+	// index is the position of the enclosing object in its array, 0 outside.
+	index int
+}
+
+// visitor is told what a scanner reads.
+type visitor interface {
+	value(f field, v value)
+	// endEvent follows a top-level value that is no array, and each element of
+	// one that is: a Gemini stream without server-sent events is one array.
+	endEvent()
+	// endDocument follows a top-level value.
+	endDocument()
+}
+
+// scanner reads JSON in pieces of any size and tells its visitor of the values
+// that a table names. It skips the rest without looking at it twice, keeps
+// nothing but the piece of a key or named scalar that a chunk cut, and needs
+// the same memory at any depth. Broken JSON silences it until the next reset.
+type scanner struct {
+	to   visitor
+	root *node
+
+	state  state
+	next   *node // where the table stands at the value ahead, nil where it does not
+	depth  int
+	frames [maxDepth]frame
+
+	skipped int    // containers open within a value that no path leads into
+	escaped bool   // the string so far ends in an unfinished escape
+	cut     []byte // what earlier chunks held of the key or scalar
+	decoded []byte
+}
+
+// maxDepth is more than the steps of the longest path of any table.
+const maxDepth = 16
+
+// frame is a container that paths lead into.
+type frame struct {
+	node  *node // whose keys count in an object, or what the elements of an array are
+	array bool
+	index int
+}
+
+type state uint8
+
+const (
+	atValue state = iota
+	atKey
+	atColon
+	atComma
+	inKey
+	inText
+	inLiteral
+	skipText
+	skipLiteral
+	skipContainer
+	broken
+)
+
+func (s *scanner) reset() {
+	s.state, s.next, s.depth = atValue, s.root, 0
+	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
+}
+
+// finish ends a top-level number, which nothing but the end of input does.
+func (s *scanner) finish() {
+	if s.depth == 0 && (s.state == inLiteral || s.state == skipLiteral) {
+		s.write(newline)
+	}
+}
+
+// write reads the next piece.
+func (s *scanner) write(p []byte) {
+	for i := 0; i < len(p); {
+		switch s.state {
+		case broken:
+			return
+		case skipContainer:
+			i = s.skip(p, i)
+		case inKey, inText, skipText:
+			i = s.string(p, i)
+		case inLiteral, skipLiteral:
+			i = s.literal(p, i)
+		default:
+			if !space[p[i]] {
+				s.token(p[i])
+				if s.state == inLiteral || s.state == skipLiteral {
+					continue
+				}
+			}
+			i++
+		}
+	}
+}
+
+// token reads the structure of the containers that paths lead into.
+func (s *scanner) token(c byte) {
+	switch s.state {
+	case atValue:
+		s.begin(c)
+	case atKey:
+		switch c {
+		case '"':
+			s.state = inKey
+		case '}':
+			s.leave(false)
+		default:
+			s.state = broken
+		}
+	case atColon:
+		s.state = atValue
+		if c != ':' {
+			s.state = broken
+		}
+	case atComma:
+		f := &s.frames[s.depth-1]
+		switch {
+		case c == ',' && f.array:
+			f.index++
+			s.state, s.next = atValue, f.node
+		case c == ',':
+			s.state = atKey
+		case c == '}' || c == ']':
+			s.leave(c == ']')
+		default:
+			s.state = broken
+		}
+	}
+}
+
+// begin reads the first byte of a value.
+func (s *scanner) begin(c byte) {
+	named := s.next != nil && s.next.field != none
+	switch c {
+	case '"':
+		s.state = skipText
+		if named {
+			s.state = inText
+		}
+	case '{', '[':
+		if named {
+			k := object
+			if c == '[' {
+				k = array
+			}
+			s.visit(k, nil)
+		}
+		s.enter(c == '[')
+	case ']':
+		s.leave(true)
+	case '}', ',', ':':
+		s.state = broken
+	default:
+		s.state = skipLiteral
+		if named {
+			s.state = inLiteral
+		}
+	}
+}
+
+// enter opens a container, to be read if paths lead into it.
+func (s *scanner) enter(isArray bool) {
+	n := s.next
+	if n != nil && isArray && s.depth > 0 {
+		n = n.elem
+	}
+	if n == nil || (!isArray && len(n.keys) == 0) {
+		s.state, s.skipped = skipContainer, 1
+		return
+	}
+	s.frames[s.depth] = frame{node: n, array: isArray}
+	s.depth++
+	s.state, s.next = atKey, nil
+	if isArray {
+		s.state, s.next = atValue, n
+	}
+}
+
+// leave closes the innermost container.
+func (s *scanner) leave(isArray bool) {
+	if s.depth == 0 || s.frames[s.depth-1].array != isArray {
+		s.state = broken
+		return
+	}
+	s.depth--
+	s.ended(isArray)
+}
+
+// ended follows every value.
+func (s *scanner) ended(isArray bool) {
+	s.state = atComma
+	switch {
+	case s.depth == 0:
+		s.state, s.next = atValue, s.root
+		if !isArray {
+			s.to.endEvent()
+		}
+		s.to.endDocument()
+	case s.depth == 1 && s.frames[0].array:
+		s.to.endEvent()
+	}
+}
+
+// skip passes over a container that no path leads into.
+func (s *scanner) skip(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		switch structure[p[i]] {
+		case 0:
+		case '"':
+			s.state = skipText
+			return i + 1
+		case '{':
+			s.skipped++
+		case '}':
+			s.skipped--
+			if s.skipped == 0 {
+				s.ended(false)
+				return i + 1
+			}
+		}
+	}
+	return i
+}
+
+// string reads or skips a string up to its closing quote.
+func (s *scanner) string(p []byte, i int) int {
+	end, closed := s.closing(p, i)
+	if s.state == skipText {
+		if !closed {
+			return len(p)
+		}
+		if s.skipped > 0 {
+			s.state = skipContainer
+		} else {
+			s.ended(false)
+		}
+		return end + 1
+	}
+	if !closed {
+		s.keep(p[i:])
+		return len(p)
+	}
+	raw := s.whole(p[i:end])
+	if s.state == inKey {
+		s.state, s.next = atColon, s.frames[s.depth-1].node.child(s.unescape(raw))
+	} else {
+		s.visit(text, s.unescape(raw))
+		s.ended(false)
+	}
+	s.cut = s.cut[:0]
+	return end + 1
+}
+
+// closing finds the quote that ends the string which p[i:] continues: the
+// first one that an even number of backslashes precedes.
+func (s *scanner) closing(p []byte, i int) (end int, closed bool) {
+	for {
+		end = len(p)
+		quote := bytes.IndexByte(p[i:], '"')
+		if quote >= 0 {
+			end = i + quote
+		}
+		run := end
+		for run > i && p[run-1] == '\\' {
+			run--
+		}
+		odd := (end-run)&1 == 1
+		if run == i && s.escaped {
+			odd = !odd
+		}
+		s.escaped = odd && quote < 0
+		if quote < 0 || !odd {
+			return end, quote >= 0
+		}
+		i = end + 1
+	}
+}
+
+// literal reads or skips a number, true, false, null, or what stands for one.
+func (s *scanner) literal(p []byte, i int) int {
+	end := i
+	for end < len(p) && !delimiter[p[end]] {
+		end++
+	}
+	if s.state == inLiteral {
+		if end == len(p) {
+			s.keep(p[i:])
+			return end
+		}
+		raw := s.whole(p[i:end])
+		raw = raw[:min(len(raw), maxText)]
+		k := number
+		switch raw[0] {
+		case 't', 'f':
+			k = boolean
+		case 'n':
+			k = null
+		}
+		s.visit(k, raw)
+		s.cut = s.cut[:0]
+	}
+	if end < len(p) {
+		s.ended(false)
+	}
+	return end
+}
+
+func (s *scanner) visit(k kind, b []byte) {
+	v := value{kind: k, bytes: b, key: s.next.key}
+	if d := s.depth - 2; d > 0 && s.frames[d].array {
+		v.index = s.frames[d].index
+	}
+	s.to.value(s.next.field, v)
+}
+
+// rebase continues the event with another table, from the top-level member
+// that is being visited, or from the next one.
+func (s *scanner) rebase(root *node, key string) *node {
+	s.root = root
+	top := 0
+	if s.frames[0].array {
+		s.frames[0].node = root
+		top = 1
+	}
+	s.frames[top].node = root
+	if s.depth == top+1 {
+		s.next = root.child([]byte(key))
+		return s.next
+	}
+	return nil
+}
+
+// maxRaw bytes of a string with escapes decode to maxText at least: the longest
+// escape of the shortest character is \u0041.
+const maxRaw = 6 * maxText
+
+func (s *scanner) keep(b []byte) {
+	s.cut = append(s.cut, b[:min(len(b), maxRaw-len(s.cut))]...)
+}
+
+func (s *scanner) whole(b []byte) []byte {
+	if len(s.cut) == 0 {
+		return b[:min(len(b), maxRaw)]
+	}
+	s.keep(b)
+	return s.cut
+}
+
+var space, delimiter [256]bool
+
+// structure is what skip looks at: strings, and brackets of either kind as one.
+var structure [256]byte
+
+func init() {
+	for _, c := range []byte(" \t\r\n") {
+		space[c], delimiter[c] = true, true
+	}
+	for _, c := range []byte(",]}") {
+		delimiter[c] = true
+	}
+	for c, class := range map[byte]byte{'"': '"', '{': '{', '[': '{', '}': '}', ']': '}'} {
+		structure[c] = class
+	}
+}
