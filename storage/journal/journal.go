@@ -1,9 +1,17 @@
 // Package journal is the durable queue between traffic and a backend, and the
-// store of content: DESIGN.md has its invariants and its format.
+// store of content. DESIGN.md has its invariants and its format.
 package journal
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,53 +37,252 @@ type Options struct {
 	Retention, ContentRetention time.Duration
 	// Logger is told about losses and failures. Default: none.
 	Logger *zap.Logger
+
+	// Tests replace these.
+	now  func() time.Time
+	open func(path string, flag int) (file, error)
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 1 << 30
+	}
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = 64 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.open == nil {
+		o.open = openFile
+	}
+	return o
+}
+
+// contentRetention is how long content is kept, 0 for ever.
+func (o *Options) contentRetention() time.Duration {
+	if o.ContentRetention == 0 || o.Retention > 0 && o.Retention < o.ContentRetention {
+		return o.Retention
+	}
+	return o.ContentRetention
+}
+
+// age is how old a segment gets before the next begins. Content goes by the
+// segment, so this is the grain of its retention.
+func (o *Options) age() time.Duration {
+	const most = time.Hour
+	if r := o.contentRetention(); r > 0 {
+		return min(most, r/10)
+	}
+	return most
 }
 
 // Journal is an open journal with its backend.
-type Journal struct{ backend storage.Backend }
+type Journal struct {
+	backend storage.Backend
+	dir     string
+	lock    *os.File
+	blocks  blocks
 
-// Open opens the journal in o.Dir and the backend behind it, cuts what a crash
-// left half written, and begins to bring the backend up to date.
+	// turn is held by whoever writes to the active segment. It comes before mu.
+	turn   sync.Mutex
+	active *segment
+	next   uint64 // number of the next segment
+	spare  []*draft
+	pieces [][]byte
+
+	// writer is held during each Write and Prune of the backend.
+	writer sync.Mutex
+
+	mu      sync.Mutex
+	options Options
+	closed  bool
+	failing bool // the disk refuses writes
+
+	queue  []*draft
+	raw    []*segment // by number
+	claims map[uuid.UUID]struct{}
+
+	// What the backend has not taken yet.
+	pending      map[uuid.UUID]pending
+	pendingBytes int64
+	// waiting counts entries since the drain last looked; it wants to be woken
+	// at threshold.
+	waiting, threshold int
+	losses             []storage.Loss // not written to a segment yet
+
+	// position is how far the backend is, progress is closed when that changes.
+	position storage.Position
+	progress chan struct{}
+
+	counts       Status
+	lost         map[string]int64
+	err          error // why the backend refuses writes
+	failingSince time.Time
+
+	wake, tidy chan struct{} // for the drain and the keeper
+	cursor     cursor        // the drain's own
+	stopDrain  context.CancelFunc
+	stopKeeper context.CancelFunc
+	drained    chan struct{} // closed when the drain has ended
+	kept       chan struct{} // closed when the keeper has ended
+}
+
+// Open opens the journal in o.Dir and the backend behind it, passes over what a
+// crash left half written, and begins to bring the backend up to date.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
-	return &Journal{backend: b}, nil
+	j := &Journal{
+		backend: b, dir: o.Dir, options: o.withDefaults(),
+		claims: map[uuid.UUID]struct{}{}, pending: map[uuid.UUID]pending{}, lost: map[string]int64{},
+		threshold: never, progress: make(chan struct{}),
+		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
+		drained: make(chan struct{}), kept: make(chan struct{}),
+	}
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	var err error
+	if j.lock, err = lock(j.dir); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if err := j.start(ctx); err != nil {
+		j.shut()
+		return nil, err
+	}
+	return j, nil
 }
 
-// Append writes a record with its content, which may be nil, and sets
-// r.Content. When it returns nil, the entry survives the end of the process.
-// c.Response.Data may be a raw stream: readers get its stored form. Append
-// keeps neither r nor c. A later Append of the same ID replaces the earlier.
-func (j *Journal) Append(r *storage.Record, c *storage.Content) error { return nil }
-
-// AppendFact writes a late fact.
-func (j *Journal) AppendFact(f *storage.Fact) error { return nil }
-
-// Claim reserves an id that a client chose. It is false when the id is
-// claimed, pending, or known to the backend.
-func (j *Journal) Claim(ctx context.Context, id uuid.UUID) bool { return true }
-
-// Release gives up a claim, once the record was appended or will not be.
-func (j *Journal) Release(id uuid.UUID) {}
-
-// Pending tells whether a record was appended and is not in the backend yet.
-func (j *Journal) Pending(org string, id uuid.UUID) bool { return false }
-
-// Content implements storage.Contents.
-func (j *Journal) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
-	return nil, nil
+func (j *Journal) start(ctx context.Context) error {
+	last, err := j.recover()
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if j.position, err = j.backend.Open(ctx, j); err != nil {
+		return fmt.Errorf("opening the backend: %w", err)
+	}
+	j.next = max(last, j.position.Segment) + 1
+	if err := j.replay(); err != nil {
+		j.backend.Close()
+		return fmt.Errorf("journal: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	drainCtx, stopDrain := context.WithCancel(ctx)
+	keeperCtx, stopKeeper := context.WithCancel(ctx)
+	j.stopDrain, j.stopKeeper = stopDrain, stopKeeper
+	go j.drain(drainCtx)
+	go j.keep(keeperCtx)
+	return nil
 }
 
-// Flush waits until everything appended before the call is in the backend.
-func (j *Journal) Flush(ctx context.Context) error { return nil }
+// recover opens the raw segments and removes what a crash left behind. While
+// the raw file of a segment exists, it is the truth: it goes after the sealed
+// one is complete. It returns the highest number in use.
+func (j *Journal) recover() (last uint64, err error) {
+	names, err := os.ReadDir(j.dir)
+	if err != nil {
+		return 0, err
+	}
+	raw, sealed := map[uint64]bool{}, map[uint64]bool{}
+	for _, entry := range names {
+		suffix := filepath.Ext(entry.Name())
+		if suffix == temporarySuffix {
+			if err := os.Remove(filepath.Join(j.dir, entry.Name())); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSuffix(entry.Name(), suffix), 10, 64)
+		if err != nil {
+			continue
+		}
+		switch suffix {
+		case rawSuffix:
+			raw[n] = true
+		case sealedSuffix:
+			sealed[n] = true
+		default:
+			continue
+		}
+		last = max(last, n)
+	}
+	for n := range raw {
+		if sealed[n] {
+			if err := os.Remove(j.path(n, sealedSuffix)); err != nil {
+				return 0, err
+			}
+			delete(sealed, n)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(raw)) {
+		if err := j.load(n); err != nil {
+			return 0, err
+		}
+	}
+	for n := range sealed {
+		if err := j.blocks.load(n, j.path(n, sealedSuffix)); err != nil {
+			return 0, err
+		}
+	}
+	return last, nil
+}
 
 // Backend is the backend that Open opened, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
 
 // Reconfigure changes the settings, except Dir, without reopening.
-func (j *Journal) Reconfigure(o Options) {}
+func (j *Journal) Reconfigure(o Options) {
+	j.mu.Lock()
+	o.now, o.open = j.options.now, j.options.open
+	j.options = o.withDefaults()
+	j.mu.Unlock()
+	signal(j.tidy)
+}
 
 // Close drains until ctx ends and closes the backend. What is left then is
 // replayed at the next Open.
-func (j *Journal) Close(ctx context.Context) error { return nil }
+func (j *Journal) Close(ctx context.Context) error {
+	j.turn.Lock()
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		j.turn.Unlock()
+		return nil
+	}
+	j.closed = true // before the last losses: whoever comes later is told
+	j.mu.Unlock()
+	j.saveLosses()
+	if s := j.active; s != nil {
+		j.close(s)
+	}
+	j.turn.Unlock()
+	signal(j.wake)
+	j.stopKeeper()
+	select {
+	case <-j.drained:
+	case <-ctx.Done():
+	}
+	j.stopDrain()
+	<-j.drained
+	<-j.kept
+	err := j.backend.Close()
+	j.shut()
+	return err
+}
+
+// shut gives up the files.
+func (j *Journal) shut() {
+	j.mu.Lock()
+	for _, s := range j.raw {
+		j.unref(s)
+	}
+	j.raw = nil
+	j.mu.Unlock()
+	j.blocks.release()
+	j.lock.Close()
+}
 
 // Interface guard.
 var _ storage.Contents = (*Journal)(nil)

@@ -1,6 +1,9 @@
 package journal
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Status is the state of a journal. Counters grow from the time it was opened.
 type Status struct {
@@ -10,9 +13,9 @@ type Status struct {
 	// of their files.
 	RawSegments, SealedSegments int
 	RawBytes, SealedBytes       int64
-	// Appended and Drained count records and facts.
+	// Appended and Drained count entries: versions of records, facts, losses.
 	Appended, Drained int64
-	// Lost counts records that were given up, by the reasons of storage.Loss.
+	// Lost counts entries that were given up, by the reasons of storage.Loss.
 	Lost map[string]int64
 	// Err is why the backend refuses writes since FailingSince, nil when it
 	// does not.
@@ -28,5 +31,23 @@ type Durations struct {
 	Sum   time.Duration
 }
 
+func (d *Durations) add(t time.Duration) {
+	d.Count++
+	d.Sum += t
+}
+
 // Status is a snapshot of the journal's state.
-func (j *Journal) Status() Status { return Status{} }
+func (j *Journal) Status() Status {
+	j.mu.Lock()
+	s := j.counts
+	s.PendingRecords, s.PendingBytes = int64(len(j.pending)), j.pendingBytes
+	for _, raw := range j.raw {
+		s.RawSegments++
+		s.RawBytes += raw.size
+	}
+	s.Lost = maps.Clone(j.lost)
+	s.Err, s.FailingSince = j.err, j.failingSince
+	j.mu.Unlock()
+	s.SealedSegments, s.SealedBytes = j.blocks.total()
+	return s
+}

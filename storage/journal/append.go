@@ -1,0 +1,372 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/weirhq/weir/storage"
+)
+
+var (
+	errClosed = errors.New("the journal is closed")
+	errFull   = errors.New("the journal is full, because the backend is behind: see max_journal")
+	errSize   = errors.New("the entry is too large for the journal")
+)
+
+// Append writes a record and returns when it would survive the end of the
+// process. c is its content; nil leaves r.Content as it is, which is none for
+// a new record and the earlier one for an amendment: a later Append of the same
+// ID replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
+// stream: readers get its stored form. r, c and their slices are the caller's
+// again when Append returns. An error means that the record is lost, and
+// counted.
+func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
+	d := drafts.Get().(*draft)
+	defer d.free()
+	d.id, d.org, d.at = r.ID, r.Org, r.CreatedAt
+	if c != nil {
+		r.Content = storage.ContentRef{}
+	}
+	encode(d, kindRecord, recordWire, r)
+	d.content(c)
+	if err := j.submit(d); err != nil {
+		return err
+	}
+	if d.length > 0 {
+		r.Content = storage.ContentRef(d.place)
+	}
+	return nil
+}
+
+// AppendFact writes a late fact, as Append does a record.
+func (j *Journal) AppendFact(f *storage.Fact) error {
+	d := drafts.Get().(*draft)
+	defer d.free()
+	d.at = f.At
+	encode(d, kindFact, factWire, f)
+	d.content(nil)
+	return j.submit(d)
+}
+
+// draft is an entry on its way into a segment. Concurrent drafts form a group,
+// whose first writes for all of them.
+type draft struct {
+	kind kind
+	// buf holds head, metadata and content but for the bodies that are written
+	// from the caller's memory.
+	buf      []byte
+	metadata int
+	bodies   [2]span
+	// length and sum are those of the content.
+	length int64
+	sum    uint32
+	media  bool
+
+	id  uuid.UUID
+	org string
+	at  moment
+
+	// done tells a draft that another has written for it.
+	done  chan struct{}
+	place storage.Position
+	err   error
+}
+
+// span is a body that belongs at an offset of a draft's buf.
+type span struct {
+	at   int
+	data []byte
+}
+
+const (
+	// borrowSize is the size from which a body is written from where it is: to
+	// copy less costs less than one more vector.
+	borrowSize = 4 << 10
+	// keepSize bounds the buffers that idle drafts hold.
+	keepSize = 64 << 10
+)
+
+var drafts = sync.Pool{New: func() any { return &draft{done: make(chan struct{}, 1)} }}
+
+func (d *draft) free() {
+	if cap(d.buf) > keepSize {
+		d.buf = nil
+	}
+	*d = draft{buf: d.buf[:0], done: d.done}
+	drafts.Put(d)
+}
+
+func encode[M any](d *draft, k kind, wire message[M], m *M) {
+	d.kind = k
+	d.buf = wire.append(append(d.buf[:0], make([]byte, headSize)...), m)
+	d.metadata = len(d.buf) - headSize
+}
+
+// content lays down c and its checksum.
+func (d *draft) content(c *storage.Content) {
+	if c == nil || len(c.Request.Data)+len(c.Response.Data)+len(c.Inputs) == 0 {
+		return
+	}
+	d.media = c.Media
+	start := len(d.buf)
+	d.buf = contentWire[:requestData].append(d.buf, c)
+	for i, data := range [...][]byte{c.Request.Data, c.Response.Data} {
+		if len(data) == 0 {
+			continue
+		}
+		d.buf = protowire.AppendTag(d.buf, requestData+protowire.Number(i), protowire.BytesType)
+		d.buf = protowire.AppendVarint(d.buf, uint64(len(data)))
+		if len(data) < borrowSize {
+			d.buf = append(d.buf, data...)
+			continue
+		}
+		d.sum = crc32.Update(d.sum, castagnoli, d.buf[start:])
+		d.sum = crc32.Update(d.sum, castagnoli, data)
+		d.length += int64(len(d.buf) - start + len(data))
+		d.bodies[i] = span{len(d.buf), data}
+		start = len(d.buf)
+	}
+	d.sum = crc32.Update(d.sum, castagnoli, d.buf[start:])
+	d.length += int64(len(d.buf) - start)
+}
+
+func (d *draft) size() int64 { return headSize + int64(d.metadata) + d.length }
+
+// finish writes the head, once the draft's place is known.
+func (d *draft) finish(ordinal, salt uint32) {
+	b := d.buf[:headSize+d.metadata]
+	sizes := uint32(d.metadata) | uint32(d.kind)<<24
+	if d.media {
+		sizes |= mediaBit
+	}
+	order.PutUint32(b[4:], d.sum)
+	order.PutUint32(b[8:], ordinal)
+	order.PutUint32(b[12:], uint32(d.length))
+	order.PutUint32(b[16:], sizes)
+	order.PutUint32(b, crc32.Update(salt, castagnoli, b[4:]))
+}
+
+func (d *draft) appendPieces(pieces [][]byte) [][]byte {
+	from := 0
+	for _, s := range d.bodies {
+		if s.data != nil {
+			pieces = append(pieces, d.buf[from:s.at], s.data)
+			from = s.at
+		}
+	}
+	if from < len(d.buf) {
+		pieces = append(pieces, d.buf[from:])
+	}
+	return pieces
+}
+
+// submit has d written, by this goroutine or by the first of its group.
+func (j *Journal) submit(d *draft) error {
+	j.mu.Lock()
+	if err := j.admit(d); err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	j.pendingBytes += d.size()
+	j.queue = append(j.queue, d)
+	first := len(j.queue) == 1
+	j.mu.Unlock()
+	if first {
+		j.lead()
+	} else {
+		<-d.done
+	}
+	return d.err
+}
+
+func (j *Journal) admit(d *draft) error {
+	switch {
+	case j.closed:
+		return errClosed
+	case d.metadata > maxMetadata || d.length > math.MaxUint32:
+		j.lose(storage.LostJournalFailed, 1, d.at)
+		return errSize
+	case j.pendingBytes+d.size() > j.options.MaxBytes:
+		j.lose(storage.LostJournalFull, 1, d.at)
+		return errFull
+	}
+	return nil
+}
+
+// lead writes the group that has formed by the time the turn comes.
+func (j *Journal) lead() {
+	j.turn.Lock()
+	defer j.turn.Unlock()
+	j.saveLosses()
+	j.mu.Lock()
+	group, o := j.queue, j.options
+	j.queue = j.spare
+	j.mu.Unlock()
+	j.commit(group, &o)
+	for _, d := range group[1:] {
+		d.done <- struct{}{}
+	}
+	clear(group)
+	j.spare = group[:0]
+}
+
+// commit writes a group, all or nothing, and publishes it. It needs the turn.
+func (j *Journal) commit(group []*draft, o *Options) {
+	start := time.Now()
+	s, err := j.writable(o)
+	if err == nil {
+		err = j.write(s, group, o.Sync)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		j.fail(group, err)
+		return
+	}
+	if j.failing {
+		j.failing = false
+		o.Logger.Info("the journal can be written again")
+	}
+	for _, d := range group {
+		d.place = storage.Position{Segment: s.number, Ordinal: s.entries}
+		s.note(s.entries, s.size)
+		s.size += d.size()
+		s.entries++
+		if d.kind == kindRecord {
+			s.newest = max(s.newest, d.at)
+			j.pending[d.id] = pending{d.org, d.place}
+		}
+	}
+	j.counts.Appended += int64(len(group))
+	j.counts.Writes.add(time.Since(start))
+	if j.waiting += len(group); j.waiting >= j.threshold {
+		signal(j.wake)
+	}
+}
+
+// write writes a group behind the segment's entries, or leaves no trace of it.
+func (j *Journal) write(s *segment, group []*draft, sync bool) error {
+	pieces := j.pieces[:0]
+	for i, d := range group {
+		d.finish(s.entries+uint32(i), s.salt)
+		pieces = d.appendPieces(pieces)
+	}
+	err := s.file.write(pieces, s.size)
+	clear(pieces)
+	j.pieces = pieces[:0]
+	if err == nil && sync {
+		if err = s.file.sync(); err != nil {
+			// What the disk holds now is not known: nothing more goes here.
+			j.close(s)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if s.file.Truncate(s.size) != nil {
+		j.close(s)
+	}
+	return err
+}
+
+// fail counts a group that could not be written. It needs the mutex.
+func (j *Journal) fail(group []*draft, err error) {
+	for _, d := range group {
+		d.err = fmt.Errorf("writing the journal: %w", err)
+		j.pendingBytes -= d.size()
+		if d.kind != kindLoss {
+			j.lose(storage.LostJournalFailed, 1, d.at)
+		}
+	}
+	if !j.failing {
+		j.failing = true
+		j.options.Logger.Error("the journal cannot be written: records are lost, and counted, until it can", zap.Error(err))
+	}
+}
+
+// writable returns the segment that entries go to.
+func (j *Journal) writable(o *Options) (*segment, error) {
+	if s := j.active; s != nil {
+		if s.size < o.SegmentBytes && s.entries < math.MaxUint32-1<<20 && o.now().Sub(s.opened) < o.age() {
+			return s, nil
+		}
+		j.close(s)
+	}
+	s, err := j.create(o)
+	if err == nil {
+		j.active = s
+	}
+	return s, err
+}
+
+// close ends the active segment. It needs the turn.
+func (j *Journal) close(s *segment) {
+	j.active = nil
+	j.mu.Lock()
+	s.closed = true
+	j.mu.Unlock()
+	signal(j.wake)
+}
+
+// lose counts losses; they are written before the next entry that can be. It
+// needs the mutex.
+func (j *Journal) lose(reason string, n int64, at moment) {
+	j.lost[reason] += n
+	j.losses = addLoss(j.losses, storage.Loss{Reason: reason, Count: n, From: at, To: at})
+}
+
+func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
+	for i := range losses {
+		if k := &losses[i]; k.Reason == l.Reason {
+			k.Count += l.Count
+			k.From, k.To = min(k.From, l.From), max(k.To, l.To)
+			return losses
+		}
+	}
+	return append(losses, l)
+}
+
+// saveLosses writes the losses that no segment knows of. It needs the turn.
+func (j *Journal) saveLosses() {
+	j.mu.Lock()
+	losses, o := j.losses, j.options
+	j.losses = nil
+	j.mu.Unlock()
+	if losses == nil {
+		return
+	}
+	group := make([]*draft, len(losses))
+	var size int64
+	for i := range losses {
+		group[i] = &draft{at: losses[i].To}
+		encode(group[i], kindLoss, lossWire, &losses[i])
+		size += group[i].size()
+	}
+	j.mu.Lock()
+	j.pendingBytes += size
+	j.mu.Unlock()
+	j.commit(group, &o)
+	if group[0].err == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range losses {
+		j.losses = addLoss(j.losses, l)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

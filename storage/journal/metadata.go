@@ -1,0 +1,136 @@
+package journal
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+type (
+	record  = storage.Record
+	fact    = storage.Fact
+	loss    = storage.Loss
+	content = storage.Content
+	moment  = storage.Timestamp
+)
+
+// recordWire is the metadata of a record's entry. Scores, Feedback and their
+// UpdatedAt are facts, but a record that is replayed may carry them.
+var recordWire = message[record]{
+	1:  id[record](func(r *record) *uuid.UUID { return &r.ID }),
+	2:  text[record](func(r *record) *string { return &r.Org }),
+	3:  text[record](func(r *record) *string { return &r.AuthHash }),
+	4:  integer[record, moment](func(r *record) *moment { return &r.CreatedAt }),
+	5:  integer[record, moment](func(r *record) *moment { return &r.RespondedAt }),
+	6:  count[record](func(r *record) *plugins.Count { return &r.Latency }),
+	7:  count[record](func(r *record) *plugins.Count { return &r.TimeToFirstToken }),
+	8:  count[record](func(r *record) *plugins.Count { return &r.Status }),
+	9:  enum[record, storage.EndState](func(r *record) *storage.EndState { return &r.EndState }),
+	10: text[record](func(r *record) *string { return &r.Provider }),
+	11: text[record](func(r *record) *string { return (*string)(&r.Dialect) }),
+	12: text[record](func(r *record) *string { return &r.Model }),
+	13: text[record](func(r *record) *string { return &r.RequestModel }),
+	14: text[record](func(r *record) *string { return &r.ResponseModel }),
+	15: text[record](func(r *record) *string { return &r.ModelOverride }),
+	16: text[record](func(r *record) *string { return &r.Path }),
+	17: text[record](func(r *record) *string { return &r.TargetURL }),
+	18: text[record](func(r *record) *string { return &r.ResponseID }),
+	19: flag[record](func(r *record) *bool { return &r.Stream }),
+	20: text[record](func(r *record) *string { return &r.Finish }),
+	21: text[record](func(r *record) *string { return &r.ErrorType }),
+	22: text[record](func(r *record) *string { return &r.ServiceTier }),
+	23: integer[record, int64](func(r *record) *int64 { return &r.RequestBytes }),
+	24: integer[record, int64](func(r *record) *int64 { return &r.ResponseBytes }),
+	25: count[record](func(r *record) *plugins.Count { return &r.Usage.Input }),
+	26: count[record](func(r *record) *plugins.Count { return &r.Usage.Output }),
+	27: count[record](func(r *record) *plugins.Count { return &r.Usage.CacheRead }),
+	28: count[record](func(r *record) *plugins.Count { return &r.Usage.CacheWrite }),
+	29: count[record](func(r *record) *plugins.Count { return &r.Usage.CacheWrite1h }),
+	30: count[record](func(r *record) *plugins.Count { return &r.Usage.InputAudio }),
+	31: count[record](func(r *record) *plugins.Count { return &r.Usage.CacheReadAudio }),
+	32: count[record](func(r *record) *plugins.Count { return &r.Usage.InputImage }),
+	33: count[record](func(r *record) *plugins.Count { return &r.Usage.Reasoning }),
+	34: count[record](func(r *record) *plugins.Count { return &r.Usage.OutputAudio }),
+	35: count[record](func(r *record) *plugins.Count { return &r.Usage.OutputImage }),
+	36: count[record](func(r *record) *plugins.Count { return &r.Usage.BilledInput }),
+	37: count[record](func(r *record) *plugins.Count { return &r.Usage.BilledOutput }),
+	38: count[record](func(r *record) *plugins.Count { return &r.Usage.WebSearches }),
+	39: count[record](func(r *record) *plugins.Count { return &r.Usage.ReportedCost }),
+	40: count[record](func(r *record) *plugins.Count { return &r.Cost }),
+	41: text[record](func(r *record) *string { return &r.PriceVersion }),
+	42: flag[record](func(r *record) *bool { return &r.PassthroughBilling }),
+	43: text[record](func(r *record) *string { return &r.UserID }),
+	44: text[record](func(r *record) *string { return &r.SessionID }),
+	45: text[record](func(r *record) *string { return &r.SessionName }),
+	46: text[record](func(r *record) *string { return &r.SessionPath }),
+	47: text[record](func(r *record) *string { return &r.PromptID }),
+	48: text[record](func(r *record) *string { return &r.PromptVersion }),
+	49: text[record](func(r *record) *string { return &r.NodeID }),
+	50: text[record](func(r *record) *string { return &r.JobID }),
+	51: text[record](func(r *record) *string { return &r.ExperimentID }),
+	52: text[record](func(r *record) *string { return &r.CountryCode }),
+	53: text[record](func(r *record) *string { return &r.Referrer }),
+	54: flag[record](func(r *record) *bool { return &r.Threat }),
+	55: labels[record](func(r *record) *map[string]string { return &r.Properties }),
+	56: flag[record](func(r *record) *bool { return &r.CacheEnabled }),
+	57: id[record](func(r *record) *uuid.UUID { return &r.CacheReferenceID }),
+	58: integer[record, int](func(r *record) *int { return &r.Attempt }),
+	59: id[record](func(r *record) *uuid.UUID { return &r.AttemptOf }),
+	60: text[record](func(r *record) *string { return &r.TraceID }),
+	61: text[record](func(r *record) *string { return &r.SpanID }),
+	62: flag[record](func(r *record) *bool { return &r.RequestOmitted }),
+	63: flag[record](func(r *record) *bool { return &r.ResponseOmitted }),
+	64: flag[record](func(r *record) *bool { return &r.RequestTruncated }),
+	65: flag[record](func(r *record) *bool { return &r.ResponseTruncated }),
+	66: texts[record](func(r *record) *[]string { return &r.Assets }),
+	67: numbers[record](func(r *record) *map[string]float64 { return &r.Scores }),
+	68: sub[record, storage.Feedback]{func(r *record) **storage.Feedback { return &r.Feedback }, feedbackWire},
+	69: integer[record, moment](func(r *record) *moment { return &r.UpdatedAt }),
+	// The content of an earlier version, where the entry has none of its own.
+	70: integer[record, uint64](func(r *record) *uint64 { return &r.Content.Segment }),
+	71: enum[record, uint32](func(r *record) *uint32 { return &r.Content.Ordinal }),
+}
+
+var feedbackWire = message[storage.Feedback]{
+	1: integer[storage.Feedback, int64](func(f *storage.Feedback) *int64 { return &f.ID }),
+	2: flag[storage.Feedback](func(f *storage.Feedback) *bool { return &f.Rating }),
+	3: integer[storage.Feedback, moment](func(f *storage.Feedback) *moment { return &f.CreatedAt }),
+}
+
+var factWire = message[fact]{
+	1: text[fact](func(f *fact) *string { return &f.Org }),
+	2: id[fact](func(f *fact) *uuid.UUID { return &f.RequestID }),
+	3: text[fact](func(f *fact) *string { return &f.SessionID }),
+	4: integer[fact, moment](func(f *fact) *moment { return &f.At }),
+	5: numbers[fact](func(f *fact) *map[string]float64 { return &f.Scores }),
+	6: sub[fact, storage.Feedback]{func(f *fact) **storage.Feedback { return &f.Feedback }, feedbackWire},
+	7: sub[fact, storage.Property]{func(f *fact) **storage.Property { return &f.Property }, propertyWire},
+	8: optional[fact](func(f *fact) **string { return &f.Tag }),
+}
+
+var propertyWire = message[storage.Property]{
+	1: text[storage.Property](func(p *storage.Property) *string { return &p.Name }),
+	2: text[storage.Property](func(p *storage.Property) *string { return &p.Value }),
+}
+
+var lossWire = message[loss]{
+	1: text[loss](func(l *loss) *string { return &l.Reason }),
+	2: integer[loss, int64](func(l *loss) *int64 { return &l.Count }),
+	3: integer[loss, moment](func(l *loss) *moment { return &l.From }),
+	4: integer[loss, moment](func(l *loss) *moment { return &l.To }),
+}
+
+// contentWire is the content of an entry, and of a sealed block. The bodies
+// come last, so that an append can write them from where they are.
+var contentWire = message[content]{
+	1:               text[content](func(c *content) *string { return &c.Request.Type }),
+	2:               text[content](func(c *content) *string { return &c.Response.Type }),
+	3:               labels[content](func(c *content) *map[string]string { return &c.Inputs }),
+	4:               flag[content](func(c *content) *bool { return &c.Media }),
+	requestData:     data[content](func(c *content) *[]byte { return &c.Request.Data }),
+	requestData + 1: data[content](func(c *content) *[]byte { return &c.Response.Data }),
+}
+
+// requestData is the number of the first body.
+const requestData = 5

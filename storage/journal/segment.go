@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Names of files in the journal's directory: a segment is raw until it is
+// sealed, and a file with the last suffix is not complete yet.
+const (
+	rawSuffix       = ".raw"
+	sealedSuffix    = ".blk"
+	temporarySuffix = ".tmp"
+	lockName        = "lock"
+)
+
+func (j *Journal) path(segment uint64, suffix string) string {
+	return filepath.Join(j.dir, fmt.Sprintf("%010d%s", segment, suffix))
+}
+
+// file is what a raw segment needs of its file.
+type file interface {
+	io.ReaderAt
+	// write writes the pieces one behind the other from off on.
+	write(pieces [][]byte, off int64) error
+	Truncate(size int64) error
+	// sync makes what was written survive a power cut.
+	sync() error
+	Close() error
+}
+
+type osFile struct{ *os.File }
+
+func openFile(path string, flag int) (file, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// segment is a raw segment. Its number, path, file and salt never change; the
+// rest is guarded by the journal's mutex.
+type segment struct {
+	number uint64
+	path   string
+	file   file
+	salt   uint32
+	opened time.Time
+
+	// size is where the next entry goes, entries its ordinal.
+	size    int64
+	entries uint32
+	// marks are the places of some entries, in order, from the first on.
+	marks []mark
+	// newest is when the newest record was created.
+	newest moment
+	// closed segments get no more entries.
+	closed bool
+	// refs counts who reads the file, and the journal itself until the segment
+	// is sealed.
+	refs int
+}
+
+// markEvery is the number of entries between marks: it bounds both their memory
+// and the heads that are read to find an entry.
+const markEvery = 32
+
+type mark struct {
+	offset  int64
+	ordinal uint32
+}
+
+// note enters an entry in the segment's books.
+func (s *segment) note(ordinal uint32, offset int64) {
+	if len(s.marks) == 0 || ordinal-s.marks[len(s.marks)-1].ordinal >= markEvery {
+		s.marks = append(s.marks, mark{offset, ordinal})
+	}
+}
+
+// scanner reads the segment as it now is, from the entry with this ordinal or
+// the last mark before it on.
+func (s *segment) scanner(ordinal uint32, window int) *scanner {
+	sc := &scanner{r: s.file, salt: s.salt, off: int64(headerSize), end: s.size, size: window}
+	i, found := slices.BinarySearchFunc(s.marks, ordinal, func(m mark, o uint32) int { return int(int64(m.ordinal) - int64(o)) })
+	if !found {
+		i--
+	}
+	if i >= 0 {
+		sc.off, sc.ordinal = s.marks[i].offset, s.marks[i].ordinal
+	}
+	return sc
+}
+
+var errDamaged = errors.New("content is damaged: its checksum does not match")
+
+// content reads the content of an entry, as it was appended.
+func (s *segment) content(e *entry) (*content, error) {
+	b := make([]byte, e.length)
+	if _, err := s.file.ReadAt(b, e.content()); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(b, castagnoli) != e.sum {
+		return nil, errDamaged
+	}
+	c := new(content)
+	return c, contentWire.parse(b, c)
+}
+
+// acquire returns the raw segment with this number for reading, or nil.
+func (j *Journal) acquire(number uint64) *segment {
+	if i, found := j.find(number); found {
+		j.raw[i].refs++
+		return j.raw[i]
+	}
+	return nil
+}
+
+// find needs the mutex, as acquire and unref do.
+func (j *Journal) find(number uint64) (int, bool) {
+	return slices.BinarySearchFunc(j.raw, number, func(s *segment, n uint64) int {
+		if s.number < n {
+			return -1
+		}
+		return int(min(s.number-n, 1))
+	})
+}
+
+func (j *Journal) unref(s *segment) {
+	if s.refs--; s.refs == 0 {
+		s.file.Close()
+	}
+}
+
+func (j *Journal) release(s *segment) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unref(s)
+}
+
+// create begins a segment. It needs the turn.
+func (j *Journal) create(o *Options) (*segment, error) {
+	s := &segment{
+		number: j.next, path: j.path(j.next, rawSuffix), salt: rand.Uint32(),
+		size: int64(headerSize), refs: 1, opened: o.now(),
+	}
+	var err error
+	if s.file, err = o.open(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR); err != nil {
+		return nil, err
+	}
+	err = s.file.write([][]byte{header(s.salt)}, 0)
+	if err == nil && o.Sync {
+		err = syncDir(j.dir)
+	}
+	if err != nil {
+		s.file.Close()
+		os.Remove(s.path)
+		return nil, err
+	}
+	j.next++
+	j.mu.Lock()
+	j.raw = append(j.raw, s)
+	j.mu.Unlock()
+	return s, nil
+}
+
+// load opens a segment that an earlier process left.
+func (j *Journal) load(number uint64) error {
+	s := &segment{number: number, path: j.path(number, rawSuffix), closed: true, refs: 1}
+	f, err := j.options.open(s.path, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	s.file = f
+	info, err := os.Stat(s.path)
+	if err == nil && info.Size() >= int64(headerSize) {
+		s.salt, err = readHeader(f)
+	}
+	if err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	s.size, s.opened = info.Size(), info.ModTime()
+	j.raw = append(j.raw, s)
+	var r record
+	for sc := s.scanner(0, scanWindow); ; {
+		e, err := sc.next()
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		}
+		s.note(e.ordinal, e.offset)
+		s.entries = e.ordinal + 1
+		if r.CreatedAt = 0; e.kind == kindRecord && createdWire.parse(e.metadata, &r) == nil {
+			s.newest = max(s.newest, r.CreatedAt)
+		}
+	}
+}
+
+// createdWire reads no more of a record than when it was created.
+var createdWire = recordWire[:5]
+
+// scanWindow is how much of a segment is read at a time.
+const scanWindow = 64 << 10
