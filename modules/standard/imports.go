@@ -8,6 +8,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmadmin"
 	_ "github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmecho"
+	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/storage/sqlite"

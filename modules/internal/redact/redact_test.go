@@ -1,0 +1,35 @@
+package redact
+
+import "testing"
+
+func TestURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"/v1/chat/completions":                        "/v1/chat/completions",
+		"/v1beta/models/m:generateContent?key=AIza":   "/v1beta/models/m:generateContent?key=",
+		"/x?alt=sse&key=a&b=c":                        "/x?alt=sse&key=&b=c",
+		"/x?%6bey=a":                                  "/x?%6bey=",
+		"/x?API_KEY=a":                                "/x?API_KEY=",
+		"/x?api-version=2024-10-21":                   "/x?api-version=2024-10-21",
+		"/x?X-Amz-Signature=a&X-Amz-Date=b":           "/x?X-Amz-Signature=&X-Amz-Date=",
+		"/x?key":                                      "/x?key",
+		"/x?a=%zz&%zz=b":                              "/x?a=%zz&%zz=",
+		"https://u:p@api.example.com/v1?token=a#frag": "https://api.example.com/v1?token=",
+		"https://api.example.com":                     "https://api.example.com",
+	} {
+		if got := URL(raw); got != want {
+			t.Errorf("URL(%q) = %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func TestHeader(t *testing.T) {
+	for name, want := range map[string]bool{
+		"Authorization": true, "X-Api-Key": true, "Api-Key": true, "X-Goog-Api-Key": true,
+		"Service-Auth": true, "Helicone-Auth": true, "Cookie": true,
+		"Content-Type": false, "Service-User-Id": false, "Authority": false,
+	} {
+		if got := Header(name); got != want {
+			t.Errorf("Header(%q) = %v", name, got)
+		}
+	}
+}
