@@ -173,7 +173,7 @@ func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 		found, err = r.byID(ctx, id)
 		return err
 	})
-	if err == storage.ErrNotFound || err == nil && found.Org != org {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && found.Org != org {
 		return nil, storage.ErrNotFound
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
 		_, err := r.key(ctx, id)
 		return err
 	})
-	if err == storage.ErrNotFound {
+	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -219,10 +219,14 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 		return err
 	}
 	defer pooled.Close()
-	return pooled.Raw(func(driverConn any) error {
+	err = pooled.Raw(func(driverConn any) error {
 		c := driverConn.(*conn)
 		return c.transaction(ctx, func() error { return do(ctx, reader{c, names}) })
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // Close ends the queries in flight and closes the database.

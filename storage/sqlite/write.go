@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -102,7 +103,7 @@ func (w *writer) fact(ctx context.Context, f *storage.Fact) error {
 		return nil
 	}
 	old, err := w.rows.byID(ctx, f.RequestID)
-	if err == storage.ErrNotFound || err == nil && old.Org != f.Org {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && old.Org != f.Org {
 		return nil
 	}
 	if err != nil {
