@@ -21,7 +21,7 @@ var words = []string{
 	"true", "0", "1", "1e3", "[]", "{}", "😀 smile", "👩‍👩‍👧", "İstanbul", "istanbul", "ISTANBUL", "ıstanbul",
 	"ſtraße", "STRASSE", "Straße", "\u212Aelvin", "kelvin", "KELVIN", "\u00B5m", "\u03BCm", "ǅungla", "ǆungla",
 	"Σίσυφος", "ΣΊΣΥΦΟΣ", "日本語", "日本", "e\u0301", "é", "É", "\uFFFD", "gpt-4o", "GPT-4o-mini", "claude", "fr", "DE",
-	strings.Repeat("long ", 1000), strings.Repeat("long ", 999) + "Long!",
+	strings.Repeat("long ", 1000), strings.Repeat("long ", 999) + "Long!", "",
 }
 
 // Names inside maps.
@@ -191,7 +191,11 @@ func body(r *rand.Rand, format string) storage.Body {
 	case 2:
 		return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, `"m"`, `"a lone \ud83d surrogate, \u0041LPHA \"x\" \\ \/ \ud83d\ude00"`)}
 	}
-	return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, quoted(r, word(r)), quoted(r, word(r)+" "+word(r)))}
+	text := word(r)
+	if chance(r, 2) {
+		text += " " + word(r)
+	}
+	return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, quoted(r, word(r)), quoted(r, text))}
 }
 
 // quoted is a JSON string, with escapes where JSON needs none, half of the time.
