@@ -108,8 +108,12 @@ func TestRecordedTraffic(t *testing.T) {
 func (c *cassette) check(t *testing.T, how string, got *plugins.Extraction) {
 	t.Helper()
 	want := &c.Expected
-	if got.Model != want.Model || got.ResponseID != want.ResponseID {
-		t.Errorf("%s: model %q, id %q, want %q, %q", how, got.Model, got.ResponseID, want.Model, want.ResponseID)
+	if got.Model != want.Model {
+		t.Errorf("%s: model %q, want %q", how, got.Model, want.Model)
+	}
+	// The index has the id of the first chunk, which Azure leaves empty.
+	if got.ResponseID != want.ResponseID && (want.ResponseID != "" || c.Provider != "azure") {
+		t.Errorf("%s: id %q, want %q", how, got.ResponseID, want.ResponseID)
 	}
 	if got.Finish != want.Finish && want.Finish != "" {
 		t.Errorf("%s: finish %q, want %q", how, got.Finish, want.Finish)
@@ -117,7 +121,8 @@ func (c *cassette) check(t *testing.T, how string, got *plugins.Extraction) {
 	if got.Phase != plugins.Ended {
 		t.Errorf("%s: phase %d at the end", how, got.Phase)
 	}
-	if got.Content == want.IsError {
+	thoughtOnly := want.Usage != nil && want.Usage["output_tokens"] == want.Usage["reasoning_tokens"]
+	if got.Content == want.IsError && !thoughtOnly {
 		t.Errorf("%s: content %t", how, got.Content)
 	}
 	u := &got.Usage

@@ -16,12 +16,14 @@ type extractor struct {
 	framing  framing
 	media    string // the media type that the response declares
 
-	scan    scanner
-	report  report
-	changed bool          // report is newer than seen.Usage
-	phase   plugins.Phase // of seen, once the event ends
-	failed  bool          // the event says that it is an error
-	cause   rank          // what seen.ErrorType is
+	scan      scanner
+	report    report
+	changed   bool   // report is newer than seen.Usage
+	last      report // Google's last one, while reporting
+	reporting bool
+	phase     plugins.Phase // of seen, once the event ends
+	failed    bool          // the event says that it is an error
+	cause     rank          // what seen.ErrorType is
 
 	detail detailCount
 }
@@ -68,6 +70,7 @@ func (x *extractor) Write(p []byte) {
 func (x *extractor) Close() {
 	if x.framing != nil {
 		x.framing.close()
+		x.settle()
 		x.refresh()
 	}
 }
@@ -120,6 +123,7 @@ func (x *extractor) dispatch(name []byte) {
 }
 
 func (x *extractor) begin() {
+	x.settle()
 	x.scan.reset()
 	x.phase, x.failed = plugins.Running, false
 }
@@ -127,6 +131,7 @@ func (x *extractor) begin() {
 // endEvent lets count what the event said of the phase, now that all of it was
 // read: what followed may have been the usage.
 func (x *extractor) endEvent() {
+	x.settle()
 	x.seen.Phase = max(x.seen.Phase, x.phase)
 	x.phase, x.failed = plugins.Running, false
 }
@@ -191,6 +196,8 @@ func (x *extractor) say(f field, v value) {
 		}
 	case shape:
 		x.shape(v)
+	case usageMetadata:
+		x.supersede()
 	}
 }
 

@@ -11,12 +11,13 @@ const (
 	responseID
 	finish
 	tier
-	content    // content that is there when it is not empty
-	outputType // the type of an output item or block, which may be a tool call
-	eventType  // what a stream's event calls itself
-	sentinel   // the whole event, which may be [DONE]
-	done       // true, or an object, in the last event
-	shape      // what tells an unknown dialect
+	content       // content that is there when it is not empty
+	outputType    // the type of an output item or block, which may be a tool call
+	eventType     // what a stream's event calls itself
+	sentinel      // the whole event, which may be [DONE]
+	done          // true, or an object, in the last event
+	shape         // what tells an unknown dialect
+	usageMetadata // Google's report, which leaves out what is 0
 	// Of a request.
 	requestModel
 	requestStream

@@ -16,11 +16,13 @@ var generateContent = dialect{
 		"usageMetadata.trafficType":         tier, // Vertex
 		"candidates.#.content.parts.#.text": content,
 		"candidates.#.content.parts.#.functionCall":        content,
+		"candidates.#.content.parts.#.toolCall":            content,
 		"candidates.#.content.parts.#.inlineData":          content,
 		"candidates.#.content.parts.#.fileData":            content,
 		"candidates.#.content.parts.#.executableCode":      content,
 		"candidates.#.content.parts.#.codeExecutionResult": content,
 
+		"usageMetadata":                         usageMetadata,
 		"usageMetadata.promptTokenCount":        input,
 		"usageMetadata.toolUsePromptTokenCount": toolInput,
 		"usageMetadata.cachedContentTokenCount": cacheRead,
@@ -38,4 +40,20 @@ var generateContent = dialect{
 // modalities is an element of Google's lists of counts by modality.
 func modalities(count field) table {
 	return table{"": detail, "modality": detailName, "tokenCount": count}
+}
+
+// supersede begins a new report of Google's. A whole one, with its total, has
+// no field for what is 0, so nothing of the last report may show through; some
+// chunks of Vertex have no count at all.
+func (x *extractor) supersede() {
+	x.settle()
+	x.last, x.report, x.reporting = x.report, report{}, true
+}
+
+func (x *extractor) settle() {
+	if x.reporting && !x.report.get(total).Valid {
+		x.report.fill(&x.last)
+		x.changed = true
+	}
+	x.reporting = false
 }

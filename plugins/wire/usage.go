@@ -14,6 +14,13 @@ func (r *report) set(f field, n int64)          { r[f-firstCount] = plugins.Know
 func (r *report) get(f field) plugins.Count     { return r[f-firstCount] }
 func (r *report) both(f, g field) plugins.Count { return r.get(f).Plus(r.get(g)) }
 
+// fill takes from other what r does not have.
+func (r *report) fill(other *report) {
+	for i := range r {
+		r[i] = r[i].Or(other[i])
+	}
+}
+
 // usage is the report in the one convention of plugins.Usage.
 func (r *report) usage() plugins.Usage {
 	in := r.input()
