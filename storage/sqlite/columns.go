@@ -64,9 +64,9 @@ var requestColumns = []column{
 	named("job", "job", func(r *row) *string { return &r.JobID }),
 	named("experiment", "experiment", func(r *row) *string { return &r.ExperimentID }),
 	named("referrer", "referrer", func(r *row) *string { return &r.Referrer }),
-	flag("threat", func(r *row) *bool { return &r.Threat }),
-	flag("passthrough", func(r *row) *bool { return &r.PassthroughBilling }),
-	flag("cache_enabled", func(r *row) *bool { return &r.CacheEnabled }),
+	boolean("threat", func(r *row) *bool { return &r.Threat }),
+	boolean("passthrough", func(r *row) *bool { return &r.PassthroughBilling }),
+	boolean("cache_enabled", func(r *row) *bool { return &r.CacheEnabled }),
 	id("cache_reference", func(r *row) *uuid.UUID { return &r.CacheReferenceID }),
 	id("attempt_of", func(r *row) *uuid.UUID { return &r.AttemptOf }),
 	{
@@ -82,7 +82,7 @@ var detailColumns = []column{
 	optional("content_ordinal", func(r *row) *uint32 { return &r.Content.Ordinal }),
 	text("dialect", func(r *row) *plugins.Dialect { return &r.Dialect }),
 	integer("end_state", func(r *row) *storage.EndState { return &r.EndState }),
-	flag("stream", func(r *row) *bool { return &r.Stream }),
+	boolean("stream", func(r *row) *bool { return &r.Stream }),
 	integer("attempt", func(r *row) *int { return &r.Attempt }),
 	text("response_id", func(r *row) *string { return &r.ResponseID }),
 	text("finish", func(r *row) *string { return &r.Finish }),
@@ -94,10 +94,10 @@ var detailColumns = []column{
 	text("span_id", func(r *row) *string { return &r.SpanID }),
 	integer("request_bytes", func(r *row) *int64 { return &r.RequestBytes }),
 	integer("response_bytes", func(r *row) *int64 { return &r.ResponseBytes }),
-	flag("request_omitted", func(r *row) *bool { return &r.RequestOmitted }),
-	flag("response_omitted", func(r *row) *bool { return &r.ResponseOmitted }),
-	flag("request_truncated", func(r *row) *bool { return &r.RequestTruncated }),
-	flag("response_truncated", func(r *row) *bool { return &r.ResponseTruncated }),
+	boolean("request_omitted", func(r *row) *bool { return &r.RequestOmitted }),
+	boolean("response_omitted", func(r *row) *bool { return &r.ResponseOmitted }),
+	boolean("request_truncated", func(r *row) *bool { return &r.RequestTruncated }),
+	boolean("response_truncated", func(r *row) *bool { return &r.ResponseTruncated }),
 	count("reasoning", func(r *row) *plugins.Count { return &r.Usage.Reasoning }),
 	count("cache_write_1h", func(r *row) *plugins.Count { return &r.Usage.CacheWrite1h }),
 	count("input_audio", func(r *row) *plugins.Count { return &r.Usage.InputAudio }),
@@ -188,7 +188,7 @@ func count(name string, at func(*row) *plugins.Count) column {
 	}
 }
 
-func flag(name string, at func(*row) *bool) column {
+func boolean(name string, at func(*row) *bool) column {
 	return column{
 		name:   name,
 		encode: func(r *row) driver.Value { return *at(r) },

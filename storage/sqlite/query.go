@@ -121,7 +121,7 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 		}
 		same = same[:0]
 	}
-	err = x.scan(ctx, timeOrder(desc), "", nil, func(n int64, id uuid.UUID) error {
+	err = x.scan(ctx, x.timeOrder(desc), "", nil, func(n int64, id uuid.UUID) error {
 		if len(same) > 0 && createdAt(n) != createdAt(same[0].n) {
 			flush()
 			if len(keys) == x.Limit {
@@ -147,13 +147,13 @@ type candidate struct {
 // match answers what SQL alone cannot: records stream through storage.Match,
 // and the best of them are kept.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
-	o := timeOrder(true)
+	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
 	switch {
 	case x.Random:
 		o = x.order()
 	case byTime:
-		o = timeOrder(desc)
+		o = x.timeOrder(desc)
 	}
 	want := x.Offset + x.Limit
 	var kept []candidate
@@ -242,7 +242,12 @@ type order struct {
 	args      []driver.Value
 }
 
-func timeOrder(desc bool) order { return order{by: "r.n" + direction(desc)} }
+func (x *query) timeOrder(desc bool) order {
+	if x.where.byLabel {
+		return order{by: "l.n" + direction(desc)}
+	}
+	return order{by: "r.n" + direction(desc)}
+}
 
 func direction(desc bool) string {
 	if desc {

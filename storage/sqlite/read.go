@@ -39,9 +39,9 @@ func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	var values []driver.Value
-	meanings := make(map[int64]string)
 	width := 1 + len(requestColumns) + len(detailColumns)
+	values := make([]driver.Value, 0, len(keys)*width)
+	meanings := make(map[int64]string)
 	err := r.c.query(ctx, selectRows, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
 		values = append(values, row...)
 		for i, c := range requestColumns {

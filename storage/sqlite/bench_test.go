@@ -1,0 +1,219 @@
+package sqlite
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+var benchmarkRecords = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
+
+// traffic makes fourteen days of plausible records, in order of time.
+type traffic struct {
+	r     *rand.Rand
+	users *rand.Zipf
+	at    storage.Timestamp
+	step  float64
+	n     int
+}
+
+func newTraffic(records int) *traffic {
+	r := rand.New(rand.NewPCG(1, 2))
+	return &traffic{
+		r:     r,
+		users: rand.NewZipf(r, 1.2, 20, uint64(records/20+1)),
+		at:    storage.Millis(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)),
+		step:  float64(14*24*time.Hour/time.Millisecond) / float64(records),
+	}
+}
+
+var benchmarkModels = []string{"gpt-5-mini", "gpt-5", "claude-haiku-4-5", "claude-sonnet-4-5", "gemini-3-flash"}
+
+func (t *traffic) next() *storage.Record {
+	r := t.r
+	t.n++
+	t.at += storage.Timestamp(2 * r.Float64() * t.step)
+	user := t.users.Uint64()
+	latency := int64(200 + r.ExpFloat64()*1500)
+	model := benchmarkModels[r.IntN(len(benchmarkModels))]
+	rec := &storage.Record{
+		ID: orderedID(t.at, r), Org: "default", AuthHash: "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
+		CreatedAt: t.at, RespondedAt: t.at + storage.Timestamp(latency), UpdatedAt: t.at + storage.Timestamp(latency),
+		Latency: plugins.Known(latency), TimeToFirstToken: plugins.Known(latency / 4), Status: plugins.Known(200),
+		Provider: "openai", Dialect: plugins.Chat, Model: model, RequestModel: model, ResponseModel: model,
+		Path: "/v1/chat/completions", TargetURL: "https://api.openai.com/v1/chat/completions",
+		ResponseID: fmt.Sprintf("chatcmpl-%024x", r.Uint64()), Stream: true, Finish: "stop",
+		RequestBytes: 3000, ResponseBytes: 2000,
+		Usage:        plugins.Usage{Input: plugins.Known(r.Int64N(4000)), Output: plugins.Known(r.Int64N(1000)), CacheRead: plugins.Known(0)},
+		Cost:         plugins.Known(r.Int64N(10_000_000)),
+		PriceVersion: "2026-11-01", CountryCode: "DE",
+		UserID:    fmt.Sprintf("user-%d", user),
+		SessionID: fmt.Sprintf("session-%d-%d", user, t.n/100_000),
+		Properties: map[string]string{
+			"Environment": []string{"production", "production", "production", "staging"}[r.IntN(4)],
+			"Feature":     fmt.Sprintf("feature-%d", r.IntN(40)),
+			"Tenant":      fmt.Sprintf("tenant-%d", r.IntN(20_000)),
+		},
+		Attempt: 1,
+		Content: storage.ContentRef{Segment: uint64(1 + t.n/10_000), Ordinal: uint32(t.n % 10_000)},
+	}
+	if r.IntN(20) == 0 {
+		rec.Status, rec.ErrorType = plugins.Known(429), "rate_limit_exceeded"
+	}
+	return rec
+}
+
+// orderedID is a version 7 UUID, as Weir gives them.
+func orderedID(at storage.Timestamp, r *rand.Rand) (id uuid.UUID) {
+	for i := range 6 {
+		id[i] = byte(at >> (40 - 8*i))
+	}
+	for i := 6; i < 16; i++ {
+		id[i] = byte(r.Uint32())
+	}
+	id[6], id[8] = id[6]&0x0f|0x70, id[8]&0x3f|0x80
+	return id
+}
+
+// batch takes the next n records.
+func (t *traffic) batch(n int) *storage.Batch {
+	b := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: uint32(t.n + n)}}
+	for range n {
+		b.Records = append(b.Records, t.next())
+	}
+	return b
+}
+
+const benchmarkBatch = 256
+
+// Benchmark measures one database of -sqlite.records records; cpu-us counts the
+// process's CPU time in microseconds.
+func Benchmark(b *testing.B) {
+	ctx := context.Background()
+	path := filepath.Join(b.TempDir(), "weir.db")
+	s := New(path)
+	if _, err := s.Open(ctx, noContents{}); err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	t := newTraffic(*benchmarkRecords)
+	var last *storage.Record
+	for t.n < *benchmarkRecords {
+		batch := t.batch(benchmarkBatch)
+		if err := s.Write(ctx, batch); err != nil {
+			b.Fatal(err)
+		}
+		last = batch.Records[0]
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d records, %d bytes each", t.n, file.Size()/int64(t.n))
+
+	b.Run("write", func(b *testing.B) {
+		b.StopTimer()
+		var cpu time.Duration
+		records := 0
+		for records < b.N {
+			batch := t.batch(benchmarkBatch)
+			records += benchmarkBatch
+			start := cpuTime()
+			b.StartTimer()
+			if err := s.Write(ctx, batch); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			cpu += cpuTime() - start
+		}
+		b.ReportMetric(float64(cpu.Microseconds())/float64(records), "cpu-us/record")
+	})
+	b.Run("point", func(b *testing.B) {
+		measure(b, func() error {
+			_, err := s.Request(ctx, "default", last.ID)
+			return err
+		})
+	})
+	for name, q := range benchmarkQueries(last) {
+		b.Run(name, func(b *testing.B) {
+			measure(b, func() error {
+				_, err := s.Requests(ctx, q)
+				return err
+			})
+		})
+	}
+}
+
+func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {
+	newest := func(f storage.Filter) *storage.RequestQuery {
+		return &storage.RequestQuery{Org: "default", Filter: f, Limit: 50}
+	}
+	offset := newest(storage.All{})
+	offset.Offset = 10_000
+	slowest := newest(storage.All{})
+	slowest.Sort = []storage.Sort{{Key: storage.SortLatency, Desc: true}}
+	scan := and(
+		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1e9},
+		and(
+			&storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "GPT"},
+			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: 0.001},
+		),
+	)
+	property := func(name, value string) *storage.Leaf {
+		return &storage.Leaf{Field: field("properties"), Key: name, Text: value}
+	}
+	user := &storage.Leaf{Field: field("user_id"), Text: "user-0"}
+	return map[string]*storage.RequestQuery{
+		"newest":              newest(storage.All{}),
+		"newest_offset_10000": offset,
+		"scan_3_leaves":       newest(scan),
+		"user":                newest(user),
+		"property_rare":       newest(property("Tenant", last.Properties["Tenant"])),
+		"property_common":     newest(property("Environment", "production")),
+		"user_and_property":   newest(and(user, property("Environment", "production"))),
+		"sort_latency":        slowest,
+	}
+}
+
+func measure(b *testing.B, do func() error) {
+	b.ReportAllocs()
+	start := cpuTime()
+	for b.Loop() {
+		if err := do(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpuTime()-start).Microseconds())/float64(b.N), "cpu-us/op")
+}
+
+func cpuTime() time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		panic(err) // only for arguments that are none
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// noContents stands for content that has been deleted.
+type noContents struct{}
+
+func (noContents) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
+	return nil, nil
+}
+
+func field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
+
+func and(left, right storage.Filter) storage.Filter {
+	return &storage.Branch{Left: left, Right: right}
+}
