@@ -1,0 +1,342 @@
+package llmlog
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+)
+
+func TestControlHeaders(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		header   http.Header
+		want     storage.Record
+		controls controls
+		warnings []string
+	}{
+		{name: "none", header: http.Header{"Authorization": {"Bearer x"}}},
+		{
+			name: "every text",
+			header: http.Header{
+				"Service-User-Id": {"u"}, "Service-Session-Id": {"s"}, "Service-Session-Name": {"n"}, "Service-Session-Path": {"/a/b"},
+				"Service-Prompt-Id": {"p"}, "Service-Prompt-Version": {"v"}, "Service-Model-Override": {"m"},
+				"Service-Node-Id": {"no"}, "Service-Job-Id": {"j"}, "Service-Experiment-Id": {"e"}, "Service-Cache-Enabled": {"TRUE"},
+				"Service-Request-Id": {"r"}, "Service-Auth": {"bearer key"},
+			},
+			want: storage.Record{
+				UserID: "u", SessionID: "s", SessionName: "n", SessionPath: "/a/b", PromptID: "p", PromptVersion: "v",
+				ModelOverride: "m", NodeID: "no", JobID: "j", ExperimentID: "e", CacheEnabled: true,
+			},
+			controls: controls{id: "r", keyed: true, secret: "key"},
+		},
+		{
+			name: "properties and inputs",
+			header: http.Header{
+				"Service-Property-User-Tier": {"gold"}, "Service-Property-Usertype": {"x"},
+				"Service-Properties": {`{"camelCase":"ä","n":1}`}, "Service-Prompt-Input-City": {"Bern"},
+			},
+			want:     storage.Record{Properties: map[string]string{"User-Tier": "gold", "userType": "x", "camelCase": "ä"}},
+			controls: controls{inputs: map[string]string{"City": "Bern"}},
+			warnings: []string{"Service-Properties: ignored a value that is no string"},
+		},
+		{
+			name:     "omit",
+			header:   http.Header{"Service-Omit-Request": {"True"}, "Service-Omit-Response": {"false", "true"}},
+			controls: controls{omitRequest: true, omitResponse: true},
+			warnings: []string{"Service-Omit-Response: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "anything but true is off",
+			header:   http.Header{"Service-Omit-Request": {"1"}},
+			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "a second prefix",
+			header:   http.Header{"Helicone-User-Id": {"theirs"}, "Service-User-Id": {"ours"}, "Helicone-Omit-Request": {"true"}, "Service-Omit-Request": {"false"}, "Helicone-Job-Id": {"j"}},
+			want:     storage.Record{UserID: "ours", JobID: "j"},
+			controls: controls{omitRequest: true},
+			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "not UTF-8",
+			header:   http.Header{"Service-User-Id": {"\xff"}},
+			warnings: []string{"Service-User-Id: ignored, it is not UTF-8"},
+		},
+		{
+			name:     "sent twice",
+			header:   http.Header{"Service-User-Id": {"a", "b"}},
+			want:     storage.Record{UserID: "a"},
+			warnings: []string{"Service-User-Id: sent more than once, the first counts"},
+		},
+		{
+			name:     "too long, cut between characters",
+			header:   http.Header{"Service-User-Id": {"x" + strings.Repeat("ä", maxID)}},
+			want:     storage.Record{UserID: "x" + strings.Repeat("ä", maxID/2-1)},
+			warnings: []string{fmt.Sprintf("Service-User-Id: cut to %d bytes", maxID-1)},
+		},
+		{
+			name:     "no object",
+			header:   http.Header{"Service-Properties": {`["a"]`}},
+			warnings: []string{"Service-Properties: ignored, it is no JSON object"},
+		},
+		{
+			name:     "no name",
+			header:   http.Header{"Service-Property-": {"x"}},
+			warnings: []string{"Service-Property-: ignored, a name has 1 to 256 bytes"},
+		},
+		{name: "unknown", header: http.Header{"Service-Whatever": {"x"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			headers := testHeaders(t)
+			var r storage.Record
+			got := controls{headers: headers, record: &r}
+			got.read(c.header)
+			if !reflect.DeepEqual(r, c.want) {
+				t.Errorf("record %+v", r)
+			}
+			if slices.Sort(got.warnings); !slices.Equal(got.warnings, c.warnings) {
+				t.Errorf("warnings %q", got.warnings)
+			}
+			got.headers, got.record, got.warnings = nil, nil, nil
+			if !reflect.DeepEqual(got, c.controls) {
+				t.Errorf("controls %+v", got)
+			}
+			for name := range c.header {
+				if _, control := headers.Cut(name); control {
+					t.Errorf("%s stays", name)
+				}
+			}
+		})
+	}
+}
+
+func TestPropertiesAreCounted(t *testing.T) {
+	header := make(http.Header)
+	for i := range maxProperties + 5 {
+		header.Set(fmt.Sprintf("Service-Property-P%03d", i), "x")
+	}
+	var r storage.Record
+	c := controls{headers: testHeaders(t), record: &r}
+	c.read(header)
+	if names := slices.Sorted(maps.Keys(r.Properties)); len(names) != maxProperties || names[maxProperties-1] != "P099" {
+		t.Errorf("%d properties", len(r.Properties))
+	}
+	if !slices.Equal(c.warnings, []string{"properties: kept the first 100"}) {
+		t.Errorf("%q", c.warnings)
+	}
+}
+
+// testHeaders are those of an app with a second prefix and a spelling.
+func testHeaders(t testing.TB) *llmapp.Headers {
+	t.Helper()
+	app := &llmapp.App{
+		HeaderPrefixes: []string{"Helicone"}, PropertyNames: []string{"userType"},
+		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"test_null","dir":"` + t.TempDir() + `"}`)}},
+	}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return app.Headers()
+}
+
+// sink is an upstream that shows what it was sent.
+func sink(t *testing.T) (host string, got chan *http.Request) {
+	got = make(chan *http.Request, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		got <- r
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"object":"chat.completion"}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String(), got
+}
+
+func TestControlHeadersStayHere(t *testing.T) {
+	host, got := sink(t)
+	s := serve(t, options{upstream: host, config: object{"country_header": "CF-IPCountry"},
+		app: object{"header_prefixes": []string{"Helicone"}}})
+	id := uuid.New()
+	resp, _ := s.do("POST", chatPath+"?key=sk-canary&a=1", `{"model":"m"}`,
+		"Service-Request-Id", id.String(), "Helicone-User-Id", "u", "Service-Session-Id", "s", "Service-Unknown", "x",
+		"CF-IPCountry", "CH", "Referer", "https://me:pw@example.com/x?token=canary", "Authorization", "Bearer sk-canary",
+		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	sent := <-got
+	for name := range sent.Header {
+		if strings.HasPrefix(name, "Service-") || strings.HasPrefix(name, "Helicone-") {
+			t.Errorf("the provider gets %s", name)
+		}
+	}
+	if sent.Header.Get("Authorization") != "Bearer sk-canary" || sent.Header.Get("Traceparent") == "" {
+		t.Errorf("the provider gets %v", sent.Header)
+	}
+	if resp.Header.Get("Service-Id") != id.String() || resp.Header.Get("Service-Warnings") != "" {
+		t.Errorf("%v", resp.Header)
+	}
+	e := s.record()
+	want := map[string]string{"Service-Session-Id": "s"}
+	if e.ID != id || e.Org != "default" || e.UserID != "u" || e.SessionID != "s" || !maps.Equal(e.Properties, want) {
+		t.Errorf("%+v", e.Record)
+	}
+	if e.CountryCode != "CH" || e.Referrer != "https://example.com/x?token=" ||
+		e.TraceID != "0af7651916cd43dd8448eb211c80319c" || e.SpanID != "b7ad6b7169203331" {
+		t.Errorf("%+v", e.Record)
+	}
+	if e.Path != chatPath || e.TargetURL != "http://"+host+chatPath+"?key=&a=1" || e.Provider != "openai" {
+		t.Errorf("path %s, target %s, provider %s", e.Path, e.TargetURL, e.Provider)
+	}
+	if strings.Contains(fmt.Sprintf("%+v", e), "canary") {
+		t.Error("a credential is in the record")
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	host, _ := sink(t)
+	s := serve(t, options{upstream: host, config: object{}})
+	id := uuid.NewString()
+	for _, c := range []struct{ sent, warning string }{
+		{id, ""},
+		{id, "Service-Request-Id: replaced, it was used before"},
+		{"mine", "Service-Request-Id: replaced, it is no UUID"},
+		{"{" + id + "}", "Service-Request-Id: replaced, it is no UUID"},
+		{uuid.Nil.String(), "Service-Request-Id: replaced, it is no UUID"},
+	} {
+		resp, _ := s.do("POST", chatPath, `{}`, "Service-Request-Id", c.sent)
+		if got := resp.Header.Get("Service-Warnings"); got != c.warning {
+			t.Errorf("%s: warning %q", c.sent, got)
+		}
+		answered := resp.Header.Get("Service-Id")
+		if (answered == c.sent) != (c.warning == "") || uuid.Validate(answered) != nil {
+			t.Errorf("%s: id %s", c.sent, answered)
+		}
+	}
+}
+
+func TestVarsWinOverHeaders(t *testing.T) {
+	host, _ := sink(t)
+	s := serve(t, options{upstream: host, config: object{}, before: []map[string]any{{
+		"handler": "vars", "llm_user_id": "edge", "llm_session_id": "edge-s", "llm_country_code": "AT", "llm_threat": true, "llm_org": "acme",
+	}}, app: object{"orgs": object{"acme": object{}}}})
+	s.do("POST", chatPath, `{}`, "Service-User-Id", "header", "Service-Session-Id", "header")
+	e := s.record()
+	if e.UserID != "edge" || e.SessionID != "edge-s" || e.CountryCode != "AT" || !e.Threat || e.Org != "acme" {
+		t.Errorf("%+v", e.Record)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	host, got := sink(t)
+	app := object{"orgs": object{
+		"acme": object{"keys": []object{{"secret": "acme-key"}, {"secret": "query-key", "scopes": []string{"query"}}}},
+		"euro": object{"store": "eu", "keys": []object{{"secret": "euro-key"}}},
+	}}
+	for _, c := range []struct {
+		name, path string
+		config     object
+		auth       []string
+		status     int
+		answer     string
+		org        string
+	}{
+		{"none", chatPath, object{}, nil, 200, "", "default"},
+		{"site's organisation", chatPath, object{"org": "acme"}, nil, 200, "", "acme"},
+		{"key", chatPath, object{"require_key": true}, []string{"Service-Auth", "Bearer acme-key"}, 200, "", "acme"},
+		{"key of the region", chatPath, object{"store": "eu"}, []string{"Service-Auth", "Bearer euro-key"}, 200, "", "euro"},
+		{"missing", chatPath, object{"require_key": true}, nil, 401, "missing_api_key", ""},
+		{"unknown", chatPath, object{}, []string{"Service-Auth", "Bearer nope"}, 401, "invalid_api_key", ""},
+		{"empty", chatPath, object{}, []string{"Service-Auth", ""}, 401, "invalid_api_key", ""},
+		{"unknown, Anthropic", "/v1/messages", object{}, []string{"Service-Auth", "Bearer nope"}, 401, "authentication_error", ""},
+		{"unknown, Gemini", "/v1/models/m:generateContent", object{}, []string{"Service-Auth", "Bearer nope"}, 401, "UNAUTHENTICATED", ""},
+		{"scope", chatPath, object{}, []string{"Service-Auth", "Bearer query-key"}, 403, "insufficient_scope", ""},
+		{"other region", chatPath, object{}, []string{"Service-Auth", "Bearer euro-key"}, 403, "wrong_region", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, options{upstream: host, config: c.config, app: app})
+			resp, answer := s.do("POST", c.path, `{}`, c.auth...)
+			if resp.StatusCode != c.status || !strings.Contains(answer, c.answer) {
+				t.Errorf("%d %s", resp.StatusCode, answer)
+			}
+			if c.status != 200 {
+				if len(got) > 0 || s.kept.appended() > 0 {
+					t.Error("a refused call goes on")
+				}
+				return
+			}
+			<-got
+			e := s.record()
+			if e.Org != c.org || (e.AuthHash != "") != (c.auth != nil) {
+				t.Errorf("org %s, hash %s", e.Org, e.AuthHash)
+			}
+		})
+	}
+}
+
+func TestWithoutSecrets(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":                                   "",
+		"https://a.b/c?d=e":                  "https://a.b/c?d=e",
+		"https://u:p@a.b/c#f":                "https://a.b/c",
+		"https://a.b/@me":                    "https://a.b/@me",
+		"/x?key=1&alt=sse":                   "/x?key=&alt=sse",
+		"/x?X-Amz-Signature=1&API_KEY=2&n=3": "/x?X-Amz-Signature=&API_KEY=&n=3",
+		"/x?k%65y=1&%zz=2&flag":              "/x?k%65y=&%zz=&flag",
+		"/x?access_token=1&api-version=2":    "/x?access_token=&api-version=2",
+	} {
+		if got := withoutSecrets(raw); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}
+
+func TestTraceParent(t *testing.T) {
+	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for v, ok := range map[string]bool{
+		"00-" + trace + "-" + span + "-01":      true,
+		"cc-" + trace + "-" + span + "-01-more": true,
+		"":                                      false,
+		"ff-" + trace + "-" + span + "-01":      false,
+		"00-" + strings.ToUpper(trace) + "-" + span + "-01":   false,
+		"00-" + strings.Repeat("0", 32) + "-" + span + "-01":  false,
+		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01": false,
+		"00_" + trace + "-" + span + "-01":                    false,
+	} {
+		gotTrace, gotSpan := traceParent(v)
+		if (gotTrace == trace && gotSpan == span) != ok || !ok && gotTrace+gotSpan != "" {
+			t.Errorf("%s: %s %s", v, gotTrace, gotSpan)
+		}
+	}
+}
+
+func FuzzControls(f *testing.F) {
+	f.Add("Service-Properties", `{"a":"b","c":[1]}`)
+	f.Add("Service-Property-X", "\xffx")
+	f.Add("Service-User-Id", strings.Repeat("ä", maxID))
+	headers := testHeaders(f)
+	f.Fuzz(func(t *testing.T, name, value string) {
+		var r storage.Record
+		c := controls{headers: headers, record: &r}
+		c.read(http.Header{http.CanonicalHeaderKey(name): {value}})
+		if len(r.UserID) > maxID || len(r.Properties) > maxProperties {
+			t.Error("a bound does not hold")
+		}
+		for name, v := range r.Properties {
+			if len(name) > maxName || len(v) > maxValue {
+				t.Error("a bound does not hold")
+			}
+		}
+	})
+}

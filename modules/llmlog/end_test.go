@@ -1,0 +1,220 @@
+package llmlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+const chatPath = "/v1/chat/completions"
+
+// event is a server-sent event of a chat completion.
+func event(data string) string { return "data: " + data + "\n\n" }
+
+var (
+	deltaEvent  = event(`{"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}`)
+	finishEvent = event(`{"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)
+	usageEvent  = event(`{"id":"c1","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}`)
+	doneEvent   = event("[DONE]")
+)
+
+// An upstream that writes its pieces one by one and then does what ends says.
+func streaming(pieces []string, ends func(w http.ResponseWriter, r *http.Request)) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, p := range pieces {
+			io.WriteString(w, p)
+			w.(http.Flusher).Flush()
+		}
+		if ends != nil {
+			ends(w, r)
+		}
+	}))
+}
+
+func TestEndStates(t *testing.T) {
+	hangUp := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	wait := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+	for _, c := range []struct {
+		name   string
+		pieces []string
+		ends   func(http.ResponseWriter, *http.Request)
+		leave  string // the client leaves once it has read this
+		state  storage.EndState
+	}{
+		{"whole stream", []string{deltaEvent, finishEvent, doneEvent}, nil, "", storage.Complete},
+		{"provider breaks off", []string{deltaEvent}, hangUp, "", storage.UpstreamAborted},
+		{"client leaves", []string{deltaEvent}, wait, deltaEvent, storage.ClientAborted},
+		{"client leaves at the terminal event", []string{deltaEvent, finishEvent, doneEvent}, wait, doneEvent, storage.Complete},
+		{"provider breaks off after the terminal event", []string{deltaEvent, finishEvent, doneEvent}, hangUp, "", storage.Complete},
+	} {
+		for _, logs := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, logs %v", c.name, logs), func(t *testing.T) {
+				cancelled := make(chan struct{})
+				upstream := streaming(c.pieces, func(w http.ResponseWriter, r *http.Request) {
+					defer close(cancelled)
+					if c.ends != nil {
+						c.ends(w, r)
+					}
+				})
+				defer upstream.Close()
+				s := serve(t, options{upstream: upstream.Listener.Addr().String(), accessLogs: logs, config: object{}})
+
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				r, _ := http.NewRequestWithContext(ctx, "POST", s.url(chatPath), strings.NewReader(`{"model":"gpt-4o","stream":true}`))
+				resp, err := s.client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				if c.leave != "" {
+					readUntil(t, resp.Body, c.leave)
+					leave()
+				} else {
+					_, err := io.ReadAll(resp.Body)
+					if broken := c.state == storage.UpstreamAborted || strings.Contains(c.name, "breaks"); (err != nil) != broken {
+						t.Errorf("the client reads %v", err)
+					}
+				}
+				<-cancelled // leaving cancels the paid call
+				e := s.record()
+				if e.EndState != c.state || e.Status.N != 200 {
+					t.Errorf("%v, status %d; want %v, 200", e.EndState, e.Status.N, c.state)
+				}
+				if got, want := string(e.Response.Data), strings.Join(c.pieces, ""); got != want {
+					t.Errorf("kept %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+func readUntil(t *testing.T, r io.Reader, want string) {
+	t.Helper()
+	var got strings.Builder
+	b := make([]byte, 1024)
+	for !strings.Contains(got.String(), want) {
+		n, err := r.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(b[:n])
+	}
+}
+
+func TestClientLeavesBeforeTheAnswer(t *testing.T) {
+	arrived := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		close(arrived)
+		<-r.Context().Done()
+	}))
+	defer upstream.Close()
+	s := serve(t, options{upstream: upstream.Listener.Addr().String(), config: object{}})
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-arrived; leave() }()
+	r, _ := http.NewRequestWithContext(ctx, "POST", s.url(chatPath), strings.NewReader(`{"model":"gpt-4o"}`))
+	if _, err := s.client().Do(r); err == nil {
+		t.Fatal("there is an answer")
+	}
+	if e := s.record(); e.EndState != storage.ClientAborted || e.Status.N != statusClientLeft || e.Cost.Valid {
+		t.Errorf("%v, status %v, cost %v", e.EndState, e.Status, e.Cost)
+	}
+}
+
+// Failures are answered in the caller's dialect, and told to nobody else.
+func TestUpstreamFailures(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	slow := object{"response_header_timeout": int64(50 * time.Millisecond)}
+
+	for _, c := range []struct {
+		name, upstream, path string
+		status               int
+		answer               string
+	}{
+		{"dial", closed.Addr().String(), chatPath, 502,
+			`{"error":{"message":"the provider could not be reached","type":"api_error","param":null,"code":"upstream_unreachable"}}`},
+		{"dial", closed.Addr().String(), "/v1/messages", 502,
+			`{"type":"error","error":{"type":"api_error","message":"the provider could not be reached"}}`},
+		{"dial", closed.Addr().String(), "/v1beta/models/gemini-2.5-flash:generateContent", 502,
+			`{"error":{"code":502,"message":"the provider could not be reached","status":"UNAVAILABLE"}}`},
+		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
+			`{"error":{"message":"the provider did not answer in time","type":"api_error","param":null,"code":"upstream_timeout"}}`},
+	} {
+		t.Run(c.name+c.path, func(t *testing.T) {
+			s := serve(t, options{upstream: c.upstream, transport: slow, accessLogs: true, config: object{}})
+			resp, answer := s.do("POST", c.path, `{"model":"m"}`, "X-Api-Key", "sk-canary")
+			if resp.StatusCode != c.status || answer != c.answer {
+				t.Errorf("%d %s", resp.StatusCode, answer)
+			}
+			if ct := resp.Header.Get("Content-Type"); ct != "application/json" {
+				t.Errorf("content type %s", ct)
+			}
+			e := s.record()
+			if e.EndState != storage.Failed || e.Status.N != int64(c.status) || resp.Header.Get("Service-Id") != e.ID.String() {
+				t.Errorf("%v, status %v", e.EndState, e.Status)
+			}
+			for _, line := range strings.Split(s.logs.String(), "\n") {
+				if gjson.Get(line, "logger").String() == "http.handlers.llm_log_test" && strings.Contains(line, "canary") {
+					t.Errorf("a credential is logged: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsPass(t *testing.T) {
+	refused := caddyhttp.Error(http.StatusServiceUnavailable, errors.New("no"))
+	s := serve(t, options{config: object{"errors": "pass"}, handler: handlerFunc(func(http.ResponseWriter, *http.Request) error { return refused })})
+	resp, answer := s.do("POST", chatPath, `{}`)
+	if resp.StatusCode != http.StatusServiceUnavailable || answer != "" || resp.Header.Get("Service-Id") == "" {
+		t.Errorf("%d %q %v", resp.StatusCode, answer, resp.Header)
+	}
+	if e := s.record(); e.EndState != storage.Failed || e.Status.N != http.StatusServiceUnavailable {
+		t.Errorf("%v, status %v", e.EndState, e.Status)
+	}
+}
+
+// A panic cuts the answer off for the client too.
+func TestPanicPasses(t *testing.T) {
+	s := serve(t, options{config: object{}, handler: handlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		io.WriteString(w, "part")
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})})
+	resp, err := s.client().Get(s.url(chatPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("the client takes a part for the whole")
+	}
+	if e := s.record(); e.EndState != storage.UpstreamAborted || e.ResponseBytes != 4 {
+		t.Errorf("%v, %d bytes", e.EndState, e.ResponseBytes)
+	}
+}
