@@ -191,11 +191,11 @@ func isBackend(name string) bool {
 }
 
 func parseDuration(d *caddyfile.Dispenser, to *caddy.Duration) error {
+	option := d.Val()
 	var arg string
 	if !d.AllArgs(&arg) {
 		return d.ArgErr()
 	}
-	option := d.Val()
 	duration, err := caddy.ParseDuration(arg)
 	if err != nil {
 		return d.Errf("%s: %v", option, err)

@@ -138,13 +138,6 @@ func makeTransparent(proxy *reverseproxy.Handler) error {
 			ops.Delete = append(ops.Delete, name)
 		}
 	}
-	if ops.Set.Get("Host") == "" {
-		if ops.Set == nil {
-			ops.Set = make(http.Header)
-		}
-		ops.Set.Set("Host", "{http.reverse_proxy.upstream.hostport}")
-	}
-
 	// Go's transport asks for gzip on its own, and unpacks it, unless told not
 	// to. A transport of another kind is left as it is.
 	transport := struct {
@@ -162,7 +155,26 @@ func makeTransparent(proxy *reverseproxy.Handler) error {
 	if transport.Compression == nil {
 		transport.Compression = new(bool)
 	}
+	if ops.Set.Get("Host") == "" {
+		if ops.Set == nil {
+			ops.Set = make(http.Header)
+		}
+		ops.Set.Set("Host", hostOf(proxy.Upstreams, transport.TLS != nil))
+	}
 	var err error
 	proxy.TransportRaw, err = json.Marshal(transport)
 	return err
+}
+
+// hostOf is the Host that a client would send to the upstream itself: without
+// the default port. Of several upstreams, only Caddy knows which one it took.
+func hostOf(pool reverseproxy.UpstreamPool, tls bool) string {
+	if len(pool) != 1 {
+		return "{http.reverse_proxy.upstream.hostport}"
+	}
+	defaultPort := ":80"
+	if tls {
+		defaultPort = ":443"
+	}
+	return strings.TrimSuffix(pool[0].Dial, defaultPort)
 }
