@@ -1,6 +1,9 @@
 package storage
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Field is one field of one group. Fields are compared by pointer: there is one
 // *Field for each row of the tables in interface.md.
@@ -28,17 +31,6 @@ type Field struct {
 // is the package's own; do not change it.
 func Fields() []*Field { return fields }
 
-// FieldsOf yields the fields of one group.
-func FieldsOf(g Group) iter.Seq[*Field] {
-	return func(yield func(*Field) bool) {
-		for _, f := range fields {
-			if f.Group == g && !yield(f) {
-				return
-			}
-		}
-	}
-}
-
 // LookupField finds a field by its group and name, nil if there is none.
 func LookupField(g Group, name string) *Field {
 	return fieldsByName[fieldName{g, name}]
@@ -50,25 +42,33 @@ func (f *Field) Applies() bool {
 	return f.Group != UsersView && f.Group != SessionsView
 }
 
-// Texts are the texts that a leaf with this field and key compares, any of which
-// makes it true: the one text of a plain field, "" when the record lacks it; the
-// value under key of a map, none when it lacks the key; every one of a list. c
-// is needed for content fields alone, and may be nil when nothing was kept.
-func (f *Field) Texts(r *Record, c *Content, key string) []string {
-	if c == nil {
-		c = &Content{}
-	}
-	switch {
-	case f.text != nil:
-		return []string{f.text(r, c)}
-	case f.list != nil:
-		return f.list(r)
-	case f.entries != nil:
-		if s, ok := f.entries(r, c)[key]; ok {
-			return []string{s}
+// Texts yields the texts which a leaf with this field and key compares, any of
+// which makes it true: the one text of a plain field, "" when the record lacks
+// it; the value under key of a map, none when it lacks the key; each of a list. c
+// is needed for content fields alone, and is nil when nothing was kept.
+func (f *Field) Texts(r *Record, c *Content, key string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch {
+		case f.text != nil:
+			yield(f.text(r, orNone(c)))
+		case f.list != nil:
+			slices.Values(f.list(r))(yield)
+		case f.entries != nil:
+			if s, ok := f.entries(r, orNone(c))[key]; ok {
+				yield(s)
+			}
 		}
 	}
-	return nil
+}
+
+// none is the content of records without any.
+var none Content
+
+func orNone(c *Content) *Content {
+	if c == nil {
+		return &none
+	}
+	return c
 }
 
 // Number is the value of a number field, false when the record lacks it. key

@@ -54,7 +54,11 @@ func eachLeaf(f Filter, yield func(*Leaf) bool) bool {
 // apply.
 func Groups(f Filter) iter.Seq[Group] {
 	return func(yield func(Group) bool) {
-		eachLeaf(f, func(l *Leaf) bool { return yield(l.Field.Group) })
+		for l := range Leaves(f) {
+			if !yield(l.Field.Group) {
+				return
+			}
+		}
 	}
 }
 

@@ -57,38 +57,15 @@ func (m *matcher) matchLeaf(l *Leaf) bool {
 // anyHolds tells whether any text of the field matches the leaf's value by its
 // operator, or by the operator that it negates.
 func (m *matcher) anyHolds(l *Leaf) bool {
-	f := l.Field
-	switch {
-	case f.list != nil:
-		for _, s := range f.list(m.record) {
-			if l.Op.holds(s, l.Text) {
-				return true
-			}
+	if l.Field.Content && m.content == nil {
+		m.content = orNone(m.load())
+	}
+	for s := range l.Field.Texts(m.record, m.content, l.Key) {
+		if l.Op.holds(s, l.Text) {
+			return true
 		}
-		return false
-	case f.entries != nil:
-		s, ok := f.entries(m.record, m.loaded(f))[l.Key]
-		return ok && l.Op.holds(s, l.Text)
 	}
-	return l.Op.holds(f.text(m.record, m.loaded(f)), l.Text)
-}
-
-// loaded is the record's content for a field that needs it.
-func (m *matcher) loaded(f *Field) *Content {
-	if !f.Content {
-		return nil
-	}
-	if m.content == nil {
-		m.content = orEmpty(m.load())
-	}
-	return m.content
-}
-
-func orEmpty(c *Content) *Content {
-	if c == nil {
-		return &Content{}
-	}
-	return c
+	return false
 }
 
 // Compare tells whether a number or timestamp compares so with the value of a

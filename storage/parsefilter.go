@@ -109,8 +109,10 @@ func (p *parser) group(l *Leaf, name string) error {
 		return p.only("field", func(name string) error {
 			if l.Field = LookupField(g, name); l.Field == nil {
 				var names []string
-				for f := range FieldsOf(g) {
-					names = append(names, f.Name)
+				for _, f := range fields {
+					if f.Group == g {
+						names = append(names, f.Name)
+					}
 				}
 				return unknown(p, "field", name, names)
 			}

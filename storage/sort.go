@@ -72,7 +72,7 @@ func RankBy(sorts []Sort, r *Record, c *Content) Rank {
 	}
 	values := make([]sortValue, len(sorts))
 	for i, s := range sorts {
-		values[i] = sortValues[s.Key](r, orEmpty(c), s.Name)
+		values[i] = sortValues[s.Key](r, orNone(c), s.Name)
 	}
 	return Rank{sorts, values, r.ID}
 }

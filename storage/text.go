@@ -32,7 +32,9 @@ func (o Operator) holds(s, value string) bool {
 }
 
 // containsFold is strings.Contains without case. It looks closer only where a
-// byte can begin the first letter of sub in one of its cases.
+// byte can begin the first letter of sub in one of its cases. Where that comes
+// to more than reading s a few times, it goes on with a search whose time is
+// linear whatever the texts are: a query can be stopped only between records.
 func containsFold(s, sub string) bool {
 	if sub == "" {
 		return true
@@ -45,28 +47,66 @@ func containsFold(s, sub string) bool {
 		utf8.EncodeRune(b[:], r)
 		begins[b[0]] = true
 	}
+	budget := 4*len(s) + len(sub)
 	for i := range len(s) {
-		if begins[s[i]] && hasPrefixFold(s[i:], sub) {
+		if !begins[s[i]] {
+			continue
+		}
+		n := commonFold(s[i:], sub)
+		if n == len(sub) {
+			return true
+		}
+		if budget -= n; budget < 0 {
+			return containsFoldHashed(s[i:], sub)
+		}
+	}
+	return false
+}
+
+// containsFoldHashed is containsFold by the method of Rabin and Karp: it looks
+// closer only where the letters sum up to the same hash.
+func containsFoldHashed(s, sub string) bool {
+	const prime = 16777619
+	var want, power uint32 = 0, 1
+	missing := 0 // letters until the window is as long as sub
+	for rest := sub; rest != ""; missing++ {
+		r, n := letter(rest)
+		want, power = want*prime+uint32(fold(r)), power*prime
+		rest = rest[n:]
+	}
+	var hash uint32
+	window := s
+	for s != "" {
+		r, n := letter(s)
+		hash = hash*prime + uint32(fold(r))
+		s = s[n:]
+		if missing > 0 {
+			missing--
+		} else {
+			r, n := letter(window)
+			hash -= power * uint32(fold(r))
+			window = window[n:]
+		}
+		if missing == 0 && hash == want && commonFold(window, sub) == len(sub) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasPrefixFold is strings.HasPrefix without case.
-func hasPrefixFold(s, prefix string) bool {
-	for prefix != "" {
-		if s == "" {
-			return false
+// commonFold is the length of the longest prefix of b with which a begins, but
+// for case.
+func commonFold(a, b string) int {
+	i := 0
+	for a != "" && i < len(b) {
+		r, n := letter(a)
+		q, m := letter(b[i:])
+		if r != q && fold(r) != fold(q) {
+			break
 		}
-		a, n := letter(s)
-		b, m := letter(prefix)
-		if a != b && fold(a) != fold(b) {
-			return false
-		}
-		s, prefix = s[n:], prefix[m:]
+		a, i = a[n:], i+m
 	}
-	return true
+	return i
 }
 
 // like is SQL's LIKE: % stands for any text, _ for any letter, and a backslash

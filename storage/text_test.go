@@ -69,6 +69,9 @@ func TestTextMatcher(t *testing.T) {
 		{storage.Contains, "\uFFFD", "\xff", false},
 		{storage.Contains, "é", "\xc3É", true},
 		{storage.Contains, "aab", "aaaaab", true},
+		{storage.Contains, strings.Repeat("ſ", 500) + "b", strings.Repeat("s", 5000) + "B", true},
+		{storage.Contains, strings.Repeat("S", 500) + "b", strings.Repeat("ſ", 5000) + "c", false},
+		{storage.Contains, strings.Repeat("a", 1<<17) + "b", strings.Repeat("A", 1<<20), false},
 		{storage.NotContains, "PT-4", "gpt-4o", false},
 		{storage.NotContains, "x", "", true},
 		{storage.NotContains, "", "", false},
@@ -145,7 +148,7 @@ func FuzzTextMatcher(f *testing.F) {
 
 func BenchmarkContains(b *testing.B) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2300) // 100 KB
-	for name, value := range map[string]string{"letter": "Zebra", "unicode": "日本", "common": "the lazy cat"} {
+	for name, value := range map[string]string{"letter": "Zebra", "unicode": "日本", "common": "the lazy cat", "hostile": strings.Repeat("the quick brown fox jumps over the lazy dog. ", 1000) + "x"} {
 		b.Run(name, func(b *testing.B) {
 			match := storage.TextMatcher(storage.Contains, value)
 			b.SetBytes(int64(len(text)))

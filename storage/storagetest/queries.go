@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -122,7 +123,7 @@ func textValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) string {
 	s := pick(r, words)
 	if from != nil && !l.Field.Content {
 		s = ""
-		if texts := l.Field.Texts(from, nil, l.Key); len(texts) > 0 {
+		if texts := slices.Collect(l.Field.Texts(from, nil, l.Key)); len(texts) > 0 {
 			s = pick(r, texts)
 		}
 	}
