@@ -82,6 +82,11 @@ func generate(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := echo()
+	if err != nil {
+		return nil, err
+	}
+	providers = append(providers, own)
 	return json.Marshal(file{Version: sources[0].Snapshot, Sources: sources, Providers: providers})
 }
 
