@@ -158,7 +158,13 @@ func eventLen(p []byte) int {
 			return 0
 		}
 		at = lineEnd(p, at+i)
-		if at < len(p) && (p[at] == '\n' || p[at] == '\r') {
+		if at == len(p) {
+			return 0
+		}
+		if half := at+1 == len(p) && p[at] == '\r' && p[at-1] == '\n'; half {
+			return 0 // its LF is on the way
+		}
+		if p[at] == '\n' || p[at] == '\r' {
 			return lineEnd(p, at)
 		}
 	}
