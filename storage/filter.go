@@ -140,4 +140,4 @@ const (
 	ValuesGroup     Group = "values"
 )
 
-var groups = []Group{RequestResponse, UsersView, SessionsView, RequestGroup, ResponseGroup, FeedbackGroup, PropertiesGroup, ValuesGroup}
+var allGroups = []Group{RequestResponse, UsersView, SessionsView, RequestGroup, ResponseGroup, FeedbackGroup, PropertiesGroup, ValuesGroup}

@@ -157,7 +157,7 @@ func (p *parser) time() (Timestamp, error) {
 	}
 	t, err := ParseTimestamp(s)
 	if err != nil {
-		return 0, p.fail("%s is no timestamp (RFC 3339 as in 2026-11-20T15:04:05Z, or a date as in 2026-11-20)", quote(s))
+		return 0, p.fail("%v", err)
 	}
 	return t, nil
 }
@@ -169,7 +169,8 @@ func (p *parser) fail(format string, args ...any) error {
 	for _, key := range p.path[1:] {
 		path.WriteByte('.')
 		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == '.' || r == '"' || r > '~' }) || key == "" {
-			key = quote(key)
+			path.WriteString(quote(key))
+			continue
 		}
 		path.WriteString(cut(key))
 	}

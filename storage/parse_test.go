@@ -197,6 +197,35 @@ func TestFields(t *testing.T) {
 	}
 }
 
+func TestParseFilterNamesAllGroups(t *testing.T) {
+	_, err := storage.ParseFilter([]byte(`{"jobs":{}}`))
+	if want := "request_response_rmt, users_view, sessions_request_response_rmt, request, response, feedback, properties, values"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want all groups", err)
+	}
+}
+
+func TestParseTimestamp(t *testing.T) {
+	for s, want := range map[string]string{
+		"2026-11-20":                          "2026-11-20T00:00:00.000Z",
+		"2026-11-20T15:04:05Z":                "2026-11-20T15:04:05.000Z",
+		"2026-11-20T15:04:05.6789+01:30":      "2026-11-20T13:34:05.678Z",
+		"1969-12-31T23:59:59.9999Z":           "1969-12-31T23:59:59.999Z",
+		"0000-01-01":                          "0000-01-01T00:00:00.000Z",
+		"0000-01-01T00:00:00+01:00":           "",
+		"9999-12-31T23:59:59-01:00":           "",
+		"2026-11-20T15:04:05":                 "",
+		"2026-02-30":                          "",
+		"now":                                 "",
+		"":                                    "",
+		"2026-11-20T15:04:05Z and more of it": "",
+	} {
+		got, err := storage.ParseTimestamp(s)
+		if (err != nil) != (want == "") || err == nil && got.String() != want {
+			t.Errorf("%q is %v, %v, want %s", s, got, err, want)
+		}
+	}
+}
+
 func TestFilterGroups(t *testing.T) {
 	f, err := storage.ParseFilter([]byte(`{"left":{"properties":{"a":{"equals":""}}},"operator":"or","right":
 		{"left":{"users_view":{"user_cost":{"gt":1}}},"operator":"and","right":{"values":{"a":{"equals":""}}}}}`))

@@ -14,12 +14,15 @@ const (
 )
 
 // ParseFilter reads and type-checks a node of the filter language. Absent raw,
-// "all" and {} are All. groups are those that the endpoint knows, for its errors;
-// a leaf of another group of the language is no error here, see Groups. Errors
-// are *FilterError.
+// "all" and {} are All. groups are those that the endpoint knows, all if none is
+// given; errors name them, but a leaf of another group of the language is no
+// error here, see Groups. Errors are *FilterError.
 func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	p := newParser("filter", raw)
 	p.groups = groups
+	if len(groups) == 0 {
+		p.groups = allGroups
+	}
 	if p.absent() {
 		return All{}, nil
 	}
@@ -95,7 +98,7 @@ func (p *parser) node(depth int) (Filter, error) {
 // group reads what a leaf says of one group.
 func (p *parser) group(l *Leaf, name string) error {
 	g := Group(name)
-	if !slices.Contains(groups, g) {
+	if !slices.Contains(allGroups, g) {
 		return unknown(p, "group", name, p.groups)
 	}
 	if p.leaves++; p.leaves > MaxFilterLeaves {

@@ -28,5 +28,5 @@ func ParseTimestamp(s string) (Timestamp, error) {
 			return Millis(t), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no timestamp (RFC 3339 as in 2026-11-20T15:04:05Z, or a date as in 2026-11-20)", s)
+	return 0, fmt.Errorf("%s is no timestamp (RFC 3339 as in 2026-11-20T15:04:05Z, or a date as in 2026-11-20)", quote(s))
 }

@@ -94,7 +94,9 @@ func testFacts(t *testing.T, open opener) {
 		return &f
 	}
 
-	first := &storage.Batch{Records: []*storage.Record{r}, End: end, Facts: []*storage.Fact{
+	written := *r
+	written.Scores, written.Feedback = map[string]float64{"in the record": 1}, &storage.Feedback{ID: 3} // not read
+	first := &storage.Batch{Records: []*storage.Record{&written}, End: end, Facts: []*storage.Fact{
 		fact(storage.Fact{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
 	}}
 	second := &storage.Batch{End: end, Facts: []*storage.Fact{
