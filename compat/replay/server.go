@@ -1,0 +1,70 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Server is a handler that answers a request to /c/<name>/<path> with the
+// recording of that name, provided that <path> is the one it was made at: its
+// status, its headers, and its body, flushed event by event. Anything else is a
+// 404 that says what was expected.
+type Server struct {
+	recordings map[string]*Recording
+	received   func(*Recording, *http.Request, []byte)
+}
+
+// NewServer makes a server of recordings. Unless it is nil, received is called
+// with each request that is about to be answered, and its body.
+func NewServer(recordings []*Recording, received func(*Recording, *http.Request, []byte)) *Server {
+	s := &Server{make(map[string]*Recording, len(recordings)), received}
+	for _, r := range recordings {
+		s.recordings[r.Name] = r
+	}
+	return s
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), prefix), "/")
+	recording := s.recordings[name]
+	if recording == nil {
+		http.Error(w, fmt.Sprintf("no recording is named %q", name), http.StatusNotFound)
+		return
+	}
+	if want := recording.URL.EscapedPath(); "/"+path != want {
+		http.Error(w, fmt.Sprintf("%s was recorded at %s, not /%s", name, want, path), http.StatusNotFound)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "read body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if s.received != nil {
+		s.received(recording, r, body)
+	}
+	recording.answer(w)
+}
+
+func (r *Recording) answer(w http.ResponseWriter) {
+	for name, value := range r.Header {
+		w.Header().Set(name, value)
+	}
+	events := r.events()
+	if len(events) == 1 {
+		w.Header().Set("Content-Length", strconv.Itoa(len(r.Response)))
+	}
+	w.WriteHeader(r.Status)
+	flush := http.NewResponseController(w).Flush
+	for _, event := range events {
+		if _, err := w.Write(event); err != nil || flush() != nil {
+			return // the client is gone
+		}
+	}
+}
+
+// Interface guard
+var _ http.Handler = (*Server)(nil)
