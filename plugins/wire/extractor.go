@@ -58,7 +58,10 @@ func (x *extractor) Extraction() *plugins.Extraction { return &x.seen }
 
 func (x *extractor) Write(p []byte) {
 	if x.framing == nil {
-		if p = bytes.TrimLeft(p, " \t\r\n\xEF\xBB\xBF"); len(p) == 0 {
+		for len(p) > 0 && (space[p[0]] || strings.IndexByte(byteOrderMark, p[0]) >= 0) {
+			p = p[1:]
+		}
+		if len(p) == 0 {
 			return
 		}
 		x.framing = x.frame(p[0])
@@ -66,6 +69,8 @@ func (x *extractor) Write(p []byte) {
 	x.framing.write(p)
 	x.refresh()
 }
+
+const byteOrderMark = "\xEF\xBB\xBF"
 
 func (x *extractor) Close() {
 	if x.framing != nil {

@@ -124,23 +124,25 @@ func parseDecimal(b []byte, scale int) (int64, bool) {
 			return 0, false
 		}
 	}
-	if exponent += scale; exponent < 0 {
-		// The first digit that is lost rounds.
-		keep := len(digits) + exponent
-		if keep < 0 || len(digits) == 0 {
-			return 0, len(digits) > 0
-		}
-		n, err := strconv.ParseInt("0"+string(digits[:keep]), 10, 64)
-		if digits[keep] >= '5' {
-			n++
-		}
-		return n, err == nil
+	if len(digits) == 0 {
+		return 0, false
 	}
-	for range exponent {
+	roundUp := false
+	for exponent += scale; exponent > 0; exponent-- {
 		digits = append(digits, '0')
 	}
-	n, err := strconv.ParseInt(string(digits), 10, 64)
-	return n, err == nil
+	if keep := len(digits) + exponent; exponent < 0 {
+		roundUp = keep >= 0 && digits[keep] >= '5'
+		digits = digits[:max(keep, 0)]
+	}
+	n, err := strconv.ParseInt("0"+string(digits), 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	if roundUp {
+		n++
+	}
+	return n, true
 }
 
 // count reads what a provider reports as f.
