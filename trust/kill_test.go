@@ -1,0 +1,117 @@
+//go:build linux
+
+package trust
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// TestKill ends the process under load, again and again on the same files. The
+// record of every answer that a client had to its end must be there afterwards,
+// once, and whole.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	w := newWeir(t, p)
+	began := time.Now()
+	ended := map[*call]string{} // and the record's id
+	for round := range rounds(4, 50) {
+		if round%5 == 4 { // a crash while it catches up
+			w.launch(config{})
+			time.Sleep(rand.N(200 * time.Millisecond))
+			w.kill()
+		}
+		w.start(config{})
+		since := time.Now()
+		fresh := load(t, p, w, rand.N(400*time.Millisecond))
+		w.start(config{})
+		w.flush()
+		records := w.records(since)
+		for c, id := range fresh {
+			c.check(t, records[c.name()], id)
+			ended[c] = id
+		}
+		if t.Failed() {
+			t.Fatalf("round %d: %d answers ended, %d records", round, len(fresh), len(records))
+		}
+		w.kill()
+	}
+	w.start(config{})
+	w.flush()
+	records := w.records(began)
+	for c, id := range ended {
+		c.check(t, records[c.name()], id)
+	}
+	for name, r := range records {
+		if _, err := uuid.Parse(r.ID); err != nil || r.Status != nil && *r.Status != 200 && *r.Status != 499 {
+			t.Errorf("%s has a strange record: %s, status %s", name, r.ID, number(r.Status))
+		}
+	}
+	if n := w.status().lost(); n != 0 {
+		t.Errorf("%d records are counted as lost", n)
+	}
+	w.checkDatabase()
+	t.Logf("%d answers ended before a kill, %d records", len(ended), len(records))
+}
+
+// load makes calls from 16 clients and kills the process after a while. It
+// returns the calls whose answers the clients had to their ends.
+func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]string {
+	ended := map[*call]string{}
+	var mu sync.Mutex
+	var killed atomic.Bool
+	var clients sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 16 {
+		clients.Go(func() {
+			for !killed.Load() {
+				c := p.random()
+				o := c.do(ctx, w)
+				switch {
+				case o.ended:
+					if chosen := c.header.Get("Service-Request-Id"); chosen != "" && o.id != chosen {
+						t.Errorf("the id %s became %s", chosen, o.id)
+					}
+					mu.Lock()
+					ended[c] = o.id
+					mu.Unlock()
+				case !killed.Load():
+					t.Errorf("%s: %v", c.name(), o.err)
+				}
+			}
+		})
+	}
+	time.Sleep(while)
+	killed.Store(true)
+	w.kill()
+	clients.Wait()
+	return ended
+}
+
+// random returns a call of any kind.
+func (p *provider) random() *call {
+	c := p.call(dialects[rand.N(len(dialects))])
+	c.stream = rand.N(3) > 0
+	c.sized = rand.N(2) == 0
+	c.encoding = []string{"", "", "gzip", "zstd", "br"}[rand.N(5)]
+	c.pieces = 1 + rand.N(20)
+	c.pause = rand.N(10 * time.Millisecond)
+	if rand.N(3) == 0 {
+		c.header.Set("Service-Request-Id", uuid.NewString())
+	}
+	if rand.N(4) == 0 {
+		c.header.Set("Service-Omit-Request", "true")
+	}
+	if rand.N(4) == 0 {
+		c.header.Set("Service-Omit-Response", "true")
+	}
+	return c
+}

@@ -1,0 +1,55 @@
+//go:build linux
+
+// Package trust tests what Weir promises of records, from outside: it builds
+// the binary, puts it between clients and a provider of its own, kills it,
+// reloads it, fills its disk, and looks at what is left.
+//
+// `go test ./trust` takes a few rounds of everything; `go test ./trust -trust`
+// takes as many as the promises name.
+package trust
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var full = flag.Bool("trust", false, "take all rounds: 50 kills, 30 reloads under 50 streams")
+
+// rounds is how often something is done.
+func rounds(few, all int) int {
+	if *full {
+		return all
+	}
+	return few
+}
+
+// binary is the path of the weir that is tested.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	flag.Parse()
+	if testing.Short() {
+		return 0
+	}
+	dir, err := os.MkdirTemp("", "weir-trust-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "weir")
+	build := exec.Command("go", "build", "-o", binary, "../xcaddy/weir")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, output)
+		return 1
+	}
+	return m.Run()
+}
