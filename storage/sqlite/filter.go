@@ -54,33 +54,51 @@ func conjuncts(f storage.Filter) []storage.Filter {
 // where the records stand leads: an id or a user, which have an index on
 // requests, else a property or asset, which has the table labels.
 func (c *condition) top(f storage.Filter) error {
-	parts := conjuncts(f)
+	var labels []int64
 	indexed := false
-	for _, p := range parts {
-		indexed = indexed || hasIndex(p)
-	}
-	for _, p := range parts {
-		c.write(" AND ")
-		l, ok := p.(*storage.Leaf)
+	for _, part := range conjuncts(f) {
+		indexed = indexed || hasIndex(part)
+		l, ok := part.(*storage.Leaf)
 		if !ok || l.Op != storage.Equals || labelKind(l) == "" {
-			if err := c.filter(p); err != nil {
+			c.write(" AND ")
+			if err := c.filter(part); err != nil {
 				return err
 			}
 			continue
 		}
 		label, err := c.lookup(labelKind(l), l.Text)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case label == 0:
-			c.write(never)
-		case indexed:
-			c.write("EXISTS (SELECT 1 FROM labels WHERE label = ? AND n = r.n)", label)
-		case c.byLabel:
-			c.write(withLabel, label)
-		default:
-			c.byLabel = true
-			c.write("l.label = ?", label)
+		}
+		labels = append(labels, label)
+	}
+	if len(labels) > 0 && !indexed {
+		if err := c.rarestFirst(labels); err != nil {
+			return err
+		}
+		c.byLabel = true
+		c.write(" AND l.label = ?", labels[0])
+		labels = labels[1:]
+	}
+	for _, label := range labels {
+		c.write(" AND EXISTS (SELECT 1 FROM labels WHERE label = ? AND n = r.n)", label)
+	}
+	return nil
+}
+
+// rarestFirst swaps the label of the fewest records to the front; it counts no
+// further than matters.
+func (c *condition) rarestFirst(labels []int64) error {
+	const enough = 1000
+	least := int64(enough)
+	for i := 0; len(labels) > 1 && i < len(labels); i++ {
+		n, err := c.r.c.integer(c.ctx, "SELECT count(*) FROM (SELECT 1 FROM labels WHERE label = ? LIMIT ?)", labels[i], int64(enough))
+		if err != nil {
+			return err
+		}
+		if n < least {
+			least = n
+			labels[0], labels[i] = labels[i], labels[0]
 		}
 	}
 	return nil
@@ -376,8 +394,6 @@ func labelKind(l *storage.Leaf) string {
 	return ""
 }
 
-const withLabel = "r.n IN (SELECT n FROM labels WHERE label = ?)"
-
 // label compares the texts of a property or of assets. A negative operator is
 // true when none of them matches.
 func (c *condition) label(l *storage.Leaf) error {
@@ -390,7 +406,7 @@ func (c *condition) label(l *storage.Leaf) error {
 		if err != nil {
 			return err
 		}
-		return c.write(withLabel, id)
+		return c.write("r.n IN (SELECT n FROM labels WHERE label = ?)", id)
 	}
 	matches := storage.TextMatcher(l.Op, l.Text)
 	ids, err := c.matching(kind, func(s string) bool { return matches(s) != l.Op.Negative() })

@@ -71,17 +71,23 @@ func (x *query) compile() error {
 	return w.top(x.Filter)
 }
 
-// scan calls each with the keys of the records that the clause chooses.
-func (x *query) scan(ctx context.Context, o order, page string, pageArgs []driver.Value, each func(n int64, id uuid.UUID) error) error {
+// statement finds the keys of the records that the clause chooses.
+func (x *query) statement(o order) (string, []driver.Value) {
 	from := " FROM requests r"
 	if x.where.byLabel {
 		// In this order: without statistics SQLite would go through requests.
 		from = " FROM labels l CROSS JOIN requests r ON r.n = l.n"
 	}
-	return x.r.c.query(ctx,
-		"SELECT r.n, r.request_id"+from+o.joins+" WHERE "+x.where.sql.String()+" ORDER BY "+o.by+page,
-		slices.Concat(o.args, x.where.args, pageArgs),
-		func(row []driver.Value) error { return each(row[0].(int64), uuid.UUID(row[1].([]byte))) })
+	return "SELECT r.n, r.request_id" + from + o.joins + " WHERE " + x.where.sql.String() + " ORDER BY " + o.by,
+		slices.Concat(o.args, x.where.args)
+}
+
+// scan calls each with those keys, in order.
+func (x *query) scan(ctx context.Context, o order, each func(n int64, id uuid.UUID) error) error {
+	statement, args := x.statement(o)
+	return x.r.c.query(ctx, statement, args, func(row []driver.Value) error {
+		return each(row[0].(int64), uuid.UUID(row[1].([]byte)))
+	})
 }
 
 // keys are those of the page, where SQL decides on every record.
@@ -89,9 +95,10 @@ func (x *query) keys(ctx context.Context) (keys []int64, err error) {
 	if desc, ok := x.byTime(); ok {
 		return x.keysByTime(ctx, desc)
 	}
-	o := x.order()
-	err = x.scan(ctx, o, " LIMIT ? OFFSET ?", []driver.Value{int64(x.Limit), int64(x.Offset)}, func(n int64, _ uuid.UUID) error {
-		keys = append(keys, n)
+	statement, args := x.statement(x.order())
+	args = append(args, int64(x.Limit), int64(x.Offset))
+	err = x.r.c.query(ctx, statement+" LIMIT ? OFFSET ?", args, func(row []driver.Value) error {
+		keys = append(keys, row[0].(int64))
 		return nil
 	})
 	return keys, err
@@ -121,7 +128,7 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 		}
 		same = same[:0]
 	}
-	err = x.scan(ctx, x.timeOrder(desc), "", nil, func(n int64, id uuid.UUID) error {
+	err = x.scan(ctx, x.timeOrder(desc), func(n int64, id uuid.UUID) error {
 		if len(same) > 0 && createdAt(n) != createdAt(same[0].n) {
 			flush()
 			if len(keys) == x.Limit {
@@ -181,7 +188,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 		kept = kept[:want]
 		return byTime && rows[len(rows)-1].CreatedAt != kept[want-1].CreatedAt, nil
 	}
-	err := x.scan(ctx, o, "", nil, func(n int64, _ uuid.UUID) error {
+	err := x.scan(ctx, o, func(n int64, _ uuid.UUID) error {
 		if chunk = append(chunk, n); len(chunk) < matchChunk {
 			return nil
 		}

@@ -15,6 +15,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -36,7 +37,7 @@ type Backend struct {
 	path     string
 	contents storage.Contents
 
-	mu      sync.RWMutex // held for reading by whoever writes, so that Close waits
+	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
 	readers *sql.DB
 	names   *nameReader
@@ -201,9 +202,8 @@ func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
 // unless ctx has a deadline, and until Close.
 func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) error) error {
 	b.mu.RLock()
-	readers, names, closing := b.readers, b.names, b.closing
-	b.mu.RUnlock()
-	if readers == nil {
+	defer b.mu.RUnlock()
+	if b.writer == nil {
 		return errClosed
 	}
 	if _, ok := ctx.Deadline(); !ok {
@@ -213,15 +213,15 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(closing, func() { cancel(errClosed) })()
-	pooled, err := readers.Conn(ctx)
+	defer context.AfterFunc(b.closing, func() { cancel(errClosed) })()
+	pooled, err := b.readers.Conn(ctx)
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer pooled.Close()
 	err = pooled.Raw(func(driverConn any) error {
 		c := driverConn.(*conn)
-		return c.transaction(ctx, func() error { return do(ctx, reader{c, names}) })
+		return c.transaction(ctx, func() error { return do(ctx, reader{c, b.names}) })
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -231,16 +231,25 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 
 // Close ends the queries in flight and closes the database.
 func (b *Backend) Close() error {
+	b.interrupt()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.writer == nil {
 		return nil
 	}
-	b.close()
 	// The writer closes last: SQLite then merges the write-ahead log.
 	err := errors.Join(b.readers.Close(), b.writer.c.Close())
 	b.readers, b.writer = nil, nil
 	return err
+}
+
+// interrupt ends the queries in flight.
+func (b *Backend) interrupt() {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.writer != nil {
+		b.close()
+	}
 }
 
 // explain adds to errors of SQLite what can be done about them.

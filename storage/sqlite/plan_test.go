@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// plan is how SQLite goes about a query by time, one step a line.
+func plan(t *testing.T, b *Backend, q *storage.RequestQuery) string {
+	t.Helper()
+	var steps []string
+	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+		x := &query{RequestQuery: q, r: r, where: condition{ctx: ctx, r: r}}
+		if err := x.compile(); err != nil {
+			return err
+		}
+		statement, args := x.statement(x.timeOrder(true))
+		return r.c.query(ctx, "EXPLAIN QUERY PLAN "+statement, args, func(row []driver.Value) error {
+			steps = append(steps, row[3].(string))
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "\n")
+}
+
+func TestQueriesUseIndexes(t *testing.T) {
+	b := newBackend(t)
+	traffic := newTraffic(500)
+	batch := traffic.batch(500)
+	write(t, b, batch)
+	r := batch.Records[100]
+	user := &storage.Leaf{Field: field("user_id"), Text: r.UserID}
+	tenant := &storage.Leaf{Field: field("properties"), Key: "Tenant", Text: r.Properties["Tenant"]}
+	feature := &storage.Leaf{Field: field("properties"), Key: "Feature", Text: r.Properties["Feature"]}
+	slow := &storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1}
+	since := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE, Time: r.CreatedAt}
+
+	for _, test := range []struct {
+		name   string
+		filter storage.Filter
+		want   string
+	}{
+		{"all", storage.All{}, "SCAN r"},
+		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (org=? AND user=?)"},
+		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (org=? AND user=? AND rowid>?)"},
+		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
+		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (org=? AND user=?)"},
+		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING INDEX requests_request_id (request_id=?)"},
+		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (label=?)"},
+		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (label=?)"},
+		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: test.filter, Limit: 10})
+			if first, _, _ := strings.Cut(got, "\n"); first != test.want {
+				t.Errorf("first step is not %q:\n%s", test.want, got)
+			}
+			if slices.Contains(strings.Split(got, "\n"), "USE TEMP B-TREE FOR ORDER BY") && test.name != "id" {
+				t.Errorf("sorts what lies in order:\n%s", got)
+			}
+		})
+	}
+}
