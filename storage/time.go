@@ -18,6 +18,9 @@ func (t Timestamp) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
 // String formats t as answers do: UTC with milliseconds.
 func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05.000Z") }
 
+// MarshalJSON writes the moment as answers do.
+func (t Timestamp) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
+
 // ParseTimestamp reads RFC 3339 with any offset, or a bare date, which is its
 // midnight in UTC. Fractions of a millisecond are cut. The year, in UTC, has four
 // digits.

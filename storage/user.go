@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// UserQuery asks for users (interface.md, endpoint 1).
+type UserQuery struct {
+	Org string
+	// Filter has leaves about requests and about users; see SplitFilter.
+	Filter Filter
+	// Window chooses requests.
+	Window Window
+	// Zone decides what a day is.
+	Zone Zone
+	// Sort orders the users; ties break by user id in the direction of the
+	// first key. No key means last_active, newest first.
+	Sort          []UserSort
+	Offset, Limit int
+}
+
+// UserPage is the answer to a UserQuery.
+type UserPage struct {
+	// HasUsers is true when the organisation has any user at all.
+	HasUsers bool `json:"hasUsers"`
+	// Count is the number of users that match, on all pages.
+	Count int    `json:"count"`
+	Users []User `json:"users"`
+}
+
+// User is what the requests of one user add up to. Sums add what is known.
+type User struct {
+	ID     string `json:"id"`
+	UserID string `json:"user_id"`
+	// ActiveFor counts the days with a request.
+	ActiveFor     int64     `json:"active_for"`
+	FirstActive   Timestamp `json:"first_active"`
+	LastActive    Timestamp `json:"last_active"`
+	TotalRequests int64     `json:"total_requests"`
+	// AverageRequestsPerDayActive is TotalRequests over ActiveFor.
+	AverageRequestsPerDayActive Amount `json:"average_requests_per_day_active"`
+	// AverageTokensPerRequest is over the requests whose tokens are known.
+	AverageTokensPerRequest Amount        `json:"average_tokens_per_request"`
+	TotalCompletionTokens   plugins.Count `json:"total_completion_tokens"`
+	TotalPromptTokens       plugins.Count `json:"total_prompt_tokens"`
+	// Cost is in US dollars.
+	Cost Amount `json:"cost"`
+	// RateLimitedCount counts the requests that were answered with status 429.
+	RateLimitedCount int64 `json:"rate_limited_count"`
+	// RequestsWithoutCost counts the requests that Cost lacks.
+	RequestsWithoutCost int64 `json:"requests_without_cost"`
+}
+
+// UserSort is one sort key of a UserQuery.
+type UserSort struct {
+	Key  UserSortKey
+	Desc bool
+}
+
+// UserSortKey names what users are ordered by (interface.md, endpoint 1). Users
+// without the value come last in both directions; text sorts by bytes.
+type UserSortKey string
+
+// The sort keys of users.
+const (
+	UserID                          UserSortKey = "id"
+	UserUserID                      UserSortKey = "user_id"
+	UserActiveFor                   UserSortKey = "active_for"
+	UserFirstActive                 UserSortKey = "first_active"
+	UserLastActive                  UserSortKey = "last_active"
+	UserTotalRequests               UserSortKey = "total_requests"
+	UserAverageRequestsPerDayActive UserSortKey = "average_requests_per_day_active"
+	UserAverageTokensPerRequest     UserSortKey = "average_tokens_per_request"
+	UserTotalPromptTokens           UserSortKey = "total_prompt_tokens"
+	UserTotalCompletionTokens       UserSortKey = "total_completion_tokens"
+	UserCost                        UserSortKey = "cost"
+	UserRateLimitedCount            UserSortKey = "rate_limited_count"
+)
+
+// userAttributes are what users are sorted by and, with the prefix user_, what
+// the leaves of a filter compare.
+var userAttributes = map[UserSortKey]func(*User) attribute{
+	UserID:                          func(u *User) attribute { return textual(u.ID) },
+	UserUserID:                      func(u *User) attribute { return textual(u.UserID) },
+	UserActiveFor:                   func(u *User) attribute { return whole(u.ActiveFor) },
+	UserFirstActive:                 func(u *User) attribute { return whole(u.FirstActive) },
+	UserLastActive:                  func(u *User) attribute { return whole(u.LastActive) },
+	UserTotalRequests:               func(u *User) attribute { return whole(u.TotalRequests) },
+	UserAverageRequestsPerDayActive: func(u *User) attribute { return numeric(u.AverageRequestsPerDayActive) },
+	UserAverageTokensPerRequest:     func(u *User) attribute { return numeric(u.AverageTokensPerRequest) },
+	UserTotalPromptTokens:           func(u *User) attribute { return numeric(scaled(u.TotalPromptTokens, one)) },
+	UserTotalCompletionTokens:       func(u *User) attribute { return numeric(scaled(u.TotalCompletionTokens, one)) },
+	UserCost:                        func(u *User) attribute { return numeric(u.Cost) },
+	UserRateLimitedCount:            func(u *User) attribute { return whole(u.RateLimitedCount) },
+}
+
+// attribute finds what a leaf of users_view compares.
+func (u *User) attribute(f *Field) attribute {
+	if f.Group != UsersView {
+		return attribute{}
+	}
+	return userAttributes[UserSortKey(strings.TrimPrefix(f.Name, "user_"))](u)
+}
+
+// byLastActive is the order of a query that names none.
+var byLastActive = []UserSort{{Key: UserLastActive, Desc: true}}
+
+// sortUsers puts users into the order of the keys.
+func sortUsers(users []User, sorts []UserSort) {
+	if len(sorts) == 0 {
+		sorts = byLastActive
+	}
+	slices.SortFunc(users, func(a, b User) int {
+		for _, s := range sorts {
+			value := userAttributes[s.Key]
+			if d := value(&a).compare(value(&b), s.Desc); d != 0 {
+				return d
+			}
+		}
+		return directed(cmp.Compare(a.ID, b.ID), sorts[0].Desc)
+	})
+}
+
+// ParseUserSort reads the field sort of a user query: an object of keys with
+// their directions, in the order in which they apply. Absent raw is no key.
+// Errors are *FilterError.
+func ParseUserSort(raw []byte) ([]UserSort, error) {
+	p := newParser("sort", raw)
+	if p.absent() {
+		return nil, nil
+	}
+	var sorts []UserSort
+	err := p.object(func(key string) error {
+		k := UserSortKey(key)
+		if _, ok := userAttributes[k]; !ok {
+			return unknown(p, "key", key, slices.Sorted(maps.Keys(userAttributes)))
+		}
+		return p.into(key, func() error {
+			var s []Sort
+			if err := p.direction(&s, Sort{}); err != nil {
+				return err
+			}
+			sorts = append(sorts, UserSort{k, s[0].Desc})
+			return nil
+		})
+	})
+	if err == nil {
+		err = p.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sorts, nil
+}
