@@ -53,6 +53,8 @@ type call struct {
 	cut    bool            // the provider breaks off in the midst
 	hold   <-chan struct{} // the last piece waits for it
 
+	// begun is true once the provider answers.
+	begun atomic.Bool
 	// leaked is a control header that reached the provider.
 	leaked atomic.Pointer[string]
 }

@@ -30,7 +30,7 @@ func TestKill(t *testing.T) {
 		}
 		w.start(config{})
 		since := time.Now()
-		fresh := load(t, p, w, rand.N(400*time.Millisecond))
+		fresh := load(t, p, w, rand.N(time.Second))
 		w.start(config{})
 		w.flush()
 		records := w.records(since)
@@ -103,7 +103,9 @@ func (p *provider) random() *call {
 	c.sized = rand.N(2) == 0
 	c.encoding = []string{"", "", "gzip", "zstd", "br"}[rand.N(5)]
 	c.pieces = 1 + rand.N(20)
-	c.pause = rand.N(10 * time.Millisecond)
+	if rand.N(2) == 0 {
+		c.pause = rand.N(10 * time.Millisecond)
+	}
 	if rand.N(3) == 0 {
 		c.header.Set("Service-Request-Id", uuid.NewString())
 	}

@@ -66,8 +66,19 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	c.answer(w)
 }
 
+// answering tells whether the provider has begun to answer all these calls.
+func (p *provider) answering(calls []*call) bool {
+	for _, c := range calls {
+		if !c.begun.Load() {
+			return false
+		}
+	}
+	return true
+}
+
 // answer writes what the call wants, piece by piece.
 func (c *call) answer(w http.ResponseWriter) {
+	c.begun.Store(true)
 	pieces := c.answerPieces()
 	w.Header().Set("Content-Type", c.contentType())
 	if c.encoding != "" {

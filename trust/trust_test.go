@@ -27,8 +27,8 @@ func rounds(few, all int) int {
 	return few
 }
 
-// binary is the path of the weir that is tested.
-var binary string
+// program is the path of the weir that is tested.
+var program string
 
 func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
@@ -45,8 +45,8 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "weir")
-	build := exec.Command("go", "build", "-o", binary, "../xcaddy/weir")
+	program = filepath.Join(dir, "weir")
+	build := exec.Command("go", "build", "-o", program, "../xcaddy/weir")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building weir: %v\n%s", err, output)
 		return 1

@@ -125,7 +125,7 @@ func (w *weir) launch(c config) {
 	}
 	defer log.Close()
 	home := filepath.Join(w.dir, "home")
-	w.process = exec.Command(binary, "run", "--config", path, "--adapter", "caddyfile")
+	w.process = exec.Command(program, "run", "--config", path, "--adapter", "caddyfile")
 	w.process.Dir = home
 	w.process.Env = []string{"HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}
 	w.process.Stdout, w.process.Stderr = log, log
@@ -135,11 +135,22 @@ func (w *weir) launch(c config) {
 	}
 }
 
-// start starts a process and waits until its stores take records.
+// start starts a process and waits until it takes calls and records: Caddy
+// starts its apps in no particular order.
 func (w *weir) start(c config) {
 	w.t.Helper()
 	w.launch(c)
-	w.await("the process is ready", func() bool { return w.ready() == nil })
+	w.await("the process is ready", func() bool { return w.ready() == nil && w.listens() })
+}
+
+// listens tells whether the site takes connections.
+func (w *weir) listens() bool {
+	connection, err := net.Dial("tcp", w.site)
+	if err != nil {
+		return false
+	}
+	connection.Close()
+	return true
 }
 
 // await waits until something is true, which must happen.
