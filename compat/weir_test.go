@@ -1,0 +1,167 @@
+// Package compat tests the quickstart from outside: a real Weir in front of
+// replayed providers, with plain HTTP and with the official clients.
+package compat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/compat/replay"
+)
+
+// recorded is where real traffic of providers may lie beside the checkout.
+const recorded = "../../shared/cassettes"
+
+// patience bounds each wait. What takes so long is broken.
+const patience = 20 * time.Second
+
+// recordings are those in testdata and, where there are any, the recorded ones.
+func recordings(t *testing.T) []*replay.Recording {
+	t.Helper()
+	all, err := replay.Load("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := replay.Load(recorded)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.Log("no recorded traffic beside the checkout, only testdata is replayed")
+	case err != nil:
+		t.Fatal(err)
+	}
+	return append(all, more...)
+}
+
+// weir is a Weir that runs the quickstart, in front of one upstream that plays
+// every provider.
+type weir struct{ url string }
+
+func startWeir(t *testing.T, provider http.Handler) *weir {
+	t.Helper()
+	upstream := httptest.NewServer(provider)
+	t.Cleanup(upstream.Close)
+
+	program := filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.Command("go", "build", "-o", program, "../xcaddy/weir").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	address := freeAddress(t)
+	var log bytes.Buffer
+	cmd := exec.Command(program, "run", "--config", "../examples/quickstart/Caddyfile")
+	cmd.Stderr = &log
+	cmd.Env = append(os.Environ(),
+		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir(),
+		"OPENAI_UPSTREAM="+upstream.URL, "ANTHROPIC_UPSTREAM="+upstream.URL, "GEMINI_UPSTREAM="+upstream.URL)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- cmd.Wait() }()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-stopped:
+			if err != nil {
+				t.Errorf("weir stopped with %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("weir doesn't stop")
+			cmd.Process.Kill()
+			<-stopped
+		}
+		if strings.Contains(log.String(), `"level":"error"`) {
+			t.Error("weir logged errors")
+		}
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	await(t, "weir to listen", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return &weir{"http://" + address}
+}
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// base is the address to which the client of a recording's provider sends.
+func (w *weir) base(r *replay.Recording) string {
+	proxy := "/openai"
+	switch r.Endpoint {
+	case "messages":
+		proxy = "/anthropic"
+	case "generateContent":
+		proxy = "/gemini"
+	}
+	return w.url + proxy + r.Prefix()
+}
+
+// record waits for the one record of a user, and fails when there are two.
+func (w *weir) record(t *testing.T, user string) gjson.Result {
+	t.Helper()
+	var records []gjson.Result
+	await(t, "the record of "+user, func() bool {
+		records = w.query(t, user)
+		return len(records) > 0
+	})
+	if len(records) > 1 {
+		t.Fatalf("%s has more than one record", user)
+	}
+	return records[0]
+}
+
+func (w *weir) query(t *testing.T, user string) []gjson.Result {
+	t.Helper()
+	body := fmt.Sprintf(`{"filter":{"request_response_rmt":{"user_id":{"equals":%q}}},"limit":2}`, user)
+	r, err := http.NewRequest("POST", w.url+"/v1/request/query-clickhouse", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer weir-quickstart")
+	r.Header.Set("Content-Type", "application/json")
+	status, _, answer := do(t, r)
+	if status != http.StatusOK || !json.Valid(answer) {
+		t.Fatalf("the query answered %d %.500s", status, answer)
+	}
+	return gjson.GetBytes(answer, "data").Array()
+}
