@@ -7,13 +7,20 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-
-	"github.com/mattn/go-sqlite3"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement
 // once and converts no values.
-type conn struct{ *sqlite3.SQLiteConn }
+type conn struct{ handle }
+
+// handle is what the driver's connections can do.
+type handle interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+	AutoCommit() bool // false within a transaction
+}
 
 // Page caches grow with use up to these sizes, in KiB. The operating system
 // caches the file as well, so small ones do.
@@ -52,11 +59,11 @@ func openReader(path string) (*conn, error) {
 func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
 	parameters.Set("_stmt_cache_size", "64")
 	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}
-	opened, err := new(sqlite3.SQLiteDriver).Open(name.String())
+	opened, err := dial(name.String())
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{opened.(*sqlite3.SQLiteConn)}
+	c := &conn{opened}
 	for _, p := range pragmas {
 		if _, err := c.exec(p); err != nil {
 			return nil, errors.Join(err, c.Close())

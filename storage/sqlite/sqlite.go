@@ -252,21 +252,4 @@ func (b *Backend) interrupt() {
 	}
 }
 
-// explain adds to errors of SQLite what can be done about them.
-func explain(err error) error {
-	var failed sqlite3.Error
-	if !errors.As(err, &failed) {
-		return err
-	}
-	switch failed.Code {
-	case sqlite3.ErrNotADB:
-		return fmt.Errorf("%w: the path names some other file, or the database is damaged", err)
-	case sqlite3.ErrCorrupt:
-		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
-	case sqlite3.ErrBusy, sqlite3.ErrLocked:
-		return fmt.Errorf("%w: another process keeps it locked", err)
-	}
-	return err
-}
-
 var _ storage.Backend = (*Backend)(nil)

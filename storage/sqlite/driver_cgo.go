@@ -1,0 +1,38 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// errDriver is nil where the driver works.
+var errDriver error
+
+func dial(name string) (handle, error) {
+	c, err := new(sqlite3.SQLiteDriver).Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*sqlite3.SQLiteConn), nil
+}
+
+// explain adds to errors of SQLite what can be done about them.
+func explain(err error) error {
+	var failed sqlite3.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Code {
+	case sqlite3.ErrNotADB:
+		return fmt.Errorf("%w: the path names some other file, or the database is damaged", err)
+	case sqlite3.ErrCorrupt:
+		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return fmt.Errorf("%w: another process keeps it locked", err)
+	}
+	return err
+}
