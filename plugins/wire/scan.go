@@ -101,70 +101,67 @@ func (s *scanner) finish() {
 func (s *scanner) write(p []byte) {
 	for i := 0; i < len(p); {
 		switch s.state {
-		case broken:
-			return
-		case skipContainer:
-			i = s.skip(p, i)
 		case inKey, inText, skipText:
 			i = s.string(p, i)
 		case inLiteral, skipLiteral:
 			i = s.literal(p, i)
+		case skipContainer:
+			i = s.skip(p, i)
+		case broken:
+			return
 		default:
-			if !space[p[i]] {
-				s.token(p[i])
-				if s.state == inLiteral || s.state == skipLiteral {
-					continue
-				}
-			}
-			i++
+			i = s.token(p, i)
 		}
 	}
 }
 
 // token reads the structure of the containers that paths lead into.
-func (s *scanner) token(c byte) {
-	switch s.state {
-	case atValue:
-		s.begin(c)
-	case atKey:
-		switch c {
-		case '"':
-			s.state = inKey
-		case '}':
-			s.leave(false)
-		default:
-			s.state = broken
-		}
-	case atColon:
-		s.state = atValue
-		if c != ':' {
-			s.state = broken
-		}
-	case atComma:
+func (s *scanner) token(p []byte, i int) int {
+	c := p[i]
+	switch {
+	case space[c]:
+	case s.state == atValue:
+		return s.begin(p, i)
+	case s.state == atComma && c == ',':
 		f := &s.frames[s.depth-1]
-		switch {
-		case c == ',' && f.array:
+		if f.array {
 			f.index++
 			s.state, s.next = atValue, f.node
-		case c == ',':
-			s.state = atKey
-		case c == '}' || c == ']':
-			s.leave(c == ']')
-		default:
-			s.state = broken
+			break
 		}
+		s.state = atKey
+		// Providers write no space here: two steps in one.
+		if i+1 < len(p) && p[i+1] == '"' {
+			s.state = inKey
+			return i + 2
+		}
+	case s.state == atKey && c == '"':
+		s.state = inKey
+	case s.state == atColon && c == ':':
+		s.state = atValue
+	case s.state == atComma && c == ']':
+		s.leave(true)
+	case s.state != atColon && c == '}':
+		s.leave(false)
+	default:
+		s.state = broken
 	}
+	return i + 1
 }
 
-// begin reads the first byte of a value.
-func (s *scanner) begin(c byte) {
+// begin reads a value, or the first of it.
+func (s *scanner) begin(p []byte, i int) int {
 	named := s.next != nil && s.next.field != none
-	switch c {
+	switch c := p[i]; c {
 	case '"':
 		s.state = skipText
 		if named {
 			s.state = inText
 		}
+		if i++; i < len(p) {
+			return s.string(p, i)
+		}
+		return i
 	case '{', '[':
 		if named {
 			k := object
@@ -183,7 +180,9 @@ func (s *scanner) begin(c byte) {
 		if named {
 			s.state = inLiteral
 		}
+		return s.literal(p, i)
 	}
+	return i + 1
 }
 
 // enter opens a container, to be read if paths lead into it.
@@ -269,14 +268,28 @@ func (s *scanner) string(p []byte, i int) int {
 		return len(p)
 	}
 	raw := s.whole(p[i:end])
+	i = end + 1
 	if s.state == inKey {
-		s.state, s.next = atColon, s.frames[s.depth-1].node.child(s.unescape(raw))
+		s.state, s.next = atColon, s.member(raw)
+		if i < len(p) && p[i] == ':' {
+			s.state = atValue
+			i++
+		}
 	} else {
 		s.visit(text, s.unescape(raw))
 		s.ended(false)
 	}
 	s.cut = s.cut[:0]
-	return end + 1
+	return i
+}
+
+// member is where the table stands at a key.
+func (s *scanner) member(raw []byte) *node {
+	n := s.frames[s.depth-1].node
+	if child := n.child(raw); child != nil || bytes.IndexByte(raw, '\\') < 0 {
+		return child
+	}
+	return n.child(s.unescape(raw))
 }
 
 // closing finds the quote that ends the string which p[i:] continues: the
@@ -285,6 +298,10 @@ func (s *scanner) closing(p []byte, i int) (end int, closed bool) {
 	for {
 		end = len(p)
 		quote := bytes.IndexByte(p[i:], '"')
+		if quote > 0 && p[i+quote-1] != '\\' {
+			s.escaped = false
+			return i + quote, true
+		}
 		if quote >= 0 {
 			end = i + quote
 		}
