@@ -399,6 +399,7 @@ func (j *Journal) Flush(ctx context.Context) error {
 	for before(j.position, target) {
 		progress := j.progress
 		j.mu.Unlock()
+		signal(j.wake) // the drain need not rest
 		select {
 		case <-progress:
 		case <-j.drained:

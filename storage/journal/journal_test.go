@@ -173,7 +173,7 @@ func sample(n int) (*storage.Record, *storage.Content) {
 			`data: {"id":"c","object":"chat.completion.chunk","model":"gpt-5","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}`,
 			"data: [DONE]", ""}, "\n\n"))}
 	case 2: // bodies that are written from where they are
-		c.Request.Data = append(c.Request.Data, strings.Repeat("x", borrowSize+n)...)
+		c.Request.Data = append(c.Request.Data, strings.Repeat("x", borrowSize+n%1000)...)
 		c.Response.Data = append(c.Response.Data, strings.Repeat("y", 2*borrowSize)...)
 	case 3: // an omitted request, and inputs
 		c.Request = storage.Body{}
