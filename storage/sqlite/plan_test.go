@@ -49,13 +49,17 @@ func TestQueriesUseIndexes(t *testing.T) {
 		want   string
 	}{
 		{"all", storage.All{}, "SCAN r"},
-		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (org=? AND user=?)"},
-		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (org=? AND user=? AND rowid>?)"},
+		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (user=? AND org=?)"},
+		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (user=? AND org=? AND rowid>?)"},
+		{"any user", &storage.Leaf{Field: field("user_id"), Op: storage.NotEquals}, "SCAN r"},
+		{"user contains", &storage.Leaf{Field: field("user_id"), Op: storage.Contains, Text: "user"}, "SCAN r"},
 		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
-		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (org=? AND user=?)"},
+		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (user=? AND org=?)"},
 		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING INDEX requests_request_id (request_id=?)"},
 		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (label=?)"},
 		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (label=?)"},
+		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
+		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -49,8 +49,10 @@ CREATE TABLE requests (
 	request_id        BLOB NOT NULL     -- the 16 bytes of the UUID
 ) STRICT;
 CREATE UNIQUE INDEX requests_request_id ON requests (request_id);
-CREATE INDEX requests_user ON requests (org, user) WHERE user IS NOT NULL;
-CREATE INDEX requests_session ON requests (org, session) WHERE session IS NOT NULL;
+-- In this order, because an index on org first would tempt SQLite to sort all of
+-- an organisation's requests.
+CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL;
+CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL;
 
 -- The rest of a record, which only answers show.
 CREATE TABLE details (
