@@ -1,7 +1,6 @@
 package llmlog
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -74,13 +73,9 @@ func (x *exchange) answerError() error {
 	if x.writer.Status() != 0 {
 		return x.err
 	}
-	if x.ctx.Err() != nil || errors.Is(x.err, context.Canceled) {
-		x.writer.WriteHeader(statusClientLeft)
-		return nil
-	}
 	status := errorStatus(x.err)
-	if status == statusClientLeft {
-		x.writer.WriteHeader(statusClientLeft)
+	if x.ctx.Err() != nil || status == statusClientLeft {
+		x.writer.WriteHeader(statusClientLeft) // for the access log
 		return nil
 	}
 	x.failed = true

@@ -137,15 +137,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	x.reader = wire.NewRequestReader(x.record.Dialect)
 	if x.r.Body != nil && x.r.Body != http.NoBody {
 		x.body.ReadCloser = x.r.Body
-		x.body.Look(func(t *capture.Tap, _ int64) {
-			if !x.record.RequestOmitted {
-				x.content.Request.Type = x.r.Header.Get("Content-Type")
-				t.Keep(x.h.MaxBody, x.r.ContentLength)
-			}
-			if x.r.Method != http.MethodConnect {
-				t.Open(contentEncoding(x.r.Header), x.reader)
-			}
-		})
+		x.body.Look(x.openRequest)
 		x.r.Body = &x.body
 	}
 	if x.h.StreamUsage && x.record.Dialect == plugins.Chat && x.askForUsage() {
@@ -157,6 +149,19 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(x.placeholder)
 	}
+}
+
+// openRequest prepares for the request body. What a CONNECT carries is a two-way
+// stream, of which only the bytes are counted.
+func (x *exchange) openRequest(t *capture.Tap, _ int64) {
+	if x.r.Method == http.MethodConnect {
+		return
+	}
+	if !x.record.RequestOmitted {
+		x.content.Request.Type = x.r.Header.Get("Content-Type")
+		t.Keep(x.h.MaxBody, x.r.ContentLength)
+	}
+	t.Open(contentEncoding(x.r.Header), x.reader)
 }
 
 // Header implements capture.Observer.

@@ -218,8 +218,11 @@ func (h *testHandler) Provision(ctx caddy.Context) error {
 	}
 	kept := current.kept
 	h.open = func() (recorder, func(), error) {
-		kept.held.Add(1)
-		return kept, kept.held.Done, kept.openErr
+		if kept.openErr != nil {
+			return nil, nil, kept.openErr
+		}
+		kept.count(+1)
+		return kept, func() { kept.count(-1) }, nil
 	}
 	return nil
 }
@@ -294,9 +297,10 @@ type ledger struct {
 	mu      sync.Mutex
 	entries []entry
 	claimed map[uuid.UUID]bool
-	held    sync.WaitGroup // exchanges in flight
-	gate    chan struct{}  // Append waits for it, if there is one
-	entered chan struct{}  // tells that it does
+	begun   int           // exchanges
+	flying  int           // those in flight
+	gate    chan struct{} // Append waits for it, if there is one
+	entered chan struct{} // tells that it does
 	openErr error
 }
 
@@ -333,6 +337,20 @@ func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
 
 func (l *ledger) Release(uuid.UUID) {}
 
+func (l *ledger) count(change int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flying += change
+	l.begun += max(0, change)
+}
+
+// ended tells whether something began and everything that did has ended.
+func (l *ledger) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun > 0 && l.flying == 0
+}
+
 // appended counts what stands in the ledger now.
 func (l *ledger) appended() int {
 	l.mu.Lock()
@@ -344,12 +362,10 @@ func (l *ledger) appended() int {
 // one record that there must be.
 func (s *site) record() entry {
 	s.t.Helper()
-	done := make(chan struct{})
-	go func() { s.kept.held.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		s.t.Fatal("an exchange does not end")
+	for limit := time.Now().Add(10 * time.Second); !s.kept.ended(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			s.t.Fatal("an exchange does not end")
+		}
 	}
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()

@@ -1,0 +1,5 @@
+//go:build !race
+
+package llmlog
+
+const h3Races = false
