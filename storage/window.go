@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Window is the time from From to To, both included. A window that ends before
@@ -26,6 +27,22 @@ func (w Window) or(other Window) Window {
 	}
 	return w
 }
+
+// ParseUnixTime checks a bound that a body tells as a number of units since the
+// Unix epoch. What is less than a millisecond is cut.
+func ParseUnixTime(n float64, unit time.Duration) (Timestamp, error) {
+	ms := math.Floor(n * float64(unit/time.Millisecond))
+	if !(minTimestamp <= ms && ms <= maxTimestamp) {
+		return 0, fmt.Errorf("a time in the years 0 to 9999 is expected, not %v", n)
+	}
+	return Timestamp(ms), nil
+}
+
+// The times that a Timestamp's text can tell: the years 0 to 9999.
+const (
+	minTimestamp = -62_167_219_200_000
+	maxTimestamp = 253_402_300_799_999
+)
 
 // Zone is the caller's distance from UTC in minutes, as JavaScript's
 // getTimezoneOffset tells it: local time is UTC minus the zone, so that India is

@@ -1,0 +1,108 @@
+package storage
+
+import "math/bits"
+
+// Answer finds the users in rows grouped ByUser.
+func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
+	var found userTotals
+	if err := found.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
+		return nil, err
+	}
+	hasUsers := len(found.totals) > 0
+	if !hasUsers {
+		err := rows.Scan(All{}, Always, func(r *Row) bool {
+			hasUsers = !r.Attempt
+			return !hasUsers
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var users []User
+	for _, u := range found.chosen {
+		users = append(users, u.User)
+	}
+	sortUsers(users, q.Sort)
+	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, nil
+}
+
+// userTotals are what the requests of each user add up to, by group.
+type userTotals struct {
+	totals []totals
+	days   activeDays
+	split  *Split
+	chosen []chosenUser
+}
+
+// chosenUser is a user whom the filter chooses.
+type chosenUser struct {
+	User
+	group int
+}
+
+// scan adds the requests up and chooses the users.
+func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
+	u.split = SplitFilter(f)
+	err := rows.Scan(u.split.Requests, w, func(r *Row) bool {
+		u.add(r, z)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	chooser, err := u.split.choose(rows, w)
+	if err != nil {
+		return err
+	}
+	for group := range u.totals {
+		if u.totals[group].requests == 0 {
+			continue
+		}
+		if user := u.user(group, rows.Key(group)); chooser.matches(group, user.attribute) {
+			u.chosen = append(u.chosen, chosenUser{user, group})
+		}
+	}
+	return nil
+}
+
+func (u *userTotals) add(r *Row, z Zone) {
+	u.totals = grown(u.totals, r.Group+1)
+	u.totals[r.Group].add(r)
+	if !r.Attempt {
+		u.days.add(r.Group, z.day(r.CreatedAt))
+	}
+}
+
+func (u *userTotals) user(group int, k Key) User {
+	t := &u.totals[group]
+	days := u.days.count(group)
+	return User{
+		ID:                          k.ID,
+		UserID:                      k.ID,
+		ActiveFor:                   days,
+		FirstActive:                 t.first,
+		LastActive:                  t.last,
+		TotalRequests:               t.requests,
+		AverageRequestsPerDayActive: mean(t.requests, days),
+		AverageTokensPerRequest:     mean(t.tokens().N, t.withTokens),
+		TotalCompletionTokens:       t.output,
+		TotalPromptTokens:           t.input,
+		Cost:                        scaled(t.cost, nanosPerDollar),
+		RateLimitedCount:            t.rateLimited,
+		RequestsWithoutCost:         t.withoutCost,
+	}
+}
+
+// activeDays are sets of days, a bit for each.
+type activeDays struct{ sets chains[uint64] }
+
+func (a *activeDays) add(group, day int) {
+	*a.sets.at(group, int32(day>>6)) |= 1 << (day & 63)
+}
+
+func (a *activeDays) count(group int) (days int64) {
+	for _, set := range a.sets.of(group) {
+		days += int64(bits.OnesCount64(*set))
+	}
+	return days
+}
