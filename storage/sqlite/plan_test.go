@@ -16,8 +16,8 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery) string {
 	var steps []string
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
 		x := &query{RequestQuery: q, r: r, where: condition{ctx: ctx, r: r}}
-		if err := x.compile(); err != nil {
-			return err
+		if x.where.query(q); x.where.err != nil {
+			return x.where.err
 		}
 		statement, args := x.statement(x.timeOrder(true))
 		return r.c.query(ctx, "EXPLAIN QUERY PLAN "+statement, args, func(row []driver.Value) error {

@@ -25,8 +25,8 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 		return nil, nil
 	}
 	x := &query{RequestQuery: q, r: r, contents: contents, where: condition{ctx: ctx, r: r}}
-	if err := x.compile(); err != nil {
-		return nil, err
+	if x.where.query(q); x.where.err != nil {
+		return nil, x.where.err
 	}
 	if x.where.inexact || q.SortsByContent() {
 		return x.match(ctx)
@@ -44,31 +44,6 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 		page[i] = &row.Record
 	}
 	return page, nil
-}
-
-func (x *query) compile() error {
-	w := &x.where
-	org, err := w.lookup("org", x.Org)
-	if err != nil {
-		return err
-	}
-	w.write("r.org = ?", org)
-	if x.Cached != nil {
-		w.write(" AND ")
-		w.is("r.cache_reference", *x.Cached)
-	}
-	if x.Experiment != nil {
-		w.write(" AND ")
-		w.is("r.experiment", *x.Experiment)
-	}
-	if x.Scored != nil {
-		w.write(" AND ")
-		if !*x.Scored {
-			w.write("NOT ")
-		}
-		w.write("r.n IN (SELECT n FROM scores)")
-	}
-	return w.top(x.Filter)
 }
 
 // statement finds the keys of the records that the clause chooses.
