@@ -1,0 +1,197 @@
+package journal
+
+import (
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// cpu is the processor time that this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measured reports the processor time of an operation, deferred work included.
+func measured(b *testing.B, f func()) {
+	b.Helper()
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := cpu()
+	f()
+	b.ReportMetric(float64((cpu()-start).Nanoseconds())/1e3/float64(b.N), "cpu-µs/op")
+}
+
+// exchange is a record with bodies of about this many bytes of prose.
+func exchange(bytes int) (*storage.Record, *storage.Content) {
+	r, _ := sample(0)
+	random := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields("the river flows over a low dam and engineers measure how much of it without stopping what passes there")
+	prose := func(n int) []byte {
+		var s strings.Builder
+		s.WriteString(`{"messages":[{"role":"user","content":"`)
+		for s.Len() < n {
+			s.WriteString(words[random.IntN(len(words))])
+			s.WriteByte(' ')
+		}
+		s.WriteString(`"}]}`)
+		return []byte(s.String())
+	}
+	return r, &storage.Content{
+		Request:  storage.Body{Type: "application/json", Data: prose(bytes * 3 / 5)},
+		Response: storage.Body{Type: "application/json", Data: prose(bytes * 2 / 5)},
+	}
+}
+
+// held opens a journal whose backend takes nothing, so that only the appends
+// are measured.
+func held(b *testing.B) *Journal {
+	b.Helper()
+	slow := &backend{}
+	unblock := slow.block()
+	j := open(b, slow, Options{Dir: b.TempDir(), MaxBytes: 1 << 40})
+	b.Cleanup(func() {
+		abandon(j)
+		unblock()
+	})
+	return j
+}
+
+func benchmarkAppend(b *testing.B, bytes int) {
+	j := held(b)
+	r, c := exchange(bytes)
+	b.SetBytes(int64(bytes))
+	measured(b, func() {
+		for n := range b.N {
+			r.ID = numbered(n % 1000)
+			if err := j.Append(r, c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkAppendSingle(b *testing.B) { benchmarkAppend(b, 5<<10) }
+func BenchmarkAppend100KB(b *testing.B)  { benchmarkAppend(b, 100<<10) }
+
+func BenchmarkAppendParallel(b *testing.B) {
+	j := held(b)
+	b.SetParallelism(8) // 16 on two processors
+	measured(b, func() {
+		b.RunParallel(func(p *testing.PB) {
+			r, c := exchange(5 << 10)
+			for n := 0; p.Next(); n++ {
+				r.ID = numbered(n % 1000)
+				if err := j.Append(r, c); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+}
+
+func BenchmarkEncodeMetadata(b *testing.B) {
+	r, _ := sample(0)
+	buf := make([]byte, 0, 4096)
+	measured(b, func() {
+		for range b.N {
+			recordWire.append(buf, r)
+		}
+	})
+	b.ReportMetric(float64(len(recordWire.append(buf, r))), "bytes")
+}
+
+// segmentOf returns a journal with one closed raw segment of 1000 exchanges.
+func segmentOf(b *testing.B) (*Journal, *segment) {
+	b.Helper()
+	j := held(b)
+	r, c := exchange(5 << 10)
+	for n := range 1000 {
+		r.ID = numbered(n)
+		if err := j.Append(r, c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s := j.active
+	j.turn.Lock()
+	j.close(s)
+	j.turn.Unlock()
+	return j, s
+}
+
+func BenchmarkSeal(b *testing.B) {
+	j, s := segmentOf(b)
+	var size int64
+	measured(b, func() {
+		for range b.N {
+			var err error
+			if size, err = j.writeSealed(b.Context(), s, b.TempDir()+"/sealed"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*1000), "µs/record")
+	b.ReportMetric(float64(s.size)/float64(size), "ratio")
+}
+
+func BenchmarkContentRaw(b *testing.B) {
+	j, s := segmentOf(b)
+	measured(b, func() { readAll(b, j, s.number) })
+}
+
+func BenchmarkContentSealed(b *testing.B) {
+	j, s := segmentOf(b)
+	if err := j.seal(b.Context(), s); err != nil {
+		b.Fatal(err)
+	}
+	for name, ordinal := range map[string]func(n int) uint32{
+		"random": func(n int) uint32 { return uint32(n*379) % 1000 },
+		"newest": func(n int) uint32 { return 999 - uint32(n%1000) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			measured(b, func() {
+				for n := range b.N {
+					if c, err := j.Content(b.Context(), storage.ContentRef{Segment: s.number, Ordinal: ordinal(n)}); c == nil || err != nil {
+						b.Fatal(c, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func readAll(b *testing.B, j *Journal, segment uint64) {
+	for n := range b.N {
+		ref := storage.ContentRef{Segment: segment, Ordinal: uint32(n*379) % 1000}
+		if c, err := j.Content(b.Context(), ref); c == nil || err != nil {
+			b.Fatal(c, err)
+		}
+	}
+}
+
+// BenchmarkDrain is what it costs to read entries back into batches.
+func BenchmarkDrain(b *testing.B) {
+	_, s := segmentOf(b)
+	measured(b, func() {
+		for range b.N {
+			sc := s.scanner(0, scanWindow)
+			for {
+				e, err := sc.next()
+				if err != nil {
+					break
+				}
+				if err := recordWire.parse(e.metadata, new(storage.Record)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*1000), "µs/record")
+}

@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weirhq/weir/storage"
+)
+
+func TestBodyThatLooksLikeAnEntryIsNone(t *testing.T) {
+	b := &backend{}
+	unblock := b.block()
+	defer unblock()
+	dir := t.TempDir()
+	j := open(t, b, Options{Dir: dir})
+	// A whole entry of another segment, with the ordinal that comes next.
+	var forged draft
+	r, _ := sample(66)
+	encode(&forged, kindRecord, recordWire, r)
+	forged.finish(1, 0)
+	first, _ := sample(0)
+	if err := j.Append(first, &storage.Content{Request: storage.Body{Data: forged.buf}}); err != nil {
+		t.Fatal(err)
+	}
+	appendSample(t, j, 1)
+	abandon(j)
+	path := files(t, dir, rawSuffix)[0]
+	flip(t, path, int64(headerSize)+headSize+3)
+	unblock()
+	j = open(t, b, Options{Dir: dir})
+	flush(t, j)
+	if got := b.ids(); len(got) != 1 || got[0] != numbered(1) {
+		t.Errorf("the backend has %v", got)
+	}
+}
+
+// FuzzReader gives arbitrary bytes to what reads files.
+func FuzzReader(f *testing.F) {
+	var raw []byte
+	for n := range 4 {
+		r, c := sample(n)
+		d := new(draft)
+		encode(d, kindRecord, recordWire, r)
+		d.content(c)
+		d.finish(uint32(n), 7)
+		for _, p := range d.appendPieces(nil) {
+			raw = append(raw, p...)
+		}
+	}
+	f.Add(raw)
+	var sealed bytes.Buffer
+	w, err := newSealedWriter(&sealed)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for n := range 4 {
+		_, c := sample(n)
+		w.add(uint32(n), c)
+	}
+	w.finish(1)
+	f.Add(sealed.Bytes())
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		sc := &scanner{r: r, salt: 7, end: int64(len(b)), size: headWindow}
+		for at := int64(0); ; {
+			e, err := sc.next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.offset < at || e.end() > int64(len(b)) || cap(sc.window) > len(b)+headWindow {
+				t.Fatalf("entry %+v of %d bytes", e, len(b))
+			}
+			at = e.end()
+			var r record
+			recordWire.parse(e.metadata, &r)
+		}
+		for _, ordinal := range []uint32{0, 3, 1 << 31} {
+			if data, _, _, err := readBlock(r, int64(len(b)), ordinal, decoder); err == nil {
+				findContent(data, ordinal)
+			}
+		}
+		findContent(b, 3)
+		path := filepath.Join(t.TempDir(), "f")
+		if os.WriteFile(path, b, 0o600) == nil {
+			new(blocks).load(1, path)
+		}
+	})
+}
