@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -116,10 +117,10 @@ var detailColumns = []column{
 		func(f *storage.Feedback, v int64) { f.Rating = v != 0 }),
 	feedback("feedback_created_at", func(f *storage.Feedback) driver.Value { return int64(f.CreatedAt) },
 		func(f *storage.Feedback, v int64) { f.CreatedAt = storage.Timestamp(v) }),
-	object("properties", func(r *row) *map[string]string { return &r.Properties }),
-	object("late_properties", func(r *row) *map[string]string { return &r.late }),
+	object("properties", func(r *row) *map[string]string { return &r.Properties }, gjson.Result.String),
+	object("late_properties", func(r *row) *map[string]string { return &r.late }, gjson.Result.String),
 	optional("late_at", func(r *row) *storage.Timestamp { return &r.lateAt }),
-	object("scores", func(r *row) *map[string]float64 { return &r.Scores }),
+	object("scores", func(r *row) *map[string]float64 { return &r.Scores }, gjson.Result.Float),
 	{
 		name: "assets",
 		encode: func(r *row) driver.Value {
@@ -227,7 +228,7 @@ func feedback(name string, get func(*storage.Feedback) driver.Value, set func(*s
 	}
 }
 
-func object[V string | float64](name string, at func(*row) *map[string]V) column {
+func object[V any](name string, at func(*row) *map[string]V, value func(gjson.Result) V) column {
 	return column{
 		name: name,
 		encode: func(r *row) driver.Value {
@@ -236,7 +237,14 @@ func object[V string | float64](name string, at func(*row) *map[string]V) column
 			}
 			return nil
 		},
-		decode: func(r *row, v driver.Value) { json.Unmarshal([]byte(v.(string)), at(r)) },
+		decode: func(r *row, v driver.Value) {
+			m := make(map[string]V)
+			gjson.Parse(v.(string)).ForEach(func(k, v gjson.Result) bool {
+				m[k.String()] = value(v)
+				return true
+			})
+			*at(r) = m
+		},
 	}
 }
 

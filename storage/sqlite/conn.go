@@ -11,7 +11,10 @@ import (
 
 // conn is one connection, used below database/sql: it prepares each statement
 // once and converts no values.
-type conn struct{ handle }
+type conn struct {
+	handle
+	args []driver.NamedValue // reused: the driver copies values as it binds them
+}
 
 // handle is what the driver's connections can do.
 type handle interface {
@@ -63,7 +66,7 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{opened}
+	c := &conn{handle: opened}
 	for _, p := range pragmas {
 		if _, err := c.exec(p); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -74,13 +77,13 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 
 // exec runs a statement that is short enough not to be interrupted.
 func (c *conn) exec(statement string, args ...driver.Value) (driver.Result, error) {
-	return c.ExecContext(context.Background(), statement, ordinals(args))
+	return c.ExecContext(context.Background(), statement, c.ordinals(args))
 }
 
 // query calls each for every row, which it reuses, until that fails: errStop
 // ends the query without error. It ends early with ctx.
 func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) error {
-	rows, err := c.QueryContext(ctx, query, ordinals(args))
+	rows, err := c.QueryContext(ctx, query, c.ordinals(args))
 	if err != nil {
 		return err
 	}
@@ -112,12 +115,12 @@ func (c *conn) integer(ctx context.Context, query string, args ...driver.Value) 
 	return n, err
 }
 
-func ordinals(args []driver.Value) []driver.NamedValue {
-	named := make([]driver.NamedValue, len(args))
+func (c *conn) ordinals(args []driver.Value) []driver.NamedValue {
+	c.args = c.args[:0]
 	for i, a := range args {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
-	return named
+	return c.args
 }
 
 // transaction does all of do or nothing. For a writer it takes the lock first.
