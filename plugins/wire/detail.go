@@ -17,11 +17,6 @@ func (x *extractor) listed(f field, v value) {
 		*d = detailCount{}
 	case detailName:
 		d.n = copy(d.name[:], v.bytes)
-	case costInTicks:
-		if n, ok := parseDecimal(v.bytes, -1); ok {
-			x.report.set(reportedCost, n)
-			x.changed = true
-		}
 	default:
 		n, ok := parseCount(v.bytes)
 		if !ok {

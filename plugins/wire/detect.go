@@ -24,21 +24,18 @@ func Detect(provider, path string) plugins.Dialect {
 		}
 	}
 	for _, s := range suffixes {
-		if strings.HasSuffix(path, s.suffix) {
-			return s.dialect
+		if !strings.HasSuffix(path, s.suffix) {
+			continue
 		}
-	}
-	// OpenAI's Assistants have threads/{id}/messages.
-	if strings.HasSuffix(path, "/messages") && !strings.Contains(path, "/threads/") {
-		return plugins.Messages
-	}
-	switch {
-	case strings.HasSuffix(path, "/v2/chat") && provider != "ollama":
-		return plugins.CohereChat
-	case strings.HasSuffix(path, "/api/chat") && provider != "cohere":
-		return plugins.OllamaChat
-	case strings.HasSuffix(path, "/api/generate"):
-		return plugins.OllamaGenerate
+		switch {
+		case s.dialect == plugins.Completions && provider == "mistral":
+			// fim/completions and agents/completions.
+			return plugins.Chat
+		case s.dialect == plugins.Messages && strings.Contains(path, "/threads/"):
+			// Those of OpenAI's Assistants.
+			return plugins.Unknown
+		}
+		return s.dialect
 	}
 	return plugins.Unknown
 }
@@ -49,10 +46,13 @@ var suffixes = []struct {
 	dialect plugins.Dialect
 }{
 	{"/chat/completions", plugins.Chat},
-	{"/agents/completions", plugins.Chat}, // Mistral
 	{"/completions", plugins.Completions},
 	{"/responses", plugins.Responses},
 	{"/embeddings", plugins.Embeddings},
+	{"/messages", plugins.Messages},
+	{"/v2/chat", plugins.CohereChat},
+	{"/api/chat", plugins.OllamaChat},
+	{"/api/generate", plugins.OllamaGenerate},
 }
 
 // detectMethod is Detect for Google's custom methods, {model}:{method}. Vertex

@@ -42,8 +42,6 @@ const (
 	writtenDetail // of input written to a cache,
 	outputDetail  // of output
 
-	costInTicks // reportedCost in ten-billionths of a US dollar
-
 	firstCount
 
 	firstError  = failure
@@ -73,6 +71,7 @@ const (
 	billedOutput
 	webSearches  // in searches
 	reportedCost // in billionths of a US dollar
+	costInTicks  // the same from xAI, who have ten ticks to that billionth
 	// What Bedrock itself counted, beside the model's own report.
 	metricUncached
 	metricCacheRead

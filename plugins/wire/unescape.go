@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -14,7 +15,7 @@ func (s *scanner) unescape(raw []byte) []byte {
 	if i < 0 {
 		return truncate(raw)
 	}
-	out := append(s.decoded[:0], raw[:i]...)
+	out := append(slices.Grow(s.decoded[:0], maxText+utf8.UTFMax), raw[:i]...)
 	for i < len(raw) && len(out) <= maxText {
 		c := raw[i]
 		i++

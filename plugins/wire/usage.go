@@ -39,7 +39,7 @@ func (r *report) usage() plugins.Usage {
 		BilledInput:    r.get(billedInput),
 		BilledOutput:   r.get(billedOutput),
 		WebSearches:    r.get(webSearches),
-		ReportedCost:   r.get(reportedCost),
+		ReportedCost:   r.get(reportedCost).Or(r.get(costInTicks)),
 	}
 }
 
@@ -152,6 +152,8 @@ func (f field) count(v value) (int64, bool) {
 		return 0, false
 	case f == reportedCost:
 		return parseDecimal(v.bytes, 9)
+	case f == costInTicks:
+		return parseDecimal(v.bytes, -1)
 	}
 	return parseCount(v.bytes)
 }
