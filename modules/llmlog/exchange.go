@@ -63,15 +63,15 @@ func begin(h *Handler, r *http.Request) *exchange {
 }
 
 // admit reads and removes what the caller says of the call, and decides whose
-// it is. The error is a *refusal.
-func (x *exchange) admit() error {
+// it is.
+func (x *exchange) admit() *refusal {
 	r := &x.record
 	c := controls{headers: x.h.app.Headers(), record: r}
 	c.read(x.r.Header)
 
 	r.Org = x.h.Org
-	if err := x.authenticate(&c); err != nil {
-		return err
+	if refused := x.authenticate(&c); refused != nil {
+		return refused
 	}
 	readEdge(x.r, x.h.CountryHeader, r)
 	if r.Org == "" {
@@ -97,7 +97,7 @@ func (x *exchange) admit() error {
 	return nil
 }
 
-func (x *exchange) authenticate(c *controls) error {
+func (x *exchange) authenticate(c *controls) *refusal {
 	if !c.keyed {
 		if x.h.RequireKey {
 			return &refusal{http.StatusUnauthorized, "missing_api_key", "send an API key in the header Service-Auth: Bearer <key>"}
@@ -165,7 +165,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 }
 
 // Header implements capture.Observer.
-func (x *exchange) Header(status int, header http.Header, bodyless bool) {
+func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // keeps net/http from guessing one

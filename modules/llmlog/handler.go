@@ -3,7 +3,6 @@
 package llmlog
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -169,11 +168,7 @@ func (h *Handler) Validate() error {
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
-	if err := x.admit(); err != nil {
-		var refused *refusal
-		if !errors.As(err, &refused) {
-			return err
-		}
+	if refused := x.admit(); refused != nil {
 		return refused.write(w, x.record.Dialect)
 	}
 	defer x.end()

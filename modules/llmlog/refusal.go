@@ -15,8 +15,6 @@ type refusal struct {
 	message string
 }
 
-func (e *refusal) Error() string { return e.message }
-
 // write answers the refusal the way the dialect's provider would.
 func (e *refusal) write(w http.ResponseWriter, d plugins.Dialect) error {
 	body, err := json.Marshal(e.body(d))

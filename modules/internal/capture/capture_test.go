@@ -165,12 +165,13 @@ func TestBodyAfterDetach(t *testing.T) {
 // events notes what an observer is told, and when.
 type events struct {
 	client *httptest.ResponseRecorder
+	writer Writer
 	told   []string
 }
 
-func (e *events) Header(status int, header http.Header, bodyless bool) {
+func (e *events) Header(header http.Header, bodyless bool) {
 	header.Set("X-Ours", "1")
-	e.told = append(e.told, fmt.Sprint(status, bodyless))
+	e.told = append(e.told, fmt.Sprint(e.writer.Status(), " ", bodyless))
 }
 
 func (e *events) Chunk(p []byte, last bool) {
@@ -218,9 +219,9 @@ func TestObserverIsAheadOfTheClient(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &events{client: httptest.NewRecorder()}
-			var w Writer
+			w := &e.writer
 			w.Watch(e.client, c.method, e)
-			c.serve(&w)
+			c.serve(w)
 			if fmt.Sprint(e.told) != fmt.Sprint(c.told) || w.Sent() != c.sent || w.Short() {
 				t.Errorf("told %q, sent %d", e.told, w.Sent())
 			}

@@ -13,7 +13,7 @@ import (
 type Observer interface {
 	// Header is called once, before the final header goes out, and may change
 	// it. No body follows when bodyless is true.
-	Header(status int, header http.Header, bodyless bool)
+	Header(header http.Header, bodyless bool)
 	// Chunk is called before a piece of the body goes out. It does not keep p.
 	// last is true when p completes the announced Content-Length.
 	Chunk(p []byte, last bool)
@@ -86,7 +86,7 @@ func (w *Writer) begin(status int) {
 			w.bodyless = n == 0
 		}
 	}
-	w.observer.Header(status, header, w.bodyless)
+	w.observer.Header(header, w.bodyless)
 }
 
 // Write implements http.ResponseWriter.
