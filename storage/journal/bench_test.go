@@ -2,6 +2,8 @@ package journal
 
 import (
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,9 +32,9 @@ func measured(b *testing.B, f func()) {
 }
 
 // exchange is a record with bodies of about this many bytes of prose.
-func exchange(bytes int) (*storage.Record, *storage.Content) {
-	r, _ := sample(0)
-	random := rand.New(rand.NewPCG(1, 2))
+func exchange(bytes, seed int) (*storage.Record, *storage.Content) {
+	r, _ := sample(seed)
+	random := rand.New(rand.NewPCG(1, uint64(seed)))
 	words := strings.Fields("the river flows over a low dam and engineers measure how much of it without stopping what passes there")
 	prose := func(n int) []byte {
 		var s strings.Builder
@@ -66,7 +68,7 @@ func held(b *testing.B) *Journal {
 
 func benchmarkAppend(b *testing.B, bytes int) {
 	j := held(b)
-	r, c := exchange(bytes)
+	r, c := exchange(bytes, 0)
 	b.SetBytes(int64(bytes))
 	measured(b, func() {
 		for n := range b.N {
@@ -81,12 +83,34 @@ func benchmarkAppend(b *testing.B, bytes int) {
 func BenchmarkAppendSingle(b *testing.B) { benchmarkAppend(b, 5<<10) }
 func BenchmarkAppend100KB(b *testing.B)  { benchmarkAppend(b, 100<<10) }
 
+// BenchmarkWrite is the floor under appends: their bytes, and nothing else.
+func BenchmarkWrite(b *testing.B) {
+	for _, bytes := range []int{5 << 10, 100 << 10} {
+		b.Run(strconv.Itoa(bytes>>10)+"KB", func(b *testing.B) {
+			f, err := openFile(b.TempDir()+"/f", os.O_CREATE|os.O_RDWR)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			_, c := exchange(bytes, 0)
+			pieces := [][]byte{c.Request.Data, c.Response.Data}
+			measured(b, func() {
+				for n := range b.N {
+					if err := f.write(pieces, int64(n*bytes)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 func BenchmarkAppendParallel(b *testing.B) {
 	j := held(b)
 	b.SetParallelism(8) // 16 on two processors
 	measured(b, func() {
 		b.RunParallel(func(p *testing.PB) {
-			r, c := exchange(5 << 10)
+			r, c := exchange(5<<10, 0)
 			for n := 0; p.Next(); n++ {
 				r.ID = numbered(n % 1000)
 				if err := j.Append(r, c); err != nil {
@@ -112,9 +136,9 @@ func BenchmarkEncodeMetadata(b *testing.B) {
 func segmentOf(b *testing.B) (*Journal, *segment) {
 	b.Helper()
 	j := held(b)
-	r, c := exchange(5 << 10)
 	for n := range 1000 {
-		r.ID = numbered(n)
+		r, c := exchange(5<<10, n)
+		c.Request.Data, c.Response.Data = c.Request.Data[n%97:], c.Response.Data[n%89:]
 		if err := j.Append(r, c); err != nil {
 			b.Fatal(err)
 		}
