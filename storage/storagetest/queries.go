@@ -67,7 +67,11 @@ func Filter(r *rand.Rand, records []*storage.Record) storage.Filter {
 }
 
 func leaf(r *rand.Rand, records []*storage.Record) *storage.Leaf {
-	l := &storage.Leaf{Field: pick(r, storage.Fields())}
+	return leafOf(r, records, pick(r, storage.Fields()))
+}
+
+func leafOf(r *rand.Rand, records []*storage.Record, f *storage.Field) *storage.Leaf {
+	l := &storage.Leaf{Field: f}
 	l.Op = pick(r, l.Field.Kind.Operators())
 	if l.Field.Map {
 		l.Key = pick(r, keysOf(l.Field))

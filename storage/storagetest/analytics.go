@@ -1,0 +1,113 @@
+package storagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// AnalyticsBackend is a backend that answers what requests add up to.
+type AnalyticsBackend interface {
+	storage.Backend
+	storage.Analytics
+}
+
+// RunAnalytics checks that random queries about users, sessions and scores are
+// answered as the queries themselves answer from storage.RowsOf, row by row and
+// in JSON. open makes a backend on an empty store of its own, without calling
+// Open. The flag -storagetest.cases sets the number of queries.
+func RunAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+	const perRound = 100
+	for seed := range uint64((*cases + perRound - 1) / perRound) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := random(seed)
+			records, contents := Records(r, 300)
+			sessionTags, facts := taggedSessions(r, records)
+			b := open(t)
+			s := start(t, b, contents)
+			batch := Batch(records, storage.Position{Segment: 1})
+			batch.Facts = append(batch.Facts, facts...)
+			s.write(batch)
+			rows := func(by storage.Grouping, org string) storage.Rows {
+				return storage.RowsOf(by, org, records, contents.Of, sessionTags[org])
+			}
+			for range perRound {
+				checkAnalytics(t, r, b, records, rows)
+			}
+		})
+	}
+}
+
+// taggedSessions gives some sessions a tag, by organisation and session id.
+func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[string]string, []*storage.Fact) {
+	byOrg := make(map[string]map[string]string)
+	var facts []*storage.Fact
+	for _, rec := range records {
+		if rec.SessionID == "" || !chance(r, 3) {
+			continue
+		}
+		tag := pick(r, tags)
+		if byOrg[rec.Org] == nil {
+			byOrg[rec.Org] = make(map[string]string)
+		}
+		byOrg[rec.Org][rec.SessionID] = tag
+		facts = append(facts, &storage.Fact{Org: rec.Org, SessionID: rec.SessionID, At: rec.CreatedAt, Tag: &tag})
+	}
+	return byOrg, facts
+}
+
+// checkAnalytics asks one query of a kind by chance.
+func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Analytics, records []*storage.Record, rows func(storage.Grouping, string) storage.Rows) {
+	t.Helper()
+	ctx := t.Context()
+	switch r.IntN(5) {
+	case 0:
+		q := UserQuery(r, records)
+		got, err := b.Users(ctx, q)
+		want, _ := q.Answer(rows(storage.ByUser, q.Org))
+		same(t, q, q.Filter, got, err, want)
+	case 1:
+		q := UserOverviewQuery(r, records)
+		got, err := b.UserOverview(ctx, q)
+		want, _ := q.Answer(rows(storage.ByUser, q.Org))
+		same(t, q, q.Filter, got, err, want)
+	case 2:
+		q := SessionQuery(r, records)
+		got, err := b.Sessions(ctx, q)
+		want, _ := q.Answer(rows(storage.BySession, q.Org))
+		same(t, q, q.Filter, got, err, want)
+	case 3:
+		q := SessionMetricsQuery(r, records)
+		got, err := b.SessionMetrics(ctx, q)
+		want, _ := q.Answer(rows(storage.BySession, q.Org))
+		same(t, q, q.Filter, got, err, want)
+	case 4:
+		q := ScoreQuery(r, records)
+		got, err := b.Scores(ctx, q)
+		want, _ := q.Answer(rows(storage.ByScore, q.Org))
+		same(t, q, q.Filter, got, err, want)
+	}
+}
+
+// same compares answers as clients see them.
+func same(t *testing.T, q any, f storage.Filter, got any, err error, want any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%T: %v\n%+v\nfilter %s", q, err, q, storage.AppendJSON(nil, f))
+	}
+	if g, w := encoded(t, got), encoded(t, want); g != w {
+		t.Fatalf("%T\n%+v\nfilter %s\ngot  %s\nwant %s", q, q, storage.AppendJSON(nil, f), g, w)
+	}
+}
+
+func encoded(t *testing.T, answer any) string {
+	t.Helper()
+	b, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

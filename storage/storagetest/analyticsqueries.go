@@ -1,0 +1,204 @@
+package storagetest
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// UserQuery makes a random query about the users of the records.
+func UserQuery(r *rand.Rand, records []*storage.Record) *storage.UserQuery {
+	q := &storage.UserQuery{
+		Org:    organisation(r),
+		Window: window(r),
+		Zone:   zone(r),
+		Offset: pick(r, []int{0, 0, 0, 1, 10, 500}),
+		Limit:  pick(r, []int{0, 1, 7, 50, 1000, 1000}),
+	}
+	q.Filter = groupFilter(r, records, q.Org, storage.UsersView)
+	for range r.IntN(4) {
+		q.Sort = append(q.Sort, storage.UserSort{Key: pick(r, userSortKeys), Desc: chance(r, 2)})
+	}
+	return q
+}
+
+var userSortKeys = []storage.UserSortKey{
+	storage.UserID, storage.UserUserID, storage.UserActiveFor, storage.UserFirstActive, storage.UserLastActive,
+	storage.UserTotalRequests, storage.UserAverageRequestsPerDayActive, storage.UserAverageTokensPerRequest,
+	storage.UserTotalPromptTokens, storage.UserTotalCompletionTokens, storage.UserCost, storage.UserRateLimitedCount,
+}
+
+// UserOverviewQuery makes a random query about what users do over time.
+func UserOverviewQuery(r *rand.Rand, records []*storage.Record) *storage.UserOverviewQuery {
+	org := organisation(r)
+	return &storage.UserOverviewQuery{
+		Org: org, Filter: groupFilter(r, records, org, storage.UsersView), Window: window(r), Zone: zone(r), Series: series(r),
+	}
+}
+
+// SessionQuery makes a random query about the sessions of the records.
+func SessionQuery(r *rand.Rand, records []*storage.Record) *storage.SessionQuery {
+	q := &storage.SessionQuery{
+		Org:    organisation(r),
+		Window: window(r),
+		Offset: pick(r, []int{0, 0, 0, 1, 10, 500}),
+		Limit:  pick(r, []int{0, 1, 7, 50, 1000, 1000}),
+	}
+	q.Filter = groupFilter(r, records, q.Org, storage.SessionsView)
+	if chance(r, 3) {
+		q.Search = search(r)
+	}
+	if chance(r, 4) {
+		q.NameEquals = word(r)
+	}
+	return q
+}
+
+// SessionMetricsQuery makes a random query about sessions over time.
+func SessionMetricsQuery(r *rand.Rand, records []*storage.Record) *storage.SessionMetricsQuery {
+	org := organisation(r)
+	q := &storage.SessionMetricsQuery{
+		Org: org, Filter: groupFilter(r, records, org, storage.SessionsView), Window: window(r), Zone: zone(r), Series: series(r),
+	}
+	if chance(r, 3) {
+		q.NameContains = search(r)
+	}
+	return q
+}
+
+// ScoreQuery makes a random query about the scores of the records.
+func ScoreQuery(r *rand.Rand, records []*storage.Record) *storage.ScoreQuery {
+	q := &storage.ScoreQuery{
+		Org: organisation(r), Filter: storage.All{}, Window: window(r), Zone: zone(r), Increment: pick(r, increments),
+	}
+	if !chance(r, 3) {
+		q.Filter = leafOf(r, records, pick(r, requestFields))
+	}
+	return q
+}
+
+var (
+	increments = []storage.Increment{
+		storage.ByMinute, storage.ByHour, storage.ByDay, storage.ByWeek, storage.ByMonth, storage.ByYear,
+	}
+	requestFields = fieldsOf(storage.RequestResponse)
+)
+
+func fieldsOf(g storage.Group) []*storage.Field {
+	return slices.DeleteFunc(slices.Clone(storage.Fields()), func(f *storage.Field) bool { return f.Group != g })
+}
+
+func organisation(r *rand.Rand) string {
+	return pick(r, []string{orgs[0], orgs[0], orgs[0], orgs[1], orgs[2], "nobody"})
+}
+
+func search(r *rand.Rand) string { return otherCase(r, part(r, pick(r, words))) }
+
+// window is empty, of one moment, without a bound, or of any length.
+func window(r *rand.Rand) storage.Window {
+	const day = 24 * 60 * 60 * 1000
+	w := storage.Window{From: instant(r), To: instant(r)}
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		return storage.Always
+	case 3:
+		w.From = storage.Always.From
+	case 4:
+		w.To = storage.Always.To
+	case 5:
+		w.To = w.From + storage.Timestamp(r.Int64N(10*365*day))
+	case 6:
+		w.To = w.From + storage.Timestamp(r.IntN(3)-1)
+	}
+	return w
+}
+
+func zone(r *rand.Rand) storage.Zone {
+	return pick(r, []storage.Zone{0, 0, -330, 570, 210, -345, 300, -60, 1, storage.MaxZone, -storage.MaxZone})
+}
+
+func series(r *rand.Rand) storage.Series {
+	return storage.Series{
+		Quantile:      pick(r, []storage.Quantile{500, 750, 950, 990, 999}),
+		Interquartile: chance(r, 3),
+		Distribution:  chance(r, 4),
+	}
+}
+
+// groupFilter makes a random tree over leaves about requests and about what they
+// add up to in the view.
+func groupFilter(r *rand.Rand, records []*storage.Record, org string, view storage.Group) storage.Filter {
+	switch r.IntN(8) {
+	case 0:
+		return storage.All{}
+	case 1, 2, 3:
+		return aggregateLeaf(r, records, org, view)
+	case 4:
+		return leafOf(r, records, pick(r, requestFields))
+	}
+	return &storage.Branch{
+		Or: chance(r, 2), Left: groupFilter(r, records, org, view), Right: groupFilter(r, records, org, view),
+	}
+}
+
+// aggregateLeaf compares with what is true of one of the groups, or a little
+// beside it.
+func aggregateLeaf(r *rand.Rand, records []*storage.Record, org string, view storage.Group) storage.Filter {
+	f := pick(r, fieldsOf(view))
+	if f.Name == "session_tag" {
+		return &storage.Leaf{Field: f, Op: pick(r, f.Kind.Operators()), Text: pick(r, tags)}
+	}
+	l := leafOf(r, nil, f)
+	groups := groupsIn(records, org, view)
+	if len(groups) == 0 || chance(r, 4) {
+		return l
+	}
+	_, name, _ := strings.Cut(f.Name, "_") // without user_ or session_
+	value := gjson.GetBytes(pick(r, groups), name)
+	switch f.Kind {
+	case storage.Number:
+		l.Number = value.Float() + pick(r, []float64{0, 0, 0, 1, -1, 1e-9})
+	case storage.Time:
+		t, err := storage.ParseTimestamp(value.String())
+		if err != nil {
+			panic(err) // every group has begun
+		}
+		l.Time = t + storage.Timestamp(r.IntN(3)-1)
+	default:
+		l.Text = value.String()
+	}
+	return l
+}
+
+// groupsIn are the users or sessions of the records, in JSON.
+func groupsIn(records []*storage.Record, org string, view storage.Group) (groups [][]byte) {
+	encoded := func(group any, err error) {
+		b, e := json.Marshal(group)
+		if err != nil || e != nil {
+			panic("plain records cannot fail")
+		}
+		groups = append(groups, b)
+	}
+	if view == storage.SessionsView {
+		q := storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
+		sessions, err := q.Answer(storage.RowsOf(storage.BySession, org, records, nil, nil))
+		for _, s := range sessions {
+			encoded(s, err)
+		}
+		return groups
+	}
+	q := storage.UserQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
+	page, err := q.Answer(storage.RowsOf(storage.ByUser, org, records, nil, nil))
+	for _, u := range page.Users {
+		encoded(u, err)
+	}
+	return groups
+}
+
+// tags are those of sessions.
+var tags = []string{"", "prod", "Prod", "staging", "100%", "日本"}
