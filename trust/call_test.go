@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +52,8 @@ type call struct {
 	cut    bool            // the provider breaks off in the midst
 	hold   <-chan struct{} // the last piece waits for it
 
+	// fate is what becomes of the call, where that is tested.
+	fate *fate
 	// begun is true once the provider answers.
 	begun atomic.Bool
 	// leaked is a control header that reached the provider.
@@ -291,14 +292,4 @@ func number(n *int) string {
 		return "null"
 	}
 	return fmt.Sprint(*n)
-}
-
-// sorted are the names of records, for messages.
-func sorted(records map[string]*record) []string {
-	var names []string
-	for name := range records {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

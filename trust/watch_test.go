@@ -5,7 +5,9 @@ package trust
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -62,4 +64,12 @@ func (w *watcher) count(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.opens[name]
+}
+
+// names are those of the files that were opened.
+func (w *watcher) names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.opens, "") // the directory
+	return slices.Sorted(maps.Keys(w.opens))
 }

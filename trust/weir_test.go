@@ -125,7 +125,7 @@ func (w *weir) launch(c config) {
 	}
 	defer log.Close()
 	home := filepath.Join(w.dir, "home")
-	w.process = exec.Command(program, "run", "--config", path, "--adapter", "caddyfile")
+	w.process = exec.Command(*program, "run", "--config", path, "--adapter", "caddyfile")
 	w.process.Dir = home
 	w.process.Env = []string{"HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}
 	w.process.Stdout, w.process.Stderr = log, log

@@ -1,0 +1,262 @@
+//go:build linux
+
+package trust
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestOmission plants canaries in everything that must not be kept, and looks
+// for them in all that Weir wrote: while it runs, after kill -9 with requests
+// in flight, and once the journal is compressed. What may be kept proves that
+// the search finds things.
+func TestOmission(t *testing.T) {
+	for _, logs := range []struct {
+		name   string
+		config func(w *weir) config
+	}{
+		{"the default log", func(*weir) config { return config{} }},
+		{"access and debug logs", func(w *weir) config {
+			return config{
+				global: "debug\nlog {\nformat llm\n}",
+				site:   "log {\noutput file " + filepath.Join(w.dir, "logs", "access.log") + "\nformat llm json\n}",
+			}
+		}},
+	} {
+		t.Run(logs.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t)
+			w := newWeir(t, p)
+			g := &garden{owner: newCanary(), plants: map[canary]plant{}}
+			g.plants[g.owner] = plant{"Service-Auth", "any", nowhere}
+			c := logs.config(w)
+			c.llm = "key " + string(g.owner)
+			c.site += "\nhandle_path /nowhere/* {\nllm_proxy openai http://127.0.0.1:1\n}"
+			testOmission(t, p, w, c, g)
+		})
+	}
+}
+
+func testOmission(t *testing.T, p *provider, w *weir, config config, g *garden) {
+	w.start(config)
+	temporary := watch(t, filepath.Join(w.dir, "tmp"))
+	since := time.Now()
+	var calls []*call
+	for _, omit := range omissions {
+		for _, fate := range fates {
+			for range rounds(1, 4) {
+				for _, d := range dialects {
+					for _, encoding := range []string{"", "gzip", "zstd", "br"} {
+						c := p.call(d)
+						c.encoding = encoding
+						g.plant(c, omit, fate)
+						calls = append(calls, c)
+					}
+				}
+			}
+		}
+	}
+	ids := map[*call]string{}
+	for i, c := range calls {
+		c.stream = c.stream || i%2 == 0
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		o := c.do(ctx, w)
+		cancel()
+		ids[c] = o.id
+		if want := c.fate.status(c); o.status != want {
+			t.Errorf("%s, %s: status %d, want %d: %v", c.name(), c.fate.name, o.status, want, o.err)
+		}
+	}
+	w.flush()
+	g.check(t, w, "the running process", false)
+	records := w.records(since)
+	for _, c := range calls {
+		c.checkOmission(t, records[c.name()], ids[c])
+	}
+
+	hold := make(chan struct{})
+	defer close(hold)
+	flying := g.fly(t, p, w, hold)
+	g.check(t, w, "with requests in flight", false)
+	w.kill()
+	g.check(t, w, "after the kill", false)
+	w.start(config)
+	w.await("the journal is compressed", func() bool { return w.status().SealedSegments > 0 && w.status().RawSegments <= 1 })
+	w.flush()
+	g.check(t, w, "after the restart", true)
+	if names := temporary.names(); len(names) > 0 {
+		t.Errorf("temporary files were made: %v", names)
+	}
+	t.Logf("%d calls, %d more in flight, %d canaries", len(calls), flying, len(g.plants))
+}
+
+// omissions are what a client may ask to be omitted.
+var omissions = []struct{ request, response bool }{{true, true}, {true, false}, {false, true}, {false, false}}
+
+// fate is what becomes of a call.
+type fate struct {
+	name string
+	doom func(*call)
+	// heard and said tell that the whole request arrived and that the whole
+	// answer was given, so that they are kept unless omitted.
+	heard, said bool
+}
+
+var fates = []*fate{
+	{"complete", func(*call) {}, true, true},
+	{"refused by the provider", func(c *call) { c.status = http.StatusBadRequest }, true, true},
+	{"cut off by the provider", func(c *call) { c.stream, c.cut = true, true }, true, false},
+	{"left by the client", func(c *call) { c.stream, c.patience, c.pause = true, 60, time.Millisecond }, true, false},
+	{"nobody there", func(c *call) { c.site = "/nowhere" }, false, false},
+	{"unknown key", func(c *call) {}, false, false},
+}
+
+func (f *fate) status(c *call) int {
+	switch f.name {
+	case "nobody there":
+		return http.StatusBadGateway
+	case "unknown key":
+		return http.StatusUnauthorized
+	}
+	return c.answerStatus()
+}
+
+// stand is where a canary may stand.
+type stand int
+
+const (
+	nowhere stand = iota
+	anywhere
+	somewhere // must
+)
+
+// plant is a canary's place: what it was put into, and of which call.
+type plant struct {
+	what, call string
+	stand      stand
+}
+
+// garden is what was planted.
+type garden struct {
+	// owner is a key that Weir knows.
+	owner  canary
+	plants map[canary]plant
+}
+
+// plant puts canaries into a call, and settles its fate.
+func (g *garden) plant(c *call, omit struct{ request, response bool }, f *fate) {
+	c.fate = f
+	f.doom(c)
+	call := fmt.Sprintf("%s, %s, encoded %q, omit %+v", c.dialect, f.name, c.encoding, omit)
+	add := func(what string, s stand) string {
+		token := newCanary()
+		g.plants[token] = plant{what, call, s}
+		return string(token)
+	}
+	standing := func(omitted, sure bool) stand {
+		switch {
+		case omitted:
+			return nowhere
+		case sure:
+			return somewhere
+		default:
+			return anywhere
+		}
+	}
+	c.prompt = add("request body", standing(omit.request, f.heard)) + " ?"
+	c.header.Set("Service-Prompt-Input-Name", add("prompt input", standing(omit.request, f.heard)))
+	c.text = add("response body", standing(omit.response, f.said)) + " !"
+	for _, name := range []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie"} {
+		c.header.Set(name, add(name, nowhere))
+	}
+	c.header.Set("Authorization", "Bearer "+add("Authorization", nowhere))
+	c.header.Set("Service-Auth", "Bearer "+string(g.owner))
+	if f.name == "unknown key" {
+		c.header.Set("Service-Auth", "Bearer "+add("Service-Auth", nowhere))
+	}
+	c.query = url.Values{"key": {add("?key=", nowhere)}}
+	if omit.request {
+		c.header.Set("Service-Omit-Request", "true")
+	}
+	if omit.response {
+		c.header.Set("Service-Omit-Response", "true")
+	}
+}
+
+// check looks for canaries where none may be; with all, also for those that
+// must be somewhere.
+func (g *garden) check(t *testing.T, w *weir, when string, all bool) {
+	t.Helper()
+	found := w.search()
+	type leak struct{ what, file string }
+	leaks := map[leak][]string{}
+	for token, file := range found {
+		if p := g.plants[token]; p.stand == nowhere {
+			leaks[leak{p.what, file}] = append(leaks[leak{p.what, file}], p.call)
+		}
+	}
+	for l, calls := range leaks {
+		t.Errorf("%s: the %s of %d calls stands in %s, like that of (%s)", when, l.what, len(calls), l.file, calls[0])
+	}
+	if !all {
+		return
+	}
+	for token, p := range g.plants {
+		if _, ok := found[token]; !ok && p.stand == somewhere {
+			t.Errorf("%s: the %s of (%s) is not found: is the search blind?", when, p.what, p.call)
+		}
+	}
+}
+
+// fly starts streams that do not end, with content omitted, and returns how
+// many.
+func (g *garden) fly(t *testing.T, p *provider, w *weir, hold <-chan struct{}) int {
+	var flying []*call
+	for i := range 24 {
+		c := p.call(dialects[i%len(dialects)])
+		g.plant(c, omissions[0], fates[0])
+		c.encoding = []string{"", "gzip"}[i%2]
+		c.stream, c.hold, c.pieces = true, hold, 20
+		flying = append(flying, c)
+		go c.do(t.Context(), w)
+	}
+	w.await("all streams run", func() bool { return p.answering(flying) })
+	time.Sleep(50 * time.Millisecond)
+	return len(flying)
+}
+
+// checkOmission reports what is wrong with the record of a call of any fate.
+func (c *call) checkOmission(t *testing.T, r *record, id string) {
+	t.Helper()
+	if c.fate.name == "complete" {
+		c.check(t, r, id)
+		return
+	}
+	if c.fate.name == "unknown key" {
+		if r != nil {
+			t.Errorf("%s has a record, and was refused", c.name())
+		}
+		return
+	}
+	if r == nil || r.ID != id {
+		t.Errorf("%s, %s: no record has the id %s", c.name(), c.fate.name, id)
+		return
+	}
+	if r.Status == nil || *r.Status != c.fate.status(c) || r.Latency == nil {
+		t.Errorf("%s, %s: status %s, latency %s", c.name(), c.fate.name, number(r.Status), number(r.Latency))
+	}
+	for side, omitted := range map[string]bool{
+		"request":  c.header.Get("Service-Omit-Request") == "true" && (!r.RequestOmitted || string(r.RequestBody) != "null" || has(r.Inputs, "c4nary")),
+		"response": c.header.Get("Service-Omit-Response") == "true" && (!r.ResponseOmitted || string(r.ResponseBody) != "null"),
+	} {
+		if omitted {
+			t.Errorf("%s, %s: the %s was not omitted", c.name(), c.fate.name, side)
+		}
+	}
+}
