@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,15 +45,12 @@ func recordings(t *testing.T) []*replay.Recording {
 	return append(all, more...)
 }
 
-// weir is a Weir that runs the quickstart, in front of one upstream that plays
+// weir is a Weir that runs the quickstart, in front of one server that plays
 // every provider.
 type weir struct{ url string }
 
-func startWeir(t *testing.T, provider http.Handler) *weir {
+func startWeir(t *testing.T, provider string) *weir {
 	t.Helper()
-	upstream := httptest.NewServer(provider)
-	t.Cleanup(upstream.Close)
-
 	program := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.Command("go", "build", "-o", program, "../xcaddy/weir").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -65,7 +61,7 @@ func startWeir(t *testing.T, provider http.Handler) *weir {
 	cmd.Stderr = &log
 	cmd.Env = append(os.Environ(),
 		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir(),
-		"OPENAI_UPSTREAM="+upstream.URL, "ANTHROPIC_UPSTREAM="+upstream.URL, "GEMINI_UPSTREAM="+upstream.URL)
+		"OPENAI_UPSTREAM="+provider, "ANTHROPIC_UPSTREAM="+provider, "GEMINI_UPSTREAM="+provider)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +120,16 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// base is the address to which the client of a recording's provider sends.
-func (w *weir) base(r *replay.Recording) string {
-	proxy := "/openai"
+// proxy is the logging proxy that speaks a recording's dialect.
+func (w *weir) proxy(r *replay.Recording) string {
 	switch r.Endpoint {
 	case "messages":
-		proxy = "/anthropic"
+		return w.url + "/anthropic"
 	case "generateContent":
-		proxy = "/gemini"
+		return w.url + "/gemini"
+	default:
+		return w.url + "/openai"
 	}
-	return w.url + proxy + r.Prefix()
 }
 
 // record waits for the one record of a user, and fails when there are two.

@@ -73,7 +73,7 @@ const calls = {
   async generateContent(call) {
     const client = new GoogleGenAI({
       apiKey: 'none',
-      httpOptions: { baseUrl: call.base_url, headers: call.headers },
+      httpOptions: { baseUrl: call.base_url, apiVersion: 'v1beta', headers: call.headers },
     })
     const { contents, generationConfig, ...rest } = call.request
     const request = { model: call.model, contents, config: { ...generationConfig, ...rest } }
@@ -97,8 +97,12 @@ const chatAnswer = ({ choices: [{ message }], usage }) => ({
   usage,
 })
 
-const responsesAnswer = ({ output_text, output, usage }) => ({
-  text: output_text,
+// Not output_text: the client leaves that to a provider which sends it empty.
+const responsesAnswer = ({ output, usage }) => ({
+  text: output
+    .filter((i) => i.type === 'message')
+    .flatMap((i) => i.content.map((part) => part.text ?? ''))
+    .join(''),
   tool_calls: functionCalls(output),
   usage,
 })

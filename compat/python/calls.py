@@ -8,7 +8,7 @@ import sys
 import anthropic
 import openai
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 
 
 def options(call):
@@ -138,9 +138,8 @@ def messages_answer(answer):
 
 
 def generate_content(call):
-    client = genai.Client(
-        api_key="none", http_options=types.HttpOptions(base_url=call["base_url"], headers=call["headers"])
-    )
+    http = types.HttpOptions(base_url=call["base_url"], api_version="v1beta", headers=call["headers"])
+    client = genai.Client(api_key="none", http_options=http)
     request = call["request"]
     contents, config = request.pop("contents"), request.pop("generationConfig", {})
     config = types.GenerateContentConfig.model_validate({**config, **request})
@@ -168,6 +167,6 @@ for call in json.load(sys.stdin):
     try:
         seen = CALLS[call["endpoint"]](call)
     except Exception as e:
-        status = getattr(e, "status_code", None) or getattr(e, "code", None)
+        status = e.code if isinstance(e, errors.APIError) else getattr(e, "status_code", None)
         seen = {"error": {"type": type(e).__name__, "status": status, "message": str(e)}}
     print(json.dumps({"id": call["id"], **seen}), flush=True)
