@@ -1,0 +1,299 @@
+package plugins
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+)
+
+// Prompt is the body of POST /v1/responses in the form that provider plugins
+// translate: tools flattened, history in turns, every call with its output.
+// What the client left out is nil, "" or an unknown Count. A plugin that cannot
+// honour a value unsets it, for the response tells the client what held.
+//
+// A copy of a Prompt is independent of it as long as nobody writes into its
+// slices: who tries several targets gives each attempt a copy.
+type Prompt struct {
+	// Raw is the body as the client sent it.
+	Raw json.RawMessage
+	// Model is the model as the client named it.
+	Model string
+	// Stream is true when the client asked for a stream.
+	Stream bool
+
+	// Instructions come before the turns.
+	Instructions string
+	// Turns are the input. A turn of the assistant that makes calls is followed
+	// by one turn of RoleTool with exactly one output for each of them.
+	Turns []Turn
+
+	// Tools are the tools that the model may use, those of namespaces under
+	// their flat names.
+	Tools []Tool
+	// ToolChoice says which of Tools the model may or must use.
+	ToolChoice ToolChoice
+	// ParallelToolCalls is whether one turn may have several calls.
+	ParallelToolCalls *bool
+
+	// Format is the form that the text of the answer must have.
+	Format Format
+	// Verbosity is low, medium or high.
+	Verbosity string
+	// Reasoning are the settings of the model's thinking.
+	Reasoning Reasoning
+
+	// Temperature is a sampling temperature of 0 to 2.
+	Temperature *float64
+	// TopP is a nucleus sampling probability of 0 to 1.
+	TopP *float64
+	// PresencePenalty is a number of -2 to 2.
+	PresencePenalty *float64
+	// FrequencyPenalty is a number of -2 to 2.
+	FrequencyPenalty *float64
+	// TopLogprobs is how many alternatives the logprobs of a token have, 0 to 20.
+	TopLogprobs Count
+
+	// MaxOutputTokens limits the output, reasoning included.
+	MaxOutputTokens Count
+	// MaxToolCalls limits the calls of hosted tools.
+	MaxToolCalls Count
+
+	// Include are the parts of the answer that are left out unless asked for,
+	// such as "reasoning.encrypted_content".
+	Include []string
+	// ServiceTier is the tier asked for.
+	ServiceTier string
+	// Truncation is auto or disabled.
+	Truncation string
+	// User is the client's name for its user (deprecated by OpenAI).
+	User string
+	// SafetyIdentifier is the client's name for its user.
+	SafetyIdentifier string
+	// PromptCacheKey groups the requests that may share a cache.
+	PromptCacheKey string
+	// Metadata is an object of strings, nil if there is none.
+	Metadata json.RawMessage
+
+	// Strict makes what would be a warning an error.
+	Strict bool
+	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
+	Warnings []string
+}
+
+// Role says who speaks in a turn or message.
+type Role string
+
+// The roles. RoleTool is that of a turn of outputs, never of a message.
+const (
+	RoleUser      Role = "user"
+	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Turn is a run of items of one speaker.
+type Turn struct {
+	Role  Role
+	Items []Item
+}
+
+// Item is a *Message, a *ToolCall, a *ToolOutput or a *ReasoningItem. Turns of
+// the assistant hold messages, calls and reasoning; those of RoleTool outputs;
+// the others messages.
+type Item interface{ item() }
+
+// Message is text and media of one role.
+type Message struct {
+	// Index is the item's position in the input.
+	Index int
+	Role  Role
+	// Phase is commentary or final_answer, on messages of the assistant.
+	Phase   string
+	Content []Part
+}
+
+// ToolCall is a function_call or custom_tool_call.
+type ToolCall struct {
+	// Index is the item's position in the input.
+	Index int
+	// CallID is the client's, verbatim, and what the output is joined by.
+	CallID string
+	// Name is the tool's flat name, as Tool.Name has it.
+	Name string
+	// Custom says that Arguments is free-form input in place of JSON.
+	Custom    bool
+	Arguments string
+}
+
+// ToolOutput is a function_call_output or custom_tool_call_output.
+type ToolOutput struct {
+	// Index is the item's position in the input.
+	Index  int
+	CallID string
+	// Name and Custom are those of the call.
+	Name   string
+	Custom bool
+	// Failed says that the client marked the output as incomplete.
+	Failed  bool
+	Content []Part
+}
+
+// ReasoningItem is what the model thought in an earlier turn.
+type ReasoningItem struct {
+	// Index is the item's position in the input.
+	Index   int
+	ID      string
+	Summary []string
+	// Content is the raw reasoning, where the provider tells it.
+	Content []string
+	// EncryptedContent is opaque state of the provider that made the item.
+	EncryptedContent string
+}
+
+func (*Message) item()       {}
+func (*ToolCall) item()      {}
+func (*ToolOutput) item()    {}
+func (*ReasoningItem) item() {}
+
+// PartType is the type of a content part, as the Responses API names it.
+type PartType string
+
+// The content parts. input_text and output_text are both PartText.
+const (
+	PartText    PartType = "input_text"
+	PartRefusal PartType = "refusal"
+	PartImage   PartType = "input_image"
+	PartFile    PartType = "input_file"
+	PartAudio   PartType = "input_audio"
+)
+
+// Part is a piece of a message's or output's content: text, or media that is
+// inline (MediaType and Data), or at URL, or known to a provider as FileID.
+type Part struct {
+	// Param is where in the body the part stands, such as
+	// "input[0].content[1]".
+	Param string
+	Type  PartType
+	// Text is that of PartText and PartRefusal.
+	Text string
+	// MediaType is that of Data, such as "image/png".
+	MediaType string
+	// Data is in standard base64.
+	Data     string
+	URL      string
+	FileID   string
+	Filename string
+	// Detail is low, high, auto or original.
+	Detail string
+	// CacheBreakpoint says that the prompt up to here should be cached.
+	CacheBreakpoint bool
+}
+
+// Bytes decodes Data. The error is a 400 that names the part.
+func (p *Part) Bytes() ([]byte, error) {
+	b, err := base64.StdEncoding.DecodeString(p.Data)
+	if err != nil {
+		return nil, Invalid(p.Param, "The data is not valid base64.")
+	}
+	return b, nil
+}
+
+// DataURL is the media as a URL: a data: URL if it is inline.
+func (p *Part) DataURL() string {
+	if p.Data == "" {
+		return p.URL
+	}
+	return "data:" + p.MediaType + ";base64," + p.Data
+}
+
+// Tool is a tool that the model may use: a function, a custom tool, or one that
+// the provider hosts.
+type Tool struct {
+	// Param is where in the body the tool stands, such as "tools[0]".
+	Param string
+	// Type is function, custom, or the type of a hosted tool.
+	Type string
+	// Name is flat: that of a tool in a namespace is "<namespace>__<name>".
+	Name string
+	// Namespace is the one that the tool is in, "" for most.
+	Namespace   string
+	Description string
+	// Parameters is the JSON Schema of a function's arguments, nil for none.
+	Parameters json.RawMessage
+	Strict     *bool
+	// Format is the grammar of a custom tool's input, nil for any text.
+	Format json.RawMessage
+	// Raw is the tool as the client sent it.
+	Raw json.RawMessage
+}
+
+// Hosted reports whether the provider runs the tool.
+func (t *Tool) Hosted() bool { return t.Type != "function" && t.Type != "custom" }
+
+// CustomParameters is the schema by which a provider without custom tools
+// offers one as a function. The Assembler takes the input out of its arguments.
+var CustomParameters = json.RawMessage(
+	`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
+
+// ToolChoice says which tools the model may or must use.
+type ToolChoice struct {
+	// Mode is auto, none or required; "" where the client did not say. A
+	// choice of one tool is required.
+	Mode string
+	// Type is that of the one tool that must be used: function, custom or the
+	// type of a hosted tool.
+	Type string
+	// Name is the flat name of that tool.
+	Name string
+	// Allowed are the flat names (for hosted tools the types) that Mode is
+	// about, nil for all.
+	Allowed []string
+}
+
+// Format is the form that the text of an answer must have.
+type Format struct {
+	// Type is text, json_object or json_schema; "" where the client did not say.
+	Type        string
+	Name        string
+	Description string
+	// Schema is that of json_schema.
+	Schema json.RawMessage
+	Strict *bool
+}
+
+// Reasoning are the settings of a model's thinking.
+type Reasoning struct {
+	// Effort is none, minimal, low, medium, high, xhigh or max.
+	Effort string
+	// Summary is auto, concise or detailed.
+	Summary string
+}
+
+// Field is the raw value of a top-level or nested field of the body, by its
+// path ("text.verbosity"), nil if the client did not send it or sent null.
+func (p *Prompt) Field(path string) json.RawMessage {
+	v := gjson.GetBytes(p.Raw, path)
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
+
+// Tool is the tool of that flat name, nil if there is none.
+func (p *Prompt) Tool(name string) *Tool {
+	for i := range p.Tools {
+		if p.Tools[i].Name == name {
+			return &p.Tools[i]
+		}
+	}
+	return nil
+}
+
+var (
+	_ Item = (*Message)(nil)
+	_ Item = (*ToolCall)(nil)
+	_ Item = (*ToolOutput)(nil)
+	_ Item = (*ReasoningItem)(nil)
+)
