@@ -54,8 +54,8 @@ type call struct {
 
 	// fate is what becomes of the call, where that is tested.
 	fate *fate
-	// begun is true once the provider answers.
-	begun atomic.Bool
+	// begun is true once the provider answers, holding once it holds.
+	begun, holding atomic.Bool
 	// leaked is a control header that reached the provider.
 	leaked atomic.Pointer[string]
 }

@@ -76,6 +76,16 @@ func (p *provider) answering(calls []*call) bool {
 	return true
 }
 
+// holding tells whether all these calls wait for their last piece.
+func (p *provider) holding(calls []*call) bool {
+	for _, c := range calls {
+		if !c.holding.Load() {
+			return false
+		}
+	}
+	return true
+}
+
 // answer writes what the call wants, piece by piece.
 func (c *call) answer(w http.ResponseWriter) {
 	c.begun.Store(true)
@@ -93,6 +103,7 @@ func (c *call) answer(w http.ResponseWriter) {
 			panic(http.ErrAbortHandler)
 		}
 		if i == len(pieces)-1 && c.hold != nil {
+			c.holding.Store(true)
 			<-c.hold
 		}
 		if _, err := io.WriteString(encoder, piece); err != nil {
