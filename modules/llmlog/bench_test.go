@@ -38,7 +38,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Fatal(err)
 	}
 	h := &Handler{
-		app: app, store: defaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
+		app: app, store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
 		open: func() (recorder, func(), error) { return forgetful{}, func() {}, nil },
 	}
 	ask := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -246,5 +247,34 @@ func TestExtendedConnect(t *testing.T) {
 	}
 	if e.Request.Data != nil || e.Response.Data != nil {
 		t.Errorf("kept %q, %q", e.Request.Data, e.Response.Data)
+	}
+}
+
+// A reload leaves the handler at work until its streams have ended.
+func TestReloadWithinAStream(t *testing.T) {
+	goOn := make(chan struct{})
+	upstream := streaming([]string{deltaEvent}, func(w http.ResponseWriter, _ *http.Request) {
+		<-goOn
+		io.WriteString(w, finishEvent+usageEvent+doneEvent)
+	})
+	defer upstream.Close()
+	s := serve(t, options{upstream: upstream.Listener.Addr().String(), config: object{}})
+	resp, err := s.client().Post(s.url(chatPath), "application/json", strings.NewReader(`{"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	readUntil(t, resp.Body, deltaEvent)
+	for range 2 {
+		if err := s.reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(goOn)
+	if rest, err := io.ReadAll(resp.Body); string(rest) != finishEvent+usageEvent+doneEvent || err != nil {
+		t.Errorf("%q, %v", rest, err)
+	}
+	if e := s.record(); e.EndState != storage.Complete || e.Usage.Total() != plugins.Known(18) {
+		t.Errorf("%v, usage %+v", e.EndState, e.Usage)
 	}
 }

@@ -75,7 +75,7 @@ func (x *exchange) admit() *refusal {
 	}
 	readEdge(x.r, x.h.CountryHeader, r)
 	if r.Org == "" {
-		r.Org = defaultName
+		r.Org = llmapp.DefaultName
 	} else if x.h.app.StoreOf(r.Org) != x.h.store {
 		return &refusal{http.StatusForbidden, "wrong_region", "the key belongs to another region than this address"}
 	}

@@ -104,7 +104,6 @@ type Handler struct {
 }
 
 const (
-	defaultName    = "default"
 	defaultMaxBody = 8 << 20
 	errorsPass     = "pass"
 )
@@ -130,7 +129,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 	h.store = h.Store
 	if h.store == "" {
-		h.store = defaultName
+		h.store = llmapp.DefaultName
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = defaultMaxBody

@@ -40,6 +40,7 @@ type site struct {
 	logs  *lockedBuffer
 	certs *x509.CertPool
 
+	reload func() error // the same configuration, made anew
 	unlock func()
 }
 
@@ -130,7 +131,8 @@ func serve(t *testing.T, o options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := caddy.Load(config, true); err != nil {
+	s.reload = func() error { return caddy.Load(config, true) }
+	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = caddy.Stop() })
