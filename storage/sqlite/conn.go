@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"strconv"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement
@@ -25,12 +24,9 @@ type handle interface {
 	AutoCommit() bool // false within a transaction
 }
 
-// Page caches grow with use up to these sizes, in KiB. The operating system
-// caches the file as well, so small ones do.
-const (
-	writerCache = 32 << 10
-	readerCache = 8 << 10
-)
+// pageCache bounds the memory of one connection. More does not make batches
+// cheaper, as the operating system caches the file too.
+const pageCache = "PRAGMA cache_size = -8192" // KiB
 
 // openWriter opens the connection that writes. Whoever copies or repairs the
 // file may lock it for a while; the host tries again when that takes longer than
@@ -45,7 +41,7 @@ func openWriter(path string) (*conn, error) {
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
 		"PRAGMA temp_store = MEMORY",
-		"PRAGMA cache_size = -"+strconv.Itoa(writerCache),
+		pageCache,
 	)
 }
 
@@ -55,7 +51,7 @@ func openReader(path string) (*conn, error) {
 		"PRAGMA busy_timeout = 1000",
 		"PRAGMA query_only = ON",
 		"PRAGMA temp_store = MEMORY",
-		"PRAGMA cache_size = -"+strconv.Itoa(readerCache),
+		pageCache,
 	)
 }
 

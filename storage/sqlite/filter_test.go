@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"math"
 	"testing"
 
 	"github.com/weirhq/weir/storage"
@@ -34,6 +35,27 @@ func TestLargestFilters(t *testing.T) {
 		got, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: f, Limit: 100})
 		if err != nil || len(got) != 10 {
 			t.Errorf("%s: %d records, %v", name, len(got), err)
+		}
+	}
+}
+
+func TestPageBeyondTheEnd(t *testing.T) {
+	b := newBackend(t)
+	traffic := newTraffic(10)
+	write(t, b, traffic.batch(10))
+	for name, q := range map[string]*storage.RequestQuery{
+		"by time":   {Filter: storage.All{}},
+		"by cost":   {Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortCost}}},
+		"random":    {Filter: storage.All{}, Random: true},
+		"content":   {Filter: &storage.Leaf{Field: field("request_body"), Op: storage.Contains}},
+		"by prompt": {Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortRequestPrompt}}},
+	} {
+		q.Org = "default"
+		for page, want := range map[[2]int]int{{0, math.MaxInt}: 10, {math.MaxInt, math.MaxInt}: 0, {7, 1000}: 3, {10, 1}: 0} {
+			q.Offset, q.Limit = page[0], page[1]
+			if got, err := b.Requests(t.Context(), q); err != nil || len(got) != want {
+				t.Errorf("%s, offset %d, limit %d: %d records, %v, want %d", name, q.Offset, q.Limit, len(got), err, want)
+			}
 		}
 	}
 }
