@@ -172,7 +172,13 @@ func (d *draft) appendPieces(pieces [][]byte) [][]byte {
 func (j *Journal) submit(d *draft) error {
 	j.mu.Lock()
 	if err := j.admit(d); err != nil {
+		fresh := err == errFull && !j.full
+		j.full = j.full || fresh
+		logger := j.options.Logger
 		j.mu.Unlock()
+		if fresh {
+			logger.Error("the journal is full: records are lost, and counted, until the backend takes some")
+		}
 		return err
 	}
 	j.pendingBytes += d.size()
@@ -226,15 +232,25 @@ func (j *Journal) commit(group []*draft, o *Options) {
 		err = j.write(s, group, o.Sync)
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	changed := j.failing != (err != nil)
+	j.failing = err != nil
 	if err != nil {
 		j.fail(group, err)
-		return
+	} else {
+		j.publish(s, group)
+		j.counts.Writes.add(time.Since(start))
 	}
-	if j.failing {
-		j.failing = false
+	j.mu.Unlock()
+	switch {
+	case changed && err != nil:
+		o.Logger.Error("the journal cannot be written: records are lost, and counted, until it can", zap.Error(err))
+	case changed:
 		o.Logger.Info("the journal can be written again")
 	}
+}
+
+// publish enters a group that was written in the books. It needs the mutex.
+func (j *Journal) publish(s *segment, group []*draft) {
 	for _, d := range group {
 		d.place = storage.Position{Segment: s.number, Ordinal: s.entries}
 		s.note(s.entries, s.size)
@@ -246,7 +262,6 @@ func (j *Journal) commit(group []*draft, o *Options) {
 		}
 	}
 	j.counts.Appended += int64(len(group))
-	j.counts.Writes.add(time.Since(start))
 	if j.waiting += len(group); j.waiting >= j.threshold {
 		signal(j.wake)
 	}
@@ -285,10 +300,6 @@ func (j *Journal) fail(group []*draft, err error) {
 		if d.kind != kindLoss {
 			j.lose(storage.LostJournalFailed, 1, d.at)
 		}
-	}
-	if !j.failing {
-		j.failing = true
-		j.options.Logger.Error("the journal cannot be written: records are lost, and counted, until it can", zap.Error(err))
 	}
 }
 

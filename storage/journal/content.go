@@ -155,7 +155,8 @@ func (b *blocks) block(ref storage.ContentRef, path string) ([]byte, error) {
 	return data, nil
 }
 
-// load enters the sealed segment in a file.
+// load enters the sealed segment in a file, also if it cannot be read: then it
+// goes by the file's age.
 func (b *blocks) load(number uint64, path string) error {
 	f, size, err := openSealed(path)
 	if err != nil {
@@ -164,10 +165,13 @@ func (b *blocks) load(number uint64, path string) error {
 	defer f.Close()
 	_, newest, err := readIndex(f, size)
 	if err != nil {
-		return fmt.Errorf("%s %w", path, err)
+		err = fmt.Errorf("%s %w", path, err)
+		if info, statErr := f.Stat(); statErr == nil {
+			newest = storage.Millis(info.ModTime())
+		}
 	}
 	b.add(number, sealed{size, newest})
-	return nil
+	return err
 }
 
 func (b *blocks) add(number uint64, s sealed) {

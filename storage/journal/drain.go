@@ -59,7 +59,9 @@ func (j *Journal) drain(ctx context.Context) {
 		start := time.Now()
 		d := j.gather(ctx)
 		if d.entries == 0 && len(d.Losses) == 0 {
-			j.arrive(d, 0)
+			j.mu.Lock()
+			j.pass(d)
+			j.mu.Unlock()
 			if !j.idle(ctx) {
 				return
 			}
@@ -266,24 +268,34 @@ func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
 // refused keeps why the backend does not take a batch.
 func (j *Journal) refused(err error) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.err == nil {
-		j.failingSince = j.options.now()
-		j.options.Logger.Error("the backend refuses records: they wait in the journal", zap.Error(err))
+	first, o := j.err == nil, j.options
+	if j.err = err; first {
+		j.failingSince = o.now()
 	}
-	j.err = err
+	j.mu.Unlock()
+	if first {
+		o.Logger.Error("the backend refuses records: they wait in the journal", zap.Error(err))
+	}
 }
 
 // arrive books what the backend has taken.
 func (j *Journal) arrive(d *delivery, took time.Duration) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if d.End == (storage.Position{}) {
-		return
+	recovered, logger := j.err != nil, j.options.Logger
+	j.err, j.failingSince, j.full = nil, time.Time{}, false
+	j.counts.Drained += int64(d.entries)
+	j.counts.Drains.add(took)
+	j.pass(d)
+	j.mu.Unlock()
+	if recovered {
+		logger.Info("the backend takes records again")
 	}
-	if j.err != nil {
-		j.err, j.failingSince = nil, time.Time{}
-		j.options.Logger.Info("the backend takes records again")
+}
+
+// pass moves the position behind a batch. It needs the mutex.
+func (j *Journal) pass(d *delivery) {
+	if d.End == (storage.Position{}) { // there is no segment
+		return
 	}
 	if d.End.Segment > j.position.Segment {
 		signal(j.tidy) // there may be one to seal
@@ -298,12 +310,8 @@ func (j *Journal) arrive(d *delivery, took time.Duration) {
 	if d.gap {
 		maps.DeleteFunc(j.pending, func(_ uuid.UUID, p pending) bool { return before(p.last, d.End) })
 	}
-	if len(j.pending) == 0 {
-		j.pending = map[uuid.UUID]pending{} // a map keeps the room it once needed
-	}
-	if took > 0 {
-		j.counts.Drained += int64(d.entries)
-		j.counts.Drains.add(took)
+	if len(d.records) >= batchEntries && len(j.pending) == 0 {
+		j.pending = map[uuid.UUID]pending{} // a map keeps the room that a backlog needed
 	}
 	close(j.progress)
 	j.progress = make(chan struct{})

@@ -64,15 +64,17 @@ func header(salt uint32) []byte {
 	return order.AppendUint32(order.AppendUint32(b, version), salt)
 }
 
-var errNoSegment = errors.New("is no journal segment of a known version")
+var errVersion = errors.New("was written by a later version of Weir: go back to that one, or move the file away")
 
+// readHeader returns the salt. A damaged header says no more than that its
+// entries will probably not prove whole.
 func readHeader(r io.ReaderAt) (salt uint32, err error) {
 	var b [headerSize]byte
 	if _, err := r.ReadAt(b[:], 0); err != nil {
 		return 0, err
 	}
-	if string(b[:len(magic)]) != magic || order.Uint32(b[len(magic):]) != version {
-		return 0, errNoSegment
+	if string(b[:len(magic)]) == magic && order.Uint32(b[len(magic):]) > version {
+		return 0, errVersion
 	}
 	return order.Uint32(b[len(magic)+4:]), nil
 }

@@ -101,6 +101,7 @@ type Journal struct {
 	options Options
 	closed  bool
 	failing bool // the disk refuses writes
+	full    bool // entries were lost since the backend last took some
 
 	queue  []*draft
 	raw    []*segment // by number
@@ -223,7 +224,7 @@ func (j *Journal) recover() (last uint64, err error) {
 	}
 	for n := range sealed {
 		if err := j.blocks.load(n, j.path(n, sealedSuffix)); err != nil {
-			return 0, err
+			j.options.Logger.Error("content cannot be read", zap.Error(err))
 		}
 	}
 	return last, nil

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -225,13 +226,28 @@ func TestReplayIsIdempotent(t *testing.T) {
 }
 
 func TestForeignFiles(t *testing.T) {
+	later := header(7)
+	later[len(magic)]++
+	_, err := Open(t.Context(), &backend{}, Options{Dir: writeSegment(t, later)})
+	if !errors.Is(err, errVersion) {
+		t.Errorf("a segment of a later version: %v", err)
+	}
 	dir := writeSegment(t, []byte("this is no segment, but it has its name"))
-	if _, err := Open(t.Context(), &backend{}, Options{Dir: dir}); err == nil {
-		t.Fatal("a file that is no segment is taken for one")
+	damaged := []string{"0000000002.raw", "0000000003.blk", "notes.txt"}
+	for _, name := range damaged {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 100), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	b := &backend{}
+	j := open(t, b, Options{Dir: dir})
+	r := appendSample(t, j, 0)
+	flush(t, j)
+	wantContent(t, j, r.Content, 0)
+	if got := b.lossOf(storage.LostCorrupt); got != 2 {
+		t.Errorf("%d losses, want one for each raw file", got)
 	}
-	open(t, &backend{}, Options{Dir: dir})
+	if c, err := j.Content(t.Context(), storage.ContentRef{Segment: 3}); err == nil {
+		t.Errorf("content of a damaged file is %v", c)
+	}
 }
