@@ -202,6 +202,17 @@ func succeed(t *testing.T, p *provider, w *weir, n, size int) map[*call]string {
 	return ids
 }
 
+// losses is what the database says was lost.
+func (w *weir) losses() (sum int64) {
+	w.t.Helper()
+	db := w.open("mode=ro&_busy_timeout=10000")
+	defer db.Close()
+	if err := db.QueryRow("SELECT coalesce(sum(count), 0) FROM losses").Scan(&sum); err != nil {
+		w.t.Fatal(err)
+	}
+	return sum
+}
+
 // account holds the records against the calls: what has none must be counted
 // as lost, in the status and in the metrics.
 func (w *weir) account(since time.Time, made ...map[*call]string) {
@@ -227,4 +238,5 @@ func (w *weir) account(since time.Time, made ...map[*call]string) {
 		w.t.Errorf("weir_records_lost_total is %v, the status says %d", n, lost)
 	}
 	w.t.Logf("%d calls, %d records missing, %d counted as lost", calls, missing, lost)
+	w.await("the losses stand in the database", func() bool { return w.losses() == lost })
 }

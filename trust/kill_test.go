@@ -22,16 +22,23 @@ func TestKill(t *testing.T) {
 	w := newWeir(t, p)
 	began := time.Now()
 	ended := map[*call]string{} // and the record's id
+	configs := []config{
+		{},
+		{store: "sync"},
+		{store: "content_retention 10m", site: "log"},
+		{store: "max_journal 64MiB", global: "debug"},
+	}
 	for round := range rounds(4, 50) {
+		c := configs[round%len(configs)]
 		if round%5 == 4 { // a crash while it catches up
-			w.launch(config{})
+			w.launch(c)
 			time.Sleep(rand.N(200 * time.Millisecond))
 			w.kill()
 		}
-		w.start(config{})
+		w.start(c)
 		since := time.Now()
 		fresh := load(t, p, w, rand.N(time.Second))
-		w.start(config{})
+		w.start(c)
 		w.flush()
 		records := w.records(since)
 		for c, id := range fresh {

@@ -41,6 +41,9 @@ func TestStop(t *testing.T) {
 				clients.Go(func() { outcomes[i] = c.do(ctx, w) })
 			}
 			w.await("all streams run", func() bool { return p.holding(calls) })
+			if err := w.reload(config{global: "grace_period " + grace.period, store: "retention 90d"}); err != nil {
+				t.Fatal(err) // the streams belong to the configuration before
+			}
 			w.terminate()
 			if grace.long {
 				w.await("new connections are refused", func() bool { return !w.listens() })
