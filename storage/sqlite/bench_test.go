@@ -154,6 +154,17 @@ func Benchmark(b *testing.B) {
 			})
 		})
 	}
+	b.Run("prune", func(b *testing.B) {
+		before := newTraffic(*benchmarkRecords).at
+		chunk := storage.Timestamp(pruneChunk * t.step / 2) // so that no call finds more
+		for b.Loop() {
+			before += chunk
+			if _, err := s.Prune(ctx, before); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(pruneChunk/2), "us/record")
+	})
 }
 
 func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {

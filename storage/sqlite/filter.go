@@ -66,7 +66,11 @@ func (c *condition) query(q *storage.RequestQuery) {
 		c.is("r.experiment", *q.Experiment)
 	}
 	if q.Scored != nil {
-		c.write(" AND r.n IN (SELECT n FROM scores) = ?", *q.Scored)
+		c.write(" AND ")
+		if !*q.Scored {
+			c.write("NOT ")
+		}
+		c.write("r.n IN (SELECT n FROM scores)")
 	}
 	var labels []int64
 	indexed := false

@@ -43,6 +43,9 @@ func TestQueriesUseIndexes(t *testing.T) {
 	slow := &storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1}
 	since := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE, Time: r.CreatedAt}
 
+	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
+		t.Errorf("scored requests are not found by their scores:\n%s", got)
+	}
 	for _, test := range []struct {
 		name   string
 		filter storage.Filter
