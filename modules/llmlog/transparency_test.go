@@ -219,6 +219,7 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 func TestChunksDoNotWait(t *testing.T) {
 	next := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {
 			fmt.Fprintf(w, "data: {\"n\":%d}\n\n", i)
