@@ -47,6 +47,7 @@ type call struct {
 	text   string
 	pieces int // the answer says text so often
 	pause  time.Duration
+	linger time.Duration   // from the last piece to the end of the connection
 	sized  bool            // Content-Length is sent
 	status int             // other than 200
 	cut    bool            // the provider breaks off in the midst
@@ -233,6 +234,9 @@ func (c *call) do(ctx context.Context, w *weir) (o outcome) {
 	o.ended = err == nil && c.patience == 0
 	if o.ended && string(o.got) != want {
 		o.err = fmt.Errorf("%s read %q, want %q", c.name(), o.got, want)
+	}
+	if c.linger > 0 {
+		_, _ = io.Copy(io.Discard, response.Body) // it has what it wants
 	}
 	return o
 }

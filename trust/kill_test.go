@@ -68,7 +68,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d answers ended before a kill, %d records", len(ended), len(records))
 }
 
-// load makes calls from 16 clients and kills the process after a while. It
+// load makes calls from 32 clients and kills the process after a while. It
 // returns the calls whose answers the clients had to their ends.
 func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]string {
 	ended := map[*call]string{}
@@ -77,7 +77,7 @@ func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]str
 	var clients sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for range 16 {
+	for range 32 {
 		clients.Go(func() {
 			for !killed.Load() {
 				c := p.random()
@@ -112,6 +112,9 @@ func (p *provider) random() *call {
 	c.pieces = 1 + rand.N(20)
 	if rand.N(2) == 0 {
 		c.pause = rand.N(10 * time.Millisecond)
+	}
+	if rand.N(2) == 0 { // the kill may come after the terminal event
+		c.linger = rand.N(200 * time.Millisecond)
 	}
 	if rand.N(3) == 0 {
 		c.header.Set("Service-Request-Id", uuid.NewString())

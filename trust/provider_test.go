@@ -113,6 +113,7 @@ func (c *call) answer(w http.ResponseWriter) {
 		_ = http.NewResponseController(w).Flush()
 		time.Sleep(c.pause)
 	}
+	time.Sleep(c.linger)
 	encoder.Close()
 }
 

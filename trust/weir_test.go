@@ -55,13 +55,18 @@ func newWeir(t *testing.T, p *provider) *weir {
 	}
 	t.Cleanup(func() {
 		w.kill()
-		if t.Failed() {
-			log, _ := os.ReadFile(w.log())
+		log, _ := os.ReadFile(w.log())
+		if trouble := troubles.FindIndex(log); trouble != nil {
+			t.Errorf("the log tells of trouble:\n%s", log[trouble[0]:min(len(log), trouble[0]+4000)])
+		} else if t.Failed() {
 			t.Logf("the end of the log:\n%s", log[max(0, len(log)-4000):])
 		}
 	})
 	return w
 }
+
+// troubles are what a Go program says when something is wrong with it.
+var troubles = regexp.MustCompile(`panic: |panic serving|fatal error: |DATA RACE|unexpected fault`)
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
