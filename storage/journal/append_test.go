@@ -7,9 +7,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -46,7 +45,7 @@ func (f faultyFile) write(pieces [][]byte, off int64) error {
 		}
 		off, room = off+n, room-n
 		if n < int64(len(p)) {
-			return unix.ENOSPC
+			return syscall.ENOSPC
 		}
 	}
 	return nil
@@ -54,7 +53,7 @@ func (f faultyFile) write(pieces [][]byte, off int64) error {
 
 func (f faultyFile) Truncate(size int64) error {
 	if f.f.truncate.Load() {
-		return unix.EIO
+		return syscall.EIO
 	}
 	return f.file.Truncate(size)
 }
@@ -62,7 +61,7 @@ func (f faultyFile) Truncate(size int64) error {
 func (f faultyFile) sync() error {
 	f.f.syncs.Add(1)
 	if f.f.sync.Load() {
-		return unix.EIO
+		return syscall.EIO
 	}
 	return f.file.sync()
 }
@@ -122,7 +121,7 @@ func TestFullDisk(t *testing.T) {
 				r, c := sample(4*n + 2)
 				if err := j.Append(r, c); err == nil {
 					t.Fatal("an append beyond the disk's end succeeds")
-				} else if !errors.Is(err, unix.ENOSPC) {
+				} else if !errors.Is(err, syscall.ENOSPC) {
 					t.Fatal(err)
 				}
 				if r.Content != (storage.ContentRef{}) {
@@ -196,7 +195,7 @@ func TestFailedSyncAbandonsTheSegment(t *testing.T) {
 	}
 	f.sync.Store(true)
 	r, c := sample(1)
-	if err := j.Append(r, c); !errors.Is(err, unix.EIO) {
+	if err := j.Append(r, c); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
 	f.sync.Store(false)

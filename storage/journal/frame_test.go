@@ -3,8 +3,6 @@ package journal
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -92,9 +90,5 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 		findContent(b, 3)
-		path := filepath.Join(t.TempDir(), "f")
-		if os.WriteFile(path, b, 0o600) == nil {
-			new(blocks).load(1, path)
-		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,20 +246,14 @@ func (j *Journal) Reconfigure(o Options) {
 // Close drains until ctx ends and closes the backend. What is left then is
 // replayed at the next Open.
 func (j *Journal) Close(ctx context.Context) error {
-	j.turn.Lock()
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		j.turn.Unlock()
 		return nil
 	}
-	j.closed = true // before the last losses: whoever comes later is told
+	j.closed = true
 	j.mu.Unlock()
-	j.saveLosses()
-	if s := j.active; s != nil {
-		j.close(s)
-	}
-	j.turn.Unlock()
+	j.settle()
 	signal(j.wake)
 	j.stopKeeper()
 	select {
@@ -271,6 +266,26 @@ func (j *Journal) Close(ctx context.Context) error {
 	err := j.backend.Close()
 	j.shut()
 	return err
+}
+
+// settle lets the last appends end, and ends their segment.
+func (j *Journal) settle() {
+	for {
+		j.turn.Lock()
+		j.mu.Lock()
+		quiet := len(j.queue) == 0
+		j.mu.Unlock()
+		if quiet {
+			break
+		}
+		j.turn.Unlock()
+		runtime.Gosched()
+	}
+	defer j.turn.Unlock()
+	j.saveLosses()
+	if s := j.active; s != nil {
+		j.close(s)
+	}
 }
 
 // shut gives up the files.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -373,5 +374,33 @@ func TestClosed(t *testing.T) {
 	}
 	if err := j.Close(t.Context()); err != nil {
 		t.Errorf("closing twice: %v", err)
+	}
+}
+
+func TestCloseAmongAppends(t *testing.T) {
+	for range 20 {
+		b := &backend{}
+		j := open(t, b, Options{Dir: t.TempDir()})
+		var kept atomic.Int64
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for n := range 50 {
+					r, c := sample(1000*g + n)
+					if err := j.Append(r, c); err == nil {
+						kept.Add(1)
+					} else if !errors.Is(err, errClosed) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if err := j.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if got := int64(len(b.ids())); got != kept.Load() {
+			t.Fatalf("%d appends succeed, %d reach the backend", kept.Load(), got)
+		}
 	}
 }

@@ -15,8 +15,7 @@ type (
 	moment  = storage.Timestamp
 )
 
-// recordWire is the metadata of a record's entry. Scores, Feedback and their
-// UpdatedAt are facts, but a record that is replayed may carry them.
+// recordWire is the metadata of a record's entry.
 var recordWire = message[record]{
 	1:  id[record](func(r *record) *uuid.UUID { return &r.ID }),
 	2:  text[record](func(r *record) *string { return &r.Org }),
