@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -363,62 +361,4 @@ func (j *Journal) rest(ctx context.Context, d time.Duration) {
 	j.mu.Lock()
 	j.threshold = never
 	j.mu.Unlock()
-}
-
-// replay counts what the backend has not taken of earlier processes.
-func (j *Journal) replay() error {
-	j.cursor.at = j.position
-	i, _ := j.find(j.position.Segment)
-	for _, s := range j.raw[i:] {
-		sc := s.scanner(0, scanWindow)
-		if s.number == j.position.Segment && j.position.Ordinal > 0 {
-			sc = s.scanner(j.position.Ordinal, scanWindow)
-			sc.seek(j.position.Ordinal)
-		}
-		from := sc.off
-		for {
-			e, err := sc.next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("reading %s: %w", s.path, err)
-			}
-			var r record
-			if e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil {
-				j.pending[r.ID] = pending{r.Org, storage.Position{Segment: s.number, Ordinal: e.ordinal}}
-			}
-		}
-		j.pendingBytes += sc.off - from
-	}
-	return nil
-}
-
-// identityWire reads no more of a record than whose it is.
-var identityWire = recordWire[:3]
-
-// Flush waits until everything appended before the call is in the backend.
-func (j *Journal) Flush(ctx context.Context) error {
-	j.mu.Lock()
-	var target storage.Position
-	if n := len(j.raw); n > 0 {
-		target = storage.Position{Segment: j.raw[n-1].number, Ordinal: j.raw[n-1].entries}
-	}
-	for before(j.position, target) {
-		progress := j.progress
-		j.mu.Unlock()
-		signal(j.wake) // the drain need not rest
-		select {
-		case <-progress:
-		case <-j.drained:
-			return errClosed
-		case <-ctx.Done():
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			return errors.Join(ctx.Err(), j.err)
-		}
-		j.mu.Lock()
-	}
-	j.mu.Unlock()
-	return nil
 }
