@@ -1,5 +1,6 @@
 // Package llmencoder is the log encoder `format llm`, which keeps the
-// credentials of model providers out of access, error and debug logs.
+// credentials of model providers, and content that travels in headers, out of
+// access, error and debug logs.
 package llmencoder
 
 import (
@@ -23,8 +24,9 @@ func init() {
 // Encoder encodes logs as another encoder does, `json` or `console` unless
 // configured, without the credentials that requests to model providers carry:
 // in the headers Authorization, X-Api-Key, Api-Key, X-Goog-Api-Key, Cookie and
-// every one that ends in -Auth, and in the query of the URI. Caddy itself
-// redacts Authorization and Cookie alone.
+// every one that ends in -Auth, and in the query of the URI; nor the inputs of
+// prompts (Service-Prompt-Input-*). Caddy itself redacts Authorization and
+// Cookie alone.
 //
 // It takes the fields of the `filter` encoder, and filters those too.
 type Encoder struct {

@@ -285,23 +285,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestWithoutSecrets(t *testing.T) {
-	for raw, want := range map[string]string{
-		"":                                   "",
-		"https://a.b/c?d=e":                  "https://a.b/c?d=e",
-		"https://u:p@a.b/c#f":                "https://a.b/c",
-		"https://a.b/@me":                    "https://a.b/@me",
-		"/x?key=1&alt=sse":                   "/x?key=&alt=sse",
-		"/x?X-Amz-Signature=1&API_KEY=2&n=3": "/x?X-Amz-Signature=&API_KEY=&n=3",
-		"/x?k%65y=1&%zz=2&flag":              "/x?k%65y=&%zz=&flag",
-		"/x?access_token=1&api-version=2":    "/x?access_token=&api-version=2",
-	} {
-		if got := withoutSecrets(raw); got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
-		}
-	}
-}
-
 func TestTraceParent(t *testing.T) {
 	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for v, ok := range map[string]bool{

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -17,7 +18,7 @@ func readEdge(r *http.Request, countryHeader string, record *storage.Record) {
 	if countryHeader != "" {
 		record.CountryCode = edgeText(r.Header.Get(countryHeader))
 	}
-	record.Referrer = edgeText(withoutSecrets(r.Header.Get("Referer")))
+	record.Referrer = edgeText(redact.URL(r.Header.Get("Referer")))
 	record.TraceID, record.SpanID = traceParent(r.Header.Get("Traceparent"))
 
 	for _, v := range [...]struct {

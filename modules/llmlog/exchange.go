@@ -174,13 +174,18 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 
 	contentType := header.Get("Content-Type")
 	x.record.Stream = isStream(contentType, x.record.Path)
-	x.extractor = wire.NewExtractor(x.record.Dialect, x.record.Provider, contentType)
-	x.seen = x.extractor.Extraction()
+	var reader capture.Reader
+	if x.r.Method == http.MethodPost {
+		// A GET of a stored response repeats the usage of the call that made it.
+		x.extractor = wire.NewExtractor(x.record.Dialect, x.record.Provider, contentType)
+		x.seen = x.extractor.Extraction()
+		reader = x.extractor
+	}
 	if !x.record.ResponseOmitted && !x.writer.Tunnel() {
 		x.content.Response.Type = contentType
 		x.response.Keep(x.h.MaxBody, x.writer.Length())
 	}
-	x.response.Open(contentEncoding(header), x.extractor)
+	x.response.Open(contentEncoding(header), reader)
 	if bodyless {
 		x.commit()
 	}

@@ -3,6 +3,7 @@
 package llmlog
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -130,6 +131,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.store = h.Store
 	if h.store == "" {
 		h.store = llmapp.DefaultName
+	}
+	if home := h.app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != h.store && !h.RequireKey {
+		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
+			cmp.Or(h.Org, llmapp.DefaultName), home, h.store)
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = defaultMaxBody

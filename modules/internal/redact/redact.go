@@ -1,4 +1,4 @@
-// Package redact takes credentials out of what is stored or logged.
+// Package redact takes credentials and content out of what is stored or logged.
 package redact
 
 import (
@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// Header tells whether a request header of that canonical name carries
-// credentials. Every `<prefix>-Auth` does, whatever the configured prefixes.
+// Header tells whether a header of that canonical name carries credentials, or
+// content: every `<prefix>-Auth` and `<prefix>-Prompt-Input-<Name>` does,
+// whatever the configured prefixes.
 func Header(name string) bool {
 	switch name {
 	case "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie",
 		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token":
 		return true
 	}
-	return strings.HasSuffix(name, "-Auth")
+	return strings.HasSuffix(name, "-Auth") || strings.Contains(name, "-Prompt-Input-")
 }
 
 // URL is a URL, or the path and query of one, without its user, its fragment

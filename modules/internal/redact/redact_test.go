@@ -14,6 +14,9 @@ func TestURL(t *testing.T) {
 		"/x?key":                                      "/x?key",
 		"/x?a=%zz&%zz=b":                              "/x?a=%zz&%zz=",
 		"https://u:p@api.example.com/v1?token=a#frag": "https://api.example.com/v1?token=",
+		"https://a.b/@me":                             "https://a.b/@me",
+		"/x?k%65y=1&flag":                             "/x?k%65y=&flag",
+		"":                                            "",
 		"https://api.example.com":                     "https://api.example.com",
 	} {
 		if got := URL(raw); got != want {
@@ -26,7 +29,8 @@ func TestHeader(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Authorization": true, "X-Api-Key": true, "Api-Key": true, "X-Goog-Api-Key": true,
 		"Service-Auth": true, "Helicone-Auth": true, "Cookie": true,
-		"Content-Type": false, "Service-User-Id": false, "Authority": false,
+		"Service-Prompt-Input-City": true,
+		"Content-Type":              false, "Service-User-Id": false, "Authority": false,
 	} {
 		if got := Header(name); got != want {
 			t.Errorf("Header(%q) = %v", name, got)
