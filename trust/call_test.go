@@ -50,6 +50,7 @@ type call struct {
 	linger time.Duration   // from the last piece to the end of the connection
 	sized  bool            // Content-Length is sent
 	status int             // other than 200
+	cookie string          // set by the answer
 	cut    bool            // the provider breaks off in the midst
 	hold   <-chan struct{} // the last piece waits for it
 

@@ -180,6 +180,7 @@ func (g *garden) plant(c *call, omit struct{ request, response bool }, f *fate) 
 	if f.name == "unknown key" {
 		c.header.Set("Service-Auth", "Bearer "+add("Service-Auth", nowhere))
 	}
+	c.cookie = add("Set-Cookie", nowhere)
 	c.query = url.Values{"key": {add("?key=", nowhere)}}
 	if omit.request {
 		c.header.Set("Service-Omit-Request", "true")

@@ -91,6 +91,9 @@ func (c *call) answer(w http.ResponseWriter) {
 	c.begun.Store(true)
 	pieces := c.answerPieces()
 	w.Header().Set("Content-Type", c.contentType())
+	if c.cookie != "" {
+		w.Header().Set("Set-Cookie", "session="+c.cookie)
+	}
 	if c.encoding != "" {
 		w.Header().Set("Content-Encoding", c.encoding)
 	} else if c.sized {
