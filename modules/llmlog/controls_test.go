@@ -1,6 +1,7 @@
 package llmlog
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -255,7 +256,7 @@ func TestKeys(t *testing.T) {
 		{"none", chatPath, object{}, nil, 200, "", "default"},
 		{"site's organisation", chatPath, object{"org": "acme"}, nil, 200, "", "acme"},
 		{"key", chatPath, object{"require_key": true}, []string{"Service-Auth", "Bearer acme-key"}, 200, "", "acme"},
-		{"key of the region", chatPath, object{"store": "eu"}, []string{"Service-Auth", "Bearer euro-key"}, 200, "", "euro"},
+		{"key of the region", chatPath, object{"store": "eu", "require_key": true}, []string{"Service-Auth", "Bearer euro-key"}, 200, "", "euro"},
 		{"missing", chatPath, object{"require_key": true}, nil, 401, "missing_api_key", ""},
 		{"unknown", chatPath, object{}, []string{"Service-Auth", "Bearer nope"}, 401, "invalid_api_key", ""},
 		{"empty", chatPath, object{}, []string{"Service-Auth", ""}, 401, "invalid_api_key", ""},
@@ -322,4 +323,38 @@ func FuzzControls(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHomeOfRecords holds that no record goes where its organisation does not
+// live.
+func TestHomeOfRecords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handler string
+		ok      bool
+	}{
+		"default elsewhere":      {`{"handler": "llm_log", "store": "eu"}`, false},
+		"organisation elsewhere": {`{"handler": "llm_log", "org": "euro"}`, false},
+		"organisation at home":   {`{"handler": "llm_log", "org": "euro", "store": "eu"}`, true},
+		"keys alone":             {`{"handler": "llm_log", "store": "eu", "require_key": true}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var config caddy.Config
+			err := json.Unmarshal(fmt.Appendf(nil, `{"apps": {
+				"llm": {
+					"stores": {
+						"default": {"storage": {"backend": "test_null", "dir": %q}},
+						"eu": {"storage": {"backend": "test_null", "dir": %q}}
+					},
+					"orgs": {"euro": {"store": "eu"}}
+				},
+				"http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [%s]}]}}}
+			}}`, t.TempDir(), t.TempDir(), tc.handler), &config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := caddy.Validate(&config); tc.ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "require_key") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
 }
