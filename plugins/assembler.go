@@ -16,6 +16,9 @@ type Options struct {
 	Limit int
 }
 
+// maxContent is the default of Options.Limit.
+const maxContent = 64 << 20
+
 // Assembler turns what a plugin reads into one legal response of the Responses
 // API: a stream of events, or one object. It owns ids, indices, sequence
 // numbers, what opens and closes, and the terminal event; a plugin only says
@@ -31,13 +34,45 @@ type Options struct {
 // does so in the Read of the body that it hands to Decode.
 type Assembler struct {
 	prompt *Prompt
-	sink   io.Writer
+	opts   Options
+	events *events // nil without streaming
+
+	id      string
+	created int64
+	seen    Extraction
+	echo    []byte // the keys of the response that never change
+	reason  Reason
+	failure *Error
+	size    int // of the content, in bytes
+
+	items     []*output // by output_index
+	open      []*output // calls in the order of their mention, or one item of another kind
+	committed bool
+	logprobs  struct { // of the text that comes next for key
+		key int
+		raw []byte
+	}
+	response json.RawMessage // once it ended
 }
 
 // NewAssembler makes the Assembler for one attempt at p. The sink takes the
 // events, and is not used unless p.Stream.
 func NewAssembler(p *Prompt, sink io.Writer, o Options) *Assembler {
-	return &Assembler{prompt: p, sink: sink}
+	if o.ID == nil {
+		o.ID = randomID
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Limit == 0 {
+		o.Limit = maxContent
+	}
+	a := &Assembler{prompt: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
+	a.seen.Dialect = Responses
+	if p.Stream {
+		a.events = &events{sink: sink}
+	}
+	return a
 }
 
 // Prompt is what is being answered.
@@ -45,93 +80,304 @@ func (a *Assembler) Prompt() *Prompt { return a.prompt }
 
 // Start tells the model that answers, and the provider's id of the response;
 // "" is unknown.
-func (a *Assembler) Start(model, upstreamID string) {}
+func (a *Assembler) Start(model, upstreamID string) {
+	if model != "" {
+		a.seen.Model = model
+	}
+	if upstreamID != "" {
+		a.seen.ResponseID = upstreamID
+	}
+}
 
 // ServiceTier tells the tier that served.
-func (a *Assembler) ServiceTier(tier string) {}
+func (a *Assembler) ServiceTier(tier string) { a.seen.ServiceTier = tier }
 
 // Text adds to a message.
-func (a *Assembler) Text(key int, s string) {}
+func (a *Assembler) Text(key int, s string) {
+	if a.takes(len(s)) {
+		a.write(a.opened(messageOutput, key), textPart, s)
+	}
+}
 
 // Refusal adds to a message's refusal.
-func (a *Assembler) Refusal(key int, s string) {}
+func (a *Assembler) Refusal(key int, s string) {
+	if a.takes(len(s)) {
+		a.write(a.opened(messageOutput, key), refusalPart, s)
+	}
+}
 
 // Annotation adds an annotation, as a JSON object of the Responses API, to the
-// message's text.
-func (a *Assembler) Annotation(key int, raw json.RawMessage) {}
+// message's text. It belongs to text: where none is open, there is nothing that
+// could have it.
+func (a *Assembler) Annotation(key int, raw json.RawMessage) {
+	o := a.find(key)
+	if o == nil || o.kind != messageOutput || o.part().kind != textPart {
+		return
+	}
+	if annotation := compact(raw, '{'); annotation != nil && a.takes(len(annotation)) {
+		p := o.part()
+		a.events.annotation(o, p, annotation)
+		p.annotations = appendElements(p.annotations, annotation)
+		p.annotated++
+		a.events.flush()
+	}
+}
 
-// Logprobs adds the logprobs, as a JSON array of the Responses API, of the text
-// that comes next.
-func (a *Assembler) Logprobs(key int, raw json.RawMessage) {}
+// Logprobs tells the logprobs, as a JSON array of the Responses API, of the
+// text that comes next for key.
+func (a *Assembler) Logprobs(key int, raw json.RawMessage) {
+	if list := compact(raw, '['); list != nil && a.takes(len(list)) {
+		a.logprobs.key = key
+		a.logprobs.raw = append(a.logprobs.raw[:0], list[1:len(list)-1]...)
+	}
+}
 
-// Summary adds to the part i of a reasoning's summary.
-func (a *Assembler) Summary(key, i int, s string) {}
+// Summary adds to the part i of a reasoning's summary. A part that was left
+// is not taken up again: it becomes a new one.
+func (a *Assembler) Summary(key, i int, s string) {
+	if !a.takes(len(s)) {
+		return
+	}
+	o := a.opened(reasoningOutput, key)
+	if p := o.part(); p != nil && p.kind == summaryPart && o.summary != i {
+		o.addPart(summaryPart, a.events)
+	}
+	o.summary = i
+	a.write(o, summaryPart, s)
+}
 
 // ReasoningText adds to raw reasoning.
-func (a *Assembler) ReasoningText(key int, s string) {}
+func (a *Assembler) ReasoningText(key int, s string) {
+	if a.takes(len(s)) {
+		a.write(a.opened(reasoningOutput, key), reasoningPart, s)
+	}
+}
 
 // Seal sets the encrypted content of a reasoning, which is an item even if
 // that is all it has.
-func (a *Assembler) Seal(key int, encrypted string) {}
+func (a *Assembler) Seal(key int, encrypted string) {
+	if a.takes(len(encrypted)) {
+		a.opened(reasoningOutput, key).sealed = encrypted
+		a.events.flush()
+	}
+}
 
 // Call begins the call of a tool by its flat name, which decides whether it is
 // of a function or a custom tool. Repetitions are fine: another id begins
 // another call, an id of "" means the same one, and until its arguments begin,
 // a name that differs continues the one before. A call without an id gets one.
-func (a *Assembler) Call(key int, id, name string) {}
+func (a *Assembler) Call(key int, id, name string) {
+	if a.done() {
+		return
+	}
+	o := a.find(key)
+	if o != nil && (!o.call() || id != "" && o.callID != "" && o.callID != id) {
+		a.close(o, statusCompleted)
+		o = nil
+	}
+	if o == nil {
+		if len(a.open) > 0 && !a.open[0].call() {
+			a.closeAll(statusCompleted)
+			a.events.flush()
+		}
+		o = &output{kind: callOutput, key: key, index: unopened}
+		a.open = append(a.open, o)
+	}
+	if o.index != unopened {
+		return
+	}
+	if id != "" {
+		o.callID = id
+	}
+	if name != o.name {
+		o.name += name
+	}
+}
 
 // Args adds to the arguments of a call. Those of a custom tool are the object
 // {"input": "..."}, of which the client gets the input.
-func (a *Assembler) Args(key int, s string) {}
+func (a *Assembler) Args(key int, s string) {
+	if !a.takes(len(s)) {
+		return
+	}
+	o := a.find(key)
+	switch {
+	case o == nil || !o.call():
+		a.Fail(Upstream("The provider sent arguments for a call that is not open."))
+	case o.name == "":
+		o.held += s
+	default:
+		a.openCall(o)
+		a.arguments(o, s)
+		a.events.flush()
+	}
+}
 
 // CustomInput adds to the free-form input of the call of a custom tool.
-func (a *Assembler) CustomInput(key int, s string) {}
-
-// Image adds a generated image, given in base64.
-func (a *Assembler) Image(mediaType, b64 string) {}
-
-// Item adds a whole item as the Responses API has it, such as the
-// web_search_call of a provider that speaks Responses.
-func (a *Assembler) Item(raw json.RawMessage) {}
+func (a *Assembler) CustomInput(key int, s string) {
+	o := a.find(key)
+	if o != nil && o.kind == callOutput && o.index == unopened && !a.done() {
+		o.kind = customCallOutput
+	}
+	a.Args(key, s)
+}
 
 // Close ends the item of key, if it is open.
-func (a *Assembler) Close(key int) {}
+func (a *Assembler) Close(key int) {
+	if o := a.find(key); o != nil && !a.done() {
+		a.close(o, statusCompleted)
+		a.events.flush()
+	}
+}
 
 // Usage reports usage; a later report of a count wins.
-func (a *Assembler) Usage(patch Usage) {}
+func (a *Assembler) Usage(patch Usage) { a.seen.Usage.Merge(patch) }
 
 // Finish tells why the model stopped; the last word counts. Usage may follow.
-func (a *Assembler) Finish(r Reason) {}
+func (a *Assembler) Finish(r Reason) {
+	a.reason = r
+	a.seen.Finish = outcomes[r].finish
+	a.seen.Phase = Finished
+}
 
 // Fail fails the response. The first failure counts, and nothing is taken
 // after it.
-func (a *Assembler) Fail(e *Error) {}
+func (a *Assembler) Fail(e *Error) {
+	if !a.done() {
+		a.failure = e
+	}
+}
 
-// Failure is why the response fails if it ends now: what Fail was told, or that
-// Finish has not been called; else nil.
-func (a *Assembler) Failure() *Error { return nil }
+// Failure is why the response fails if it ends now: what Fail was told, or what
+// Finish was or was not told; else nil.
+func (a *Assembler) Failure() *Error {
+	switch {
+	case a.failure != nil:
+		return a.failure
+	case a.reason == ReasonNone:
+		return Upstream("The upstream stream ended early.")
+	case outcomes[a.reason].status == statusFailed:
+		return Upstream("The provider failed to generate the response.")
+	}
+	return nil
+}
 
 // Committed reports whether events have been written to the sink. Until then
 // another attempt may still answer.
-func (a *Assembler) Committed() bool { return false }
+func (a *Assembler) Committed() bool { return a.committed }
 
 // Release writes the events that open the stream, which otherwise come with
 // the first content.
-func (a *Assembler) Release() {}
+func (a *Assembler) Release() {
+	a.commit()
+	a.events.flush()
+}
 
 // Ping writes a comment that keeps the connection alive, once committed.
-func (a *Assembler) Ping() {}
+func (a *Assembler) Ping() {
+	if a.committed && a.response == nil {
+		a.events.buf = append(a.events.buf, ": ping\n\n"...)
+		a.events.flush()
+	}
+}
 
 // End ends the response and returns what is left to send: the terminal event
 // with data: [DONE], or without streaming the object. Whatever came before, the
-// stream is complete with it.
-func (a *Assembler) End() []byte { return nil }
+// stream is complete with it. Another End returns nil.
+func (a *Assembler) End() []byte {
+	if a.response != nil {
+		return nil
+	}
+	if a.Failure() == nil {
+		a.closeAll(outcomes[a.reason].status)
+	}
+	a.failure = a.Failure()
+	a.commit()
+	a.events.flush()
+	a.seen.Phase = Ended
+	status := statusFailed
+	if a.failure == nil {
+		status = outcomes[a.reason].status
+	}
+	a.response = a.appendResponse(nil, status)
+	a.open = nil
+	if a.events == nil {
+		return a.response
+	}
+	return a.events.terminal(status, a.failure, a.response)
+}
 
 // Response is the whole object, after End.
-func (a *Assembler) Response() json.RawMessage { return nil }
+func (a *Assembler) Response() json.RawMessage { return a.response }
 
-// Extraction is what has been learned so far of the upstream response.
-func (a *Assembler) Extraction() *Extraction { return nil }
+// Extraction is what has been learned so far of the upstream response. It
+// stays the Assembler's.
+func (a *Assembler) Extraction() *Extraction {
+	a.seen.Content = len(a.items) > 0
+	if a.failure != nil {
+		a.seen.ErrorType = a.failure.Type
+	}
+	return &a.seen
+}
 
 // Err is the first error of the sink.
-func (a *Assembler) Err() error { return nil }
+func (a *Assembler) Err() error {
+	if a.events == nil {
+		return nil
+	}
+	return a.events.err
+}
+
+func (a *Assembler) done() bool { return a.failure != nil || a.response != nil }
+
+// takes reports whether n bytes of content are to be added, and counts them.
+func (a *Assembler) takes(n int) bool {
+	if n == 0 || a.done() {
+		return false
+	}
+	if a.size += n; a.size > a.opts.Limit {
+		a.Fail(Upstream("The response is over %d bytes long.", a.opts.Limit))
+		return false
+	}
+	return true
+}
+
+// write adds s to the part of that kind that is last in o, or else to a new one.
+func (a *Assembler) write(o *output, kind partKind, s string) {
+	p := o.part()
+	if p == nil || p.kind != kind {
+		p = o.addPart(kind, a.events)
+	}
+	from := len(p.text)
+	p.text = appendEscaped(p.text, s)
+	var logprobs []byte
+	if kind == textPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
+		logprobs = a.logprobs.raw
+		p.logprobs = appendElements(p.logprobs, logprobs)
+		a.logprobs.raw = logprobs[:0]
+	}
+	a.events.delta(p, p.text[from:], logprobs)
+	a.events.flush()
+}
+
+// find is the open item of that key, nil if there is none.
+func (a *Assembler) find(key int) *output {
+	for _, o := range a.open {
+		if o.key == key {
+			return o
+		}
+	}
+	return nil
+}
+
+// opened is the open item of that kind and key, and makes it if need be.
+func (a *Assembler) opened(kind outputKind, key int) *output {
+	if o := a.find(key); o != nil && o.kind == kind {
+		return o
+	}
+	a.closeAll(statusCompleted)
+	o := &output{kind: kind, key: key}
+	a.open = append(a.open, o)
+	a.announce(o)
+	return o
+}

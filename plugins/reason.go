@@ -17,12 +17,21 @@ const (
 	ReasonError
 )
 
-// outcomes are what a response becomes by its reason. There is no
-// requires_action: a turn that ends in calls is completed.
-var outcomes = [...]struct{ status, incomplete string }{
-	ReasonNone:            {status: "failed"},
-	ReasonStop:            {status: "completed"},
-	ReasonMaxOutputTokens: {status: "incomplete", incomplete: "max_output_tokens"},
-	ReasonContentFilter:   {status: "incomplete", incomplete: "content_filter"},
-	ReasonError:           {status: "failed"},
+// The statuses of a response and of its items.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusFailed     = "failed"
+)
+
+// outcomes are what a response becomes by its reason, and its finish reason by
+// the names of the Responses API. There is no requires_action: a turn that ends
+// in calls is completed.
+var outcomes = [...]struct{ status, finish string }{
+	ReasonNone:            {status: statusFailed},
+	ReasonStop:            {status: statusCompleted, finish: statusCompleted},
+	ReasonMaxOutputTokens: {status: statusIncomplete, finish: "max_output_tokens"},
+	ReasonContentFilter:   {status: statusIncomplete, finish: "content_filter"},
+	ReasonError:           {status: statusFailed, finish: statusFailed},
 }

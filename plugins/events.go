@@ -1,0 +1,193 @@
+package plugins
+
+import (
+	"io"
+	"strconv"
+)
+
+// events encodes the events of a stream and numbers them. A nil *events is that
+// of a response that nobody streams: its methods do nothing.
+type events struct {
+	sink io.Writer
+	err  error // the first of sink
+	buf  []byte
+	next int // sequence_number
+}
+
+// begin opens an event; end closes it.
+func (e *events) begin(name string) {
+	e.buf = append(e.buf, "event: "...)
+	e.buf = append(e.buf, name...)
+	e.buf = append(e.buf, "\ndata: {\"type\":\""...)
+	e.buf = append(e.buf, name...)
+	e.buf = append(e.buf, '"')
+}
+
+func (e *events) end() {
+	e.buf = append(e.buf, `,"sequence_number":`...)
+	e.buf = strconv.AppendInt(e.buf, int64(e.next), 10)
+	e.buf = append(e.buf, "}\n\n"...)
+	e.next++
+}
+
+// flush writes what stands in the buffer.
+func (e *events) flush() {
+	if e == nil || len(e.buf) == 0 {
+		return
+	}
+	if e.err == nil {
+		_, e.err = e.sink.Write(e.buf)
+	}
+	e.buf = e.buf[:0]
+}
+
+// lifecycle has the response, as JSON, in an event such as response.created.
+func (e *events) lifecycle(name string, response []byte) {
+	e.begin(name)
+	e.buf = append(e.buf, `,"response":`...)
+	e.buf = append(e.buf, response...)
+	e.end()
+}
+
+// item has an item, as JSON, in an event such as response.output_item.added.
+func (e *events) item(name string, index int, item []byte) {
+	if e == nil {
+		return
+	}
+	e.begin(name)
+	e.buf = append(e.buf, `,"output_index":`...)
+	e.buf = strconv.AppendInt(e.buf, int64(index), 10)
+	e.buf = append(e.buf, `,"item":`...)
+	e.buf = append(e.buf, item...)
+	e.end()
+}
+
+// place is where an event of an item belongs.
+func (e *events) place(o *output) {
+	e.buf = append(e.buf, `,"item_id":"`...)
+	e.buf = append(e.buf, o.id...)
+	e.buf = append(e.buf, `","output_index":`...)
+	e.buf = strconv.AppendInt(e.buf, int64(o.index), 10)
+}
+
+// placeIn is where an event of a part belongs.
+func (e *events) placeIn(o *output, p *part) {
+	e.place(o)
+	if f := forms[p.kind]; f.index != "" {
+		e.buf = append(e.buf, f.index...)
+		e.buf = strconv.AppendInt(e.buf, int64(p.index), 10)
+	}
+}
+
+// progress says how a hosted tool fares.
+func (e *events) progress(name string, o *output) {
+	if e == nil {
+		return
+	}
+	e.begin(name)
+	e.place(o)
+	e.end()
+}
+
+// openPart announces a part, and prepares what is the same in all its deltas.
+func (e *events) openPart(o *output, p *part) {
+	if e == nil {
+		return
+	}
+	f := forms[p.kind]
+	if f.part != "" {
+		e.begin(f.part + ".added")
+		e.placeIn(o, p)
+		e.buf = append(e.buf, `,"part":`...)
+		e.buf = p.appendJSON(e.buf)
+		e.end()
+	}
+	from := len(e.buf)
+	e.begin(f.text + ".delta")
+	e.placeIn(o, p)
+	e.buf = append(e.buf, `,"delta":"`...)
+	p.head = append(p.head, e.buf[from:]...)
+	e.buf = e.buf[:from]
+}
+
+// delta has a piece of text, which is escaped.
+func (e *events) delta(p *part, escaped, logprobs []byte) {
+	if e == nil {
+		return
+	}
+	e.buf = append(e.buf, p.head...)
+	e.buf = append(e.buf, escaped...)
+	e.buf = append(e.buf, '"')
+	if p.kind == textPart {
+		e.buf = append(e.buf, `,"logprobs":[`...)
+		e.buf = append(e.buf, logprobs...)
+		e.buf = append(e.buf, ']')
+	}
+	e.end()
+}
+
+func (e *events) annotation(o *output, p *part, raw []byte) {
+	if e == nil {
+		return
+	}
+	e.begin("response.output_text.annotation.added")
+	e.placeIn(o, p)
+	e.buf = append(e.buf, `,"annotation_index":`...)
+	e.buf = strconv.AppendInt(e.buf, int64(p.annotated), 10)
+	e.buf = append(e.buf, `,"annotation":`...)
+	e.buf = append(e.buf, raw...)
+	e.end()
+}
+
+func (e *events) closePart(o *output, p *part) {
+	if e == nil {
+		return
+	}
+	f := forms[p.kind]
+	e.begin(f.text + ".done")
+	e.placeIn(o, p)
+	e.buf = append(e.buf, f.field...)
+	e.buf = append(e.buf, p.text...)
+	e.buf = append(e.buf, '"')
+	if p.kind == textPart {
+		e.buf = append(e.buf, `,"logprobs":[`...)
+		e.buf = append(e.buf, p.logprobs...)
+		e.buf = append(e.buf, ']')
+	}
+	e.end()
+	if f.part != "" {
+		e.begin(f.part + ".done")
+		e.placeIn(o, p)
+		e.buf = append(e.buf, `,"part":`...)
+		e.buf = p.appendJSON(e.buf)
+		e.end()
+	}
+}
+
+// fail is an error in the form that every client takes: flat as it is
+// published, nested as OpenAI sends it.
+func (e *events) fail(f *Error) {
+	e.begin("error")
+	e.buf = append(e.buf, `,"code":`...)
+	e.buf = appendStringOrNull(e.buf, f.Code)
+	e.buf = append(e.buf, `,"message":`...)
+	e.buf = appendString(e.buf, f.Message)
+	e.buf = append(e.buf, `,"param":`...)
+	e.buf = appendStringOrNull(e.buf, f.Param)
+	e.buf = append(e.buf, `,"error":`...)
+	e.buf = f.appendObject(e.buf)
+	e.end()
+}
+
+// terminal is what ends the stream, for the host to write: the error if there
+// was one, the terminal event, and the [DONE] that Open Responses demands.
+func (e *events) terminal(status string, f *Error, response []byte) []byte {
+	if f != nil {
+		e.fail(f)
+	}
+	e.lifecycle("response."+status, response)
+	e.buf = append(e.buf, "data: [DONE]\n\n"...)
+	b := e.buf
+	e.buf = nil
+	return b
+}

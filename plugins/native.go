@@ -1,0 +1,111 @@
+package plugins
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+)
+
+// itemKey is that of an item which comes whole.
+const itemKey = math.MinInt
+
+// Image adds a generated image, given in base64.
+func (a *Assembler) Image(mediaType, b64 string) {
+	if !a.takes(len(b64)) {
+		return
+	}
+	a.closeAll(statusCompleted)
+	o := &output{kind: imageOutput, format: strings.TrimPrefix(mediaType, "image/")}
+	a.announce(o)
+	a.events.progress("response.image_generation_call.in_progress", o)
+	a.events.progress("response.image_generation_call.generating", o)
+	o.result = b64
+	a.events.progress("response.image_generation_call.completed", o)
+	a.settle(o, statusCompleted)
+	a.events.flush()
+}
+
+// Item adds a whole item as the Responses API has it, such as the
+// web_search_call of a provider that speaks Responses. What is no object with a
+// type is left out.
+func (a *Assembler) Item(raw json.RawMessage) {
+	item := compact(raw, '{')
+	v := gjson.ParseBytes(item)
+	if v.Get("type").Str == "" || a.done() {
+		return
+	}
+	a.closeAll(statusCompleted)
+	switch v.Get("type").Str {
+	case "message":
+		for _, p := range v.Get("content").Array() {
+			a.Text(itemKey, p.Get("text").Str)
+			for _, annotation := range p.Get("annotations").Array() {
+				a.Annotation(itemKey, json.RawMessage(annotation.Raw))
+			}
+			a.Refusal(itemKey, p.Get("refusal").Str)
+		}
+	case "reasoning":
+		for i, p := range v.Get("summary").Array() {
+			a.Summary(itemKey, i, p.Get("text").Str)
+		}
+		for _, p := range v.Get("content").Array() {
+			a.ReasoningText(itemKey, p.Get("text").Str)
+		}
+		a.Seal(itemKey, v.Get("encrypted_content").Str)
+	case "function_call":
+		a.Call(itemKey, v.Get("call_id").Str, flatName(v))
+		a.Args(itemKey, v.Get("arguments").Str)
+	case "custom_tool_call":
+		a.Call(itemKey, v.Get("call_id").Str, flatName(v))
+		a.CustomInput(itemKey, v.Get("input").Str)
+	default:
+		a.native(item, v)
+	}
+	a.Close(itemKey)
+}
+
+// native adds an item that has no text of its own to stream.
+func (a *Assembler) native(item []byte, v gjson.Result) {
+	if !a.takes(len(item)) {
+		return
+	}
+	o := &output{kind: nativeOutput, index: len(a.items), id: v.Get("id").Str}
+	if o.id == "" || a.known(o.id) {
+		o.id = a.opts.ID(idPrefixes[nativeOutput])
+		item, _ = sjson.SetBytes(item, "id", o.id) // an object, and a path without wildcards
+	}
+	added := item
+	if v.Get("status").Exists() {
+		added, _ = sjson.SetBytes(item, "status", statusInProgress)
+	}
+	a.commit()
+	a.items = append(a.items, o)
+	o.json = item
+	a.events.item("response.output_item.added", o.index, added)
+	a.events.item("response.output_item.done", o.index, item)
+	a.events.flush()
+}
+
+// known reports whether an item has that id.
+func (a *Assembler) known(id string) bool {
+	for _, o := range a.items {
+		if o.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// flatName is the name of a call's tool, in or out of a namespace.
+func flatName(call gjson.Result) string {
+	if namespace := call.Get("namespace").Str; namespace != "" {
+		return namespace + separator + call.Get("name").Str
+	}
+	return call.Get("name").Str
+}
+
+// separator stands between a namespace and the name of a tool in it.
+const separator = "__"

@@ -1,0 +1,160 @@
+package plugins
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// unwrapper takes the free-form input of a custom tool out of the JSON object
+// {"input": "..."} that a provider without custom tools makes of it, while the
+// object is still coming.
+type unwrapper struct {
+	state unwrapState
+	raw   string // not yet understood: the head, an unfinished escape, or all of it
+}
+
+type unwrapState uint8
+
+const (
+	unwrapHead  unwrapState = iota // before the input's first character
+	unwrapInput                    // in the input
+	unwrapRest                     // after it
+	unwrapWhole                    // of another shape: it is understood at its end
+)
+
+// inputHead are the tokens before the input's first character.
+var inputHead = [...]string{"{", `"input"`, ":", `"`}
+
+// write returns the input that the next piece of the object completes.
+func (u *unwrapper) write(s string) string {
+	s = u.raw + s
+	u.raw = ""
+	if u.state == unwrapHead {
+		s = u.skipHead(s)
+	}
+	switch u.state {
+	case unwrapInput:
+		return u.decode(s)
+	case unwrapRest:
+		return ""
+	}
+	u.raw = s
+	return ""
+}
+
+// end returns the input that is left.
+func (u *unwrapper) end() string {
+	if u.state == unwrapInput || u.state == unwrapRest {
+		return ""
+	}
+	s := u.raw
+	u.state, u.raw = unwrapRest, ""
+	if !gjson.Valid(s) {
+		return s
+	}
+	switch v := gjson.Get(s, "input"); {
+	case v.Exists():
+		return v.String()
+	case gjson.Parse(s).Type == gjson.String:
+		return gjson.Parse(s).Str
+	}
+	return s
+}
+
+// skipHead is what follows the head, or s as long as the head is not whole.
+func (u *unwrapper) skipHead(s string) string {
+	rest := s
+	for _, token := range inputHead {
+		rest = strings.TrimLeft(rest, " \t\r\n")
+		if len(rest) < len(token) && strings.HasPrefix(token, rest) {
+			return s
+		}
+		if !strings.HasPrefix(rest, token) {
+			u.state = unwrapWhole
+			return s
+		}
+		rest = rest[len(token):]
+	}
+	u.state = unwrapInput
+	return rest
+}
+
+func (u *unwrapper) decode(s string) string {
+	var out []byte
+	for i := 0; i < len(s); {
+		switch s[i] {
+		case '"':
+			u.state = unwrapRest
+			return string(out)
+		case '\\':
+			r, n := unescape(s[i:])
+			if n == 0 {
+				u.raw = s[i:]
+				return string(out)
+			}
+			out = utf8.AppendRune(out, r)
+			i += n
+		default:
+			from := i
+			for i < len(s) && s[i] != '"' && s[i] != '\\' {
+				i++
+			}
+			out = append(out, s[from:i]...)
+		}
+	}
+	return string(out)
+}
+
+// unescape reads the escape, or the two of a surrogate pair, that s begins
+// with, and its length: 0 if more is needed to tell.
+func unescape(s string) (r rune, n int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	switch s[1] {
+	case 'n':
+		return '\n', 2
+	case 't':
+		return '\t', 2
+	case 'r':
+		return '\r', 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'u':
+	default:
+		r, n = utf8.DecodeRuneInString(s[1:])
+		return r, 1 + n
+	}
+	if len(s) < 6 {
+		return 0, 0
+	}
+	r = codeUnit(s)
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	low := s[6:]
+	if len(low) < 6 && strings.HasPrefix(`\u`, low[:min(2, len(low))]) {
+		return 0, 0
+	}
+	if strings.HasPrefix(low, `\u`) {
+		if pair := utf16.DecodeRune(r, codeUnit(low)); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+// codeUnit is that of an escape of six bytes.
+func codeUnit(s string) rune {
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
+}

@@ -1,0 +1,54 @@
+package plugins
+
+import "strconv"
+
+// Merge takes over what patch knows: a later report of a count wins.
+func (u *Usage) Merge(patch Usage) {
+	u.Input = patch.Input.Or(u.Input)
+	u.Output = patch.Output.Or(u.Output)
+	u.CacheRead = patch.CacheRead.Or(u.CacheRead)
+	u.CacheWrite = patch.CacheWrite.Or(u.CacheWrite)
+	u.CacheWrite1h = patch.CacheWrite1h.Or(u.CacheWrite1h)
+	u.InputAudio = patch.InputAudio.Or(u.InputAudio)
+	u.CacheReadAudio = patch.CacheReadAudio.Or(u.CacheReadAudio)
+	u.InputImage = patch.InputImage.Or(u.InputImage)
+	u.Reasoning = patch.Reasoning.Or(u.Reasoning)
+	u.OutputAudio = patch.OutputAudio.Or(u.OutputAudio)
+	u.OutputImage = patch.OutputImage.Or(u.OutputImage)
+	u.BilledInput = patch.BilledInput.Or(u.BilledInput)
+	u.BilledOutput = patch.BilledOutput.Or(u.BilledOutput)
+	u.WebSearches = patch.WebSearches.Or(u.WebSearches)
+	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
+}
+
+// appendResponses appends the usage of a response: null if there was no
+// report, and otherwise numbers whose parts do not exceed their whole, as
+// clients rely on, whatever the provider said.
+func (u Usage) appendResponses(b []byte) []byte {
+	if !u.Total().Valid {
+		return append(b, "null"...)
+	}
+	input, output := within(u.Input, maxTokens), within(u.Output, maxTokens)
+	read := within(u.CacheRead, input)
+	write := within(u.CacheWrite, input-read)
+	reasoning := within(u.Reasoning, output)
+	b = append(b, `{"input_tokens":`...)
+	b = strconv.AppendInt(b, input, 10)
+	b = append(b, `,"input_tokens_details":{"cached_tokens":`...)
+	b = strconv.AppendInt(b, read, 10)
+	b = append(b, `,"cache_write_tokens":`...)
+	b = strconv.AppendInt(b, write, 10)
+	b = append(b, `},"output_tokens":`...)
+	b = strconv.AppendInt(b, output, 10)
+	b = append(b, `,"output_tokens_details":{"reasoning_tokens":`...)
+	b = strconv.AppendInt(b, reasoning, 10)
+	b = append(b, `},"total_tokens":`...)
+	b = strconv.AppendInt(b, input+output, 10)
+	return append(b, '}')
+}
+
+// maxTokens is the largest count that is told: the sum of two is exact in JavaScript.
+const maxTokens = (1<<53 - 1) / 2
+
+// within is the count, 0 if unknown, between 0 and limit.
+func within(c Count, limit int64) int64 { return min(max(c.N, 0), limit) }
