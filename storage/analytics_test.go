@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,8 @@ func TestHasUsers(t *testing.T) {
 	q := storage.UserQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always}
 	got, err := q.Answer(rows(storage.ByUser, []*storage.Record{asked("2026-11-20T12:00:00Z", by(""))}))
 	answers(t, "requests without user", got, err, `{"hasUsers":false,"count":0,"users":[]}`)
+	got, err = q.Answer(rows(storage.ByUser, []*storage.Record{asked("2026-11-20T12:00:00Z", failed)}))
+	answers(t, "attempts alone", got, err, `{"hasUsers":false,"count":0,"users":[]}`)
 }
 
 func TestSessions(t *testing.T) {
@@ -210,6 +213,19 @@ func TestSessions(t *testing.T) {
 		}
 		got, err := q.Answer(rows(storage.BySession, records))
 		answers(t, test.name, got, err, test.want)
+	}
+}
+
+// Days count once each, in whatever order requests come.
+func TestActiveFor(t *testing.T) {
+	var records []*storage.Record
+	for i := range storage.Timestamp(300) {
+		records = append(records, asked("2026-11-20T12:00:00Z", func(r *storage.Record) { r.CreatedAt -= i * 37 % 100 * 2 * day }))
+	}
+	q := storage.UserQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Limit: 1}
+	page, err := q.Answer(rows(storage.ByUser, records))
+	if err != nil || page.Users[0].ActiveFor != 100 {
+		t.Errorf("%+v, %v, want 100 days", page, err)
 	}
 }
 
@@ -271,6 +287,17 @@ func TestSessionMetrics(t *testing.T) {
 		{"range_start":"2026-11-20T12:10:00.000Z","range_end":"2026-11-20T12:15:00.000Z","value":null,"requests_without_cost":1}]`)
 	if len(counts) != 25 || len(durations) != 25 || len(costs) != 25 {
 		t.Errorf("%d, %d and %d buckets, want 25", len(counts), len(durations), len(costs))
+	}
+
+	// 23 buckets without a session, one with one, one with two.
+	q.Distribution = true
+	got, err = q.Answer(rows(storage.BySession, records))
+	var values []float64
+	for _, p := range got.SessionCount {
+		values = append(values, p.Value.N)
+	}
+	if want := []float64{23, 1, 1}; err != nil || !slices.Equal(values, want) {
+		t.Errorf("distribution of counts %v, %v, want %v", values, err, want)
 	}
 }
 

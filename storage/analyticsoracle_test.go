@@ -34,8 +34,8 @@ type group struct {
 	records  []*storage.Record
 }
 
-// groups are those that a filter chooses, by the words of the decisions. value
-// gives what an aggregate's field is, in the text that fmt makes of it.
+// groups are those that a filter chooses,. is tells whether a leaf about groups is
+// true of one.
 func (o *oracle) groups(f storage.Filter, w storage.Window, key func(*storage.Record) (id, name string), is func(*group, *storage.Leaf) bool) []*group {
 	var parts []storage.Filter
 	var take func(storage.Filter)

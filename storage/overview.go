@@ -1,5 +1,7 @@
 package storage
 
+import "github.com/weirhq/weir/plugins"
+
 // UserOverviewQuery asks what users cost and ask over time (interface.md,
 // endpoint 4).
 type UserOverviewQuery struct {
@@ -20,4 +22,56 @@ type UserOverview struct {
 	// UserCost is in US dollars.
 	UserCost     []Point `json:"user_cost"`
 	RequestCount []Point `json:"request_count"`
+}
+
+// Answer makes the series from rows grouped ByUser, which it scans twice: the
+// first time shows who counts, and from when until when.
+func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
+	var users userTotals
+	if err := users.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
+		return nil, err
+	}
+	span := never
+	var costs, requests []sample
+	for _, u := range users.chosen {
+		t := &users.totals[u.group]
+		span = span.include(t)
+		costs = append(costs, sample{group: u.group, value: t.cost, withoutCost: t.withoutCost})
+		requests = append(requests, sample{group: u.group, value: plugins.Known(t.requests)})
+	}
+	costs, requests = q.quartiles(costs), q.quartiles(requests)
+	w := q.Window.or(span)
+	b := NewBuckets(w, q.Zone)
+	if !q.Distribution && b.Len > 0 {
+		var cells chains[tally]
+		err := rows.Scan(users.split.Requests, w, func(r *Row) bool {
+			cells.at(r.Group, int32(b.Index(r.CreatedAt))).add(r)
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		costs = byBucket(costs, &cells, func(t *tally) sample { return sample{value: t.cost, withoutCost: t.withoutCost} })
+		requests = byBucket(requests, &cells, func(t *tally) sample { return sample{value: plugins.Known(t.requests)} })
+	}
+	return &UserOverview{
+		UserCost:     q.points(b, costs, nanosPerDollar),
+		RequestCount: q.points(b, requests, one),
+	}, nil
+}
+
+// byBucket takes the sample of each user apart into one for each bucket in which
+// there is a request.
+func byBucket(users []sample, cells *chains[tally], measure func(*tally) sample) (samples []sample) {
+	for _, u := range users {
+		for i, t := range cells.of(u.group) {
+			if t.requests == 0 {
+				continue
+			}
+			s := measure(t)
+			s.bucket = i
+			samples = append(samples, s)
+		}
+	}
+	return samples
 }

@@ -1,5 +1,10 @@
 package storage
 
+import (
+	"cmp"
+	"slices"
+)
+
 // ScoreQuery asks for the scores of requests over time (interface.md, endpoint
 // 5).
 type ScoreQuery struct {
@@ -22,4 +27,46 @@ type ScorePoint struct {
 	ScoreAvg   Amount `json:"score_avg"`
 	ScoreSum   Amount `json:"score_sum"`
 	ScoreCount int64  `json:"score_count"`
+}
+
+// Answer makes the series from rows grouped ByScore: a point for each score in
+// each bucket where it occurs, by time and then by name.
+func (q *ScoreQuery) Answer(rows Rows) ([]ScorePoint, error) {
+	type cell struct {
+		start Timestamp
+		group int
+	}
+	cells := make(map[cell][]float64)
+	var start, next Timestamp
+	err := rows.Scan(q.Filter, q.Window, func(r *Row) bool {
+		if r.CreatedAt < start || r.CreatedAt >= next {
+			start, next = q.Increment.around(r.CreatedAt, q.Zone)
+		}
+		c := cell{start, r.Group}
+		cells[c] = append(cells[c], r.Score)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	points := make([]ScorePoint, 0, len(cells))
+	for c, scores := range cells {
+		// In one order, since floating-point sums depend on it.
+		slices.Sort(scores)
+		sum := 0.0
+		for _, s := range scores {
+			sum += s
+		}
+		points = append(points, ScorePoint{
+			CreatedAtTrunc: c.start,
+			ScoreKey:       rows.Key(c.group).ID,
+			ScoreAvg:       amount(sum / float64(len(scores))),
+			ScoreSum:       amount(sum),
+			ScoreCount:     int64(len(scores)),
+		})
+	}
+	slices.SortFunc(points, func(a, b ScorePoint) int {
+		return cmp.Or(cmp.Compare(a.CreatedAtTrunc, b.CreatedAtTrunc), cmp.Compare(a.ScoreKey, b.ScoreKey))
+	})
+	return points, nil
 }

@@ -1,5 +1,14 @@
 package storage
 
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/weirhq/weir/plugins"
+)
+
 // Series says what a query over time makes of the values of users or sessions.
 type Series struct {
 	// Quantile is what a bucket tells of its values. The zero Quantile is the
@@ -23,4 +32,112 @@ type Point struct {
 	Value Amount `json:"value"`
 	// RequestsWithoutCost counts the requests whose cost Value lacks.
 	RequestsWithoutCost int64 `json:"requests_without_cost,omitempty"`
+}
+
+// sample is one measure of one user or session. Values are whole, so that sums
+// do not depend on their order; unit tells what they are in.
+type sample struct {
+	group, bucket int
+	value         plugins.Count
+	withoutCost   int64
+}
+
+// quartiles drops the samples which the query does not want. Those whose value
+// is unknown are in no quartile and stay.
+func (s *Series) quartiles(samples []sample) []sample {
+	values := sorted(samples)
+	if !s.Interquartile || len(values) == 0 {
+		return samples
+	}
+	low, high := Quantile(250).of(values), Quantile(750).of(values)
+	return slices.DeleteFunc(samples, func(s sample) bool {
+		return s.value.Valid && (float64(s.value.N) < low || float64(s.value.N) > high)
+	})
+}
+
+// sorted are the values that are known, in ascending order.
+func sorted(samples []sample) (values []int64) {
+	for _, s := range samples {
+		if s.value.Valid {
+			values = append(values, s.value.N)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
+// points are the quantiles by bucket, or the histogram.
+func (s *Series) points(b Buckets, samples []sample, unit float64) []Point {
+	if s.Distribution {
+		return histogram(samples, unit)
+	}
+	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(a.bucket, b.bucket) })
+	points := make([]Point, b.Len)
+	for i := range points {
+		n := 0
+		p := &points[i]
+		for ; n < len(samples) && samples[n].bucket == i; n++ {
+			p.RequestsWithoutCost += samples[n].withoutCost
+		}
+		start, end := b.Bounds(i)
+		p.RangeStart, p.RangeEnd = start.String(), end.String()
+		switch values := sorted(samples[:n]); {
+		case n == 0:
+			p.Value = amount(0)
+		case len(values) > 0:
+			p.Value = amount(s.Quantile.of(values) / unit)
+		}
+		samples = samples[n:]
+	}
+	return points
+}
+
+// maxBins bounds the buckets of a histogram.
+const maxBins = 10
+
+// histogram counts the known values in even bins from the least to the largest,
+// both included; a single bin if all are equal.
+func histogram(samples []sample, unit float64) []Point {
+	values := sorted(samples)
+	if len(values) == 0 {
+		return []Point{}
+	}
+	least, most := values[0], values[len(values)-1]
+	span := uint64(most - least)
+	bins := make([]Point, 1+min(maxBins-1, span))
+	bound := func(i int) string {
+		b := float64(least) + float64(span)*(float64(i)/float64(len(bins)))
+		return strconv.FormatFloat(b/unit, 'f', -1, 64)
+	}
+	for i := range bins {
+		bins[i] = Point{RangeStart: bound(i), RangeEnd: bound(i + 1), Value: amount(0)}
+	}
+	for _, s := range samples {
+		if !s.value.Valid {
+			continue
+		}
+		bin := len(bins) - 1
+		if s.value.N < most {
+			high, low := bits.Mul64(uint64(s.value.N-least), uint64(len(bins)))
+			place, _ := bits.Div64(high, low, span)
+			bin = int(place)
+		}
+		bins[bin].Value.N++
+		bins[bin].RequestsWithoutCost += s.withoutCost
+	}
+	return bins
+}
+
+// average is the mean of the known values.
+func average(samples []sample, unit float64) [1]Average {
+	var sum, n int64
+	for _, s := range samples {
+		if s.value.Valid {
+			sum += s.value.N
+			n++
+		}
+	}
+	a := mean(sum, n)
+	a.N /= unit
+	return [1]Average{{a}}
 }

@@ -2,6 +2,48 @@ package storage
 
 import "github.com/weirhq/weir/plugins"
 
+// SessionMetricsQuery asks what sessions are like over time (interface.md,
+// endpoint 2).
+type SessionMetricsQuery struct {
+	Org string
+	// Filter has leaves about requests and about sessions; see SplitFilter.
+	Filter Filter
+	// Window chooses requests. Without bounds the series runs from the first to
+	// the last request of the sessions.
+	Window Window
+	// Zone aligns the buckets.
+	Zone Zone
+	// NameContains is text in the session's name, whatever its case.
+	NameContains string
+	Series
+}
+
+// SessionMetrics is the answer to a SessionMetricsQuery. A session stands in the
+// bucket in which it began.
+type SessionMetrics struct {
+	// SessionCount counts the sessions.
+	SessionCount []Point `json:"session_count"`
+	// SessionDuration is the quantile of their durations, in seconds: from the
+	// start of the first request to the end of the last answer.
+	SessionDuration []Point `json:"session_duration"`
+	// SessionCost is the quantile of their costs, in US dollars.
+	SessionCost []Point         `json:"session_cost"`
+	Average     SessionAverages `json:"average"`
+}
+
+// SessionAverages are means over the window, each a list of one.
+type SessionAverages struct {
+	SessionCost     [1]Average `json:"session_cost"`
+	SessionDuration [1]Average `json:"session_duration"`
+	// SessionCount is the mean per bucket.
+	SessionCount [1]Average `json:"session_count"`
+}
+
+// Average is a mean, unknown when there is nothing in it.
+type Average struct {
+	Average Amount `json:"average"`
+}
+
 // Answer makes the series from rows grouped BySession.
 func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
 	sessions, err := chooseSessions(rows, q.Filter, q.Window, func(k Key) bool { return containsFold(k.Name, q.NameContains) })

@@ -14,18 +14,18 @@ func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(chosen, func(a, b chosenSession) int {
+	slices.SortFunc(chosen, func(a, b *chosenSession) int {
 		return -cmp.Or(
 			cmp.Compare(a.CreatedAt, b.CreatedAt),
 			cmp.Compare(a.SessionID, b.SessionID),
 			cmp.Compare(a.SessionName, b.SessionName),
 		)
 	})
-	page := []Session{}
-	for _, s := range pageOf(chosen, q.Offset, q.Limit) {
-		page = append(page, s.Session)
+	sessions := make([]*Session, len(chosen))
+	for i, s := range chosen {
+		sessions[i] = &s.Session
 	}
-	return page, nil
+	return pageOf(sessions, q.Offset, q.Limit), nil
 }
 
 // chosenSession is a session that a query chooses.
@@ -35,7 +35,7 @@ type chosenSession struct {
 }
 
 // chooseSessions adds the requests up and chooses among the sessions.
-func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]chosenSession, error) {
+func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*chosenSession, error) {
 	var sums []totals
 	split := SplitFilter(f)
 	err := rows.Scan(split.Requests, w, func(r *Row) bool {
@@ -50,7 +50,7 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]chos
 	if err != nil {
 		return nil, err
 	}
-	var chosen []chosenSession
+	var chosen []*chosenSession
 	for group := range sums {
 		t := &sums[group]
 		if t.requests == 0 {
@@ -61,7 +61,7 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]chos
 			continue
 		}
 		if s := newSession(key, t); chooser.matches(group, s.attribute) {
-			chosen = append(chosen, chosenSession{s, t})
+			chosen = append(chosen, &chosenSession{s, t})
 		}
 	}
 	return chosen, nil

@@ -111,14 +111,14 @@ func (u *User) attribute(f *Field) attribute {
 var byLastActive = []UserSort{{Key: UserLastActive, Desc: true}}
 
 // sortUsers puts users into the order of the keys.
-func sortUsers(users []User, sorts []UserSort) {
+func sortUsers(users []*User, sorts []UserSort) {
 	if len(sorts) == 0 {
 		sorts = byLastActive
 	}
-	slices.SortFunc(users, func(a, b User) int {
+	slices.SortFunc(users, func(a, b *User) int {
 		for _, s := range sorts {
 			value := userAttributes[s.Key]
-			if d := value(&a).compare(value(&b), s.Desc); d != 0 {
+			if d := value(a).compare(value(b), s.Desc); d != 0 {
 				return d
 			}
 		}

@@ -1,6 +1,9 @@
 package storage
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Answer finds the users in rows grouped ByUser.
 func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
@@ -8,7 +11,7 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 	if err := found.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
 		return nil, err
 	}
-	hasUsers := len(found.totals) > 0
+	hasUsers := slices.ContainsFunc(found.totals, func(t totals) bool { return t.requests > 0 })
 	if !hasUsers {
 		err := rows.Scan(All{}, Always, func(r *Row) bool {
 			hasUsers = !r.Attempt
@@ -18,9 +21,9 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 			return nil, err
 		}
 	}
-	var users []User
-	for _, u := range found.chosen {
-		users = append(users, u.User)
+	users := make([]*User, len(found.chosen))
+	for i, u := range found.chosen {
+		users[i] = &u.User
 	}
 	sortUsers(users, q.Sort)
 	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, nil
@@ -31,7 +34,7 @@ type userTotals struct {
 	totals []totals
 	days   activeDays
 	split  *Split
-	chosen []chosenUser
+	chosen []*chosenUser
 }
 
 // chosenUser is a user whom the filter chooses.
@@ -59,7 +62,7 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 			continue
 		}
 		if user := u.user(group, rows.Key(group)); chooser.matches(group, user.attribute) {
-			u.chosen = append(u.chosen, chosenUser{user, group})
+			u.chosen = append(u.chosen, &chosenUser{user, group})
 		}
 	}
 	return nil

@@ -1,7 +1,9 @@
 package storagetest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -20,6 +22,11 @@ type AnalyticsBackend interface {
 // in JSON. open makes a backend on an empty store of its own, without calling
 // Open. The flag -storagetest.cases sets the number of queries.
 func RunAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+	t.Run("random queries", func(t *testing.T) { testRandomAnalytics(t, open) })
+	t.Run("errors", func(t *testing.T) { testAnalyticsErrors(t, open) })
+}
+
+func testRandomAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
 	const perRound = 100
 	for seed := range uint64((*cases + perRound - 1) / perRound) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -38,6 +45,52 @@ func RunAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
 				checkAnalytics(t, r, b, records, rows)
 			}
 		})
+	}
+}
+
+// Content that cannot be read is an error, and so is a context that has ended.
+func testAnalyticsErrors(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+	broken := errors.New("the disk is on fire")
+	records, _ := Records(random(1), 50)
+	b := open(t)
+	s := start(t, b, reader(func(context.Context, storage.ContentRef) (*storage.Content, error) { return nil, broken }))
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		name string
+		ask  func(context.Context, storage.Filter) error
+	}{
+		{"Users", func(ctx context.Context, f storage.Filter) error {
+			_, err := b.Users(ctx, &storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			return err
+		}},
+		{"UserOverview", func(ctx context.Context, f storage.Filter) error {
+			_, err := b.UserOverview(ctx, &storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			return err
+		}},
+		{"Sessions", func(ctx context.Context, f storage.Filter) error {
+			_, err := b.Sessions(ctx, &storage.SessionQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			return err
+		}},
+		{"SessionMetrics", func(ctx context.Context, f storage.Filter) error {
+			_, err := b.SessionMetrics(ctx, &storage.SessionMetricsQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			return err
+		}},
+		{"Scores", func(ctx context.Context, f storage.Filter) error {
+			_, err := b.Scores(ctx, &storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay})
+			return err
+		}},
+	} {
+		if err := test.ask(t.Context(), contentQuery.Filter); !errors.Is(err, broken) {
+			t.Errorf("%s = %v, want the error of Contents", test.name, err)
+		}
+		if err := test.ask(ended, storage.All{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s = %v after its context ended", test.name, err)
+		}
+		if err := test.ask(t.Context(), storage.All{}); err != nil {
+			t.Errorf("%s = %v afterwards", test.name, err)
+		}
 	}
 }
 

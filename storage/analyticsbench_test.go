@@ -1,0 +1,69 @@
+package storage_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// madeRows are rows out of thin air, in the order of time: they cost almost
+// nothing, so that what aggregates do shows. They are of 90 days.
+type madeRows struct{ rows, groups int }
+
+func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Row) bool) error {
+	first := at("2026-08-20T00:00:00Z")
+	step := 90 * day / storage.Timestamp(m.rows)
+	r := storage.Row{
+		Status: plugins.Known(200), Latency: plugins.Known(1500), Cost: plugins.Known(2_000_000),
+		Input: plugins.Known(100), Output: plugins.Known(20), Score: 0.5,
+	}
+	random := uint32(1)
+	for i := range m.rows {
+		random = random*1664525 + 1013904223
+		r.Group = int(random>>8) % m.groups
+		r.CreatedAt = first + storage.Timestamp(i)*step
+		r.RespondedAt = r.CreatedAt + 1500
+		if !each(&r) {
+			break
+		}
+	}
+	return nil
+}
+
+func (madeRows) Key(group int) storage.Key { return storage.Key{ID: fmt.Sprint(group)} }
+
+// BenchmarkAnalytics tells the time for each of a million rows.
+func BenchmarkAnalytics(b *testing.B) {
+	const rows = 1_000_000
+	users := &storage.UserQuery{Filter: storage.All{}, Window: storage.Always, Limit: 50}
+	overview := &storage.UserOverviewQuery{Filter: storage.All{}, Window: storage.Always, Series: storage.Series{Quantile: storage.DefaultQuantile}}
+	sessions := &storage.SessionQuery{Filter: storage.All{}, Window: storage.Always, Limit: 50}
+	metrics := &storage.SessionMetricsQuery{Filter: storage.All{}, Window: storage.Always, Series: storage.Series{Quantile: storage.DefaultQuantile}}
+	scores := &storage.ScoreQuery{Filter: storage.All{}, Window: storage.Always, Increment: storage.ByMonth}
+	for _, bench := range []struct {
+		name   string
+		groups int
+		answer func(storage.Rows) (any, error)
+	}{
+		{"users", 10_000, func(r storage.Rows) (any, error) { return users.Answer(r) }},
+		{"overview", 1_000, func(r storage.Rows) (any, error) { return overview.Answer(r) }},
+		{"sessions", 50_000, func(r storage.Rows) (any, error) { return sessions.Answer(r) }},
+		{"session metrics", 50_000, func(r storage.Rows) (any, error) { return metrics.Answer(r) }},
+		{"scores", 10, func(r storage.Rows) (any, error) { return scores.Answer(r) }},
+		{"nothing", 10_000, func(r storage.Rows) (any, error) {
+			return nil, r.Scan(nil, storage.Always, func(*storage.Row) bool { return true })
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := bench.answer(madeRows{rows, bench.groups}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
+	}
+}
