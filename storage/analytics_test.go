@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -465,6 +466,79 @@ func TestScoreOverflow(t *testing.T) {
 	q := storage.ScoreQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Increment: storage.ByDay}
 	got, err := q.Answer(rows(storage.ByScore, records))
 	answers(t, "overflow", got, err, `[{"created_at_trunc":"2026-11-20T00:00:00.000Z","score_key":"q","score_avg":null,"score_sum":null,"score_count":2}]`)
+}
+
+// failingRows fail after some scans.
+type failingRows struct {
+	storage.Rows
+	scans int
+}
+
+var errScan = errors.New("the disk is on fire")
+
+func (f *failingRows) Scan(filter storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
+	if f.scans == 0 {
+		return errScan
+	}
+	f.scans--
+	return f.Rows.Scan(filter, w, each)
+}
+
+// Whichever scan of an answer fails, the answer does.
+func TestFailedScan(t *testing.T) {
+	records := []*storage.Record{asked("2026-11-20T12:00:00Z")}
+	mixed := func(leaf string) storage.Filter {
+		return parsed(t, `{"left":{"request_response_rmt":{"status":{"equals":200}}},"operator":"or","right":`+leaf+`}`)
+	}
+	users := mixed(`{"users_view":{"user_cost":{"lt":0}}}`)
+	sessions := mixed(`{"sessions_request_response_rmt":{"session_total_cost":{"lt":0}}}`)
+	for _, test := range []struct {
+		name   string
+		by     storage.Grouping
+		scans  int
+		answer func(storage.Rows) error
+	}{
+		{"users", storage.ByUser, 2, func(r storage.Rows) error {
+			q := storage.UserQuery{Filter: users, Window: storage.Always}
+			_, err := q.Answer(r)
+			return err
+		}},
+		{"no users", storage.ByUser, 3, func(r storage.Rows) error {
+			q := storage.UserQuery{Filter: users, Window: storage.Window{From: 1, To: 0}}
+			_, err := q.Answer(r)
+			return err
+		}},
+		{"overview", storage.ByUser, 3, func(r storage.Rows) error {
+			q := storage.UserOverviewQuery{Filter: users, Window: storage.Always}
+			_, err := q.Answer(r)
+			return err
+		}},
+		{"sessions", storage.BySession, 2, func(r storage.Rows) error {
+			q := storage.SessionQuery{Filter: sessions, Window: storage.Always}
+			_, err := q.Answer(r)
+			return err
+		}},
+		{"metrics", storage.BySession, 2, func(r storage.Rows) error {
+			q := storage.SessionMetricsQuery{Filter: sessions, Window: storage.Always}
+			_, err := q.Answer(r)
+			return err
+		}},
+		{"scores", storage.ByScore, 1, func(r storage.Rows) error {
+			q := storage.ScoreQuery{Filter: storage.All{}, Window: storage.Always, Increment: storage.ByDay}
+			_, err := q.Answer(r)
+			return err
+		}},
+	} {
+		for scans := range test.scans + 1 {
+			var want error
+			if scans < test.scans {
+				want = errScan
+			}
+			if err := test.answer(&failingRows{rows(test.by, records), scans}); !errors.Is(err, want) {
+				t.Errorf("%s: %v after %d scans, want %v", test.name, err, scans, want)
+			}
+		}
+	}
 }
 
 func TestParseUserSort(t *testing.T) {
