@@ -78,7 +78,7 @@ func TestParseFilterErrors(t *testing.T) {
 		`{"Request-response_rmt":{}}`:                                `filter: unknown group "Request-response_rmt" (did you mean "request_response_rmt"?)`,
 		`{"request":{}}`:                                             `filter.request: expected one field, got an empty object`,
 		`{"request":[]}`:                                             `filter.request: expected an object, got an array`,
-		`{"request":{"modle":{}}}`:                                   `filter.request: unknown field "modle" (known are prompt, user_id, auth_hash, org_id, id, node_id, model, modelOverride, path, country_code, prompt_id, created_at)`,
+		`{"request":{"mdoel":{}}}`:                                   `filter.request: unknown field "mdoel" (known are prompt, user_id, auth_hash, org_id, id, node_id, model, modelOverride, path, country_code, prompt_id, created_at)`,
 		`{"request":{"model_override":{}}}`:                          `filter.request: unknown field "model_override" (did you mean "modelOverride"?)`,
 		`{"request":{"path":"x"}}`:                                   `filter.request.path: expected an object, got the string "x"`,
 		`{"request":{"path":{}}}`:                                    `filter.request.path: expected one operator, got an empty object`,

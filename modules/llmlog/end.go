@@ -76,7 +76,7 @@ func (x *exchange) answerError() error {
 	status := errorStatus(x.err)
 	if x.ctx.Err() != nil || status == statusClientLeft {
 		x.writer.WriteHeader(statusClientLeft) // for the access log
-		return nil
+		return nil //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
 	x.record.EndState = storage.Failed

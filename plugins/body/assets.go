@@ -95,13 +95,13 @@ func assetID(medium string) string {
 			if unescaped, err := url.PathUnescape(data); err == nil {
 				data = unescaped
 			}
-			io.WriteString(h, data)
+			_, _ = io.WriteString(h, data) // a hash takes everything
 			return hex.EncodeToString(h.Sum(nil))
 		}
 	}
 	if _, err := io.Copy(h, decodeBase64(data)); err != nil {
 		h.Reset()
-		io.WriteString(h, medium)
+		_, _ = io.WriteString(h, medium)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -23,7 +23,7 @@ func at(step string, err error) error {
 	if err == nil {
 		return nil
 	}
-	f, ok := err.(*fault)
+	f, ok := errors.AsType[*fault](err)
 	switch {
 	case !ok:
 		return &fault{step, err}

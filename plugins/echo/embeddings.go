@@ -107,6 +107,6 @@ func vector(input string, dimensions int) []float32 {
 
 func packed(v []float32) string {
 	var b bytes.Buffer
-	binary.Write(&b, binary.LittleEndian, v)
+	_ = binary.Write(&b, binary.LittleEndian, v)
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }

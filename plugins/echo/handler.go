@@ -150,7 +150,7 @@ func readObject(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	newEncoder(w).Encode(v)
+	_ = newEncoder(w).Encode(v)
 }
 
 // newEncoder writes JSON as providers do, with <, > and & left alone.

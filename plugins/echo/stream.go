@@ -33,7 +33,7 @@ func (e *eventWriter) event(name string, v any) {
 		e.buf.WriteString("event: " + name + "\n")
 	}
 	e.buf.WriteString("data: ")
-	newEncoder(&e.buf).Encode(v) // which ends the line
+	_ = newEncoder(&e.buf).Encode(v) // which ends the line
 	e.buf.WriteByte('\n')
 	e.flush()
 }
@@ -51,7 +51,7 @@ func (e *eventWriter) done() {
 func (e *eventWriter) flush() {
 	_, err := e.w.Write(e.buf.Bytes())
 	e.gone = err != nil || e.r.Context().Err() != nil
-	e.ctrl.Flush()
+	_ = e.ctrl.Flush()
 }
 
 // words are the pieces that a text is streamed in.

@@ -51,7 +51,7 @@ func inflate(w io.Writer, r io.Reader) error {
 	z, giveBack := borrowInflater(r)
 	defer giveBack()
 	if h, err := z.in.Peek(2); err == nil && h[0]&0x0f == 8 && (int(h[0])<<8|int(h[1]))%31 == 0 {
-		z.in.Discard(2)
+		_, _ = z.in.Discard(2)
 	}
 	if err := z.raw.(flate.Resetter).Reset(z.in, nil); err != nil {
 		return err
@@ -74,7 +74,7 @@ func unbrotli(w io.Writer, r io.Reader) error {
 	if err := z.Reset(r); err != nil {
 		return err
 	}
-	defer z.Reset(nil)
+	defer func() { _ = z.Reset(nil) }()
 	_, err := io.CopyBuffer(w, &z.Reader, z.out[:])
 	return err
 }
@@ -98,7 +98,7 @@ func unzstd(w io.Writer, r io.Reader) error {
 	if err := z.Reset(r); err != nil {
 		return err
 	}
-	defer z.Reset(nil)
+	defer func() { _ = z.Reset(nil) }()
 	_, err := z.WriteTo(w)
 	return err
 }

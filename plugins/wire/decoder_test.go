@@ -95,7 +95,7 @@ func TestDecoderGivesWhatWasFlushed(t *testing.T) {
 			}
 		}
 		d.Close()
-		if d.Err() != io.ErrUnexpectedEOF {
+		if !errors.Is(d.Err(), io.ErrUnexpectedEOF) {
 			t.Errorf("%s: a stream that was cut: %v", e.coding, d.Err())
 		}
 	}
@@ -187,7 +187,7 @@ func TestDecoderStopsBombs(t *testing.T) {
 	d, _ := NewDecoder("gzip", func(p []byte) { n += len(p) })
 	d.Write(bomb.Bytes())
 	d.Close()
-	if n != maxDecoded || d.Err() != errTooLong {
+	if n != maxDecoded || !errors.Is(d.Err(), errTooLong) {
 		t.Errorf("%d bytes, %v", n, d.Err())
 	}
 	// A window that no client needs to have.

@@ -172,7 +172,7 @@ func (d *draft) appendPieces(pieces [][]byte) [][]byte {
 func (j *Journal) submit(d *draft) error {
 	j.mu.Lock()
 	if err := j.admit(d); err != nil {
-		fresh := err == errFull && !j.full
+		fresh := errors.Is(err, errFull) && !j.full
 		j.full = j.full || fresh
 		logger := j.options.Logger
 		j.mu.Unlock()

@@ -36,7 +36,7 @@ func (j *Journal) Content(ctx context.Context, ref storage.ContentRef) (*storage
 	defer j.release(s)
 
 	e, err := scan.seek(ref.Ordinal)
-	if err == io.EOF || err == nil && (e.ordinal != ref.Ordinal || e.length == 0) {
+	if errors.Is(err, io.EOF) || err == nil && (e.ordinal != ref.Ordinal || e.length == 0) {
 		return nil, nil
 	}
 	var c *storage.Content

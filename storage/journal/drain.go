@@ -209,7 +209,7 @@ func (j *Journal) enter() bool {
 	c.segment, c.scan, c.entries = s, s.scanner(0, scanWindow), s.entries
 	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped
 		c.scan = s.scanner(c.at.Ordinal, scanWindow)
-		c.scan.seek(c.at.Ordinal)
+		_, _ = c.scan.seek(c.at.Ordinal)
 	}
 	return true
 }

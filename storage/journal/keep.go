@@ -166,7 +166,7 @@ func (j *Journal) writeSealed(ctx context.Context, s *segment, path string) (siz
 	var damaged int64
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {
@@ -214,7 +214,7 @@ func (s *segment) current() ([]uint32, error) {
 	current := map[uuid.UUID]uint32{}
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return slices.Sorted(maps.Values(current)), nil
 		}
 		if err != nil {

@@ -65,7 +65,7 @@ func (j *Journal) replay() error {
 		sc := s.scanner(0, scanWindow)
 		if s.number == j.position.Segment && j.position.Ordinal > 0 {
 			sc = s.scanner(j.position.Ordinal, scanWindow)
-			sc.seek(j.position.Ordinal)
+			_, _ = sc.seek(j.position.Ordinal)
 		}
 		from := sc.off
 		for {

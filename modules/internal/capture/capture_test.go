@@ -242,7 +242,7 @@ func TestWriterAnswersAsTheOneBeneath(t *testing.T) {
 	e := &events{client: httptest.NewRecorder()}
 	var w Writer
 	w.Watch(broken{e.client}, "GET", e)
-	if n, err := w.Write([]byte("abc")); n != 1 || err != errBroken || w.Err() != errBroken || w.Sent() != 1 {
+	if n, err := w.Write([]byte("abc")); n != 1 || !errors.Is(err, errBroken) || !errors.Is(w.Err(), errBroken) || w.Sent() != 1 {
 		t.Errorf("%d, %v; sent %d, %v", n, err, w.Sent(), w.Err())
 	}
 }
