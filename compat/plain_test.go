@@ -2,11 +2,16 @@ package compat
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/weirhq/weir/compat/replay"
 )
@@ -26,36 +31,76 @@ func TestPlain(t *testing.T) {
 	}))
 	defer provider.Close()
 	w := startWeir(t, provider.URL)
-	for _, r := range all {
-		t.Run(r.Name, func(t *testing.T) {
-			request, err := http.NewRequest("POST", w.proxy(r)+r.Prefix()+r.URL.RequestURI(), bytes.NewReader(r.Request))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Header.Set("Content-Type", "application/json")
-			request.Header.Set("Authorization", "Bearer none")
-			request.Header.Set("Service-User-Id", r.Name)
-			status, header, body := do(t, request)
 
-			if status != r.Status {
-				t.Errorf("status %d, want %d: %.300s", status, r.Status, body)
-			}
-			for name, want := range r.Header {
-				if got := header.Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
+	codings := []string{"br", "gzip", "zstd"}
+	for i, r := range all {
+		// Every answer is sent as it is, and in one of the codings.
+		for _, coding := range []string{"identity", codings[i%len(codings)]} {
+			user := r.Name + "/" + coding
+			t.Run(user, func(t *testing.T) {
+				id := w.send(t, r, coding, user)
+				record := w.record(t, user)
+				if got := record.Get("request_id").Str; got != id {
+					t.Errorf("the record is %q, Service-Id said %q", got, id)
 				}
-			}
-			if !bytes.Equal(body, r.Response) {
-				t.Errorf("the client received %.300q", body)
-			}
-			record := w.record(t, r.Name)
-			if got := record.Get("request_id").Str; got != header.Get("Service-Id") {
-				t.Errorf("the record is %q, Service-Id said %q", got, header.Get("Service-Id"))
-			}
-			checkRecord(t, record, r)
-			checkBodies(t, record, r)
-		})
+				checkRecord(t, record, r)
+				checkBodies(t, record, r)
+			})
+		}
 	}
+}
+
+// send makes the recorded request, holds the answer against the recording, and
+// gives its Service-Id.
+func (w *weir) send(t *testing.T, r *replay.Recording, coding, user string) string {
+	t.Helper()
+	request, err := http.NewRequest("POST", w.proxy(r)+r.Prefix()+r.URL.RequestURI(), bytes.NewReader(r.Request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer none")
+	request.Header.Set("Accept-Encoding", coding)
+	request.Header.Set("Service-User-Id", user)
+	status, header, body := do(t, request)
+	if status != r.Status {
+		t.Errorf("status %d, want %d: %.300s", status, r.Status, body)
+	}
+	for name, want := range r.Header {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := cmp.Or(header.Get("Content-Encoding"), "identity"); got != coding {
+		t.Errorf("the answer is encoded as %s, want %s", got, coding)
+	}
+	if got := decode(t, coding, body); !bytes.Equal(got, r.Response) {
+		t.Errorf("the client received %.300q", got)
+	}
+	return header.Get("Service-Id")
+}
+
+// decode undoes a content coding.
+func decode(t *testing.T, coding string, body []byte) []byte {
+	t.Helper()
+	var reader io.Reader = bytes.NewReader(body)
+	var err error
+	switch coding {
+	case "br":
+		reader = brotli.NewReader(reader)
+	case "gzip":
+		reader, err = gzip.NewReader(reader)
+	case "zstd":
+		reader, err = zstd.NewReader(reader)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := io.ReadAll(reader)
+	if err != nil {
+		t.Errorf("decode %s: %v", coding, err)
+	}
+	return decoded
 }
 
 // checkReceived holds that a provider learns nothing of Weir or its client.

@@ -26,7 +26,7 @@ import (
 const recorded = "../../shared/cassettes"
 
 // patience bounds each wait. What takes so long is broken.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 // recordings are those in testdata and, where there are any, the recorded ones.
 func recordings(t *testing.T) []*replay.Recording {

@@ -10,8 +10,8 @@ import (
 
 // Server is a handler that answers a request to /c/<name>/<path> with the
 // recording of that name, provided that <path> is the one it was made at: its
-// status, its headers, and its body, flushed event by event. Anything else is a
-// 404 that says what was expected.
+// status, its headers, and its body, flushed event by event and compressed when
+// the client accepts it. Anything else is a 404 that says what was expected.
 type Server struct {
 	recordings map[string]*Recording
 	received   func(*Recording, *http.Request, []byte)
@@ -46,21 +46,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.received != nil {
 		s.received(recording, r, body)
 	}
-	recording.answer(w)
+	recording.answer(w, r)
 }
 
-func (r *Recording) answer(w http.ResponseWriter) {
+func (r *Recording) answer(w http.ResponseWriter, request *http.Request) {
 	for name, value := range r.Header {
 		w.Header().Set(name, value)
 	}
 	events := r.events()
-	if len(events) == 1 {
+	body, coding := encode(w, request)
+	switch {
+	case coding != "":
+		w.Header().Set("Content-Encoding", coding)
+	case len(events) == 1:
 		w.Header().Set("Content-Length", strconv.Itoa(len(r.Response)))
 	}
 	w.WriteHeader(r.Status)
-	flush := http.NewResponseController(w).Flush
+	defer body.Close()
+	send := http.NewResponseController(w).Flush
 	for _, event := range events {
-		if _, err := w.Write(event); err != nil || flush() != nil {
+		if _, err := body.Write(event); err != nil || body.Flush() != nil || send() != nil {
 			return // the client is gone
 		}
 	}
