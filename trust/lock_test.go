@@ -3,6 +3,8 @@
 package trust
 
 import (
+	"bytes"
+	"os"
 	"testing"
 	"time"
 )
@@ -76,6 +78,27 @@ func TestJournalFull(t *testing.T) {
 	unlock()
 	w.flush()
 	w.account(since, calls, succeed(t, p, w, 20, 0))
+}
+
+// TestTwoProcesses starts a second process on the same files, which must say why
+// it cannot, and leave the first alone.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	w := newWeir(t, p)
+	w.start(config{})
+	since := time.Now()
+	before := succeed(t, p, w, 20, 0)
+	other := &weir{t: t, dir: w.dir, admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
+	other.launch(config{})
+	if err := other.process.Wait(); err == nil {
+		t.Error("a second process ran on the same files")
+	}
+	log, err := os.ReadFile(w.log())
+	if err != nil || !bytes.Contains(log, []byte("in use by another process")) {
+		t.Errorf("the second process did not say why it ended: %v", err)
+	}
+	w.account(since, before, succeed(t, p, w, 20, 0))
 }
 
 // lock locks the database as another program might.
