@@ -35,6 +35,10 @@ type Backend interface {
 	// Exists tells whether any organisation has a record of that id.
 	Exists(ctx context.Context, id uuid.UUID) (bool, error)
 
+	Analytics
+	// SessionTag answers the tag of a session, "" if it has none.
+	SessionTag(ctx context.Context, org, sessionID string) (string, error)
+
 	// Prune deletes the records created before the given time, a bounded
 	// number at a time, and says whether there are more.
 	Prune(ctx context.Context, before Timestamp) (more bool, err error)

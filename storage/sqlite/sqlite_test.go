@@ -22,6 +22,12 @@ func TestContract(t *testing.T) {
 	})
 }
 
+func TestAnalytics(t *testing.T) {
+	storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
+		return New(filepath.Join(t.TempDir(), "weir.db"))
+	})
+}
+
 func newBackend(t testing.TB) *Backend {
 	t.Helper()
 	b := New(filepath.Join(t.TempDir(), "weir.db"))

@@ -11,22 +11,16 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// AnalyticsBackend is a backend that answers what requests add up to.
-type AnalyticsBackend interface {
-	storage.Backend
-	storage.Analytics
-}
-
 // RunAnalytics checks that random queries about users, sessions and scores are
 // answered as the queries themselves answer from storage.RowsOf, row by row and
 // in JSON. open makes a backend on an empty store of its own, without calling
 // Open. The flag -storagetest.cases sets the number of queries.
-func RunAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+func RunAnalytics(t *testing.T, open opener) {
 	t.Run("random queries", func(t *testing.T) { testRandomAnalytics(t, open) })
 	t.Run("errors", func(t *testing.T) { testAnalyticsErrors(t, open) })
 }
 
-func testRandomAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+func testRandomAnalytics(t *testing.T, open opener) {
 	const perRound = 100
 	for seed := range uint64((*cases + perRound - 1) / perRound) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -49,7 +43,7 @@ func testRandomAnalytics(t *testing.T, open func(t *testing.T) AnalyticsBackend)
 }
 
 // Content that cannot be read is an error, and so is a context that has ended.
-func testAnalyticsErrors(t *testing.T, open func(t *testing.T) AnalyticsBackend) {
+func testAnalyticsErrors(t *testing.T, open opener) {
 	broken := errors.New("the disk is on fire")
 	records, _ := Records(random(1), 50)
 	b := open(t)

@@ -173,11 +173,11 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 	return len(old) > chunk, nil
 }
 
-// Tag is the tag of a session, "" if it has none.
-func (m *Memory) Tag(org, sessionID string) string {
+// SessionTag looks a tag up.
+func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.tags[session{org, sessionID}]
+	return m.tags[session{org, sessionID}], m.usable(ctx)
 }
 
 // Losses are those of all batches.

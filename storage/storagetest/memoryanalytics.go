@@ -57,5 +57,3 @@ func answer[A any](ctx context.Context, m *Memory, by storage.Grouping, org stri
 	}
 	return a, nil
 }
-
-var _ storage.Analytics = (*Memory)(nil)

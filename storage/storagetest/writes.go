@@ -146,7 +146,8 @@ func testDroppedFacts(t *testing.T, open opener) {
 	}
 }
 
-// What no query of the contract reads yet must at least be taken.
+// The newest tag of a session holds, in its organisation alone. Losses, which no
+// query of the contract reads, must at least be taken.
 func testTagsAndLosses(t *testing.T, open opener) {
 	s := start(t, open(t), Contents{})
 	gold, none := "gold", ""
@@ -162,6 +163,13 @@ func testTagsAndLosses(t *testing.T, open opener) {
 		})
 	}
 	s.reopen(storage.Position{Segment: 1, Ordinal: 5})
+	for _, test := range []struct{ org, session, want string }{
+		{"acme", "s'1", ""}, {"globex", "s'1", "gold"}, {"globex", "s'2", ""}, {"nobody", "s'1", ""},
+	} {
+		if tag, err := s.SessionTag(t.Context(), test.org, test.session); tag != test.want || err != nil {
+			t.Errorf("SessionTag(%q, %q) = %q, %v, want %q", test.org, test.session, tag, err, test.want)
+		}
+	}
 }
 
 func testNotFound(t *testing.T, open opener) {
