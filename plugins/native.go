@@ -99,12 +99,15 @@ func (a *Assembler) known(id string) bool {
 	return false
 }
 
-// flatName is the name of a call's tool, in or out of a namespace.
-func flatName(call gjson.Result) string {
-	if namespace := call.Get("namespace").Str; namespace != "" {
-		return namespace + separator + call.Get("name").Str
+// flatName is the name of the tool that a call or choice names.
+func flatName(v gjson.Result) string { return flat(v.Get("namespace").Str, v.Get("name").Str) }
+
+// flat is the name of a tool in a namespace, "" for none.
+func flat(namespace, name string) string {
+	if namespace == "" {
+		return name
 	}
-	return call.Get("name").Str
+	return namespace + separator + name
 }
 
 // separator stands between a namespace and the name of a tool in it.

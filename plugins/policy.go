@@ -1,5 +1,13 @@
 package plugins
 
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
 // Action is what becomes of a field that a provider has no equivalent for.
 type Action uint8
 
@@ -15,24 +23,221 @@ const (
 )
 
 // Policy says by path what becomes of the fields of a request: top-level fields
-// ("truncation"), fields of objects ("text.verbosity"), hosted tools by type
-// ("tools.web_search"), content parts by type ("input.input_image") and values
-// of include ("include.message.output_text.logprobs"). A field that stands in
-// no Policy is unknown, and left out with a warning; a tool, part or value
-// is refused.
+// ("truncation"), fields of text, reasoning and stream_options
+// ("text.verbosity"), hosted tools by type ("tools.web_search"), content parts
+// by type ("input.input_image") and values of include
+// ("include.message.output_text.logprobs"). Of what stands in no Policy, fields
+// and values of include are left out with a warning, tools and parts refused.
 type Policy map[string]Action
 
-// DefaultPolicy is that of a provider that translates no field which can be
-// left out; plugins begin with it and say what they translate.
-var DefaultPolicy = Policy{}
+// DefaultPolicy is that of a provider which takes text, functions, a JSON
+// schema, a limit and the two sampling parameters. Plugins begin with it and
+// say what more they translate.
+var DefaultPolicy = Policy{
+	"model":             Translate,
+	"input":             Translate,
+	"input.input_text":  Translate,
+	"input.refusal":     Translate,
+	"instructions":      Translate,
+	"stream":            Translate,
+	"tools":             Translate,
+	"tool_choice":       Translate,
+	"text.format":       Translate,
+	"max_output_tokens": Translate,
+	"temperature":       Translate,
+	"top_p":             Translate,
+	"include":           Translate,
+
+	"background":           Reject,
+	"context_management":   Reject,
+	"conversation":         Reject,
+	"moderation":           Reject,
+	"previous_response_id": Reject,
+	"prompt":               Reject,
+	"top_logprobs":         Reject,
+	"truncation":           Reject,
+
+	"frequency_penalty":   Warn,
+	"parallel_tool_calls": Warn,
+	"presence_penalty":    Warn,
+	"reasoning.effort":    Warn,
+	"reasoning.summary":   Warn,
+	"service_tier":        Warn,
+	"text.verbosity":      Warn,
+
+	"max_tool_calls":         Ignore, // of hosted tools
+	"metadata":               Ignore,
+	"prompt_cache_key":       Ignore,
+	"prompt_cache_options":   Ignore,
+	"prompt_cache_retention": Ignore,
+	"safety_identifier":      Ignore,
+	"store":                  Ignore,
+	"user":                   Ignore,
+
+	"stream_options.include_obfuscation": Ignore,
+
+	"include.message.output_text.logprobs": Reject,
+	"include.reasoning.encrypted_content":  Translate,
+}
 
 // With is the policy with some entries replaced or added.
-func (p Policy) With(other Policy) Policy { return p }
+func (p Policy) With(other Policy) Policy {
+	all := maps.Clone(p)
+	maps.Copy(all, other)
+	return all
+}
+
+// of is the action for a path, or else what holds for its kind.
+func (p Policy) of(path string, unlisted Action) Action {
+	if a, ok := p[path]; ok {
+		return a
+	}
+	return unlisted
+}
+
+// defaults are the values that ask for nothing.
+var defaults = map[string]string{
+	"background":          "false",
+	"frequency_penalty":   "0",
+	"parallel_tool_calls": "true",
+	"presence_penalty":    "0",
+	"temperature":         "1",
+	"top_logprobs":        "0",
+	"top_p":               "1",
+	"truncation":          "disabled",
+	"service_tier":        "auto",
+	"text.verbosity":      "medium",
+}
 
 // Apply treats every field of the request as the policy says, in the order of
-// the body. The error is an *Error.
-func (p *Prompt) Apply(policy Policy) error { return nil }
+// the body. The error is an *Error. Where the prompt is strict, warnings that it
+// already has are errors too.
+func (p *Prompt) Apply(policy Policy) error {
+	if p.Strict && len(p.Warnings) > 0 {
+		field, done, _ := strings.Cut(p.Warnings[0], ": ")
+		return Unsupported(field, "%s, and the request is strict.", done)
+	}
+	if err := p.applyFields(policy, "", gjson.ParseBytes(p.Raw)); err != nil {
+		return err
+	}
+	if err := p.applyTools(policy); err != nil {
+		return err
+	}
+	for _, value := range p.Include {
+		path := "include." + value
+		if err := p.Drop(policy.of(path, Warn), path, notSupported); err != nil {
+			return err
+		}
+	}
+	for part := range p.parts {
+		if policy.of("input."+string(part.Type), Reject) == Reject {
+			return Unsupported(part.Param, "The model does not take parts of type '%s'.", part.Type)
+		}
+	}
+	return nil
+}
+
+const notSupported = "not supported by the provider, left out"
+
+func (p *Prompt) applyFields(policy Policy, prefix string, fields gjson.Result) error {
+	var err error
+	fields.ForEach(func(key, v gjson.Result) bool {
+		path := prefix + key.Str
+		switch {
+		case v.Type == gjson.Null || v.String() == defaults[path]:
+		case path == "text" || path == "reasoning" || path == "stream_options":
+			err = p.applyFields(policy, path+".", v)
+		default:
+			err = p.Drop(policy.of(path, Warn), path, notSupported)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (p *Prompt) applyTools(policy Policy) error {
+	var tools []Tool
+	for _, t := range p.Tools {
+		if t.Hosted() {
+			a := policy.of("tools."+t.Type, Reject)
+			if a == Reject {
+				return Unsupported(t.Param, "The provider has no tool of type '%s'.", t.Type)
+			}
+			if err := p.Drop(a, t.Param, notSupported); err != nil {
+				return err
+			}
+			if a != Translate {
+				continue
+			}
+		}
+		tools = append(tools, t)
+	}
+	p.Tools = tools
+	return nil
+}
+
+// parts ranges over the content of messages and outputs.
+func (p *Prompt) parts(yield func(*Part) bool) {
+	for _, t := range p.Turns {
+		for _, item := range t.Items {
+			var content []Part
+			switch item := item.(type) {
+			case *Message:
+				content = item.Content
+			case *ToolOutput:
+				content = item.Content
+			}
+			for i := range content {
+				if !yield(&content[i]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Drop treats one field that can't be honoured: an error for Reject, a warning
 // "<field>: <done>" for Warn, which is an error too where the prompt is strict.
-func (p *Prompt) Drop(a Action, field, done string) error { return nil }
+// With a warning the field is unset, so that the response tells what held.
+func (p *Prompt) Drop(a Action, field, done string) error {
+	if a == Warn && p.Strict {
+		a = Reject
+	}
+	switch a {
+	case Reject:
+		return Unsupported(field, "Unsupported parameter: '%s' is %s.", field, strings.TrimSuffix(done, ", left out"))
+	case Warn:
+		p.Warnings = append(slices.Clip(p.Warnings), field+": "+done)
+		p.unset(field)
+	}
+	return nil
+}
+
+func (p *Prompt) unset(field string) {
+	switch field {
+	case "temperature":
+		p.Temperature = nil
+	case "top_p":
+		p.TopP = nil
+	case "presence_penalty":
+		p.PresencePenalty = nil
+	case "frequency_penalty":
+		p.FrequencyPenalty = nil
+	case "top_logprobs":
+		p.TopLogprobs = Count{}
+	case "parallel_tool_calls":
+		p.ParallelToolCalls = nil
+	case "service_tier":
+		p.ServiceTier = ""
+	case "text.verbosity":
+		p.Verbosity = ""
+	case "text.format":
+		p.Format = Format{}
+	case "reasoning.effort":
+		p.Reasoning.Effort = ""
+	case "reasoning.summary":
+		p.Reasoning.Summary = ""
+	case "max_output_tokens":
+		p.MaxOutputTokens = Count{}
+	}
+}

@@ -1,6 +1,158 @@
 package plugins
 
-// Validate checks the types and values of the documented fields of the body of
-// POST /v1/responses. Any other key is accepted. Errors are *Error and name the
-// field.
-func Validate(body []byte) error { return nil }
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Validate checks the values of the documented fields of the body of
+// POST /v1/responses, beyond what ParseRequest does: those of the enumerations.
+// Any other key is accepted. Errors are *Error and name the field.
+func Validate(body []byte) error { return check(body, true) }
+
+// check checks the types of the documented fields, and their values.
+func check(body []byte, enums bool) error {
+	if !gjson.ValidBytes(body) {
+		return Invalid("", "The body of the request is not valid JSON.")
+	}
+	if !gjson.ParseBytes(body).IsObject() {
+		return Invalid("", "The body of the request is not a JSON object.")
+	}
+	var err error
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		if f, ok := documented[key.Str]; ok && v.Type != gjson.Null {
+			err = f.check(key.Str, v, enums)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// field is what is documented of a field.
+type field struct {
+	types  []jsonType
+	values []string // of a string, all that are allowed
+	max    int64    // of an integer, 0 for none
+}
+
+type jsonType string
+
+const (
+	aString   jsonType = "a string"
+	aNumber   jsonType = "a number"
+	anInteger jsonType = "an integer"
+	aBoolean  jsonType = "a boolean"
+	anObject  jsonType = "an object"
+	anArray   jsonType = "an array"
+	aNull     jsonType = "null"
+)
+
+func only(t jsonType) field { return field{types: []jsonType{t}} }
+
+// documented are the fields of the interface, and those of OpenAI's that
+// plugins read.
+var documented = map[string]field{
+	"model":               only(aString),
+	"input":               {types: []jsonType{aString, anArray}},
+	"instructions":        only(aString),
+	"top_logprobs":        {types: []jsonType{anInteger}, max: 20},
+	"temperature":         only(aNumber),
+	"top_p":               only(aNumber),
+	"presence_penalty":    only(aNumber),
+	"frequency_penalty":   only(aNumber),
+	"user":                only(aString),
+	"safety_identifier":   only(aString),
+	"prompt_cache_key":    only(aString),
+	"service_tier":        {types: []jsonType{aString}, values: []string{"auto", "default", "flex", "scale", "priority"}},
+	"reasoning":           only(anObject),
+	"max_output_tokens":   {types: []jsonType{anInteger}},
+	"max_tool_calls":      {types: []jsonType{anInteger}},
+	"text":                only(anObject),
+	"tools":               only(anArray),
+	"tool_choice":         {types: []jsonType{aString, anObject}, values: toolModes},
+	"truncation":          {types: []jsonType{aString}, values: []string{"auto", "disabled"}},
+	"include":             only(anArray),
+	"parallel_tool_calls": only(aBoolean),
+	"stream":              only(aBoolean),
+	"stream_options":      only(anObject),
+	"metadata":            only(anObject),
+}
+
+var toolModes = []string{"none", "auto", "required"}
+
+func (f field) check(param string, v gjson.Result, enums bool) error {
+	if !f.allows(typeOf(v)) {
+		return invalidType(param, f.types, v)
+	}
+	if enums && len(f.values) > 0 && v.Type == gjson.String && !slices.Contains(f.values, v.Str) {
+		return invalidValue(param, v.Str, f.values)
+	}
+	if typeOf(v) == anInteger && slices.Contains(f.types, anInteger) {
+		if v.Num < 0 {
+			return withCode(Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.",
+				param, v.Raw), "integer_below_min_value")
+		}
+		if f.max > 0 && v.Num > float64(f.max) {
+			return withCode(Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
+				param, f.max, v.Raw), "integer_above_max_value")
+		}
+	}
+	element := map[string]jsonType{"tools": anObject, "include": aString}[param]
+	if element == "" {
+		return nil
+	}
+	for i, e := range v.Array() {
+		if typeOf(e) != element {
+			return invalidType(at(param, i), []jsonType{element}, e)
+		}
+	}
+	return nil
+}
+
+func (f field) allows(t jsonType) bool {
+	return slices.Contains(f.types, t) || t == anInteger && slices.Contains(f.types, aNumber)
+}
+
+func typeOf(v gjson.Result) jsonType {
+	switch {
+	case v.Type == gjson.String:
+		return aString
+	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num):
+		return anInteger
+	case v.Type == gjson.Number:
+		return aNumber
+	case v.IsBool():
+		return aBoolean
+	case v.IsObject():
+		return anObject
+	case v.IsArray():
+		return anArray
+	}
+	return aNull
+}
+
+func invalidType(param string, want []jsonType, got gjson.Result) *Error {
+	words := make([]string, len(want))
+	for i, t := range want {
+		words[i] = string(t)
+	}
+	return withCode(Invalid(param, "Invalid type for '%s': expected %s, but got %s instead.",
+		param, strings.Join(words, " or "), typeOf(got)), "invalid_type")
+}
+
+func invalidValue(param, got string, want []string) *Error {
+	return withCode(Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
+		got, strings.Join(want, "', '")), "invalid_value")
+}
+
+func missing(param string) *Error {
+	return withCode(Invalid(param, "Missing required parameter: '%s'.", param), "missing_required_parameter")
+}
+
+func withCode(e *Error, code string) *Error {
+	e.Code = code
+	return e
+}

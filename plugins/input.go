@@ -1,0 +1,210 @@
+package plugins
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// parseInput reads the input into turns.
+func (p *Prompt) parseInput(input gjson.Result) error {
+	var c conversation
+	switch {
+	case input.Type == gjson.String:
+		c.say(&Message{Role: RoleUser, Content: []Part{{Param: "input", Type: PartText, Text: input.Str}}})
+	case input.IsArray():
+		for i, v := range input.Array() {
+			if err := p.parseItem(&c, i, v); err != nil {
+				return err
+			}
+		}
+	default:
+		return missing("input")
+	}
+	var err error
+	p.Turns, err = c.turns()
+	return err
+}
+
+// leftBehind are the items of tools that the provider ran. They may be left
+// out: the assistant's text that follows carries their result.
+var leftBehind = []string{
+	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output",
+	"compaction_trigger", "configuration_update",
+}
+
+func (p *Prompt) parseItem(c *conversation, i int, v gjson.Result) error {
+	param := at("input", i)
+	if !v.IsObject() {
+		return invalidType(param, []jsonType{anObject}, v)
+	}
+	switch kind := v.Get("type").Str; kind {
+	case "message", "":
+		m, err := parseMessage(i, param, v)
+		if err != nil {
+			return err
+		}
+		c.say(m)
+		return nil
+	case "function_call":
+		return parseCall(c, &ToolCall{Index: i, Arguments: v.Get("arguments").Str}, param, v)
+	case "custom_tool_call":
+		return parseCall(c, &ToolCall{Index: i, Custom: true, Arguments: v.Get("input").Str}, param, v)
+	case "function_call_output", "custom_tool_call_output":
+		o := &ToolOutput{
+			Index:  i,
+			CallID: v.Get("call_id").Str,
+			Custom: kind == "custom_tool_call_output",
+			Failed: v.Get("status").Str == statusIncomplete,
+		}
+		if !v.Get("output").Exists() {
+			return missing(param + ".output")
+		}
+		var err error
+		if o.Content, err = parseContent(param+".output", v.Get("output")); err != nil {
+			return err
+		}
+		return c.output(o)
+	case "reasoning":
+		c.assist(&ReasoningItem{
+			Index:            i,
+			ID:               v.Get("id").Str,
+			Summary:          texts(v.Get("summary")),
+			Content:          texts(v.Get("content")),
+			EncryptedContent: v.Get("encrypted_content").Str,
+		})
+		return nil
+	default:
+		if slices.Contains(leftBehind, kind) {
+			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
+			return nil
+		}
+		return Unsupported(param, "Input items of type '%s' cannot be used here: send the conversation as messages, "+
+			"calls, outputs and reasoning.", kind)
+	}
+}
+
+func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
+	m := &Message{Index: i, Role: Role(v.Get("role").Str), Phase: v.Get("phase").Str}
+	switch m.Role {
+	case RoleUser, RoleSystem, RoleDeveloper, RoleAssistant:
+	case "":
+		return nil, missing(param + ".role")
+	default:
+		return nil, invalidValue(param+".role", string(m.Role), []string{"assistant", "system", "developer", "user"})
+	}
+	content := v.Get("content")
+	if !content.Exists() {
+		return nil, missing(param + ".content")
+	}
+	var err error
+	m.Content, err = parseContent(param+".content", content)
+	return m, err
+}
+
+func parseCall(c *conversation, call *ToolCall, param string, v gjson.Result) error {
+	call.CallID, call.Name = v.Get("call_id").Str, flatName(v)
+	if call.CallID == "" {
+		return missing(param + ".call_id")
+	}
+	if v.Get("name").Str == "" {
+		return missing(param + ".name")
+	}
+	return c.call(call)
+}
+
+// texts are those of the parts of a reasoning item.
+func texts(parts gjson.Result) []string {
+	var all []string
+	for _, p := range parts.Array() {
+		all = append(all, p.Get("text").Str)
+	}
+	return all
+}
+
+// parseContent reads a string, or an array of parts.
+func parseContent(param string, v gjson.Result) ([]Part, error) {
+	if v.Type == gjson.String {
+		return []Part{{Param: param, Type: PartText, Text: v.Str}}, nil
+	}
+	if !v.IsArray() {
+		return nil, invalidType(param, []jsonType{aString, anArray}, v)
+	}
+	var parts []Part
+	for i, e := range v.Array() {
+		part, err := parsePart(at(param, i), e)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+var partTypes = []string{"input_text", "output_text", "refusal", "input_image", "input_file", "input_audio"}
+
+func parsePart(param string, v gjson.Result) (Part, error) {
+	p := Part{
+		Param:           param,
+		Type:            PartType(v.Get("type").Str),
+		FileID:          v.Get("file_id").Str,
+		Filename:        v.Get("filename").Str,
+		Detail:          v.Get("detail").Str,
+		CacheBreakpoint: v.Get("prompt_cache_breakpoint").IsObject(),
+	}
+	switch p.Type {
+	case PartText, "output_text", "text":
+		p.Type = PartText
+		if v.Get("text").Type != gjson.String {
+			return p, invalidType(param+".text", []jsonType{aString}, v.Get("text"))
+		}
+		p.Text = v.Get("text").Str
+		return p, nil
+	case PartRefusal:
+		p.Text = v.Get("refusal").Str
+		return p, nil
+	case PartImage:
+		if err := p.setURL(param+".image_url", v.Get("image_url").Str); err != nil {
+			return p, err
+		}
+	case PartFile:
+		if err := p.setURL(param+".file_url", v.Get("file_url").Str); err != nil {
+			return p, err
+		}
+		if data := v.Get("file_data").Str; strings.HasPrefix(data, "data:") {
+			if err := p.setURL(param+".file_data", data); err != nil {
+				return p, err
+			}
+		} else if data != "" {
+			p.MediaType, p.Data = "application/octet-stream", data
+		}
+	case PartAudio:
+		p.MediaType = "audio/" + v.Get("input_audio.format").Str
+		p.Data = v.Get("input_audio.data").Str
+	default:
+		return p, invalidValue(param+".type", string(p.Type), partTypes)
+	}
+	if p.Data == "" && p.URL == "" && p.FileID == "" {
+		return p, Invalid(param, "The part has no content: give it a URL, data or a file_id.")
+	}
+	return p, nil
+}
+
+// setURL sets the media that is at a URL, or in a data: URL (RFC 2397).
+func (p *Part) setURL(param, url string) error {
+	data, inline := strings.CutPrefix(url, "data:")
+	if !inline {
+		p.URL = url
+		return nil
+	}
+	head, data, _ := strings.Cut(data, ",")
+	mediaType, ok := strings.CutSuffix(head, ";base64")
+	if !ok || data == "" {
+		return Invalid(param, "The data: URL must be of the form data:<media type>;base64,<data>.")
+	}
+	p.MediaType, _, _ = strings.Cut(mediaType, ";")
+	p.Data = data
+	return nil
+}

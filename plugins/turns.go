@@ -1,0 +1,112 @@
+package plugins
+
+// conversation puts the items of an input, which clients interleave as they
+// please, into turns: what the assistant says until all its calls have their
+// outputs is one turn, and these outputs are the next.
+type conversation struct {
+	groups  []*group
+	pending map[string]pendingCall // by call_id
+	calls   []*ToolCall
+}
+
+// group is a turn, with the outputs that follow it.
+type group struct {
+	role    Role
+	items   []Item
+	outputs []Item
+	pending int // calls that have no output yet
+}
+
+type pendingCall struct {
+	*ToolCall
+	group *group
+}
+
+// say adds a message. Those of one role in a row are one turn.
+func (c *conversation) say(m *Message) {
+	if m.Role == RoleAssistant {
+		c.assist(m)
+		return
+	}
+	g := c.last()
+	if g == nil || g.role != m.Role {
+		g = c.begin(m.Role)
+	}
+	g.items = append(g.items, m)
+}
+
+// assist adds to the assistant's turn, which ends when its last output is in.
+func (c *conversation) assist(item Item) *group {
+	g := c.last()
+	if g == nil || g.role != RoleAssistant || len(g.outputs) > 0 && g.pending == 0 {
+		g = c.begin(RoleAssistant)
+	}
+	g.items = append(g.items, item)
+	return g
+}
+
+func (c *conversation) call(call *ToolCall) error {
+	if _, ok := c.pending[call.CallID]; ok {
+		return Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
+	}
+	g := c.assist(call)
+	g.pending++
+	if c.pending == nil {
+		c.pending = make(map[string]pendingCall)
+	}
+	c.pending[call.CallID] = pendingCall{call, g}
+	c.calls = append(c.calls, call)
+	return nil
+}
+
+// output adds an output to the turn of its call, wherever it stands.
+func (c *conversation) output(o *ToolOutput) error {
+	call, ok := c.pending[o.CallID]
+	if !ok || call.Custom != o.Custom {
+		return Invalid(at("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
+			callNoun(o.Custom), o.CallID)
+	}
+	delete(c.pending, o.CallID)
+	o.Name = call.Name
+	call.group.outputs = append(call.group.outputs, o)
+	call.group.pending--
+	return nil
+}
+
+// turns are all of them; every call must have its output by now.
+func (c *conversation) turns() ([]Turn, error) {
+	for _, call := range c.calls {
+		if p, ok := c.pending[call.CallID]; ok && p.ToolCall == call {
+			return nil, Invalid(at("input", call.Index)+".call_id", "No tool output found for %s %s.",
+				callNoun(call.Custom), call.CallID)
+		}
+	}
+	var turns []Turn
+	for _, g := range c.groups {
+		turns = append(turns, Turn{g.role, g.items})
+		if len(g.outputs) > 0 {
+			turns = append(turns, Turn{RoleTool, g.outputs})
+		}
+	}
+	return turns, nil
+}
+
+func (c *conversation) last() *group {
+	if len(c.groups) == 0 {
+		return nil
+	}
+	return c.groups[len(c.groups)-1]
+}
+
+func (c *conversation) begin(r Role) *group {
+	g := &group{role: r}
+	c.groups = append(c.groups, g)
+	return g
+}
+
+func callNoun(custom bool) string {
+	if custom {
+		return "custom tool call"
+	}
+	return "function call"
+}
