@@ -1,0 +1,172 @@
+package llmcommand
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+)
+
+// Where the API and its key are when no flag says so.
+const (
+	defaultAddress = "http://localhost:8080"
+	addressEnv     = "WEIR_URL"
+	keyEnv         = "WEIR_API_KEY"
+)
+
+func addClientFlags(cmd *cobra.Command) {
+	cmd.Flags().String("address", "", "Address of the query API (default $"+addressEnv+", else "+defaultAddress+")")
+	cmd.Flags().String("key-file", "", "File whose first line is the API key (default: the key is $"+keyEnv+")")
+}
+
+// client asks the query API.
+type client struct {
+	address string
+	key     string
+	stderr  io.Writer
+	warned  map[string]bool
+	// date is the server's clock at its last answer.
+	date time.Time
+}
+
+func newClient(cmd *cobra.Command) (*client, error) {
+	flag, _ := cmd.Flags().GetString("address")
+	address := strings.TrimSuffix(cmp.Or(flag, os.Getenv(addressEnv), defaultAddress), "/")
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("address %q: expected http:// or https:// and a host, as in %s", address, defaultAddress)
+	}
+	c := &client{address: address, key: os.Getenv(keyEnv), stderr: cmd.ErrOrStderr(), warned: make(map[string]bool)}
+	if file, _ := cmd.Flags().GetString("key-file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("key-file: %w", err)
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		if c.key = strings.TrimSpace(line); c.key == "" {
+			return nil, fmt.Errorf("key-file: the first line of %s is empty", file)
+		}
+	}
+	return c, nil
+}
+
+// requestQuery is the body of a request query.
+type requestQuery struct {
+	Filter        json.RawMessage `json:"filter"`
+	Sort          json.RawMessage `json:"sort,omitempty"`
+	Offset        int             `json:"offset,omitempty"`
+	Limit         int             `json:"limit"`
+	IncludeInputs bool            `json:"includeInputs,omitempty"`
+}
+
+// errUnreachable is the failure to get any answer.
+var errUnreachable = errors.New("no answer")
+
+// statusError is an answer other than success.
+type statusError struct {
+	status  int
+	message string
+}
+
+func (e *statusError) Error() string { return e.message }
+
+// transient tells whether asking again later may help.
+func transient(err error) bool {
+	var e *statusError
+	return errors.Is(err, errUnreachable) || errors.Is(err, errBroken) ||
+		errors.As(err, &e) && (e.status >= 500 || e.status == http.StatusTooManyRequests)
+}
+
+// requests yields the records of one page as they arrive, so that the bodies of
+// a page never stand in memory together. An error comes last.
+func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.Result, error] {
+	return func(yield func(gjson.Result, error) bool) {
+		response, err := c.post(ctx, "/v1/request/query-clickhouse", q)
+		if err != nil {
+			yield(gjson.Result{}, err)
+			return
+		}
+		defer response.Body.Close()
+		stopped := false
+		err = eachRecord(response.Body, func(record gjson.Result) bool {
+			stopped = !yield(record, nil)
+			return !stopped
+		})
+		switch {
+		case stopped || err == nil:
+		case errors.Is(err, errNoEnvelope):
+			yield(gjson.Result{}, c.noAPI(response.Status))
+		default:
+			yield(gjson.Result{}, fmt.Errorf("%s: %w", c.address, err))
+		}
+	}
+}
+
+func (c *client) post(ctx context.Context, path string, body any) (*http.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // the rest repeats the address
+		}
+		return nil, fmt.Errorf("%w from %s: %w; --address or $%s says where Weir is", errUnreachable, c.address, err, addressEnv)
+	}
+	if c.date, err = http.ParseTime(response.Header.Get("Date")); err != nil {
+		c.date = time.Now()
+	}
+	for _, warning := range response.Header.Values("Service-Warnings") {
+		if !c.warned[warning] {
+			c.warned[warning] = true
+			fmt.Fprintln(c.stderr, "Warning:", warning)
+		}
+	}
+	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		return nil, c.refusal(response)
+	}
+	return response, nil
+}
+
+// refusal is the error that an answer other than success stands for.
+func (c *client) refusal(response *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	message := gjson.GetBytes(text, "error")
+	e := &statusError{status: response.StatusCode}
+	switch {
+	case !gjson.ValidBytes(text) || message.Type != gjson.String:
+		e.message = c.noAPI(response.Status).Error()
+	case response.StatusCode == http.StatusUnauthorized:
+		e.message = fmt.Sprintf("%s: %s; give it by --key-file or $%s", c.address, message.Str, keyEnv)
+	default:
+		e.message = fmt.Sprintf("%s: %s", c.address, message.Str)
+	}
+	return e
+}
+
+func (c *client) noAPI(status string) error {
+	return fmt.Errorf("%s answered %s, and not as the query API does; --address or $%s must name a site with llm_query", c.address, status, addressEnv)
+}

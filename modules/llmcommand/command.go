@@ -1,0 +1,80 @@
+// Package llmcommand adds commands for people at a terminal: query, tail and
+// export are clients of the query API, stats of the admin endpoint.
+package llmcommand
+
+import (
+	"os"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"golang.org/x/term"
+)
+
+func init() {
+	const connection = `
+
+The API is at --address, else $WEIR_URL, else ` + defaultAddress + `. The API key is the
+first line of --key-file, else $WEIR_API_KEY; it is no flag, because others can
+read the arguments of a process.`
+
+	for _, c := range []caddycmd.Command{{
+		Name:      "query",
+		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--columns <field>,...] [--format table|json|csv]",
+		Short:     "Shows recorded requests",
+		Long:      "\nShows the requests that a filter matches, newest first." + filterHelp + connection,
+		CobraFunc: queryCommand,
+	}, {
+		Name:  "tail",
+		Usage: "[<filter>...] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
+		Short: "Shows requests as they end",
+		Long: `
+Shows the last requests that a filter matches, and further ones as they end,
+until interrupted. A server that is away is waited for. Requests that ran for
+more than an hour are not shown.` + filterHelp + connection,
+		CobraFunc: tailCommand,
+	}, {
+		Name:  "export",
+		Usage: "[<filter>...] [--columns <field>,...] [--format jsonl|csv]",
+		Short: "Writes all recorded requests that match a filter",
+		Long: `
+Writes every request that a filter matches, oldest first, each once: with its
+bodies as a line of JSON, or its metrics as CSV.` + filterHelp + connection,
+		CobraFunc: exportCommand,
+	}, {
+		Name:  "stats",
+		Usage: "[--admin <address>] [--json]",
+		Short: "Shows the state of the stores",
+		Long: `
+Shows what the stores of a running Weir recorded, what waits, what was lost and
+why. Asks Caddy's admin endpoint.`,
+		CobraFunc: statsCommand,
+	}} {
+		caddycmd.RegisterCommand(c)
+	}
+}
+
+const filterHelp = `
+
+A filter is made of terms, <field><operator><value>, and all of them must hold:
+
+	weir query model=gpt-4o-mini 'cost>0.01' property.env=prod since=1h
+
+Operators are = != > >= < <= and ~ !~ (contains, contains not; letter case does
+not matter). Quote them for the shell, and quote values with blanks in "".
+Fields are those of request_response_rmt in the API, property.<name> and
+score.<name>, and in short: id, time, ended, user, session, country, in, out,
+tokens, ttft, body, response, feedback. since= and until= take a time, a date
+(in UTC) or an age such as 90m or 7d. "all" matches everything, and a filter of
+the API may stand as JSON.`
+
+// terminalWidth is 0 unless w is a terminal.
+func terminalWidth(w any) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

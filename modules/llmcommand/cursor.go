@@ -1,0 +1,161 @@
+package llmcommand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// pageSize is small, because records come with their bodies.
+const pageSize = 100
+
+// order is a way to go through records in time.
+type order struct {
+	// sort is the API's key for it.
+	sort storage.SortKey
+	// since chooses the records from a time on.
+	since func(storage.Timestamp) storage.Filter
+	// field is where a record has its time, else it is request_created_at.
+	field string
+}
+
+// byStart goes by the start of requests.
+var byStart = order{
+	sort:  storage.SortCreatedAt,
+	since: func(t storage.Timestamp) storage.Filter { return bound("request_created_at", t) },
+	field: "request_created_at",
+}
+
+// longestCall bounds how far before its end a request may have begun for byEnd
+// to find it: stores find requests by their start.
+const longestCall = storage.Timestamp(time.Hour / time.Millisecond)
+
+// byEnd goes by the end of answers; requests that got none count by their start.
+var byEnd = order{
+	sort: storage.SortLastActive,
+	since: func(t storage.Timestamp) storage.Filter {
+		return and(bound("request_created_at", t-longestCall), &storage.Branch{
+			Or:    true,
+			Left:  bound("response_created_at", t),
+			Right: bound("request_created_at", t),
+		})
+	},
+	field: "response_created_at",
+}
+
+func bound(name string, t storage.Timestamp) storage.Filter {
+	return &storage.Leaf{Field: field(name), Op: storage.GTE, Time: max(t, 0)}
+}
+
+func (o *order) time(record gjson.Result) (storage.Timestamp, error) {
+	text := record.Get(o.field)
+	if text.Type == gjson.Null {
+		text = record.Get("request_created_at")
+	}
+	t, err := storage.ParseTimestamp(text.String())
+	if err != nil {
+		return 0, fmt.Errorf("the record %s has no time: %w", record.Get("request_id"), err)
+	}
+	return t, nil
+}
+
+// cursor reads the records that a filter matches, each once, while others come
+// in: it asks from the time of the last one on, and knows which it has seen
+// there. Offsets alone would skip and repeat records.
+type cursor struct {
+	client *client
+	filter storage.Filter
+	order  order
+	inputs bool // with the inputs of prompts
+
+	// overlap is how long before a record another may still turn up.
+	overlap storage.Timestamp
+	seen    map[string]storage.Timestamp
+	newest  storage.Timestamp
+}
+
+func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) *cursor {
+	return &cursor{client: c, filter: f, order: o, overlap: overlap, seen: make(map[string]storage.Timestamp)}
+}
+
+// read calls emit with the records since a time, oldest first, but for those
+// seen before. A page that breaks off or takes too long is asked for again from
+// where it ended, with fewer records.
+func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gjson.Result) error) error {
+	for offset, limit := 0, pageSize; ; {
+		last, n, err := c.page(ctx, since, offset, limit, emit)
+		switch {
+		case err != nil && (n == 0 && limit == 1 || !fewerMayPass(err)):
+			return err
+		case err != nil:
+			limit = max(1, limit/2)
+		case n < limit:
+			return nil
+		}
+		// A page that lies within one millisecond gets us on by its length alone.
+		if last > since {
+			since, offset = last, 0
+			c.forget(since - c.overlap)
+		} else {
+			offset += n
+		}
+	}
+}
+
+// page reads one page, and returns the time of its last record and their number.
+func (c *cursor) page(ctx context.Context, since storage.Timestamp, offset, limit int, emit func(gjson.Result) error) (last storage.Timestamp, n int, err error) {
+	q := &requestQuery{
+		Filter:        storage.AppendJSON(nil, and(c.filter, c.order.since(since))),
+		Sort:          []byte(`{"` + c.order.sort + `":"asc"}`),
+		Offset:        offset,
+		Limit:         limit,
+		IncludeInputs: c.inputs,
+	}
+	for record, err := range c.client.requests(ctx, q) {
+		if err == nil {
+			last, err = c.take(record, emit)
+		}
+		if err != nil {
+			return last, n, err
+		}
+		n++
+	}
+	return last, n, nil
+}
+
+// take emits a record unless it was seen, and returns its time.
+func (c *cursor) take(record gjson.Result, emit func(gjson.Result) error) (storage.Timestamp, error) {
+	t, err := c.order.time(record)
+	if err != nil {
+		return 0, err
+	}
+	id := record.Get("request_id").String()
+	if _, ok := c.seen[id]; ok {
+		return t, nil
+	}
+	if err := emit(record); err != nil {
+		return 0, err
+	}
+	c.seen[id], c.newest = t, max(c.newest, t)
+	return t, nil
+}
+
+func (c *cursor) forget(before storage.Timestamp) {
+	for id, t := range c.seen {
+		if t < before {
+			delete(c.seen, id)
+		}
+	}
+}
+
+// fewerMayPass tells whether a page with fewer records may succeed.
+func fewerMayPass(err error) bool {
+	var e *statusError
+	return errors.Is(err, errBroken) || errors.As(err, &e) && e.status == http.StatusGatewayTimeout
+}

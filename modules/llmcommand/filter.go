@@ -1,0 +1,223 @@
+package llmcommand
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// parseFilter reads the arguments of a command: each is a filter of the API as
+// JSON, "all", or terms with blanks between them. All of them must hold.
+// Without any, everything matches. now is what ages are counted from.
+func parseFilter(args []string, now time.Time) (storage.Filter, error) {
+	var all storage.Filter = storage.All{}
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			return nil, fmt.Errorf("the filter %q is not valid UTF-8", arg)
+		}
+		rest := strings.TrimLeft(arg, blanks)
+		if strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, "[") {
+			f, err := storage.ParseFilter([]byte(rest), storage.RequestResponse)
+			if err != nil {
+				return nil, err
+			}
+			all = and(all, f)
+			continue
+		}
+		for rest != "" {
+			t, after, err := cutTerm(rest)
+			if err != nil {
+				return nil, err
+			}
+			f, err := t.filter(now)
+			if err != nil {
+				return nil, fmt.Errorf("filter term %q: %w", t.text, err)
+			}
+			all, rest = and(all, f), strings.TrimLeft(after, blanks)
+		}
+	}
+	return all, nil
+}
+
+const blanks = " \t\r\n"
+
+func and(a, b storage.Filter) storage.Filter {
+	if a == (storage.All{}) {
+		return b
+	}
+	if b == (storage.All{}) {
+		return a
+	}
+	return &storage.Branch{Left: a, Right: b}
+}
+
+// operators are those of terms. One that begins another comes after it.
+var operators = []struct {
+	token string
+	op    storage.Operator
+}{
+	{"=", storage.Equals},
+	{"!=", storage.NotEquals},
+	{"~", storage.Contains},
+	{"!~", storage.NotContains},
+	{">=", storage.GTE},
+	{">", storage.GT},
+	{"<=", storage.LTE},
+	{"<", storage.LT},
+}
+
+// filterTerm is a field, an operator and a value. Without an operator, it is "all".
+type filterTerm struct {
+	text, name, operator, value string
+	op                          storage.Operator
+}
+
+// cutTerm reads the first term of s, which begins with no blank. Names and
+// values may be quoted, as Go's strings are.
+func cutTerm(s string) (t filterTerm, after string, err error) {
+	rest := s
+	for t.operator == "" {
+		for _, o := range operators {
+			if strings.HasPrefix(rest, o.token) {
+				t.operator, t.op = o.token, o.op
+				break
+			}
+		}
+		switch {
+		case t.operator != "":
+			rest = rest[len(t.operator):]
+		case rest == "" || strings.ContainsRune(blanks, rune(rest[0])):
+			if t.name == "all" {
+				return t, rest, nil
+			}
+			return t, "", fmt.Errorf(`filter term %q: expected <field><operator><value>, as in model=gpt-4o; a value with blanks is quoted, as in 'user="Ada Lovelace"'`, s[:len(s)-len(rest)])
+		case rest[0] == '"':
+			name, after, err := cutQuoted(rest)
+			if err != nil {
+				return t, "", err
+			}
+			t.name, rest = t.name+name, after
+		default:
+			t.name, rest = t.name+rest[:1], rest[1:]
+		}
+	}
+	if strings.HasPrefix(rest, `"`) {
+		if t.value, rest, err = cutQuoted(rest); err != nil {
+			return t, "", err
+		}
+		if rest != "" && !strings.ContainsRune(blanks, rune(rest[0])) {
+			return t, "", fmt.Errorf("filter term %q: a blank must follow the quoted value", s)
+		}
+	} else {
+		end := strings.IndexAny(rest, blanks)
+		if end < 0 {
+			end = len(rest)
+		}
+		t.value, rest = rest[:end], rest[end:]
+	}
+	t.text = s[:len(s)-len(rest)]
+	return t, rest, nil
+}
+
+func cutQuoted(s string) (text, after string, err error) {
+	quoted, err := strconv.QuotedPrefix(s)
+	if err == nil {
+		text, err = strconv.Unquote(quoted)
+	}
+	if err != nil || !utf8.ValidString(text) {
+		return "", "", fmt.Errorf(`filter: no quoted text begins at %s; it ends with ", and \" and \\ stand for " and \`, s)
+	}
+	return text, s[len(quoted):], nil
+}
+
+func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
+	switch {
+	case t.operator == "":
+		return storage.All{}, nil
+	case t.name == "since" || t.name == "until":
+		return t.bound(now)
+	}
+	l := &storage.Leaf{Op: t.op}
+	if l.Field, l.Key = filterField(t.name); l.Field == nil {
+		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
+	}
+	if !takes(l.Field.Kind, t.op) {
+		return nil, fmt.Errorf("%s fields take %s, not %s", l.Field.Kind, tokens(l.Field.Kind), t.operator)
+	}
+	var err error
+	switch l.Field.Kind {
+	case storage.Number:
+		l.Number, err = strconv.ParseFloat(t.value, 64)
+		if err != nil || math.IsInf(l.Number, 0) || math.IsNaN(l.Number) {
+			return nil, fmt.Errorf("%q is no number", t.value)
+		}
+	case storage.Time:
+		if l.Time, err = storage.ParseTimestamp(t.value); err != nil {
+			return nil, err
+		}
+	case storage.Boolean:
+		if t.value != "true" && t.value != "false" {
+			return nil, fmt.Errorf("expected true or false, not %q", t.value)
+		}
+		l.Bool = t.value == "true"
+	default:
+		l.Text = t.value
+	}
+	return l, nil
+}
+
+// bound reads since, which includes its time, and until, which does not, so
+// that windows can follow each other.
+func (t *filterTerm) bound(now time.Time) (storage.Filter, error) {
+	if t.op != storage.Equals {
+		return nil, fmt.Errorf("%s takes =, not %s", t.name, t.operator)
+	}
+	l := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE}
+	if t.name == "until" {
+		l.Op = storage.LT
+	}
+	if age, err := caddy.ParseDuration(t.value); err == nil && age >= 0 {
+		l.Time = storage.Millis(now.Add(-age))
+		return l, nil
+	}
+	var err error
+	if l.Time, err = storage.ParseTimestamp(t.value); err != nil {
+		return nil, fmt.Errorf("%w, and no age such as 90m or 7d", err)
+	}
+	return l, nil
+}
+
+func takes(k storage.Kind, op storage.Operator) bool {
+	return slices.Contains(k.Operators(), op)
+}
+
+// tokens lists the operators of a kind of fields.
+func tokens(k storage.Kind) string {
+	var list []string
+	for _, o := range operators {
+		if takes(k, o.op) {
+			list = append(list, o.token)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func knownFields() string {
+	names := slices.Collect(maps.Keys(aliases))
+	for _, f := range storage.Fields() {
+		if f.Group == storage.RequestResponse && !f.Map {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return "fields are " + strings.Join(names, ", ") + ", property.<name>, score.<name>, since and until"
+}

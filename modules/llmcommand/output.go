@@ -1,0 +1,196 @@
+package llmcommand
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+)
+
+// The formats of records.
+const (
+	formatTable = "table"
+	formatJSON  = "json"  // an array
+	formatJSONL = "jsonl" // a record a line
+	formatCSV   = "csv"
+)
+
+// output writes records in some format. What was written may be held back until
+// flush.
+type output interface {
+	write(record gjson.Result) error
+	flush() error
+}
+
+// addOutputFlags adds the flags that newOutput reads. The first format is the
+// default.
+func addOutputFlags(cmd *cobra.Command, formats ...string) {
+	cmd.Flags().String("format", formats[0], "Format of the records: "+strings.Join(formats, ", "))
+	cmd.Flags().StringSlice("columns", nil, "Fields to show as columns, as in time,model,property.env")
+	if slices.Contains(formats, formatTable) {
+		cmd.Flags().Bool("utc", false, "Show times in UTC, not in the local time zone")
+	}
+}
+
+// newOutput makes the output that the flags ask for, out of the formats that a
+// command has. A live one shows records as they come.
+func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (output, error) {
+	name, _ := cmd.Flags().GetString("format")
+	names, _ := cmd.Flags().GetStringSlice("columns")
+	if !slices.Contains(formats, name) {
+		return nil, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(formats, ", "), name)
+	}
+	columns, err := parseColumns(names)
+	if err != nil {
+		return nil, fmt.Errorf("--columns: %w", err)
+	}
+	if len(columns) > 0 && (name == formatJSON || name == formatJSONL) {
+		return nil, fmt.Errorf("--columns goes with tables and CSV; --format %s has whole records", name)
+	}
+	switch name {
+	case formatTable:
+		zone := time.Local
+		if utc, _ := cmd.Flags().GetBool("utc"); utc {
+			zone = time.UTC
+		}
+		return newTable(w, columns, zone, live)
+	case formatCSV:
+		return newCSV(w, columns)
+	case formatJSON:
+		return &jsonArray{w: w}, nil
+	default:
+		return jsonLines{w}, nil
+	}
+}
+
+// tableColumns are shown unless others are asked for.
+var tableColumns = []string{"time", "model", "status", "latency", "ttft", "in", "out", "cost", "user"}
+
+type table struct {
+	grid    grid
+	columns []column
+	zone    *time.Location
+}
+
+func newTable(w io.Writer, columns []column, zone *time.Location, live bool) (*table, error) {
+	if len(columns) == 0 {
+		var err error
+		if columns, err = parseColumns(tableColumns); err != nil {
+			return nil, err
+		}
+	}
+	t := &table{grid: grid{w: w, limit: terminalWidth(w)}, columns: columns, zone: zone}
+	for _, c := range columns {
+		t.grid.headings = append(t.grid.headings, printable(strings.ToUpper(c.heading)))
+		t.grid.right = append(t.grid.right, c.format.numeric())
+		if live {
+			t.grid.widths = append(t.grid.widths, c.format.width())
+		}
+	}
+	return t, nil
+}
+
+func (t *table) write(record gjson.Result) error {
+	row := make([]string, len(t.columns))
+	for i := range t.columns {
+		row[i] = t.columns[i].cell(record, t.zone)
+	}
+	t.grid.add(row)
+	return nil
+}
+
+func (t *table) flush() error { return t.grid.flush() }
+
+type csvOutput struct {
+	w       *csv.Writer
+	columns []column
+}
+
+func newCSV(w io.Writer, columns []column) (*csvOutput, error) {
+	if len(columns) == 0 {
+		columns = allColumns
+	}
+	o := &csvOutput{csv.NewWriter(w), columns}
+	headings := make([]string, len(columns))
+	for i, c := range columns {
+		headings[i] = c.heading
+	}
+	return o, o.w.Write(headings)
+}
+
+func (o *csvOutput) write(record gjson.Result) error {
+	row := make([]string, len(o.columns))
+	for i := range o.columns {
+		row[i] = o.columns[i].raw(record)
+	}
+	return o.w.Write(row)
+}
+
+func (o *csvOutput) flush() error {
+	o.w.Flush()
+	return o.w.Error()
+}
+
+// jsonLines writes each record on a line of its own.
+type jsonLines struct{ w io.Writer }
+
+func (o jsonLines) write(record gjson.Result) error {
+	b := new(bytes.Buffer)
+	if err := appendLine(b, record); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := o.w.Write(b.Bytes())
+	return err
+}
+
+func (jsonLines) flush() error { return nil }
+
+// jsonArray writes the records up to flush as one array.
+type jsonArray struct {
+	w     io.Writer
+	begun bool
+}
+
+func (o *jsonArray) write(record gjson.Result) error {
+	b := bytes.NewBufferString(",\n")
+	if !o.begun {
+		b = bytes.NewBufferString("[\n")
+		o.begun = true
+	}
+	if err := appendLine(b, record); err != nil {
+		return err
+	}
+	_, err := o.w.Write(b.Bytes())
+	return err
+}
+
+func (o *jsonArray) flush() error {
+	end := "\n]\n"
+	if !o.begun {
+		end = "[]\n"
+	}
+	o.begun = false
+	_, err := io.WriteString(o.w, end)
+	return err
+}
+
+// appendLine appends a record on one line: bodies stand in it as they were sent.
+func appendLine(b *bytes.Buffer, record gjson.Result) error {
+	return json.Compact(b, []byte(record.Raw))
+}
+
+// Interface guards
+var (
+	_ output = (*table)(nil)
+	_ output = (*csvOutput)(nil)
+	_ output = jsonLines{}
+	_ output = (*jsonArray)(nil)
+)

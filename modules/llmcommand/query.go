@@ -1,0 +1,95 @@
+package llmcommand
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// maxLimit is the largest page of the API.
+const maxLimit = 1000
+
+var queryFormats = []string{formatTable, formatJSON, formatCSV}
+
+func queryCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	addOutputFlags(cmd, queryFormats...)
+	cmd.Flags().Int("limit", 20, fmt.Sprintf("Show so many requests at most, up to %d", maxLimit))
+	cmd.Flags().StringSlice("sort", nil, "Keys to sort by, as in cost:desc,user:asc; without a direction, the largest first (default time:desc)")
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = query
+}
+
+func query(cmd *cobra.Command, args []string) error {
+	filter, err := parseFilter(args, time.Now())
+	if err != nil {
+		return err
+	}
+	keys, _ := cmd.Flags().GetStringSlice("sort")
+	sort, err := parseSort(keys)
+	if err != nil {
+		return err
+	}
+	limit, _ := cmd.Flags().GetInt("limit")
+	if limit < 0 || limit > maxLimit {
+		return fmt.Errorf("--limit: expected 0 to %d, not %d; weir export writes any number", maxLimit, limit)
+	}
+	out, err := newOutput(cmd, cmd.OutOrStdout(), false, queryFormats...)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	var sum summary
+	q := &requestQuery{Filter: storage.AppendJSON(nil, filter), Sort: sort, Limit: limit}
+	for record, err := range c.requests(cmd.Context(), q) {
+		if err == nil {
+			err = out.write(record)
+		}
+		if err != nil {
+			return err
+		}
+		sum.add(record)
+	}
+	if err := out.flush(); err != nil {
+		return err
+	}
+	if _, ok := out.(*table); ok {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", sum)
+	}
+	return err
+}
+
+// summary adds up what a table shows.
+type summary struct {
+	requests, unpriced int64
+	nanos, tokens      int64
+}
+
+func (s *summary) add(record gjson.Result) {
+	s.requests++
+	s.tokens += record.Get("total_tokens").Int()
+	if cost := record.Get("cost"); cost.Type == gjson.Null {
+		s.unpriced++
+	} else {
+		s.nanos += nanos(cost)
+	}
+}
+
+// String is a line such as "2 requests, $0.000027 (1 of unknown cost), 120 tokens".
+func (s summary) String() string {
+	requests, unpriced := "requests", ""
+	if s.requests == 1 {
+		requests = "request"
+	}
+	if s.unpriced > 0 {
+		unpriced = fmt.Sprintf(" (%s of unknown cost)", formatCount(s.unpriced))
+	}
+	return fmt.Sprintf("%s %s, %s%s, %s tokens", formatCount(s.requests), requests, formatDollars(s.nanos), unpriced, formatCount(s.tokens))
+}
