@@ -41,8 +41,8 @@ type call struct {
 	header   http.Header // beyond what every call has
 	query    url.Values
 	encoding string // of both bodies: gzip, br, zstd
-	// patience is how many bytes of the answer the client reads; 0 is all.
-	patience int
+	// reads is how many bytes of the answer the client reads; 0 is all.
+	reads int
 
 	text   string
 	pieces int // the answer says text so often
@@ -226,13 +226,13 @@ func (c *call) do(ctx context.Context, w *weir) (o outcome) {
 		return o
 	}
 	want := strings.Join(c.answerPieces(), "")
-	if c.patience > 0 {
-		want = want[:c.patience]
+	if c.reads > 0 {
+		want = want[:c.reads]
 	}
 	o.got = make([]byte, len(want))
 	n, err := io.ReadFull(plain, o.got)
 	o.got, o.err = o.got[:n], err
-	o.ended = err == nil && c.patience == 0
+	o.ended = err == nil && c.reads == 0
 	if o.ended && string(o.got) != want {
 		o.err = fmt.Errorf("%s read %q, want %q", c.name(), o.got, want)
 	}
@@ -275,7 +275,7 @@ func (c *call) check(t *testing.T, r *record, id string) {
 		t.Errorf("%s: status %s, %s", c.name(), number(r.Status), r.EndState)
 	}
 	c.checkBody(t, r, "request", r.RequestOmitted, "Service-Omit-Request", r.RequestBody, c.prompt)
-	c.checkBody(t, r, "response", r.ResponseOmitted, "Service-Omit-Response", r.ResponseBody, c.text)
+	c.checkBody(t, r, "response", r.ResponseOmitted, "Service-Omit-Response", r.ResponseBody, c.said())
 	if name := c.leaked.Load(); name != nil {
 		t.Errorf("%s: the provider got %s", c.name(), *name)
 	}

@@ -83,6 +83,8 @@ func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]str
 				c := p.random()
 				o := c.do(ctx, w)
 				switch {
+				case o.ended && o.err != nil:
+					t.Error(o.err)
 				case o.ended:
 					if chosen := c.header.Get("Service-Request-Id"); chosen != "" && o.id != chosen {
 						t.Errorf("the id %s became %s", chosen, o.id)

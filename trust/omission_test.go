@@ -69,7 +69,7 @@ func testOmission(t *testing.T, p *provider, w *weir, config config, g *garden) 
 		o := c.do(ctx, w)
 		cancel()
 		ids[c] = o.id
-		if want := c.fate.status(c); o.status != want {
+		if want := c.fate.answered(c); o.status != want {
 			t.Errorf("%s, %s: status %d, want %d: %v", c.name(), c.fate.name, o.status, want, o.err)
 		}
 	}
@@ -96,8 +96,10 @@ func testOmission(t *testing.T, p *provider, w *weir, config config, g *garden) 
 	t.Logf("%d calls, %d more in flight, %d canaries", len(calls), flying, len(g.plants))
 }
 
-// omissions are what a client may ask to be omitted.
-var omissions = []struct{ request, response bool }{{true, true}, {true, false}, {false, true}, {false, false}}
+// omission is what a client asks to be omitted.
+type omission struct{ request, response bool }
+
+var omissions = []omission{{true, true}, {true, false}, {false, true}, {false, false}}
 
 // fate is what becomes of a call.
 type fate struct {
@@ -106,23 +108,24 @@ type fate struct {
 	// heard and said tell that the whole request arrived and that the whole
 	// answer was given, so that they are kept unless omitted.
 	heard, said bool
+	// status is what Weir answers by itself.
+	status int
 }
 
-var fates = []*fate{
-	{"complete", func(*call) {}, true, true},
-	{"refused by the provider", func(c *call) { c.status = http.StatusBadRequest }, true, true},
-	{"cut off by the provider", func(c *call) { c.stream, c.cut = true, true }, true, false},
-	{"left by the client", func(c *call) { c.stream, c.patience, c.pause = true, 60, time.Millisecond }, true, false},
-	{"nobody there", func(c *call) { c.site = "/nowhere" }, false, false},
-	{"unknown key", func(c *call) {}, false, false},
-}
+var (
+	complete   = &fate{name: "complete", doom: func(*call) {}, heard: true, said: true}
+	unknownKey = &fate{name: "unknown key", doom: func(*call) {}, status: http.StatusUnauthorized}
+	fates      = []*fate{complete, unknownKey,
+		{name: "refused by the provider", doom: func(c *call) { c.status = http.StatusBadRequest }, heard: true, said: true},
+		{name: "cut off by the provider", doom: func(c *call) { c.stream, c.cut = true, true }, heard: true},
+		{name: "left by the client", doom: func(c *call) { c.stream, c.reads, c.pause = true, 60, time.Millisecond }, heard: true},
+		{name: "nobody there", doom: func(c *call) { c.site = "/nowhere" }, status: http.StatusBadGateway},
+	}
+)
 
-func (f *fate) status(c *call) int {
-	switch f.name {
-	case "nobody there":
-		return http.StatusBadGateway
-	case "unknown key":
-		return http.StatusUnauthorized
+func (f *fate) answered(c *call) int {
+	if f.status != 0 {
+		return f.status
 	}
 	return c.answerStatus()
 }
@@ -150,7 +153,7 @@ type garden struct {
 }
 
 // plant puts canaries into a call, and settles its fate.
-func (g *garden) plant(c *call, omit struct{ request, response bool }, f *fate) {
+func (g *garden) plant(c *call, omit omission, f *fate) {
 	c.fate = f
 	f.doom(c)
 	call := fmt.Sprintf("%s, %s, encoded %q, omit %+v", c.dialect, f.name, c.encoding, omit)
@@ -177,7 +180,7 @@ func (g *garden) plant(c *call, omit struct{ request, response bool }, f *fate) 
 	}
 	c.header.Set("Authorization", "Bearer "+add("Authorization", nowhere))
 	c.header.Set("Service-Auth", "Bearer "+string(g.owner))
-	if f.name == "unknown key" {
+	if f == unknownKey {
 		c.header.Set("Service-Auth", "Bearer "+add("Service-Auth", nowhere))
 	}
 	c.cookie = add("Set-Cookie", nowhere)
@@ -221,7 +224,7 @@ func (g *garden) fly(t *testing.T, p *provider, w *weir, hold <-chan struct{}) i
 	var flying []*call
 	for i := range 24 {
 		c := p.call(dialects[i%len(dialects)])
-		g.plant(c, omissions[0], fates[0])
+		g.plant(c, omission{true, true}, complete)
 		c.encoding = []string{"", "gzip"}[i%2]
 		c.stream, c.hold, c.pieces = true, hold, 20
 		flying = append(flying, c)
@@ -235,11 +238,11 @@ func (g *garden) fly(t *testing.T, p *provider, w *weir, hold <-chan struct{}) i
 // checkOmission reports what is wrong with the record of a call of any fate.
 func (c *call) checkOmission(t *testing.T, r *record, id string) {
 	t.Helper()
-	if c.fate.name == "complete" {
+	if c.fate == complete {
 		c.check(t, r, id)
 		return
 	}
-	if c.fate.name == "unknown key" {
+	if c.fate == unknownKey {
 		if r != nil {
 			t.Errorf("%s has a record, and was refused", c.name())
 		}
@@ -249,7 +252,7 @@ func (c *call) checkOmission(t *testing.T, r *record, id string) {
 		t.Errorf("%s, %s: no record has the id %s", c.name(), c.fate.name, id)
 		return
 	}
-	if r.Status == nil || *r.Status != c.fate.status(c) || r.Latency == nil {
+	if r.Status == nil || *r.Status != c.fate.answered(c) || r.Latency == nil {
 		t.Errorf("%s, %s: status %s, latency %s", c.name(), c.fate.name, number(r.Status), number(r.Latency))
 	}
 	for side, omitted := range map[string]bool{
