@@ -1,0 +1,314 @@
+package plugintest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// item is an item of the output as its events tell it.
+type item struct {
+	id    string
+	kind  string
+	added gjson.Result
+	texts []*text // in the order of their opening; the last one may be open
+
+	closed []byte // the item that ended it
+}
+
+// text is what deltas add up to: a part's text, a call's arguments.
+type text struct {
+	events      string // what its events' types begin with
+	index       int64
+	said        strings.Builder
+	annotations int64
+	whole       bool // its .done came
+	ended       bool // nothing may follow
+}
+
+// form is what there is to know of a kind of text.
+type form struct {
+	part  string // what the events of its part begin with, "" if it is none
+	index string // key of its index
+	field string // key of the whole text in .done and in the part
+	list  string // where in the item the parts stand; "" is the item itself
+}
+
+var forms = map[string]form{
+	"response.output_text":             {"response.content_part", "content_index", "text", "content"},
+	"response.refusal":                 {"response.content_part", "content_index", "refusal", "content"},
+	"response.reasoning_text":          {"response.content_part", "content_index", "text", "content"},
+	"response.reasoning_summary_text":  {"response.reasoning_summary_part", "summary_index", "text", "summary"},
+	"response.function_call_arguments": {field: "arguments"},
+	"response.custom_tool_call_input":  {field: "input"},
+	"response.mcp_call_arguments":      {field: "arguments"},
+	"response.code_interpreter_call_code": {
+		field: "code",
+	},
+}
+
+// textsOf are the texts that an item may have.
+var textsOf = map[string][]string{
+	"message":               {"response.output_text", "response.refusal"},
+	"reasoning":             {"response.reasoning_summary_text", "response.reasoning_text"},
+	"function_call":         {"response.function_call_arguments"},
+	"custom_tool_call":      {"response.custom_tool_call_input"},
+	"mcp_call":              {"response.mcp_call_arguments"},
+	"code_interpreter_call": {"response.code_interpreter_call_code"},
+}
+
+// progress are the events, without text, that an item may have.
+var progress = map[string][]string{
+	"web_search_call":       {"in_progress", "searching", "completed"},
+	"file_search_call":      {"in_progress", "searching", "completed"},
+	"code_interpreter_call": {"in_progress", "interpreting", "completed"},
+	"image_generation_call": {"in_progress", "generating", "partial_image", "completed"},
+	"mcp_call":              {"in_progress", "completed", "failed"},
+	"mcp_list_tools":        {"in_progress", "completed", "failed"},
+	"compaction":            {"compacting"},
+}
+
+func newItem(v gjson.Result) (*item, error) {
+	i := &item{id: v.Get("id").Str, kind: v.Get("type").Str, added: v}
+	if i.id == "" {
+		return nil, fmt.Errorf("the item has no id")
+	}
+	if i.kind == "" {
+		return nil, fmt.Errorf("the item has no type")
+	}
+	if s := v.Get("status"); s.Exists() && s.Str != "in_progress" && textsOf[i.kind] != nil {
+		return nil, fmt.Errorf("the item begins as %s", s.Raw)
+	}
+	for _, key := range []string{"content", "summary"} {
+		if len(v.Get(key).Array()) > 0 {
+			return nil, fmt.Errorf("the item begins with %s", key)
+		}
+	}
+	switch i.kind {
+	case "function_call", "custom_tool_call":
+		if v.Get("call_id").Str == "" || v.Get("name").Str == "" {
+			return nil, fmt.Errorf("the call has no call_id or no name")
+		}
+		if v.Get("arguments").Str != "" || v.Get("input").Str != "" {
+			return nil, fmt.Errorf("the call begins with arguments")
+		}
+	}
+	return i, nil
+}
+
+// step takes an event between the item's added and done.
+func (i *item) step(kind string, e gjson.Result) error {
+	for _, name := range progress[i.kind] {
+		if kind == "response."+i.kind+"."+name {
+			return nil
+		}
+	}
+	if base, ok := strings.CutSuffix(kind, ".added"); ok && base != "response.output_text.annotation" {
+		return i.openPart(base, e)
+	}
+	if base, ok := strings.CutSuffix(kind, "_part.done"); ok {
+		return i.closePart(base+"_part", e)
+	}
+	return i.say(kind, e)
+}
+
+// openPart takes content_part.added and reasoning_summary_part.added.
+func (i *item) openPart(base string, e gjson.Result) error {
+	if t := i.last(); t != nil && !t.ended {
+		return fmt.Errorf("another part is open")
+	}
+	for _, events := range textsOf[i.kind] {
+		f := forms[events]
+		if f.part != base || partType(events) != e.Get("part.type").Str {
+			continue
+		}
+		want := int64(0)
+		for _, t := range i.texts {
+			if forms[t.events].list == f.list {
+				want++
+			}
+		}
+		if n := e.Get(f.index); n.Type != gjson.Number || n.Int() != want {
+			return fmt.Errorf("%s is %q, want %d", f.index, n.Raw, want)
+		}
+		if e.Get("part."+f.field).Str != "" {
+			return fmt.Errorf("the part begins with text")
+		}
+		i.texts = append(i.texts, &text{events: events, index: want})
+		return nil
+	}
+	return fmt.Errorf("an item of type %s has no part of type %q", i.kind, e.Get("part.type").Str)
+}
+
+// say takes the deltas of a text, its annotations and its .done.
+func (i *item) say(kind string, e gjson.Result) error {
+	for _, events := range textsOf[i.kind] {
+		what, ok := strings.CutPrefix(kind, events+".")
+		if !ok {
+			continue
+		}
+		f := forms[events]
+		t := i.last()
+		if f.part == "" && t == nil { // it opens by itself
+			t = &text{events: events}
+			i.texts = append(i.texts, t)
+		}
+		switch {
+		case t == nil || t.events != events || t.ended:
+			return fmt.Errorf("no part of its kind is open")
+		case f.part != "" && (e.Get(f.index).Type != gjson.Number || e.Get(f.index).Int() != t.index):
+			return fmt.Errorf("%s is %q, want %d", f.index, e.Get(f.index).Raw, t.index)
+		case t.whole:
+			return fmt.Errorf("comes after the text's end")
+		}
+		return t.step(what, f, e)
+	}
+	return fmt.Errorf("no event of an item of type %s", i.kind)
+}
+
+func (t *text) step(what string, f form, e gjson.Result) error {
+	switch what {
+	case "delta":
+		if e.Get("delta").Type != gjson.String {
+			return fmt.Errorf("delta is no string")
+		}
+		t.said.WriteString(e.Get("delta").Str)
+		return nil
+	case "annotation.added":
+		if n := e.Get("annotation_index"); n.Type != gjson.Number || n.Int() != t.annotations {
+			return fmt.Errorf("annotation_index is %q, want %d", n.Raw, t.annotations)
+		}
+		t.annotations++
+		return nil
+	case "done":
+		t.whole = true
+		t.ended = f.part == ""
+		return t.is(e.Get(f.field))
+	}
+	return fmt.Errorf("unknown event")
+}
+
+// is compares the text with what its deltas said.
+func (t *text) is(v gjson.Result) error {
+	if v.Type != gjson.String || v.Str != t.said.String() {
+		return fmt.Errorf("the text is %.80s, and its deltas said %.80q", v.Raw, t.said.String())
+	}
+	return nil
+}
+
+func (i *item) closePart(base string, e gjson.Result) error {
+	t := i.last()
+	if t == nil || t.ended || forms[t.events].part != base {
+		return fmt.Errorf("no part of its kind is open")
+	}
+	f := forms[t.events]
+	if !t.whole {
+		return fmt.Errorf("comes before %s.done", t.events)
+	}
+	if n := e.Get(f.index); n.Type != gjson.Number || n.Int() != t.index {
+		return fmt.Errorf("%s is %q, want %d", f.index, n.Raw, t.index)
+	}
+	t.ended = true
+	return t.isPart(e.Get("part"))
+}
+
+// isPart compares a part with what was streamed of it.
+func (t *text) isPart(p gjson.Result) error {
+	if got := p.Get("type").Str; got != partType(t.events) {
+		return fmt.Errorf("the part is of type %q", got)
+	}
+	if n := int64(len(p.Get("annotations").Array())); t.annotations > n {
+		return fmt.Errorf("the part has %d annotations, and %d were streamed", n, t.annotations)
+	}
+	return t.is(p.Get(forms[t.events].field))
+}
+
+func partType(events string) string {
+	switch events {
+	case "response.output_text":
+		return "output_text"
+	case "response.refusal":
+		return "refusal"
+	case "response.reasoning_text":
+		return "reasoning_text"
+	}
+	return "summary_text"
+}
+
+// close takes the item's output_item.done.
+func (i *item) close(v gjson.Result) error {
+	if t := i.last(); t != nil && !t.ended {
+		return fmt.Errorf("a part or text of the item is open")
+	}
+	if err := i.matches(v); err != nil {
+		return err
+	}
+	switch s := v.Get("status"); s.Str {
+	case "completed", "incomplete", "failed", "":
+	default:
+		if textsOf[i.kind] != nil {
+			return fmt.Errorf("the item ends as %s", s.Raw)
+		}
+	}
+	if i.kind == "function_call" && len(i.texts) == 0 {
+		return fmt.Errorf("the call has no arguments.done")
+	}
+	if err := i.holds(v); err != nil {
+		return err
+	}
+	i.closed = []byte(v.Raw)
+	return nil
+}
+
+// matches compares what must not change in an item.
+func (i *item) matches(v gjson.Result) error {
+	for _, key := range []string{"id", "type", "call_id", "name", "namespace", "role"} {
+		if got, want := v.Get(key).Raw, i.added.Get(key).Raw; got != want {
+			return fmt.Errorf("the item's %s changes from %q to %q", key, want, got)
+		}
+	}
+	return nil
+}
+
+// holds compares the texts of an item with those that were streamed.
+func (i *item) holds(v gjson.Result) error {
+	counts := map[string]int{}
+	for _, t := range i.texts {
+		f := forms[t.events]
+		if f.list == "" {
+			if err := t.is(v.Get(f.field)); err != nil {
+				return err
+			}
+			continue
+		}
+		parts := v.Get(f.list).Array()
+		n := counts[f.list]
+		counts[f.list]++
+		if n >= len(parts) {
+			return fmt.Errorf("%s lacks part %d", f.list, n)
+		}
+		if err := t.isPart(parts[n]); err != nil {
+			return err
+		}
+	}
+	if i.kind != "message" && i.kind != "reasoning" {
+		return nil
+	}
+	for _, list := range []string{"content", "summary"} {
+		if n := len(v.Get(list).Array()); n != counts[list] {
+			return fmt.Errorf("%s has %d parts, and %d were streamed", list, n, counts[list])
+		}
+	}
+	return nil
+}
+
+func (i *item) status() string { return gjson.GetBytes(i.closed, "status").Str }
+
+// last is the text that may be open, nil if there was none.
+func (i *item) last() *text {
+	if len(i.texts) == 0 {
+		return nil
+	}
+	return i.texts[len(i.texts)-1]
+}
