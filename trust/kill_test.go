@@ -110,7 +110,7 @@ func (p *provider) random() *call {
 	c := p.call(dialects[rand.N(len(dialects))])
 	c.stream = rand.N(3) > 0
 	c.sized = rand.N(2) == 0
-	c.encoding = []string{"", "", "gzip", "zstd", "br"}[rand.N(5)]
+	c.encoding = encodings[rand.N(len(encodings))]
 	c.pieces = 1 + rand.N(20)
 	if rand.N(2) == 0 {
 		c.pause = rand.N(10 * time.Millisecond)

@@ -120,6 +120,9 @@ func (c *call) answer(w http.ResponseWriter) {
 	encoder.Close()
 }
 
+// encodings are the Content-Encodings of calls.
+var encodings = []string{"", "gzip", "zstd", "br"}
+
 // encoder is a compressor of any kind.
 type encoder interface {
 	io.WriteCloser
