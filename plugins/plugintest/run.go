@@ -1,0 +1,226 @@
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Fixture is one exchange with a provider.
+type Fixture struct {
+	Name string
+	// Request is the body of POST /v1/responses, without stream; by default one
+	// of the model "m" with the input "hi".
+	Request string
+	// Stream and JSON are the provider's answer to a request for a stream and
+	// for an object. Where both are there, both must come to the same response.
+	Stream, JSON []byte
+	// StreamType is the Content-Type of Stream, text/event-stream by default.
+	StreamType string
+	// Want are keys that the response must have. Ids of items are left out of
+	// the comparison.
+	Want string
+}
+
+// Run holds a provider to what every provider must do. Each fixture is read in
+// chunks of several sizes, an event stream also with other line endings and
+// with comments, and cut off all along; whatever comes of it must be a legal
+// stream whose response does not depend on how the bytes came.
+func Run(t *testing.T, p plugins.Provider, target plugins.Target, fixtures []Fixture) {
+	t.Helper()
+	for _, f := range fixtures {
+		t.Run(f.Name, func(t *testing.T) { f.run(t, p, target) })
+	}
+}
+
+func (f Fixture) run(t *testing.T, p plugins.Provider, target plugins.Target) {
+	var responses []map[string]any
+	for _, stream := range []bool{true, false} {
+		body := f.JSON
+		if stream {
+			body = f.Stream
+		}
+		if body == nil {
+			continue
+		}
+		x := exchange{f, p, target, stream}
+		whole := x.decode(t, bytes.NewReader(body))
+		for name, r := range x.readers(body) {
+			if got := x.decode(t, r); !reflect.DeepEqual(got, whole) {
+				t.Errorf("%s: got %v, want %v", name, got, whole)
+			}
+		}
+		for n := 0; n < len(body); n += 1 + len(body)/maxCuts {
+			x.decode(t, bytes.NewReader(body[:n]))
+			x.decode(t, io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		}
+		f.compare(t, whole)
+		responses = append(responses, whole)
+	}
+	if len(responses) == 2 && !reflect.DeepEqual(responses[0], responses[1]) {
+		t.Errorf("the stream comes to %v, the object to %v", responses[0], responses[1])
+	}
+}
+
+// maxCuts is in how many places an answer is cut off.
+const maxCuts = 300
+
+func (f Fixture) compare(t *testing.T, got map[string]any) {
+	t.Helper()
+	var want map[string]any
+	if err := decode([]byte(f.Want), &want); f.Want != "" && err != nil {
+		t.Fatalf("Want: %v", err)
+	}
+	dropIDs(want)
+	for key, value := range want {
+		if !reflect.DeepEqual(got[key], value) {
+			t.Errorf("%s is %v, want %v", key, got[key], value)
+		}
+	}
+}
+
+// exchange is a fixture in one mode.
+type exchange struct {
+	Fixture
+	provider plugins.Provider
+	target   plugins.Target
+	stream   bool
+}
+
+// decode is the response, without the ids of items, that comes of an answer.
+func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
+	t.Helper()
+	request := x.Request
+	if request == "" {
+		request = `{"model":"m","input":"hi"}`
+	}
+	request, err := sjson.Set(request, "stream", x.stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt, err := plugins.ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := x.provider.Prepare(context.Background(), prompt, x.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := &http.Response{
+		StatusCode: http.StatusOK,
+		Header:     http.Header{"Content-Type": {"application/json"}},
+		Body:       io.NopCloser(answer),
+		Request:    req,
+	}
+	if x.stream {
+		resp.Header.Set("Content-Type", "text/event-stream")
+		if x.StreamType != "" {
+			resp.Header.Set("Content-Type", x.StreamType)
+		}
+	}
+	var sink bytes.Buffer
+	a := plugins.NewAssembler(prompt, &sink, options())
+	if err := x.provider.Decode(resp, a); err != nil {
+		a.Fail(plugins.Upstream("%v", err))
+	}
+	end := a.End()
+	if x.stream {
+		sink.Write(end)
+		if _, err := Check(sink.Bytes()); err != nil {
+			t.Fatalf("an illegal stream: %v\n%s", err, sink.Bytes())
+		}
+	}
+	var response map[string]any
+	if err := decode(a.Response(), &response); err != nil {
+		t.Fatalf("%v in %s", err, a.Response())
+	}
+	dropIDs(response)
+	return response
+}
+
+// options make everything that is not the provider's the same in every run.
+func options() plugins.Options {
+	n := 0
+	return plugins.Options{
+		ID: func(prefix string) string {
+			n++
+			return fmt.Sprint(prefix, n)
+		},
+		Now: func() time.Time { return time.Unix(1, 0) },
+	}
+}
+
+func dropIDs(response map[string]any) {
+	items, _ := response["output"].([]any)
+	for _, i := range items {
+		if i, ok := i.(map[string]any); ok {
+			delete(i, "id")
+		}
+	}
+}
+
+// readers are other ways for the same answer to come.
+func (x exchange) readers(body []byte) map[string]io.Reader {
+	all := map[string]io.Reader{
+		"byte by byte":   iotest.OneByteReader(bytes.NewReader(body)),
+		"seven by seven": &chunks{body, func() int { return 7 }},
+		"random chunks":  &chunks{body, func() int { return 1 + rand.IntN(100) }},
+		"EOF with data":  iotest.DataErrReader(bytes.NewReader(body)),
+	}
+	if x.stream && (x.StreamType == "" || strings.HasPrefix(x.StreamType, "text/event-stream")) {
+		lf := bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n"))
+		all["CRLF"] = bytes.NewReader(bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n")))
+		all["comments"] = bytes.NewReader(bytes.ReplaceAll(lf, []byte("\n\n"), []byte("\n\n: PROCESSING\n\n")))
+		all["byte order mark"] = io.MultiReader(strings.NewReader("\xef\xbb\xbf"), bytes.NewReader(body))
+	}
+	return all
+}
+
+// chunks reads in pieces.
+type chunks struct {
+	rest []byte
+	size func() int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.rest[:min(c.size(), len(c.rest))])
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// Errors holds a provider to answers that are no success: each status, with
+// bodies of every shape, must come to an error that the client can be told.
+func Errors(t *testing.T, p plugins.Provider) {
+	t.Helper()
+	for _, status := range []int{400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529} {
+		for _, body := range []string{"", "{", "null", "[]", `[{"error":{}}]`, "<html>", `{"error":"x"}`, `{"error":{"code":1}}`, `{"message":null}`} {
+			e := p.Error(&http.Response{
+				StatusCode: status,
+				Header:     http.Header{"Retry-After": {"soon"}},
+				Body:       io.NopCloser(strings.NewReader(body)),
+			})
+			if e == nil || e.Status < 400 || e.Status > 599 || e.Message == "" || e.Type == "" {
+				t.Errorf("%d %s: got %+v, want a status, type and message", status, body, e)
+			}
+			if e != nil && !json.Valid(e.AppendJSON(nil)) {
+				t.Errorf("%d %s: %s is not JSON", status, body, e.AppendJSON(nil))
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package plugintest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// toy is a provider whose stream has texts, and whose object has them all.
+type toy struct{}
+
+func (toy) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	if err := p.Apply(plugins.DefaultPolicy); err != nil {
+		return nil, err
+	}
+	return http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL, strings.NewReader(p.Model))
+}
+
+func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
+	if !a.Prompt().Stream {
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || !gjson.ValidBytes(b) {
+			return err
+		}
+		a.Text(0, gjson.GetBytes(b, "text").Str)
+		a.Finish(plugins.ReasonStop)
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if string(e.Data) == "[DONE]" {
+			a.Finish(plugins.ReasonStop)
+			continue
+		}
+		a.Text(0, gjson.GetBytes(e.Data, "text").Str)
+	}
+	return nil
+}
+
+func (toy) Error(resp *http.Response) *plugins.Error {
+	return &plugins.Error{Status: resp.StatusCode, Type: "server_error", Message: "no"}
+}
+
+func TestRun(t *testing.T) {
+	Run(t, toy{}, plugins.Target{BaseURL: "http://localhost"}, []Fixture{{
+		Name:   "text",
+		Stream: []byte("data: {\"text\":\"Hel\"}\n\ndata: {\"text\":\"lo\"}\n\ndata: [DONE]\n\n"),
+		JSON:   []byte(`{"text":"Hello"}`),
+		Want: `{"status":"completed","usage":null,"output":[{"type":"message","role":"assistant","status":"completed",
+			"content":[{"type":"output_text","text":"Hello","annotations":[],"logprobs":[]}]}]}`,
+	}})
+	Errors(t, toy{})
+}
