@@ -12,6 +12,9 @@ type Options struct {
 	ID func(prefix string) string
 	// Now is the clock; time.Now by default.
 	Now func() time.Time
+	// Seal encrypts what a plugin gives as encrypted content, for
+	// Prompt.Unseal to open; by default it passes as it is.
+	Seal func(content string) string
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
 }
@@ -154,12 +157,17 @@ func (a *Assembler) ReasoningText(key int, s string) {
 }
 
 // Seal sets the encrypted content of a reasoning, which is an item even if
-// that is all it has.
-func (a *Assembler) Seal(key int, encrypted string) {
-	if a.takes(len(encrypted)) {
-		a.opened(reasoningOutput, key).sealed = encrypted
-		a.events.flush()
+// that is all it has: any text that the plugin needs to see again when the
+// client sends the item back. The host encrypts it.
+func (a *Assembler) Seal(key int, content string) {
+	if !a.takes(len(content)) {
+		return
 	}
+	if a.opts.Seal != nil {
+		content = a.opts.Seal(content)
+	}
+	a.opened(reasoningOutput, key).sealed = content
+	a.events.flush()
 }
 
 // Call begins the call of a tool by its flat name, which decides whether it is

@@ -148,7 +148,8 @@ type ReasoningItem struct {
 	Summary []string
 	// Content is the raw reasoning, where the provider tells it.
 	Content []string
-	// EncryptedContent is opaque state of the provider that made the item.
+	// EncryptedContent is what the plugin gave to Assembler.Seal, once
+	// Prompt.Unseal has opened it.
 	EncryptedContent string
 }
 

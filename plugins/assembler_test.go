@@ -1,0 +1,603 @@
+package plugins_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	. "github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+// request has a function f, a custom tool patch, and crm__find in a namespace.
+const request = `{"model":"m","input":"x","stream":true,"instructions":"i\u2028\n","metadata":{ "b": "1", "a": "2" },
+	"temperature":0.5,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}},{"type":"custom","name":"patch"},
+	{"type":"namespace","name":"crm","tools":[{"type":"function","name":"find"}]}]}`
+
+func options() Options {
+	n := 0
+	return Options{
+		ID:  func(prefix string) string { n++; return fmt.Sprint(prefix, n) },
+		Now: func() time.Time { return time.Unix(1700000000, 0) },
+	}
+}
+
+// answer is the response that say comes to. It checks the stream, and that the
+// same response comes without one.
+func answer(t testing.TB, say func(*Assembler)) gjson.Result {
+	t.Helper()
+	stream, response := play(t, say, options())
+	if _, err := plugintest.Check(stream); err != nil {
+		t.Fatalf("%v in\n%s", err, stream)
+	}
+	return response
+}
+
+func play(t testing.TB, say func(*Assembler), o Options) (stream []byte, response gjson.Result) {
+	t.Helper()
+	p, err := ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink bytes.Buffer
+	a := NewAssembler(p, &sink, o)
+	say(a)
+	sink.Write(a.End())
+	if !json.Valid(a.Response()) {
+		t.Fatalf("no JSON: %s", a.Response())
+	}
+
+	silent := *p
+	silent.Stream = false
+	if o.ID != nil {
+		o.ID = options().ID
+	}
+	b := NewAssembler(&silent, nil, o)
+	say(b)
+	if object := b.End(); o.ID != nil && !bytes.Equal(object, a.Response()) {
+		t.Errorf("the stream comes to\n%s\nthe object is\n%s", a.Response(), object)
+	}
+	return sink.Bytes(), gjson.ParseBytes(a.Response())
+}
+
+// outline tells the output in short: message(Hello) function_call(f {}).
+func outline(response gjson.Result) string {
+	var items []string
+	for _, i := range response.Get("output").Array() {
+		var texts []string
+		for _, path := range []string{"name", "arguments", "input", "result", "encrypted_content"} {
+			if i.Get(path).Str != "" {
+				texts = append(texts, i.Get(path).Str)
+			}
+		}
+		for _, p := range append(i.Get("summary").Array(), i.Get("content").Array()...) {
+			texts = append(texts, p.Get("text").Str+p.Get("refusal").Str)
+		}
+		item := i.Get("type").Str + "(" + strings.Join(texts, " ") + ")"
+		if i.Get("status").Str != "completed" {
+			item += " " + i.Get("status").Str
+		}
+		items = append(items, item)
+	}
+	return response.Get("status").Str + ": " + strings.Join(items, ", ")
+}
+
+// types are the types of a stream's events, without their common beginning.
+func types(stream []byte) []string {
+	var all []string
+	for line := range strings.Lines(string(stream)) {
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			all = append(all, strings.TrimPrefix(strings.TrimSpace(name), "response."))
+		}
+	}
+	return all
+}
+
+func TestAssembler(t *testing.T) {
+	tests := []struct {
+		name string
+		say  func(*Assembler)
+		want string
+	}{
+		{"nothing", func(a *Assembler) {}, "completed: "},
+		{"text", func(a *Assembler) { a.Text(0, "Hel"); a.Text(0, "lo") }, "completed: message(Hello)"},
+		{"refusal after text", func(a *Assembler) { a.Text(0, "I"); a.Refusal(0, "no") }, "completed: message(I no)"},
+		{"another key is another message", func(a *Assembler) { a.Text(0, "a"); a.Text(1, "b") }, "completed: message(a), message(b)"},
+		{"closed", func(a *Assembler) { a.Text(0, "a"); a.Close(0); a.Close(9); a.Text(0, "b") }, "completed: message(a), message(b)"},
+		{"one key for all", func(a *Assembler) { a.Summary(0, 0, "t"); a.Text(0, "a"); a.Call(0, "c", "f"); a.Args(0, "{}") },
+			"completed: reasoning(t), message(a), function_call(f {})"},
+		{"summary parts", func(a *Assembler) { a.Summary(0, 0, "a"); a.Summary(0, 3, "b"); a.Summary(0, 3, "c") }, "completed: reasoning(a bc)"},
+		{"raw reasoning", func(a *Assembler) { a.ReasoningText(0, "a"); a.Summary(0, 0, "s"); a.ReasoningText(0, "b") },
+			"completed: reasoning(s a b)"},
+		{"sealed", func(a *Assembler) { a.Summary(0, 0, "a"); a.Seal(0, "x"); a.Seal(1, "y") }, "completed: reasoning(x a), reasoning(y)"},
+		{"call without arguments", func(a *Assembler) { a.Call(0, "c", "f") }, "completed: function_call(f {})"},
+		{"call of a tool nobody knows", func(a *Assembler) { a.Call(0, "c", "z"); a.Args(0, "{}") }, "completed: function_call(z {})"},
+		{"call that never was", func(a *Assembler) { a.Call(0, "", "") }, "completed: "},
+		{"name in pieces", func(a *Assembler) {
+			a.Call(0, "c", "cal")
+			a.Call(0, "", "led")
+			a.Args(0, "{}")
+			a.Call(0, "c", "called")
+		},
+			"completed: function_call(called {})"},
+		{"name after arguments", func(a *Assembler) { a.Call(0, "c", ""); a.Args(0, "{"); a.Call(0, "", "f"); a.Args(0, "}") },
+			"completed: function_call(f {})"},
+		{"other id at the same index", func(a *Assembler) { a.Call(0, "c1", "f"); a.Args(0, "{}"); a.Call(0, "c2", "f"); a.Args(0, "{}") },
+			"completed: function_call(f {}), function_call(f {})"},
+		{"order of the provider", func(a *Assembler) { a.Call(0, "c1", "f"); a.Call(1, "c2", "g"); a.Args(1, "[1]"); a.Args(0, "[0]") },
+			"completed: function_call(f [0]), function_call(g [1])"},
+		{"native input", func(a *Assembler) { a.Call(0, "c", "patch"); a.CustomInput(0, `{"`) }, `completed: custom_tool_call(patch {")`},
+		{"image", func(a *Assembler) { a.Text(0, "a"); a.Image("image/png", "aGk=") }, "completed: message(a), image_generation_call(aGk=)"},
+		{"escapes", func(a *Assembler) { a.Text(0, "\"\\\x00\n\t\r\u2028é😀"); a.Text(0, "\xff") }, "completed: message(\"\\\x00\n\t\r\u2028é😀\ufffd)"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := answer(t, func(a *Assembler) { test.say(a); a.Finish(ReasonStop) })
+			if s := outline(got); s != test.want {
+				t.Errorf("got %q, want %q", s, test.want)
+			}
+		})
+	}
+}
+
+func TestBug01PartsOpenBeforeText(t *testing.T) {
+	stream, _ := play(t, func(a *Assembler) { a.Text(0, "a"); a.Finish(ReasonStop) }, options())
+	want := []string{"created", "in_progress", "output_item.added", "content_part.added", "output_text.delta",
+		"output_text.done", "content_part.done", "output_item.done", "completed"}
+	if got := types(stream); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBug02ReasoningThenOthers(t *testing.T) {
+	stream, response := play(t, func(a *Assembler) {
+		a.Summary(0, 0, "a")
+		a.Summary(0, 0, "b")
+		a.Text(1, "t")
+		a.Call(2, "c", "f")
+		a.Finish(ReasonStop)
+	}, options())
+	if got := outline(response); got != "completed: reasoning(ab), message(t), function_call(f {})" {
+		t.Error(got)
+	}
+	if got := types(stream)[2:8]; !slices.Equal(got, []string{"output_item.added", "reasoning_summary_part.added",
+		"reasoning_summary_text.delta", "reasoning_summary_text.delta", "reasoning_summary_text.done", "reasoning_summary_part.done"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestBug03TextAfterToolCall(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		a.Text(0, "before")
+		a.Call(1, "c", "f")
+		a.Args(1, "{}")
+		a.Text(0, "after")
+		a.Finish(ReasonStop)
+	})
+	if s := outline(got); s != "completed: message(before), function_call(f {}), message(after)" {
+		t.Error(s)
+	}
+}
+
+func TestBug04NoMessageWithoutText(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Text(0, ""); a.Call(1, "c", "f"); a.Finish(ReasonStop) })
+	if s := outline(got); s != "completed: function_call(f {})" {
+		t.Error(s)
+	}
+}
+
+func TestBug05ArgumentsWithoutID(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		a.Call(0, "c1", "f")
+		a.Call(1, "c2", "f")
+		for range 3 {
+			a.Call(0, "", "")
+			a.Args(0, "0")
+			a.Call(1, "", "")
+			a.Args(1, "1")
+		}
+		a.Finish(ReasonStop)
+	})
+	if s := outline(got); s != "completed: function_call(f 000), function_call(f 111)" {
+		t.Error(s)
+	}
+}
+
+func TestBug07EmptyDelta(t *testing.T) {
+	stream, _ := play(t, func(a *Assembler) {
+		a.Call(0, "c", "f")
+		a.Args(0, "")
+		a.Args(0, "{}")
+		a.Args(0, "")
+		a.Finish(ReasonStop)
+	}, options())
+	if n := bytes.Count(stream, []byte("event: response.function_call_arguments.delta")); n != 1 {
+		t.Errorf("%d deltas, want 1", n)
+	}
+}
+
+func TestBug08CallIDsStay(t *testing.T) {
+	stream, response := play(t, func(a *Assembler) { a.Call(0, "c1", "f"); a.Call(1, "", "f"); a.Finish(ReasonStop) }, Options{})
+	if _, err := plugintest.Check(stream); err != nil {
+		t.Error(err)
+	}
+	if id := response.Get("output.0.call_id").Str; id != "c1" {
+		t.Errorf("call_id %q is not the provider's", id)
+	}
+	if id := response.Get("output.1.call_id").Str; !strings.HasPrefix(id, "call_") {
+		t.Errorf("call_id %q", id)
+	}
+}
+
+func TestBug10EveryStreamEnds(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Text(0, "half") })
+	if s := outline(got); s != "failed: message(half) incomplete" {
+		t.Error(s)
+	}
+	if m := got.Get("error.message").Str; m != "The upstream stream ended early." {
+		t.Error(m)
+	}
+}
+
+func TestBug13Truncation(t *testing.T) {
+	tests := []struct {
+		name string
+		say  func(*Assembler)
+		want string
+	}{
+		{"in text", func(a *Assembler) { a.Summary(0, 0, "t"); a.Text(1, "half") }, "incomplete: reasoning(t), message(half) incomplete"},
+		{"in reasoning", func(a *Assembler) { a.Summary(0, 0, "t") }, "incomplete: reasoning(t) incomplete"},
+		{"in arguments", func(a *Assembler) { a.Call(0, "c", "f"); a.Args(0, `{"a`) }, `incomplete: function_call(f {"a) incomplete`},
+		{"in the last of two calls", func(a *Assembler) { a.Call(0, "c", "f"); a.Args(0, `{}`); a.Call(1, "d", "f"); a.Args(1, `{`) },
+			`incomplete: function_call(f {}), function_call(f {) incomplete`},
+		{"in a custom tool's input", func(a *Assembler) { a.Call(0, "c", "patch"); a.Args(0, `{"input":"a\`) },
+			`incomplete: custom_tool_call(patch a) incomplete`},
+		{"between items", func(a *Assembler) { a.Text(0, "whole"); a.Close(0) }, "incomplete: message(whole)"},
+		{"before anything", func(a *Assembler) {}, "incomplete: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := answer(t, func(a *Assembler) { test.say(a); a.Finish(ReasonMaxOutputTokens) })
+			if s := outline(got); s != test.want {
+				t.Errorf("got %q, want %q", s, test.want)
+			}
+			if r := got.Get("incomplete_details.reason").Str; r != "max_output_tokens" {
+				t.Errorf("reason %q", r)
+			}
+		})
+	}
+}
+
+func TestReasons(t *testing.T) {
+	tests := []struct {
+		reason Reason
+		want   string
+	}{
+		{ReasonNone, "failed "},
+		{ReasonStop, "completed "},
+		{ReasonMaxOutputTokens, "incomplete max_output_tokens"},
+		{ReasonContentFilter, "incomplete content_filter"},
+		{ReasonError, "failed "},
+	}
+	for _, test := range tests {
+		got := answer(t, func(a *Assembler) { a.Finish(test.reason) })
+		if s := got.Get("status").Str + " " + got.Get("incomplete_details.reason").Str; s != test.want {
+			t.Errorf("%d: got %q, want %q", test.reason, s, test.want)
+		}
+	}
+}
+
+func TestBug22CustomTools(t *testing.T) {
+	const input = "*** Begin \"Patch\"\\\n\té😀\u2028"
+	escaped, _ := json.Marshal(map[string]string{"input": input})
+	ascii := `{ "input" : "*** Begin \"Patch\"\\\n\t\u00e9\ud83d\ude00\u2028"}`
+	for _, args := range []string{string(escaped), ascii, `{"why":"x","input":` + strings.TrimPrefix(string(escaped), `{"input":`)} {
+		for size := 1; size < 14; size++ {
+			got := answer(t, func(a *Assembler) {
+				a.Call(0, "c", "patch")
+				runes := []rune(args)
+				for len(runes) > 0 {
+					n := min(size, len(runes))
+					a.Args(0, string(runes[:n]))
+					runes = runes[n:]
+				}
+				a.Finish(ReasonStop)
+			})
+			if s := got.Get("output.0.input").Str; s != input || got.Get("output.0.type").Str != "custom_tool_call" {
+				t.Fatalf("%s in pieces of %d: got %q", args, size, got.Get("output.0").Raw)
+			}
+		}
+	}
+	tests := []struct{ args, want string }{
+		{``, ``},
+		{`{}`, `{}`},
+		{`free text`, `free text`},
+		{`"text"`, `text`},
+		{`{"input":{"a":1}}`, `{"a":1}`},
+		{`{"input":"a\ud83dx"}`, "a\ufffdx"},
+		{`{"input":"a","more":1}`, "a"},
+	}
+	for _, test := range tests {
+		got := answer(t, func(a *Assembler) { a.Call(0, "c", "patch"); a.Args(0, test.args); a.Finish(ReasonStop) })
+		if s := got.Get("output.0.input").Str; s != test.want {
+			t.Errorf("%s: got %q, want %q", test.args, s, test.want)
+		}
+	}
+}
+
+func TestNamespaceIsToldApart(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Call(0, "c", "crm__find"); a.Finish(ReasonStop) }).Get("output.0")
+	if got.Get("name").Str != "find" || got.Get("namespace").Str != "crm" {
+		t.Error(got.Raw)
+	}
+}
+
+func TestBug23Usage(t *testing.T) {
+	tests := []struct {
+		name    string
+		patches []Usage
+		want    string
+	}{
+		{"none", nil, `null`},
+		{"merged", []Usage{{Input: Known(10), CacheRead: Known(4)}, {Output: Known(5)}, {Output: Known(7), Reasoning: Known(2)}},
+			`{"input_tokens":10,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"output_tokens":7,` +
+				`"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`},
+		{"parts over the whole", []Usage{{Input: Known(1), CacheRead: Known(4), CacheWrite: Known(1), Output: Known(-1), Reasoning: Known(2)}},
+			`{"input_tokens":1,"input_tokens_details":{"cached_tokens":1,"cache_write_tokens":0},"output_tokens":0,` +
+				`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":1}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := answer(t, func(a *Assembler) {
+				a.Finish(ReasonStop)
+				for _, u := range test.patches {
+					a.Usage(u)
+				}
+			})
+			if s := got.Get("usage").Raw; s != test.want {
+				t.Errorf("got %s, want %s", s, test.want)
+			}
+		})
+	}
+}
+
+func TestBug25ErrorInTheStream(t *testing.T) {
+	for _, before := range []string{"", "half"} {
+		stream, response := play(t, func(a *Assembler) {
+			a.Text(0, before)
+			a.Fail(&Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"})
+			a.Fail(Upstream("later"))
+			a.Text(0, "more")
+			a.Finish(ReasonStop)
+		}, options())
+		if _, err := plugintest.Check(stream); err != nil {
+			t.Error(err)
+		}
+		if got := types(stream); !slices.Equal(got[len(got)-2:], []string{"error", "failed"}) {
+			t.Errorf("got %q", got)
+		}
+		want := `"code":"rate_limit_exceeded","message":"slow down","param":null,"error":{"message":"slow down",` +
+			`"type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"}`
+		if !bytes.Contains(stream, []byte(want)) {
+			t.Errorf("the error is not hybrid:\n%s", stream)
+		}
+		if bytes.Contains(stream, []byte("more")) || response.Get("status").Str != "failed" {
+			t.Error("a response that failed takes nothing more")
+		}
+	}
+}
+
+func TestArgumentsForNoCallFail(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Text(0, "x"); a.Args(0, "{}"); a.Finish(ReasonStop) })
+	if s := outline(got); s != "failed: message(x) incomplete" {
+		t.Error(s)
+	}
+}
+
+func TestCallWithoutNameFails(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Call(0, "c", ""); a.Args(0, "{}"); a.Finish(ReasonStop) })
+	if s := outline(got); s != "failed: " {
+		t.Error(s)
+	}
+}
+
+func TestBug29NothingIsDoneEarly(t *testing.T) {
+	stream, _ := play(t, func(a *Assembler) { a.Finish(ReasonStop); a.Text(0, "x") }, options())
+	for line := range strings.Lines(string(stream)) {
+		data := strings.TrimPrefix(line, "data: ")
+		if kind := gjson.Get(data, "type").Str; kind == "response.created" || kind == "response.in_progress" {
+			if s := gjson.Get(data, "response.status").Str; s != "in_progress" {
+				t.Errorf("%s says %s", kind, s)
+			}
+		}
+	}
+}
+
+func TestBug32ServiceTier(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.ServiceTier("priority"); a.Finish(ReasonStop) })
+	if s := got.Get("service_tier").Str; s != "priority" {
+		t.Errorf("got %q", s)
+	}
+}
+
+func TestLogprobsAndAnnotations(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		a.Annotation(0, json.RawMessage(`{"type":"url_citation"}`)) // nothing to belong to
+		a.Logprobs(0, json.RawMessage(`[{"token": "a"}]`))
+		a.Text(0, "a")
+		a.Logprobs(0, json.RawMessage(`[{"token":"b"}]`))
+		a.Text(0, "b")
+		a.Logprobs(0, json.RawMessage(`no JSON`))
+		a.Annotation(0, json.RawMessage("{\"type\":\"url_citation\",\n\"url\":\"u\"}"))
+		a.Annotation(0, json.RawMessage(`[]`))
+		a.Finish(ReasonStop)
+	}).Get("output.0.content.0")
+	if s := got.Get("logprobs").Raw; s != `[{"token":"a"},{"token":"b"}]` {
+		t.Errorf("logprobs %s", s)
+	}
+	if s := got.Get("annotations").Raw; s != `[{"type":"url_citation","url":"u"}]` {
+		t.Errorf("annotations %s", s)
+	}
+}
+
+func TestItem(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		for _, raw := range []string{
+			`{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"e"}`,
+			`{"type":"web_search_call","id":"ws","status":"completed","action":{"query":"q"}}`,
+			`{"type":"web_search_call","id":"ws","status":"completed"}`,
+			`{"type":"message","content":[{"type":"output_text","text":"t","annotations":[{"type":"url_citation"}]},{"type":"refusal","refusal":"no"}]}`,
+			`{"type":"function_call","call_id":"c","name":"find","namespace":"crm","arguments":"{}"}`,
+			`{"type":"custom_tool_call","call_id":"d","name":"patch","input":"{"}`,
+			`{"id":"no type"}`, `[]`, `{`,
+		} {
+			a.Item(json.RawMessage(raw))
+		}
+		a.Finish(ReasonStop)
+	})
+	want := "completed: reasoning(e a), web_search_call(), web_search_call(), message(t no), " +
+		"function_call(find {}), custom_tool_call(patch {)"
+	if s := outline(got); s != want {
+		t.Errorf("got %q, want %q", s, want)
+	}
+	if got.Get("output.1.action.query").Str != "q" {
+		t.Error("a native item must stay as it is")
+	}
+}
+
+// The keys that OpenAI always sends, and those that Open Responses requires.
+func TestResponseHasEveryKey(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Start("m-1", "up"); a.Finish(ReasonStop) })
+	for _, key := range strings.Fields(`id object created_at status error incomplete_details instructions max_output_tokens model
+		output parallel_tool_calls previous_response_id reasoning store temperature text tool_choice tools top_p truncation usage user
+		metadata background max_tool_calls prompt_cache_key safety_identifier service_tier top_logprobs completed_at
+		frequency_penalty presence_penalty prompt_cache_retention tool_usage moderation access_programs`) {
+		if !got.Get(key).Exists() {
+			t.Errorf("no %s", key)
+		}
+	}
+	for path, want := range map[string]string{
+		"model": `"m-1"`, "temperature": "0.5", "top_p": "1", "presence_penalty": "0", "store": "false", "metadata": `{"b":"1","a":"2"}`,
+		"tools.0": `{"type":"function","name":"f","description":null,"parameters":{"type":"object"},"strict":null}`,
+		"text":    `{"format":{"type":"text"},"verbosity":"medium"}`, "created_at": "1700000000", "completed_at": "1700000000",
+	} {
+		if s := got.Get(path).Raw; s != want {
+			t.Errorf("%s is %s, want %s", path, s, want)
+		}
+	}
+	if s := got.Get("instructions").Str; s != "i\u2028\n" {
+		t.Errorf("instructions %q", s)
+	}
+}
+
+func TestLifecycleEventsAreHeld(t *testing.T) {
+	p, err := ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink bytes.Buffer
+	a := NewAssembler(p, &sink, Options{})
+	a.Start("m", "")
+	a.Usage(Usage{Input: Known(1)})
+	a.Text(0, "")
+	a.Call(1, "c", "f")
+	a.Ping()
+	if a.Committed() || sink.Len() > 0 {
+		t.Errorf("another attempt could not answer any more: %s", sink.Bytes())
+	}
+	a.Release()
+	a.Release()
+	if got := types(sink.Bytes()); !a.Committed() || !slices.Equal(got, []string{"created", "in_progress"}) {
+		t.Errorf("got %q", got)
+	}
+	a.Ping()
+	a.Finish(ReasonStop)
+	terminal := a.End()
+	if bytes.Contains(sink.Bytes(), []byte("response.completed")) {
+		t.Error("the terminal event is the host's to write")
+	}
+	sink.Write(terminal)
+	if a.End() != nil {
+		t.Error("a response ends once")
+	}
+	if _, err := plugintest.Check(sink.Bytes()); err != nil || !bytes.Contains(sink.Bytes(), []byte("\n: ping\n\n")) {
+		t.Errorf("%v\n%s", err, sink.Bytes())
+	}
+}
+
+func TestFailureTellsBeforeTheEnd(t *testing.T) {
+	a := NewAssembler(&Prompt{Raw: []byte(`{}`)}, nil, Options{})
+	if a.Failure() == nil {
+		t.Error("a response without an end has failed")
+	}
+	a.Finish(ReasonStop)
+	if e := a.Failure(); e != nil {
+		t.Error(e)
+	}
+}
+
+func TestContentIsBounded(t *testing.T) {
+	stream, response := play(t, func(a *Assembler) {
+		a.Text(0, "12345")
+		a.Text(0, "678901")
+		a.Finish(ReasonStop)
+	}, Options{Limit: 10})
+	if _, err := plugintest.Check(stream); err != nil {
+		t.Error(err)
+	}
+	if s := outline(response); s != "failed: message(12345) incomplete" {
+		t.Error(s)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	o := options()
+	o.Seal = func(s string) string { return "sealed " + s }
+	_, response := play(t, func(a *Assembler) { a.Seal(0, "state"); a.Finish(ReasonStop) }, o)
+	sealed := response.Get("output.0.encrypted_content").Str
+	if sealed != "sealed state" {
+		t.Fatalf("got %q", sealed)
+	}
+	p, err := ParseRequest([]byte(`{"model":"m","input":[{"type":"reasoning","id":"a","summary":[],"encrypted_content":"` + sealed + `"},
+		{"type":"reasoning","id":"b","summary":[],"encrypted_content":"foreign"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *p
+	if err := p.Unseal(func(s string) (string, bool) { return strings.CutPrefix(s, "sealed ") }); err != nil {
+		t.Fatal(err)
+	}
+	items := p.Turns[0].Items
+	if len(items) != 1 || items[0].(*ReasoningItem).EncryptedContent != "state" || len(p.Warnings) != 1 {
+		t.Errorf("got %d items, %q", len(items), p.Warnings)
+	}
+	if len(other.Turns[0].Items) != 2 || len(other.Warnings) != 0 {
+		t.Error("another attempt must keep its turns")
+	}
+}
+
+func TestSinkErrorsAreKept(t *testing.T) {
+	p, err := ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	r.CloseWithError(io.ErrClosedPipe)
+	a := NewAssembler(p, w, Options{})
+	a.Text(0, "x")
+	a.Finish(ReasonStop)
+	a.End()
+	if a.Err() != io.ErrClosedPipe {
+		t.Errorf("got %v", a.Err())
+	}
+	if s := outline(gjson.ParseBytes(a.Response())); s != "completed: message(x)" {
+		t.Errorf("a client that left does not change what is recorded: %s", s)
+	}
+}

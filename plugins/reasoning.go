@@ -1,0 +1,37 @@
+package plugins
+
+import "strconv"
+
+// Unseal opens the encrypted content of earlier reasoning for the provider that
+// is asked next, by the inverse of Options.Seal. What open does not know came
+// from elsewhere, and is left out with a warning: no provider takes another's
+// reasoning. The turns of other copies of p stay as they are.
+func (p *Prompt) Unseal(open func(sealed string) (string, bool)) error {
+	turns := make([]Turn, 0, len(p.Turns))
+	for _, t := range p.Turns {
+		items := make([]Item, 0, len(t.Items))
+		for _, item := range t.Items {
+			r, ok := item.(*ReasoningItem)
+			if !ok || r.EncryptedContent == "" {
+				items = append(items, item)
+				continue
+			}
+			content, ok := open(r.EncryptedContent)
+			if !ok {
+				field := "input[" + strconv.Itoa(r.Index) + "].encrypted_content"
+				if err := p.Drop(Warn, field, "reasoning of another provider, left out"); err != nil {
+					return err
+				}
+				continue
+			}
+			opened := *r
+			opened.EncryptedContent = content
+			items = append(items, &opened)
+		}
+		if len(items) > 0 {
+			turns = append(turns, Turn{t.Role, items})
+		}
+	}
+	p.Turns = turns
+	return nil
+}
