@@ -33,35 +33,45 @@ func TestPlain(t *testing.T) {
 	w := startWeir(t, provider.URL)
 
 	codings := []string{"br", "gzip", "zstd"}
+	var exchanges []*exchange
 	for i, r := range all {
-		// Every answer is sent as it is, and in one of the codings.
 		for _, coding := range []string{"identity", codings[i%len(codings)]} {
-			user := r.Name + "/" + coding
-			t.Run(user, func(t *testing.T) {
-				id := w.send(t, r, coding, user)
-				record := w.record(t, user)
-				if got := record.Get("request_id").Str; got != id {
-					t.Errorf("the record is %q, Service-Id said %q", got, id)
-				}
-				checkRecord(t, record, r)
-				checkBodies(t, record, r)
-			})
+			exchanges = append(exchanges, &exchange{recording: r, coding: coding, user: r.Name + "/" + coding})
 		}
+	}
+	for _, x := range exchanges {
+		t.Run(x.user, func(t *testing.T) { x.send(t, w) })
+	}
+	for _, x := range exchanges {
+		t.Run(x.user+"/record", func(t *testing.T) {
+			record := w.record(t, x.user)
+			if got := record.Get("request_id").Str; got != x.id {
+				t.Errorf("the record is %q, Service-Id said %q", got, x.id)
+			}
+			checkRecord(t, record, x.recording)
+			checkBodies(t, record, x.recording)
+		})
 	}
 }
 
-// send makes the recorded request, holds the answer against the recording, and
-// gives its Service-Id.
-func (w *weir) send(t *testing.T, r *replay.Recording, coding, user string) string {
-	t.Helper()
+// exchange is one request of a user, with an answer in a content coding.
+type exchange struct {
+	recording    *replay.Recording
+	coding, user string
+	id           string // the answer's Service-Id
+}
+
+// send makes the recorded request and holds the answer against the recording.
+func (x *exchange) send(t *testing.T, w *weir) {
+	r := x.recording
 	request, err := http.NewRequest("POST", w.proxy(r)+r.Prefix()+r.URL.RequestURI(), bytes.NewReader(r.Request))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer none")
-	request.Header.Set("Accept-Encoding", coding)
-	request.Header.Set("Service-User-Id", user)
+	request.Header.Set("Accept-Encoding", x.coding)
+	request.Header.Set("Service-User-Id", x.user)
 	status, header, body := do(t, request)
 	if status != r.Status {
 		t.Errorf("status %d, want %d: %.300s", status, r.Status, body)
@@ -71,13 +81,13 @@ func (w *weir) send(t *testing.T, r *replay.Recording, coding, user string) stri
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if got := cmp.Or(header.Get("Content-Encoding"), "identity"); got != coding {
-		t.Errorf("the answer is encoded as %s, want %s", got, coding)
+	if got := cmp.Or(header.Get("Content-Encoding"), "identity"); got != x.coding {
+		t.Errorf("the answer is encoded as %s, want %s", got, x.coding)
 	}
-	if got := decode(t, coding, body); !bytes.Equal(got, r.Response) {
+	if got := decode(t, x.coding, body); !bytes.Equal(got, r.Response) {
 		t.Errorf("the client received %.300q", got)
 	}
-	return header.Get("Service-Id")
+	x.id = header.Get("Service-Id")
 }
 
 // decode undoes a content coding.

@@ -1,5 +1,5 @@
-// Package compat tests the quickstart from outside: a real Weir in front of
-// replayed providers, with plain HTTP and with the official clients.
+// Package compat tests the quickstart from outside: a process of its own in
+// front of replayed providers, with plain HTTP and with the official clients.
 package compat
 
 import (
@@ -12,15 +12,29 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/compat/replay"
+	_ "github.com/weirhq/weir/modules/standard"
 )
+
+// beWeir is the environment variable that makes the test's program a Weir, the
+// same that xcaddy/weir is.
+const beWeir = "COMPAT_BE_WEIR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beWeir) != "" {
+		caddycmd.Main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // recorded is where real traffic of providers may lie beside the checkout.
 const recorded = "../../shared/cassettes"
@@ -51,15 +65,22 @@ type weir struct{ url string }
 
 func startWeir(t *testing.T, provider string) *weir {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.Command("go", "build", "-o", program, "../xcaddy/weir").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
+	// Through stdin, so that go test knows of the file that it depends on.
+	config, err := os.Open("../examples/quickstart/Caddyfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer config.Close()
 	address := freeAddress(t)
 	var log bytes.Buffer
-	cmd := exec.Command(program, "run", "--config", "../examples/quickstart/Caddyfile")
+	cmd := exec.Command(program, "run", "--config", "-", "--adapter", "caddyfile")
+	cmd.Stdin = config
 	cmd.Stderr = &log
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(os.Environ(), beWeir+"=1",
 		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir(),
 		"OPENAI_UPSTREAM="+provider, "ANTHROPIC_UPSTREAM="+provider, "GEMINI_UPSTREAM="+provider)
 	if err := cmd.Start(); err != nil {
