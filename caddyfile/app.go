@@ -21,9 +21,16 @@ import (
 //			<the backend's own subdirectives>
 //		}
 //		key <secret> [<scopes...>]
+//		provider <label> [<kind>] {
+//			<see parseProvider>
+//		}
+//		alias <name> <models...>
 //		org <name> {
-//			store <name>
-//			key   <secret> [<scopes...>]
+//			store    <name>
+//			key      <secret> [<scopes...>]
+//			provider <label> [<kind>] {
+//				...
+//			}
 //		}
 //		header_prefix  <prefixes...>
 //		property_names <names...>
@@ -52,6 +59,16 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 				return nil, err
 			}
 			app.Keys = append(app.Keys, key)
+		case "provider":
+			provider, err := parseProvider(d, false)
+			if err != nil {
+				return nil, err
+			}
+			app.Providers = append(app.Providers, provider)
+		case "alias":
+			if err := parseAlias(d, app); err != nil {
+				return nil, err
+			}
 		case "org":
 			if err := parseOrg(d, app); err != nil {
 				return nil, err
@@ -108,6 +125,12 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 				return err
 			}
 			org.Keys = append(org.Keys, key)
+		case "provider":
+			provider, err := parseProvider(d, true)
+			if err != nil {
+				return err
+			}
+			org.Providers = append(org.Providers, provider)
 		default:
 			return d.Errf("unrecognized org option '%s'", d.Val())
 		}

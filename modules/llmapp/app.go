@@ -1,6 +1,7 @@
 // Package llmapp is the Caddy app `llm`: what the handlers of one configuration
 // share. It owns the named stores, the organisations with their keys, the
-// spelling of control headers, the catalogue and the metrics.
+// providers of the gateway, the spelling of control headers, the catalogue and
+// the metrics.
 package llmapp
 
 import (
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/catalog"
@@ -33,6 +35,15 @@ type App struct {
 	// of another.
 	Organisations map[string]*Organisation `json:"orgs,omitempty"`
 
+	// Providers are the providers of models that all organisations can call
+	// through the gateway. Where several serve a model at the same price, the
+	// earlier one is called first.
+	Providers []*Provider `json:"providers,omitempty"`
+
+	// Aliases are names for models, each with the models that it stands for, in
+	// the order in which they are tried: `"fast": ["openai/gpt-5-mini"]`.
+	Aliases map[string][]string `json:"aliases,omitempty"`
+
 	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
 	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
 	HeaderPrefixes []string `json:"header_prefixes,omitempty"`
@@ -46,10 +57,13 @@ type App struct {
 	// ones.
 	CatalogFile string `json:"catalog,omitempty"`
 
-	headers *Headers
-	keys    keyring
-	catalog *catalog.Catalog
-	logger  *zap.Logger
+	headers   *Headers
+	keys      keyring
+	catalog   *catalog.Catalog
+	offered   []*Account // configured for all organisations
+	house     []*Account // those of them that have a key
+	transport *reverseproxy.HTTPTransport
+	logger    *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -78,6 +92,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	if err := a.provisionKeys(); err != nil {
+		return err
+	}
+	if err := a.provisionProviders(ctx); err != nil {
+		return err
+	}
+	if err := a.provisionAliases(); err != nil {
 		return err
 	}
 
@@ -121,8 +141,12 @@ func (a *App) Start() error {
 // its stores are let go in Cleanup, and close with the last of them.
 func (*App) Stop() error { return nil }
 
-// Cleanup gives up the app's references on its stores.
+// Cleanup gives up the app's references on its stores, and the connections that
+// nobody uses.
 func (a *App) Cleanup() error {
+	if a.transport != nil {
+		_ = a.transport.Cleanup() // never fails
+	}
 	for _, config := range a.Stores {
 		config.release()
 	}

@@ -30,6 +30,13 @@ type Organisation struct {
 
 	// Keys are the organisation's API keys.
 	Keys []*Key `json:"keys,omitempty"`
+
+	// Providers are those that the organisation has keys of its own for. Under
+	// the label of a provider that is configured for all, they inherit all but
+	// its credentials. They are tried before the others.
+	Providers []*Provider `json:"providers,omitempty"`
+
+	accounts []*Account
 }
 
 // Key is an API key of one organisation.

@@ -1,0 +1,35 @@
+package caddyfile_test
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+func init() {
+	caddy.RegisterModule(new(fakeProvider))
+}
+
+// fakeProvider is a kind of provider with a setting of its own.
+type fakeProvider struct {
+	Region string `json:"region,omitempty"`
+}
+
+func (*fakeProvider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.fake", New: func() caddy.Module { return new(fakeProvider) }}
+}
+
+func (p *fakeProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume kind
+	for d.NextBlock(0) {
+		if d.Val() != "region" {
+			return d.Errf("unrecognized fake option '%s'", d.Val())
+		}
+		if !d.AllArgs(&p.Region) {
+			return d.ArgErr()
+		}
+	}
+	return nil
+}
+
+// Interface guard
+var _ caddyfile.Unmarshaler = (*fakeProvider)(nil)

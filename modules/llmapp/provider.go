@@ -1,0 +1,278 @@
+package llmapp
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// API is what a module of the namespace `llm.providers` provides. One that is an
+// http.RoundTripper too answers its own requests, without a network.
+type API interface {
+	plugins.Provider
+	// DefaultTarget returns the base URL of the vendor's public API, "" where
+	// there is none, and the environment variable from which the vendor's own
+	// tools take the key, "" for a provider that needs no key.
+	DefaultTarget() (baseURL, keyEnv string)
+}
+
+// keyOptional is an API with other credentials than a key, such as those of a
+// cloud's account.
+type keyOptional interface{ KeyOptional() bool }
+
+// Provider configures how the gateway reaches a provider of models.
+type Provider struct {
+	// Label names the provider in models like `lab/llama-4`. Default: its kind.
+	Label string `json:"label,omitempty"`
+
+	// APIRaw is the kind of provider, like `{"kind": "openai"}`, with the
+	// settings of its own. Default: the label is the kind. For an organisation:
+	// what is configured for all under the same label.
+	APIRaw json.RawMessage `json:"api,omitempty" caddy:"namespace=llm.providers inline_key=kind"`
+
+	// BaseURL is the address, as the vendor's own SDK takes it: with `/v1` for
+	// those that speak like OpenAI. Default: the vendor's public address.
+	BaseURL string `json:"base_url,omitempty"`
+
+	// APIKey is the credential, best as a placeholder like
+	// `{env.OPENAI_API_KEY}`. Default: the environment variable from which the
+	// vendor's own tools take it. An organisation's provider has no default.
+	APIKey string `json:"api_key,omitempty"`
+
+	// Models are those that the provider serves, for a provider that the
+	// catalogue does not know. Default: those of the catalogue.
+	Models []string `json:"models,omitempty"`
+
+	// TransportRaw is the transport, any that `reverse_proxy` takes. Default:
+	// `http`, which connects within 5 seconds or not at all.
+	TransportRaw json.RawMessage `json:"transport,omitempty" caddy:"namespace=http.reverse_proxy.transport inline_key=protocol"`
+
+	kind      string
+	api       API
+	transport http.RoundTripper
+}
+
+// Account is a provider as somebody's key reaches it.
+type Account struct {
+	// ID is the same for the same kind, address and key in any configuration.
+	ID [sha256.Size]byte
+	// Label names the account in models like `lab/llama-4`.
+	Label string
+	// Kind is the provider's name, as records and the catalogue have it.
+	Kind string
+	// House is true of an account that is configured for all organisations.
+	House bool
+	// Models are those that it serves; nil stands for those of the catalogue.
+	Models []string
+
+	API       API
+	BaseURL   string
+	Key       string
+	Transport http.RoundTripper
+}
+
+// dialTimeout bounds how long a provider may take to accept a connection.
+const dialTimeout = 5 * time.Second
+
+// provisionProviders makes the accounts of the house and of each organisation.
+func (a *App) provisionProviders(ctx caddy.Context) error {
+	for _, p := range a.Providers {
+		if err := a.provisionProvider(ctx, p, nil); err != nil {
+			return fmt.Errorf("provider %s: %w", p.Label, err)
+		}
+		for _, other := range a.offered {
+			if other.Label == p.Label {
+				return fmt.Errorf("two providers are labelled %s", p.Label)
+			}
+		}
+		account, err := p.account(true)
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", p.Label, err)
+		}
+		a.offered = append(a.offered, account)
+		if !account.usable() {
+			a.logger.Info("only organisations with a key of their own can use this provider: it has none",
+				zap.String("provider", p.Label))
+			continue
+		}
+		a.house = append(a.house, account)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
+		if err := a.provisionOwn(ctx, a.Organisations[name]); err != nil {
+			return fmt.Errorf("org %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// provisionOwn makes the accounts that an organisation has keys of its own for.
+func (a *App) provisionOwn(ctx caddy.Context, org *Organisation) error {
+	for _, p := range org.Providers {
+		var inherited *Provider
+		for _, global := range a.Providers {
+			if global.Label == p.Label {
+				inherited = global
+			}
+		}
+		if err := a.provisionProvider(ctx, p, inherited); err != nil {
+			return fmt.Errorf("provider %s: %w", p.Label, err)
+		}
+		account, err := p.account(false)
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", p.Label, err)
+		}
+		if !account.usable() {
+			return fmt.Errorf("provider %s: set an api_key of its own; the one for all is not inherited", p.Label)
+		}
+		org.accounts = append(org.accounts, account)
+	}
+	return nil
+}
+
+// provisionProvider loads a provider's modules, or takes over what it inherits,
+// which is everything but credentials.
+func (a *App) provisionProvider(ctx caddy.Context, p, inherited *Provider) error {
+	if p.APIRaw == nil && inherited != nil {
+		p.api, p.kind = inherited.api, inherited.kind
+	} else {
+		if p.APIRaw == nil {
+			p.APIRaw, _ = json.Marshal(map[string]string{"kind": p.Label}) // one string always marshals
+		}
+		var inline struct {
+			Kind string `json:"kind"`
+		}
+		if err := json.Unmarshal(p.APIRaw, &inline); err != nil {
+			return err
+		}
+		guest, err := ctx.LoadModule(p, "APIRaw")
+		if err != nil {
+			return fmt.Errorf("loading its kind: %w", err)
+		}
+		api, ok := guest.(API)
+		if !ok {
+			return fmt.Errorf("module %T is no provider", guest)
+		}
+		p.api, p.kind = api, inline.Kind
+	}
+	if p.Label == "" {
+		p.Label = p.kind
+	}
+	if strings.ContainsAny(p.Label, "/, ") {
+		return fmt.Errorf("its label stands in lists of models like label/model: it can have no slash, comma or space")
+	}
+	if inherited != nil {
+		if p.BaseURL == "" {
+			p.BaseURL = inherited.BaseURL
+		}
+		if p.Models == nil {
+			p.Models = inherited.Models
+		}
+	}
+	return p.provisionTransport(ctx, a, inherited)
+}
+
+func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Provider) error {
+	own, answersItself := p.api.(http.RoundTripper)
+	switch {
+	case p.TransportRaw != nil:
+		guest, err := ctx.LoadModule(p, "TransportRaw")
+		if err != nil {
+			return fmt.Errorf("loading its transport: %w", err)
+		}
+		transport, ok := guest.(http.RoundTripper)
+		if !ok {
+			return fmt.Errorf("module %T is no transport", guest)
+		}
+		p.transport = transport
+	case inherited != nil && inherited.TransportRaw != nil:
+		p.transport = inherited.transport
+	case answersItself:
+		p.transport = own
+	default:
+		if a.transport == nil {
+			t := &reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout)}
+			if err := t.Provision(ctx); err != nil {
+				return err
+			}
+			a.transport = t
+		}
+		p.transport = a.transport
+	}
+	return nil
+}
+
+// account is the provider as its key reaches it.
+func (p *Provider) account(house bool) (*Account, error) {
+	baseURL, keyEnv := p.api.DefaultTarget()
+	repl := caddy.NewReplacer()
+	if p.BaseURL != "" {
+		baseURL = repl.ReplaceAll(p.BaseURL, "")
+	}
+	baseURL = strings.TrimRight(baseURL, "/")
+	if _, local := p.api.(http.RoundTripper); !local || baseURL != "" {
+		u, err := url.Parse(baseURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", baseURL)
+		}
+	}
+	key := repl.ReplaceAll(p.APIKey, "")
+	if p.APIKey == "" && house && keyEnv != "" {
+		key = os.Getenv(keyEnv)
+	}
+	return &Account{
+		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key)),
+		Label: p.Label, Kind: p.kind, House: house, Models: p.Models,
+		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
+	}, nil
+}
+
+// usable reports whether the account has the credentials that it needs.
+func (a *Account) usable() bool {
+	_, keyEnv := a.API.DefaultTarget()
+	o, ok := a.API.(keyOptional)
+	return a.Key != "" || keyEnv == "" || ok && o.KeyOptional()
+}
+
+// Offered returns the accounts that are configured for all, also those
+// without a key, in the order of the configuration.
+func (a *App) Offered() []*Account { return a.offered }
+
+// Accounts returns what an organisation can use, in the order of preference
+// where nothing else decides: its own, and then the house's.
+func (a *App) Accounts(org string) []*Account {
+	o := a.Organisations[org]
+	if o == nil || len(o.accounts) == 0 {
+		return a.house
+	}
+	return append(o.accounts[:len(o.accounts):len(o.accounts)], a.house...)
+}
+
+// Alias returns the models that an alias stands for, in the order in which they
+// are tried; nil if it is none.
+func (a *App) Alias(name string) []string { return a.Aliases[name] }
+
+// provisionAliases rejects aliases that nobody could call.
+func (a *App) provisionAliases() error {
+	for name, models := range a.Aliases {
+		if name == "" || strings.Contains(name, ",") {
+			return fmt.Errorf("alias %q: a name has no comma, which separates models", name)
+		}
+		if len(models) == 0 {
+			return fmt.Errorf("alias %s: name at least one model", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package llmapp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+func init() {
+	caddy.RegisterModule(new(fakeAPI))
+}
+
+// fakeAPI is a kind of provider.
+type fakeAPI struct {
+	Region string `json:"region,omitempty"`
+}
+
+func (*fakeAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.fake", New: func() caddy.Module { return new(fakeAPI) }}
+}
+
+func (*fakeAPI) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.fake.test/v1/", "WEIR_TEST_FAKE_KEY"
+}
+
+func (*fakeAPI) Prepare(context.Context, *plugins.Prompt, plugins.Target) (*http.Request, error) {
+	return nil, nil
+}
+func (*fakeAPI) Decode(*http.Response, *plugins.Assembler) error { return nil }
+func (*fakeAPI) Error(*http.Response) *plugins.Error             { return nil }
+
+func TestAccounts(t *testing.T) {
+	t.Setenv("WEIR_TEST_FAKE_KEY", "from-env")
+	app, unload, err := load(t, `{
+		"providers": [
+			{"label": "fake"},
+			{"label": "lab", "api": {"kind": "fake", "region": "eu"}, "base_url": "http://10.0.0.5:8000/v1", "api_key": "lab-key", "models": ["llama-4"]},
+			{"api": {"kind": "fake"}, "label": "keyless", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}
+		],
+		"orgs": {"acme": {"providers": [
+			{"label": "keyless", "api_key": "acme-1"},
+			{"label": "lab", "api_key": "acme-2"}
+		]}}
+	}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unload()
+
+	show := func(accounts []*Account) string {
+		var lines []string
+		for _, a := range accounts {
+			owner := "own"
+			if a.House {
+				owner = "house"
+			}
+			lines = append(lines, strings.Join([]string{
+				owner, a.Label, a.Kind, a.BaseURL, a.Key, strings.Join(a.Models, "+"), a.API.(*fakeAPI).Region}, " "))
+		}
+		return strings.Join(lines, "\n")
+	}
+	const house = "house fake fake https://api.fake.test/v1 from-env  \n" +
+		"house lab fake http://10.0.0.5:8000/v1 lab-key llama-4 eu"
+	for org, want := range map[string]string{
+		"default": house,
+		"acme": "own keyless fake https://api.fake.test/v1 acme-1  \n" +
+			"own lab fake http://10.0.0.5:8000/v1 acme-2 llama-4 eu\n" + house,
+	} {
+		if got := show(app.Accounts(org)); got != want {
+			t.Errorf("%s can use\n%s\nwant\n%s", org, got, want)
+		}
+	}
+	if n := len(app.Offered()); n != 3 {
+		t.Errorf("%d providers are offered, want all 3", n)
+	}
+	acme := app.Accounts("acme")
+	if acme[0].ID == acme[1].ID || acme[0].ID == acme[2].ID || acme[0].Transport == nil {
+		t.Error("accounts that differ by their key are the same")
+	}
+}
+
+func TestProviderErrors(t *testing.T) {
+	t.Setenv("WEIR_TEST_FAKE_KEY", "from-env")
+	for config, want := range map[string]string{
+		`{"providers": [{"label": "nosuch"}]}`:                                                  "nosuch",
+		`{"providers": [{"label": "fake"}, {"label": "fake"}]}`:                                 "labelled fake",
+		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                            "slash",
+		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                      "base_url",
+		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`: "api_key of its own",
+		`{"aliases": {"fast": []}}`:                                                             "alias fast",
+		`{"aliases": {"a,b": ["fake/x"]}}`:                                                      "comma",
+	} {
+		if _, unload, err := load(t, config); err == nil {
+			unload()
+			t.Errorf("%s was accepted", config)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want something about %s", config, err, want)
+		}
+	}
+}
+
+// Interface guard
+var _ API = (*fakeAPI)(nil)
