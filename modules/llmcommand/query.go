@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -46,7 +45,7 @@ func query(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	var sum summary
+	var shown summary
 	q := &requestQuery{Filter: storage.AppendJSON(nil, filter), Sort: sort, Limit: limit}
 	for record, err := range c.requests(cmd.Context(), q) {
 		if err == nil {
@@ -55,41 +54,13 @@ func query(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		sum.add(record)
+		shown.add(record)
 	}
 	if err := out.flush(); err != nil {
 		return err
 	}
 	if _, ok := out.(*table); ok {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", sum)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", &shown)
 	}
 	return err
-}
-
-// summary adds up what a table shows.
-type summary struct {
-	requests, unpriced int64
-	nanos, tokens      int64
-}
-
-func (s *summary) add(record gjson.Result) {
-	s.requests++
-	s.tokens += record.Get("total_tokens").Int()
-	if cost := record.Get("cost"); cost.Type == gjson.Null {
-		s.unpriced++
-	} else {
-		s.nanos += nanos(cost)
-	}
-}
-
-// String is a line such as "2 requests, $0.000027 (1 of unknown cost), 120 tokens".
-func (s summary) String() string {
-	requests, unpriced := "requests", ""
-	if s.requests == 1 {
-		requests = "request"
-	}
-	if s.unpriced > 0 {
-		unpriced = fmt.Sprintf(" (%s of unknown cost)", formatCount(s.unpriced))
-	}
-	return fmt.Sprintf("%s %s, %s%s, %s tokens", formatCount(s.requests), requests, formatDollars(s.nanos), unpriced, formatCount(s.tokens))
 }

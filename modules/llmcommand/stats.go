@@ -55,8 +55,8 @@ func stats(cmd *cobra.Command, _ []string) error {
 	}
 	g := &grid{
 		w:        out,
-		headings: []string{"STORE", "ENTRIES", "WAITING", "", "BODIES", "LOST", "STATE"},
-		right:    []bool{false, true, true, true, true, true, false},
+		headings: []string{"STORE", "ENTRIES", "WAITING", "BODIES", "LOST", "STATE"},
+		right:    []bool{false, true, true, true, true, false},
 	}
 	for _, s := range stores {
 		g.add(s.row())
@@ -86,7 +86,7 @@ func (s *storeStatus) row() []string {
 	return []string{
 		s.Store,
 		formatCount(s.Appended),
-		formatCount(s.PendingRecords), formatBytes(s.PendingBytes),
+		fmt.Sprintf("%s (%s)", formatCount(s.PendingRecords), formatBytes(s.PendingBytes)),
 		formatBytes(s.RawBytes + s.SealedBytes),
 		formatCount(lost),
 		state,

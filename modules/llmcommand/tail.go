@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -65,23 +66,36 @@ type follower struct {
 	away   bool
 }
 
-// begin shows the latest records.
+// begin shows the latest records. What else the first poll would find is old.
 func (f *follower) begin(ctx context.Context, lines int) error {
 	var latest []gjson.Result
-	q := &requestQuery{Filter: storage.AppendJSON(nil, f.cursor.filter), Limit: lines}
-	for record, err := range f.cursor.client.requests(ctx, q) {
-		if err != nil {
-			return err
-		}
+	collect := func(record gjson.Result) error {
 		latest = append(latest, record)
+		return nil
 	}
-	for _, record := range slices.Backward(latest) {
-		if _, err := f.cursor.take(record, f.out.write); err != nil {
+	c := f.cursor
+	q := &requestQuery{Filter: storage.AppendJSON(nil, c.filter), Limit: lines}
+	for record, err := range c.client.requests(ctx, q) {
+		if err == nil {
+			_, err = c.take(record, collect)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if len(latest) == 0 {
-		f.cursor.newest = storage.Millis(f.cursor.client.date)
+		c.newest = storage.Millis(c.client.date)
+	}
+	if err := c.read(ctx, c.newest-tailOverlap, collect); err != nil {
+		return err
+	}
+	slices.SortStableFunc(latest, func(a, b gjson.Result) int {
+		return cmp.Compare(c.seen[a.Get("request_id").String()], c.seen[b.Get("request_id").String()])
+	})
+	for _, record := range latest[max(0, len(latest)-lines):] {
+		if err := f.out.write(record); err != nil {
+			return err
+		}
 	}
 	return f.out.flush()
 }

@@ -1,0 +1,151 @@
+package llmcommand
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// api plays the query API over records in memory.
+type api struct {
+	mu      sync.Mutex
+	records []*storage.Record
+	queries int
+	// before is called before each query, and may add records or refuse.
+	before func(q *storage.RequestQuery) (status int)
+	// breakAfter breaks answers off after so many records, if not 0.
+	breakAfter int
+	// body is the request body of every record.
+	body string
+}
+
+func (a *api) add(records ...*storage.Record) { a.records = append(a.records, records...) }
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/request/query-clickhouse" {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Header.Get("Authorization") != "Bearer secret" {
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"data":null,"error":"the API key is not known here"}`)
+		return
+	}
+	var body struct {
+		Filter, Sort  json.RawMessage
+		Offset, Limit int
+	}
+	err := json.NewDecoder(r.Body).Decode(&body)
+	q := &storage.RequestQuery{Offset: body.Offset, Limit: body.Limit}
+	if err == nil {
+		q.Filter, err = storage.ParseFilter(body.Filter, storage.RequestResponse)
+	}
+	if err == nil {
+		q.Sort, _, err = storage.ParseSort(body.Sort)
+	}
+	if err == nil && q.Limit > 1000 {
+		err = fmt.Errorf("limit: a whole number from 0 to 1000 is expected, not %d", q.Limit)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		json.NewEncoder(w).Encode(map[string]any{"data": nil, "error": err.Error()})
+		return
+	}
+	a.queries++
+	if a.before != nil {
+		if status := a.before(q); status != 0 {
+			w.WriteHeader(status)
+			io.WriteString(w, `{"data":null,"error":"the query took longer than 10s; narrow its filter"}`)
+			return
+		}
+	}
+	io.WriteString(w, `{"data":[`)
+	for i, record := range storage.Evaluate(q, a.records, func(*storage.Record) *storage.Content { return nil }) {
+		if a.breakAfter > 0 && i == a.breakAfter {
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		if i > 0 {
+			io.WriteString(w, ",")
+		}
+		a.write(w, record)
+	}
+	io.WriteString(w, `],"error":null}`)
+}
+
+// write writes the fields that the commands read.
+func (a *api) write(w io.Writer, r *storage.Record) {
+	orNull := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	var cost *float64
+	if r.Cost.Valid {
+		dollars := float64(r.Cost.N) / 1e9
+		cost = &dollars
+	}
+	fields := map[string]any{
+		"request_id":          r.ID.String(),
+		"request_created_at":  r.CreatedAt,
+		"response_created_at": nil,
+		"response_status":     r.Status,
+		"delay_ms":            r.Latency,
+		"time_to_first_token": r.TimeToFirstToken,
+		"model":               orNull(r.Model),
+		"request_user_id":     orNull(r.UserID),
+		"prompt_tokens":       r.Usage.Input,
+		"completion_tokens":   r.Usage.Output,
+		"total_tokens":        r.Usage.Total(),
+		"cost":                cost,
+		"properties":          r.Properties,
+	}
+	if r.RespondedAt != 0 {
+		fields["response_created_at"] = r.RespondedAt
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	if a.body != "" {
+		text = append(text[:len(text)-1], `,"request_body":`+a.body+`}`...)
+	}
+	w.Write(text)
+}
+
+func (a *api) serve(t *testing.T) (address string) {
+	t.Helper()
+	t.Setenv(keyEnv, "secret")
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// id is the nth of some ids whose order is not that of their numbers.
+func id(n int) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, n)) }
+
+// run executes a command.
+func run(ctx context.Context, command func(*cobra.Command), stdout io.Writer, args ...string) (stderr string, err error) {
+	var errors bytes.Buffer
+	cmd := &cobra.Command{SilenceUsage: true, SilenceErrors: true}
+	command(cmd)
+	cmd.SetOut(stdout)
+	cmd.SetErr(&errors)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(ctx)
+	return errors.String(), err
+}

@@ -1,0 +1,50 @@
+package llmcommand
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+)
+
+// summary adds up what a table shows. The unknown is counted apart.
+type summary struct {
+	requests     int64
+	cost, tokens sum
+}
+
+type sum struct{ total, unknown int64 }
+
+func (s *summary) add(record gjson.Result) {
+	s.requests++
+	if cost := record.Get("cost"); cost.Type == gjson.Null {
+		s.cost.unknown++
+	} else {
+		s.cost.total += nanos(cost)
+	}
+	if tokens := record.Get("total_tokens"); tokens.Type == gjson.Null {
+		s.tokens.unknown++
+	} else {
+		s.tokens.total += tokens.Int()
+	}
+}
+
+// String is a line such as "2 requests, cost $0.000027 (1 unknown), tokens 120".
+func (s *summary) String() string {
+	requests := "requests"
+	if s.requests == 1 {
+		requests = "request"
+	}
+	return fmt.Sprintf("%s %s, cost %s, tokens %s", formatCount(s.requests), requests,
+		s.cost.text(s.requests, formatDollars), s.tokens.text(s.requests, formatCount))
+}
+
+func (s *sum) text(requests int64, format func(int64) string) string {
+	switch s.unknown {
+	case 0:
+		return format(s.total)
+	case requests:
+		return "unknown"
+	default:
+		return fmt.Sprintf("%s (%s unknown)", format(s.total), formatCount(s.unknown))
+	}
+}
