@@ -3,6 +3,7 @@ package plugins_test
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"testing"
 
 	. "github.com/weirhq/weir/plugins"
@@ -103,6 +104,17 @@ func FuzzAssembler(f *testing.F) {
 		play := script(b).play
 		answer(t, play)
 	})
+}
+
+func TestRandomScripts(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		s := make(script, r.IntN(120))
+		for i := range s {
+			s[i] = byte(r.Uint32())
+		}
+		answer(t, s.play)
+	}
 }
 
 func benchmarkPrompt(b *testing.B) *Prompt {

@@ -3,12 +3,14 @@ package plugins_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -50,8 +52,8 @@ func play(t testing.TB, say func(*Assembler), o Options) (stream []byte, respons
 	a := NewAssembler(p, &sink, o)
 	say(a)
 	sink.Write(a.End())
-	if !json.Valid(a.Response()) {
-		t.Fatalf("no JSON: %s", a.Response())
+	if !json.Valid(a.Response()) || !utf8.Valid(sink.Bytes()) {
+		t.Fatalf("no JSON, or no UTF-8: %s", a.Response())
 	}
 
 	silent := *p
@@ -437,12 +439,13 @@ func TestLogprobsAndAnnotations(t *testing.T) {
 		a.Logprobs(0, json.RawMessage(`no JSON`))
 		a.Annotation(0, json.RawMessage("{\"type\":\"url_citation\",\n\"url\":\"u\"}"))
 		a.Annotation(0, json.RawMessage(`[]`))
+		a.Annotation(0, json.RawMessage("{\"u\":\"\xff\"}"))
 		a.Finish(ReasonStop)
 	}).Get("output.0.content.0")
 	if s := got.Get("logprobs").Raw; s != `[{"token":"a"},{"token":"b"}]` {
 		t.Errorf("logprobs %s", s)
 	}
-	if s := got.Get("annotations").Raw; s != `[{"type":"url_citation","url":"u"}]` {
+	if s := got.Get("annotations").Raw; s != `[{"type":"url_citation","url":"u"},{"u":"`+"\ufffd"+`"}]` {
 		t.Errorf("annotations %s", s)
 	}
 }
@@ -594,7 +597,7 @@ func TestSinkErrorsAreKept(t *testing.T) {
 	a.Text(0, "x")
 	a.Finish(ReasonStop)
 	a.End()
-	if a.Err() != io.ErrClosedPipe {
+	if !errors.Is(a.Err(), io.ErrClosedPipe) {
 		t.Errorf("got %v", a.Err())
 	}
 	if s := outline(gjson.ParseBytes(a.Response())); s != "completed: message(x)" {

@@ -14,10 +14,10 @@ func appendCompact(b []byte, raw json.RawMessage) []byte {
 	return w.Bytes()
 }
 
-// compact is raw without white space between its tokens, nil unless it is
-// valid and begins with open.
+// compact is what a provider sent, in UTF-8 and without white space between its
+// tokens, nil unless it is valid and begins with open.
 func compact(raw json.RawMessage, open byte) []byte {
-	b := appendCompact(nil, raw)
+	b := appendCompact(nil, bytes.ToValidUTF8(raw, []byte("\uFFFD")))
 	if len(b) == 0 || b[0] != open {
 		return nil
 	}

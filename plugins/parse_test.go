@@ -122,6 +122,7 @@ func TestBug31HistoryOfHostedTools(t *testing.T) {
 func TestParseRequestRefuses(t *testing.T) {
 	tests := []struct{ name, body, param, message string }{
 		{"no JSON", `{`, "", "valid JSON"},
+		{"no UTF-8", "{\"model\":\"\xff\"}", "", "UTF-8"},
 		{"no object", `[]`, "", "not a JSON object"},
 		{"no model", `{"input":"x"}`, "model", "Missing required parameter: 'model'."},
 		{"no input", `{"model":"m"}`, "input", "Missing required parameter: 'input'."},
@@ -142,6 +143,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		{"missing output", `{"model":"m","input":[` + c1 + `,` + c2 + `,` + o2 + `]}`, "input[0].call_id",
 			"No tool output found for function call c1."},
 		{"duplicate call", `{"model":"m","input":[` + c1 + `,` + c1 + `]}`, "input[1].call_id", "Duplicate"},
+		{"duplicate call in a turn", `{"model":"m","input":[` + c1 + `,` + c2 + `,` + o1 + `,` + c1 + `]}`, "input[3].call_id", "Duplicate"},
 		{"call without name", `{"model":"m","input":[{"type":"function_call","call_id":"c"}]}`, "input[0].name", "Missing"},
 		{"item reference", `{"model":"m","input":[{"type":"item_reference","id":"x"}]}`, "input[0]", "item_reference"},
 		{"compaction", `{"model":"m","input":[` + user1 + `,{"type":"compaction","id":"x"}]}`, "input[1]", "compaction"},
@@ -306,12 +308,11 @@ func TestApply(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := parse(t, `"input":"x",`+test.fields)
-			got := ""
+			err := p.Apply(policy)
+			got := strings.Join(p.Warnings, "; ")
 			var e *Error
-			if errors.As(p.Apply(policy), &e) {
+			if errors.As(err, &e) {
 				got = "! " + e.Param
-			} else {
-				got = strings.Join(p.Warnings, "; ")
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)

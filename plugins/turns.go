@@ -1,5 +1,7 @@
 package plugins
 
+import "slices"
+
 // conversation puts the items of an input, which clients interleave as they
 // please, into turns: what the assistant says until all its calls have their
 // outputs is one turn, and these outputs are the next.
@@ -46,10 +48,11 @@ func (c *conversation) assist(item Item) *group {
 }
 
 func (c *conversation) call(call *ToolCall) error {
-	if _, ok := c.pending[call.CallID]; ok {
+	_, pending := c.pending[call.CallID]
+	g := c.assist(call)
+	if pending || g.answers(call.CallID) {
 		return Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
 	}
-	g := c.assist(call)
 	g.pending++
 	if c.pending == nil {
 		c.pending = make(map[string]pendingCall)
@@ -89,6 +92,11 @@ func (c *conversation) turns() ([]Turn, error) {
 		}
 	}
 	return turns, nil
+}
+
+// answers reports whether a call of the turn has its output.
+func (g *group) answers(callID string) bool {
+	return slices.ContainsFunc(g.outputs, func(o Item) bool { return o.(*ToolOutput).CallID == callID })
 }
 
 func (c *conversation) last() *group {

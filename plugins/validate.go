@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -15,6 +16,9 @@ func Validate(body []byte) error { return check(body, true) }
 
 // check checks the types of the documented fields, and their values.
 func check(body []byte, enums bool) error {
+	if !utf8.Valid(body) { // it would be repeated into a stream that must be UTF-8
+		return Invalid("", "The body of the request is not valid UTF-8.")
+	}
 	if !gjson.ValidBytes(body) {
 		return Invalid("", "The body of the request is not valid JSON.")
 	}
