@@ -14,8 +14,6 @@ var sortKeys = map[string]storage.SortKey{
 	"response_created_at": storage.SortLastActive,
 	"response_model":      storage.SortBodyModel,
 	"cached":              storage.SortIsCached,
-	"request_body":        storage.SortRequestPrompt,
-	"response_body":       storage.SortResponseText,
 }
 
 // parseSort reads sort keys, <name>[:asc|:desc], into the sort of the API. The

@@ -15,13 +15,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// How tail polls. A record can be queried within a second of its end; while a
-// store is behind, later, and then tail looks back that far.
+// A record can be queried within a second of its end, which tailOverlap allows
+// for; while a store is behind, later, and then tail looks back that far.
 const (
-	pollInterval = 500 * time.Millisecond
 	tailOverlap  = storage.Timestamp(2 * time.Second / time.Millisecond)
 	tailLookback = 10 * time.Minute
 )
+
+// pollInterval is the pause between polls. Tests have less time.
+var pollInterval = 500 * time.Millisecond
 
 var tailFormats = []string{formatTable, formatJSONL, formatCSV}
 

@@ -1,0 +1,222 @@
+package llmcommand
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+func someRecords() []*storage.Record {
+	return []*storage.Record{
+		{
+			ID: id(1), CreatedAt: 1_795_219_200_000, RespondedAt: 1_795_219_201_250, Model: "gpt-4o-mini", UserID: "Ada",
+			Status: plugins.Known(200), Latency: plugins.Known(1250), TimeToFirstToken: plugins.Known(80),
+			Usage: plugins.Usage{Input: plugins.Known(12_000), Output: plugins.Known(34)}, Cost: plugins.Known(1_827_500),
+		},
+		{ID: id(2), CreatedAt: 1_795_219_260_000, Model: "\x1b[31mモデル\u202e\n", Status: plugins.Known(499), Properties: map[string]string{"Env": "prod"}},
+	}
+}
+
+func TestQueryTable(t *testing.T) {
+	a := &api{}
+	a.add(someRecords()...)
+	var out bytes.Buffer
+	if _, err := run(t.Context(), queryCommand, &out, "--address", a.serve(t), "--utc"); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+TIME                 MODEL         STATUS  LATENCY  TTFT      IN  OUT        COST  USER
+2026-11-21 00:01:00  �[31mモデル      499        -     -       -    -           -  -
+2026-11-21 00:00:00  gpt-4o-mini      200    1.25s  80ms  12,000   34  $0.0018275  Ada
+
+2 requests, cost $0.0018275 (1 unknown), tokens 12,034 (1 unknown)
+`
+	if got := "\n" + out.String(); got != want {
+		t.Errorf("table%s\nwant%s", got, want)
+	}
+}
+
+func TestQueryFormats(t *testing.T) {
+	a := &api{}
+	address := a.serve(t)
+	for _, n := range []int{0, 1, 2} {
+		a.records = someRecords()[:n]
+		var out bytes.Buffer
+		if _, err := run(t.Context(), queryCommand, &out, "--address", address, "--format", "json"); err != nil {
+			t.Fatal(err)
+		}
+		var records []struct {
+			Model string `json:"model"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &records); err != nil || len(records) != n {
+			t.Errorf("%d records: %v in %s", n, err, &out)
+		}
+	}
+	var out bytes.Buffer
+	if _, err := run(t.Context(), queryCommand, &out, "--address", address, "--format", "csv", "--columns", "model,property.Env", "--sort", "response_model:asc,time:asc", "user=Ada"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "model,property.Env\ngpt-4o-mini,\n"; got != want {
+		t.Errorf("CSV %q, want %q", got, want)
+	}
+}
+
+func TestQueryAsks(t *testing.T) {
+	a := &api{}
+	var asked storage.RequestQuery
+	a.before = func(q *storage.RequestQuery) int {
+		asked = *q
+		return 0
+	}
+	address := a.serve(t)
+	args := []string{"model=x", "cost>1", "--limit", "7", "--sort", "cost,user:asc,property.a:b:asc", "--address", address + "/"}
+	if _, err := run(t.Context(), queryCommand, new(bytes.Buffer), args...); err != nil {
+		t.Fatal(err)
+	}
+	filter, err := parseFilter(args[:2], noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := storage.AppendJSON(nil, asked.Filter), storage.AppendJSON(nil, filter); !bytes.Equal(got, want) {
+		t.Errorf("filter %s, want %s", got, want)
+	}
+	if want := []storage.Sort{{Key: storage.SortCost, Desc: true}, {Key: storage.SortUserID}, {Key: storage.SortProperties, Name: "a:b"}}; !slices.Equal(asked.Sort, want) {
+		t.Errorf("sort %v, want %v", asked.Sort, want)
+	}
+	if asked.Limit != 7 {
+		t.Errorf("limit %d, want 7", asked.Limit)
+	}
+}
+
+func TestQueryErrors(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--limit: expected 0 to 1000, not 1001":  {"--limit", "1001"},
+		"not -1":                                 {"--limit", "-1"},
+		`--sort: unknown key "price"`:            {"--sort", "price"},
+		`expected asc or desc behind the colon`:  {"--sort", "cost:up"},
+		`expected one of table, json, csv`:       {"--format", "jsonl"},
+		`filter term "cost>x": "x" is no number`: {"cost>x"},
+	} {
+		_, err := run(t.Context(), queryCommand, new(bytes.Buffer), args...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want it to say %q", args, err, want)
+		}
+	}
+}
+
+func TestKeyFile(t *testing.T) {
+	a := &api{}
+	address := a.serve(t)
+	t.Setenv(keyEnv, "another")
+	t.Setenv(addressEnv, address)
+	file := filepath.Join(t.TempDir(), "key")
+	for content, ok := range map[string]bool{"secret\n": true, "secret\r\nmore\n": true, "secret": true, "wrong\n": false, "\nsecret": false, "": false} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(t.Context(), queryCommand, new(bytes.Buffer), "--key-file", file); (err == nil) != ok {
+			t.Errorf("a key file of %q: %v", content, err)
+		}
+	}
+}
+
+// TestGridFits lays texts of any width out on terminals of any width.
+func TestGridFits(t *testing.T) {
+	rows := [][]string{{"gpt-4o-mini-2024-07-18", "1,234", "日本語のユーザー名です"}, {"x", "-", ""}, {strings.Repeat("é", 50), "5", "y"}}
+	for limit := 1; limit < 120; limit++ {
+		var out bytes.Buffer
+		g := &grid{w: &out, limit: limit, headings: []string{"MODEL", "TOKENS", "USER"}, right: []bool{false, true, false}}
+		for _, row := range rows {
+			g.add(row)
+		}
+		if err := g.flush(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := columns(strings.TrimSuffix(line, "\n")); n > limit {
+				t.Errorf("%q takes %d columns of %d", line, n, limit)
+			}
+		}
+		if limit > 30 && !strings.Contains(out.String(), "  1,234  ") {
+			t.Errorf("on %d columns a number was cut:\n%s", limit, &out)
+		}
+		if limit > 100 && strings.Contains(out.String(), "…") {
+			t.Errorf("on %d columns texts were cut that fit:\n%s", limit, &out)
+		}
+	}
+}
+
+func TestGridKeepsItsColumns(t *testing.T) {
+	var out bytes.Buffer
+	g := &grid{w: &out, headings: []string{"A", "B"}, right: []bool{false, true}}
+	for _, row := range [][]string{{"long text", "1"}, {"short", "22"}} {
+		g.add(row)
+		if err := g.flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := out.String(), "A          B\nlong text  1\nshort      22\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, tc := range []struct{ got, want string }{
+		{formatDollars(0), "$0.000000"},
+		{formatDollars(27_000), "$0.000027"},
+		{formatDollars(1), "$0.000000001"},
+		{formatDollars(1_234_500_000_010), "$1234.50000001"},
+		{formatDollars(-500_000), "-$0.000500"},
+		{formatCount(0), "0"},
+		{formatCount(999), "999"},
+		{formatCount(1000), "1,000"},
+		{formatCount(-123456), "-123,456"},
+		{formatCount(1234567), "1,234,567"},
+		{formatMillis(0), "0ms"},
+		{formatMillis(999), "999ms"},
+		{formatMillis(59_990), "59.99s"},
+		{formatMillis(125_000), "2m5s"},
+		{formatBytes(0), "0 B"},
+		{formatBytes(999), "999 B"},
+		{formatBytes(1000), "1.0 kB"},
+		{formatBytes(999_999), "1.0 MB"},
+		{formatBytes(5_250_000_000), "5.2 GB"},
+		{formatBytes(1e16), "10000.0 TB"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("got %s, want %s", tc.got, tc.want)
+		}
+	}
+}
+
+// TestColumnsAreFields checks that what can be filtered can be shown, and that
+// aliases stand for something.
+func TestColumnsAreFields(t *testing.T) {
+	for _, f := range storage.Fields() {
+		if f.Group != storage.RequestResponse || f.Map {
+			continue
+		}
+		switch f.Name {
+		case "scores_column", "cached", "property_key": // they have no field in a record
+			continue
+		}
+		if _, err := parseColumn(f.Name); err != nil {
+			t.Error(err)
+		}
+	}
+	for alias := range aliases {
+		if _, err := parseColumn(alias); err != nil {
+			t.Error(err)
+		}
+		if f, _ := filterField(alias); f == nil {
+			t.Errorf("no filter takes %s", alias)
+		}
+	}
+}

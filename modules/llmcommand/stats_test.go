@@ -1,0 +1,68 @@
+package llmcommand
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+const status = `[
+	{"store":"default","pending_records":12,"pending_bytes":34567,"raw_segments":1,"raw_bytes":1000000,"sealed_segments":2,
+	 "sealed_bytes":2500000,"appended":123456,"drained":123444,"lost":{"journal_full":2,"corrupt":1},
+	 "error":"database is locked","failing_since":"2026-11-20T15:04:05Z"},
+	{"store":"eu","pending_records":0,"pending_bytes":0,"raw_segments":0,"raw_bytes":0,"sealed_segments":0,"sealed_bytes":0,
+	 "appended":0,"drained":0,"lost":{}}
+]`
+
+func TestStats(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/llm/status" {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, status)
+	}))
+	t.Cleanup(server.Close)
+	admin := server.Listener.Addr().String()
+
+	var out bytes.Buffer
+	if _, err := run(t.Context(), statsCommand, &out, "--admin", admin); err != nil {
+		t.Fatal(err)
+	}
+	since := time.Date(2026, 11, 20, 15, 4, 5, 0, time.UTC).Local().Format(time.DateTime)
+	want := `
+STORE    ENTRIES       WAITING  BODIES  LOST  STATE
+default  123,456  12 (34.6 kB)  3.5 MB     3  failing since ` + since + `: database is locked
+eu             0       0 (0 B)     0 B     0  ok
+default lost 1: corrupt
+default lost 2: journal_full
+`
+	if got := "\n" + out.String(); got != want {
+		t.Errorf("got%swant%s", got, want)
+	}
+
+	out.Reset()
+	if _, err := run(t.Context(), statsCommand, &out, "--admin", admin, "--json"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(out.String()); got != status {
+		t.Errorf("--json shows %s", got)
+	}
+}
+
+func TestStatsErrors(t *testing.T) {
+	answers := func(body string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	for _, admin := range []string{"127.0.0.1:1", "::::", answers(""), answers("<html>"), answers(`{"error":"x"}`)} {
+		if _, err := run(t.Context(), statsCommand, new(bytes.Buffer), "--admin", admin); err == nil || !strings.Contains(err.Error(), "admin endpoint "+admin) {
+			t.Errorf("%s: %v, want an error that names it", admin, err)
+		}
+	}
+}
