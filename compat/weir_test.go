@@ -80,7 +80,7 @@ func startWeir(t *testing.T, provider string) *weir {
 	cmd := exec.Command(program, "run", "--config", "-", "--adapter", "caddyfile")
 	cmd.Stdin = config
 	cmd.Stderr = &log
-	cmd.Env = append(os.Environ(), beWeir+"=1",
+	cmd.Env = append(os.Environ(), beWeir+"=1", "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(),
 		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir(),
 		"OPENAI_UPSTREAM="+provider, "ANTHROPIC_UPSTREAM="+provider, "GEMINI_UPSTREAM="+provider)
 	if err := cmd.Start(); err != nil {
