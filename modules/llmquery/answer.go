@@ -70,3 +70,16 @@ func writeError(w http.ResponseWriter, status int, message string) {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(append([]byte(`{"data":null,"error":`), text...), '}'))
 }
+
+// data answers with the JSON of a value.
+func (c *call) data(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	a := newAnswer(c)
+	a.raw(`{"data":`)
+	a.buf = append(a.buf, text...)
+	a.raw(`,"error":null}`)
+	return a.end()
+}

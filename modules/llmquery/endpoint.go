@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,18 +19,30 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// endpoint is one method on one path.
+// endpoint is what one method on one path does.
 type endpoint struct {
-	method string
-	scope  string
-	serve  func(*call) error
+	scope string
+	serve func(*call) error
 }
 
-// endpoints are all of them, by their http.ServeMux pattern.
-var endpoints = map[string]endpoint{
-	"/v1/request/query-clickhouse": {http.MethodPost, llmapp.ScopeQuery, queryRequestsBulk},
-	"/v1/request/query":            {http.MethodPost, llmapp.ScopeQuery, queryRequests},
-	"/v1/request/{id}":             {http.MethodGet, llmapp.ScopeQuery, getRequest},
+// endpoints are the methods of each path, by its http.ServeMux pattern.
+var endpoints = map[string]map[string]endpoint{
+	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk}},
+	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests}},
+	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest}},
+	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores}},
+	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback}},
+	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty}},
+	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers}},
+	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview}},
+	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions}},
+	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics}},
+	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback}},
+	"/v1/session/{id}/tag": {
+		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag},
+		http.MethodPost: {llmapp.ScopeWrite, setSessionTag},
+	},
+	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores}},
 }
 
 // maxBody bounds the body of a query (decisions: 413 over 1 MiB).
@@ -56,27 +70,29 @@ func badRequest(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
-// endpointHandler does for every endpoint what all have in common.
-type endpointHandler struct {
+// pathHandler does for every endpoint of a path what all have in common.
+type pathHandler struct {
 	*Handler
-	endpoint
+	methods map[string]endpoint
 }
 
-func (h endpointHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h pathHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.answer(w, r); err != nil {
 		h.fail(w, r, err)
 	}
 }
 
-func (h endpointHandler) answer(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != h.method {
+func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
+	e, ok := h.methods[r.Method]
+	if !ok {
+		allowed := strings.Join(slices.Sorted(maps.Keys(h.methods)), ", ")
 		return &problem{
 			status:  http.StatusMethodNotAllowed,
-			message: fmt.Sprintf("%s takes %s, not %s", r.URL.Path, h.method, r.Method),
-			header:  http.Header{"Allow": {h.method}},
+			message: fmt.Sprintf("%s takes %s, not %s", r.URL.Path, allowed, r.Method),
+			header:  http.Header{"Allow": {allowed}},
 		}
 	}
-	org, err := h.authorise(r)
+	org, err := h.authorise(r, e.scope)
 	if err != nil {
 		return err
 	}
@@ -88,13 +104,13 @@ func (h endpointHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(h.Timeout))
 	defer cancel()
-	return h.serve(&call{ctx: ctx, w: w, r: r, org: org, journal: j})
+	return e.serve(&call{ctx: ctx, w: w, r: r, org: org, journal: j})
 }
 
 // authorise returns the organisation whose records the caller may see.
-func (h endpointHandler) authorise(r *http.Request) (org string, err error) {
+func (h pathHandler) authorise(r *http.Request, scope string) (org string, err error) {
 	header := r.Header.Get("Authorization")
-	if header == "" && h.AllowPublic {
+	if header == "" && h.AllowPublic && scope == llmapp.ScopeQuery {
 		return llmapp.DefaultName, nil
 	}
 	unauthorized := func(message string) error {
@@ -108,14 +124,14 @@ func (h endpointHandler) authorise(r *http.Request) (org string, err error) {
 	if !ok || key.Store() != h.Store {
 		return "", unauthorized("the API key is not known here")
 	}
-	if !key.Allows(h.scope) {
-		return "", &problem{status: http.StatusForbidden, message: fmt.Sprintf("the API key lacks the scope %q", h.scope)}
+	if !key.Allows(scope) {
+		return "", &problem{status: http.StatusForbidden, message: fmt.Sprintf("the API key lacks the scope %q", scope)}
 	}
 	return key.Org(), nil
 }
 
 // fail answers a failed call, telling internals to nobody but the log.
-func (h endpointHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
 	var filter *storage.FilterError
 	switch {
@@ -150,6 +166,23 @@ func (c *call) body() (*body, error) {
 		return nil, badRequest("the body broke off")
 	}
 	return parseBody(raw)
+}
+
+// filter reads a field that holds a filter; absent, it matches everything. A
+// leaf in a group that the endpoint does not apply empties the answer (rule 3 of
+// the filter language): applies is false then, and the caller is warned.
+func (c *call) filter(b *body, field string, groups ...storage.Group) (f storage.Filter, applies bool, err error) {
+	f, err = storage.ParseFilter(b.raw(field), groups...)
+	if err != nil {
+		return nil, false, err
+	}
+	for group := range storage.Groups(f) {
+		if !slices.Contains(groups, group) {
+			c.warn("%s: %s does not apply leaves of %s, so nothing matches", field, c.r.URL.Path, group)
+			return f, false, nil
+		}
+	}
+	return f, true, nil
 }
 
 // warn adds a line to the Service-Warnings of the answer.

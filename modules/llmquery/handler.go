@@ -22,9 +22,23 @@ func init() {
 
 // Handler answers questions about the records of one store:
 //
-//	POST /v1/request/query-clickhouse  requests, by filters on their fields
-//	POST /v1/request/query             the same, with the legacy filter groups too
-//	GET  /v1/request/{id}              one request
+//	POST /v1/request/query-clickhouse     requests, by filters on their fields
+//	POST /v1/request/query                the same, with the legacy filter groups too
+//	GET  /v1/request/{id}                 one request
+//	POST /v1/user/metrics/query           users
+//	POST /v1/user/metrics-overview/query  what users cost and ask over time
+//	POST /v1/session/query                sessions
+//	POST /v1/session/metrics/query        what sessions are like over time
+//	GET  /v1/session/{id}/tag             a session's tag
+//	POST /v1/dashboard/scores/query       scores over time
+//
+// and takes what is learned about requests and sessions later:
+//
+//	POST /v1/request/{id}/score
+//	POST /v1/request/{id}/feedback
+//	PUT  /v1/request/{id}/property
+//	POST /v1/session/{id}/feedback
+//	POST /v1/session/{id}/tag
 //
 // Callers authenticate with `Authorization: Bearer <API key>` and see the
 // records of their key's organisation alone. Requests for other paths go to the
@@ -38,8 +52,8 @@ type Handler struct {
 	// Default: 10s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// AllowPublic lets callers without a key see the records of the
-	// organisation `default`. Without it, a site that no key opens does not
+	// AllowPublic lets callers without a key see, but not change, the records of
+	// the organisation `default`. Without it, a site that no key opens does not
 	// start.
 	AllowPublic bool `json:"allow_public,omitempty"`
 
@@ -73,8 +87,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 
 	h.mux = http.NewServeMux()
-	for pattern, e := range endpoints {
-		h.mux.Handle(pattern, endpointHandler{h, e})
+	for pattern, methods := range endpoints {
+		h.mux.Handle(pattern, pathHandler{h, methods})
 	}
 	return nil
 }

@@ -279,7 +279,7 @@ func TestRefusals(t *testing.T) {
 		"no filter":               {"POST", bulk, "root", `{}`, 400, "filter: is required"},
 		"null filter":             {"POST", bulk, "root", `{"filter":null}`, 400, "filter: is required"},
 		"unknown group":           {"POST", bulk, "root", `{"filter":{"reqs":{"model":{"equals":"x"}}}}`, 400, `filter: unknown group "reqs"`},
-		"unknown field":           {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"modle":{"equals":"x"}}}}`, 400, `filter.request_response_rmt: unknown field "modle"`},
+		"unknown field":           {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"mdoel":{"equals":"x"}}}}`, 400, `filter.request_response_rmt: unknown field "mdoel"`},
 		"unknown operator":        {"POST", bulk, "root", `{"filter":{"left":{"request_response_rmt":{"cost":{"like":1}}},"operator":"and","right":"all"}}`, 400, "filter.left.request_response_rmt.cost"},
 		"wrong type":              {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"cost":{"gt":"1"}}}}`, 400, "filter.request_response_rmt.cost.gt"},
 		"malformed beyond rule 3": {"POST", bulk, "root", `{"filter":{"request":{"model":{"gt":"1"}}}}`, 400, "filter.request.model"},

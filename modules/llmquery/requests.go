@@ -2,7 +2,6 @@ package llmquery
 
 import (
 	"math"
-	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -34,7 +33,7 @@ func (c *call) requests(groups []storage.Group) error {
 	if b.raw("filter") == nil {
 		return badRequest(`filter: is required; "all" matches every request`)
 	}
-	filter, err := storage.ParseFilter(b.raw("filter"), groups...)
+	filter, applies, err := c.filter(b, "filter", groups...)
 	if err != nil {
 		return err
 	}
@@ -53,19 +52,13 @@ func (c *call) requests(groups []storage.Group) error {
 		Offset:     b.integer("offset", 0, math.MaxInt),
 		Limit:      b.integer("limit", defaultRequests, maxLimit),
 	}
-	inputs := b.boolean("includeInputs")
-	if b.err != nil {
-		return b.err
+	inputs := b.flag("includeInputs")
+	if *b.err != nil {
+		return *b.err
 	}
 
-	// Rule 3 of the filter language: a leaf in a group that this endpoint does
-	// not apply makes the answer empty, not an error.
-	for group := range storage.Groups(filter) {
-		if !slices.Contains(groups, group) {
-			c.warn("filter: %s does not apply leaves of %s, so nothing matches; wrap them in %s", c.r.URL.Path, group, storage.RequestResponse)
-			q.Limit = 0
-			break
-		}
+	if !applies {
+		q.Limit = 0
 	}
 	records, err := c.journal.Backend().Requests(c.ctx, q)
 	if err != nil {
@@ -78,7 +71,7 @@ func (c *call) requests(groups []storage.Group) error {
 		if i > 0 {
 			a.raw(",")
 		}
-		if err := a.record(r, inputs != nil && *inputs); err != nil {
+		if err := a.record(r, inputs); err != nil {
 			return a.abandon(err)
 		}
 	}

@@ -1,0 +1,181 @@
+package llmquery_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// TestFacts holds that what is learned later is in force for the next query, and
+// that learning it twice changes nothing.
+func TestFacts(t *testing.T) {
+	s := newSite(t)
+	id := s.record("default", &storage.Record{
+		Org: "default", SessionID: "s1", Properties: map[string]string{"Service-Session-Id": "s1"},
+	}, nil)
+	path := "/v1/request/" + id.String()
+	for range 2 {
+		for _, write := range []struct {
+			method, path, body string
+			status             int
+		}{
+			{"POST", path + "/score", `{"scores":{"accuracy":0.75,"helpful":true}}`, http.StatusCreated},
+			{"POST", path + "/feedback", `{"rating":true}`, http.StatusOK},
+			{"PUT", path + "/property", `{"key":"Reviewer","value":"bo"}`, http.StatusOK},
+			{"POST", "/v1/session/s1/tag", `{"tag":"gold"}`, http.StatusOK},
+			{"POST", "/v1/session/s1/feedback", `{"rating":false}`, http.StatusOK},
+		} {
+			response, answer := s.do(write.method, write.path, "writer", write.body)
+			if response.StatusCode != write.status || answer.Raw != `{"data":null,"error":null}` {
+				t.Fatalf("%s %s: %d %s", write.method, write.path, response.StatusCode, answer.Raw)
+			}
+		}
+	}
+	_, one := s.do("GET", path, "root", "")
+	for field, want := range map[string]string{
+		"data.scores.accuracy":                     "0.75",
+		"data.scores.helpful":                      "1",
+		"data.scores.service-score-feedback":       "1",
+		"data.feedback_rating":                     "true",
+		"data.properties.Reviewer":                 `"bo"`,
+		"data.properties.Service-Session-Id":       `"s1"`,
+		"data.properties.Service-Session-Feedback": `"0"`,
+	} {
+		if got := one.Get(field).Raw; got != want {
+			t.Errorf("%s = %s, want %s", field, got, want)
+		}
+	}
+	if _, tag := s.do("GET", "/v1/session/s1/tag", "root", ""); tag.Get("data").String() != "gold" {
+		t.Errorf("tag: %s", tag.Raw)
+	}
+	for filter, found := range map[string]bool{
+		`{"request_response_rmt":{"scores":{"accuracy":{"gte":0.75}}}}`:              true,
+		`{"request_response_rmt":{"scores":{"accuracy":{"gt":0.75}}}}`:               false,
+		`{"request_response_rmt":{"service-score-feedback":{"equals":true}}}`:        true,
+		`{"request_response_rmt":{"property_key":{"equals":"Reviewer"}}}`:            true,
+		`{"request_response_rmt":{"search_properties":{"Reviewer":{"equals":"x"}}}}`: false,
+	} {
+		if _, answer := s.do("POST", bulk, "root", `{"isScored":true,"filter":`+filter+`}`); (answer.Get("data.#").Int() == 1) != found {
+			t.Errorf("%s finds %s", filter, answer.Get("data.#.request_id").Raw)
+		}
+	}
+	_, sessions := s.do("POST", "/v1/session/query", "root", `{"filter":{"sessions_request_response_rmt":{"session_tag":{"equals":"gold"}}}}`)
+	if sessions.Get("data.#.session_id").Raw != `["s1"]` {
+		t.Errorf("sessions with the tag: %s", sessions.Raw)
+	}
+	_, scores := s.do("POST", "/v1/dashboard/scores/query", "root", `{"dbIncrement":"day","userFilter":"all"}`)
+	if got := scores.Get("data.#.score_key").Raw; got != `["accuracy","helpful","service-score-feedback"]` {
+		t.Errorf("scores: %s", scores.Raw)
+	}
+}
+
+func TestRefusedFacts(t *testing.T) {
+	s := newSite(t)
+	id := s.record("default", &storage.Record{Org: "acme", SessionID: "theirs", Properties: map[string]string{"Service-Session-Id": "theirs"}}, nil)
+	own := "/v1/request/" + s.record("default", &storage.Record{Org: "default"}, nil).String()
+	for name, tc := range map[string]struct {
+		method, path, key, body string
+		status                  int
+	}{
+		"another organisation's request": {"POST", "/v1/request/" + id.String() + "/score", "root", `{"scores":{"a":1}}`, 404},
+		"another organisation's session": {"POST", "/v1/session/theirs/tag", "root", `{"tag":"x"}`, 404},
+		"unknown request":                {"PUT", "/v1/request/" + uuid.NewString() + "/property", "root", `{"key":"a","value":"b"}`, 404},
+		"no id":                          {"POST", "/v1/request/1/feedback", "root", `{"rating":true}`, 404},
+		"the public":                     {"POST", "/public" + own + "/score", "", `{"scores":{"a":1}}`, 401},
+		"text score":                     {"POST", own + "/score", "root", `{"scores":{"a":"1"}}`, 400},
+		"no scores":                      {"POST", own + "/score", "root", `{}`, 400},
+		"scores in an array":             {"POST", own + "/score", "root", `{"scores":[1]}`, 400},
+		"feedback as a score":            {"POST", own + "/score", "root", `{"scores":{"service-score-feedback":1}}`, 400},
+		"endless score":                  {"POST", own + "/score", "root", `{"scores":{"a":1e999}}`, 400},
+		"rating of a kind":               {"POST", own + "/feedback", "root", `{"rating":1}`, 400},
+		"no rating":                      {"POST", own + "/feedback", "root", `{}`, 400},
+		"property without a name":        {"PUT", own + "/property", "root", `{"value":"b"}`, 400},
+		"property without a value":       {"PUT", own + "/property", "root", `{"key":"a"}`, 400},
+		"tag of a kind":                  {"POST", "/v1/session/theirs/tag", "acme", `{"tag":1}`, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if response, answer := s.do(tc.method, tc.path, tc.key, tc.body); response.StatusCode != tc.status || answer.Get("error").String() == "" {
+				t.Errorf("%d %s, want %d", response.StatusCode, answer.Raw, tc.status)
+			}
+		})
+	}
+}
+
+func TestAnalytics(t *testing.T) {
+	s := newSite(t)
+	const midnight = 1_790_035_200_000 // 2026-09-22
+	for i, user := range []string{"ada", "ada", "bo"} {
+		s.record("default", &storage.Record{
+			Org: "default", UserID: user, SessionID: "s-" + user, SessionName: "chat",
+			CreatedAt: midnight + storage.Timestamp(i)*3_600_000, RespondedAt: midnight + storage.Timestamp(i)*3_600_000 + 2000,
+			Latency: plugins.Known(2000), Status: plugins.Known(200), Model: "m",
+			Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(5)},
+			Cost:  plugins.Known(int64(3-i) * 1_000_000),
+		}, nil)
+	}
+	for name, tc := range map[string]struct {
+		path, body string
+		want       map[string]string
+	}{
+		"users": {"/v1/user/metrics/query", `{"filter":"all","sort":{"cost":"desc"}}`, map[string]string{
+			"data.hasUsers": "true", "data.count": "2", "data.users.#.user_id": `["ada","bo"]`,
+			"data.users.0.cost": "0.005", "data.users.0.total_requests": "2", "data.users.1.total_prompt_tokens": "10",
+		}},
+		"users, mixed groups": {"/v1/user/metrics/query", `{"filter":{"left":{"users_view":{"user_total_requests":{"equals":1}}},"operator":"and","right":{"request_response_rmt":{"model":{"equals":"m"}}}}}`, map[string]string{
+			"data.count": "1", "data.users.#.id": `["bo"]`,
+		}},
+		"users, no such group": {"/v1/user/metrics/query", `{"filter":{"request":{"model":{"equals":"m"}}}}`, map[string]string{
+			"data.hasUsers": "true", "data.count": "0", "data.users": "[]",
+		}},
+		"users, window": {"/v1/user/metrics/query", `{"timeFilter":{"startTimeUnixSeconds":1790042400,"endTimeUnixSeconds":1790042400}}`, map[string]string{
+			"data.users.#.user_id": `["bo"]`,
+		}},
+		"overview": {"/v1/user/metrics-overview/query", `{"filter":"all","pSize":"p50","useInterquartile":false}`, map[string]string{
+			"error": "null", "data.request_count.0.range_start": `"2026-09-22T00:00:00.000Z"`,
+		}},
+		"sessions": {"/v1/session/query", `{"search":"S-A","limit":5}`, map[string]string{
+			"data.#.session_id": `["s-ada"]`, "data.0.total_cost": "0.005", "data.0.avg_latency": "2000",
+		}},
+		"session metrics": {"/v1/session/metrics/query", `{"nameContains":"CHA","pSize":"p99.9"}`, map[string]string{
+			"data.average.session_duration.0.average": "1802",
+		}},
+		"scores": {"/v1/dashboard/scores/query", `{"timeFilter":{"start":"2026-09-01","end":"2026-10-01"},"userFilter":"all","dbIncrement":"week","timeZoneDifference":-330}`, map[string]string{
+			"data": "[]",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, answer := s.do("POST", tc.path, "root", tc.body)
+			if response.StatusCode != 200 {
+				t.Fatalf("%d %s", response.StatusCode, answer.Raw)
+			}
+			for field, want := range tc.want {
+				if got := answer.Get(field).Raw; got != want {
+					t.Errorf("%s = %s, want %s", field, got, want)
+				}
+			}
+		})
+	}
+	for body, path := range map[string]string{
+		`{"pSize":"p42"}`:                                      "/v1/user/metrics-overview/query",
+		`{"timezoneDifference":1441}`:                          "/v1/session/metrics/query",
+		`{"timezoneDifference":0.5}`:                           "/v1/session/query",
+		`{"timeFilter":7}`:                                     "/v1/session/query",
+		`{"timeFilter":{"startTimeUnixMs":"now"}}`:             "/v1/session/query",
+		`{"timeFilter":{"startTimeUnixSeconds":1e300}}`:        "/v1/user/metrics/query",
+		`{"timeFilter":{"start":"yesterday"}}`:                 "/v1/dashboard/scores/query",
+		`{"dbIncrement":"fortnight"}`:                          "/v1/dashboard/scores/query",
+		`{"sort":{"age":"asc"}}`:                               "/v1/user/metrics/query",
+		`{"limit":1001}`:                                       "/v1/user/metrics/query",
+		`{"search":1}`:                                         "/v1/session/query",
+		`{"useInterquartile":"yes"}`:                           "/v1/session/metrics/query",
+		`{"filter":{"users_view":{"user_cost":{"like":"x"}}}}`: "/v1/user/metrics/query",
+	} {
+		if response, answer := s.do("POST", path, "root", body); response.StatusCode != 400 || answer.Get("error").String() == "" {
+			t.Errorf("%s %s: %d %s", path, body, response.StatusCode, answer.Raw)
+		}
+	}
+}
