@@ -138,14 +138,18 @@ func (a *api) serve(t *testing.T) (address string) {
 // id is the nth of some ids whose order is not that of their numbers.
 func id(n int) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, n)) }
 
-// run executes a command.
+// run executes a command and returns what it wrote to stderr.
 func run(ctx context.Context, command func(*cobra.Command), stdout io.Writer, args ...string) (stderr string, err error) {
-	var errors bytes.Buffer
+	var b bytes.Buffer
+	err = execute(ctx, command, stdout, &b, args...)
+	return b.String(), err
+}
+
+func execute(ctx context.Context, command func(*cobra.Command), stdout, stderr io.Writer, args ...string) error {
 	cmd := &cobra.Command{SilenceUsage: true, SilenceErrors: true}
 	command(cmd)
 	cmd.SetOut(stdout)
-	cmd.SetErr(&errors)
+	cmd.SetErr(stderr)
 	cmd.SetArgs(args)
-	err = cmd.ExecuteContext(ctx)
-	return errors.String(), err
+	return cmd.ExecuteContext(ctx)
 }

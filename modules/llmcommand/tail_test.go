@@ -17,19 +17,28 @@ func init() { pollInterval = 20 * time.Millisecond }
 
 // following is a tail that runs.
 type following struct {
-	t      *testing.T
-	mu     sync.Mutex
-	out    bytes.Buffer
-	stop   context.CancelFunc
-	stderr string
-	err    error
-	ended  chan struct{}
+	t           *testing.T
+	out, stderr lockedBuffer
+	stop        context.CancelFunc
+	err         error
+	ended       chan struct{}
 }
 
-func (f *following) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.out.Write(b)
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func follow(t *testing.T, args ...string) *following {
@@ -37,7 +46,7 @@ func follow(t *testing.T, args ...string) *following {
 	f := &following{t: t, stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
-		f.stderr, f.err = run(ctx, tailCommand, f, append(args, "--format", "csv", "--columns", "user")...)
+		f.err = execute(ctx, tailCommand, &f.out, &f.stderr, append(args, "--format", "csv", "--columns", "user")...)
 	}()
 	t.Cleanup(f.end)
 	return f
@@ -49,49 +58,48 @@ func (f *following) end() {
 	<-f.ended
 }
 
-// shows waits until the tail has shown the requests of these users and no more.
+// shows waits until the tail has shown the requests of these users, and checks
+// that it has shown no others.
 func (f *following) shows(users ...string) {
 	f.t.Helper()
 	want := strings.Join(append([]string{"user"}, users...), "\n") + "\n"
-	var got string
-	for range 500 {
-		f.mu.Lock()
-		got = f.out.String()
-		f.mu.Unlock()
-		if len(got) >= len(want) {
-			break
-		}
+	f.until(func() bool { return len(f.out.String()) >= len(want) })
+	if got := f.out.String(); got != want {
+		f.t.Fatalf("tail shows\n%swant\n%s", got, want)
+	}
+}
+
+// until waits for a condition, for ten seconds at most.
+func (f *following) until(condition func() bool) {
+	f.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for !condition() {
 		select {
 		case <-f.ended:
 			f.t.Fatalf("tail ended: %v", f.err)
+		case <-deadline:
+			f.t.Fatalf("nothing happens any more; tail shows\n%s%s", &f.out, &f.stderr)
 		case <-time.After(pollInterval):
 		}
 	}
-	if got != want {
-		f.t.Fatalf("tail shows\n%swant\n%s", got, want)
+}
+
+// polls waits until the tail has asked n times more.
+func (f *following) polls(a *api, n int) {
+	f.t.Helper()
+	queries := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.queries
 	}
+	enough := queries() + n
+	f.until(func() bool { return queries() >= enough })
 }
 
 func (a *api) ended(n int, user string, began, ended storage.Timestamp) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.add(&storage.Record{ID: id(n), UserID: user, CreatedAt: began, RespondedAt: ended})
-}
-
-// polled waits until the tail has asked so many times more.
-func (a *api) polled(n int) {
-	a.mu.Lock()
-	until := a.queries + n
-	a.mu.Unlock()
-	for {
-		a.mu.Lock()
-		done := a.queries >= until
-		a.mu.Unlock()
-		if done {
-			return
-		}
-		time.Sleep(pollInterval)
-	}
 }
 
 func TestTail(t *testing.T) {
@@ -111,11 +119,11 @@ func TestTail(t *testing.T) {
 	f.shows("c", "b", "d", "e", "f")
 	a.ended(8, "g", now, 0) // got no answer
 	f.shows("c", "b", "d", "e", "f", "g")
-	a.polled(3)
+	f.polls(a, 3)
 	f.shows("c", "b", "d", "e", "f", "g")
 	f.end()
-	if f.err != nil || f.stderr != "" {
-		t.Errorf("interrupted: %v, stderr %q", f.err, f.stderr)
+	if f.err != nil || f.stderr.String() != "" {
+		t.Errorf("interrupted: %v, stderr %q", f.err, &f.stderr)
 	}
 }
 
@@ -125,7 +133,7 @@ func TestTailOfNothing(t *testing.T) {
 	a.ended(1, "a", now-500, now-400)
 	f := follow(t, "--address", a.serve(t), "-n", "0")
 	f.shows()
-	a.polled(1)
+	f.polls(a, 1)
 	a.ended(2, "b", now+100, now+200)
 	f.shows("b")
 }
@@ -136,7 +144,7 @@ func TestTailOverload(t *testing.T) {
 	now := storage.Millis(time.Now())
 	f := follow(t, "--address", a.serve(t), "-n", "0")
 	f.shows()
-	a.polled(1)
+	f.polls(a, 1)
 	var users []string
 	a.mu.Lock()
 	for n := range 3 * pageSize {
@@ -145,7 +153,7 @@ func TestTailOverload(t *testing.T) {
 	}
 	a.mu.Unlock()
 	f.shows(users...)
-	a.polled(5)
+	f.polls(a, 5)
 	f.shows(users...)
 }
 
@@ -166,7 +174,7 @@ func TestTailSurvivesRestarts(t *testing.T) {
 	f.shows("a")
 	server.Close()
 	a.ended(2, "b", now, now+100)
-	time.Sleep(5 * pollInterval) // for a poll that fails
+	f.until(func() bool { return strings.Contains(f.stderr.String(), "Trying again") })
 	if listener, err = net.Listen("tcp", address); err != nil {
 		t.Fatal(err)
 	}
@@ -174,12 +182,12 @@ func TestTailSurvivesRestarts(t *testing.T) {
 	go server.Serve(listener)
 	defer server.Close()
 	f.shows("a", "b")
-	a.polled(2)
+	f.polls(a, 2)
 	f.shows("a", "b")
 	f.end()
-	lines := strings.Split(strings.TrimSpace(f.stderr), "\n")
-	if f.err != nil || len(lines) != 2 || !strings.Contains(lines[0], "Trying again") || !strings.Contains(lines[1], "Connected again") {
-		t.Errorf("%v, stderr %q, want a line for each end of the gap", f.err, f.stderr)
+	lines := strings.Split(strings.TrimSpace(f.stderr.String()), "\n")
+	if f.err != nil || len(lines) != 2 || !strings.Contains(lines[1], "Connected again") {
+		t.Errorf("%v, stderr %q, want a line for each end of the gap", f.err, lines)
 	}
 }
 
