@@ -1,0 +1,129 @@
+package anthropic
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// maxMessage is how long an answer that is not a stream may be.
+const maxMessage = 64 << 20
+
+// Decode implements plugins.Provider.
+func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	d := &decoder{a: a}
+	if !a.Prompt().Stream {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
+		if err != nil {
+			return err
+		}
+		d.message(body)
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !d.event(e.Data) {
+			break
+		}
+	}
+	return nil
+}
+
+// decoder reads one answer. A message and a stream are the same to it: blocks
+// that start, in a message with all their content, and stop.
+type decoder struct {
+	a     *plugins.Assembler
+	usage usage
+	block block
+	runes int          // of the text of the message that is open
+	calls []serverCall // that have no result yet
+}
+
+// message reads an answer that is not a stream.
+func (d *decoder) message(body []byte) {
+	if !gjson.ValidBytes(body) {
+		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+		return
+	}
+	v := gjson.ParseBytes(body)
+	if v.Get("type").Str == "error" {
+		d.a.Fail(newError(0, v.Get("error")))
+		return
+	}
+	d.start(v)
+	for i, content := range v.Get("content").Array() {
+		d.startBlock(i, content)
+		d.stopBlock()
+	}
+	d.finish(v)
+}
+
+// event reads an event of a stream, and reports whether more may follow.
+func (d *decoder) event(data []byte) bool {
+	if !gjson.ValidBytes(data) {
+		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+		return false
+	}
+	e := gjson.ParseBytes(data)
+	switch e.Get("type").Str {
+	case "message_start":
+		d.start(e.Get("message"))
+	case "content_block_start":
+		d.startBlock(int(e.Get("index").Int()), e.Get("content_block"))
+	case "content_block_delta":
+		d.delta(int(e.Get("index").Int()), e.Get("delta"))
+	case "content_block_stop":
+		d.stopBlock()
+	case "message_delta":
+		d.count(e.Get("usage"))
+		d.finish(e.Get("delta"))
+	case "message_stop":
+		return false
+	case "error":
+		d.a.Fail(newError(0, e.Get("error")))
+		return false
+	}
+	return true
+}
+
+// start reads what comes before the content.
+func (d *decoder) start(message gjson.Result) {
+	d.a.Start(message.Get("model").Str, message.Get("id").Str)
+	d.count(message.Get("usage"))
+}
+
+// reasons are those to stop. Of pause_turn the client has the turn so far, and
+// sends it again to go on.
+var reasons = map[string]plugins.Reason{
+	"end_turn":                      plugins.ReasonStop,
+	"stop_sequence":                 plugins.ReasonStop,
+	"tool_use":                      plugins.ReasonStop,
+	"pause_turn":                    plugins.ReasonStop,
+	"max_tokens":                    plugins.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": plugins.ReasonMaxOutputTokens,
+	"compaction":                    plugins.ReasonMaxOutputTokens,
+	"refusal":                       plugins.ReasonContentFilter,
+}
+
+// finish reads why the model stopped, if v tells. A reason that is new is one
+// to stop.
+func (d *decoder) finish(v gjson.Result) {
+	stop := v.Get("stop_reason").Str
+	if stop == "" {
+		return
+	}
+	reason, ok := reasons[stop]
+	if !ok {
+		reason = plugins.ReasonStop
+	}
+	if reason == plugins.ReasonContentFilter {
+		d.a.Refusal(textKey, v.Get("stop_details.explanation").Str)
+	}
+	d.a.Finish(reason)
+}

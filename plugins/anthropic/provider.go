@@ -1,0 +1,54 @@
+// Package anthropic translates between the neutral request and Anthropic's
+// Messages API (https://platform.claude.com/docs/en/api/messages).
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider speaks the Messages API.
+type Provider struct{}
+
+// DefaultTarget is Anthropic's own API, and the environment variable that holds
+// its key.
+func (Provider) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.anthropic.com", "ANTHROPIC_API_KEY"
+}
+
+// apiVersion is the only version of the API there is since 2023.
+const apiVersion = "2023-06-01"
+
+// Prepare implements plugins.Provider.
+func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	r, err := newRequest(p, t)
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v1/messages", &body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", apiVersion)
+	if t.Key != "" {
+		req.Header.Set("X-Api-Key", t.Key)
+	}
+	if len(r.betas) > 0 {
+		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
+	}
+	return req, nil
+}
+
+var _ plugins.Provider = (*Provider)(nil)

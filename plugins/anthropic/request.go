@@ -1,0 +1,184 @@
+package anthropic
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// policy says what the Messages API has equivalents for.
+var policy = plugins.DefaultPolicy.With(plugins.Policy{
+	"max_tool_calls":         plugins.Translate,
+	"parallel_tool_calls":    plugins.Translate,
+	"prompt_cache_key":       plugins.Translate,
+	"prompt_cache_options":   plugins.Translate,
+	"prompt_cache_retention": plugins.Translate,
+	"reasoning.effort":       plugins.Translate,
+	"reasoning.summary":      plugins.Translate,
+	"safety_identifier":      plugins.Translate,
+	"service_tier":           plugins.Translate,
+	"user":                   plugins.Translate,
+
+	"input.input_image": plugins.Translate,
+	"input.input_file":  plugins.Translate,
+
+	"tools.web_search":                    plugins.Translate,
+	"tools.web_search_2025_08_26":         plugins.Translate,
+	"tools.web_search_preview":            plugins.Translate,
+	"tools.web_search_preview_2025_03_11": plugins.Translate,
+	"tools.code_interpreter":              plugins.Translate,
+
+	"include.code_interpreter_call.outputs":  plugins.Translate,
+	"include.web_search_call.action.sources": plugins.Translate,
+})
+
+// request is the body of POST /v1/messages.
+type request struct {
+	Model        string        `json:"model"`
+	MaxTokens    int64         `json:"max_tokens"`
+	System       []any         `json:"system,omitempty"`
+	Messages     []message     `json:"messages"`
+	Tools        []tool        `json:"tools,omitempty"`
+	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+	Thinking     *thinking     `json:"thinking,omitempty"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
+	Temperature  *float64      `json:"temperature,omitempty"`
+	TopP         *float64      `json:"top_p,omitempty"`
+	Metadata     *metadata     `json:"metadata,omitempty"`
+	ServiceTier  string        `json:"service_tier,omitempty"`
+	Speed        string        `json:"speed,omitempty"`
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
+	Stream       bool          `json:"stream,omitempty"`
+
+	betas []string // of the header Anthropic-Beta
+}
+
+// outputConfig is how much the model thinks and what its text looks like.
+type outputConfig struct {
+	Effort string        `json:"effort,omitempty"`
+	Format *outputFormat `json:"format,omitempty"`
+}
+
+type metadata struct {
+	UserID string `json:"user_id"`
+}
+
+// newRequest translates p. An error that the client caused is an *plugins.Error.
+func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r := &request{Model: t.Model, Stream: p.Stream}
+	m := modelOf(t)
+	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N
+	if user := p.SafetyIdentifier; user != "" {
+		r.Metadata = &metadata{user}
+	} else if p.User != "" {
+		r.Metadata = &metadata{p.User}
+	}
+	for _, set := range []func(*plugins.Prompt, *model) error{
+		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
+	} {
+		if err := set(p, m); err != nil {
+			return nil, err
+		}
+	}
+	r.setCache(p)
+	return r, nil
+}
+
+// output is the output_config, which is made where it is missing.
+func (r *request) output() *outputConfig {
+	if r.OutputConfig == nil {
+		r.OutputConfig = new(outputConfig)
+	}
+	return r.OutputConfig
+}
+
+func (r *request) beta(name string) {
+	if !slices.Contains(r.betas, name) {
+		r.betas = append(r.betas, name)
+	}
+}
+
+// setSampling follows what the documentation of Claude 4 says: temperature up
+// to 1, not with thinking, not beside top_p. Later models take neither. What is
+// left out is 1.
+func (r *request) setSampling(p *plugins.Prompt, m *model) error {
+	refused := ""
+	switch {
+	case !m.Temperature:
+		refused = "not supported by the model, left out"
+	case r.Thinking != nil && r.Thinking.Type == "enabled":
+		refused = "not supported while the model thinks, left out"
+	}
+	if t := p.Temperature; t != nil && *t != 1 {
+		switch {
+		case refused != "":
+			if err := drop(p, "temperature", refused); err != nil {
+				return err
+			}
+		case *t > 1:
+			if err := drop(p, "temperature", "above the provider's limit, 1 in its place"); err != nil {
+				return err
+			}
+		default:
+			r.Temperature = t
+		}
+	}
+	if p.TopP == nil || *p.TopP == 1 {
+		return nil
+	}
+	if refused == "" && r.Temperature != nil {
+		refused = "not supported beside temperature, left out"
+	}
+	if refused != "" {
+		return drop(p, "top_p", refused)
+	}
+	r.TopP = p.TopP
+	return nil
+}
+
+// setServiceTier chooses between the tiers that Anthropic lets choose from: the
+// priority tier comes by itself where the account has it.
+func (r *request) setServiceTier(p *plugins.Prompt, _ *model) error {
+	switch p.ServiceTier {
+	case "", "auto":
+	case "priority":
+		r.ServiceTier = "auto"
+	case "default":
+		r.ServiceTier = "standard_only"
+	case "fast":
+		r.Speed = "fast"
+		r.beta("fast-mode-2026-02-01")
+	default:
+		return drop(p, "service_tier", "not supported by the provider, left out")
+	}
+	return nil
+}
+
+// cacheControl marks where a prefix ends that should be cached.
+type cacheControl struct {
+	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
+}
+
+// cacheOf lasts five minutes, or an hour where the client asks for longer.
+func cacheOf(p *plugins.Prompt) *cacheControl {
+	c := &cacheControl{Type: "ephemeral"}
+	if p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"` {
+		c.TTL = "1h"
+	}
+	return c
+}
+
+// setCache lets the provider choose the prefixes to cache, as OpenAI does, where
+// the client names a cache and does not mark the prefixes itself.
+func (r *request) setCache(p *plugins.Prompt) {
+	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
+		r.CacheControl = cacheOf(p)
+	}
+}
+
+// drop leaves out what is a hint to quality.
+func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }

@@ -1,0 +1,159 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// tool is a function, or a tool that the provider hosts, which has a type.
+type tool struct {
+	Type        string          `json:"type,omitempty"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+	Strict      bool            `json:"strict,omitempty"`
+
+	// Of the web search.
+	MaxUses        int64           `json:"max_uses,omitempty"`
+	AllowedDomains json.RawMessage `json:"allowed_domains,omitempty"`
+	BlockedDomains json.RawMessage `json:"blocked_domains,omitempty"`
+	UserLocation   json.RawMessage `json:"user_location,omitempty"`
+}
+
+type toolChoice struct {
+	Type                   string `json:"type"`
+	Name                   string `json:"name,omitempty"`
+	DisableParallelToolUse bool   `json:"disable_parallel_tool_use,omitempty"`
+}
+
+// The names of the hosted tools.
+const (
+	webSearch     = "web_search"
+	codeExecution = "code_execution"
+)
+
+// setTools translates the tools that the model may use, and the choice between
+// them. allowed_tools leaves the others out.
+func (r *request) setTools(p *plugins.Prompt, m *model) error {
+	c := p.ToolChoice
+	for i := range p.Tools {
+		t := &p.Tools[i]
+		name := t.Name
+		if t.Hosted() {
+			name = t.Type
+		}
+		if c.Allowed != nil && !slices.Contains(c.Allowed, name) {
+			continue
+		}
+		translated, err := newTool(p, m, t)
+		if err != nil {
+			return err
+		}
+		r.Tools = append(r.Tools, translated)
+	}
+	if c.Mode == "required" {
+		switch {
+		case len(r.Tools) == 0:
+			return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+		case m.is(choosesTools):
+			return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
+		}
+	}
+	sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls
+	switch {
+	case len(r.Tools) == 0 || c.Mode == "" && !sequential:
+	case c.Mode == "none":
+		r.ToolChoice = &toolChoice{Type: "none"}
+	case c.Type != "":
+		r.ToolChoice = &toolChoice{"tool", chosen(c), sequential}
+	case c.Mode == "required":
+		r.ToolChoice = &toolChoice{Type: "any", DisableParallelToolUse: sequential}
+	default:
+		r.ToolChoice = &toolChoice{Type: "auto", DisableParallelToolUse: sequential}
+	}
+	return nil
+}
+
+// forced reports whether the model must call a tool.
+func (r *request) forced() bool {
+	return r.ToolChoice != nil && (r.ToolChoice.Type == "any" || r.ToolChoice.Type == "tool")
+}
+
+// chosen is the name of the one tool that must be used.
+func chosen(c plugins.ToolChoice) string {
+	switch c.Type {
+	case "function", "custom":
+		return c.Name
+	case "code_interpreter":
+		return codeExecution
+	}
+	return webSearch
+}
+
+func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+	switch t.Type {
+	case "function":
+		return newFunction(p, m, t)
+	case "custom":
+		return tool{Name: t.Name, Description: describe(t), InputSchema: plugins.CustomParameters}, nil
+	case "code_interpreter":
+		return tool{Type: "code_execution_20250825", Name: codeExecution}, nil
+	}
+	return tool{
+		Type:           "web_search_20250305",
+		Name:           webSearch,
+		MaxUses:        p.MaxToolCalls.N,
+		AllowedDomains: field(t, "filters.allowed_domains"),
+		BlockedDomains: field(t, "filters.blocked_domains"),
+		UserLocation:   field(t, "user_location"),
+	}, nil
+}
+
+func newFunction(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+	f := tool{Name: t.Name, Description: t.Description, InputSchema: objectSchema(t.Parameters)}
+	if t.Strict == nil || !*t.Strict {
+		return f, nil
+	}
+	if m.is(noFormat) {
+		return f, drop(p, t.Param+".strict", "not supported by the model, left out")
+	}
+	f.Strict = true
+	var err error
+	f.InputSchema, err = enforceable(p, t.Param+".parameters", f.InputSchema)
+	return f, err
+}
+
+// objectSchema is the schema with the type that the provider requires.
+func objectSchema(schema json.RawMessage) json.RawMessage {
+	v := gjson.ParseBytes(schema)
+	switch {
+	case len(v.Map()) == 0:
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	case !v.Get("type").Exists():
+		return append(json.RawMessage(`{"type":"object",`), v.Raw[1:]...)
+	}
+	return schema
+}
+
+// describe is the description of a custom tool, whose grammar has no other
+// place.
+func describe(t *plugins.Tool) string {
+	definition := gjson.GetBytes(t.Format, "definition").Str
+	if definition == "" {
+		return t.Description
+	}
+	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
+}
+
+// field is a field of the tool, nil if it is null or absent.
+func field(t *plugins.Tool, path string) json.RawMessage {
+	v := gjson.GetBytes(t.Raw, path)
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
