@@ -19,7 +19,7 @@ func legal(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	a := plugins.NewAssembler(p, &b, plugins.Options{})
+	a := plugins.NewAssembler(p, &b, options())
 	a.Summary(0, 0, "think")
 	a.Summary(0, 0, "ing")
 	a.Text(1, "Hello")
