@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -17,15 +18,26 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-var benchmarkRecords = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
+var (
+	benchmarkRecords  = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
+	benchmarkDatabase = flag.String("sqlite.database", "", "file of that database, which is made if there is none, and kept")
+)
 
 // traffic makes fourteen days of plausible records, in order of time.
 type traffic struct {
-	r     *rand.Rand
-	users *rand.Zipf
-	at    storage.Timestamp
-	step  float64
-	n     int
+	r        *rand.Rand
+	users    *rand.Zipf
+	open     []session
+	sessions int
+	at       storage.Timestamp
+	step     float64
+	n        int
+}
+
+// session is a conversation of a user.
+type session struct {
+	user   uint64
+	number int
 }
 
 func newTraffic(records int) *traffic {
@@ -38,13 +50,30 @@ func newTraffic(records int) *traffic {
 	}
 }
 
+// session goes on with a session, or begins the next, which takes the place of an
+// older one.
+func (t *traffic) session() session {
+	const open = 1000
+	if len(t.open) == open && t.r.IntN(5) < 3 {
+		return t.open[t.r.IntN(open)]
+	}
+	s := session{t.users.Uint64(), t.sessions}
+	t.sessions++
+	if len(t.open) < open {
+		t.open = append(t.open, s)
+	} else {
+		t.open[s.number%open] = s
+	}
+	return s
+}
+
 var benchmarkModels = []string{"gpt-5-mini", "gpt-5", "claude-haiku-4-5", "claude-sonnet-4-5", "gemini-3-flash"}
 
 func (t *traffic) next() *storage.Record {
 	r := t.r
 	t.n++
 	t.at += storage.Timestamp(2 * r.Float64() * t.step)
-	user := t.users.Uint64()
+	session := t.session()
 	latency := int64(200 + r.ExpFloat64()*1500)
 	model := benchmarkModels[r.IntN(len(benchmarkModels))]
 	rec := &storage.Record{
@@ -58,8 +87,8 @@ func (t *traffic) next() *storage.Record {
 		Usage:        plugins.Usage{Input: plugins.Known(r.Int64N(4000)), Output: plugins.Known(r.Int64N(1000)), CacheRead: plugins.Known(0)},
 		Cost:         plugins.Known(r.Int64N(10_000_000)),
 		PriceVersion: "2026-11-01", CountryCode: "DE",
-		UserID:    fmt.Sprintf("user-%d", user),
-		SessionID: fmt.Sprintf("session-%d-%d", user, t.n/100_000),
+		UserID:    fmt.Sprintf("user-%d", session.user),
+		SessionID: fmt.Sprintf("session-%d", session.number),
 		Properties: map[string]string{
 			"Environment": []string{"production", "production", "production", "staging"}[r.IntN(4)],
 			"Feature":     fmt.Sprintf("feature-%d", r.IntN(40)),
@@ -97,30 +126,48 @@ func (t *traffic) batch(n int) *storage.Batch {
 
 const benchmarkBatch = 256
 
-// Benchmark measures one database of -sqlite.records records; cpu-us counts the
-// process's CPU time in microseconds.
-func Benchmark(b *testing.B) {
+// filled is a database with records, a tenth of which have scores, and the traffic
+// that goes on from there; last is one of the newest records.
+func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 	ctx := context.Background()
-	path := filepath.Join(b.TempDir(), "weir.db")
-	s := New(path)
-	if _, err := s.Open(ctx, noContents{}); err != nil {
+	s = New(cmp.Or(*benchmarkDatabase, filepath.Join(b.TempDir(), "weir.db")))
+	p, err := s.Open(ctx, noContents{})
+	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
-	t := newTraffic(*benchmarkRecords)
-	var last *storage.Record
-	for t.n < *benchmarkRecords {
+	b.Cleanup(func() { s.Close() })
+	t = newTraffic(*benchmarkRecords)
+	for t.n < max(*benchmarkRecords, int(p.Ordinal)) {
 		batch := t.batch(benchmarkBatch)
+		last = batch.Records[0]
+		if t.n <= int(p.Ordinal) {
+			continue
+		}
+		for _, r := range batch.Records {
+			if r.ID[15]%10 == 0 {
+				batch.Facts = append(batch.Facts, &storage.Fact{
+					Org: r.Org, RequestID: r.ID, At: r.RespondedAt,
+					Scores: map[string]float64{"accuracy": float64(r.ID[14]) / 255, "helpfulness": float64(r.ID[13] % 5)},
+				})
+			}
+		}
 		if err := s.Write(ctx, batch); err != nil {
 			b.Fatal(err)
 		}
-		last = batch.Records[0]
 	}
-	file, err := os.Stat(path)
+	file, err := os.Stat(s.path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("%d records, %d bytes each", t.n, file.Size()/int64(t.n))
+	return s, t, last
+}
+
+// Benchmark measures one database of -sqlite.records records; cpu-us counts the
+// process's CPU time in microseconds.
+func Benchmark(b *testing.B) {
+	ctx := context.Background()
+	s, t, last := filled(b)
 
 	b.Run("write", func(b *testing.B) {
 		b.StopTimer()

@@ -33,6 +33,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			if err := w.remove(r); err != nil {
 				return err
 			}
+			w.changes = append(w.changes, change{old: r})
 		}
 		if more = len(old) == pruneChunk; more {
 			return nil

@@ -31,6 +31,13 @@ type reader struct {
 	names *nameReader
 }
 
+// begin fixes what the transaction of the reader sees, which otherwise its first
+// query does.
+func (r reader) begin(ctx context.Context) error {
+	_, err := r.c.integer(ctx, "SELECT 1 FROM position")
+	return err
+}
+
 var selectRows = "SELECT r.n, " + columnList(requestColumns, "r.") + ", " + columnList(detailColumns, "d.") +
 	" FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"
 

@@ -34,19 +34,22 @@ import (
 
 // Backend is a storage.Backend on one database file.
 type Backend struct {
-	path     string
-	contents storage.Contents
+	path string
+	// tableLimit bounds the memory that analytics take, in bytes.
+	tableLimit int
+	contents   storage.Contents
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
 	readers *sql.DB
 	names   *nameReader
+	kept    *keeper
 	closing context.Context
 	close   context.CancelFunc
 }
 
 // New returns a backend on the database file at path, not yet open.
-func New(path string) *Backend { return &Backend{path: path} }
+func New(path string) *Backend { return &Backend{path: path, tableLimit: tableLimit} }
 
 var errClosed = errors.New("the database is not open")
 
@@ -86,7 +89,8 @@ func (b *Backend) open(ctx context.Context, contents storage.Contents) (p storag
 	if err != nil {
 		return p, err
 	}
-	w, err := newWriter(ctx, c)
+	k := newKeeper(b.tableLimit)
+	w, err := newWriter(ctx, c, k)
 	if err != nil {
 		return p, err
 	}
@@ -95,6 +99,7 @@ func (b *Backend) open(ctx context.Context, contents storage.Contents) (p storag
 	b.contents = contents
 	b.writer = w
 	b.names = new(nameReader)
+	b.kept = k
 	b.readers = sql.OpenDB(connector(b.path))
 	b.readers.SetMaxOpenConns(maxReaders)
 	b.readers.SetMaxIdleConns(maxReaders)
@@ -206,11 +211,8 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	if b.writer == nil {
 		return errClosed
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, storage.DefaultTimeout)
-		defer cancel()
-	}
+	ctx, done := bounded(ctx)
+	defer done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.closing, func() { cancel(errClosed) })()
@@ -229,6 +231,14 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	return err
 }
 
+// bounded is ctx, for storage.DefaultTimeout unless it has a deadline.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, storage.DefaultTimeout)
+}
+
 // Close ends the queries in flight and closes the database.
 func (b *Backend) Close() error {
 	b.interrupt()
@@ -239,7 +249,8 @@ func (b *Backend) Close() error {
 	}
 	// The writer closes last: SQLite then merges the write-ahead log.
 	err := errors.Join(b.readers.Close(), b.writer.c.Close())
-	b.readers, b.writer = nil, nil
+	b.kept.close()
+	b.readers, b.writer, b.kept = nil, nil, nil
 	return err
 }
 

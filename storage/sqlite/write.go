@@ -20,21 +20,37 @@ type writer struct {
 	names dictionary
 	rows  reader
 	args  []driver.Value
+	// kept follows the changes of the transaction once it is committed.
+	kept    *keeper
+	changes []change
 }
 
-func newWriter(ctx context.Context, c *conn) (*writer, error) {
+func newWriter(ctx context.Context, c *conn, kept *keeper) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	w := &writer{c: c, names: dictionary{c: c, next: last + 1}}
+	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, kept: kept}
 	w.rows = reader{c, new(nameReader)}
 	return w, err
 }
 
 // transaction does all of do or nothing.
 func (w *writer) transaction(ctx context.Context, do func() error) error {
-	err := w.c.transaction(ctx, do)
+	var done func()
+	err := w.c.transaction(ctx, func() (err error) {
+		if err = do(); err == nil {
+			done, err = w.kept.turn(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		w.names.known.clear() // some may have been rolled back
+	} else {
+		w.kept.follow(w.changes)
 	}
+	if done != nil {
+		done()
+	}
+	clear(w.changes)
+	w.changes = w.changes[:0]
 	return err
 }
 
@@ -71,6 +87,9 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	next := &row{Record: *r}
 	next.Scores, next.Feedback = nil, nil // late facts, which come by themselves
 	inserted, err := w.insert(next)
+	if inserted {
+		w.changes = append(w.changes, change{new: next})
+	}
 	if inserted || err != nil {
 		return err
 	}
@@ -139,6 +158,7 @@ func (w *writer) replace(old, next *row) error {
 		return err
 	}
 	_, err := w.insert(next)
+	w.changes = append(w.changes, change{old, next})
 	return err
 }
 

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// keySet is a set of keys of requests, in ascending order.
+type keySet struct {
+	keys []int64
+	// next is where the key after the last one that was looked for is likely to
+	// be.
+	next int
+}
+
+// has is fast for keys that ascend.
+func (s *keySet) has(n int64) bool {
+	for range 4 {
+		switch {
+		case s.next == len(s.keys) || s.keys[s.next] > n:
+			if s.next == 0 || s.keys[s.next-1] < n {
+				return false
+			}
+			s.next--
+		case s.keys[s.next] == n:
+			return true
+		default:
+			s.next++
+		}
+	}
+	var found bool
+	s.next, found = slices.BinarySearch(s.keys, n)
+	return found
+}
+
+// chosen asks the database for the requests from a key to another of which the
+// rest of the filter is true.
+func (s *scan) chosen(from, to int64) (*keySet, error) {
+	where := condition{ctx: s.ctx, r: s.r}
+	query := "SELECT r.n FROM requests r WHERE "
+	part, isLeaf := s.rest.(*storage.Leaf)
+	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
+		// The columns know whose the requests are.
+		query = "SELECT r.n FROM labels r WHERE "
+		where.write("r.label = ?", where.lookup(labelKind(part), part.Text))
+	} else {
+		where.query(&storage.RequestQuery{Org: s.org, Filter: s.rest})
+		if where.byLabel {
+			query = "SELECT r.n FROM labels l CROSS JOIN requests r ON r.n = l.n WHERE "
+		}
+	}
+	key := "r.n"
+	if where.byLabel {
+		key = "l.n"
+	}
+	where.write(" AND "+key+" BETWEEN ? AND ?", from, to)
+	if s.column == scoreColumn {
+		where.write(" AND r.n IN (SELECT n FROM scores)")
+	}
+	where.write(" ORDER BY " + key)
+	if where.err != nil {
+		return nil, where.err
+	}
+	set := new(keySet)
+	err := s.r.c.query(s.ctx, query+where.sql.String(), where.args, func(row []driver.Value) error {
+		set.keys = append(set.keys, row[0].(int64))
+		return nil
+	})
+	if err == nil && where.inexact {
+		err = s.match(set)
+	}
+	return set, err
+}
+
+// match keeps those keys whose records match.
+func (s *scan) match(set *keySet) error {
+	kept := set.keys[:0]
+	for keys := range slices.Chunk(set.keys, matchChunk) {
+		records, err := s.r.load(s.ctx, keys)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			ok := storage.Match(s.rest, &r.Record, func() (c *storage.Content) {
+				c, err = s.contents.Content(s.ctx, r.Content)
+				return c
+			})
+			if err != nil {
+				return err
+			}
+			if ok {
+				kept = append(kept, r.n)
+			}
+		}
+	}
+	set.keys = kept
+	return nil
+}

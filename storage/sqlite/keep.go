@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// keeper keeps a table in memory while somebody asks for it: it is loaded for
+// the first query and follows what is written, until nobody has asked for some
+// minutes.
+type keeper struct {
+	limit int // bytes
+	// commits is held while a batch is committed and the table follows, and
+	// while a transaction begins to read both, which so are of one state.
+	commits chan struct{}
+
+	mu      sync.Mutex
+	table   *table
+	copy    *table // of table, nil after a change
+	refused error  // why there is no table though there was a load
+	loading chan struct{}
+	// missed are the changes since the load began to read.
+	missing bool
+	missed  []change
+	idle    *time.Timer
+	newest  newest
+}
+
+const (
+	tableLimit  = 256 << 20 // bytes
+	keepFor     = 5 * time.Minute
+	loadTimeout = time.Minute
+)
+
+var errTooLarge = errors.New("the records are too many to keep in memory")
+
+func newKeeper(limit int) *keeper {
+	k := &keeper{limit: limit, commits: make(chan struct{}, 1)}
+	k.idle = time.AfterFunc(keepFor, k.drop)
+	return k
+}
+
+// turn waits until nobody else commits or begins to read; the caller then gives
+// the turn back.
+func (k *keeper) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case k.commits <- struct{}{}:
+		return func() { <-k.commits }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// drop frees the memory; the next query loads the table again.
+func (k *keeper) drop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.table, k.copy, k.refused, k.newest = nil, nil, nil, newest{}
+}
+
+// close ends the wait for somebody to ask.
+func (k *keeper) close() { k.idle.Stop() }
+
+// ready waits until the table is loaded, or known to be too large. load starts to
+// load it.
+func (k *keeper) ready(ctx context.Context, load func()) error {
+	k.mu.Lock()
+	k.idle.Reset(keepFor)
+	if k.table != nil || k.refused == errTooLarge {
+		k.mu.Unlock()
+		return nil
+	}
+	if k.loading == nil {
+		k.loading, k.refused = make(chan struct{}), nil
+		go load()
+	}
+	loading := k.loading
+	k.mu.Unlock()
+	select {
+	case <-loading:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refused == errTooLarge {
+		return nil
+	}
+	return k.refused
+}
+
+// load loads the table.
+func (k *keeper) load(ctx context.Context, r reader) error {
+	done, err := k.turn(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.begin(ctx)
+	k.mu.Lock()
+	k.missing = true
+	k.mu.Unlock()
+	done()
+	if err != nil {
+		return err
+	}
+	t, err := newLoader(ctx, r).load(k.limit)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.missed {
+		t.apply(c)
+	}
+	k.table = t
+	return nil
+}
+
+// loaded ends a load.
+func (k *keeper) loaded(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.loading)
+	k.loading, k.refused = nil, err
+	k.missing, k.missed = false, nil
+}
+
+// follow applies what has been committed.
+func (k *keeper) follow(changes []change) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.table != nil:
+		for _, c := range changes {
+			k.table.apply(c)
+		}
+		k.copy = nil
+		if k.table.size() > k.limit {
+			// Another load may find room: it leaves out what is gone.
+			k.table = nil
+		}
+	case k.missing:
+		k.missed = append(k.missed, changes...)
+	}
+}
+
+// begin begins to read the database and the table, nil if there is none.
+func (k *keeper) begin(ctx context.Context, r reader) (*table, error) {
+	done, err := k.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.copy == nil && k.table != nil {
+		k.copy = k.table.copy()
+	}
+	return k.copy, nil
+}

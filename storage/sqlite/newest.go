@@ -1,0 +1,4 @@
+package sqlite
+
+// newest finds the sessions that began last.
+type newest struct{}

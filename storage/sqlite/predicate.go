@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// predicate tells whether a filter is true of a row of a chunk of requests.
+type predicate func(c *chunk, row int) bool
+
+// textColumns and countColumns are the columns of a chunk by those of the
+// database.
+var (
+	textColumns  = map[string]int{"user": userColumn, "model": modelColumn, "provider": providerColumn}
+	countColumns = map[string]int{
+		"status": statusColumn, "latency": latencyColumn, "cost": costColumn, "input": inputColumn, "output": outputColumn,
+	}
+)
+
+// predicate compiles a filter, nil if it compares what the table has not.
+func (t *table) predicate(f storage.Filter) predicate {
+	switch f := f.(type) {
+	case *storage.Branch:
+		left, right := t.predicate(f.Left), t.predicate(f.Right)
+		switch {
+		case left == nil || right == nil:
+			return nil
+		case f.Or:
+			return func(c *chunk, row int) bool { return left(c, row) || right(c, row) }
+		}
+		return func(c *chunk, row int) bool { return left(c, row) && right(c, row) }
+	case *storage.Leaf:
+		return t.leaf(f)
+	}
+	return func(*chunk, int) bool { return true }
+}
+
+func (t *table) leaf(l *storage.Leaf) predicate {
+	column := columnOf(l.Field)
+	if i, ok := textColumns[column]; ok {
+		return t.text(l, i)
+	}
+	if i, ok := countColumns[column]; ok {
+		scale := 1.0
+		if i == costColumn {
+			scale = 1e9
+		}
+		return comparison(l, scale, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
+	}
+	switch {
+	case l.Field.Map:
+	case l.Field.Name == "total_tokens":
+		return comparison(l, 1, func(c *chunk, row int) plugins.Count {
+			return c.value(inputColumn, row).Plus(c.value(outputColumn, row))
+		})
+	case column == "n":
+		return moment(l, func(c *chunk, row int) storage.Timestamp { return createdAt(c.n[row]) })
+	case column == "responded_at":
+		return moment(l, (*chunk).respondedAt)
+	}
+	return nil
+}
+
+func comparison(l *storage.Leaf, scale float64, value func(*chunk, int) plugins.Count) predicate {
+	return func(c *chunk, row int) bool {
+		v := value(c, row)
+		if !v.Valid {
+			return l.Op == storage.NotEquals
+		}
+		return storage.Compare(l.Op, float64(v.N)/scale, l.Number)
+	}
+}
+
+func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicate {
+	return func(c *chunk, row int) bool {
+		at := value(c, row)
+		return at != 0 && storage.Compare(l.Op, at, l.Time)
+	}
+}
+
+// text matches each text once.
+func (t *table) text(l *storage.Leaf, column int) predicate {
+	matches := storage.TextMatcher(l.Op, l.Text)
+	terms := t.terms(column)
+	var known []bool
+	var results []bool
+	return func(c *chunk, row int) bool {
+		i := int(c.columns[column][row])
+		if i >= len(known) {
+			more := 1 + len(terms.all) - len(known)
+			known, results = append(known, make([]bool, more)...), append(results, make([]bool, more)...)
+		}
+		if !known[i] {
+			known[i], results[i] = true, matches(terms.term(i).id)
+		}
+		return results[i]
+	}
+}

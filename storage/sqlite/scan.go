@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// scan is one Scan of rows.
+type scan struct {
+	*rows
+	each     func(*storage.Row) bool
+	from, to int64 // keys of requests
+	// holds is what the columns decide of the filter, nil if nothing, and rest
+	// what the database does.
+	holds predicate
+	rest  storage.Filter
+}
+
+// choose takes the filter apart.
+func (s *scan) choose(f storage.Filter) {
+	and := func(a, b storage.Filter) storage.Filter { return &storage.Branch{Left: a, Right: b} }
+	var mine storage.Filter
+	for _, part := range conjuncts(f) {
+		switch {
+		case part == storage.All{}:
+		case s.column == scoreColumn || s.table.predicate(part) == nil:
+			if s.rest != nil {
+				part = and(s.rest, part)
+			}
+			s.rest = part
+		default:
+			if mine != nil {
+				part = and(mine, part)
+			}
+			mine = part
+		}
+	}
+	if mine != nil {
+		s.holds = s.table.predicate(mine)
+	}
+}
+
+// patience is the number of rows between two looks at the context.
+const patience = 16 << 10
+
+// chunk gives each its rows of one chunk, as long as it wants more.
+func (s *scan) chunk(c *chunk) (more bool, err error) {
+	from, to := max(s.from, c.low), min(s.to, c.high)
+	if from > to {
+		return true, nil
+	}
+	var chosen *keySet
+	if s.rest != nil {
+		if chosen, err = s.chosen(from, to); err != nil || len(chosen.keys) == 0 {
+			return true, err
+		}
+	}
+	org := s.table.orgs.find(s.org)
+	if org == 0 {
+		return true, nil
+	}
+	groups := c.columns[s.column]
+	var r storage.Row
+	first, last := 0, len(c.n)
+	if c.sorted {
+		first, _ = slices.BinarySearch(c.n, from)
+	}
+	for i := first; i < last; i++ {
+		if i%patience == 0 {
+			if err := s.ctx.Err(); err != nil {
+				return false, err
+			}
+		}
+		n := c.n[i]
+		switch {
+		case c.org[i] != org || n < from || n > to:
+			continue
+		case groups[i] == 0 && s.column != scoreColumn:
+			continue
+		case s.holds != nil && !s.holds(c, i):
+			continue
+		case chosen != nil && !chosen.has(n):
+			continue
+		}
+		r.Group, r.CreatedAt = int(groups[i]), createdAt(n)
+		if s.column == scoreColumn {
+			r.Score = c.scores[i]
+		} else {
+			c.read(&r, i)
+		}
+		if !s.each(&r) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// streamRequests scans the requests as they are read.
+func (s *scan) streamRequests() error {
+	l := newLoader(s.ctx, s.r)
+	var err error
+	for last, more := s.from-1, true; more && err == nil && last < s.to; {
+		s.table.requests = nil
+		last, err = l.requests(s.table, last)
+		if err != nil && err != errStop {
+			return err
+		}
+		for i := range s.table.requests {
+			var failed error
+			if more, failed = s.chunk(&s.table.requests[i]); failed != nil {
+				return failed
+			}
+		}
+	}
+	return nil
+}
+
+// streamScores scans the scores as they are read.
+func (s *scan) streamScores() error {
+	l := newLoader(s.ctx, s.r)
+	var err error
+	for last, more := firstScore, true; more && err == nil; {
+		s.table.scores = nil
+		last, err = l.scores(s.table, last)
+		if err != nil && err != errStop {
+			return err
+		}
+		for i := range s.table.scores {
+			var failed error
+			if more, failed = s.chunk(&s.table.scores[i]); failed != nil {
+				return failed
+			}
+		}
+	}
+	return nil
+}

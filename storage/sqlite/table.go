@@ -1,0 +1,218 @@
+package sqlite
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// table is what aggregates read of all records, in memory. Its copies do not
+// change when it does.
+type table struct {
+	requests, scores []chunk
+	orgs             terms
+	users, sessions  terms
+	models           terms
+	providers        terms
+	scoreNames       terms
+	// removals counts the changes other than additions.
+	removals int
+}
+
+// term is a text that a column of a chunk refers to. A session is one of an
+// organisation, with a name.
+type term struct {
+	org      uint32
+	id, name string
+}
+
+// terms numbers texts from 1; 0 is the empty text.
+type terms struct {
+	all     []term
+	numbers map[term]uint32 // nil in copies
+	bytes   int
+}
+
+func (t *terms) number(x term) uint32 {
+	if x.id == "" {
+		return 0
+	}
+	if number, ok := t.numbers[x]; ok {
+		return number
+	}
+	if t.numbers == nil {
+		t.numbers = make(map[term]uint32)
+	}
+	t.all = append(t.all, x)
+	number := uint32(len(t.all))
+	t.numbers[x] = number
+	t.bytes += len(x.id) + termBytes
+	return number
+}
+
+// term is the text of a number.
+func (t *terms) term(number int) (x term) {
+	if number > 0 {
+		x = t.all[number-1]
+	}
+	return x
+}
+
+// find is the number of an organisation, 0 if there is none.
+func (t *terms) find(id string) uint32 {
+	return uint32(1 + slices.IndexFunc(t.all, func(x term) bool { return x.id == id }))
+}
+
+// terms are those that a column refers to.
+func (t *table) terms(column int) *terms {
+	switch column {
+	case userColumn:
+		return &t.users
+	case sessionColumn:
+		return &t.sessions
+	case modelColumn:
+		return &t.models
+	case providerColumn:
+		return &t.providers
+	}
+	return &t.scoreNames
+}
+
+// Bytes of memory, about.
+const (
+	termBytes    = 130 // of a text and its number, besides its letters
+	requestBytes = 8 + 4 + 4*(columnCount-1)
+	scoreBytes   = 8 + 4 + 4 + 8
+)
+
+// size is the memory of the table in bytes, about.
+func (t *table) size() int {
+	size := len(t.requests)*chunkRows*requestBytes + len(t.scores)*chunkRows*scoreBytes
+	for _, x := range []*terms{&t.orgs, &t.users, &t.sessions, &t.models, &t.providers, &t.scoreNames} {
+		size += x.bytes
+	}
+	return size
+}
+
+// change is a record before and after; either is nil when there was none.
+type change struct{ old, new *row }
+
+// apply follows a change.
+func (t *table) apply(c change) {
+	replaced := c.old != nil && c.new != nil
+	if !replaced || !alike(c.old, c.new) {
+		if c.old != nil {
+			t.remove(c.old.n)
+		}
+		if c.new != nil {
+			t.add(c.new)
+		}
+	}
+	if replaced && c.old.n == c.new.n && c.old.ScoresColumn() == c.new.ScoresColumn() {
+		return
+	}
+	if c.old != nil {
+		t.removeScores(c.old)
+	}
+	if c.new != nil {
+		t.addScores(c.new)
+	}
+}
+
+// alike is true of records that a table tells apart by their scores alone.
+func alike(a, b *row) bool {
+	return a.n == b.n && a.Org == b.Org && a.UserID == b.UserID &&
+		a.SessionID == b.SessionID && a.SessionName == b.SessionName &&
+		a.Model == b.Model && a.Provider == b.Provider && a.Status == b.Status &&
+		a.Latency == b.Latency && a.Cost == b.Cost && a.RespondedAt == b.RespondedAt &&
+		a.Usage.Input == b.Usage.Input && a.Usage.Output == b.Usage.Output && a.AttemptOf == b.AttemptOf
+}
+
+// add appends a record without its scores.
+func (t *table) add(r *row) {
+	org := t.orgs.number(term{id: r.Org})
+	c := room(&t.requests)
+	c.begin(r.n, org)
+	c.number(userColumn, t.users.number(term{id: r.UserID}))
+	c.number(sessionColumn, t.sessions.number(term{org, r.SessionID, r.SessionName}))
+	c.number(modelColumn, t.models.number(term{id: r.Model}))
+	c.number(providerColumn, t.providers.number(term{id: r.Provider}))
+	c.count(statusColumn, r.Status)
+	c.count(latencyColumn, r.Latency)
+	c.count(costColumn, r.Cost)
+	c.count(inputColumn, r.Usage.Input)
+	c.count(outputColumn, r.Usage.Output)
+	c.count(respondedColumn, plugins.Count{N: int64(r.RespondedAt - r.CreatedAt), Valid: r.RespondedAt != 0})
+	c.count(attemptColumn, plugins.Count{Valid: r.AttemptOf != uuid.Nil})
+}
+
+// addScores appends the scores of a record.
+func (t *table) addScores(r *row) {
+	for name, value := range r.Scores {
+		t.addScore(r, name, value)
+	}
+	if value, ok := r.Score(storage.FeedbackScore); ok {
+		t.addScore(r, storage.FeedbackScore, value)
+	}
+}
+
+func (t *table) addScore(r *row, name string, value float64) {
+	c := room(&t.scores)
+	c.begin(r.n, t.orgs.number(term{id: r.Org}))
+	c.number(scoreColumn, t.scoreNames.number(term{id: name}))
+	c.scores = append(c.scores, value)
+}
+
+// room is the chunk that takes the next row.
+func room(chunks *[]chunk) *chunk {
+	if all := *chunks; len(all) == 0 || len(all[len(all)-1].n) >= chunkRows {
+		*chunks = append(all, chunk{})
+	}
+	return &(*chunks)[len(*chunks)-1]
+}
+
+// remove takes a record away, without its scores.
+func (t *table) remove(n int64) { t.requests = t.without(t.requests, n, 1) }
+
+// removeScores takes the scores of a record away.
+func (t *table) removeScores(r *row) {
+	if r.Scored() {
+		scores := len(r.Scores)
+		if r.Feedback != nil {
+			scores++
+		}
+		t.scores = t.without(t.scores, r.n, scores)
+	}
+}
+
+// without crosses so many rows of a request out, the newest chunks first.
+func (t *table) without(chunks []chunk, n int64, rows int) []chunk {
+	t.removals++
+	for i := len(chunks) - 1; i >= 0 && rows > 0; i-- {
+		rows -= chunks[i].cross(n)
+		if chunks[i].live == 0 {
+			chunks = slices.Delete(chunks, i, i+1)
+		}
+	}
+	return chunks
+}
+
+// copy is the table as it is now, for reading.
+func (t *table) copy() *table {
+	c := *t
+	c.requests, c.scores = share(t.requests), share(t.scores)
+	for _, x := range []*terms{&c.orgs, &c.users, &c.sessions, &c.models, &c.providers, &c.scoreNames} {
+		x.numbers = nil
+	}
+	return &c
+}
+
+func share(chunks []chunk) []chunk {
+	for i := range chunks {
+		chunks[i].shared = true
+	}
+	return slices.Clone(chunks)
+}
