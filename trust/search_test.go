@@ -25,6 +25,9 @@ type canary string
 
 func newCanary() canary { return canary(fmt.Sprintf("c4nary%016x", rand.Uint64())) }
 
+// canarySize is the length of a canary in bytes.
+const canarySize = 22
+
 var canaries = regexp.MustCompile(`c4nary[0-9a-f]{16}`)
 
 // findings are where canaries stand.
@@ -83,22 +86,27 @@ func (f findings) look(data []byte, name string, depth int) {
 		return
 	}
 	for _, form := range forms {
-		for _, at := range form.find(data) {
-			for _, inner := range form.open(data[at[0]:], at[1]-at[0]) {
-				f.look(inner, name+", "+form.name, depth-1)
+		for _, mark := range form.marks {
+			for rest := data; ; rest = rest[len(mark):] {
+				i := bytes.Index(rest, []byte(mark))
+				if i < 0 {
+					break
+				}
+				rest = rest[i:]
+				f.look(form.open(rest), name+", "+form.name, depth-1)
 			}
 		}
 	}
 }
 
-// forms are those in which text may hide: how to find where one begins and
-// ends, as far as that is known, and how to open it.
+// forms are those in which text may hide: what they begin with, or how a canary
+// begins in them, and how to open what begins there.
 var forms = []struct {
-	name string
-	find func(data []byte) [][]int
-	open func(rest []byte, length int) [][]byte
+	name  string
+	marks []string
+	open  func(rest []byte) []byte
 }{
-	{"zstd", magic("\x28\xb5\x2f\xfd"), func(rest []byte, _ int) [][]byte {
+	{"zstd", []string{"\x28\xb5\x2f\xfd"}, func(rest []byte) []byte {
 		d, err := zstd.NewReader(bytes.NewReader(rest), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil
@@ -106,56 +114,39 @@ var forms = []struct {
 		defer d.Close()
 		return readable(d)
 	}},
-	{"gzip", magic("\x1f\x8b\x08"), func(rest []byte, _ int) [][]byte {
+	{"gzip", []string{"\x1f\x8b\x08"}, func(rest []byte) []byte {
 		d, err := gzip.NewReader(bytes.NewReader(rest))
 		if err != nil {
 			return nil
 		}
 		return readable(d)
 	}},
-	{"base64", run(`[0-9A-Za-z+/_-]{28,}`), func(rest []byte, length int) (inner [][]byte) {
-		text := strings.NewReplacer("-", "+", "_", "/").Replace(string(rest[:length]))
-		for i := range 4 {
-			decoded := make([]byte, length)
-			n, _ := base64.RawStdEncoding.Decode(decoded, []byte(text[i:]))
-			inner = append(inner, decoded[:n])
-		}
-		return inner
-	}},
-	{"hex", run(`[0-9a-fA-F]{44,}`), func(rest []byte, length int) (inner [][]byte) {
-		for i := range 2 {
-			decoded := make([]byte, length)
-			n, _ := hex.Decode(decoded, rest[i:length])
-			inner = append(inner, decoded[:n])
-		}
-		return inner
+	{"base64", []string{"YzRuYXJ5"}, openBase64("")},
+	{"base64", []string{"M0bmFye"}, openBase64("AG")},
+	{"base64", []string{"jNG5hcn"}, openBase64("AAB")},
+	{"hex", []string{"63346e617279", "63346E617279"}, func(rest []byte) []byte {
+		text := make([]byte, canarySize)
+		n, _ := hex.Decode(text, rest[:min(len(rest), 2*canarySize)])
+		return text[:n]
 	}},
 }
 
-// magic finds what begins with some bytes.
-func magic(begin string) func([]byte) [][]int {
-	return func(data []byte) (found [][]int) {
-		for from := 0; ; {
-			i := bytes.Index(data[from:], []byte(begin))
-			if i < 0 {
-				return found
-			}
-			found = append(found, []int{from + i, len(data)})
-			from += i + len(begin)
-		}
+var urlAlphabet = strings.NewReplacer("-", "+", "_", "/")
+
+// openBase64 decodes what begins with a canary, behind as many characters as
+// the canary's bytes are away from where a group of three begins.
+func openBase64(before string) func([]byte) []byte {
+	return func(rest []byte) []byte {
+		encoded := before + string(rest[:min(len(rest), 2*canarySize)])
+		text, _ := base64.RawStdEncoding.DecodeString(urlAlphabet.Replace(encoded))
+		return text
 	}
 }
 
-// run finds what consists of some characters.
-func run(pattern string) func([]byte) [][]int {
-	characters := regexp.MustCompile(pattern)
-	return func(data []byte) [][]int { return characters.FindAllIndex(data, -1) }
-}
-
 // readable is what can be read up to damage or the end.
-func readable(r io.Reader) [][]byte {
+func readable(r io.Reader) []byte {
 	data, _ := io.ReadAll(io.LimitReader(r, 64<<20))
-	return [][]byte{data}
+	return data
 }
 
 func TestSearch(t *testing.T) {
@@ -175,10 +166,10 @@ func TestSearch(t *testing.T) {
 		"gzip":           compressed("gzip"),
 		"zstd":           compressed("zstd"),
 		"base64":         base64d,
-		"gzip in base64": func(text []byte) []byte { return base64d(compressed("gzip")(text)) },
+		"base64 in gzip": func(text []byte) []byte { return compressed("gzip")(base64d(text)) },
 		"hex":            func(text []byte) []byte { return []byte(hex.EncodeToString(text)) },
 	} {
-		for _, before := range []string{"", "?", "??", "???"} {
+		for _, before := range []string{"", "?", "??", "\xff\xff\xff"} {
 			c := newCanary()
 			data := append([]byte("\x00 "), form([]byte(before+string(c)+"\xff?"))...)
 			found := findings{}
