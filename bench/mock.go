@@ -1,0 +1,96 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// provider is the mock: it answers each request with the answer of its exchange.
+type provider struct {
+	address   string // host:port
+	exchanges []exchange
+	// altered counts requests that are not, byte for byte, what a client sent.
+	altered atomic.Int64
+
+	server  http.Server
+	buffers sync.Pool
+}
+
+// newProvider starts a provider on the loopback interface.
+func newProvider(exchanges []exchange) (*provider, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &provider{address: l.Addr().String(), exchanges: exchanges}
+	p.buffers.New = func() any { return new(bytes.Buffer) }
+	p.server.Handler = p
+	go p.server.Serve(l) // returns when closed
+	return p, nil
+}
+
+func (p *provider) close() { p.server.Close() }
+
+// ServeHTTP implements http.Handler.
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x, err := p.read(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if x.ends == nil {
+		w.Header()["Content-Type"] = []string{"application/json"}
+		w.Header()["Content-Length"] = []string{strconv.Itoa(len(x.answer))}
+		w.Write(x.answer) // a client that has left is none of its concern
+		return
+	}
+	w.Header()["Content-Type"] = []string{"text/event-stream"}
+	x.stream(w, r)
+}
+
+// read tells which exchange a request belongs to.
+func (p *provider) read(r *http.Request) (*exchange, error) {
+	b := p.buffers.Get().(*bytes.Buffer)
+	defer p.buffers.Put(b)
+	b.Reset()
+	if _, err := b.ReadFrom(r.Body); err != nil {
+		return nil, err
+	}
+	number, err := exchangeOf(b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	if number < 0 || number >= len(p.exchanges) {
+		return nil, fmt.Errorf("there is no exchange %d", number)
+	}
+	x := &p.exchanges[number]
+	if !bytes.Equal(b.Bytes(), x.request) {
+		p.altered.Add(1)
+	}
+	return x, nil
+}
+
+// stream writes each event when its time has come, whatever became of the one
+// before.
+func (x *exchange) stream(w http.ResponseWriter, r *http.Request) {
+	flusher := w.(http.Flusher)
+	began, from := time.Now(), 0
+	for i, end := range x.ends {
+		if x.gap > 0 {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * x.gap)))
+		}
+		if _, err := w.Write(x.answer[from:end]); err != nil || r.Context().Err() != nil {
+			return
+		}
+		flusher.Flush()
+		from = end
+	}
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The targets that the others are compared with: a call of the provider itself,
+// and Caddy with nothing but reverse_proxy.
+const (
+	direct = "direct"
+	plain  = "caddy"
+)
+
+// target is something that calls go through. In Command, Env, URL and Ready
+// these variables stand for what the harness chose, and the process has them in
+// its environment:
+//
+//	$UPSTREAM       the mock provider's base URL, without /v1
+//	$UPSTREAM_HOST  its host and port
+//	$PORT           a free port to listen on
+//	$ADMIN_PORT     another one
+//	$DIR            an empty directory, which is also its working directory and $HOME
+//	$HERE           the directory of the targets file
+//	$WEIR           the binary of Weir
+type target struct {
+	// Name is how the report calls it.
+	Name string `json:"name"`
+	// Command starts it, in the foreground. Without one it is the provider.
+	Command []string `json:"command,omitempty"`
+	// Env is added to the environment, which has nothing else but PATH, HOME
+	// and the variables above.
+	Env map[string]string `json:"env,omitempty"`
+	// URL is where chat completions are posted.
+	URL string `json:"url"`
+	// Headers are sent with each call.
+	Headers map[string]string `json:"headers,omitempty"`
+	// Rewrites says that the target changes bodies. Then only their status is
+	// checked; else each byte is, in both directions.
+	Rewrites bool `json:"rewrites,omitempty"`
+}
+
+func readTargets(file string) ([]target, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var targets []target
+	if err := json.Unmarshal(raw, &targets); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	names := map[string]bool{}
+	for i, t := range targets {
+		if t.Name == "" || names[t.Name] || t.URL == "" {
+			return nil, fmt.Errorf("%s: target %d: want a name of its own and a url", file, i+1)
+		}
+		names[t.Name] = true
+	}
+	if !names[direct] || !names[plain] {
+		return nil, fmt.Errorf("%s: want the targets %s and %s, which the others are compared with", file, direct, plain)
+	}
+	return targets, nil
+}
+
+// place is what the variables of a target stand for.
+type place map[string]string
+
+func (b *bench) newPlace() (place, error) {
+	dir, err := os.MkdirTemp(b.dir, "target-")
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.Abs(filepath.Dir(b.targetsFile))
+	if err != nil {
+		return nil, err
+	}
+	p := place{
+		"UPSTREAM":      "http://" + b.provider.address,
+		"UPSTREAM_HOST": b.provider.address,
+		"DIR":           dir,
+		"HERE":          here,
+		"WEIR":          b.weir,
+	}
+	p["PORT"], p["ADMIN_PORT"], err = freePorts()
+	return p, err
+}
+
+func (p place) expand(s string) string {
+	return os.Expand(s, func(name string) string { return p[name] })
+}
