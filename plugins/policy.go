@@ -96,17 +96,17 @@ func (p Policy) of(path string, unlisted Action) Action {
 }
 
 // defaults are the values that ask for nothing.
-var defaults = map[string]string{
-	"background":          "false",
-	"frequency_penalty":   "0",
-	"parallel_tool_calls": "true",
-	"presence_penalty":    "0",
-	"temperature":         "1",
-	"top_logprobs":        "0",
-	"top_p":               "1",
-	"truncation":          "disabled",
-	"service_tier":        "auto",
-	"text.verbosity":      "medium",
+var defaults = map[string][]string{
+	"background":          {"false"},
+	"frequency_penalty":   {"0"},
+	"parallel_tool_calls": {"true"},
+	"presence_penalty":    {"0"},
+	"temperature":         {"1"},
+	"top_logprobs":        {"0"},
+	"top_p":               {"1"},
+	"truncation":          {"disabled"},
+	"service_tier":        {"auto", "default"},
+	"text.verbosity":      {"medium"},
 }
 
 // Apply treats every field of the request as the policy says, in the order of
@@ -144,7 +144,7 @@ func (p *Prompt) applyFields(policy Policy, prefix string, fields gjson.Result) 
 	fields.ForEach(func(key, v gjson.Result) bool {
 		path := prefix + key.Str
 		switch {
-		case v.Type == gjson.Null || v.String() == defaults[path]:
+		case v.Type == gjson.Null || slices.Contains(defaults[path], v.String()):
 		case path == "text" || path == "reasoning" || path == "stream_options":
 			err = p.applyFields(policy, path+".", v)
 		default:

@@ -1,0 +1,63 @@
+package plugins
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestApply(t *testing.T) {
+	policy := DefaultPolicy.With(Policy{"tools.web_search": Translate, "text.verbosity": Ignore})
+	tests := []struct{ name, fields, want string }{
+		{"translated", `"temperature":0.5,"max_output_tokens":9`, ""},
+		{"defaults ask for nothing", `"truncation":"disabled","parallel_tool_calls":true,"top_logprobs":0,"background":false,"service_tier":"default"`, ""},
+		{"null", `"previous_response_id":null`, ""},
+		{"rejected", `"previous_response_id":"x"`, "! previous_response_id"},
+		{"rejected in another value", `"truncation":"auto"`, "! truncation"},
+		{"warned", `"reasoning":{"effort":"high"}`, "reasoning.effort: not supported by the provider, left out"},
+		{"ignored", `"user":"u","metadata":{},"text":{"verbosity":"low"},"stream_options":{"include_obfuscation":true}`, ""},
+		{"unknown", `"acme":1`, "acme: not supported by the provider, left out"},
+		{"hosted tool", `"tools":[{"type":"file_search"}]`, "! tools[0]"},
+		{"hosted tool that is translated", `"tools":[{"type":"web_search"}]`, ""},
+		{"include", `"include":["reasoning.encrypted_content","x"]`, "include.x: not supported by the provider, left out"},
+		{"logprobs", `"include":["message.output_text.logprobs"]`, "! include.message.output_text.logprobs"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := parse(t, `"input":"x",`+test.fields)
+			err := p.Apply(policy)
+			got := strings.Join(p.Warnings, "; ")
+			var e *Error
+			if errors.As(err, &e) {
+				got = "! " + e.Param
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	p := parse(t, `"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com"}]}]`)
+	var e *Error
+	if !errors.As(p.Apply(policy), &e) || e.Param != "input[0].content[0]" {
+		t.Errorf("an image that is not translated: %v", e)
+	}
+}
+
+func TestStrictMakesWarningsErrors(t *testing.T) {
+	p := parse(t, `"input":"x","service_tier":"flex"`)
+	p.Strict = true
+	if err := p.Apply(DefaultPolicy); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestDropUnsetsWhatIsEchoed(t *testing.T) {
+	p := parse(t, `"input":"x","temperature":0.5,"reasoning":{"effort":"high"}`)
+	attempt := *p
+	if err := attempt.Drop(Warn, "temperature", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if attempt.Temperature != nil || p.Temperature == nil || len(p.Warnings) != 0 {
+		t.Error("dropping must change the attempt, and it alone")
+	}
+}
