@@ -255,3 +255,58 @@ func TestBug32ServiceTier(t *testing.T) {
 		t.Errorf("got %q", s)
 	}
 }
+
+func TestBug06WholeArgumentsAtOnce(t *testing.T) {
+	stream, response := play(t, func(a *Assembler) {
+		a.Call(0, "c", "f")
+		a.Args(0, `{"a":1}`)
+		a.Close(0)
+		a.Finish(ReasonStop)
+	}, options())
+	if got := types(stream)[2:6]; !slices.Equal(got, []string{"output_item.added", "function_call_arguments.delta",
+		"function_call_arguments.done", "output_item.done"}) {
+		t.Errorf("got %q", got)
+	}
+	if s := outline(response); s != `completed: function_call(f {"a":1})` {
+		t.Error(s)
+	}
+}
+
+func TestBug09Indices(t *testing.T) {
+	stream, _ := play(t, func(a *Assembler) {
+		a.Text(0, "a")
+		a.Refusal(0, "b")
+		a.Call(1, "c", "f")
+		a.Text(2, "c")
+		a.Finish(ReasonStop)
+	}, options())
+	var got []string
+	for line := range strings.Lines(string(stream)) {
+		e := gjson.Parse(strings.TrimPrefix(line, "data: "))
+		if strings.HasSuffix(e.Get("type").Str, ".delta") {
+			got = append(got, e.Get("output_index").Raw+"."+e.Get("content_index").Raw)
+		}
+	}
+	if want := []string{"0.0", "0.1", "1.", "2.0"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBug20ReasoningHasIDAndSummary(t *testing.T) {
+	got := answer(t, func(a *Assembler) { a.Seal(0, "state"); a.Finish(ReasonStop) }).Get("output.0")
+	if got.Get("id").Str == "" || !got.Get("summary").IsArray() {
+		t.Error(got.Raw)
+	}
+}
+
+func TestBug24UsageAfterTheEnd(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		a.Text(0, "x")
+		a.Finish(ReasonStop)
+		a.Usage(Usage{Input: Known(1), Output: Known(2)})
+		a.Usage(Usage{})
+	})
+	if n := got.Get("usage.total_tokens").Int(); n != 3 {
+		t.Errorf("total_tokens %d", n)
+	}
+}
