@@ -1,0 +1,223 @@
+package anthropic
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Failures of other bridges, by their number in the list that conformance is
+// held to.
+
+// answer is the response to a request that the provider answers with body.
+func answer(t *testing.T, request, body string) gjson.Result {
+	t.Helper()
+	p, err := plugins.ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := plugins.NewAssembler(p, new(bytes.Buffer), plugins.Options{})
+	if err := (Provider{}).Decode(response(http.StatusOK, body), a); err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	return gjson.ParseBytes(a.Response())
+}
+
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestBug08CallIDs(t *testing.T) {
+	got := answer(t, `{"model":"m","input":"hi","stream":true}`, fixture(t, "parallel_tools.sse")).Get("output.#.call_id").Raw
+	if want := `["toolu_1","toolu_2"]`; got != want {
+		t.Errorf("got the call ids %s, want the provider's %s", got, want)
+	}
+	input := func(id string) string {
+		return `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"},
+			{"type":"function_call","call_id":"` + id + `.","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"` + id + `.","output":"2"},{"type":"function_call_output","call_id":"` + id + `","output":"1"}]`
+	}
+	for _, id := range []string{"functions.f:0", "é", strings.Repeat("x", 100)} {
+		_, body, _, err := prepare(t, claude5, withInput(input(id)), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, results := gjson.Get(body, "messages.1.content.#.id").Array(), gjson.Get(body, "messages.2.content.#.tool_use_id").Array()
+		if calls[0].Str == calls[1].Str || calls[0].Str != results[1].Str || calls[1].Str != results[0].Str {
+			t.Errorf("%s: the calls are %v, the results of %v", id, calls, results)
+		}
+		for _, c := range calls {
+			if strings.Trim(c.Str, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+				t.Errorf("%s: %q is no id to the provider", id, c.Str)
+			}
+		}
+	}
+}
+
+func TestBug13Truncation(t *testing.T) {
+	for stop, want := range map[string]string{
+		"end_turn": "completed", "pause_turn": "completed", "stop_sequence": "completed", "of_the_future": "completed",
+		"max_tokens": "incomplete", "model_context_window_exceeded": "incomplete", "compaction": "incomplete", "refusal": "incomplete",
+	} {
+		body := `{"type":"message","content":[{"type":"text","text":"Once"}],"stop_reason":"` + stop + `"}`
+		r := answer(t, `{"model":"m","input":"hi"}`, body)
+		if got := r.Get("status").Str; got != want || r.Get("output.0.status").Str != want {
+			t.Errorf("%s: got %s", stop, r)
+		}
+	}
+}
+
+func TestBug14ParallelCalls(t *testing.T) {
+	call := func(id string) string {
+		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
+	}
+	out := func(id string) string {
+		return `{"type":"function_call_output","call_id":"` + id + `","output":"x"}`
+	}
+	said := `{"role":"assistant","content":"a"}`
+	for _, items := range [][]string{
+		{call("1"), call("2"), out("1"), out("2")},
+		{call("1"), out("1"), call("2"), out("2")},
+		{call("1"), said, out("1")},
+		{said, call("1"), call("2"), out("2"), out("1")},
+	} {
+		_, body, _, err := prepare(t, claude5, withInput(`"input":[{"role":"user","content":"hi"},`+strings.Join(items, ",")+`]`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open, last := map[string]bool{}, ""
+		for _, m := range gjson.Get(body, "messages").Array() {
+			if m.Get("role").Str == last {
+				t.Errorf("two messages of the %s in a row: %s", last, body)
+			}
+			last = m.Get("role").Str
+			for _, b := range m.Get("content").Array() {
+				switch b.Get("type").Str {
+				case "tool_use":
+					open[b.Get("id").Str] = true
+				case "tool_result":
+					if id := b.Get("tool_use_id").Str; !open[id] {
+						t.Errorf("a result without its call: %s", body)
+					} else {
+						delete(open, id)
+					}
+				}
+			}
+			if last == "user" && len(open) > 0 {
+				t.Errorf("calls %v have no result: %s", open, body)
+			}
+		}
+	}
+}
+
+func TestBug18Signatures(t *testing.T) {
+	tool := `"tools":[{"type":"function","name":"weather"}]`
+	for _, name := range []string{"thinking_tools", "thinking", "omitted_thinking", "redacted_thinking"} {
+		first := answer(t, `{"model":"m","input":"hi","stream":true,`+tool+`}`, fixture(t, name+".sse"))
+		input := `{"role":"user","content":"hi"}`
+		first.Get("output").ForEach(func(_, item gjson.Result) bool {
+			input += "," + item.Raw
+			return true
+		})
+		for _, id := range first.Get("output.#.call_id").Array() {
+			input += `,{"type":"function_call_output","call_id":"` + id.Str + `","output":"x"}`
+		}
+		_, body, p, err := prepare(t, claude45, withInput(tool+`,"reasoning":{"effort":"high"},"input":[`+input+`]`), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := gjson.Get(body, "messages.1.content").Array(), gjson.Get(fixture(t, name+".json"), "content").Array()
+		if len(got) != len(want) {
+			t.Fatalf("%s: got %v, want %v", name, got, want)
+		}
+		for i := range want {
+			if got[i].Raw != want[i].Raw {
+				t.Errorf("%s: block %d is %s, want %s", name, i, got[i].Raw, want[i].Raw)
+			}
+		}
+		if gjson.Get(body, "thinking.type").Str != "enabled" || len(p.Warnings) > 0 {
+			t.Errorf("%s: got %s with the warnings %q", name, body, p.Warnings)
+		}
+	}
+}
+
+func TestBug18CallsWithoutThoughts(t *testing.T) {
+	fields := `"reasoning":{"effort":"high"},"input":[{"role":"user","content":"hi"},
+		{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"x"}]`
+	_, body, p, err := prepare(t, claude45, withInput(fields), false)
+	if err != nil || gjson.Get(body, "thinking").Exists() || len(p.Warnings) != 1 {
+		t.Errorf("claude 4.5 refuses to think now: got %s, %v, %q", body, err, p.Warnings)
+	}
+	_, body, _, err = prepare(t, claude5, withInput(fields), true)
+	if err != nil || gjson.Get(body, "thinking.type").Str != "adaptive" {
+		t.Errorf("claude 5 does not mind: got %s, %v", body, err)
+	}
+}
+
+func TestBug19ForeignReasoning(t *testing.T) {
+	for _, encrypted := range []string{"", "gAAAAABo", `{"type":"thinking","thinking":"unsigned"}`, `{"type":"text","text":"x"}`, `[]`} {
+		_, body, p, err := prepare(t, claude5, withInput(`"input":[{"role":"user","content":"hi"},
+			{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"secret"}],"encrypted_content":`+quote(encrypted)+`},
+			{"role":"assistant","content":"4"},{"role":"user","content":"?"}]`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gjson.Get(body, "messages.1.content").Raw; got != `[{"type":"text","text":"4"}]` {
+			t.Errorf("%q: got %s", encrypted, got)
+		}
+		if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "input[1]: ") {
+			t.Errorf("%q: got the warnings %q", encrypted, p.Warnings)
+		}
+	}
+}
+
+func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
+
+func TestBug21Format(t *testing.T) {
+	_, body, _, err := prepare(t, claude5, withInput(format), false)
+	if err != nil || gjson.Get(body, "output_config.format.schema.properties.a.type").Str != "integer" {
+		t.Errorf("got %s, %v", body, err)
+	}
+}
+
+func TestBug27Sampling(t *testing.T) {
+	for _, target := range []plugins.Target{claude5, opus55, sonnet55} {
+		_, body, p, err := prepare(t, target, withInput(`"temperature":0.5,"top_p":0.5`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gjson.Get(body, "temperature").Exists() || gjson.Get(body, "top_p").Exists() || len(p.Warnings) != 2 || p.Temperature != nil {
+			t.Errorf("%s: got %s with the warnings %q", target.Model, body, p.Warnings)
+		}
+		if _, _, _, err := prepare(t, target, withInput(`"temperature":1,"top_p":1`), true); err != nil {
+			t.Errorf("%s: the defaults ask for nothing: %v", target.Model, err)
+		}
+	}
+}
+
+func TestBug28AllowedTools(t *testing.T) {
+	fields := `"parallel_tool_calls":false,"tools":[` + function + `,` + other + `,{"type":"web_search"}],
+		"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}`
+	_, body, _, err := prepare(t, claude5, withInput(fields), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := gjson.Get(body, "tools.#.name").Raw, `["g","web_search"]`; got != want {
+		t.Errorf("got the tools %s, want %s", got, want)
+	}
+	if got, want := gjson.Get(body, "tool_choice").Raw, `{"type":"any","disable_parallel_tool_use":true}`; got != want {
+		t.Errorf("got the choice %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,56 @@
+package anthropic
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+func response(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+func TestErrors(t *testing.T) {
+	plugintest.Errors(t, Provider{})
+	body := func(kind, message string) string {
+		return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
+	}
+	for _, test := range []struct {
+		status int
+		body   string
+		want   plugins.Error
+	}{
+		{400, body("invalid_request_error", "max_tokens: Field required"), plugins.Error{Status: 400, Type: "invalid_request_error", Message: "max_tokens: Field required"}},
+		{400, body("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+			plugins.Error{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "prompt is too long: 210000 tokens > 200000 maximum"}},
+		{401, body("authentication_error", "invalid x-api-key"), plugins.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key", Message: "invalid x-api-key"}},
+		{403, body("permission_error", "no"), plugins.Error{Status: 403, Type: "invalid_request_error", Code: "permission_denied", Message: "no"}},
+		{404, body("not_found_error", "model: x"), plugins.Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "model: x"}},
+		{413, body("request_too_large", "big"), plugins.Error{Status: 413, Type: "invalid_request_error", Code: "request_too_large", Message: "big"}},
+		{429, body("rate_limit_error", "slow"), plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow"}},
+		{500, body("api_error", "oops"), plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "oops"}},
+		{529, body("overloaded_error", "Overloaded"), plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "Overloaded"}},
+		{529, "", plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 529."}},
+		{502, "<html>", plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
+		{422, body("of_the_future", "?"), plugins.Error{Status: 422, Type: "invalid_request_error", Message: "?"}},
+	} {
+		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
+			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "soon": 0, "-1": 0} {
+		r := response(http.StatusTooManyRequests, "")
+		r.Header.Set("Retry-After", header)
+		if got := (Provider{}).Error(r).RetryAfter; got != want {
+			t.Errorf("%q: got %v, want %v", header, got, want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+func TestEnforceable(t *testing.T) {
+	for _, test := range []struct{ schema, want, warning string }{
+		{schema: `{"type":"object", "properties":{"b":{"type":"string","format":"date"},"a":{"type":["array","null"],"items":{"type":"string"},"minItems":1}},"additionalProperties":false,"required":["b","a"]}`},
+		{schema: `{"type":"object","properties":{"minimum":{"type":"number","minimum":0},"a.b*":{"maxLength":3}},"additionalProperties":false}`,
+			want:    `{"type":"object","properties":{"minimum":{"type":"number"},"a.b*":{}},"additionalProperties":false}`,
+			warning: "f: sent without minimum, maxLength, which the provider does not enforce"},
+		{schema: `{"$defs":{"x":{"type":"object","properties":{}}},"anyOf":[{"$ref":"#/$defs/x"},{"type":"array","items":{"pattern":"^a"},"minItems":2}]}`,
+			want:    `{"$defs":{"x":{"type":"object","properties":{},"additionalProperties":false}},"anyOf":[{"$ref":"#/$defs/x"},{"type":"array","items":{}}]}`,
+			warning: "f: sent without pattern, minItems, which the provider does not enforce"},
+		{schema: `{"type":"object","additionalProperties":{"type":"string"}}`, want: `{"type":"object","additionalProperties":false}`,
+			warning: "f: sent without additionalProperties, which the provider does not enforce"},
+		{schema: `{"type":"string","enum":["minimum"],"format":"color"}`, want: `{"type":"string","enum":["minimum"]}`,
+			warning: "f: sent without format, which the provider does not enforce"},
+		{schema: `{"properties":{"0":{"minLength":1},"#":{"minLength":1},"":{"minLength":1}},"additionalProperties":false}`,
+			want:    `{"properties":{"0":{},"#":{},"":{}},"additionalProperties":false}`,
+			warning: "f: sent without minLength, which the provider does not enforce"},
+	} {
+		p := new(plugins.Prompt)
+		got, err := enforceable(p, "f", json.RawMessage(test.schema))
+		if test.want == "" {
+			test.want = test.schema
+		}
+		if err != nil || string(got) != test.want {
+			t.Errorf("got %s, %v\nwant %s", got, err, test.want)
+		}
+		warning := ""
+		for _, w := range p.Warnings {
+			warning += w
+		}
+		if warning != test.warning {
+			t.Errorf("%s: got the warning %q, want %q", test.schema, warning, test.warning)
+		}
+	}
+}
