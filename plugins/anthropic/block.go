@@ -67,8 +67,8 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 	}
 }
 
-// delta reads more of a block.
-func (d *decoder) delta(index int, v gjson.Result) {
+// delta reads more of the block that is open.
+func (d *decoder) delta(v gjson.Result) {
 	switch v.Get("type").Str {
 	case "text_delta":
 		d.text(v.Get("text").Str)

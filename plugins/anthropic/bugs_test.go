@@ -13,7 +13,7 @@ import (
 )
 
 // Failures of other bridges, by their number in the list that conformance is
-// held to.
+// held to. Others are fixtures by their number.
 
 // answer is the response to a request that the provider answers with body.
 func answer(t *testing.T, request, body string) gjson.Result {
@@ -40,7 +40,7 @@ func fixture(t *testing.T, name string) string {
 }
 
 func TestBug08CallIDs(t *testing.T) {
-	got := answer(t, `{"model":"m","input":"hi","stream":true}`, fixture(t, "parallel_tools.sse")).Get("output.#.call_id").Raw
+	got := answer(t, `{"model":"m","input":"hi","stream":true}`, fixture(t, "bug04_tools_alone.sse")).Get("output.#.call_id").Raw
 	if want := `["toolu_1","toolu_2"]`; got != want {
 		t.Errorf("got the call ids %s, want the provider's %s", got, want)
 	}
@@ -124,7 +124,7 @@ func TestBug14ParallelCalls(t *testing.T) {
 
 func TestBug18Signatures(t *testing.T) {
 	tool := `"tools":[{"type":"function","name":"weather"}]`
-	for _, name := range []string{"thinking_tools", "thinking", "omitted_thinking", "redacted_thinking"} {
+	for _, name := range []string{"bug02_thinking_tools", "thinking", "omitted_thinking", "redacted_thinking"} {
 		first := answer(t, `{"model":"m","input":"hi","stream":true,`+tool+`}`, fixture(t, name+".sse"))
 		input := `{"role":"user","content":"hi"}`
 		first.Get("output").ForEach(func(_, item gjson.Result) bool {

@@ -77,7 +77,7 @@ func (d *decoder) event(data []byte) bool {
 	case "content_block_start":
 		d.startBlock(int(e.Get("index").Int()), e.Get("content_block"))
 	case "content_block_delta":
-		d.delta(int(e.Get("index").Int()), e.Get("delta"))
+		d.delta(e.Get("delta"))
 	case "content_block_stop":
 		d.stopBlock()
 	case "message_delta":

@@ -12,7 +12,14 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Provider speaks the Messages API.
+// Provider speaks Anthropic's Messages API.
+//
+// The effort of `reasoning` becomes adaptive thinking, or with models that count
+// it in tokens a share of `max_output_tokens`; a `json_schema` becomes an output
+// format, or with models that have none the arguments of a call. `web_search` and
+// `code_interpreter` become the tools that Anthropic hosts. `prompt_cache_key`
+// turns automatic caching on. What has no equivalent is refused, or left out with
+// a warning.
 type Provider struct{}
 
 // DefaultTarget is Anthropic's own API, and the environment variable that holds
