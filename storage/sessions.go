@@ -60,8 +60,8 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*cho
 		if !named(key) {
 			continue
 		}
-		if s := newSession(key, t); chooser.matches(group, s.attribute) {
-			chosen = append(chosen, &chosenSession{s, t})
+		if s := (&chosenSession{newSession(key, t), t}); chooser.matches(group, s.attribute) {
+			chosen = append(chosen, s)
 		}
 	}
 	return chosen, nil

@@ -79,12 +79,13 @@ func (w Window) include(t *totals) Window {
 	return Window{From: min(w.From, t.first), To: max(w.To, t.last)}
 }
 
-// grown is s with at least n elements.
+// grown is s with at least n elements. Groups mostly come one by one, so it
+// makes room for twice as many.
 func grown[T any](s []T, n int) []T {
-	if n > len(s) {
-		s = append(s, make([]T, n-len(s))...)
+	if n > cap(s) {
+		s = append(make([]T, 0, 2*n), s...)
 	}
-	return s
+	return s[:max(n, len(s))]
 }
 
 // pageOf is what stands on one page, not nil even if nothing does.

@@ -20,7 +20,9 @@ func (b *Backend) UserOverview(ctx context.Context, q *storage.UserOverviewQuery
 
 // Sessions answers one page of sessions, newest first.
 func (b *Backend) Sessions(ctx context.Context, q *storage.SessionQuery) ([]storage.Session, error) {
-	return aggregate(ctx, b, storage.BySession, q.Org, q.Filter, q.Answer)
+	return aggregate(ctx, b, storage.BySession, q.Org, q.Filter, func(r storage.Rows) ([]storage.Session, error) {
+		return q.Answer(newestSessions(r.(*rows), q))
+	})
 }
 
 // SessionMetrics answers what sessions are like over time.

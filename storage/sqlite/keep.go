@@ -25,7 +25,6 @@ type keeper struct {
 	missing bool
 	missed  []change
 	idle    *time.Timer
-	newest  newest
 }
 
 const (
@@ -57,7 +56,7 @@ func (k *keeper) turn(ctx context.Context) (done func(), err error) {
 func (k *keeper) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.table, k.copy, k.refused, k.newest = nil, nil, nil, newest{}
+	k.table, k.copy, k.refused = nil, nil, nil
 }
 
 // close ends the wait for somebody to ask.

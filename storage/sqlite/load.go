@@ -127,7 +127,7 @@ func (l *loader) decode(c column, v driver.Value) {
 // load reads the whole table, until it is larger than limit bytes: then it
 // answers errTooLarge.
 func (l *loader) load(limit int) (*table, error) {
-	t := new(table)
+	t := &table{newest: new(newest)}
 	enough := func(err error) error {
 		if err == nil && t.size() > limit {
 			return errTooLarge

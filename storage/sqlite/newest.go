@@ -1,4 +1,159 @@
 package sqlite
 
-// newest finds the sessions that began last.
-type newest struct{}
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// newest knows when each session began, so that its newest can be found without
+// reading all requests. It follows a table from one query to the next.
+type newest struct {
+	mu       sync.Mutex
+	sessions []beginning // by number
+	// chunk and row are where the rows begin that have not been read; removals
+	// are those of the table that was read.
+	chunk, row, removals int
+}
+
+// beginning is the beginning of a session.
+type beginning struct {
+	n   int64 // the least key
+	at  storage.Timestamp
+	org uint32
+	// begun is false while the session has only attempts that did not answer.
+	begun bool
+}
+
+// of finds the sessions of an organisation that began last: so many, or more if
+// some began at one time. It is false of a table older than one that it read.
+func (x *newest) of(t *table, org uint32, count int) (sessions []int, from int64, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.follow(t) {
+		return nil, 0, false
+	}
+	since := x.since(org, count)
+	for i := range x.sessions {
+		s := &x.sessions[i]
+		if s.org != org || !s.begun || s.at < since {
+			continue
+		}
+		if len(sessions) == 0 || s.n < from {
+			from = s.n
+		}
+		sessions = append(sessions, i)
+	}
+	return sessions, from, true
+}
+
+// since is when the last but so many sessions of an organisation began.
+func (x *newest) since(org uint32, count int) storage.Timestamp {
+	var starts []storage.Timestamp
+	since := storage.Always.From
+	sift := func() {
+		slices.SortFunc(starts, func(a, b storage.Timestamp) int { return cmp.Compare(b, a) })
+		if len(starts) >= count {
+			starts = starts[:count]
+			since = starts[count-1]
+		}
+	}
+	// The newest mostly have the largest numbers.
+	for i := len(x.sessions) - 1; i >= 0; i-- {
+		if s := &x.sessions[i]; s.org == org && s.begun && s.at >= since {
+			if starts = append(starts, s.at); len(starts) > 2*count+1000 {
+				sift()
+			}
+		}
+	}
+	sift()
+	return since
+}
+
+// follow reads what the table has that it had not before.
+func (x *newest) follow(t *table) bool {
+	switch chunks := len(t.requests); {
+	case x.removals < t.removals:
+		x.sessions, x.chunk, x.row, x.removals = nil, 0, 0, t.removals
+	case x.removals > t.removals, x.chunk > chunks, x.chunk == chunks && x.row > 0,
+		x.chunk == chunks-1 && x.row > len(t.requests[x.chunk].n):
+		return false
+	}
+	for ; x.chunk < len(t.requests); x.chunk, x.row = x.chunk+1, 0 {
+		c := &t.requests[x.chunk]
+		for ; x.row < len(c.n); x.row++ {
+			x.add(c, x.row)
+		}
+		if len(c.n) < chunkRows {
+			break // it may grow
+		}
+	}
+	return true
+}
+
+func (x *newest) add(c *chunk, row int) {
+	session := int(c.columns[sessionColumn][row])
+	if session == 0 || c.org[row] == 0 {
+		return
+	}
+	if session >= len(x.sessions) {
+		x.sessions = append(x.sessions, make([]beginning, session+1-len(x.sessions))...)
+	}
+	s, n := &x.sessions[session], c.n[row]
+	if s.org == 0 {
+		s.org, s.n = c.org[row], n
+	}
+	s.n = min(s.n, n)
+	if at := createdAt(n); !c.value(attemptColumn, row).Valid && (!s.begun || at < s.at) {
+		s.at, s.begun = at, true
+	}
+}
+
+// newestSessions are the rows that a query needs: those of the sessions on its
+// page and before, when it asks for all.
+func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
+	if !x.kept || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != "" ||
+		q.Limit == 0 || q.Offset > maxNewest {
+		return x
+	}
+	sessions, from, ok := x.table.newest.of(x.table, x.table.orgs.find(x.org), q.Offset+q.Limit)
+	if !ok {
+		return x
+	}
+	r := &newestRows{rows: x, sessions: sessions, from: createdAt(from), groups: make(map[int]int)}
+	for group, session := range sessions {
+		r.groups[session] = group
+	}
+	return r
+}
+
+// maxNewest bounds the sessions before a page; beyond, reading all is as fast.
+const maxNewest = 10_000
+
+// newestRows are the rows of a few sessions.
+type newestRows struct {
+	*rows
+	from     storage.Timestamp
+	sessions []int       // by group
+	groups   map[int]int // by session
+}
+
+// Scan scans no further back than the sessions reach.
+func (x *newestRows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
+	w.From = max(w.From, x.from)
+	return x.rows.Scan(f, w, func(r *storage.Row) bool {
+		group, ok := x.groups[r.Group]
+		if !ok {
+			return true
+		}
+		r.Group = group
+		return each(r)
+	})
+}
+
+// Key is the key of a session.
+func (x *newestRows) Key(group int) storage.Key { return x.rows.Key(x.sessions[group]) }
+
+var _ storage.Rows = (*newestRows)(nil)

@@ -18,8 +18,9 @@ type table struct {
 	models           terms
 	providers        terms
 	scoreNames       terms
-	// removals counts the changes other than additions.
+	// removals counts the requests that were taken away.
 	removals int
+	newest   *newest // of all copies
 }
 
 // term is a text that a column of a chunk refers to. A session is one of an
@@ -175,7 +176,10 @@ func room(chunks *[]chunk) *chunk {
 }
 
 // remove takes a record away, without its scores.
-func (t *table) remove(n int64) { t.requests = t.without(t.requests, n, 1) }
+func (t *table) remove(n int64) {
+	t.removals++
+	t.requests = without(t.requests, n, 1)
+}
 
 // removeScores takes the scores of a record away.
 func (t *table) removeScores(r *row) {
@@ -184,13 +188,12 @@ func (t *table) removeScores(r *row) {
 		if r.Feedback != nil {
 			scores++
 		}
-		t.scores = t.without(t.scores, r.n, scores)
+		t.scores = without(t.scores, r.n, scores)
 	}
 }
 
 // without crosses so many rows of a request out, the newest chunks first.
-func (t *table) without(chunks []chunk, n int64, rows int) []chunk {
-	t.removals++
+func without(chunks []chunk, n int64, rows int) []chunk {
 	for i := len(chunks) - 1; i >= 0 && rows > 0; i-- {
 		rows -= chunks[i].cross(n)
 		if chunks[i].live == 0 {
