@@ -114,10 +114,18 @@ func storeOf(kept Storage, name string, o journal.Options) *Store {
 }
 
 func init() {
-	// When the grace period ends before the last request does, nobody gives up
-	// the last reference: what waits in the journals is drained here.
+	// When the grace period ends before the last request does, Caddy exits
+	// without waiting for it: it is cut off here, so that it records how it
+	// ended, before what waits in the journals is drained.
 	caddy.OnExit(func(ctx context.Context) {
-		for _, s := range OpenStores() {
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+		defer cancel()
+		open := OpenStores()
+		for _, s := range open {
+			s.exchanges.cutOff()
+		}
+		for _, s := range open {
+			s.exchanges.wait(ctx)
 			_ = s.close(ctx) // what is not drained stays in the journal
 		}
 	})
@@ -134,15 +142,29 @@ type Store struct {
 	storage Storage
 	options journal.Options
 
+	exchanges exchanges
+
 	mu      sync.Mutex
 	journal *journal.Journal // nil when closed
 }
 
-// Hold takes a reference for one exchange, which keeps the store open until
-// release is called, once, after the exchange's record was appended.
+// Hold takes a reference, which keeps the store open until release is called,
+// once.
 func (s *Store) Hold() (release func()) {
 	s.hold()
 	return s.release
+}
+
+// HoldExchange is Hold for an exchange, which calls release after its record was
+// appended. cancel is called when the process ends and cannot wait any longer
+// for the exchange to end by itself.
+func (s *Store) HoldExchange(cancel context.CancelFunc) (release func()) {
+	s.hold()
+	done := s.exchanges.add(cancel)
+	return func() {
+		done()
+		s.release()
+	}
 }
 
 func (s *Store) hold() {

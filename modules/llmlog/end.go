@@ -42,6 +42,7 @@ func (x *exchange) end() {
 		x.recorder.Release(x.record.ID)
 	}
 	x.release()
+	x.cancel()
 }
 
 func (x *exchange) endState() storage.EndState {
@@ -76,7 +77,7 @@ func (x *exchange) answerError() error {
 	status := errorStatus(x.err)
 	if x.ctx.Err() != nil || status == statusClientLeft {
 		x.writer.WriteHeader(statusClientLeft) // for the access log
-		return nil //nolint:nilerr // nobody is there to be told
+		return nil                             //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
 	x.record.EndState = storage.Failed

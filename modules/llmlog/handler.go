@@ -4,6 +4,7 @@ package llmlog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -126,7 +127,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.open = func() (recorder, func(), error) { return openStore(store) }
+	h.open = func(cancel context.CancelFunc) (recorder, func(), error) { return openStore(store, cancel) }
 
 	h.store = h.Store
 	if h.store == "" {
@@ -173,11 +174,12 @@ func (h *Handler) Validate() error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
 	if refused := x.admit(); refused != nil {
+		x.cancel()
 		return refused.write(w, x.record.Dialect)
 	}
 	defer x.end()
 	x.watch(w)
-	x.err = next.ServeHTTP(&x.writer, r)
+	x.err = next.ServeHTTP(&x.writer, x.r)
 	x.returned = true
 	if x.err != nil {
 		return x.answerError()

@@ -17,12 +17,12 @@ type recorder interface {
 	Release(id uuid.UUID)
 }
 
-// opener gets hold of a recorder for one exchange. Its store stays open until
-// release, whatever becomes of the configuration.
-type opener func() (rec recorder, release func(), err error)
+// opener gets hold of a recorder for one exchange, which cancel cuts off. Its
+// store stays open until release, whatever becomes of the configuration.
+type opener func(cancel context.CancelFunc) (rec recorder, release func(), err error)
 
-func openStore(store *llmapp.Store) (recorder, func(), error) {
-	release := store.Hold()
+func openStore(store *llmapp.Store, cancel context.CancelFunc) (recorder, func(), error) {
+	release := store.HoldExchange(cancel)
 	j, err := store.Journal()
 	if err != nil {
 		release()

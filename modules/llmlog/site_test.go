@@ -219,7 +219,7 @@ func (h *testHandler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	kept := current.kept
-	h.open = func() (recorder, func(), error) {
+	h.open = func(context.CancelFunc) (recorder, func(), error) {
 		if kept.openErr != nil {
 			return nil, nil, kept.openErr
 		}

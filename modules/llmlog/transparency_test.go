@@ -56,7 +56,9 @@ func provider() http.Handler {
 		w.WriteHeader(http.StatusNotModified)
 	})
 	mux.HandleFunc("/empty", func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Length", "0") })
-	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/length", http.StatusTemporaryRedirect) })
+	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/length", http.StatusTemporaryRedirect)
+	})
 	mux.HandleFunc("/hints", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</a>")
 		w.WriteHeader(http.StatusEarlyHints)

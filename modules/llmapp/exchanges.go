@@ -1,0 +1,69 @@
+package llmapp
+
+import (
+	"context"
+	"sync"
+)
+
+// exchanges are those in flight on one store. The zero value has none.
+type exchanges struct {
+	mu      sync.Mutex
+	cancels map[int]context.CancelFunc
+	next    int
+	cut     bool
+	idle    chan struct{} // closed when the last has ended, once somebody waits
+}
+
+// add enters an exchange until done is called.
+func (e *exchanges) add(cancel context.CancelFunc) (done func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cancels == nil {
+		e.cancels = make(map[int]context.CancelFunc)
+	}
+	id := e.next
+	e.next++
+	e.cancels[id] = cancel
+	if e.cut {
+		cancel()
+	}
+	return func() { e.remove(id) }
+}
+
+func (e *exchanges) remove(id int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.cancels, id)
+	if len(e.cancels) == 0 && e.idle != nil {
+		close(e.idle)
+		e.idle = nil
+	}
+}
+
+// cutOff cancels every exchange, and those that are still to come.
+func (e *exchanges) cutOff() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cut = true
+	for _, cancel := range e.cancels {
+		cancel()
+	}
+}
+
+// wait returns when no exchange is left, or when ctx ends.
+func (e *exchanges) wait(ctx context.Context) {
+	e.mu.Lock()
+	if len(e.cancels) == 0 {
+		e.mu.Unlock()
+		return
+	}
+	if e.idle == nil {
+		e.idle = make(chan struct{})
+	}
+	idle := e.idle
+	e.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
