@@ -21,7 +21,7 @@ func TestOmission(t *testing.T) {
 		name   string
 		config func(w *weir) config
 	}{
-		{"the default log", func(*weir) config { return config{} }},
+		{"the quickstart's log", func(*weir) config { return config{global: "log {\nformat llm\n}"} }},
 		{"access and debug logs", func(w *weir) config {
 			return config{
 				global: "debug\nlog {\nformat llm\n}",
