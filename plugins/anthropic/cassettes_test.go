@@ -31,11 +31,8 @@ func TestCassettes(t *testing.T) {
 				t.Fatal(err)
 			}
 			stream := e.Get("stream").Bool()
-			a := plugins.NewAssembler(&plugins.Prompt{Stream: stream, Model: "m"}, new(bytes.Buffer), plugins.Options{})
 			var sink bytes.Buffer
-			if stream {
-				a = plugins.NewAssembler(&plugins.Prompt{Stream: true, Model: "m"}, &sink, plugins.Options{})
-			}
+			a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, &sink, plugins.Options{})
 			if err := (Provider{}).Decode(response(http.StatusOK, string(body)), a); err != nil {
 				t.Fatal(err)
 			}

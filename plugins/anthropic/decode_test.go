@@ -1,6 +1,9 @@
 package anthropic
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,4 +44,40 @@ func fixtures(t *testing.T) []plugintest.Fixture {
 
 func TestFixtures(t *testing.T) {
 	plugintest.Run(t, Provider{}, plugins.Target{Model: "claude-3-7-sonnet-latest", BaseURL: "http://localhost"}, fixtures(t))
+}
+
+func TestCallsAreDoneAsTheyCome(t *testing.T) {
+	p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink bytes.Buffer
+	a := plugins.NewAssembler(p, &sink, plugins.Options{})
+	if err := (Provider{}).Decode(response(http.StatusOK, fixture(t, "bug04_tools_alone.sse")), a); err != nil {
+		t.Fatal(err)
+	}
+	done, added := strings.Index(sink.String(), "output_item.done"), strings.LastIndex(sink.String(), "output_item.added")
+	if done < 0 || done > added {
+		t.Error("the first call is not done when the second begins")
+	}
+}
+
+// endless is a body that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+func TestEndlessMessage(t *testing.T) {
+	a := plugins.NewAssembler(&plugins.Prompt{Model: "m"}, nil, plugins.Options{})
+	if err := (Provider{}).Decode(&http.Response{Body: io.NopCloser(endless{})}, a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Failure() == nil {
+		t.Error("a message without end is no failure")
+	}
 }
