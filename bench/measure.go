@@ -70,7 +70,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	defer calls.close()
 
 	result := &cell{Case: c.name, Target: t.Name}
-	if t.Command == nil {
+	if len(t.Command) == 0 {
 		c.warm(ctx, calls)
 		b.observe(ctx, result, nil, calls, t, c)
 		return result, ctx.Err()
