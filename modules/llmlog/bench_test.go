@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -39,7 +40,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 	h := &Handler{
 		app: app, store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
-		open: func(context.CancelFunc) (recorder, func(), error) { return forgetful{}, func() {}, nil },
+		open: func() (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
 	}
 	ask := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`
 	plain := strings.Replace(answerCanary, "canary-answer", strings.Repeat("word ", 250), 1)

@@ -1,14 +1,14 @@
 package llmlog
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/wire"
 	"github.com/weirhq/weir/storage"
@@ -30,11 +30,10 @@ func (x *exchange) commit() {
 	x.update(time.Now())
 	r := &x.record
 	m := mark{true, r.EndState, r.Status, r.RequestBytes, r.ResponseBytes, *x.seen}
-	if x.lost || m == x.committed {
+	if m == x.committed {
 		return
 	}
 	if err := x.recorder.Append(r, &x.content); err != nil {
-		x.lost = true // it was counted, so it must stay so
 		x.h.logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.h.store), zap.Error(err))
 		return
 	}
@@ -65,11 +64,8 @@ func (x *exchange) update(now time.Time) {
 	if r.RequestModel == "" {
 		r.RequestModel = wire.PathModel(r.Dialect, r.Path)
 	}
-	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
-	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
-	r.Model = firstOf(r.ModelOverride, r.ResponseModel, r.RequestModel)
-	r.Usage = seen.Usage
-	x.price()
+	recording.Learn(r, seen)
+	recording.Price(r, x.h.app.Catalog(), x.started)
 }
 
 func (x *exchange) updateRequest() (asked plugins.Request) {
@@ -93,26 +89,9 @@ func (x *exchange) updateTunnel() {
 	x.record.ResponseBytes = x.writer.Sent()
 }
 
-// price computes the cost. An error that reports no usage costs nothing; any
-// other answer without usage, or without a price, costs nobody knows what.
-func (x *exchange) price() {
-	r := &x.record
-	r.Cost, r.PriceVersion = plugins.Count{}, ""
-	catalog := x.h.app.Catalog()
-	if r.Usage == (plugins.Usage{}) {
-		if status := r.Status.N; status >= 400 && status != statusClientLeft {
-			r.Cost = plugins.Known(0)
-		}
-		return
-	}
-	if r.Cost = catalog.Cost(r.Provider, r.Model, r.Usage, r.ServiceTier, x.started); r.Cost.Valid {
-		r.PriceVersion = catalog.Version()
-	}
-}
-
 // provider is the name of the provider as far as anything tells it.
 func (x *exchange) provider() string {
-	return firstOf(x.h.Provider, x.upstream, makers[x.record.Dialect], "custom")
+	return cmp.Or(x.h.Provider, x.upstream, makers[x.record.Dialect], "custom")
 }
 
 // makers are whose dialect it is.
@@ -129,19 +108,3 @@ var makers = map[plugins.Dialect]string{
 	plugins.OllamaChat:      "ollama",
 	plugins.OllamaGenerate:  "ollama",
 }
-
-func firstOf(names ...string) string {
-	for _, n := range names {
-		if n != "" {
-			return n
-		}
-	}
-	return ""
-}
-
-// nowhere stands in for a store that does not open: traffic goes on.
-type nowhere struct{}
-
-func (nowhere) Append(*storage.Record, *storage.Content) error { return nil }
-func (nowhere) Claim(context.Context, uuid.UUID) bool          { return true }
-func (nowhere) Release(uuid.UUID)                              {}

@@ -8,13 +8,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
-
-// statusClientLeft is what Caddy, after nginx, calls a request whose client left
-// before there was an answer.
-const statusClientLeft = 499
 
 // end finalises the record. It runs deferred and recovers nothing: a panic is
 // how reverse_proxy cuts an answer off, and must reach the server.
@@ -34,7 +31,8 @@ func (x *exchange) end() {
 	x.record.EndState = x.endState()
 	x.commit()
 
-	x.report()
+	x.h.app.Observe(&x.record)
+	recording.Log(x.ctx, &x.record)
 	x.body.Detach()
 	x.response.Free()
 	x.content = storage.Content{}
@@ -42,7 +40,6 @@ func (x *exchange) end() {
 		x.recorder.Release(x.record.ID)
 	}
 	x.release()
-	x.cancel()
 }
 
 func (x *exchange) endState() storage.EndState {
@@ -51,8 +48,8 @@ func (x *exchange) endState() storage.EndState {
 	switch {
 	case x.failed:
 		return storage.Failed
-	case left && (w.Status() == 0 || w.Status() == statusClientLeft):
-		x.record.Status = plugins.Known(statusClientLeft)
+	case left && (w.Status() == 0 || w.Status() == recording.StatusClientLeft):
+		x.record.Status = plugins.Known(recording.StatusClientLeft)
 		return storage.ClientAborted
 	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
 		return storage.Complete
@@ -75,9 +72,9 @@ func (x *exchange) answerError() error {
 		return x.err
 	}
 	status := errorStatus(x.err)
-	if x.ctx.Err() != nil || status == statusClientLeft {
-		x.writer.WriteHeader(statusClientLeft) // for the access log
-		return nil                             //nolint:nilerr // nobody is there to be told
+	if x.ctx.Err() != nil || status == recording.StatusClientLeft {
+		x.writer.WriteHeader(recording.StatusClientLeft) // for the access log
+		return nil                                       //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
 	x.record.EndState = storage.Failed

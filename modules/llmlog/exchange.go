@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/wire"
@@ -21,12 +22,11 @@ import (
 // the access log reads the record after that.
 type exchange struct {
 	h       *Handler
-	r       *http.Request // what next is given: cancel ends its context
-	cancel  context.CancelFunc
-	ctx     context.Context // the client's
+	r       *http.Request
+	ctx     context.Context
 	started time.Time
 
-	recorder recorder
+	recorder recording.Recorder
 	release  func()
 	claimed  bool // the record's id was the client's choice
 
@@ -45,7 +45,6 @@ type exchange struct {
 	record    storage.Record
 	content   storage.Content
 	committed mark
-	lost      bool
 
 	// returned is false while a panic passes; err is what next returned.
 	returned bool
@@ -57,9 +56,7 @@ type exchange struct {
 var unseen plugins.Extraction
 
 func begin(h *Handler, r *http.Request) *exchange {
-	x := &exchange{h: h, ctx: r.Context(), started: time.Now(), seen: &unseen}
-	ctx, cancel := context.WithCancel(x.ctx)
-	x.r, x.cancel = r.WithContext(ctx), cancel
+	x := &exchange{h: h, r: r, ctx: r.Context(), started: time.Now(), seen: &unseen}
 	x.record.CreatedAt = storage.Millis(x.started)
 	x.record.Path = r.URL.Path
 	x.record.Dialect = wire.Detect(h.Provider, r.URL.Path)
@@ -70,45 +67,44 @@ func begin(h *Handler, r *http.Request) *exchange {
 // it is.
 func (x *exchange) admit() *refusal {
 	r := &x.record
-	c := controls{headers: x.h.app.Headers(), record: r}
-	c.read(x.r.Header)
+	c := control.Read(x.r.Header, x.h.app.Headers(), r)
 
 	r.Org = x.h.Org
-	if refused := x.authenticate(&c); refused != nil {
+	if refused := x.authenticate(c); refused != nil {
 		return refused
 	}
-	readEdge(x.r, x.h.CountryHeader, r)
+	control.ReadEdge(x.r, x.h.CountryHeader, r)
 	if r.Org == "" {
 		r.Org = llmapp.DefaultName
 	} else if x.h.app.StoreOf(r.Org) != x.h.store {
 		return &refusal{http.StatusForbidden, "wrong_region", "the key belongs to another region than this address"}
 	}
-	sessionProperties(r)
+	control.SessionProperties(r)
 
-	r.RequestOmitted = c.omitRequest || x.h.omitRequest
-	r.ResponseOmitted = c.omitResponse || x.h.omitResponse
+	r.RequestOmitted = c.OmitRequest || x.h.omitRequest
+	r.ResponseOmitted = c.OmitResponse || x.h.omitResponse
 	if !r.RequestOmitted {
-		x.content.Inputs = c.inputs
+		x.content.Inputs = c.Inputs
 	}
 
 	var err error
-	if x.recorder, x.release, err = x.h.open(x.cancel); err != nil {
+	if x.recorder, x.release, err = x.h.open(); err != nil {
 		x.h.logger.Error("no record is kept: the store does not open", zap.String("store", x.h.store), zap.Error(err))
-		x.recorder, x.release = nowhere{}, func() {}
+		x.recorder, x.release = recording.Nowhere{}, func() {}
 	}
-	x.identify(&c)
-	x.warnings = c.warnings
+	r.ID, x.claimed = recording.Identify(x.ctx, x.recorder, c)
+	x.warnings = c.Warnings
 	return nil
 }
 
-func (x *exchange) authenticate(c *controls) *refusal {
-	if !c.keyed {
+func (x *exchange) authenticate(c *control.Controls) *refusal {
+	if !c.Keyed {
 		if x.h.RequireKey {
 			return &refusal{http.StatusUnauthorized, "missing_api_key", "send an API key in the header Service-Auth: Bearer <key>"}
 		}
 		return nil
 	}
-	key, ok := x.h.app.Authenticate(c.secret)
+	key, ok := x.h.app.Authenticate(c.Secret)
 	if !ok {
 		return &refusal{http.StatusUnauthorized, "invalid_api_key", "the API key in Service-Auth is not known"}
 	}
@@ -117,23 +113,6 @@ func (x *exchange) authenticate(c *controls) *refusal {
 	}
 	x.record.Org, x.record.AuthHash = key.Org(), key.Hash()
 	return nil
-}
-
-// identify gives the record the id that the client chose, or a new one.
-func (x *exchange) identify(c *controls) {
-	if c.id != "" {
-		id, err := uuid.Parse(c.id)
-		switch {
-		case err != nil || len(c.id) != len(uuid.Nil.String()) || id == uuid.Nil:
-			c.warn("Service-Request-Id", "replaced, it is no UUID")
-		case !x.recorder.Claim(x.ctx, id):
-			c.warn("Service-Request-Id", "replaced, it was used before")
-		default:
-			x.record.ID, x.claimed = id, true
-			return
-		}
-	}
-	x.record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
 }
 
 // watch puts the exchange between the two sides.
@@ -150,9 +129,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 	}
 	x.writer.Watch(w, x.r.Method, x)
 
-	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Map(x.placeholder)
-	}
+	recording.Placeholders(x.ctx, &x.record)
 }
 
 // openRequest prepares for the request body. What a CONNECT carries is a two-way

@@ -4,7 +4,6 @@ package llmlog
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -99,7 +99,7 @@ type Handler struct {
 	CountryHeader string `json:"country_header,omitempty"`
 
 	app                       *llmapp.App
-	open                      opener
+	open                      recording.Opener
 	store                     string
 	omitRequest, omitResponse bool
 	logger                    *zap.Logger
@@ -127,7 +127,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.open = func(cancel context.CancelFunc) (recorder, func(), error) { return openStore(store, cancel) }
+	h.open = recording.Open(store)
 
 	h.store = h.Store
 	if h.store == "" {
@@ -174,12 +174,11 @@ func (h *Handler) Validate() error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
 	if refused := x.admit(); refused != nil {
-		x.cancel()
 		return refused.write(w, x.record.Dialect)
 	}
 	defer x.end()
 	x.watch(w)
-	x.err = next.ServeHTTP(&x.writer, x.r)
+	x.err = next.ServeHTTP(&x.writer, r)
 	x.returned = true
 	if x.err != nil {
 		return x.answerError()

@@ -29,6 +29,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -219,7 +220,7 @@ func (h *testHandler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	kept := current.kept
-	h.open = func(context.CancelFunc) (recorder, func(), error) {
+	h.open = func() (recording.Recorder, func(), error) {
 		if kept.openErr != nil {
 			return nil, nil, kept.openErr
 		}

@@ -1,8 +1,10 @@
-package llmlog
+package recording
 
 import (
+	"context"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -11,11 +13,10 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// report tells metrics and access log what the exchange came to.
-func (x *exchange) report() {
-	x.h.app.Observe(&x.record)
-	if extra, ok := x.ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Set(zap.Object("llm", (*logged)(&x.record)))
+// Log gives the access log what the exchange came to.
+func Log(ctx context.Context, r *storage.Record) {
+	if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Set(zap.Object("llm", (*logged)(r)))
 	}
 }
 
@@ -59,13 +60,20 @@ func (r *logged) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// placeholder answers {http.llm.*}.
-func (x *exchange) placeholder(key string) (any, bool) {
-	name, ok := strings.CutPrefix(key, "http.llm.")
-	if !ok {
-		return nil, false
+// Placeholders answers {http.llm.*} from the record as it is when asked.
+func Placeholders(ctx context.Context, r *storage.Record) {
+	if repl, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Map(func(key string) (any, bool) {
+			name, ok := strings.CutPrefix(key, "http.llm.")
+			if !ok {
+				return nil, false
+			}
+			return placeholder(r, name)
+		})
 	}
-	r := &x.record
+}
+
+func placeholder(r *storage.Record, name string) (any, bool) {
 	switch name {
 	case "id":
 		return r.ID.String(), true

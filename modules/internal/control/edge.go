@@ -1,4 +1,4 @@
-package llmlog
+package control
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// readEdge fills in what ordinary headers tell about the caller, and what the
+// ReadEdge fills in what ordinary headers tell about the caller, and what the
 // edge set with `vars`, which wins.
-func readEdge(r *http.Request, countryHeader string, record *storage.Record) {
+func ReadEdge(r *http.Request, countryHeader string, record *storage.Record) {
 	if countryHeader != "" {
 		record.CountryCode = edgeText(r.Header.Get(countryHeader))
 	}

@@ -1,4 +1,7 @@
-package llmlog
+// Package control reads what a caller, or the edge in front of Weir, says of a
+// call: the control headers, which it takes out of the request, and the
+// variables of Caddy that win over them.
+package control
 
 import (
 	"fmt"
@@ -25,24 +28,30 @@ const (
 	maxInputs     = 100 // number of prompt inputs
 )
 
-// controls is what the control headers of one request say.
-type controls struct {
+// Controls is what the control headers of one request say, beside what belongs
+// in its record.
+type Controls struct {
+	// Secret is the key in Service-Auth; Keyed is true when the header was sent.
+	Secret string
+	Keyed  bool
+	// ID is the value of Service-Request-Id.
+	ID string
+	// OmitRequest and OmitResponse forbid to keep the content.
+	OmitRequest, OmitResponse bool
+	// Inputs are those of a prompt template.
+	Inputs map[string]string
+	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
+	Warnings []string
+
 	headers *llmapp.Headers
 	record  *storage.Record // gets what belongs there
-
-	// secret is the key in Service-Auth; keyed is true when the header was sent.
-	secret string
-	keyed  bool
-	// id is the value of Service-Request-Id.
-	id                        string
-	omitRequest, omitResponse bool
-	inputs                    map[string]string
-	warnings                  []string
 }
 
-// read takes the control headers out of header. Where several prefixes say the
-// same thing, the first prefix wins, except that either may omit.
-func (c *controls) read(header http.Header) {
+// Read takes the control headers out of header, and fills in the record. Where
+// several prefixes say the same thing, the first prefix wins, except that either
+// may omit.
+func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *Controls {
+	c := &Controls{headers: headers, record: record}
 	for _, prefix := range c.headers.Prefixes {
 		for key, values := range header {
 			if name, ok := strings.CutPrefix(key, prefix); ok {
@@ -52,24 +61,25 @@ func (c *controls) read(header http.Header) {
 		}
 	}
 	c.trim("properties", c.record.Properties, maxProperties)
-	c.trim("prompt inputs", c.inputs, maxInputs)
+	c.trim("prompt inputs", c.Inputs, maxInputs)
+	return c
 }
 
-func (c *controls) set(key, name string, values []string) {
+func (c *Controls) set(key, name string, values []string) {
 	r := c.record
 	switch name {
 	case "Auth":
-		if !c.keyed {
-			c.keyed, c.secret = true, bearer(values[0])
+		if !c.Keyed {
+			c.Keyed, c.Secret = true, Bearer(values[0])
 		}
 	case "Omit-Request":
-		c.omitRequest = c.isTrue(key, values) || c.omitRequest
+		c.OmitRequest = c.isTrue(key, values) || c.OmitRequest
 	case "Omit-Response":
-		c.omitResponse = c.isTrue(key, values) || c.omitResponse
+		c.OmitResponse = c.isTrue(key, values) || c.OmitResponse
 	case "Cache-Enabled":
 		r.CacheEnabled = c.isTrue(key, values) || r.CacheEnabled
 	case "Request-Id":
-		c.text(&c.id, key, values)
+		c.text(&c.ID, key, values)
 	case "User-Id":
 		c.text(&r.UserID, key, values)
 	case "Session-Id":
@@ -96,58 +106,58 @@ func (c *controls) set(key, name string, values []string) {
 		if property, ok := strings.CutPrefix(name, "Property-"); ok {
 			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, maxValue)
 		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
-			c.entry(&c.inputs, key, input, values, maxInput)
+			c.entry(&c.Inputs, key, input, values, maxInput)
 		}
 	}
 }
 
 // isTrue reads a boolean header: on when any value is `true`.
-func (c *controls) isTrue(key string, values []string) (on bool) {
+func (c *Controls) isTrue(key string, values []string) (on bool) {
 	for _, v := range values {
 		if strings.EqualFold(v, "true") {
 			on = true
 		} else {
-			c.warn(key, "off, the only value that switches it on is true")
+			c.Warn(key, "off, the only value that switches it on is true")
 		}
 	}
 	return on
 }
 
 // text sets *field to a header's value, unless another prefix did.
-func (c *controls) text(field *string, key string, values []string) {
+func (c *Controls) text(field *string, key string, values []string) {
 	if *field == "" {
 		*field, _ = c.value(key, values, maxID)
 	}
 }
 
 // value is the text of a header, cut to max bytes.
-func (c *controls) value(key string, values []string, max int) (string, bool) {
+func (c *Controls) value(key string, values []string, max int) (string, bool) {
 	if len(values) > 1 {
-		c.warn(key, "sent more than once, the first counts")
+		c.Warn(key, "sent more than once, the first counts")
 	}
 	v := values[0]
 	if !utf8.ValidString(v) {
-		c.warn(key, "ignored, it is not UTF-8")
+		c.Warn(key, "ignored, it is not UTF-8")
 		return "", false
 	}
 	return c.cut(key, v, max), true
 }
 
-func (c *controls) cut(key, v string, max int) string {
+func (c *Controls) cut(key, v string, max int) string {
 	if len(v) <= max {
 		return v
 	}
 	for !utf8.RuneStart(v[max]) {
 		max--
 	}
-	c.warn(key, fmt.Sprintf("cut to %d bytes", max))
+	c.Warn(key, fmt.Sprintf("cut to %d bytes", max))
 	return v[:max]
 }
 
 // entry sets a name of a map, unless another prefix did.
-func (c *controls) entry(m *map[string]string, key, name string, values []string, max int) {
+func (c *Controls) entry(m *map[string]string, key, name string, values []string, max int) {
 	if name == "" || len(name) > maxName {
-		c.warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", maxName))
+		c.Warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", maxName))
 		return
 	}
 	v, ok := c.value(key, values, max)
@@ -164,53 +174,53 @@ func (c *controls) entry(m *map[string]string, key, name string, values []string
 
 // properties reads a JSON object of strings, for names whose letter case
 // matters.
-func (c *controls) properties(key string, values []string) {
+func (c *Controls) properties(key string, values []string) {
 	if len(values) > 1 {
-		c.warn(key, "sent more than once, the first counts")
+		c.Warn(key, "sent more than once, the first counts")
 	}
 	text := values[0]
 	object := gjson.Parse(text)
 	if !utf8.ValidString(text) || !gjson.Valid(text) || !object.IsObject() {
-		c.warn(key, "ignored, it is no JSON object")
+		c.Warn(key, "ignored, it is no JSON object")
 		return
 	}
 	object.ForEach(func(name, value gjson.Result) bool {
 		if value.Type == gjson.String {
 			c.entry(&c.record.Properties, key, name.Str, []string{value.Str}, maxValue)
 		} else {
-			c.warn(key, "ignored a value that is no string")
+			c.Warn(key, "ignored a value that is no string")
 		}
 		return true
 	})
 }
 
 // trim leaves out what exceeds a count, by the order of the names.
-func (c *controls) trim(what string, m map[string]string, max int) {
+func (c *Controls) trim(what string, m map[string]string, max int) {
 	if len(m) <= max {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(m))[max:] {
 		delete(m, name)
 	}
-	c.warn(what, fmt.Sprintf("kept the first %d", max))
+	c.Warn(what, fmt.Sprintf("kept the first %d", max))
 }
 
-// warn adds a warning. It must not repeat a value: it goes back in a header.
-func (c *controls) warn(field, done string) {
-	c.warnings = append(c.warnings, field+": "+done)
+// Warn adds a warning. It must not repeat a value: it goes back in a header.
+func (c *Controls) Warn(field, done string) {
+	c.Warnings = append(c.Warnings, field+": "+done)
 }
 
-// bearer is the secret of an Authorization-like value.
-func bearer(v string) string {
+// Bearer is the secret of an Authorization-like value.
+func Bearer(v string) string {
 	if scheme, secret, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(secret)
 	}
 	return v
 }
 
-// sessionProperties lets the session stand in the properties too, under the
+// SessionProperties lets the session stand in the properties too, under the
 // full names of its headers.
-func sessionProperties(r *storage.Record) {
+func SessionProperties(r *storage.Record) {
 	for _, p := range [...]storage.Property{
 		{Name: "Service-Session-Id", Value: r.SessionID},
 		{Name: "Service-Session-Name", Value: r.SessionName},

@@ -1,0 +1,188 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+func TestControlHeaders(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		header   http.Header
+		want     storage.Record
+		controls Controls
+		warnings []string
+	}{
+		{name: "none", header: http.Header{"Authorization": {"Bearer x"}}},
+		{
+			name: "every text",
+			header: http.Header{
+				"Service-User-Id": {"u"}, "Service-Session-Id": {"s"}, "Service-Session-Name": {"n"}, "Service-Session-Path": {"/a/b"},
+				"Service-Prompt-Id": {"p"}, "Service-Prompt-Version": {"v"}, "Service-Model-Override": {"m"},
+				"Service-Node-Id": {"no"}, "Service-Job-Id": {"j"}, "Service-Experiment-Id": {"e"}, "Service-Cache-Enabled": {"TRUE"},
+				"Service-Request-Id": {"r"}, "Service-Auth": {"bearer key"},
+			},
+			want: storage.Record{
+				UserID: "u", SessionID: "s", SessionName: "n", SessionPath: "/a/b", PromptID: "p", PromptVersion: "v",
+				ModelOverride: "m", NodeID: "no", JobID: "j", ExperimentID: "e", CacheEnabled: true,
+			},
+			controls: Controls{ID: "r", Keyed: true, Secret: "key"},
+		},
+		{
+			name: "properties and inputs",
+			header: http.Header{
+				"Service-Property-User-Tier": {"gold"}, "Service-Property-Usertype": {"x"},
+				"Service-Properties": {`{"camelCase":"ä","n":1}`}, "Service-Prompt-Input-City": {"Bern"},
+			},
+			want:     storage.Record{Properties: map[string]string{"User-Tier": "gold", "userType": "x", "camelCase": "ä"}},
+			controls: Controls{Inputs: map[string]string{"City": "Bern"}},
+			warnings: []string{"Service-Properties: ignored a value that is no string"},
+		},
+		{
+			name:     "omit",
+			header:   http.Header{"Service-Omit-Request": {"True"}, "Service-Omit-Response": {"false", "true"}},
+			controls: Controls{OmitRequest: true, OmitResponse: true},
+			warnings: []string{"Service-Omit-Response: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "anything but true is off",
+			header:   http.Header{"Service-Omit-Request": {"1"}},
+			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "a second prefix",
+			header:   http.Header{"Helicone-User-Id": {"theirs"}, "Service-User-Id": {"ours"}, "Helicone-Omit-Request": {"true"}, "Service-Omit-Request": {"false"}, "Helicone-Job-Id": {"j"}},
+			want:     storage.Record{UserID: "ours", JobID: "j"},
+			controls: Controls{OmitRequest: true},
+			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
+		},
+		{
+			name:     "not UTF-8",
+			header:   http.Header{"Service-User-Id": {"\xff"}},
+			warnings: []string{"Service-User-Id: ignored, it is not UTF-8"},
+		},
+		{
+			name:     "sent twice",
+			header:   http.Header{"Service-User-Id": {"a", "b"}},
+			want:     storage.Record{UserID: "a"},
+			warnings: []string{"Service-User-Id: sent more than once, the first counts"},
+		},
+		{
+			name:     "too long, cut between characters",
+			header:   http.Header{"Service-User-Id": {"x" + strings.Repeat("ä", maxID)}},
+			want:     storage.Record{UserID: "x" + strings.Repeat("ä", maxID/2-1)},
+			warnings: []string{fmt.Sprintf("Service-User-Id: cut to %d bytes", maxID-1)},
+		},
+		{
+			name:     "no object",
+			header:   http.Header{"Service-Properties": {`["a"]`}},
+			warnings: []string{"Service-Properties: ignored, it is no JSON object"},
+		},
+		{
+			name:     "no name",
+			header:   http.Header{"Service-Property-": {"x"}},
+			warnings: []string{"Service-Property-: ignored, a name has 1 to 256 bytes"},
+		},
+		{name: "unknown", header: http.Header{"Service-Whatever": {"x"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			headers := testHeaders(t)
+			var r storage.Record
+			got := *Read(c.header, headers, &r)
+			if !reflect.DeepEqual(r, c.want) {
+				t.Errorf("record %+v", r)
+			}
+			if slices.Sort(got.Warnings); !slices.Equal(got.Warnings, c.warnings) {
+				t.Errorf("warnings %q", got.Warnings)
+			}
+			got.headers, got.record, got.Warnings = nil, nil, nil
+			if !reflect.DeepEqual(got, c.controls) {
+				t.Errorf("controls %+v", got)
+			}
+			for name := range c.header {
+				if _, control := headers.Cut(name); control {
+					t.Errorf("%s stays", name)
+				}
+			}
+		})
+	}
+}
+
+func TestPropertiesAreCounted(t *testing.T) {
+	header := make(http.Header)
+	for i := range maxProperties + 5 {
+		header.Set(fmt.Sprintf("Service-Property-P%03d", i), "x")
+	}
+	var r storage.Record
+	c := Read(header, testHeaders(t), &r)
+	if names := slices.Sorted(maps.Keys(r.Properties)); len(names) != maxProperties || names[maxProperties-1] != "P099" {
+		t.Errorf("%d properties", len(r.Properties))
+	}
+	if !slices.Equal(c.Warnings, []string{"properties: kept the first 100"}) {
+		t.Errorf("%q", c.Warnings)
+	}
+}
+
+// testHeaders are those of an app with a second prefix and a spelling.
+func testHeaders(t testing.TB) *llmapp.Headers {
+	t.Helper()
+	app := &llmapp.App{
+		HeaderPrefixes: []string{"Helicone"}, PropertyNames: []string{"userType"},
+		Stores: map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"sqlite","path":"` + t.TempDir() + `/weir.db"}`)}},
+	}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return app.Headers()
+}
+
+func TestTraceParent(t *testing.T) {
+	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for v, ok := range map[string]bool{
+		"00-" + trace + "-" + span + "-01":      true,
+		"cc-" + trace + "-" + span + "-01-more": true,
+		"":                                      false,
+		"ff-" + trace + "-" + span + "-01":      false,
+		"00-" + strings.ToUpper(trace) + "-" + span + "-01":   false,
+		"00-" + strings.Repeat("0", 32) + "-" + span + "-01":  false,
+		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01": false,
+		"00_" + trace + "-" + span + "-01":                    false,
+	} {
+		gotTrace, gotSpan := traceParent(v)
+		if (gotTrace == trace && gotSpan == span) != ok || !ok && gotTrace+gotSpan != "" {
+			t.Errorf("%s: %s %s", v, gotTrace, gotSpan)
+		}
+	}
+}
+
+func FuzzControls(f *testing.F) {
+	f.Add("Service-Properties", `{"a":"b","c":[1]}`)
+	f.Add("Service-Property-X", "\xffx")
+	f.Add("Service-User-Id", strings.Repeat("ä", maxID))
+	headers := testHeaders(f)
+	f.Fuzz(func(t *testing.T, name, value string) {
+		var r storage.Record
+		Read(http.Header{http.CanonicalHeaderKey(name): {value}}, headers, &r)
+		if len(r.UserID) > maxID || len(r.Properties) > maxProperties {
+			t.Error("a bound does not hold")
+		}
+		for name, v := range r.Properties {
+			if len(name) > maxName || len(v) > maxValue {
+				t.Error("a bound does not hold")
+			}
+		}
+	})
+}

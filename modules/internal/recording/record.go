@@ -1,0 +1,38 @@
+package recording
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+// StatusClientLeft is what Caddy, after nginx, calls a request whose client left
+// before there was an answer.
+const StatusClientLeft = 499
+
+// Learn fills in what the answer has told so far.
+func Learn(r *storage.Record, seen *plugins.Extraction) {
+	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
+	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	r.Usage = seen.Usage
+}
+
+// Price computes the cost. An error that reports no usage costs nothing; any
+// other answer without usage, or without a price, costs nobody knows what.
+func Price(r *storage.Record, c *catalog.Catalog, at time.Time) {
+	r.Cost, r.PriceVersion = plugins.Count{}, ""
+	if r.Usage == (plugins.Usage{}) {
+		if status := r.Status.N; status >= http.StatusBadRequest && status != StatusClientLeft {
+			r.Cost = plugins.Known(0)
+		}
+		return
+	}
+	if r.Cost = c.Cost(r.Provider, r.Model, r.Usage, r.ServiceTier, at); r.Cost.Valid {
+		r.PriceVersion = c.Version()
+	}
+}

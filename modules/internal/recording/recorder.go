@@ -1,0 +1,73 @@
+// Package recording is what the handlers that make records have in common: where
+// records go, under which id, and how they are reported.
+package recording
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// Recorder is the part of a journal that an exchange needs.
+type Recorder interface {
+	Append(r *storage.Record, c *storage.Content) error
+	Claim(ctx context.Context, id uuid.UUID) bool
+	Release(id uuid.UUID)
+}
+
+// Opener gets hold of a recorder for one exchange. Its store stays open until
+// release, whatever becomes of the configuration.
+type Opener func() (rec Recorder, release func(), err error)
+
+// Open returns the opener of a store.
+func Open(store *llmapp.Store) Opener {
+	return func() (Recorder, func(), error) {
+		release := store.Hold()
+		j, err := store.Journal()
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		return j, release, nil
+	}
+}
+
+// Nowhere stands in for a store that does not open: traffic goes on.
+type Nowhere struct{}
+
+// Append loses the record.
+func (Nowhere) Append(*storage.Record, *storage.Content) error { return nil }
+
+// Claim lets every id be used.
+func (Nowhere) Claim(context.Context, uuid.UUID) bool { return true }
+
+// Release does nothing.
+func (Nowhere) Release(uuid.UUID) {}
+
+// Identify is the id that the client chose, if it can have it, which it must
+// then release; or else a new one.
+func Identify(ctx context.Context, rec Recorder, c *control.Controls) (id uuid.UUID, claimed bool) {
+	if c.ID != "" {
+		id, err := uuid.Parse(c.ID)
+		switch {
+		case err != nil || len(c.ID) != len(uuid.Nil.String()) || id == uuid.Nil:
+			c.Warn("Service-Request-Id", "replaced, it is no UUID")
+		case !rec.Claim(ctx, id):
+			c.Warn("Service-Request-Id", "replaced, it was used before")
+		default:
+			return id, true
+		}
+	}
+	return uuid.Must(uuid.NewV7()), false // fails without randomness alone
+}
+
+// Interface guards
+var (
+	_ Recorder = (*journal.Journal)(nil)
+	_ Recorder = Nowhere{}
+)
