@@ -94,18 +94,18 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionKeys(); err != nil {
 		return err
 	}
-	if err := a.provisionProviders(ctx); err != nil {
-		return err
-	}
-	if err := a.provisionAliases(); err != nil {
-		return err
-	}
 
 	a.catalog = catalog.Default()
 	if file := caddy.NewReplacer().ReplaceAll(a.CatalogFile, ""); file != "" {
 		if a.catalog, err = catalog.Load(file); err != nil {
 			return err
 		}
+	}
+	if err := a.provisionProviders(ctx); err != nil {
+		return err
+	}
+	if err := a.provisionAliases(); err != nil {
+		return err
 	}
 	return registerMetrics(ctx.GetMetricsRegistry())
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // API is what a module of the namespace `llm.providers` provides. One that is an
@@ -71,8 +72,9 @@ type Account struct {
 	ID [sha256.Size]byte
 	// Label names the account in models like `lab/llama-4`.
 	Label string
-	// Kind is the provider's name, as records and the catalogue have it.
-	Kind string
+	// Provider is the provider's name, as records and the catalogue have it: the
+	// kind, or the label where the catalogue has models under it.
+	Provider string
 	// House is true of an account that is configured for all organisations.
 	House bool
 	// Models are those that it serves; nil stands for those of the catalogue.
@@ -98,7 +100,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 				return fmt.Errorf("two providers are labelled %s", p.Label)
 			}
 		}
-		account, err := p.account(true)
+		account, err := p.account(true, a.catalog)
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
@@ -130,7 +132,7 @@ func (a *App) provisionOwn(ctx caddy.Context, org *Organisation) error {
 		if err := a.provisionProvider(ctx, p, inherited); err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
-		account, err := p.account(false)
+		account, err := p.account(false, a.catalog)
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
@@ -215,7 +217,7 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 }
 
 // account is the provider as its key reaches it.
-func (p *Provider) account(house bool) (*Account, error) {
+func (p *Provider) account(house bool, c *catalog.Catalog) (*Account, error) {
 	baseURL, keyEnv := p.api.DefaultTarget()
 	repl := caddy.NewReplacer()
 	if p.BaseURL != "" {
@@ -234,9 +236,19 @@ func (p *Provider) account(house bool) (*Account, error) {
 	}
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key)),
-		Label: p.Label, Kind: p.kind, House: house, Models: p.Models,
+		Label: p.Label, Provider: p.name(c), House: house, Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
 	}, nil
+}
+
+// name is what records and the catalogue call the provider.
+func (p *Provider) name(c *catalog.Catalog) string {
+	for m := range c.Models() {
+		if m.Provider == p.Label {
+			return p.Label
+		}
+	}
+	return p.kind
 }
 
 // usable reports whether the account has the credentials that it needs.
@@ -259,10 +271,6 @@ func (a *App) Accounts(org string) []*Account {
 	}
 	return append(o.accounts[:len(o.accounts):len(o.accounts)], a.house...)
 }
-
-// Alias returns the models that an alias stands for, in the order in which they
-// are tried; nil if it is none.
-func (a *App) Alias(name string) []string { return a.Aliases[name] }
 
 // provisionAliases rejects aliases that nobody could call.
 func (a *App) provisionAliases() error {

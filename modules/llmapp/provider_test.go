@@ -60,7 +60,7 @@ func TestAccounts(t *testing.T) {
 				owner = "house"
 			}
 			lines = append(lines, strings.Join([]string{
-				owner, a.Label, a.Kind, a.BaseURL, a.Key, strings.Join(a.Models, "+"), a.API.(*fakeAPI).Region}, " "))
+				owner, a.Label, a.Provider, a.BaseURL, a.Key, strings.Join(a.Models, "+"), a.API.(*fakeAPI).Region}, " "))
 		}
 		return strings.Join(lines, "\n")
 	}
