@@ -1,0 +1,249 @@
+package llmgateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// attempt is one try at one target.
+type attempt struct {
+	*call
+	target  target
+	started time.Time
+	prompt  *plugins.Prompt // what is sent, in the translating lane
+
+	record    storage.Record
+	content   storage.Content
+	copy      capture.Copy // of the response
+	seen      func() *plugins.Extraction
+	committed mark
+	reported  bool
+
+	answered bool  // it is the one that answers
+	begun    bool  // the client has the header
+	gone     error // of writing to the client
+}
+
+// mark is what a later commit may have to correct in an earlier one.
+type mark struct {
+	made       bool
+	id         uuid.UUID
+	end        storage.EndState
+	status     plugins.Count
+	bytes      int64
+	extraction plugins.Extraction
+}
+
+// maxError bounds what is kept of the body of an error, in bytes.
+const maxError = 64 << 10
+
+func (c *call) begin(t target, n int) *attempt {
+	a := &attempt{call: c, target: t, started: time.Now(), record: c.record}
+	nothing := new(plugins.Extraction)
+	a.seen = func() *plugins.Extraction { return nothing }
+	r := &a.record
+	r.CreatedAt = storage.Millis(a.started)
+	r.Attempt, r.Provider = n, t.account.Provider
+	r.Path = c.r.URL.Path
+	return a
+}
+
+// attempt tries a target. It answers the client and returns nil, or returns why
+// another attempt may.
+func (c *call) attempt(t target, n int) *failure {
+	a := c.begin(t, n)
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+
+	lane, req, err := a.prepare(ctx)
+	if err != nil {
+		return &failure{t, asError(err), elsewhere}
+	}
+	if c.last != nil {
+		c.last.supersede()
+		c.last = nil
+	}
+	a.record.Path, a.record.TargetURL = req.URL.Path, redact.URL(req.URL.String())
+
+	resp, err := t.account.Transport.RoundTrip(req)
+	if err != nil {
+		return a.unreached(err)
+	}
+	defer resp.Body.Close()
+	a.record.Status = plugins.Known(int64(resp.StatusCode))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return a.refused(resp)
+	}
+	defer a.copy.Free()
+	return lane(resp)
+}
+
+// prepare makes the upstream request, and says how its answer is read.
+func (a *attempt) prepare(ctx context.Context) (lane func(*http.Response) *failure, req *http.Request, err error) {
+	account := a.target.account
+	t := plugins.Target{
+		Model: a.target.model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.capabilities(),
+	}
+	if native, ok := account.API.(plugins.Native); ok {
+		req, err := native.PrepareNative(ctx, &plugins.Prompt{Raw: a.body, Model: a.record.RequestModel, Stream: a.stream}, t)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return a.pass, req, err
+		}
+	}
+	if field := stateful(a.body); field != "" {
+		return nil, nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.", field, account.Label)
+	}
+	parsed, err := a.parsed()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := *parsed
+	a.prompt = &p
+	req, err = account.API.Prepare(ctx, a.prompt, t)
+	return a.translate, req, err
+}
+
+// unreached is a provider that gave no answer.
+func (a *attempt) unreached(err error) *failure {
+	if a.ctx.Err() != nil {
+		a.record.Status = plugins.Known(recording.StatusClientLeft)
+		return a.failed(storage.ClientAborted, &plugins.Error{Message: "The client left."}, giveUp)
+	}
+	e := plugins.Upstream("The provider could not be reached.")
+	e.Code = "upstream_unreachable"
+	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+		e.Status, e.Code, e.Message = http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time."
+	}
+	a.h.logger.Error("a provider gave no answer", zap.Stringer("call", a.id), zap.String("target", a.target.name()), zap.Error(err))
+	a.record.Status = plugins.Known(int64(e.Status))
+	return a.failed(storage.Failed, e, again)
+}
+
+// refused is a provider that answered an error.
+func (a *attempt) refused(resp *http.Response) *failure {
+	var kept bytes.Buffer
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(resp.Body, &kept), resp.Body}
+	e := a.target.account.API.Error(resp)
+	if !a.record.ResponseOmitted {
+		a.content.Response = storage.Body{
+			Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()[:min(kept.Len(), maxError)],
+		}
+		a.record.ResponseTruncated = kept.Len() > maxError
+	}
+	a.record.ResponseBytes = int64(kept.Len())
+
+	after := giveUp
+	switch status := resp.StatusCode; {
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && a.target.account.House:
+		a.h.logger.Error("a provider refuses the house's key", zap.Stringer("call", a.id),
+			zap.String("target", a.target.name()), zap.Int("status", status))
+		e, after = plugins.Upstream("The provider does not accept the gateway's credentials."), elsewhere
+		e.Code = "upstream_auth"
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
+		after = again
+	}
+	return a.failed(storage.Complete, e, after)
+}
+
+// failed ends an attempt that has not answered, and may be the answer if no
+// other comes.
+func (a *attempt) failed(end storage.EndState, e *plugins.Error, after next) *failure {
+	a.record.EndState = end
+	a.record.ErrorType = e.Type
+	a.last = a
+	return &failure{a.target, e, after}
+}
+
+// broken is a provider whose answer failed before any of it reached the client.
+func (a *attempt) broken(e *plugins.Error) *failure {
+	if a.ctx.Err() != nil {
+		return a.failed(storage.ClientAborted, e, giveUp)
+	}
+	return a.failed(storage.UpstreamAborted, e, again)
+}
+
+// answer makes the attempt the one that answers the call.
+func (a *attempt) answer() {
+	if a.answered {
+		return
+	}
+	a.answered = true
+	a.record.ID = a.id
+	r := &a.record
+	if !r.RequestOmitted {
+		kept := a.body[:min(int64(len(a.body)), a.h.MaxBody)]
+		a.content.Request = storage.Body{Type: a.r.Header.Get("Content-Type"), Data: kept}
+		r.RequestTruncated = len(kept) < len(a.body)
+		a.content.Inputs = a.inputs
+		a.content.Media = bytes.Contains(a.body, []byte(`"input_image"`)) ||
+			bytes.Contains(a.body, []byte(`"input_file"`)) || bytes.Contains(a.body, []byte(`"input_audio"`))
+	}
+}
+
+// supersede records an attempt after which another one is made.
+func (a *attempt) supersede() {
+	a.record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
+	a.record.AttemptOf = a.id
+	a.commit()
+	a.h.app.Observe(&a.record)
+}
+
+// commit brings the record into the journal as it is known now, unless it stands
+// there already. It returns when the end of the process could not lose it.
+func (a *attempt) commit() {
+	a.update(time.Now())
+	r := &a.record
+	m := mark{true, r.ID, r.EndState, r.Status, r.ResponseBytes, *a.seen()}
+	if m == a.committed {
+		return
+	}
+	if err := a.recorder.Append(r, &a.content); err != nil {
+		a.h.logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", a.h.store), zap.Error(err))
+		return
+	}
+	a.committed = m
+}
+
+// update fills in what the answer has told so far.
+func (a *attempt) update(now time.Time) {
+	r := &a.record
+	r.RespondedAt, r.UpdatedAt = storage.Millis(now), storage.Millis(now)
+	r.Latency = plugins.Known(now.Sub(a.started).Milliseconds())
+	failure := r.ErrorType
+	recording.Learn(r, a.seen())
+	if r.ErrorType == "" {
+		r.ErrorType = failure
+	}
+	if r.ModelOverride == "" && r.ResponseModel == "" && a.target.model != "" {
+		r.Model = a.target.model
+	}
+	recording.Price(r, a.h.app.Catalog(), a.started)
+	if !r.Cost.Valid && r.Model != a.target.model && a.target.listed != nil {
+		r.Cost = a.target.listed.Cost(r.Usage, r.ServiceTier, a.started)
+		r.PriceVersion = a.h.app.Catalog().Version()
+	}
+}
+
+// report tells metrics, access log and placeholders what the call came to.
+func (a *attempt) report() {
+	a.h.app.Observe(&a.record)
+	recording.Log(a.ctx, &a.record)
+	recording.Placeholders(a.ctx, &a.record)
+}

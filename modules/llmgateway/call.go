@@ -1,0 +1,222 @@
+package llmgateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxRequest bounds the body of a request, in bytes.
+const maxRequest = 64 << 20
+
+// call is one request of a client, whatever attempts it takes.
+type call struct {
+	h       *Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context
+	started time.Time
+
+	recorder recording.Recorder
+	release  func()
+	claimed  bool
+
+	body   []byte
+	stream bool
+	parsed func() (*plugins.Prompt, error)
+
+	id       uuid.UUID      // of the record of the attempt that answers
+	record   storage.Record // what all attempts have in common
+	inputs   map[string]string
+	warnings []string
+
+	last *attempt // the one that failed last, as long as it may be the answer
+}
+
+// serveResponses answers POST /v1/responses.
+func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request) error {
+	c := &call{h: h, w: w, r: r, ctx: r.Context(), started: time.Now()}
+	if err := c.admit(); err != nil {
+		return writeError(w, err, nil)
+	}
+	defer c.end()
+	targets, err := c.plan()
+	if err != nil {
+		return c.refuse(err)
+	}
+	failures, answered := h.policy.run(c.ctx, targets, c.attempt)
+	if answered {
+		return nil
+	}
+	return c.fail(failures)
+}
+
+// admit finds out whose call it is, and under which id it is recorded.
+func (c *call) admit() *plugins.Error {
+	authorization := c.r.Header.Get("Authorization")
+	ctl := control.Read(c.r.Header, c.h.app.Headers(), &c.record)
+	if authorization == "" {
+		return denied(http.StatusUnauthorized, "missing_api_key", "Send your API key in the header Authorization: Bearer <key>.")
+	}
+	key, ok := c.h.app.Authenticate(control.Bearer(authorization))
+	switch {
+	case !ok:
+		return denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+	case !key.Allows(llmapp.ScopeGateway):
+		return denied(http.StatusForbidden, "insufficient_scope", "The API key lacks the scope "+llmapp.ScopeGateway+".")
+	case key.Store() != c.h.store:
+		return denied(http.StatusForbidden, "wrong_region", "The API key belongs to another region than this address.")
+	}
+
+	r := &c.record
+	control.ReadEdge(c.r, "", r)
+	control.SessionProperties(r)
+	r.Org, r.AuthHash = key.Org(), key.Hash()
+	r.Dialect, r.Referrer = plugins.Responses, "gateway"
+	r.RequestOmitted, r.ResponseOmitted = ctl.OmitRequest, ctl.OmitResponse
+	if !r.RequestOmitted {
+		c.inputs = ctl.Inputs
+	}
+
+	var err error
+	if c.recorder, c.release, err = c.h.open(); err != nil {
+		c.h.logger.Error("no record is kept: the store does not open", zap.String("store", c.h.store), zap.Error(err))
+		c.recorder, c.release = recording.Nowhere{}, func() {}
+	}
+	c.id, c.claimed = recording.Identify(c.ctx, c.recorder, ctl)
+	c.warnings = ctl.Warnings
+	c.w.Header()["Service-Id"] = []string{c.id.String()}
+	return nil
+}
+
+// end lets go of what the call held.
+func (c *call) end() {
+	if c.claimed {
+		c.recorder.Release(c.id)
+	}
+	c.release()
+}
+
+// plan reads the request and decides which targets are tried.
+func (c *call) plan() ([]target, error) {
+	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, denied(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Send the body without Content-Encoding.")
+	}
+	var err error
+	c.body, err = io.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, denied(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", maxRequest))
+	}
+	if err != nil {
+		return nil, plugins.Invalid("", "The body of the request could not be read.")
+	}
+	c.record.RequestBytes = int64(len(c.body))
+
+	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.body) })
+	model := gjson.GetBytes(c.body, "model")
+	if !gjson.ValidBytes(c.body) || model.Type != gjson.String || model.Str == "" {
+		_, err := c.parsed() // tells what is wrong
+		if err == nil {
+			err = plugins.Invalid("model", "Missing required parameter: 'model'.")
+		}
+		return nil, err
+	}
+	c.record.RequestModel = model.Str
+	c.stream = gjson.GetBytes(c.body, "stream").Bool()
+
+	resolver := resolver{c.h.app.Catalog(), c.h.app.Accounts(c.record.Org), c.h.app.Aliases}
+	targets, warnings, err := resolver.resolve(model.Str)
+	if err != nil {
+		return nil, err
+	}
+	c.warnings = append(c.warnings, warnings...)
+	if field := stateful(c.body); field != "" && len(targets) > 1 {
+		return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.",
+			field, targets[0].name())
+	}
+	return targets, nil
+}
+
+// stateful is the first field of the body that refers to what a provider keeps,
+// "" if there is none.
+func stateful(body []byte) string {
+	for _, field := range [...]string{"previous_response_id", "conversation", "background", "prompt"} {
+		if v := gjson.GetBytes(body, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
+			return field
+		}
+	}
+	if gjson.GetBytes(body, `input.#(type=="item_reference")`).Exists() {
+		return "input"
+	}
+	return ""
+}
+
+// refuse answers a call for which no attempt was made.
+func (c *call) refuse(err error) error {
+	if c.ctx.Err() != nil {
+		return nil
+	}
+	e := asError(err)
+	a := c.begin(target{account: nowhere}, 0)
+	a.record.Status = plugins.Known(int64(e.Status))
+	a.record.ErrorType = e.Type
+	a.answer()
+	a.commit()
+	a.report()
+	c.announce(nil)
+	_ = writeError(c.w, e, nil) // the client is gone
+	return nil
+}
+
+// nowhere is the account of calls that come to none.
+var nowhere = &llmapp.Account{Provider: "custom"}
+
+// fail answers a call whose attempts all failed.
+func (c *call) fail(failures []failure) error {
+	a := c.last
+	if a == nil { // nothing was sent
+		return c.refuse(failures[len(failures)-1].err)
+	}
+	e := failures[len(failures)-1].err
+	a.answer()
+	a.commit()
+	a.report()
+	if c.ctx.Err() != nil {
+		return nil
+	}
+	c.announce(nil)
+	_ = writeError(c.w, e, reports(failures)) // the client is gone
+	return nil
+}
+
+// announce sets our own response headers.
+func (c *call) announce(warnings []string) {
+	if all := append(c.warnings[:len(c.warnings):len(c.warnings)], warnings...); len(all) > 0 {
+		c.w.Header()["Service-Warnings"] = all
+	}
+}
+
+// asError is err as the client is told it.
+func asError(err error) *plugins.Error {
+	if e, ok := errors.AsType[*plugins.Error](err); ok {
+		return e
+	}
+	return &plugins.Error{
+		Status: http.StatusInternalServerError, Type: "server_error", Code: "server_error",
+		Message: "The gateway failed to process the request.",
+	}
+}

@@ -1,0 +1,200 @@
+package llmgateway
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dustin/go-humanize"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler is the gateway to the providers of the app `llm`:
+//
+// Endpoint | Description
+// ---------|------------
+// `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses whoever serves it
+// `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
+// `GET /v1/models/multimodal` | Those with more than one kind of input or output
+//
+// Callers authenticate with `Authorization: Bearer <API key>`; the lists need no
+// key. The model is an alias, `label/model`, the id of a model that a provider
+// serves, or several of these with commas, which are tried in this order. Until
+// an answer has begun, what fails is tried again, there or elsewhere. Each
+// attempt is a record, and `Service-Id` names the one that answered. The control
+// headers and placeholders are those of `llm_log`.
+//
+// Requests for other paths go to the next handler.
+type Handler struct {
+	// Store names the store of the records. Only keys of organisations that
+	// live in it are taken. Default: `default`.
+	Store string `json:"store,omitempty"`
+
+	// Retries is how often a failed attempt is repeated at the same provider
+	// before the next is tried. Default: 1.
+	Retries *int `json:"retries,omitempty"`
+
+	// TryDuration is for how long attempts may begin. One that has begun may
+	// take its time. Default: 60s.
+	TryDuration caddy.Duration `json:"try_duration,omitempty"`
+
+	// MaxBody is how many bytes of each body are kept at most. Default: 8 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	app    *llmapp.App
+	open   recording.Opener
+	store  string
+	policy policy
+	models []*modelEntry
+	logger *zap.Logger
+}
+
+const (
+	defaultRetries     = 1
+	defaultTryDuration = 60 * time.Second
+	defaultMaxBody     = 8 << 20
+)
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_gateway", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	app, err := ctx.App("llm")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*llmapp.App)
+	store, err := h.app.Store(h.Store)
+	if err != nil {
+		return err
+	}
+	h.open = recording.Open(store)
+	h.store = h.Store
+	if h.store == "" {
+		h.store = llmapp.DefaultName
+	}
+	h.policy = policy{retries: defaultRetries, tryDuration: time.Duration(h.TryDuration)}
+	if h.Retries != nil {
+		h.policy.retries = *h.Retries
+	}
+	if h.policy.tryDuration == 0 {
+		h.policy.tryDuration = defaultTryDuration
+	}
+	if h.MaxBody == 0 {
+		h.MaxBody = defaultMaxBody
+	}
+	h.models = models(h.app.Catalog(), h.app.Offered())
+	return nil
+}
+
+// Validate checks the settings.
+func (h *Handler) Validate() error {
+	if h.policy.retries < 0 {
+		return fmt.Errorf("retries %d: want 0 or more", h.policy.retries)
+	}
+	if h.policy.tryDuration < 0 {
+		return fmt.Errorf("try_duration %s: want a time to try", h.policy.tryDuration)
+	}
+	if h.MaxBody < 0 {
+		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
+	}
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	switch r.URL.Path {
+	case "/v1/models", "/v1/models/multimodal":
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return methodNotAllowed(w, "GET, HEAD")
+		}
+		return h.serveModels(w, r, r.URL.Path == "/v1/models/multimodal")
+	case "/v1/responses":
+		if r.Header.Get("Upgrade") != "" {
+			return writeError(w, &plugins.Error{
+				Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
+				Message: "This endpoint speaks no WebSocket: send a POST.",
+			}, nil)
+		}
+		if r.Method != http.MethodPost {
+			return methodNotAllowed(w, "POST")
+		}
+		return h.serveResponses(w, r)
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/responses/") {
+		return writeError(w, &plugins.Error{
+			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
+			Message: "Responses are not kept for retrieval here.",
+		}, nil)
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
+//
+//	llm_gateway [<matcher>] {
+//		store        <name>
+//		retries      <number>
+//		try_duration <duration>
+//		max_body     <size>
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for d.NextBlock(0) {
+		option := d.Val()
+		var arg string
+		if !d.AllArgs(&arg) {
+			return d.ArgErr()
+		}
+		var err error
+		switch option {
+		case "store":
+			h.Store = arg
+		case "retries":
+			h.Retries = new(int)
+			*h.Retries, err = strconv.Atoi(arg)
+		case "try_duration":
+			var duration time.Duration
+			duration, err = caddy.ParseDuration(arg)
+			h.TryDuration = caddy.Duration(duration)
+		case "max_body":
+			var size uint64
+			size, err = humanize.ParseBytes(arg)
+			h.MaxBody = int64(size)
+		default:
+			return d.Errf("unrecognized subdirective '%s'", option)
+		}
+		if err != nil {
+			return d.Errf("%s: %v", option, err)
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

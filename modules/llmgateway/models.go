@@ -1,0 +1,137 @@
+package llmgateway
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// modelList is the answer of GET /v1/models.
+type modelList struct {
+	Object string        `json:"object"`
+	Data   []*modelEntry `json:"data"`
+}
+
+// modelEntry is one model. The detail is there on demand.
+type modelEntry struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	*modelDetail
+
+	multimodal bool
+}
+
+// modelDetail is what ?detail=true adds.
+type modelDetail struct {
+	Input     []string     `json:"input_modalities"`
+	Output    []string     `json:"output_modalities"`
+	Context   *int64       `json:"context_window"`
+	MaxOutput *int64       `json:"max_output_tokens"`
+	Providers []modelOffer `json:"providers"`
+}
+
+// modelOffer is what one provider asks for the model.
+type modelOffer struct {
+	Provider string          `json:"provider"`
+	Prices   []catalog.Price `json:"prices"`
+}
+
+// models lists what the accounts serve, by id. Of a model that several serve,
+// the first that knows tells its maker and date.
+func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
+	entries := make(map[string]*modelEntry)
+	for _, a := range accounts {
+		for _, id := range a.Models {
+			m, ok := c.Lookup(a.Provider, id)
+			if !ok {
+				m = &catalog.Model{}
+			}
+			offer(entries, a, id, m)
+		}
+		if a.Models != nil {
+			continue
+		}
+		for m := range c.Models() {
+			if m.Provider == a.Provider && generates(m) {
+				offer(entries, a, m.ID, m)
+			}
+		}
+	}
+	list := slices.Collect(maps.Values(entries))
+	slices.SortFunc(list, func(a, b *modelEntry) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// generates reports whether a model answers text with text, which embedding,
+// transcription and pure image models do not, though they are listed as if.
+func generates(m *catalog.Model) bool {
+	id := strings.ToLower(m.ID)
+	return m.Context > 0 && slices.Contains(m.Input, "text") && slices.Contains(m.Output, "text") &&
+		!strings.Contains(id, "embed") && !strings.HasPrefix(id, "bge-")
+}
+
+func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *catalog.Model) {
+	e := entries[id]
+	if e == nil {
+		e = &modelEntry{ID: id, Object: "model", OwnedBy: a.Provider, modelDetail: &modelDetail{
+			Input: nonNil(m.Input), Output: nonNil(m.Output), Context: known(m.Context), MaxOutput: known(m.MaxOutput),
+		}}
+		entries[id] = e
+	}
+	if e.Created == 0 && m.Released != 0 {
+		e.Created = m.Released.Time().Unix()
+	}
+	if e.OwnedBy == a.Provider && m.Owner != "" {
+		e.OwnedBy = m.Owner
+	}
+	e.multimodal = e.multimodal || m.Multimodal()
+	e.Providers = append(e.Providers, modelOffer{a.Label, nonNil(m.Prices)})
+}
+
+// known is a number that is null where it is 0.
+func known(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// serveModels answers GET /v1/models and /v1/models/multimodal.
+func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, multimodal bool) error {
+	detail := r.URL.Query().Get("detail") == "true"
+	list := modelList{Object: "list", Data: []*modelEntry{}}
+	for _, e := range h.models {
+		if multimodal && !e.multimodal {
+			continue
+		}
+		if !detail {
+			brief := *e
+			brief.modelDetail = nil
+			e = &brief
+		}
+		list.Data = append(list.Data, e)
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, err = w.Write(body)
+	return err
+}

@@ -1,0 +1,196 @@
+package llmgateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxResponse bounds a response that is no stream, in bytes.
+const maxResponse = 64 << 20
+
+// pass answers the bytes of a provider that speaks Responses itself.
+func (a *attempt) pass(resp *http.Response) *failure {
+	contentType := resp.Header.Get("Content-Type")
+	extractor := wire.NewExtractor(plugins.Responses, a.record.Provider, contentType)
+	a.seen = extractor.Extraction
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	if a.record.Stream = mediaType == "text/event-stream"; a.record.Stream {
+		return a.passStream(resp, extractor)
+	}
+
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	if err != nil {
+		return a.broken(plugins.Upstream("The provider broke off its answer."))
+	}
+	if len(body) > maxResponse {
+		return a.broken(plugins.Upstream("The response is over %d bytes long.", maxResponse))
+	}
+	extractor.Write(body)
+	extractor.Close()
+	a.record.ResponseBytes = int64(len(body))
+	a.object(body, resp.Header)
+	a.finish(true)
+	return nil
+}
+
+// passStream passes a stream on event by event. Until the first content, what
+// has come is held: another attempt may still answer.
+func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *failure {
+	if !a.record.ResponseOmitted {
+		a.content.Response.Type = resp.Header.Get("Content-Type")
+		a.copy.Keep(a.h.MaxBody, 0)
+	}
+	s := nativeStream{a: a, upstream: resp.Header, extractor: extractor}
+	body := watchPauses(resp.Body, s.release)
+	defer body.end()
+
+	seen := extractor.Extraction()
+	for {
+		s.held = slices.Grow(s.held, minRead)
+		n, err := body.Read(s.held[len(s.held):cap(s.held)])
+		if n > 0 {
+			s.take(n)
+		}
+		if err == nil && a.gone == nil {
+			continue
+		}
+		if !a.begun && seen.Phase != plugins.Ended {
+			return a.broken(plugins.Upstream("The upstream stream ended early."))
+		}
+		if !a.begun && seen.ErrorType != "" {
+			return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", printable(seen.ErrorType)))
+		}
+		break
+	}
+	extractor.Close()
+	whole := seen.Phase == plugins.Ended
+	if !whole && a.gone == nil && a.ctx.Err() == nil {
+		a.keepCopy()
+		a.record.EndState = storage.UpstreamAborted
+		a.commit()
+		a.write(s.breakOff())
+	}
+	a.keepCopy()
+	a.finish(whole)
+	return nil
+}
+
+// keepCopy makes what was copied of the response the record's.
+func (a *attempt) keepCopy() {
+	a.content.Response.Data, a.record.ResponseTruncated = a.copy.Bytes(), a.copy.Truncated()
+}
+
+const minRead = 4 << 10
+
+// nativeStream is a stream of Responses on its way to the client.
+type nativeStream struct {
+	a         *attempt
+	upstream  http.Header
+	extractor plugins.Extractor
+	held      []byte // not yet written
+	sequence  int    // the number after that of the last event written
+}
+
+// take takes n bytes that were read behind what is held, and writes what may go.
+func (s *nativeStream) take(n int) {
+	a, seen := s.a, s.extractor.Extraction()
+	before := seen.Phase
+	fresh := s.held[len(s.held) : len(s.held)+n]
+	s.held = s.held[:len(s.held)+n]
+	s.extractor.Write(fresh)
+	a.copy.Write(fresh)
+	a.record.ResponseBytes += int64(n)
+	switch {
+	case a.begun || seen.Content:
+	case seen.Phase == plugins.Ended && seen.ErrorType == "": // an answer without content
+	default:
+		return
+	}
+	if seen.Phase > before {
+		a.answer()
+		a.keepCopy()
+		a.commit()
+	}
+	s.release()
+}
+
+// release writes the whole events that are held.
+func (s *nativeStream) release() {
+	end := lastEvent(s.held)
+	if end == 0 {
+		return
+	}
+	events := s.held[:end]
+	if i := bytes.LastIndex(events, []byte(`"sequence_number":`)); i >= 0 {
+		s.sequence = number(events[i+len(`"sequence_number":`):]) + 1
+	}
+	s.a.startStream(s.upstream)
+	s.a.write(events)
+	s.held = append(s.held[:0], s.held[end:]...)
+}
+
+// lastEvent is where the last whole event of a stream ends.
+func lastEvent(b []byte) int {
+	end := 0
+	for _, blank := range []string{"\n\n", "\r\n\r\n", "\r\r"} {
+		if i := bytes.LastIndex(b, []byte(blank)); i >= 0 {
+			end = max(end, i+len(blank))
+		}
+	}
+	return end
+}
+
+// number reads the decimal digits that b begins with.
+func number(b []byte) int {
+	b = bytes.TrimLeft(b, " ")
+	digits := 0
+	for digits < len(b) && digits < 9 && '0' <= b[digits] && b[digits] <= '9' {
+		digits++
+	}
+	n, err := strconv.Atoi(string(b[:digits]))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// breakOff is what ends a stream that the provider left without an end: an
+// error, and a response that failed under the id that the client knows.
+func (s *nativeStream) breakOff() []byte {
+	seen := s.extractor.Extraction()
+	e := plugins.Upstream("The upstream stream ended early.")
+	prompt := &plugins.Prompt{Raw: s.a.body, Model: s.a.record.RequestModel}
+	assembler := plugins.NewAssembler(prompt, nil, plugins.Options{ID: func(string) string { return seen.ResponseID }})
+	assembler.Start(seen.Model, seen.ResponseID)
+	assembler.Usage(seen.Usage)
+	assembler.Fail(e)
+	assembler.End()
+	event, err := json.Marshal(errorEvent{"error", s.sequence, e.Code, e.Message, nil, errorBody(e, nil).Error})
+	if err != nil { // strings and numbers always marshal
+		return nil
+	}
+	b := fmt.Appendf(nil, "event: error\ndata: %s\n\n", event)
+	return fmt.Appendf(b, "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":%d,\"response\":%s}\n\n",
+		s.sequence+1, assembler.Response())
+}
+
+// errorEvent is an error within a stream, flat as it is published and nested as
+// OpenAI sends it.
+type errorEvent struct {
+	Type     string    `json:"type"`
+	Sequence int       `json:"sequence_number"`
+	Code     string    `json:"code"`
+	Message  string    `json:"message"`
+	Param    *string   `json:"param"`
+	Error    errorInfo `json:"error"`
+}

@@ -1,0 +1,145 @@
+package llmgateway
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+const testCatalog = `{"version": "test", "providers": [
+	{"id": "alpha", "models": [
+		{"id": "big", "aliases": ["big-latest"], "input": ["text", "image"], "output": ["text"], "context": 1000, "released": "2025-06-10", "owner": "maker",
+			"prices": [{"input": "2", "output": "8"}]},
+		{"id": "small", "input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1", "output": "1"}]},
+		{"id": "maker/open", "input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "3", "output": "3"}]},
+		{"id": "text-embedding", "input": ["text"], "output": ["text"], "context": 1000},
+		{"id": "whisper", "input": ["audio"], "output": ["text"]},
+		{"id": "old"}
+	]},
+	{"id": "beta", "models": [
+		{"id": "maker/open", "input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1", "output": "1"}]},
+		{"id": "free-price", "input": ["text"], "output": ["text"], "context": 1000}
+	]}
+]}`
+
+func parseCatalog(t testing.TB) *catalog.Catalog {
+	c, err := catalog.Parse([]byte(testCatalog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func testResolver(t *testing.T) *resolver {
+	account := func(label, provider string, house bool, models ...string) *llmapp.Account {
+		return &llmapp.Account{Label: label, Provider: provider, House: house, Models: models}
+	}
+	return &resolver{
+		catalog: parseCatalog(t),
+		accounts: []*llmapp.Account{
+			account("mine", "alpha", false),
+			account("alpha", "alpha", true),
+			account("beta", "beta", true),
+			account("lab", "vllm", true, "llama", "small"),
+			account("any", "compatible", true),
+		},
+		aliases: map[string][]string{"fast": {"small", "beta/maker/open"}, "big": {"alpha/small"}, "broken": {"nothing"}},
+	}
+}
+
+func TestResolve(t *testing.T) {
+	r := testResolver(t)
+	for model, want := range map[string]string{
+		"fast":                          "mine/small alpha/small lab/small beta/maker/open", // an alias, in its own order
+		"big":                           "alpha/small",                                      // also when it hides a model
+		"alpha/big":                     "alpha/big",
+		"lab/llama":                     "lab/llama",
+		"small":                         "mine/small alpha/small lab/small", // own first, then by price
+		"maker/open":                    "mine/maker/open beta/maker/open alpha/maker/open",
+		"big-latest":                    "mine/big-latest alpha/big-latest",
+		"alpha/maker/open":              "alpha/maker/open",
+		"alpha/brand-new":               "alpha/brand-new", // unknown to the catalogue
+		"any/org/model":                 "any/org/model",
+		"brand-new/alpha":               "alpha/brand-new", // model/label
+		"org/model/any":                 "any/org/model",
+		"beta/maker/open, alpha/small":  "beta/maker/open alpha/small",
+		"alpha/small,alpha/small":       "alpha/small",
+		"big,alpha/small":               "alpha/small",
+		"nothing,alpha/small":           "alpha/small (model: no provider serves nothing, left out)",
+		"":                              "404",
+		"nothing":                       "404",
+		"broken":                        "404",
+		"lab/unlisted":                  "404", // the block names what it serves
+		"alpha/":                        "404",
+		"/alpha":                        "404",
+		",":                             "404",
+		strings.Repeat("x", maxModel+1): "400",
+	} {
+		targets, warnings, err := r.resolve(model)
+		var got []string
+		for _, t := range targets {
+			got = append(got, t.name())
+		}
+		for _, w := range warnings {
+			got = append(got, "("+w+")")
+		}
+		if e, ok := errors.AsType[*plugins.Error](err); ok {
+			got = append(got, map[int]string{400: "400", 404: "404"}[e.Status])
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%.40q goes to %s, want %s", model, s, want)
+		}
+	}
+}
+
+func TestNotFoundTellsNearNames(t *testing.T) {
+	for model, want := range map[string]string{
+		"smal":       "small",
+		"fsat-price": "",
+		"maker/opn":  "maker/open",
+		"BIG-":       "big",
+		"lama":       "llama",
+	} {
+		_, _, err := testResolver(t).resolve(model)
+		e, ok := errors.AsType[*plugins.Error](err)
+		if !ok || e.Code != "model_not_found" || e.Param != "model" {
+			t.Errorf("%s: %v, want model_not_found", model, err)
+			continue
+		}
+		if want != "" && !strings.Contains(e.Message, "Did you mean "+want) {
+			t.Errorf("%s: %q does not propose %s", model, e.Message, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"", "ab", 2}, {"abc", "axc", 1}, {"abc", "bc", 1}, {"kitten", "sitting", 3}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	f.Add("alpha/big, fast")
+	f.Add("a/b/c/d,")
+	r := &resolver{catalog: parseCatalog(f), accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha"}}}
+	f.Fuzz(func(t *testing.T, model string) {
+		targets, warnings, err := r.resolve(model)
+		if (err == nil) != (len(targets) > 0) {
+			t.Fatalf("%d targets, error %v", len(targets), err)
+		}
+		for _, w := range warnings {
+			if strings.ContainsAny(w, "\r\n") {
+				t.Fatalf("%q is no header value", w)
+			}
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package llmgateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/storage"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+func init() {
+	caddy.RegisterModule(new(plain))
+	caddy.RegisterModule(new(native))
+}
+
+// plain is a provider of a dialect of its own: events like `text hello`,
+// `usage 3 5`, `stop` and `panic`, each as the data of a server-sent event.
+type plain struct{}
+
+func (*plain) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.plain", New: func() caddy.Module { return new(plain) }}
+}
+
+func (*plain) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
+
+func (*plain) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	if err := p.Apply(plugins.DefaultPolicy); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, "POST", t.BaseURL+"/plain", strings.NewReader(t.Model))
+	if err == nil {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return req, err
+}
+
+func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		verb, rest, _ := strings.Cut(string(e.Data), " ")
+		switch verb {
+		case "model":
+			a.Start(rest, "up-1")
+		case "text":
+			a.Text(0, rest)
+		case "usage":
+			var u plugins.Usage
+			u.Input.Valid, u.Output.Valid = true, true
+			fmt.Sscan(rest, &u.Input.N, &u.Output.N)
+			a.Usage(u)
+		case "stop":
+			a.Finish(plugins.ReasonStop)
+		case "panic":
+			panic("told to")
+		}
+	}
+	return nil
+}
+
+func (*plain) Error(resp *http.Response) *plugins.Error {
+	body, _ := io.ReadAll(resp.Body)
+	e := plugins.Upstream("%s", body)
+	e.Status = resp.StatusCode
+	return e
+}
+
+// native is a provider that speaks Responses.
+type native struct{ plain }
+
+func (*native) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(native) }}
+}
+
+func (*native) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+"/responses", bytes.NewReader(p.Raw))
+}
+
+// ledger is a recorder that remembers what it was given.
+type ledger struct {
+	mu      sync.Mutex
+	order   []uuid.UUID
+	records map[uuid.UUID]entry
+	used    map[uuid.UUID]bool
+}
+
+type entry struct {
+	storage.Record
+	request, response string
+}
+
+func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.records[r.ID]; !ok {
+		l.order = append(l.order, r.ID)
+	}
+	l.records[r.ID] = entry{*r, string(c.Request.Data), string(c.Response.Data)}
+	return nil
+}
+
+func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
+	defer func() { l.used[id] = true }()
+	return !l.used[id]
+}
+
+func (l *ledger) Release(uuid.UUID) {}
+
+// all are the records in the order of their first commit.
+func (l *ledger) all() []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []entry
+	for _, id := range l.order {
+		list = append(list, l.records[id])
+	}
+	return list
+}
+
+// site is a gateway in front of upstreams that tests script.
+type site struct {
+	*httptest.Server
+	t    *testing.T
+	kept *ledger
+}
+
+// upstream answers one attempt.
+type upstream func(w http.ResponseWriter, r *http.Request)
+
+// serve starts a gateway whose providers `one` and `two` are of the kind plain,
+// and `raw` and `raw2` of the kind native. Attempts at them are answered by the
+// upstreams given, in their order; the last one answers all that follow.
+func serve(t *testing.T, upstreams map[string][]upstream) *site {
+	t.Helper()
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	var mu sync.Mutex
+	var providers []string
+	for _, p := range []struct{ label, kind string }{{"one", "plain"}, {"two", "plain"}, {"raw", "native"}, {"raw2", "native"}} {
+		script := upstreams[p.label]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			answer := script[0]
+			if len(script) > 1 {
+				script = script[1:]
+			}
+			mu.Unlock()
+			answer(w, r)
+		}))
+		t.Cleanup(server.Close)
+		providers = append(providers, fmt.Sprintf(`{"label": %q, "api": {"kind": %q}, "base_url": %q, "api_key": "house-key"}`, p.label, p.kind, server.URL))
+	}
+	base, err := caddy.ProvisionContext(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := caddy.NewContext(base)
+	t.Cleanup(cancel)
+	own := strings.Replace(providers[0], "house-key", "own-key", 1)
+	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{
+		"keys": [{"secret": "k"}, {"secret": "narrow", "scopes": ["query"]}],
+		"orgs": {"acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
+		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
+		"providers": [`+strings.Join(providers, ",")+`]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, kept: &ledger{records: make(map[uuid.UUID]entry), used: make(map[uuid.UUID]bool)}}
+	h := &Handler{
+		app: loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
+		policy: policy{retries: 1, tryDuration: defaultTryDuration},
+		open:   func() (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
+	}
+	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusTeapot)
+		return nil
+	})
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.ServeHTTP(w, r, next); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// post calls a model and reads the whole answer.
+func (s *site) post(body string, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequest("POST", s.URL+"/v1/responses", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer k")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp, string(answer)
+}
+
+// says is an upstream that answers events.
+func says(events ...string) upstream {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Request-Id", "upstream-id")
+		for _, e := range events {
+			fmt.Fprintf(w, "data: %s\n\n", e)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+// status is an upstream that answers an error.
+func status(code int) upstream {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no luck", code) }
+}
