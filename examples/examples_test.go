@@ -1,0 +1,151 @@
+// Package examples holds that every example works, and that the README tells
+// the truth about the quickstart.
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/tidwall/gjson"
+
+	_ "github.com/weirhq/weir/modules/standard"
+)
+
+// adapt turns an example's Caddyfile into JSON; its warnings are failures.
+func adapt(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(text, map[string]any{"filename": path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range warnings {
+		t.Errorf("%s", w)
+	}
+	return config
+}
+
+func TestProvision(t *testing.T) {
+	files, err := filepath.Glob("*/Caddyfile")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Dir(file), func(t *testing.T) {
+			t.Setenv("WEIR_DATA", t.TempDir())
+			t.Setenv("XDG_DATA_HOME", t.TempDir())
+			var config caddy.Config
+			if err := json.Unmarshal(adapt(t, file), &config); err != nil {
+				t.Fatal(err)
+			}
+			config.Admin = &caddy.AdminConfig{Disabled: true}
+			if err := caddy.Validate(&config); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}
+
+// TestREADME runs the curl lines of the README against the quickstart, in their
+// order, and holds that each answer has the fields of the JSON printed behind
+// it, with the same values but for ids and times.
+func TestREADME(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	t.Setenv("WEIR_PORT", port)
+	t.Setenv("WEIR_ADMIN_PORT", freePort(t))
+	t.Setenv("WEIR_DATA", t.TempDir())
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	os.Unsetenv("WEIR_API_KEY")
+	if err := caddy.Load(adapt(t, "quickstart/Caddyfile"), true); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	blocks := regexp.MustCompile("(?s)```(sh|json)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	var answer gjson.Result
+	ran := 0
+	for _, block := range blocks {
+		switch language, text := block[1], block[2]; {
+		case language == "json":
+			compare(t, "", answer, gjson.Parse(text))
+		case strings.HasPrefix(text, "curl "):
+			ran++
+			time.Sleep(time.Second) // what the README promises
+			command := exec.Command("sh", "-c", strings.ReplaceAll(text, "localhost:8080", "localhost:"+port))
+			output, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", text, err, output)
+			}
+			if answer = gjson.ParseBytes(output); !answer.IsObject() {
+				t.Fatalf("%s answered %s", text, output)
+			}
+		}
+	}
+	if ran == 0 {
+		t.Error("the README has no curl lines")
+	}
+}
+
+// changing are the fields whose values are other ones each time.
+var changing = regexp.MustCompile(`(^|_)(id|at|ms|created|active)$`)
+
+func compare(t *testing.T, path string, got, want gjson.Result) {
+	t.Helper()
+	if !want.IsObject() && !want.IsArray() {
+		if got.Raw != want.Raw {
+			t.Errorf("%s is %s, and %s in the README", path, got.Raw, want.Raw)
+		}
+		return
+	}
+	index := 0
+	want.ForEach(func(key, value gjson.Result) bool {
+		name := key.String()
+		if want.IsArray() {
+			name = fmt.Sprint(index)
+			index++
+		}
+		member := got.Get(gjson.Escape(name))
+		if !member.Exists() {
+			t.Errorf("%s%s is in the README alone", path, name)
+		} else if !changing.MatchString(name) {
+			compare(t, path+name+".", member, value)
+		}
+		return true
+	})
+}
