@@ -31,7 +31,7 @@ type attempt struct {
 	copy      capture.Copy // of the response
 	seen      func() *plugins.Extraction
 	committed mark
-	reported  bool
+	lost      bool
 
 	answered bool  // it is the one that answers
 	begun    bool  // the client has the header
@@ -211,10 +211,11 @@ func (a *attempt) commit() {
 	a.update(time.Now())
 	r := &a.record
 	m := mark{true, r.ID, r.EndState, r.Status, r.ResponseBytes, *a.seen()}
-	if m == a.committed {
+	if a.lost || m == a.committed {
 		return
 	}
 	if err := a.recorder.Append(r, &a.content); err != nil {
+		a.lost = true // it was counted, so it must stay so
 		a.h.logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", a.h.store), zap.Error(err))
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -25,11 +24,11 @@ const maxRequest = 64 << 20
 
 // call is one request of a client, whatever attempts it takes.
 type call struct {
-	h       *Handler
-	w       http.ResponseWriter
-	r       *http.Request
-	ctx     context.Context
-	started time.Time
+	h      *Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context // the client's, and ends when the store closes
+	cancel context.CancelFunc
 
 	recorder recording.Recorder
 	release  func()
@@ -49,7 +48,9 @@ type call struct {
 
 // serveResponses answers POST /v1/responses.
 func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request) error {
-	c := &call{h: h, w: w, r: r, ctx: r.Context(), started: time.Now()}
+	c := &call{h: h, w: w, r: r}
+	c.ctx, c.cancel = context.WithCancel(r.Context())
+	defer c.cancel()
 	if err := c.admit(); err != nil {
 		return writeError(w, err, nil)
 	}
@@ -93,7 +94,7 @@ func (c *call) admit() *plugins.Error {
 	}
 
 	var err error
-	if c.recorder, c.release, err = c.h.open(); err != nil {
+	if c.recorder, c.release, err = c.h.open(c.cancel); err != nil {
 		c.h.logger.Error("no record is kept: the store does not open", zap.String("store", c.h.store), zap.Error(err))
 		c.recorder, c.release = recording.Nowhere{}, func() {}
 	}

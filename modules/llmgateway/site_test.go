@@ -186,7 +186,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	h := &Handler{
 		app: loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
 		policy: policy{retries: 1, tryDuration: defaultTryDuration},
-		open:   func() (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
+		open:   func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 	}
 	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusTeapot)

@@ -40,7 +40,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 	h := &Handler{
 		app: app, store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
-		open: func() (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
+		open: func(context.CancelFunc) (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
 	}
 	ask := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`
 	plain := strings.Replace(answerCanary, "canary-answer", strings.Repeat("word ", 250), 1)

@@ -30,10 +30,11 @@ func (x *exchange) commit() {
 	x.update(time.Now())
 	r := &x.record
 	m := mark{true, r.EndState, r.Status, r.RequestBytes, r.ResponseBytes, *x.seen}
-	if m == x.committed {
+	if x.lost || m == x.committed {
 		return
 	}
 	if err := x.recorder.Append(r, &x.content); err != nil {
+		x.lost = true // it was counted, so it must stay so
 		x.h.logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.h.store), zap.Error(err))
 		return
 	}

@@ -40,6 +40,7 @@ func (x *exchange) end() {
 		x.recorder.Release(x.record.ID)
 	}
 	x.release()
+	x.cancel()
 }
 
 func (x *exchange) endState() storage.EndState {

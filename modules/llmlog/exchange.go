@@ -22,8 +22,9 @@ import (
 // the access log reads the record after that.
 type exchange struct {
 	h       *Handler
-	r       *http.Request
-	ctx     context.Context
+	r       *http.Request // what next is given: cancel ends its context
+	cancel  context.CancelFunc
+	ctx     context.Context // the client's
 	started time.Time
 
 	recorder recording.Recorder
@@ -45,6 +46,7 @@ type exchange struct {
 	record    storage.Record
 	content   storage.Content
 	committed mark
+	lost      bool
 
 	// returned is false while a panic passes; err is what next returned.
 	returned bool
@@ -56,7 +58,9 @@ type exchange struct {
 var unseen plugins.Extraction
 
 func begin(h *Handler, r *http.Request) *exchange {
-	x := &exchange{h: h, r: r, ctx: r.Context(), started: time.Now(), seen: &unseen}
+	x := &exchange{h: h, ctx: r.Context(), started: time.Now(), seen: &unseen}
+	ctx, cancel := context.WithCancel(x.ctx)
+	x.r, x.cancel = r.WithContext(ctx), cancel
 	x.record.CreatedAt = storage.Millis(x.started)
 	x.record.Path = r.URL.Path
 	x.record.Dialect = wire.Detect(h.Provider, r.URL.Path)
@@ -88,7 +92,7 @@ func (x *exchange) admit() *refusal {
 	}
 
 	var err error
-	if x.recorder, x.release, err = x.h.open(); err != nil {
+	if x.recorder, x.release, err = x.h.open(x.cancel); err != nil {
 		x.h.logger.Error("no record is kept: the store does not open", zap.String("store", x.h.store), zap.Error(err))
 		x.recorder, x.release = recording.Nowhere{}, func() {}
 	}

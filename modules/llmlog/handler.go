@@ -174,11 +174,12 @@ func (h *Handler) Validate() error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
 	if refused := x.admit(); refused != nil {
+		x.cancel()
 		return refused.write(w, x.record.Dialect)
 	}
 	defer x.end()
 	x.watch(w)
-	x.err = next.ServeHTTP(&x.writer, r)
+	x.err = next.ServeHTTP(&x.writer, x.r)
 	x.returned = true
 	if x.err != nil {
 		return x.answerError()

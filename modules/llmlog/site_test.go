@@ -220,7 +220,7 @@ func (h *testHandler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	kept := current.kept
-	h.open = func() (recording.Recorder, func(), error) {
+	h.open = func(context.CancelFunc) (recording.Recorder, func(), error) {
 		if kept.openErr != nil {
 			return nil, nil, kept.openErr
 		}

@@ -20,14 +20,14 @@ type Recorder interface {
 	Release(id uuid.UUID)
 }
 
-// Opener gets hold of a recorder for one exchange. Its store stays open until
-// release, whatever becomes of the configuration.
-type Opener func() (rec Recorder, release func(), err error)
+// Opener gets hold of a recorder for one exchange, which cancel cuts off. Its
+// store stays open until release, whatever becomes of the configuration.
+type Opener func(cancel context.CancelFunc) (rec Recorder, release func(), err error)
 
 // Open returns the opener of a store.
 func Open(store *llmapp.Store) Opener {
-	return func() (Recorder, func(), error) {
-		release := store.Hold()
+	return func(cancel context.CancelFunc) (Recorder, func(), error) {
+		release := store.HoldExchange(cancel)
 		j, err := store.Journal()
 		if err != nil {
 			release()
