@@ -274,7 +274,7 @@ func TestManyPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, len(want))
-	if _, err := f.ReadAt(got, 3); err != nil && err != io.EOF || string(got) != string(want) {
+	if _, err := f.ReadAt(got, 3); err != nil && !errors.Is(err, io.EOF) || string(got) != string(want) {
 		t.Fatal("the pieces do not read as they were written", err)
 	}
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -97,7 +98,7 @@ func (j *Journal) gather(ctx context.Context) *delivery {
 		c := &j.cursor
 		from, number := c.scan.off, c.segment.number
 		e, err := c.scan.next()
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			o.Logger.Error("a segment cannot be read: its remaining entries are lost", zap.String("file", c.segment.path), zap.Error(err))
 			c.scan.lost++
 			c.scan.off = c.scan.end

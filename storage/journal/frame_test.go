@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -71,7 +72,7 @@ func FuzzReader(f *testing.F) {
 		sc := &scanner{r: r, salt: 7, end: int64(len(b)), size: headWindow}
 		for at := int64(0); ; {
 			e, err := sc.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

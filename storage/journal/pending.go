@@ -70,7 +70,7 @@ func (j *Journal) replay() error {
 		from := sc.off
 		for {
 			e, err := sc.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -193,7 +193,7 @@ func (j *Journal) load(number uint64) error {
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			return err
