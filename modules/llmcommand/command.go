@@ -18,13 +18,13 @@ read the arguments of a process.`
 
 	for _, c := range []caddycmd.Command{{
 		Name:      "query",
-		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--columns <field>,...] [--format table|json|csv]",
+		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--utc] [--columns <field>,...] [--format table|json|csv]",
 		Short:     "Shows recorded requests",
 		Long:      "\nShows the requests that a filter matches, newest first." + filterHelp + connection,
 		CobraFunc: queryCommand,
 	}, {
 		Name:  "tail",
-		Usage: "[<filter>...] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
+		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
 		Short: "Shows requests as they end",
 		Long: `
 Shows the last requests that a filter matches, and further ones as they end,

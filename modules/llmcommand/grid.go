@@ -16,6 +16,7 @@ type grid struct {
 	limit    int
 	headings []string
 	right    []bool // which columns align right
+	yields   []bool // which give way where a limit is
 	widths   []int
 	rows     [][]string
 	headed   bool
@@ -50,10 +51,10 @@ func (g *grid) flush() error {
 // gap is the number of blanks between columns.
 const gap = 2
 
-// narrowest is how far a column of text gives way.
+// narrowest is how far a column gives way.
 const narrowest = 8
 
-// fitted are the widths at which a line fits: the widest texts give way.
+// fitted are the widths at which a line fits: the widest that yield give way.
 func (g *grid) fitted() []int {
 	widths := append([]int(nil), g.widths...)
 	if g.limit == 0 {
@@ -66,7 +67,7 @@ func (g *grid) fitted() []int {
 	for ; excess > 0; excess-- {
 		widest := -1
 		for i, w := range widths {
-			if !g.right[i] && w > narrowest && (widest < 0 || w > widths[widest]) {
+			if g.yields[i] && w > narrowest && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}

@@ -132,7 +132,7 @@ func TestGridFits(t *testing.T) {
 	rows := [][]string{{"gpt-4o-mini-2024-07-18", "1,234", "日本語のユーザー名です"}, {"x", "-", ""}, {strings.Repeat("é", 50), "5", "y"}}
 	for limit := 1; limit < 120; limit++ {
 		var out bytes.Buffer
-		g := &grid{w: &out, limit: limit, headings: []string{"MODEL", "TOKENS", "USER"}, right: []bool{false, true, false}}
+		g := &grid{w: &out, limit: limit, headings: []string{"MODEL", "TOKENS", "USER"}, right: []bool{false, true, false}, yields: []bool{true, false, true}}
 		for _, row := range rows {
 			g.add(row)
 		}
