@@ -18,8 +18,9 @@ func init() {
 	// The others answer requests, like reverse_proxy does.
 	httpcaddyfile.RegisterDirective("llm_proxy", parseProxy)
 	httpcaddyfile.RegisterHandlerDirective("llm_query", parseQuery)
+	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseGateway)
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseEcho)
-	for _, directive := range []string{"llm_proxy", "llm_query", "llm_echo"} {
+	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_echo"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/modules/llmecho"
+	"github.com/weirhq/weir/modules/llmgateway"
 	"github.com/weirhq/weir/modules/llmlog"
 	"github.com/weirhq/weir/modules/llmquery"
 )
@@ -16,6 +17,11 @@ func parseLog(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 
 func parseQuery(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(llmquery.Handler)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(llmgateway.Handler)
 	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
 }
 

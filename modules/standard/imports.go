@@ -9,7 +9,9 @@ import (
 	_ "github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmencoder"
+	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
