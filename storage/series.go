@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -45,8 +44,11 @@ type sample struct {
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
 func (s *Series) quartiles(samples []sample) []sample {
+	if !s.Interquartile {
+		return samples
+	}
 	values := sorted(samples)
-	if !s.Interquartile || len(values) == 0 {
+	if len(values) == 0 {
 		return samples
 	}
 	low, high := Quantile(250).of(values), Quantile(750).of(values)
@@ -71,23 +73,27 @@ func (s *Series) points(b Buckets, samples []sample, unit float64) []Point {
 	if s.Distribution {
 		return histogram(samples, unit)
 	}
-	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(a.bucket, b.bucket) })
 	points := make([]Point, b.Len)
-	for i := range points {
-		n := 0
-		p := &points[i]
-		for ; n < len(samples) && samples[n].bucket == i; n++ {
-			p.RequestsWithoutCost += samples[n].withoutCost
+	there, values := make([]bool, b.Len), make([][]int64, b.Len)
+	for _, s := range samples {
+		i := s.bucket
+		there[i] = true
+		points[i].RequestsWithoutCost += s.withoutCost
+		if s.value.Valid {
+			values[i] = append(values[i], s.value.N)
 		}
+	}
+	for i := range points {
+		p := &points[i]
 		start, end := b.Bounds(i)
 		p.RangeStart, p.RangeEnd = start.String(), end.String()
-		switch values := sorted(samples[:n]); {
-		case n == 0:
+		slices.Sort(values[i])
+		switch {
+		case !there[i]:
 			p.Value = amount(0)
-		case len(values) > 0:
-			p.Value = amount(s.Quantile.of(values) / unit)
+		case len(values[i]) > 0:
+			p.Value = amount(s.Quantile.of(values[i]) / unit)
 		}
-		samples = samples[n:]
 	}
 	return points
 }

@@ -60,7 +60,7 @@ func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
 	for i := range counts {
 		counts[i] = sample{bucket: i, value: plugins.Known(0)}
 	}
-	var durations, costs []sample
+	durations, costs := make([]sample, 0, len(sessions)), make([]sample, 0, len(sessions))
 	for _, s := range sessions {
 		i := b.Index(s.first)
 		counts[i].value.N++

@@ -22,8 +22,8 @@ func BenchmarkAnalytics(b *testing.B) {
 			_, err := s.Users(ctx, &storage.UserQuery{Org: "nobody", Filter: storage.All{}, Window: storage.Always})
 			return err
 		})
+		b.ReportMetric(float64(s.kept.table.size())/float64(t.n), "bytes/record")
 	})
-	b.Logf("%d bytes in memory for each record", s.kept.table.size()/t.n)
 	measureAnalytics(b, s, last)
 	b.Run("writing", func(b *testing.B) {
 		ctx, stop := context.WithCancel(ctx)
