@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// chunkRows bounds the rows of a chunk.
-const chunkRows = 64 << 10
+// chunkRows bounds the rows of a chunk. Tests make it smaller.
+var chunkRows = 64 << 10
 
 // chunk is a part of a table in memory, by columns of four bytes. Rows are only
 // ever appended, and one that goes is crossed out in a copy of the column org:

@@ -67,7 +67,7 @@ func (k *keeper) close() { k.idle.Stop() }
 func (k *keeper) ready(ctx context.Context, load func()) error {
 	k.mu.Lock()
 	k.idle.Reset(keepFor)
-	if k.table != nil || k.refused == errTooLarge {
+	if k.table != nil || errors.Is(k.refused, errTooLarge) {
 		k.mu.Unlock()
 		return nil
 	}
@@ -84,7 +84,7 @@ func (k *keeper) ready(ctx context.Context, load func()) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.refused == errTooLarge {
+	if errors.Is(k.refused, errTooLarge) {
 		return nil
 	}
 	return k.refused

@@ -15,9 +15,9 @@ var loadColumns = slices.DeleteFunc(slices.Clone(requestColumns), func(c column)
 	}, c.name)
 })
 
-// loadPage is the number of rows that are read at a time. With so many, looking
-// their names up costs little.
-const loadPage = 8 << 10
+// loadPages is the number of pages that make a chunk: rows are read in pages of so
+// many that looking their names up costs little.
+const loadPages = 8
 
 // loader reads what a table has, in pages.
 type loader struct {
@@ -40,9 +40,10 @@ var loadRequests = "SELECT n, " + columnList(loadColumns, "") + " FROM requests 
 // answers the last one's; it answers errStop when there are no more.
 func (l *loader) requests(t *table, after int64) (last int64, err error) {
 	last = after
-	for range chunkRows / loadPage {
+	page := chunkRows / loadPages
+	for range loadPages {
 		columns := func(i int) bool { return i > 0 && loadColumns[i-1].kind != "" }
-		if err := l.page(loadRequests, 1+len(loadColumns), columns, last, int64(loadPage)); err != nil {
+		if err := l.page(loadRequests, 1+len(loadColumns), columns, last, int64(page)); err != nil {
 			return last, err
 		}
 		for values := range slices.Chunk(l.values, 1+len(loadColumns)) {
@@ -53,7 +54,7 @@ func (l *loader) requests(t *table, after int64) (last int64, err error) {
 			t.add(&l.row)
 			last = l.row.n
 		}
-		if len(l.values) < loadPage*(1+len(loadColumns)) {
+		if len(l.values) < page*(1+len(loadColumns)) {
 			return last, errStop
 		}
 	}
@@ -72,9 +73,10 @@ const loadScores = `SELECT s.n, s.name, r.org, s.value, s.name FROM
 func (l *loader) scores(t *table, after scorePlace) (last scorePlace, err error) {
 	last = after
 	const width = 5
-	for range chunkRows / loadPage {
+	page := chunkRows / loadPages
+	for range loadPages {
 		names := func(i int) bool { return i == 1 || i == 2 }
-		if err := l.page(loadScores, width, names, last.name, last.n, int64(loadPage)); err != nil {
+		if err := l.page(loadScores, width, names, last.name, last.n, int64(page)); err != nil {
 			return last, err
 		}
 		for values := range slices.Chunk(l.values, width) {
@@ -83,7 +85,7 @@ func (l *loader) scores(t *table, after scorePlace) (last scorePlace, err error)
 			t.addScore(&l.row, l.meanings[values[1].(int64)], values[3].(float64))
 			last = scorePlace{values[1].(int64), l.row.n}
 		}
-		if len(l.values) < loadPage*width {
+		if len(l.values) < page*width {
 			return last, errStop
 		}
 	}
@@ -128,25 +130,21 @@ func (l *loader) decode(c column, v driver.Value) {
 // answers errTooLarge.
 func (l *loader) load(limit int) (*table, error) {
 	t := &table{newest: new(newest)}
-	enough := func(err error) error {
-		if err == nil && t.size() > limit {
-			return errTooLarge
-		}
-		return err
-	}
 	var err error
-	for last := int64(math.MinInt64); err == nil; err = enough(err) {
+	for last := int64(math.MinInt64); err == nil && t.size() <= limit; {
 		last, err = l.requests(t, last)
 	}
-	if err != errStop {
-		return nil, err
+	if err == errStop {
+		err = nil
 	}
-	err = nil
-	for last := firstScore; err == nil; err = enough(err) {
+	for last := firstScore; err == nil && t.size() <= limit; {
 		last, err = l.scores(t, last)
 	}
-	if err != errStop {
+	switch {
+	case err != nil && err != errStop:
 		return nil, err
+	case t.size() > limit:
+		return nil, errTooLarge
 	}
 	return t, nil
 }

@@ -22,19 +22,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Analytics must not depend on whether the records have room in memory.
-func TestAnalytics(t *testing.T) {
-	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {
-		t.Run(name, func(t *testing.T) {
-			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
-				b := New(filepath.Join(t.TempDir(), "weir.db"))
-				b.tableLimit = limit
-				return b
-			})
-		})
-	}
-}
-
 func newBackend(t testing.TB) *Backend {
 	t.Helper()
 	b := New(filepath.Join(t.TempDir(), "weir.db"))

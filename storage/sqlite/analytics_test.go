@@ -1,0 +1,283 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
+)
+
+// smallChunks makes few records fill many chunks.
+func smallChunks(t *testing.T) {
+	rows := chunkRows
+	chunkRows = 32
+	t.Cleanup(func() { chunkRows = rows })
+}
+
+// Answers must not depend on whether the records have room in memory.
+func TestAnalytics(t *testing.T) {
+	smallChunks(t)
+	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {
+		t.Run(name, func(t *testing.T) {
+			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
+				b := New(filepath.Join(t.TempDir(), "weir.db"))
+				b.tableLimit = limit
+				return b
+			})
+		})
+	}
+}
+
+// Whatever happens to records between queries, answers are those of a backend
+// that keeps plain records.
+func TestAnalyticsFollowWrites(t *testing.T) {
+	smallChunks(t)
+	for name, limit := range map[string]int{"kept": tableLimit, "almost full": 60_000, "streamed": 0} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(6) {
+				f := newFollower(t, seed, limit)
+				for range 40 {
+					f.change()
+					for range 4 {
+						f.compare()
+					}
+				}
+			}
+		})
+	}
+}
+
+// follower does the same to a backend and to one that keeps plain records.
+type follower struct {
+	*testing.T
+	*rand.Rand
+	got     *Backend
+	want    storagetest.Memory
+	records []*storage.Record
+	n       uint32
+}
+
+func newFollower(t *testing.T, seed uint64, limit int) *follower {
+	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: New(filepath.Join(t.TempDir(), "weir.db"))}
+	var contents storagetest.Contents
+	f.records, contents = storagetest.Records(f.Rand, 400)
+	f.got.tableLimit = limit
+	for _, b := range []storage.Backend{f.got, &f.want} {
+		if _, err := b.Open(t.Context(), contents); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+	}
+	return f
+}
+
+// change writes records, new or amended, and late facts, prunes or forgets.
+func (f *follower) change() {
+	f.Helper()
+	switch f.IntN(8) {
+	case 0:
+		f.prune(f.records[f.IntN(len(f.records))].CreatedAt)
+		return
+	case 1:
+		f.got.kept.drop()
+	}
+	f.n++
+	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: f.n}}
+	for _, i := range f.Perm(len(f.records))[:f.IntN(60)] {
+		r := *f.records[i]
+		if f.IntN(4) == 0 {
+			other := f.records[f.IntN(len(f.records))]
+			r.CreatedAt, r.UserID, r.SessionID, r.Cost, r.AttemptOf = other.CreatedAt, other.UserID, other.SessionID, other.Cost, other.AttemptOf
+		}
+		batch.Records = append(batch.Records, &r)
+	}
+	for range f.IntN(20) {
+		r := f.records[f.IntN(len(f.records))]
+		tag := fmt.Sprint(f.IntN(3))
+		batch.Facts = append(batch.Facts,
+			&storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: r.Scores, Feedback: r.Feedback},
+			&storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Property: &storage.Property{Name: "Env", Value: tag}},
+			&storage.Fact{Org: r.Org, SessionID: r.SessionID, At: r.CreatedAt, Tag: &tag})
+	}
+	for _, b := range []storage.Backend{f.got, &f.want} {
+		if err := b.Write(f.Context(), batch); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+func (f *follower) prune(before storage.Timestamp) {
+	f.Helper()
+	for _, b := range []storage.Backend{f.got, &f.want} {
+		for more := true; more; {
+			var err error
+			if more, err = b.Prune(f.Context(), before); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}
+}
+
+// compare asks both the same.
+func (f *follower) compare() {
+	f.Helper()
+	ask := func(q any, query func(storage.Backend) (any, error)) {
+		f.Helper()
+		got, err := query(f.got)
+		if err != nil {
+			f.Fatalf("%T: %v", q, err)
+		}
+		want, err := query(&f.want)
+		if err != nil {
+			f.Fatal(err)
+		}
+		g, _ := json.Marshal(got)
+		if w, _ := json.Marshal(want); string(g) != string(w) {
+			f.Fatalf("%T %+v\ngot  %s\nwant %s", q, q, g, w)
+		}
+	}
+	ctx := f.Context()
+	switch f.IntN(6) {
+	case 0:
+		q := storagetest.UserQuery(f.Rand, f.records)
+		ask(q, func(b storage.Backend) (any, error) { return b.Users(ctx, q) })
+	case 1:
+		q := storagetest.UserOverviewQuery(f.Rand, f.records)
+		ask(q, func(b storage.Backend) (any, error) { return b.UserOverview(ctx, q) })
+	case 2:
+		q := storagetest.SessionQuery(f.Rand, f.records)
+		ask(q, func(b storage.Backend) (any, error) { return b.Sessions(ctx, q) })
+	case 3:
+		q := storagetest.SessionMetricsQuery(f.Rand, f.records)
+		ask(q, func(b storage.Backend) (any, error) { return b.SessionMetrics(ctx, q) })
+	case 4:
+		q := storagetest.ScoreQuery(f.Rand, f.records)
+		ask(q, func(b storage.Backend) (any, error) { return b.Scores(ctx, q) })
+	case 5:
+		q := &storage.SessionQuery{Org: f.records[f.IntN(9)].Org, Filter: storage.All{}, Window: storage.Always, Offset: f.IntN(3) * f.IntN(20), Limit: f.IntN(50)}
+		ask(q, func(b storage.Backend) (any, error) { return b.Sessions(ctx, q) })
+	}
+}
+
+// A query sees a batch whole or not at all, whatever answers it: columns,
+// the database, or both.
+func TestAnalyticsSeeWholeBatches(t *testing.T) {
+	smallChunks(t)
+	b := newBackend(t)
+	const users, batches = 7, 60
+	ctx := t.Context()
+	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
+	status := &storage.Leaf{Field: field("status"), Op: storage.GTE, Number: 100}
+	model := &storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "GPT"}
+	var asking sync.WaitGroup
+	written := make(chan struct{})
+	for _, f := range []storage.Filter{storage.All{}, status, production, and(production, model)} {
+		asking.Go(func() {
+			for last := false; !last; {
+				select {
+				case <-written:
+					last = true
+				default:
+				}
+				page, err := b.Users(ctx, &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, u := range page.Users {
+					if page.Count != users || u.TotalRequests != page.Users[0].TotalRequests {
+						t.Errorf("%d users, of whom %s asked %d times and %s %d times", page.Count, u.ID, u.TotalRequests, page.Users[0].ID, page.Users[0].TotalRequests)
+						return
+					}
+				}
+				scores, err := b.Scores(ctx, &storage.ScoreQuery{Org: "default", Filter: f, Window: storage.Always, Increment: storage.ByYear})
+				if err != nil || len(scores) > 0 && scores[0].ScoreCount%users != 0 {
+					t.Errorf("%+v, %v, which is not of whole batches", scores, err)
+					return
+				}
+				if last && page.Users[0].TotalRequests != batches {
+					t.Errorf("%d requests at the end, want %d", page.Users[0].TotalRequests, batches)
+				}
+			}
+		})
+	}
+	traffic := newTraffic(users * batches)
+	for range batches {
+		batch := traffic.batch(users)
+		for i, r := range batch.Records {
+			r.UserID, r.Model = fmt.Sprintf("user-%d", i), "gpt-5"
+			r.Properties["Environment"] = "production"
+			batch.Facts = append(batch.Facts, &storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"accuracy": 1}})
+		}
+		write(t, b, batch)
+	}
+	close(written)
+	asking.Wait()
+}
+
+// cancelling ends a context when content is read.
+type cancelling struct{ cancel context.CancelFunc }
+
+func (c cancelling) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
+	c.cancel()
+	return nil, nil
+}
+
+func TestCancelledAnalytics(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			b := New(filepath.Join(t.TempDir(), "weir.db"))
+			b.tableLimit = limit
+			if _, err := b.Open(t.Context(), cancelling{cancel}); err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			traffic := newTraffic(1000)
+			write(t, b, traffic.batch(1000))
+			q := &storage.UserQuery{Org: "default", Window: storage.Always, Filter: &storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: "x"}}
+			for range 2 { // ended within the query, and before
+				if _, err := b.Users(ctx, q); !errors.Is(err, context.Canceled) {
+					t.Errorf("error %v, want the context's", err)
+				}
+			}
+		})
+	}
+}
+
+func TestCloseEndsLoad(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	b := newBackend(t)
+	done, err := b.kept.turn(t.Context()) // so that the load waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	ended := make(chan error)
+	go func() {
+		_, err := b.Users(t.Context(), &storage.UserQuery{Org: "default", Filter: storage.All{}})
+		ended <- err
+	}()
+	for loading := false; !loading; time.Sleep(time.Millisecond) {
+		b.kept.mu.Lock()
+		loading = b.kept.loading != nil
+		b.kept.mu.Unlock()
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, errClosed) {
+		t.Errorf("error %v, want %v", err, errClosed)
+	}
+}
