@@ -95,7 +95,9 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	before := s.processor()
 	b.observe(ctx, result, s, calls, t, c)
 	time.Sleep(settle)
-	calls.call(ctx, &b.ping, time.Now(), new(tally))
+	if err := s.await(ctx, calls, &b.ping); err != nil {
+		return nil, err
+	}
 	if err := s.quiet(); err != nil {
 		return nil, err
 	}
