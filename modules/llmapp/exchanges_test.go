@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +15,14 @@ func TestExchanges(t *testing.T) {
 		var e exchanges
 		e.wait(t.Context()) // for nobody
 
-		ended := 0
+		var ended atomic.Int64
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := e.add(cancel)
 			go func() {
 				<-ctx.Done()
 				time.Sleep(time.Second)
-				ended++
+				ended.Add(1)
 				done()
 			}()
 		}
@@ -33,8 +34,8 @@ func TestExchanges(t *testing.T) {
 			t.Error("a late exchange was not cut off")
 		}
 		e.wait(t.Context())
-		if ended != 3 {
-			t.Errorf("waited for %d exchanges, want 3", ended)
+		if ended.Load() != 3 {
+			t.Errorf("waited for %d exchanges, want 3", ended.Load())
 		}
 
 		defer e.add(func() {})()

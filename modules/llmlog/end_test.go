@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -151,11 +150,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 
 // Failures are answered in the caller's dialect, and told to nobody else.
 func TestUpstreamFailures(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
+	const closed = "127.0.0.1:1" // a port that nobody is given
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -168,11 +163,11 @@ func TestUpstreamFailures(t *testing.T) {
 		status               int
 		answer               string
 	}{
-		{"dial", closed.Addr().String(), chatPath, 502,
+		{"dial", closed, chatPath, 502,
 			`{"error":{"message":"the provider could not be reached","type":"api_error","param":null,"code":"upstream_unreachable"}}`},
-		{"dial", closed.Addr().String(), "/v1/messages", 502,
+		{"dial", closed, "/v1/messages", 502,
 			`{"type":"error","error":{"type":"api_error","message":"the provider could not be reached"}}`},
-		{"dial", closed.Addr().String(), "/v1beta/models/gemini-2.5-flash:generateContent", 502,
+		{"dial", closed, "/v1beta/models/gemini-2.5-flash:generateContent", 502,
 			`{"error":{"code":502,"message":"the provider could not be reached","status":"UNAVAILABLE"}}`},
 		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
 			`{"error":{"message":"the provider did not answer in time","type":"api_error","param":null,"code":"upstream_timeout"}}`},

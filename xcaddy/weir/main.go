@@ -7,6 +7,7 @@
 package main
 
 import (
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
@@ -14,5 +15,12 @@ import (
 )
 
 func main() {
+	caddy.CustomBinaryName = "weir"
+	caddy.CustomLongDescription = `
+Weir forwards the traffic between applications and large language models, and
+records it: request, response, tokens, cost and latency.
+
+It is Caddy with modules of its own; 'weir run' serves what a Caddyfile says, and
+all that Caddy does works as it does there.`
 	caddycmd.Main()
 }
