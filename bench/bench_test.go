@@ -59,7 +59,7 @@ func TestMeasure(t *testing.T) {
 	}
 	targets = slices.DeleteFunc(targets, func(t target) bool { return t.Name == "weir-metrics" })
 	b := newBench(t, targets, "stream-16")
-	cells, err := b.run(t.Context(), func(*cell) {})
+	cells, err := b.run(t.Context(), func(*cell) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

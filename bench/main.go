@@ -119,12 +119,12 @@ func (b *bench) main(ctx context.Context, names string, raw bool) (err error) {
 	defer b.provider.close()
 
 	encoder := json.NewEncoder(os.Stdout)
-	cells, err := b.run(ctx, func(c *cell) {
+	cells, err := b.run(ctx, func(c *cell) error {
 		if raw {
-			encoder.Encode(c)
-		} else {
-			fmt.Fprintf(os.Stderr, "round %d/%d %s %s: %d calls, %d failed\n", c.Round, b.rounds, c.Case, c.Target, c.Calls, c.Failed)
+			return encoder.Encode(c)
 		}
+		fmt.Fprintf(os.Stderr, "round %d/%d %s %s: %d calls, %d failed\n", c.Round, b.rounds, c.Case, c.Target, c.Calls, c.Failed)
+		return nil
 	})
 	if err == nil && !raw {
 		b.report(os.Stdout, cells)
@@ -183,7 +183,7 @@ func (b *bench) compose() error {
 
 // run measures every target in every case, round by round, and each time
 // another target first.
-func (b *bench) run(ctx context.Context, done func(*cell)) ([]*cell, error) {
+func (b *bench) run(ctx context.Context, done func(*cell) error) ([]*cell, error) {
 	var cells []*cell
 	for round := range b.rounds {
 		for i := range b.cases {
@@ -195,7 +195,9 @@ func (b *bench) run(ctx context.Context, done func(*cell)) ([]*cell, error) {
 				}
 				c.Round = round + 1
 				cells = append(cells, c)
-				done(c)
+				if err := done(c); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

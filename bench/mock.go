@@ -33,7 +33,7 @@ func newProvider(exchanges []exchange) (*provider, error) {
 	p := &provider{address: l.Addr().String(), exchanges: exchanges}
 	p.buffers.New = func() any { return new(bytes.Buffer) }
 	p.server.Handler = p
-	go p.server.Serve(l) // returns when closed
+	go func() { _ = p.server.Serve(l) }() // returns when closed
 	return p, nil
 }
 
@@ -49,7 +49,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.ends == nil {
 		w.Header()["Content-Type"] = []string{"application/json"}
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(x.answer))}
-		w.Write(x.answer) // a client that has left is none of its concern
+		_, _ = w.Write(x.answer) // a client that has left is none of its concern
 		return
 	}
 	w.Header()["Content-Type"] = []string{"text/event-stream"}

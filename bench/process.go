@@ -55,15 +55,15 @@ func start(t *target, p place) (*process, error) {
 		return nil, err
 	}
 	go func() {
-		command.Wait() // how it ended is no matter: it is killed in the end
+		_ = command.Wait() // how it ended is no matter: it is killed in the end
 		close(s.ended)
 	}()
 	return s, nil
 }
 
-// stop ends the process, and those that it started.
+// stop ends the process, and those that it started, if they have not ended.
 func (s *process) stop() {
-	syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
+	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.ended
 }
 

@@ -67,8 +67,8 @@ func exchangeOf(request []byte) (int, error) {
 }
 
 // words makes text that is as repetitive as prose: words of a made-up
-// vocabulary, each as frequent as Zipf's law says. zstd makes a third
-// of it, as of English.
+// vocabulary, each as frequent as Zipf's law says. zstd makes a third of it, as
+// of English.
 type words struct {
 	vocabulary []string
 	random     *rand.Rand
