@@ -45,7 +45,9 @@ type bodies struct{}
 var body = storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"model":"gpt-5","messages":[{"role":"user","content":"` +
 	strings.Repeat("A plain question, or what is like one. ", 50) + `"}]}`)}}
 
-func (bodies) Content(context.Context, storage.ContentRef) (*storage.Content, error) { return &body, nil }
+func (bodies) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
+	return &body, nil
+}
 
 // writeSteadily writes 2,000 records a second.
 func writeSteadily(ctx context.Context, s *Backend, t *traffic) error {

@@ -68,22 +68,22 @@ func (s *scan) chosen(from, to int64) (*keySet, error) {
 		set.keys = append(set.keys, row[0].(int64))
 		return nil
 	})
-	if err == nil && where.inexact {
-		err = s.match(set)
+	if rest, reads := where.undecided(s.rest); rest != nil && err == nil {
+		err = s.match(set, rest, reads)
 	}
 	return set, err
 }
 
 // match keeps those keys whose records match.
-func (s *scan) match(set *keySet) error {
+func (s *scan) match(set *keySet, f storage.Filter, reads *projection) error {
 	kept := set.keys[:0]
 	for keys := range slices.Chunk(set.keys, matchChunk) {
-		records, err := s.r.load(s.ctx, keys)
+		records, err := s.r.project(s.ctx, reads, keys)
 		if err != nil {
 			return err
 		}
 		for _, r := range records {
-			ok := storage.Match(s.rest, &r.Record, func() (c *storage.Content) {
+			ok := storage.Match(f, &r.Record, func() (c *storage.Content) {
 				c, err = s.contents.Content(s.ctx, r.Content)
 				return c
 			})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -255,6 +256,11 @@ func compactJSON(v any) string {
 	e.SetEscapeHTML(false) // for whoever reads the database
 	e.Encode(v)
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// only are the columns of those names.
+func only(columns []column, names ...string) []column {
+	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !slices.Contains(names, c.name) })
 }
 
 // columnList is the columns' names, each after the prefix.

@@ -18,8 +18,9 @@ type condition struct {
 	// err is the first error of looking names up; the clause is void with it.
 	err error
 	// inexact is true when the clause lets records pass that the filter may
-	// not: storage.Match decides then.
-	inexact bool
+	// not: storage.Match decides then. content is true when it does for the sake
+	// of their content.
+	inexact, content bool
 	// byLabel is true when the clause expects the rows of one label, as l,
 	// joined with their requests.
 	byLabel bool
@@ -100,6 +101,38 @@ func conjuncts(f storage.Filter) []storage.Filter {
 		return append(conjuncts(b.Left), conjuncts(b.Right)...)
 	}
 	return []storage.Filter{f}
+}
+
+// undecided is what storage.Match has to decide of a filter whose clause has been
+// written, nil if nothing, and what it must read of records.
+func (c *condition) undecided(f storage.Filter) (storage.Filter, *projection) {
+	switch {
+	case c.inexact:
+		return f, wholeRecord
+	case !c.content:
+		return nil, nil
+	}
+	var rest storage.Filter
+	for _, part := range conjuncts(f) {
+		if !storage.NeedsContent(part) {
+			continue
+		}
+		for l := range storage.Leaves(part) {
+			if !l.Field.Content {
+				return f, wholeRecord
+			}
+		}
+		rest = both(rest, part)
+	}
+	return rest, contentOnly
+}
+
+// both joins two filters, of which a may be nil.
+func both(a, b storage.Filter) storage.Filter {
+	if a == nil {
+		return b
+	}
+	return &storage.Branch{Left: a, Right: b}
 }
 
 // hasIndex tells whether an index on requests finds what makes f true.

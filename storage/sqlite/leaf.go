@@ -13,7 +13,8 @@ func (c *condition) leaf(l *storage.Leaf) {
 	case !l.Field.Applies():
 		c.write(never)
 	case l.Field.Content:
-		c.approximate(always)
+		c.content = true
+		c.write(always)
 	case labelKind(l) != "":
 		c.label(l)
 	case l.Field.Kind == storage.Number:

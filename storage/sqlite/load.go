@@ -8,12 +8,8 @@ import (
 )
 
 // loadColumns are the columns of requests which a table has.
-var loadColumns = slices.DeleteFunc(slices.Clone(requestColumns), func(c column) bool {
-	return !slices.Contains([]string{
-		"org", "provider", "model", "status", "latency", "cost", "input", "output",
-		"user", "session", "session_name", "responded_at", "attempt_of",
-	}, c.name)
-})
+var loadColumns = only(requestColumns, "org", "provider", "model", "status", "latency", "cost", "input", "output",
+	"user", "session", "session_name", "responded_at", "attempt_of")
 
 // loadPages is the number of pages that make a chunk: rows are read in pages of so
 // many that looking their names up costs little.

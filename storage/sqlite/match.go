@@ -30,13 +30,19 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	case byTime:
 		o = x.timeOrder(desc)
 	}
+	if x.undecided == nil {
+		x.undecided = storage.All{}
+	}
+	if !byTime && !x.Random || x.reads == nil {
+		x.reads = wholeRecord // to sort by
+	}
 	want := x.Offset + min(x.Limit, math.MaxInt-x.Offset)
 	var kept []candidate
 	var chunk []int64
 	// next considers a chunk, until neither it nor what follows can change the
 	// page.
 	next := func() error {
-		rows, err := x.r.load(ctx, chunk)
+		rows, err := x.r.project(ctx, x.reads, chunk)
 		if err != nil {
 			return err
 		}
@@ -71,11 +77,11 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	if err != nil && err != errStop {
 		return nil, err
 	}
-	var page []*storage.Record
+	var keys []int64
 	for _, c := range kept[min(x.Offset, len(kept)):] {
-		page = append(page, &c.Record)
+		keys = append(keys, c.n)
 	}
-	return page, nil
+	return x.page(ctx, keys)
 }
 
 // consider appends a row to the candidates when the filter is true of it.
@@ -90,7 +96,7 @@ func (x *query) consider(ctx context.Context, kept []candidate, r *row) ([]candi
 		}
 		return content
 	}
-	if !storage.Match(x.Filter, &r.Record, load) || err != nil {
+	if !storage.Match(x.undecided, &r.Record, load) || err != nil {
 		return kept, err
 	}
 	if x.SortsByContent() {

@@ -17,6 +17,10 @@ type query struct {
 	r        reader
 	contents storage.Contents
 	where    condition
+	// undecided is what SQL does not decide of the filter, and reads what is read
+	// to decide it.
+	undecided storage.Filter
+	reads     *projection
 }
 
 func requests(ctx context.Context, r reader, contents storage.Contents, q *storage.RequestQuery) ([]*storage.Record, error) {
@@ -27,14 +31,20 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 	if x.where.query(q); x.where.err != nil {
 		return nil, x.where.err
 	}
-	if x.where.inexact || q.SortsByContent() {
+	x.undecided, x.reads = x.where.undecided(q.Filter)
+	if x.undecided != nil || q.SortsByContent() {
 		return x.match(ctx)
 	}
 	keys, err := x.keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.load(ctx, keys)
+	return x.page(ctx, keys)
+}
+
+// page reads the records of the page.
+func (x *query) page(ctx context.Context, keys []int64) ([]*storage.Record, error) {
+	rows, err := x.r.load(ctx, keys)
 	if err != nil {
 		return nil, err
 	}

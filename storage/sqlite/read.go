@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -38,20 +39,40 @@ func (r reader) begin(ctx context.Context) error {
 	return err
 }
 
-var selectRows = "SELECT r.n, " + columnList(requestColumns, "r.") + ", " + columnList(detailColumns, "d.") +
-	" FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"
+// projection is what is read of records.
+type projection struct {
+	columns []column
+	query   string
+}
+
+func project(requests, details []column) *projection {
+	columns := slices.Concat(requests, details)
+	list := columnList(requests, "r.") + ", " + columnList(details, "d.")
+	return &projection{columns, "SELECT r.n, " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"}
+}
+
+var (
+	wholeRecord = project(requestColumns, detailColumns)
+	// contentOnly is what it takes to read and match content.
+	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, "content_segment", "content_ordinal", "dialect"))
+)
 
 // load reads records in the order of their keys.
 func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
+	return r.project(ctx, wholeRecord, keys)
+}
+
+// project reads something of records in the order of their keys.
+func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*row, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	width := 1 + len(requestColumns) + len(detailColumns)
+	width := 1 + len(p.columns)
 	values := make([]driver.Value, 0, len(keys)*width)
 	meanings := make(map[int64]string)
-	err := r.c.query(ctx, selectRows, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
+	err := r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
 		values = append(values, row...)
-		for i, c := range requestColumns {
+		for i, c := range p.columns {
 			if id, ok := row[1+i].(int64); ok && c.kind != "" {
 				meanings[id] = ""
 			}
@@ -66,7 +87,7 @@ func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
 	}
 	found := make(map[int64]*row, len(keys))
 	for ; len(values) > 0; values = values[width:] {
-		row := decode(values[:width], meanings)
+		row := p.decode(values[:width], meanings)
 		found[row.n] = row
 	}
 	rows := make([]*row, 0, len(keys))
@@ -78,19 +99,14 @@ func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
 	return rows, nil
 }
 
-func decode(values []driver.Value, meanings map[int64]string) *row {
+func (p *projection) decode(values []driver.Value, meanings map[int64]string) *row {
 	r := &row{n: values[0].(int64)}
 	r.CreatedAt = createdAt(r.n)
 	for i, v := range values[1:] {
 		if v == nil {
 			continue
 		}
-		var c *column
-		if i < len(requestColumns) {
-			c = &requestColumns[i]
-		} else {
-			c = &detailColumns[i-len(requestColumns)]
-		}
+		c := &p.columns[i]
 		if c.kind != "" {
 			v = meanings[v.(int64)]
 		}

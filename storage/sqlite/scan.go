@@ -19,21 +19,14 @@ type scan struct {
 
 // choose takes the filter apart.
 func (s *scan) choose(f storage.Filter) {
-	and := func(a, b storage.Filter) storage.Filter { return &storage.Branch{Left: a, Right: b} }
 	var mine storage.Filter
 	for _, part := range conjuncts(f) {
 		switch {
 		case part == storage.All{}:
 		case s.column == scoreColumn || s.table.predicate(part) == nil:
-			if s.rest != nil {
-				part = and(s.rest, part)
-			}
-			s.rest = part
+			s.rest = both(s.rest, part)
 		default:
-			if mine != nil {
-				part = and(mine, part)
-			}
-			mine = part
+			mine = both(mine, part)
 		}
 	}
 	if mine != nil {
