@@ -49,11 +49,6 @@ func (a *answer) flush() {
 	a.buf = a.buf[:0]
 }
 
-func (a *answer) end() error {
-	a.flush()
-	return nil
-}
-
 // abandon gives up an answer: as an error while nothing has been sent, else by
 // breaking the connection, so that nobody takes half a page for a whole one.
 func (a *answer) abandon(err error) error {
@@ -63,23 +58,19 @@ func (a *answer) abandon(err error) error {
 	return err
 }
 
-// writeError writes the envelope of a failure.
-func writeError(w http.ResponseWriter, status int, message string) {
-	text, _ := json.Marshal(message) // a string always marshals
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(append([]byte(`{"data":null,"error":`), text...), '}'))
+// envelope is what every answer is in (interface.md, "Endpoints").
+type envelope struct {
+	Data  any     `json:"data"`
+	Error *string `json:"error"`
 }
 
-// data answers with the JSON of a value.
-func (c *call) data(v any) error {
-	text, err := json.Marshal(v)
+func (e envelope) write(w http.ResponseWriter, status int) error {
+	text, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	a := newAnswer(c)
-	a.raw(`{"data":`)
-	a.buf = append(a.buf, text...)
-	a.raw(`,"error":null}`)
-	return a.end()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // it fails when the client left
+	return nil
 }

@@ -151,6 +151,19 @@ func (b *body) time(name string, absent storage.Timestamp) storage.Timestamp {
 	return at
 }
 
+// increment reads the width of calendar buckets; absent, it is a day.
+func (b *body) increment(name string) storage.Increment {
+	text := b.text(name)
+	if text == "" {
+		return storage.ByDay
+	}
+	increment, err := storage.ParseIncrement(text)
+	if err != nil {
+		b.fail(name, "%v", err)
+	}
+	return increment
+}
+
 // series reads what the queries over time have in common.
 func (b *body) series() storage.Series {
 	s := storage.Series{
@@ -173,8 +186,13 @@ func (b *body) field(name string) (gjson.Result, bool) {
 	return field, field.Exists() && field.Type != gjson.Null
 }
 
+// fail rejects the body for what stands in a field.
 func (b *body) fail(name, format string, args ...any) {
+	b.reject("%s%s: "+format, append([]any{b.path, name}, args...)...)
+}
+
+func (b *body) reject(format string, args ...any) {
 	if *b.err == nil {
-		*b.err = badRequest("%s%s: "+format, append([]any{b.path, name}, args...)...)
+		*b.err = badRequest(format, args...)
 	}
 }

@@ -43,7 +43,11 @@ var endpoints = map[string]map[string]endpoint{
 		http.MethodPost: {llmapp.ScopeWrite, setSessionTag},
 	},
 	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores}},
+	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI}},
 }
+
+// scopeNone is the scope of what everybody may have, without a key.
+const scopeNone = ""
 
 // maxBody bounds the body of a query (decisions: 413 over 1 MiB).
 const maxBody = 1 << 20
@@ -109,6 +113,9 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 
 // authorise returns the organisation whose records the caller may see.
 func (h pathHandler) authorise(r *http.Request, scope string) (org string, err error) {
+	if scope == scopeNone {
+		return "", nil
+	}
 	header := r.Header.Get("Authorization")
 	if header == "" && h.AllowPublic && scope == llmapp.ScopeQuery {
 		return llmapp.DefaultName, nil
@@ -133,11 +140,8 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org string, err e
 // fail answers a failed call, telling internals to nobody but the log.
 func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
-	var filter *storage.FilterError
 	switch {
 	case errors.As(err, &p):
-	case errors.As(err, &filter):
-		p = &problem{status: http.StatusBadRequest, message: filter.Error()}
 	case errors.Is(err, storage.ErrNotFound):
 		p = &problem{status: http.StatusNotFound, message: err.Error()}
 	case r.Context().Err() != nil:
@@ -152,7 +156,7 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range p.header {
 		w.Header()[name] = values
 	}
-	writeError(w, p.status, p.message)
+	_ = envelope{Error: &p.message}.write(w, p.status) // a string always marshals
 }
 
 // body reads the body of a call.
@@ -168,21 +172,44 @@ func (c *call) body() (*body, error) {
 	return parseBody(raw)
 }
 
+// ask answers with what the backend says to the query that read makes of the
+// body.
+func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read func(*body) Q) error {
+	b, err := c.body()
+	if err != nil {
+		return err
+	}
+	q := read(b)
+	if *b.err != nil {
+		return *b.err
+	}
+	data, err := backend(c.ctx, q)
+	if err != nil {
+		return err
+	}
+	return envelope{Data: data}.write(c.w, http.StatusOK)
+}
+
+// nothing matches no request: all have a UUID.
+var nothing = &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "request_id"), Text: "none"}
+
 // filter reads a field that holds a filter; absent, it matches everything. A
 // leaf in a group that the endpoint does not apply empties the answer (rule 3 of
-// the filter language): applies is false then, and the caller is warned.
-func (c *call) filter(b *body, field string, groups ...storage.Group) (f storage.Filter, applies bool, err error) {
-	f, err = storage.ParseFilter(b.raw(field), groups...)
+// the filter language), and the caller is warned.
+func (c *call) filter(b *body, field string, groups ...storage.Group) storage.Filter {
+	f, err := storage.ParseFilter(b.raw(field), groups...)
 	if err != nil {
-		return nil, false, err
+		// The parser calls the field filter, whatever it is called here.
+		b.reject("%s%s", field, strings.TrimPrefix(err.Error(), "filter"))
+		return nil
 	}
 	for group := range storage.Groups(f) {
 		if !slices.Contains(groups, group) {
 			c.warn("%s: %s does not apply leaves of %s, so nothing matches", field, c.r.URL.Path, group)
-			return f, false, nil
+			return nothing
 		}
 	}
-	return f, true, nil
+	return f
 }
 
 // warn adds a line to the Service-Warnings of the answer.

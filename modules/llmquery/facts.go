@@ -129,7 +129,7 @@ func getSessionTag(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.data(orNull(tag))
+	return envelope{Data: orNull(tag)}.write(c.w, http.StatusOK)
 }
 
 func (c *call) rating() (bool, error) {
@@ -192,8 +192,5 @@ func (c *call) learn(status int, f *storage.Fact) error {
 	if err := c.journal.Flush(c.ctx); err != nil {
 		return err
 	}
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write([]byte(`{"data":null,"error":null}`))
-	return nil
+	return envelope{}.write(c.w, status)
 }

@@ -40,8 +40,8 @@ func init() {
 //	POST /v1/session/{id}/feedback
 //	POST /v1/session/{id}/tag
 //
-// Callers authenticate with `Authorization: Bearer <API key>` and see the
-// records of their key's organisation alone. Requests for other paths go to the
+// GET /openapi.json describes all of them. Callers authenticate with `Authorization: Bearer <API key>` and see the
+// records of their key's organisation alone; the description needs no key. Requests for other paths go to the
 // next handler.
 type Handler struct {
 	// Store names the store to ask. Only keys of organisations that live in it

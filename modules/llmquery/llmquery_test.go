@@ -20,16 +20,18 @@ import (
 	_ "github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
-// site is a running Caddy with two stores and three organisations.
+// site is a running Caddy with two stores and three organisations, and two more
+// stores that are in trouble.
 type site struct {
-	t   *testing.T
+	t   testing.TB
 	url string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	dir := t.TempDir()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,17 +42,21 @@ func newSite(t *testing.T) *site {
 	listener.Close()
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
-		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.handlers.llm_query"]}}},
 		"apps": {
 			"llm": {
 				"stores": {
 					"default": {"storage": {"backend": "sqlite", "path": %q}},
-					"eu": {"storage": {"backend": "sqlite", "path": %q}}
+					"eu": {"storage": {"backend": "sqlite", "path": %q}},
+					"slow": {"storage": {"backend": "slow", "dir": %q}},
+					"broken": {"storage": {"backend": "broken", "dir": %q}}
 				},
-				"keys": [{"secret": "root"}, {"secret": "writer", "scopes": ["write"]}],
+				"keys": [{"secret": "root"}, {"secret": "writer", "scopes": ["write"]}, {"secret": "reader", "scopes": ["query"]}],
 				"orgs": {
 					"acme": {"keys": [{"secret": "acme"}]},
-					"europe": {"store": "eu", "keys": [{"secret": "europe"}]}
+					"europe": {"store": "eu", "keys": [{"secret": "europe"}]},
+					"slow": {"store": "slow", "keys": [{"secret": "slow"}]},
+					"broken": {"store": "broken", "keys": [{"secret": "broken"}]}
 				}
 			},
 			"http": {"servers": {"api": {
@@ -60,11 +66,16 @@ func newSite(t *testing.T) *site {
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/eu"}, {"handler": "llm_query", "store": "eu"}]}]}]},
 					{"match": [{"path": ["/public/*"]}], "handle": [{"handler": "subroute", "routes": [
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/public"}, {"handler": "llm_query", "allow_public": true}]}]}]},
+					{"match": [{"path": ["/slow/*"]}], "handle": [{"handler": "subroute", "routes": [
+						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/slow"}, {"handler": "llm_query", "store": "slow", "timeout": "10ms"}]}]}]},
+					{"match": [{"path": ["/broken/*"]}], "handle": [{"handler": "subroute", "routes": [
+						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/broken"}, {"handler": "llm_query", "store": "broken"}]}]}]},
 					{"handle": [{"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}
 				]
 			}}}
 		}
-	}`, filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"), address)
+	}`, filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"),
+		filepath.Join(dir, "slow"), filepath.Join(dir, "broken"), address)
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
@@ -79,27 +90,31 @@ func newSite(t *testing.T) *site {
 // record appends a record to a store, and waits until it can be queried.
 func (s *site) record(store string, r *storage.Record, c *storage.Content) uuid.UUID {
 	s.t.Helper()
+	j := s.journal(store)
+	if r.ID == uuid.Nil {
+		r.ID = uuid.Must(uuid.NewV7())
+	}
+	if r.CreatedAt == 0 {
+		r.CreatedAt = 1_790_000_000_000
+	}
+	if err := j.Append(r, c); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := j.Flush(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	return r.ID
+}
+
+func (s *site) journal(store string) *journal.Journal {
+	s.t.Helper()
 	for _, open := range llmapp.OpenStores() {
-		if open.Name() != store {
-			continue
+		if open.Name() == store {
+			return open.Opened()
 		}
-		if r.ID == uuid.Nil {
-			r.ID = uuid.Must(uuid.NewV7())
-		}
-		if r.CreatedAt == 0 {
-			r.CreatedAt = 1_790_000_000_000
-		}
-		j := open.Opened()
-		if err := j.Append(r, c); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := j.Flush(s.t.Context()); err != nil {
-			s.t.Fatal(err)
-		}
-		return r.ID
 	}
 	s.t.Fatalf("no store %s", store)
-	return uuid.Nil
+	return nil
 }
 
 func (s *site) do(method, path, key, body string) (*http.Response, gjson.Result) {

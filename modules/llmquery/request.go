@@ -27,5 +27,6 @@ func getRequest(c *call) error {
 		return a.abandon(err)
 	}
 	a.raw(`,"error":null}`)
-	return a.end()
+	a.flush()
+	return nil
 }

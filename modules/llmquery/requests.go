@@ -31,19 +31,15 @@ func (c *call) requests(groups []storage.Group) error {
 		return err
 	}
 	if b.raw("filter") == nil {
-		return badRequest(`filter: is required; "all" matches every request`)
-	}
-	filter, applies, err := c.filter(b, "filter", groups...)
-	if err != nil {
-		return err
+		b.fail("filter", `is required; "all" matches every request`)
 	}
 	sort, random, err := storage.ParseSort(b.raw("sort"))
 	if err != nil {
-		return err
+		b.reject("%v", err)
 	}
 	q := &storage.RequestQuery{
 		Org:        c.org,
-		Filter:     filter,
+		Filter:     c.filter(b, "filter", groups...),
 		Cached:     b.boolean("isCached"),
 		Scored:     b.boolean("isScored"),
 		Experiment: b.boolean("isPartOfExperiment"),
@@ -55,10 +51,6 @@ func (c *call) requests(groups []storage.Group) error {
 	inputs := b.flag("includeInputs")
 	if *b.err != nil {
 		return *b.err
-	}
-
-	if !applies {
-		q.Limit = 0
 	}
 	records, err := c.journal.Backend().Requests(c.ctx, q)
 	if err != nil {
@@ -76,5 +68,6 @@ func (c *call) requests(groups []storage.Group) error {
 		}
 	}
 	a.raw(`],"error":null}`)
-	return a.end()
+	a.flush()
+	return nil
 }
