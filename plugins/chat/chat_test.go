@@ -1,0 +1,143 @@
+package chat
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+// prepare is the upstream request, its body and the prompt that was changed.
+func prepare(t *testing.T, p plugins.Provider, target plugins.Target, body string) (*http.Request, string, *plugins.Prompt, error) {
+	t.Helper()
+	prompt, err := plugins.ParseRequest([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Model = "m"
+	req, err := p.Prepare(context.Background(), prompt, target)
+	if err != nil {
+		return nil, "", prompt, err
+	}
+	b, err := io.ReadAll(req.Body)
+	if err != nil || !gjson.ValidBytes(b) {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return req, strings.TrimSpace(string(b)), prompt, nil
+}
+
+func response(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// TestFixtures runs the answers in testdata, by vendor: <name>.sse and
+// <name>.json are what it sends, <name>.want.json what must come of either, and
+// <name>.request.json the request, if it matters.
+func TestFixtures(t *testing.T) {
+	wants, err := filepath.Glob("testdata/*/*.want.json")
+	if err != nil || len(wants) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	fixtures := make(map[string][]plugintest.Fixture)
+	for _, want := range wants {
+		path := strings.TrimSuffix(want, ".want.json")
+		read := func(suffix string) []byte {
+			b, err := os.ReadFile(path + suffix)
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			return b
+		}
+		kind := filepath.Base(filepath.Dir(path))
+		fixtures[kind] = append(fixtures[kind], plugintest.Fixture{
+			Name:    filepath.Base(path),
+			Request: string(read(".request.json")),
+			Stream:  read(".sse"),
+			JSON:    read(".json"),
+			Want:    string(read(".want.json")),
+		})
+	}
+	for kind, list := range fixtures {
+		t.Run(kind, func(t *testing.T) {
+			plugintest.Run(t, For(kind), plugins.Target{Model: "m", BaseURL: "http://localhost"}, list)
+		})
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	req, body, p, err := prepare(t, For("openai"), plugins.Target{BaseURL: "https://example.com/v1", Key: "secret"}, `{
+		"model": "gpt", "instructions": "Be brief.", "input": "hi", "stream": true, "temperature": 0.2, "max_output_tokens": 5,
+		"tools": [{"type": "function", "name": "f", "description": "does <f>", "parameters": {"type": "object", "properties": {"b": {"const": 9007199254740993}, "a": {}}}}],
+		"user": "u", "metadata": {"k": "v"}, "store": true, "service_tier": "flex", "prompt_cache_key": "k"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],` +
+		`"tools":[{"type":"function","function":{"name":"f","description":"does <f>","parameters":{"type":"object","properties":{"b":{"const":9007199254740993},"a":{}}}}}],` +
+		`"max_completion_tokens":5,"temperature":0.2,"service_tier":"flex","user":"u","prompt_cache_key":"k","store":true,"metadata":{"k":"v"},` +
+		`"stream":true,"stream_options":{"include_usage":true}}`
+	if body != want {
+		t.Errorf("got  %s\nwant %s", body, want)
+	}
+	if got := req.Method + " " + req.URL.String(); got != "POST https://example.com/v1/chat/completions" {
+		t.Errorf("got %s", got)
+	}
+	if got := req.Header; got.Get("Authorization") != "Bearer secret" || got.Get("Content-Type") != "application/json" {
+		t.Errorf("got %v", got)
+	}
+	if len(p.Warnings) > 0 {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+func TestAzure(t *testing.T) {
+	for _, test := range []struct{ version, baseURL, want string }{
+		{"", "https://acme.openai.azure.com", "https://acme.openai.azure.com/openai/deployments/m/chat/completions?api-version=2024-10-21"},
+		{"2025-01-01-preview", "https://acme.openai.azure.com", "https://acme.openai.azure.com/openai/deployments/m/chat/completions?api-version=2025-01-01-preview"},
+		{"", "https://acme.openai.azure.com/openai/v1", "https://acme.openai.azure.com/openai/v1/chat/completions"},
+		{"preview", "https://acme.openai.azure.com/openai/v1", "https://acme.openai.azure.com/openai/v1/chat/completions?api-version=preview"},
+	} {
+		z := &Azure{Provider: *For("azure"), APIVersion: test.version}
+		req, _, _, err := prepare(t, z, plugins.Target{BaseURL: test.baseURL, Key: "secret"}, `{"model":"m","input":"hi"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := req.URL.String(); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+		if req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
+			t.Errorf("got %v", req.Header)
+		}
+	}
+}
+
+func TestVendors(t *testing.T) {
+	var names []string
+	for i := range vendors {
+		names = append(names, vendors[i].name)
+		for path := range vendors[i].policy {
+			if _, ok := plugins.DefaultPolicy[path]; !ok && !strings.HasPrefix(path, "input.") && !strings.HasPrefix(path, "tools.") {
+				t.Errorf("%s: there is no field %s", vendors[i].name, path)
+			}
+		}
+		if v := &vendors[i]; v.translates("input.input_file") != (v.file != noFile) || v.translates("tools.web_search") != (v.search != noSearch) {
+			t.Errorf("%s: the policy and the form of files or searches disagree", v.name)
+		}
+	}
+	slices.Sort(names)
+	if len(slices.Compact(names)) != len(vendors) {
+		t.Errorf("a vendor stands twice in %q", names)
+	}
+	if For("acme") != nil {
+		t.Error("a provider for an unknown kind")
+	}
+}

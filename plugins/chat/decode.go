@@ -1,0 +1,222 @@
+package chat
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// maxCompletion is how long an answer that is not a stream may be.
+const maxCompletion = 64 << 20
+
+// Decode implements plugins.Provider.
+func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	d := &decoder{a: a, vendor: p.vendor}
+	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxCompletion))
+		if err != nil {
+			return err
+		}
+		d.whole = true
+		d.event(nil, body)
+		d.end()
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !d.event(e.Name, e.Data) {
+			break
+		}
+	}
+	d.end()
+	return nil
+}
+
+// decoder reads one answer. A completion and the chunks of a stream are the same
+// to it, but for the name of what they hold.
+type decoder struct {
+	a        *plugins.Assembler
+	vendor   *vendor
+	whole    bool // a completion, not a stream
+	named    bool // model and id are known
+	finished bool // a finish reason was given
+	thinker  thinker
+	calls    []string // ids of calls that come without an index
+	runes    int      // of the text
+	cited    bool     // the text has annotations
+	sources  string   // what the text rests on, as a JSON array
+}
+
+// chunk is what stands at the top of an event or completion.
+type chunk struct {
+	model, id, choices, usage, groq, tier, citations, results, failure gjson.Result
+}
+
+// event reads an event of a stream or a completion, and reports whether more may
+// follow.
+func (d *decoder) event(name, data []byte) bool {
+	if bytes.Equal(data, []byte("[DONE]")) {
+		if !d.finished {
+			d.a.Finish(plugins.ReasonStop)
+		}
+		return false
+	}
+	if !gjson.ValidBytes(data) {
+		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+		return false
+	}
+	body := gjson.ParseBytes(data)
+	var c chunk
+	body.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "model":
+			c.model = v
+		case "id":
+			c.id = v
+		case "choices":
+			c.choices = v
+		case "usage":
+			c.usage = v
+		case "x_groq":
+			c.groq = v.Get("usage")
+		case "service_tier":
+			c.tier = v
+		case "citations":
+			c.citations = v
+		case "search_results":
+			c.results = v
+		case "error":
+			c.failure = v
+		}
+		return true
+	})
+	if c.usage.IsObject() || c.groq.IsObject() {
+		d.a.Usage(usage(d.vendor, data))
+	}
+	// What fails after the end, such as OpenRouter's "Token limit reached", does
+	// not undo the answer.
+	if !d.finished && (failed(c.failure) || string(name) == "error" || !c.choices.Exists() && body.Get("message").Exists()) {
+		d.a.Fail(newError(0, body))
+		return false
+	}
+	d.start(&c)
+	more := true
+	c.choices.ForEach(func(_, v gjson.Result) bool {
+		more = d.choice(v)
+		return more
+	})
+	return more
+}
+
+// failed reports whether v is the error of an answer that has one.
+func failed(v gjson.Result) bool {
+	return v.IsObject() || v.IsArray() || v.Type == gjson.String && v.Str != ""
+}
+
+// usage is what body reports.
+func usage(v *vendor, body []byte) plugins.Usage {
+	x := wire.NewExtractor(plugins.Chat, v.name, "application/json")
+	x.Write(body)
+	x.Close()
+	return x.Extraction().Usage
+}
+
+// start reads what is the same in every chunk. With Groq's Compound the id is
+// not; the first one counts.
+func (d *decoder) start(c *chunk) {
+	if !d.named {
+		d.a.Start(c.model.Str, c.id.Str)
+		d.named = c.model.Str != "" && c.id.Str != ""
+	}
+	switch c.tier.Str {
+	case "":
+	case "on_demand", "standard":
+		d.a.ServiceTier("default") // as OpenAI names it
+	default:
+		d.a.ServiceTier(c.tier.Str)
+	}
+	switch {
+	case len(c.results.Raw) > len("[]"):
+		d.sources = c.results.Raw
+	case len(c.citations.Raw) > len("[]") && d.sources == "":
+		d.sources = c.citations.Raw
+	}
+}
+
+// choice reads the first one, of which alone the client can be told, and reports
+// whether more may follow.
+func (d *decoder) choice(v gjson.Result) bool {
+	var index, delta, message, logprobs, finish, failure gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "index":
+			index = v
+		case "delta":
+			delta = v
+		case "message":
+			message = v
+		case "logprobs":
+			logprobs = v
+		case "finish_reason":
+			finish = v
+		case "error":
+			failure = v
+		}
+		return true
+	})
+	if index.Int() != 0 {
+		return true
+	}
+	if d.whole || !delta.IsObject() {
+		delta = message
+	}
+	if logprobs.IsObject() {
+		d.logprobs(logprobs)
+	}
+	if delta.IsObject() {
+		d.message(delta)
+	}
+	if failed(failure) {
+		d.a.Fail(newError(0, v))
+		return false
+	}
+	if finish.Str != "" || d.whole {
+		d.finish(finish.Str)
+	}
+	return true
+}
+
+// reasons are those to stop.
+var reasons = map[string]plugins.Reason{
+	"length":                       plugins.ReasonMaxOutputTokens,
+	"model_length":                 plugins.ReasonMaxOutputTokens, // Mistral
+	"max_tokens":                   plugins.ReasonMaxOutputTokens,
+	"content_filter":               plugins.ReasonContentFilter,
+	"error":                        plugins.ReasonError, // Mistral, OpenRouter
+	"insufficient_system_resource": plugins.ReasonError, // DeepSeek
+}
+
+// finish takes a finish reason. Those that are new are ones to stop, and so is
+// none in a completion.
+func (d *decoder) finish(name string) {
+	reason, ok := reasons[name]
+	if !ok {
+		reason = plugins.ReasonStop
+	}
+	d.finished = true
+	d.a.Finish(reason)
+}
+
+// end seals and cites what is left.
+func (d *decoder) end() {
+	d.seal()
+	d.cite()
+}

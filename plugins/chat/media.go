@@ -1,0 +1,132 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// part is a part of a message's content.
+type part struct {
+	Type        string    `json:"type"`
+	Text        string    `json:"text,omitempty"`
+	ImageURL    *imageURL `json:"image_url,omitempty"`
+	InputAudio  any       `json:"input_audio,omitempty"`  // an audio, or base64
+	File        *file     `json:"file,omitempty"`         // OpenAI's
+	DocumentURL string    `json:"document_url,omitempty"` // Mistral's
+	FileURL     *address  `json:"file_url,omitempty"`     // Perplexity's
+}
+
+type imageURL struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type audio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"`
+}
+
+type file struct {
+	FileID   string `json:"file_id,omitempty"`
+	Filename string `json:"filename,omitempty"`
+	FileData string `json:"file_data,omitempty"`
+}
+
+type address struct {
+	URL string `json:"url"`
+}
+
+// content is a string where the parts are one text, which everybody takes.
+func content(parts []part) any {
+	switch {
+	case len(parts) == 0:
+		return ""
+	case len(parts) == 1 && parts[0].Type == "text":
+		return parts[0].Text
+	}
+	return parts
+}
+
+func (a attempt) parts(content []plugins.Part) ([]part, error) {
+	var parts []part
+	for i := range content {
+		c := &content[i]
+		p := part{Type: "text", Text: c.Text}
+		var err error
+		switch {
+		case c.Type == plugins.PartText || c.Type == plugins.PartRefusal:
+			if c.Text == "" {
+				continue
+			}
+		case c.FileID != "" && (c.Type != plugins.PartFile || a.file != openAIFile):
+			err = plugins.Unsupported(c.Param, "The provider keeps no files: send the content in place of a file_id.")
+		case c.Type == plugins.PartImage:
+			p, err = a.image(c)
+		case c.Type == plugins.PartAudio:
+			p, err = a.audio(c)
+		case c.Type == plugins.PartFile:
+			p, err = a.document(c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func (a attempt) image(c *plugins.Part) (part, error) {
+	if !a.takes("image") {
+		return part{}, plugins.Unsupported(c.Param, "The model does not take images.")
+	}
+	image := &imageURL{URL: c.DataURL(), Detail: c.Detail}
+	if c.Detail == "original" {
+		image.Detail = "high"
+		if err := a.drop(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
+			return part{}, err
+		}
+	}
+	return part{Type: "image_url", ImageURL: image}, nil
+}
+
+func (a attempt) audio(c *plugins.Part) (part, error) {
+	if !a.takes("audio") {
+		return part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
+	}
+	p := part{Type: "input_audio", InputAudio: audio{c.Data, strings.TrimPrefix(c.MediaType, "audio/")}}
+	if a.bareAudio {
+		p.InputAudio = c.Data
+	}
+	return p, nil
+}
+
+func (a attempt) document(c *plugins.Part) (part, error) {
+	switch a.file {
+	case documentURL:
+		return part{Type: "document_url", DocumentURL: c.DataURL()}, nil
+	case fileURL:
+		if c.Data != "" {
+			return part{Type: "file_url", FileURL: &address{c.Data}}, nil
+		}
+		return part{Type: "file_url", FileURL: &address{c.URL}}, nil
+	}
+	if c.FileID != "" {
+		return part{Type: "file", File: &file{FileID: c.FileID}}, nil
+	}
+	if c.URL != "" && a.file != inlineFile {
+		return part{}, plugins.Unsupported(c.Param, "The provider fetches no files: send file_data in place of file_url.")
+	}
+	name := c.Filename
+	if name == "" {
+		name = "file"
+	}
+	return part{Type: "file", File: &file{Filename: name, FileData: c.DataURL()}}, nil
+}
+
+// takes reports whether the model takes a kind of content, as far as is known.
+func (a attempt) takes(kind string) bool {
+	c := a.Capabilities
+	return c == nil || len(c.Input) == 0 || slices.Contains(c.Input, kind)
+}

@@ -1,0 +1,178 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// message is one of the conversation.
+type message struct {
+	Role    plugins.Role `json:"role"`
+	Content any          `json:"content"` // a string, parts, or nil beside calls
+	thoughts
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+// setMessages translates instructions and turns.
+func (r *request) setMessages(a attempt) error {
+	if a.Instructions != "" {
+		r.addSystem(a, plugins.RoleDeveloper, a.Instructions)
+	}
+	for _, t := range a.Turns {
+		var err error
+		switch t.Role {
+		case plugins.RoleSystem, plugins.RoleDeveloper:
+			for _, item := range t.Items {
+				r.addSystem(a, t.Role, join(item.(*plugins.Message).Content))
+			}
+		case plugins.RoleAssistant:
+			err = r.addAssistant(a, t)
+		case plugins.RoleTool:
+			err = r.addOutputs(a, t)
+		default:
+			err = r.addUser(a, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSystem adds what the system says. Where one message of it must come first,
+// it joins that, or once others have spoken becomes text of the user in tags.
+func (r *request) addSystem(a attempt, role plugins.Role, text string) {
+	if !a.developer || !a.thinks() {
+		role = plugins.RoleSystem
+	}
+	switch n := len(r.Messages); {
+	case !a.alternate || n == 0:
+		r.Messages = append(r.Messages, message{Role: role, Content: text})
+	case n == 1 && r.Messages[0].Role == plugins.RoleSystem:
+		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
+	default:
+		r.say(a, []part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
+	}
+}
+
+func (r *request) addUser(a attempt, t plugins.Turn) error {
+	for _, item := range t.Items {
+		parts, err := a.parts(item.(*plugins.Message).Content)
+		if err != nil {
+			return err
+		}
+		r.say(a, parts)
+	}
+	return nil
+}
+
+// say adds a message of the user, or adds to it where the user spoke last and
+// user and assistant take turns.
+func (r *request) say(a attempt, parts []part) {
+	n := len(r.Messages)
+	if !a.alternate || n == 0 || r.Messages[n-1].Role != plugins.RoleUser {
+		r.Messages = append(r.Messages, message{Role: plugins.RoleUser, Content: content(parts)})
+		return
+	}
+	last := &r.Messages[n-1]
+	if text, ok := last.Content.(string); ok {
+		last.Content = []part{{Type: "text", Text: text}}
+	}
+	last.Content = content(append(last.Content.([]part), parts...))
+}
+
+// addAssistant makes one message of a turn.
+func (r *request) addAssistant(a attempt, t plugins.Turn) error {
+	m := message{Role: plugins.RoleAssistant}
+	var texts []string
+	for _, item := range t.Items {
+		switch item := item.(type) {
+		case *plugins.Message:
+			if text := join(item.Content); text != "" {
+				texts = append(texts, text)
+			}
+		case *plugins.ReasoningItem:
+			if err := m.replay(a, item); err != nil {
+				return err
+			}
+		case *plugins.ToolCall:
+			translated, err := newToolCall(a, item)
+			if err != nil {
+				return err
+			}
+			m.ToolCalls = append(m.ToolCalls, translated)
+		}
+	}
+	if len(texts) > 0 {
+		m.Content = strings.Join(texts, "\n\n")
+	}
+	if m.Content != nil || m.ToolCalls != nil {
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+// addOutputs adds the outputs of tools. They are text: media follow as a message
+// of the user.
+func (r *request) addOutputs(a attempt, t plugins.Turn) error {
+	var media []part
+	for _, item := range t.Items {
+		o := item.(*plugins.ToolOutput)
+		r.Messages = append(r.Messages, message{
+			Role: plugins.RoleTool, Content: join(o.Content), ToolCallID: a.id(o.CallID),
+		})
+		parts, err := a.parts(o.Content)
+		if err != nil {
+			return err
+		}
+		labelled := false
+		for _, p := range parts {
+			if p.Type == "text" {
+				continue
+			}
+			if !labelled {
+				media = append(media, part{Type: "text", Text: "From the output of " + o.Name + " (" + a.id(o.CallID) + "):"})
+				labelled = true
+			}
+			media = append(media, p)
+		}
+	}
+	if media != nil {
+		r.say(a, media)
+	}
+	return nil
+}
+
+// join is the text of a content.
+func join(content []plugins.Part) string {
+	if len(content) == 1 {
+		return content[0].Text
+	}
+	var b strings.Builder
+	for i := range content {
+		b.WriteString(content[i].Text)
+	}
+	return b.String()
+}
+
+// id is the id of a call as the vendor takes it: the client's own where that
+// fits, else one that only it has.
+func (a attempt) id(callID string) string {
+	exactly, most := a.callID.exactly, a.callID.most
+	switch {
+	case exactly > 0 && (len(callID) != exactly || strings.IndexFunc(callID, notAlphanumeric) >= 0):
+		most = exactly
+	case most == 0 || len(callID) <= most:
+		return callID
+	}
+	sum := sha256.Sum256([]byte(callID))
+	return hex.EncodeToString(sum[:])[:most]
+}
+
+func notAlphanumeric(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+}

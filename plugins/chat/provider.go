@@ -1,0 +1,68 @@
+// Package chat translates between the neutral request and OpenAI's Chat
+// Completions API (https://platform.openai.com/docs/api-reference/chat), as
+// OpenAI and the vendors who took it over speak it. In what these differ stands
+// in one table.
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider speaks Chat Completions as one vendor does.
+//
+// The effort of `reasoning` becomes the vendor's own setting, at the nearest
+// level that the model has; a `json_schema` becomes a response format, or with
+// vendors that enforce none an instruction. Custom tools become functions.
+// `web_search` becomes what the vendor searches with. What has no equivalent is
+// refused, or left out with a warning.
+type Provider struct {
+	vendor *vendor
+}
+
+// For is the provider that speaks to a kind of vendor, nil if there is no such
+// kind. "openai" is OpenAI's own Chat Completions, for models and servers that
+// have no Responses API.
+func For(kind string) *Provider {
+	for i := range vendors {
+		if vendors[i].name == kind {
+			return &Provider{&vendors[i]}
+		}
+	}
+	return nil
+}
+
+// DefaultTarget is the vendor's own API, "" for one that has no single address,
+// and the environment variable that holds its key, "" for one that needs none.
+func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
+	return p.vendor.baseURL, p.vendor.keyEnv
+}
+
+// Prepare implements plugins.Provider.
+func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	r, err := newRequest(p.vendor, prompt, t)
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/chat/completions", &body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return req, nil
+}
+
+var _ plugins.Provider = (*Provider)(nil)

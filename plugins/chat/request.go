@@ -1,0 +1,169 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// request is the body of POST /chat/completions. No vendor takes all of it.
+type request struct {
+	Model    string    `json:"model"`
+	Messages []message `json:"messages"`
+
+	Tools             []tool `json:"tools,omitempty"`
+	ToolChoice        any    `json:"tool_choice,omitempty"` // a word or a toolChoice
+	ParallelToolCalls *bool  `json:"parallel_tool_calls,omitempty"`
+
+	ResponseFormat *responseFormat `json:"response_format,omitempty"`
+	Verbosity      string          `json:"verbosity,omitempty"`
+
+	ReasoningEffort    string           `json:"reasoning_effort,omitempty"`
+	Reasoning          *effort          `json:"reasoning,omitempty"`
+	Thinking           *thinking        `json:"thinking,omitempty"`
+	ChatTemplateKwargs *templateOptions `json:"chat_template_kwargs,omitempty"`
+
+	MaxTokens           *int64 `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int64 `json:"max_completion_tokens,omitempty"`
+
+	Temperature      *float64 `json:"temperature,omitempty"`
+	TopP             *float64 `json:"top_p,omitempty"`
+	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
+	FrequencyPenalty *float64 `json:"frequency_penalty,omitempty"`
+	Logprobs         bool     `json:"logprobs,omitempty"`
+	TopLogprobs      *int64   `json:"top_logprobs,omitempty"`
+
+	webSearch
+
+	ServiceTier          string          `json:"service_tier,omitempty"`
+	User                 string          `json:"user,omitempty"`
+	SafetyIdentifier     string          `json:"safety_identifier,omitempty"`
+	PromptCacheKey       string          `json:"prompt_cache_key,omitempty"`
+	PromptCacheRetention json.RawMessage `json:"prompt_cache_retention,omitempty"`
+	Store                bool            `json:"store,omitempty"`
+	Metadata             json.RawMessage `json:"metadata,omitempty"`
+
+	Stream        bool           `json:"stream,omitempty"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// attempt is what there is to know while a request is made.
+type attempt struct {
+	*vendor
+	*plugins.Prompt
+	plugins.Target
+}
+
+// newRequest translates p. An error that the client caused is an *plugins.Error.
+func newRequest(v *vendor, p *plugins.Prompt, t plugins.Target) (*request, error) {
+	if err := p.Apply(v.policy); err != nil {
+		return nil, err
+	}
+	a := attempt{v, p, t}
+	r := &request{Model: t.Model, Stream: p.Stream}
+	if p.Stream && !v.noStreamOptions {
+		r.StreamOptions = &streamOptions{IncludeUsage: true}
+	}
+	for _, set := range []func(attempt) error{
+		r.setMessages, r.setTools, r.setFormat, r.setEffort, r.setSampling,
+	} {
+		if err := set(a); err != nil {
+			return nil, err
+		}
+	}
+	r.Verbosity = p.Verbosity
+	r.setLimit(a)
+	r.setAccounting(a)
+	return r, nil
+}
+
+func (r *request) setLimit(a attempt) {
+	switch {
+	case !a.MaxOutputTokens.Valid:
+	case a.limit == maxCompletionTokens:
+		r.MaxCompletionTokens = &a.MaxOutputTokens.N
+	default:
+		r.MaxTokens = &a.MaxOutputTokens.N
+	}
+}
+
+// setSampling leaves out what reasoning models refuse; values that ask for
+// nothing without a word.
+func (r *request) setSampling(a attempt) error {
+	untempered := a.thinks() && !a.Capabilities.Temperature
+	unpenalized := a.thinks() && a.unpenalized
+	if t, most := a.Temperature, a.highest; t != nil && most > 0 && *t > most && !untempered {
+		if err := a.drop("temperature", "above the provider's limit, which takes its place"); err != nil {
+			return err
+		}
+		a.Temperature = &most
+	}
+	for _, s := range []struct {
+		field    string
+		asked    *float64
+		nothing  float64
+		refused  bool
+		sampling **float64
+	}{
+		{"temperature", a.Temperature, 1, untempered, &r.Temperature},
+		{"top_p", a.TopP, 1, untempered, &r.TopP},
+		{"presence_penalty", a.PresencePenalty, 0, unpenalized, &r.PresencePenalty},
+		{"frequency_penalty", a.FrequencyPenalty, 0, unpenalized, &r.FrequencyPenalty},
+	} {
+		switch {
+		case s.asked == nil:
+		case !s.refused:
+			*s.sampling = s.asked
+		case *s.asked != s.nothing:
+			if err := a.drop(s.field, "not supported by the model, left out"); err != nil {
+				return err
+			}
+		}
+	}
+	return r.setLogprobs(a)
+}
+
+func (r *request) setLogprobs(a attempt) error {
+	for _, value := range a.Include {
+		r.Logprobs = r.Logprobs || value == "message.output_text.logprobs" && a.translates("include."+value)
+	}
+	if a.TopLogprobs.N > 0 {
+		r.Logprobs, r.TopLogprobs = true, &a.TopLogprobs.N
+	}
+	return nil
+}
+
+// setAccounting passes what does not change the answer.
+func (r *request) setAccounting(a attempt) {
+	if a.translates("service_tier") {
+		r.ServiceTier = a.ServiceTier
+	}
+	if a.translates("user") {
+		r.User = a.User
+		if r.User == "" && !a.translates("safety_identifier") {
+			r.User = a.SafetyIdentifier
+		}
+	}
+	if a.translates("safety_identifier") {
+		r.SafetyIdentifier = a.SafetyIdentifier
+	}
+	if a.translates("prompt_cache_key") {
+		r.PromptCacheKey = a.PromptCacheKey
+	}
+	if a.translates("prompt_cache_retention") {
+		r.PromptCacheRetention = a.Field("prompt_cache_retention")
+	}
+	if a.translates("store") && string(a.Field("store")) == "true" {
+		r.Store, r.Metadata = true, a.Metadata // OpenAI takes metadata only of what it stores
+	}
+}
+
+// thinks reports whether the model is known to reason.
+func (a attempt) thinks() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }
+
+// drop leaves out what is a hint to quality.
+func (a attempt) drop(field, done string) error { return a.Drop(plugins.Warn, field, done) }

@@ -1,0 +1,74 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// webSearch is what the vendors have in place of the hosted tool web_search.
+type webSearch struct {
+	WebSearchOptions   *searchOptionsObject    `json:"web_search_options,omitempty"`
+	SearchDomainFilter json.RawMessage         `json:"search_domain_filter,omitempty"` // Perplexity's
+	Plugins            []plugin                `json:"plugins,omitempty"`              // OpenRouter's
+	SearchParameters   *searchParametersObject `json:"search_parameters,omitempty"`    // xAI's
+}
+
+type searchOptionsObject struct {
+	SearchContextSize string `json:"search_context_size,omitempty"`
+}
+
+type plugin struct {
+	ID string `json:"id"`
+}
+
+type searchParametersObject struct {
+	Mode            string   `json:"mode"`
+	ReturnCitations bool     `json:"return_citations"`
+	Sources         []source `json:"sources"`
+}
+
+type source struct {
+	Type            string          `json:"type"`
+	AllowedWebsites json.RawMessage `json:"allowed_websites,omitempty"`
+}
+
+// setSearch translates the web search. Domains that cannot be told to the
+// provider change what it may read, and are refused.
+func (r *request) setSearch(a attempt, t *plugins.Tool) error {
+	var domains json.RawMessage
+	if v := gjson.GetBytes(t.Raw, "filters.allowed_domains"); len(v.Array()) > 0 {
+		domains = json.RawMessage(v.Raw)
+	}
+	if domains != nil && a.search != searchAlways && a.search != searchParameters {
+		return plugins.Unsupported(t.Param+".filters", "The provider's web search takes no filters.")
+	}
+	options := &searchOptionsObject{gjson.GetBytes(t.Raw, "search_context_size").Str}
+	switch a.search {
+	case searchOptions:
+		r.WebSearchOptions = options
+	case searchAlways:
+		if r.SearchDomainFilter = domains; options.SearchContextSize != "" {
+			r.WebSearchOptions = options
+		}
+	case searchPlugin:
+		r.Plugins = []plugin{{"web"}}
+	case searchParameters:
+		r.SearchParameters = &searchParametersObject{"auto", true, []source{{"web", domains}}}
+	}
+	return nil
+}
+
+// forceSearch makes the model search, where it can be made to.
+func (r *request) forceSearch(a attempt) error {
+	switch {
+	case a.search == searchAlways || a.search == searchPlugin && r.Plugins != nil:
+	case r.SearchParameters != nil:
+		r.SearchParameters.Mode = "on"
+	default:
+		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.ToolChoice.Type)
+	}
+	return nil
+}

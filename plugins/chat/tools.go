@@ -1,0 +1,153 @@
+package chat
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// tool is a function, or a custom tool, whose input is free-form.
+type tool struct {
+	Type     string      `json:"type"`
+	Function *function   `json:"function,omitempty"`
+	Custom   *customTool `json:"custom,omitempty"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+type customTool struct {
+	Name        string       `json:"name"`
+	Description string       `json:"description,omitempty"`
+	Format      *inputFormat `json:"format,omitempty"`
+}
+
+type inputFormat struct {
+	Type    string   `json:"type"`
+	Grammar *grammar `json:"grammar,omitempty"`
+}
+
+type grammar struct {
+	Definition string `json:"definition"`
+	Syntax     string `json:"syntax"`
+}
+
+type toolChoice struct {
+	Type     string `json:"type"`
+	Function *named `json:"function,omitempty"`
+	Custom   *named `json:"custom,omitempty"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+type toolCall struct {
+	ID       string        `json:"id"`
+	Type     string        `json:"type"`
+	Function *functionCall `json:"function,omitempty"`
+	Custom   *customCall   `json:"custom,omitempty"`
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type customCall struct {
+	Name  string `json:"name"`
+	Input string `json:"input"`
+}
+
+// setTools translates the tools that the model may use, and the choice between
+// them. allowed_tools leaves the others out.
+func (r *request) setTools(a attempt) error {
+	c := a.ToolChoice
+	for i := range a.Tools {
+		t := &a.Tools[i]
+		name := t.Name
+		if t.Hosted() {
+			name = t.Type
+		}
+		switch {
+		case c.Allowed != nil && !slices.Contains(c.Allowed, name):
+		case t.Hosted():
+			if err := r.setSearch(a, t); err != nil {
+				return err
+			}
+		case a.tools == noTools:
+			return plugins.Unsupported(t.Param, "The provider's models call no functions.")
+		case a.tools == namedTools && c.Name != "" && c.Name != name:
+		default:
+			r.Tools = append(r.Tools, newTool(a, t))
+		}
+	}
+	if len(r.Tools) > 0 {
+		r.ParallelToolCalls = a.ParallelToolCalls
+	}
+	return r.setToolChoice(a)
+}
+
+func (r *request) setToolChoice(a attempt) error {
+	switch c := a.ToolChoice; {
+	case c.Mode == "required" && c.Name == "" && c.Type != "":
+		return r.forceSearch(a)
+	case c.Mode == "required" && len(r.Tools) == 0:
+		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+	case c.Mode == "required" && a.tools == freeChoice:
+		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to call a tool: use 'auto'.")
+	case c.Mode == "none" && a.tools == freeChoice:
+		r.Tools = nil
+	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.tools == freeChoice:
+	case c.Type == "custom" && a.customTools:
+		r.ToolChoice = toolChoice{Type: "custom", Custom: &named{c.Name}}
+	case c.Name != "" && a.tools != namedTools:
+		r.ToolChoice = toolChoice{Type: "function", Function: &named{c.Name}}
+	case c.Mode == "required" && a.anyTool != "":
+		r.ToolChoice = a.anyTool
+	default:
+		r.ToolChoice = c.Mode
+	}
+	return nil
+}
+
+func newTool(a attempt, t *plugins.Tool) tool {
+	definition, syntax := gjson.GetBytes(t.Format, "definition").Str, gjson.GetBytes(t.Format, "syntax").Str
+	switch {
+	case t.Type == "custom" && a.customTools:
+		custom := &customTool{Name: t.Name, Description: t.Description}
+		if definition != "" {
+			custom.Format = &inputFormat{"grammar", &grammar{definition, syntax}}
+		}
+		return tool{Type: "custom", Custom: custom}
+	case t.Type == "custom":
+		f := &function{Name: t.Name, Description: t.Description, Parameters: plugins.CustomParameters}
+		if definition != "" {
+			f.Description += "\n\nThe input matches this " + syntax + " grammar:\n" + definition
+		}
+		return tool{Type: "function", Function: f}
+	}
+	f := &function{t.Name, t.Description, t.Parameters, t.Strict}
+	if f.Parameters == nil {
+		f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return tool{Type: "function", Function: f}
+}
+
+func newToolCall(a attempt, c *plugins.ToolCall) (toolCall, error) {
+	if c.Custom && a.customTools {
+		return toolCall{ID: a.id(c.CallID), Type: "custom", Custom: &customCall{c.Name, c.Arguments}}, nil
+	}
+	arguments, err := c.Object()
+	if err != nil {
+		return toolCall{}, err
+	}
+	return toolCall{ID: a.id(c.CallID), Type: "function", Function: &functionCall{c.Name, string(arguments)}}, nil
+}

@@ -1,0 +1,262 @@
+package chat
+
+import "github.com/weirhq/weir/plugins"
+
+// vendor is how one vendor's Chat Completions differ from what most of them do.
+type vendor struct {
+	name    string // the kind of provider
+	baseURL string
+	keyEnv  string
+
+	// policy says what the vendor has equivalents for, beside common.
+	policy plugins.Policy
+
+	// developer: what the system says to a reasoning model has the role of a
+	// developer.
+	developer bool
+	// alternate: one system message comes first, and then user and assistant
+	// take turns, as many chat templates demand.
+	alternate bool
+	// file is the form of input_file, where it is taken.
+	file fileForm
+	// audio is base64 alone, without its format.
+	bareAudio bool
+
+	// limit is the field of max_output_tokens.
+	limit limitField
+	// highest is that of temperatures, 0 for OpenAI's 2.
+	highest float64
+	// unpenalized: its reasoning models take no penalties.
+	unpenalized bool
+	// noStreamOptions: usage comes unasked, and asking is an error.
+	noStreamOptions bool
+
+	// effort is how the effort of reasoning is said, and efforts its levels for
+	// models whose levels are not known.
+	effort  effortForm
+	efforts []string
+	// replays: reasoning comes back in the field that it came in, also where
+	// the model's capabilities do not ask for it.
+	replays bool
+
+	// format is what the vendor has of response formats.
+	format formatSupport
+
+	// tools is what the vendor has of tools.
+	tools toolSupport
+	// anyTool is the word for a choice that requires a call.
+	anyTool string
+	// customTools: it takes tools with free-form input.
+	customTools bool
+	// callID is the length that ids of calls must have, or may have at most.
+	callID struct{ exactly, most int }
+	// search is how the vendor searches the web.
+	search searchForm
+}
+
+type limitField uint8
+
+const (
+	maxTokens limitField = iota
+	maxCompletionTokens
+)
+
+type effortForm uint8
+
+const (
+	noEffort         effortForm = iota
+	reasoningEffort             // "reasoning_effort"
+	reasoningObject             // "reasoning": {"effort"}
+	thinkingSwitch              // "thinking": {"type"}, and "reasoning_effort" where the model has levels
+	templateThinking            // "reasoning_effort", and a switch for the chat template
+)
+
+type formatSupport uint8
+
+const (
+	allFormats formatSupport = iota
+	schemaOnly
+	objectOnly
+)
+
+type toolSupport uint8
+
+const (
+	allTools   toolSupport = iota
+	noTools                // the API has no functions
+	freeChoice             // the model can't be made to call
+	namedTools             // a choice of one tool can't be said: the others are left out
+)
+
+type fileForm uint8
+
+const (
+	noFile      fileForm = iota
+	openAIFile           // inline, or uploaded
+	inlineFile           // inline, or by URL in its place
+	documentURL          // a URL, which may be a data: URL
+	fileURL              // a URL, or base64
+)
+
+type searchForm uint8
+
+const (
+	noSearch         searchForm = iota
+	searchOptions               // OpenAI's models that search
+	searchAlways                // it is what the models do
+	searchPlugin                // a plugin beside the model
+	searchParameters            // an object of its own
+)
+
+// common is what all take but for the exceptions in the table.
+var common = plugins.DefaultPolicy.With(plugins.Policy{
+	"frequency_penalty": plugins.Translate,
+	"presence_penalty":  plugins.Translate,
+	"reasoning.effort":  plugins.Translate,
+	"input.input_image": plugins.Translate,
+})
+
+// parallel are those of a vendor that lets choose whether calls are parallel.
+var parallel = plugins.Policy{"parallel_tool_calls": plugins.Translate}
+
+// logprobs are those of a vendor that tells them.
+var logprobs = plugins.Policy{
+	"top_logprobs":                         plugins.Translate,
+	"include.message.output_text.logprobs": plugins.Translate,
+}
+
+// search is that of a vendor that has a web search.
+var search = plugins.Policy{
+	"tools.web_search":                    plugins.Translate,
+	"tools.web_search_2025_08_26":         plugins.Translate,
+	"tools.web_search_preview":            plugins.Translate,
+	"tools.web_search_preview_2025_03_11": plugins.Translate,
+}
+
+// openAI is what OpenAI has beside.
+var openAI = parallel.With(logprobs).With(plugins.Policy{
+	"input.input_audio":      plugins.Translate,
+	"input.input_file":       plugins.Translate,
+	"metadata":               plugins.Translate,
+	"prompt_cache_key":       plugins.Translate,
+	"prompt_cache_retention": plugins.Translate,
+	"safety_identifier":      plugins.Translate,
+	"service_tier":           plugins.Translate,
+	"store":                  plugins.Translate,
+	"text.verbosity":         plugins.Translate,
+	"user":                   plugins.Translate,
+})
+
+var (
+	threeLevels = []string{"low", "medium", "high"}
+	fourLevels  = []string{"none", "low", "medium", "high"}
+	allLevels   = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+)
+
+// vendors are the kinds of providers, by their own documentation.
+var vendors = []vendor{
+	{
+		name: "openai", baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY",
+		policy: openAI.With(search), developer: true, file: openAIFile, limit: maxCompletionTokens,
+		effort: reasoningEffort, efforts: allLevels, customTools: true,
+		callID: struct{ exactly, most int }{most: 40}, search: searchOptions,
+	},
+	{
+		name: "azure", keyEnv: "AZURE_OPENAI_API_KEY",
+		policy: openAI, developer: true, file: openAIFile, limit: maxCompletionTokens,
+		effort: reasoningEffort, efforts: allLevels,
+		callID: struct{ exactly, most int }{most: 40},
+	},
+	{
+		name: "mistral", baseURL: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY",
+		policy: parallel.With(plugins.Policy{
+			"input.input_audio": plugins.Translate,
+			"input.input_file":  plugins.Translate,
+			"prompt_cache_key":  plugins.Translate,
+			"service_tier":      plugins.Translate,
+		}),
+		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
+		effort: reasoningEffort, anyTool: "any",
+		callID: struct{ exactly, most int }{exactly: 9},
+	},
+	{
+		name: "groq", baseURL: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY",
+		policy: parallel.With(plugins.Policy{
+			"frequency_penalty": plugins.Warn,
+			"presence_penalty":  plugins.Warn,
+			"user":              plugins.Translate,
+		}),
+		limit: maxCompletionTokens, effort: reasoningEffort, efforts: threeLevels, replays: true,
+	},
+	{
+		name: "deepseek", baseURL: "https://api.deepseek.com", keyEnv: "DEEPSEEK_API_KEY",
+		policy: logprobs, effort: thinkingSwitch, format: objectOnly,
+	},
+	{
+		name: "xai", baseURL: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY",
+		policy: parallel.With(logprobs).With(search).With(plugins.Policy{"user": plugins.Translate}),
+		limit:  maxCompletionTokens, unpenalized: true, effort: reasoningEffort, search: searchParameters,
+	},
+	{
+		name: "together", baseURL: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY",
+		effort: reasoningEffort, efforts: threeLevels,
+	},
+	{
+		name: "fireworks", baseURL: "https://api.fireworks.ai/inference/v1", keyEnv: "FIREWORKS_API_KEY",
+		policy: logprobs.With(plugins.Policy{"user": plugins.Translate}),
+		effort: reasoningEffort, efforts: fourLevels,
+	},
+	{
+		name: "openrouter", baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY",
+		policy: parallel.With(logprobs).With(search).With(plugins.Policy{
+			"input.input_audio": plugins.Translate,
+			"input.input_file":  plugins.Translate,
+			"text.verbosity":    plugins.Translate,
+			"user":              plugins.Translate,
+		}),
+		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
+	},
+	{
+		name: "perplexity", baseURL: "https://api.perplexity.ai", keyEnv: "PERPLEXITY_API_KEY",
+		policy:    search.With(plugins.Policy{"input.input_file": plugins.Translate}),
+		alternate: true, file: fileURL, noStreamOptions: true,
+		effort: reasoningEffort, efforts: []string{"minimal", "low", "medium", "high"},
+		format: schemaOnly, tools: noTools, search: searchAlways,
+	},
+	{
+		name: "cerebras", baseURL: "https://api.cerebras.ai/v1", keyEnv: "CEREBRAS_API_KEY",
+		policy: parallel.With(logprobs).With(plugins.Policy{
+			"frequency_penalty": plugins.Warn,
+			"presence_penalty":  plugins.Warn,
+			"user":              plugins.Translate,
+		}),
+		limit: maxCompletionTokens, effort: reasoningEffort, efforts: threeLevels, replays: true,
+	},
+	{
+		name: "ollama", baseURL: "http://localhost:11434/v1",
+		effort: reasoningEffort, efforts: fourLevels, replays: true, tools: freeChoice,
+	},
+	{
+		name: "vllm", baseURL: "http://localhost:8000/v1",
+		policy:    parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate}),
+		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
+	},
+	{
+		name: "lmstudio", baseURL: "http://localhost:1234/v1",
+		alternate: true, effort: reasoningEffort, efforts: threeLevels, format: schemaOnly, tools: namedTools,
+	},
+	{
+		name:   "compatible",
+		policy: parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate, "user": plugins.Translate}),
+		effort: reasoningEffort, efforts: allLevels, alternate: true,
+	},
+}
+
+func init() {
+	for i := range vendors {
+		vendors[i].policy = common.With(vendors[i].policy)
+	}
+}
+
+// translates reports whether the vendor has the field.
+func (v *vendor) translates(field string) bool { return v.policy[field] == plugins.Translate }
