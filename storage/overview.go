@@ -34,7 +34,7 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 	span := never
 	var costs, requests []sample
 	for _, u := range users.chosen {
-		t := &users.totals[u.group]
+		t := users.totals.at(u.group)
 		span = span.include(t)
 		costs = append(costs, sample{group: u.group, value: t.cost, withoutCost: t.withoutCost})
 		requests = append(requests, sample{group: u.group, value: plugins.Known(t.requests)})

@@ -36,11 +36,10 @@ type chosenSession struct {
 
 // chooseSessions adds the requests up and chooses among the sessions.
 func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*chosenSession, error) {
-	var sums []totals
+	var sums byGroup
 	split := SplitFilter(f)
 	err := rows.Scan(split.Requests, w, func(r *Row) bool {
-		sums = grown(sums, r.Group+1)
-		sums[r.Group].add(r)
+		sums.at(r.Group).add(r)
 		return true
 	})
 	if err != nil {
@@ -51,11 +50,7 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*cho
 		return nil, err
 	}
 	var chosen []*chosenSession
-	for group := range sums {
-		t := &sums[group]
-		if t.requests == 0 {
-			continue
-		}
+	for group, t := range sums.all() {
 		key := rows.Key(group)
 		if !named(key) {
 			continue

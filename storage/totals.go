@@ -79,13 +79,12 @@ func (w Window) include(t *totals) Window {
 	return Window{From: min(w.From, t.first), To: max(w.To, t.last)}
 }
 
-// grown is s with at least n elements. Groups mostly come one by one, so it
-// makes room for twice as many.
+// grown is s with at least n elements.
 func grown[T any](s []T, n int) []T {
-	if n > cap(s) {
-		s = append(make([]T, 0, 2*n), s...)
+	if n > len(s) {
+		s = append(s, make([]T, n-len(s))...)
 	}
-	return s[:max(n, len(s))]
+	return s
 }
 
 // pageOf is what stands on one page, not nil even if nothing does.

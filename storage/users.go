@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // Answer finds the users in rows grouped ByUser.
 func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
@@ -11,7 +8,7 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 	if err := found.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
 		return nil, err
 	}
-	hasUsers := slices.ContainsFunc(found.totals, func(t totals) bool { return t.requests > 0 })
+	hasUsers := !found.totals.empty()
 	if !hasUsers {
 		err := rows.Scan(All{}, Always, func(r *Row) bool {
 			hasUsers = !r.Attempt
@@ -31,7 +28,7 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 
 // userTotals are what the requests of each user add up to, by group.
 type userTotals struct {
-	totals []totals
+	totals byGroup
 	days   activeDays
 	split  *Split
 	chosen []*chosenUser
@@ -57,11 +54,8 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 	if err != nil {
 		return err
 	}
-	for group := range u.totals {
-		if u.totals[group].requests == 0 {
-			continue
-		}
-		if user := u.user(group, rows.Key(group)); chooser.matches(group, user.attribute) {
+	for group, t := range u.totals.all() {
+		if user := u.user(group, t, rows.Key(group)); chooser.matches(group, user.attribute) {
 			u.chosen = append(u.chosen, &chosenUser{user, group})
 		}
 	}
@@ -69,15 +63,13 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 }
 
 func (u *userTotals) add(r *Row, z Zone) {
-	u.totals = grown(u.totals, r.Group+1)
-	u.totals[r.Group].add(r)
+	u.totals.at(r.Group).add(r)
 	if !r.Attempt {
 		u.days.add(r.Group, z.day(r.CreatedAt))
 	}
 }
 
-func (u *userTotals) user(group int, k Key) User {
-	t := &u.totals[group]
+func (u *userTotals) user(group int, t *totals, k Key) User {
 	days := u.days.count(group)
 	return User{
 		ID:                          k.ID,
