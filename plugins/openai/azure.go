@@ -1,0 +1,32 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Azure speaks the Responses API of a resource of Azure OpenAI. A provider of
+// Azure's embeds it.
+type Azure struct{}
+
+// PrepareNative implements plugins.Native. Only version 1 of Azure's API has
+// Responses without a date of its own: its base URL is like
+// https://acme.openai.azure.com/openai/v1.
+func (Azure) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
+		return nil, errors.ErrUnsupported
+	}
+	key := t.Key
+	t.Key = ""
+	req, err := newRequest(ctx, p.Raw, t)
+	if err == nil && key != "" {
+		req.Header.Set("Api-Key", key)
+	}
+	return req, err
+}
+
+var _ plugins.Native = (*Azure)(nil)

@@ -1,0 +1,160 @@
+package openai
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// maxResponse is how long an answer that is not a stream may be.
+const maxResponse = 64 << 20
+
+// Decode implements plugins.Provider.
+func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	d := &decoder{a: a}
+	if !a.Prompt().Stream {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+		if err != nil {
+			return err
+		}
+		d.object(body)
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !d.event(e.Data) {
+			break
+		}
+	}
+	return nil
+}
+
+// decoder reads one answer. Of a stream it believes which item a delta belongs
+// to, and little else: ids may change, and items end before they begin.
+type decoder struct {
+	a     *plugins.Assembler
+	items map[int]*item // that were told of, by output_index
+}
+
+// object reads an answer that is not a stream.
+func (d *decoder) object(body []byte) {
+	if !gjson.ValidBytes(body) {
+		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+		return
+	}
+	v := gjson.ParseBytes(body)
+	if e := v.Get("error"); e.IsObject() && !v.Get("output").Exists() {
+		d.a.Fail(newError(0, v))
+		return
+	}
+	d.start(v)
+	d.end(v, body)
+}
+
+// event reads an event of a stream, and reports whether more may follow.
+func (d *decoder) event(data []byte) bool {
+	if string(data) == "[DONE]" {
+		return false
+	}
+	if !gjson.ValidBytes(data) {
+		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+		return false
+	}
+	e := gjson.ParseBytes(data)
+	switch e.Get("type").Str {
+	case "response.output_text.delta":
+		d.logprobs(index(e), e)
+		d.delta(e, d.a.Text)
+	case "response.refusal.delta":
+		d.delta(e, d.a.Refusal)
+	case "response.reasoning_summary_text.delta":
+		d.delta(e, func(key int, s string) { d.a.Summary(key, int(e.Get("summary_index").Int()), s) })
+	case "response.reasoning_text.delta":
+		d.delta(e, d.a.ReasoningText)
+	case "response.function_call_arguments.delta":
+		if d.item(index(e)).called {
+			d.delta(e, d.a.Args)
+		}
+	case "response.custom_tool_call_input.delta":
+		if d.item(index(e)).called {
+			d.delta(e, d.a.CustomInput)
+		}
+	case "response.output_text.annotation.added":
+		d.item(index(e)).annotated++
+		d.annotate(index(e), e.Get("annotation"))
+	case "response.output_item.added":
+		d.addItem(index(e), e.Get("item"))
+	case "response.output_item.done":
+		d.endItem(index(e), e.Get("item"))
+	case "response.created", "response.in_progress":
+		d.start(e.Get("response"))
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		d.start(e.Get("response"))
+		d.end(e.Get("response"), data)
+		return false
+	case "error":
+		d.a.Fail(newError(0, e))
+		return false
+	case "":
+		if e.Get("error").IsObject() { // OpenRouter's have no type
+			d.a.Fail(newError(0, e))
+			return false
+		}
+	}
+	return true
+}
+
+// index is the item that an event is about.
+func index(event gjson.Result) int { return int(event.Get("output_index").Int()) }
+
+// delta tells a piece of an item.
+func (d *decoder) delta(event gjson.Result, tell func(key int, s string)) {
+	if s := event.Get("delta").Str; s != "" {
+		key := index(event)
+		d.item(key).told = true
+		tell(key, s)
+	}
+}
+
+// start reads what comes before the content.
+func (d *decoder) start(response gjson.Result) {
+	d.a.Start(response.Get("model").Str, response.Get("id").Str)
+	if tier := response.Get("service_tier").Str; tier != "" {
+		d.a.ServiceTier(tier)
+	}
+}
+
+// end reads the whole response, which body holds: its items, unless a stream has
+// told them, what was used and how it ended.
+func (d *decoder) end(response gjson.Result, body []byte) {
+	if len(d.items) == 0 {
+		for key, v := range response.Get("output").Array() {
+			d.endItem(key, v)
+		}
+	}
+	x := wire.NewExtractor(plugins.Responses, "openrouter", "application/json") // who adds a cost
+	x.Write(body)
+	x.Close()
+	d.a.Usage(x.Extraction().Usage)
+	switch response.Get("status").Str {
+	case "completed":
+		d.a.Finish(plugins.ReasonStop)
+	case "incomplete":
+		if response.Get("incomplete_details.reason").Str == "content_filter" {
+			d.a.Finish(plugins.ReasonContentFilter)
+		} else {
+			d.a.Finish(plugins.ReasonMaxOutputTokens)
+		}
+	case "failed", "cancelled":
+		d.a.Finish(plugins.ReasonError)
+		if response.Get("error").IsObject() {
+			d.a.Fail(newError(0, response))
+		}
+	}
+}

@@ -1,0 +1,55 @@
+// Package openai speaks OpenAI's Responses API
+// (https://platform.openai.com/docs/api-reference/responses), which is the one
+// that the gateway's clients speak: what they send and get passes as it is.
+// Where a provider's streams are not what clients take, its answers go through
+// the Assembler like those of any other dialect.
+package openai
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider speaks OpenAI's Responses API. Requests and answers pass unchanged
+// but for the name of the model in the request.
+type Provider struct{}
+
+// DefaultTarget is OpenAI's own API, and the environment variable that holds its
+// key.
+func (Provider) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.openai.com/v1", "OPENAI_API_KEY"
+}
+
+// PrepareNative implements plugins.Native.
+func (Provider) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	return newRequest(ctx, p.Raw, t)
+}
+
+// Prepare implements plugins.Provider.
+func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	body, err := withInput(p)
+	if err != nil {
+		return nil, err
+	}
+	return newRequest(ctx, body, t)
+}
+
+func newRequest(ctx context.Context, body []byte, t plugins.Target) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/responses", bytes.NewReader(withModel(body, t.Model)))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return req, nil
+}
+
+var (
+	_ plugins.Provider = (*Provider)(nil)
+	_ plugins.Native   = (*Provider)(nil)
+)

@@ -1,0 +1,31 @@
+package openai
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// The encrypted_content of our reasoning items is the provider's whole item,
+// for a provider may refuse what it encrypted under another id or with another
+// summary.
+
+// seal sets the item that the provider wants back, if it will.
+func (d *decoder) seal(key int, item gjson.Result) {
+	if item.Get("encrypted_content").Str != "" {
+		d.a.Seal(key, item.Raw)
+	}
+}
+
+// replay is the item to send for one that the client sent: the provider's own,
+// or one whose reasoning anybody can read. It is "" for that of another
+// provider.
+func replay(r *plugins.ReasoningItem, sent string) string {
+	switch sealed := gjson.Parse(r.EncryptedContent); {
+	case gjson.Valid(r.EncryptedContent) && sealed.Get("type").Str == "reasoning":
+		return r.EncryptedContent
+	case r.EncryptedContent == "" && len(r.Content) > 0:
+		return sent
+	}
+	return ""
+}

@@ -1,0 +1,222 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+var target = plugins.Target{Model: "gpt-5", BaseURL: "https://example.com/v1", Key: "secret"}
+
+func read(t *testing.T, req *http.Request) string {
+	t.Helper()
+	b, err := io.ReadAll(req.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.ContentLength != int64(len(b)) {
+		t.Errorf("the length is %d, not %d", req.ContentLength, len(b))
+	}
+	return string(b)
+}
+
+func TestBug19BytesPass(t *testing.T) {
+	for body, want := range map[string]string{
+		"{ \"input\" : \"hi\",\n\t\"model\":\"openai/gpt-5\" , \"seed\": 12345678901234567890, \"x\":1.0e+2 }": "{ \"input\" : \"hi\",\n\t\"model\":\"gpt-5\" , \"seed\": 12345678901234567890, \"x\":1.0e+2 }",
+		`{"metadata":{"model":"m"},"model":"m","input":[{"model":"m"}]}`:                                       `{"metadata":{"model":"m"},"model":"gpt-5","input":[{"model":"m"}]}`,
+		`{"model":"cheap","input":"hi","model":"dear"}`:                                                        `{"model":"gpt-5","input":"hi","model":"gpt-5"}`,
+		`{"mod\u0065l":"dear","input":"\ud83d\ude00 é"}`:                                                       `{"mod\u0065l":"gpt-5","input":"\ud83d\ude00 é"}`,
+		`{"model":null,"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`:               `{"model":"gpt-5","input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`,
+	} {
+		sent := strings.Clone(body)
+		req, err := Provider{}.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(body)}, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, req); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if body != sent {
+			t.Error("the client's body has changed")
+		}
+	}
+}
+
+func TestPrepareNative(t *testing.T) {
+	req, err := Provider{}.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(`{"model":"m"}`)}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := req.Method + " " + req.URL.String(); got != "POST https://example.com/v1/responses" {
+		t.Errorf("got %s", got)
+	}
+	if req.Header.Get("Authorization") != "Bearer secret" || req.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("the header is %v", req.Header)
+	}
+	again, err := req.GetBody()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(again); string(b) != `{"model":"gpt-5"}` {
+		t.Errorf("a second sending has the body %s", b)
+	}
+}
+
+func TestAzure(t *testing.T) {
+	azure := target
+	prompt := &plugins.Prompt{Raw: []byte(`{"model":"m"}`)}
+	azure.BaseURL = "https://acme.openai.azure.com"
+	if _, err := (Azure{}).PrepareNative(context.Background(), prompt, azure); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("without version 1: got error %v", err)
+	}
+	azure.BaseURL += "/openai/v1"
+	req, err := Azure{}.PrepareNative(context.Background(), prompt, azure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := req.URL.String(); got != "https://acme.openai.azure.com/openai/v1/responses" {
+		t.Errorf("got %s", got)
+	}
+	if req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
+		t.Errorf("the header is %v", req.Header)
+	}
+}
+
+// prepared is the body sent for a request, and its prompt.
+func prepared(t *testing.T, body string, strict bool) (string, *plugins.Prompt, error) {
+	t.Helper()
+	p, err := plugins.ParseRequest([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Strict = strict
+	req, err := Provider{}.Prepare(context.Background(), p, target)
+	if err != nil {
+		return "", p, err
+	}
+	return read(t, req), p, nil
+}
+
+func TestPrepare(t *testing.T) {
+	const (
+		user   = `{"role": "user", "content": "hi"}`
+		called = `{"type":"function_call","call_id":"1","name":"f","arguments":"{ }"}`
+		output = `{"type":"function_call_output","call_id":"1","output":"ok"}`
+		search = `{"type":"web_search_call","id":"ws_1"}`
+		raw    = `{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`
+		blob   = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}`
+		bare   = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm"}]}`
+	)
+	const left = "reasoning of another provider, left out"
+	for _, test := range []struct {
+		name, input, want string
+		warnings          []string
+	}{
+		{"text", `"hi"`, `"hi"`, nil},
+		{"items as they are", "[ " + user + ", " + called + ",\n" + output + "]", "[" + user + "," + called + "," + output + "]", nil},
+		{"hosted tools' items", "[" + user + "," + search + "]", "[" + user + "]", []string{"input[1]: web_search_call left out"}},
+		{"raw reasoning", "[" + user + "," + raw + "]", "[" + user + "," + raw + "]", nil},
+		{"another's reasoning", "[" + user + "," + blob + "," + raw + "]", "[" + user + "," + raw + "]", []string{"input[1]: " + left}},
+		{"a summary", "[" + user + "," + bare + "]", "[" + user + "]", []string{"input[1]: " + left}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := `{"model":"m","input":` + test.input + `,"top_k":1.0}`
+			got, p, err := prepared(t, body, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"model":"gpt-5","input":` + test.want + `,"top_k":1.0}`; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if !slices.Equal(p.Warnings, test.warnings) {
+				t.Errorf("got the warnings %q, want %q", p.Warnings, test.warnings)
+			}
+			if _, _, err = prepared(t, body, true); (err != nil) != (test.warnings != nil) {
+				t.Errorf("strictly: got error %v", err)
+			}
+		})
+	}
+}
+
+func TestBug19ReasoningComesBack(t *testing.T) {
+	const item = `{"type":"reasoning", "id":"rs_1","summary":[ ],"encrypted_content":"gAAA==","format":"openai-responses-v1"}`
+	p := &plugins.Prompt{Model: "m"}
+	a := plugins.NewAssembler(p, nil, plugins.Options{Seal: func(s string) string { return "sealed " + s }})
+	err := Provider{}.Decode(response(http.StatusOK, `{"status":"completed","output":[`+item+`]}`), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	told := gjson.GetBytes(a.Response(), "output.0").Raw
+
+	p, err = plugins.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},` + told + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Unseal(func(s string) (string, bool) { return strings.CutPrefix(s, "sealed ") }); err != nil {
+		t.Fatal(err)
+	}
+	req, err := Provider{}.Prepare(context.Background(), p, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gjson.Get(read(t, req), "input.1").Raw; got != item {
+		t.Errorf("got %s, want %s", got, item)
+	}
+}
+
+func TestCaddyfile(t *testing.T) {
+	module, err := caddy.GetModule("llm.providers.openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, ok := range map[string]bool{"openai": true, "openai {\n}": true, "openai gpt": false, "openai {\n\torg acme\n}": false} {
+		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
+		if (err == nil) != ok {
+			t.Errorf("%q: got error %v", input, err)
+		}
+	}
+}
+
+// FuzzWithModel: the body that is sent asks for the model, and differs in
+// nothing else.
+func FuzzWithModel(f *testing.F) {
+	f.Add(`{"a":[1,"model"],"model":"m"}`)
+	f.Add(`{"model":"m" ,"model" : {"model":1}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		if v := gjson.Parse(body); !gjson.Valid(body) || !v.IsObject() || !v.Get("model").Exists() {
+			t.Skip()
+		}
+		got := withModel([]byte(body), "gpt-5")
+		if !gjson.ValidBytes(got) {
+			t.Fatalf("%s is not JSON", got)
+		}
+		asked := make(map[string]string)
+		gjson.ParseBytes(got).ForEach(func(key, v gjson.Result) bool {
+			asked[key.Str] += v.Raw
+			return true
+		})
+		gjson.Parse(body).ForEach(func(key, v gjson.Result) bool {
+			var ok bool
+			if key.Str == "model" {
+				asked[key.Str], ok = strings.CutPrefix(asked[key.Str], `"gpt-5"`)
+			} else {
+				asked[key.Str], ok = strings.CutPrefix(asked[key.Str], v.Raw)
+			}
+			if !ok {
+				t.Errorf("%s in %s became %s", key.Raw, body, got)
+			}
+			return ok
+		})
+	})
+}
