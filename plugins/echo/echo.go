@@ -1,8 +1,7 @@
 // Package echo plays a model provider without a network: it answers a request
 // by repeating its last user message, in the wire formats of OpenAI's Chat
 // Completions and Responses and of Anthropic's Messages. It stands in for a
-// provider in a quickstart, in examples and in tests. It knows nothing of
-// Caddy.
+// provider in a quickstart, in examples and in tests.
 package echo
 
 import (

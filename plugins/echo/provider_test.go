@@ -1,0 +1,77 @@
+package echo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// ask is the provider's answer to a body of the Responses API.
+func ask(t *testing.T, body string) (*http.Response, string) {
+	t.Helper()
+	p := NewProvider()
+	req, err := p.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(body)}, plugins.Target{Model: "echo-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := p.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(b)
+}
+
+func TestProvider(t *testing.T) {
+	resp, body := ask(t, `{"model":"echo/echo-1","input":"hello"}`)
+	if resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(body)) {
+		t.Errorf("got status %d, %d bytes of %d", resp.StatusCode, len(body), resp.ContentLength)
+	}
+	if got := gjson.Get(body, "output.0.content.0.text").Str; got != "You said: hello" {
+		t.Errorf("it says %q", got)
+	}
+	if got := gjson.Get(body, "model").Str; got != "echo-1" {
+		t.Errorf("the model is %q", got)
+	}
+}
+
+func TestProviderStreams(t *testing.T) {
+	resp, body := ask(t, `{"model":"echo/echo-1","input":"hello","stream":true}`)
+	x := wire.NewExtractor(plugins.Responses, "echo", resp.Header.Get("Content-Type"))
+	x.Write([]byte(body))
+	x.Close()
+	if got := x.Extraction(); got.Phase != plugins.Ended || !got.Content || !got.Usage.Output.Valid {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestProviderRefuses(t *testing.T) {
+	resp, body := ask(t, `{"model":"echo/echo-1"}`)
+	if resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.param").Str != "input" {
+		t.Errorf("got %d: %s", resp.StatusCode, body)
+	}
+}
+
+func TestProviderModule(t *testing.T) {
+	module, err := caddy.GetModule("llm.providers.echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, ok := range map[string]bool{"echo": true, "echo loud": false, "echo {\n\tvolume 11\n}": false} {
+		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
+		if (err == nil) != ok {
+			t.Errorf("%q: got error %v", input, err)
+		}
+	}
+}
