@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -54,6 +55,14 @@ func TestCassettes(t *testing.T) {
 					t.Errorf("an illegal stream: %v", err)
 				}
 			}
+			if !stream {
+				chunks, object := streamed(t, p, body), gjson.ParseBytes(a.Response())
+				for _, path := range []string{"output.#.type", "output.#.content.0", "output.#.arguments", "status", "usage"} {
+					if got, want := chunks.Get(path).Raw, object.Get(path).Raw; got != want {
+						t.Errorf("as a stream %s is %s, as an object %s", path, got, want)
+					}
+				}
+			}
 			r, x := gjson.ParseBytes(a.Response()), a.Extraction()
 			status := statuses[want.Get("finish").Str]
 			if status == "" {
@@ -81,4 +90,19 @@ func TestCassettes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// streamed is the response that comes of a completion as a stream of one chunk.
+func streamed(t *testing.T, p *Provider, completion []byte) gjson.Result {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, completion); err != nil {
+		t.Fatal(err)
+	}
+	chunk := bytes.Replace(compact.Bytes(), []byte(`"message":{`), []byte(`"delta":{`), 1)
+	a := plugins.NewAssembler(&plugins.Prompt{Stream: true, Model: "m"}, new(bytes.Buffer), plugins.Options{})
+	if err := p.Decode(response(http.StatusOK, "data: "+string(chunk)+"\n\ndata: [DONE]\n\n"), a); err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	return gjson.ParseBytes(a.Response())
 }

@@ -1,0 +1,219 @@
+package chat
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+// The known bugs of bridges between Chat Completions and Responses, those that
+// a provider can have.
+
+// decode is the response that comes of a stream of chunks, each given by its
+// keys beside the id.
+func decode(t *testing.T, kind, request string, chunks ...string) gjson.Result {
+	t.Helper()
+	p, err := plugins.ParseRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stream = true
+	var stream strings.Builder
+	for _, c := range chunks {
+		fmt.Fprintf(&stream, "data: {\"id\":\"chatcmpl-1\",\"model\":\"m\",%s}\n\n", c)
+	}
+	stream.WriteString("data: [DONE]\n\n")
+	var sink bytes.Buffer
+	a := plugins.NewAssembler(p, &sink, plugins.Options{})
+	if err := For(kind).Decode(response(http.StatusOK, stream.String()), a); err != nil {
+		t.Fatal(err)
+	}
+	sink.Write(a.End())
+	if _, err := plugintest.Check(sink.Bytes()); err != nil {
+		t.Fatalf("an illegal stream: %v\n%s", err, sink.Bytes())
+	}
+	return gjson.ParseBytes(a.Response())
+}
+
+func delta(members string) string { return `"choices":[{"index":0,"delta":{` + members + `}}]` }
+
+func finish(reason string) string {
+	return `"choices":[{"index":0,"delta":{},"finish_reason":"` + reason + `"}]`
+}
+
+const hi = `{"model":"m","input":"hi"}`
+
+func equal(t *testing.T, got gjson.Result, path, want string) {
+	t.Helper()
+	if v := got.Get(path).Raw; v != want {
+		t.Errorf("%s is %s, want %s in %s", path, v, want, got)
+	}
+}
+
+func TestBug02ReasoningThenTextThenCall(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"reasoning":"a"`), delta(`"reasoning":"b"`), delta(`"content":"c"`),
+		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.#.type", `["reasoning","message","function_call"]`)
+	equal(t, r, "output.0.content.0.text", `"ab"`)
+}
+
+func TestBug03TextAfterCall(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"content":"a"`), delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`),
+		delta(`"content":"b"`), finish("stop"))
+	equal(t, r, "output.#.content.0.text", `["a","b"]`)
+}
+
+func TestBug04CallWithoutText(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"role":"assistant","content":""`), delta(`"content":null,"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]`), finish("tool_calls"))
+	equal(t, r, "output.#.type", `["function_call"]`)
+}
+
+func TestBug05ArgumentsWithoutID(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f"}}]`),
+		delta(`"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]`), delta(`"tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":":1}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.0.arguments", `"{\"a\":1}"`)
+}
+
+func TestBug06WholeArguments(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.0.arguments", `"{\"a\":1}"`)
+}
+
+func TestBug07EmptyArguments(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]`),
+		delta(`"tool_calls":[{"index":0,"function":{"arguments":""}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.0.arguments", `"{}"`)
+}
+
+func TestBug13Truncation(t *testing.T) {
+	for name, content := range map[string]string{
+		"text": `"content":"a"`, "reasoning": `"reasoning":"a"`,
+		"arguments": `"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}]`,
+	} {
+		r := decode(t, "groq", hi, delta(content), finish("length"))
+		if r.Get("status").Str != "incomplete" || r.Get("incomplete_details.reason").Str != "max_output_tokens" || r.Get("output.0.status").Str != "incomplete" {
+			t.Errorf("%s: got %s", name, r)
+		}
+	}
+}
+
+func TestBug14ParallelCalls(t *testing.T) {
+	call := func(id string) string {
+		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
+	}
+	output := func(id string) string {
+		return `{"type":"function_call_output","call_id":"` + id + `","output":"` + id + `"}`
+	}
+	for _, order := range [][]string{
+		{call("a"), call("b"), output("a"), output("b")},
+		{call("a"), output("a"), call("b"), output("b")},
+		{call("a"), call("b"), output("b"), output("a")},
+	} {
+		_, body, _, err := prepare(t, For("groq"), plugins.Target{}, `{"model":"m","input":[`+strings.Join(order, ",")+`]}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending := make(map[string]bool)
+		for _, m := range gjson.Get(body, "messages").Array() {
+			if m.Get("role").Str != "tool" && len(pending) > 0 {
+				t.Errorf("%v have no output before %s", pending, m)
+			}
+			for _, c := range m.Get("tool_calls").Array() {
+				pending[c.Get("id").Str] = true
+			}
+			if id := m.Get("tool_call_id").Str; id != "" {
+				if !pending[id] || m.Get("content").Str != id {
+					t.Errorf("the output %s follows no call", m)
+				}
+				delete(pending, id)
+			}
+		}
+		if len(pending) > 0 {
+			t.Errorf("%v have no output in %s", pending, body)
+		}
+	}
+}
+
+func TestBug15MessageBetweenCallAndOutput(t *testing.T) {
+	_, body, _, err := prepare(t, For("groq"), plugins.Target{}, `{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},
+		{"role":"assistant","content":"Wait."},{"type":"function_call_output","call_id":"a","output":"1"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gjson.Parse(body), "messages.#.role", `["assistant","tool"]`)
+}
+
+// TestBug18ReasoningRoundTrip: what a provider signed comes back as it was.
+func TestBug18ReasoningRoundTrip(t *testing.T) {
+	details := `[{"type":"reasoning.text","text":"Use f.","signature":"c2ln","format":"x","index":0},{"type":"reasoning.encrypted","data":"ZW5j","index":1}]`
+	first := decode(t, "openrouter", hi, delta(`"reasoning":"Use f.","reasoning_details":`+details),
+		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
+	output := first.Get("output").Raw
+	second := `{"model":"m","input":[{"role":"user","content":"hi"},` + output[1:len(output)-1] + `,{"type":"function_call_output","call_id":"x","output":"1"}]}`
+	_, body, p, err := prepare(t, For("openrouter"), plugins.Target{}, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gjson.Parse(body), "messages.1.reasoning_details", details)
+	if len(p.Warnings) > 0 {
+		t.Errorf("warned of %q", p.Warnings)
+	}
+}
+
+func TestBug19ForeignReasoning(t *testing.T) {
+	_, body, p, err := prepare(t, For("groq"), plugins.Target{}, `{"model":"m","input":[{"role":"user","content":"hi"},
+		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"secret"}],"encrypted_content":"gAAAAA"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(body, "secret") || strings.Contains(body, "gAAAAA") || len(p.Warnings) != 1 {
+		t.Errorf("got %s with warnings %q", body, p.Warnings)
+	}
+}
+
+func TestBug22CustomTool(t *testing.T) {
+	r := decode(t, "groq", `{"model":"m","input":"hi","tools":[{"type":"custom","name":"apply_patch"}]}`,
+		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"apply_patch","arguments":"{\"input\": \"a\\"}}]`),
+		delta(`"tool_calls":[{"index":0,"function":{"arguments":"n\\u00e"}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"9\"}"}}]`), finish("tool_calls"))
+	equal(t, r, "output.0.type", `"custom_tool_call"`)
+	equal(t, r, "output.0.input", `"a\né"`)
+}
+
+func TestBug24UsageAnywhere(t *testing.T) {
+	const usage = `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`
+	for name, chunks := range map[string][]string{
+		"alone":   {delta(`"content":"a"`), finish("stop"), `"choices":[],` + usage},
+		"no list": {delta(`"content":"a"`), finish("stop"), usage},
+		"last":    {delta(`"content":"a"`), finish("stop") + "," + usage},
+		"every":   {delta(`"content":"a"`) + `,"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}`, finish("stop") + "," + usage},
+		"null":    {delta(`"content":"a"`) + `,"usage":null`, finish("stop") + "," + usage, `"choices":[],"usage":null`},
+	} {
+		r := decode(t, "vllm", hi, chunks...)
+		if r.Get("usage.input_tokens").Int() != 3 || r.Get("usage.output_tokens").Int() != 2 || r.Get("status").Str != "completed" {
+			t.Errorf("%s: got %s", name, r)
+		}
+	}
+}
+
+func TestBug25ErrorMidStream(t *testing.T) {
+	r := decode(t, "groq", hi, delta(`"content":"a"`), `"error":{"message":"Boom","type":"server_error"}`)
+	equal(t, r, "status", `"failed"`)
+	equal(t, r, "error.message", `"Boom"`)
+}
+
+func TestBug32ServiceTier(t *testing.T) {
+	_, body, _, err := prepare(t, For("openai"), plugins.Target{}, `{"model":"m","input":"hi","service_tier":"flex"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gjson.Parse(body), "service_tier", `"flex"`)
+	r := decode(t, "openai", `{"model":"m","input":"hi","service_tier":"flex"}`, delta(`"content":"a"`)+`,"service_tier":"priority"`, finish("stop"))
+	equal(t, r, "service_tier", `"priority"`)
+}
