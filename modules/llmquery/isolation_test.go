@@ -188,14 +188,14 @@ func TestIsolationUnderLoad(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				switch {
-				case i%10 == 0:
+				switch i % 10 {
+				case 0:
 					id := other.latest.Load().String()
 					status, text, err := ask(http.MethodGet, caller.prefix+"/v1/request/"+id, caller.key, "")
 					if err != nil || (status == http.StatusOK) != (other == caller.tenant) || status != http.StatusOK && status != http.StatusNotFound || caller.shownForeign(tenants, text) {
 						t.Errorf("%s asks for a request of %s: %d %s %v", caller.org, other.org, status, text, err)
 					}
-				case i%10 == 1:
+				case 1:
 					elsewhere := "/eu"
 					if caller.prefix == "/eu" {
 						elsewhere = ""

@@ -112,7 +112,7 @@ func TestClientLeaves(t *testing.T) {
 	h := s.handler()
 	l := &leaver{ResponseRecorder: httptest.NewRecorder()}
 	defer func() {
-		if reason := recover(); reason != http.ErrAbortHandler {
+		if reason, _ := recover().(error); !errors.Is(reason, http.ErrAbortHandler) {
 			t.Errorf("the answer ended with %v, want http.ErrAbortHandler", reason)
 		}
 		if l.writes != 2 {

@@ -229,3 +229,18 @@ func mapOf(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
+
+// TestChecker holds that the checker of this test finds what is wrong.
+func TestChecker(t *testing.T) {
+	d := newDescription(t, `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","maximum":3},"s":{"enum":["a"]},
+		"o":{"oneOf":[{"const":"all"},{"type":"object","maxProperties":0}]},"l":{"type":["array","null"],"items":{"format":"uuid"},"maxItems":1}}}`)
+	d.root = map[string]any{"x": d.root}
+	d.strict = true
+	for text, valid := range map[string]bool{
+		`{"n":1,"s":"a","o":{},"l":null}`: true, `{"n":3,"o":"all","l":["00000000-0000-0000-0000-000000000000"]}`: true,
+		`{}`: false, `[]`: false, `{"n":4}`: false, `{"n":1.5}`: false, `{"n":"1"}`: false, `{"n":1,"s":"b"}`: false, `{"n":1,"more":1}`: false,
+		`{"n":1,"o":"none"}`: false, `{"n":1,"o":{"a":1}}`: false, `{"n":1,"l":["a"]}`: false, `{"n":1,"l":[1,2]}`: false,
+	} {
+		d.expect(t, "#/x", text, valid)
+	}
+}

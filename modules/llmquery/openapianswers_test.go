@@ -1,0 +1,112 @@
+package llmquery_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/modules/llmquery"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// TestAnswersAsDescribed holds that every answer is as described, nothing more
+// and nothing less, and that the examples work.
+func TestAnswersAsDescribed(t *testing.T) {
+	s := newSite(t)
+	d := s.describe()
+	d.strict = true
+	id := s.record("default", &storage.Record{
+		Org: "default", UserID: "ada", SessionID: "s1", SessionName: "chat", Properties: map[string]string{"Service-Session-Id": "s1"},
+		RespondedAt: 1_790_000_001_000, Latency: plugins.Known(1000), TimeToFirstToken: plugins.Known(200), Status: plugins.Known(200), Stream: true,
+		Provider: "openai", Model: "m", RequestModel: "m", ResponseModel: "m", ModelOverride: "m", ResponseID: "r", Path: "/v1/responses", TargetURL: "https://localhost",
+		Usage: plugins.Usage{
+			Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(10), CacheWrite: plugins.Known(0),
+			InputAudio: plugins.Known(1), OutputAudio: plugins.Known(1), Reasoning: plugins.Known(5),
+		},
+		Cost: plugins.Known(27_000), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
+		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7", Attempt: 1, CacheReferenceID: uuid.New(), Assets: []string{"a"},
+	}, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{}`)}, Inputs: map[string]string{"city": "Ulm"}}).String()
+	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2", AttemptOf: uuid.New()}, nil)
+	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2"}, nil)
+
+	operations, scopes := d.operations(), llmquery.Scopes()
+	described := make(map[string]bool) // properties of answers
+	answered := make(map[string]bool)  // responses
+	ask := func(pointer, prefix, key, id, body string) (status int) {
+		t.Helper()
+		method, path, _ := strings.Cut(operations[pointer], " ")
+		response, answer := s.do(method, prefix+strings.ReplaceAll(path, "{id}", id), key, body)
+		at := fmt.Sprintf("%s/responses/%d", pointer, response.StatusCode)
+		answered[at] = true
+		at, _ = d.object(at)
+		if err := d.check(at+"/content/application~1json/schema", "answer", valueOf(answer.Raw)); err != nil {
+			t.Errorf("%s %s %.200s: %d %v", method, path, body, response.StatusCode, err)
+		}
+		if got := response.Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s %s: Content-Type %q", method, path, got)
+		}
+		return response.StatusCode
+	}
+	// Those that write first, so that the queries find scores and a tag.
+	pointers := slices.SortedFunc(maps.Keys(operations), func(a, b string) int {
+		return -cmp.Compare(scopes[operations[a]], scopes[operations[b]])
+	})
+	for _, pointer := range pointers {
+		operation := operations[pointer]
+		for status := range mapOf(d.at(pointer + "/responses")) {
+			at, _ := d.object(pointer + "/responses/" + status)
+			d.properties(at+"/content/application~1json/schema", described)
+		}
+		if scopes[operation] == "" {
+			ask(pointer, "", "", "", "")
+			continue
+		}
+		known, unknown := id, uuid.NewString()
+		if strings.Contains(operation, "/session/") {
+			known = "s1"
+		}
+		if status := ask(pointer, "", "root", known, exampleOf(d, pointer)); status >= 300 {
+			t.Errorf("%s: the example is answered with %d", operation, status)
+		}
+		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"limit":1000}`)
+		ask(pointer, "", "root", known, `{"filter":7,"userFilter":7,"rating":7,"scores":7,"key":7,"tag":7}`)
+		ask(pointer, "", "root", unknown, exampleOf(d, pointer))
+		ask(pointer, "", "", known, exampleOf(d, pointer))
+		ask(pointer, "", map[string]string{"query": "writer", "write": "reader"}[scopes[operation]], known, exampleOf(d, pointer))
+		ask(pointer, "", "root", known, strings.Repeat(" ", 1<<20+1))
+		ask(pointer, "/slow", "slow", unknown, exampleOf(d, pointer))
+		ask(pointer, "/broken", "broken", unknown, exampleOf(d, pointer))
+	}
+	for _, pointer := range pointers {
+		for status := range mapOf(d.at(pointer + "/responses")) {
+			if !answered[pointer+"/responses/"+status] {
+				t.Errorf("%s never answers %s", operations[pointer], status)
+			}
+		}
+	}
+	for property := range described {
+		if !d.seen[property] {
+			t.Errorf("%s: never answered", property)
+		}
+	}
+}
+
+// exampleOf is the example of an operation's body, or one made up.
+func exampleOf(d *description, pointer string) string {
+	example := d.at(pointer + jsonBody + "/example")
+	if example == nil {
+		return `{"filter":"all","rating":true}`
+	}
+	text, err := json.Marshal(example)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
