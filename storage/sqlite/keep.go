@@ -59,8 +59,11 @@ func (k *keeper) drop() {
 	k.table, k.copy, k.refused = nil, nil, nil
 }
 
-// close ends the wait for somebody to ask.
-func (k *keeper) close() { k.idle.Stop() }
+// close frees the memory for good.
+func (k *keeper) close() {
+	k.idle.Stop()
+	k.drop()
+}
 
 // ready waits until the table is loaded, or known to be too large. load starts to
 // load it.

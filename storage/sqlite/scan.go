@@ -92,36 +92,32 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 // streamRequests scans the requests as they are read.
 func (s *scan) streamRequests() error {
 	l := newLoader(s.ctx, s.r)
-	var err error
-	for last, more := s.from-1, true; more && err == nil && last < s.to; {
-		s.table.requests = nil
-		last, err = l.requests(s.table, last)
-		if err != nil && err != errStop {
-			return err
+	return stream(s, &s.table.requests, s.from-1, func(last int64) (int64, error) {
+		if last >= s.to {
+			return last, errStop
 		}
-		for i := range s.table.requests {
-			var failed error
-			if more, failed = s.chunk(&s.table.requests[i]); failed != nil {
-				return failed
-			}
-		}
-	}
-	return nil
+		return l.requests(s.table, last)
+	})
 }
 
 // streamScores scans the scores as they are read.
 func (s *scan) streamScores() error {
 	l := newLoader(s.ctx, s.r)
-	var err error
-	for last, more := firstScore, true; more && err == nil; {
-		s.table.scores = nil
-		last, err = l.scores(s.table, last)
-		if err != nil && err != errStop {
+	return stream(s, &s.table.scores, firstScore, func(last scorePlace) (scorePlace, error) {
+		return l.scores(s.table, last)
+	})
+}
+
+// stream scans chunks which load reads after a place, until it answers errStop,
+// and forgets them.
+func stream[P any](s *scan, chunks *[]chunk, last P, load func(P) (P, error)) error {
+	for err := error(nil); err == nil; {
+		*chunks = nil
+		if last, err = load(last); err != nil && err != errStop {
 			return err
 		}
-		for i := range s.table.scores {
-			var failed error
-			if more, failed = s.chunk(&s.table.scores[i]); failed != nil {
+		for i := range *chunks {
+			if more, failed := s.chunk(&(*chunks)[i]); failed != nil || !more {
 				return failed
 			}
 		}
