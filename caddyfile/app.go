@@ -31,6 +31,7 @@ import (
 //			provider <label> [<kind>] {
 //				...
 //			}
+//			credits <dollars>
 //		}
 //		header_prefix  <prefixes...>
 //		property_names <names...>
@@ -131,6 +132,10 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 				return err
 			}
 			org.Providers = append(org.Providers, provider)
+		case "credits":
+			if !d.AllArgs(&org.Credits) {
+				return d.ArgErr()
+			}
 		default:
 			return d.Errf("unrecognized org option '%s'", d.Val())
 		}

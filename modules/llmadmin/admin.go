@@ -23,6 +23,8 @@ func init() {
 //
 //	GET  /llm/status        the state of each open store
 //	POST /llm/flush         waits until everything recorded so far can be queried
+//	GET  /llm/credits       the credits of the organisations, in US dollars
+//	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
 //	GET  /llm/health/live   200 as long as the process answers
 //	GET  /llm/health/ready  200 when every store is open and takes records, else 503
 type API struct{}
@@ -37,6 +39,7 @@ func (*API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/llm/status", Handler: get(status)},
 		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
+		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
 		{Pattern: "/llm/health/live", Handler: get(live)},
 		{Pattern: "/llm/health/ready", Handler: get(ready)},
 	}

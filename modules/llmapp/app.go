@@ -107,6 +107,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionAliases(); err != nil {
 		return err
 	}
+	if err := a.provisionCredits(); err != nil {
+		return err
+	}
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
 
@@ -134,7 +137,7 @@ func (a *App) Start() error {
 		}
 		j.Reconfigure(config.options(a.logger.Named("store." + name)))
 	}
-	return nil
+	return a.grantCredits()
 }
 
 // Stop does nothing: requests of this configuration may still be in flight, so

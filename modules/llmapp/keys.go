@@ -36,7 +36,14 @@ type Organisation struct {
 	// its credentials. They are tried before the others.
 	Providers []*Provider `json:"providers,omitempty"`
 
+	// Credits are what the organisation may spend, in US dollars, on providers
+	// that the house's key pays for; a plain decimal like `50.00`. It is granted
+	// when the organisation is first seen, `weir credits` grants more. Default:
+	// no limit.
+	Credits string `json:"credits,omitempty"`
+
 	accounts []*Account
+	grant    int64 // Credits in billionths of a US dollar
 }
 
 // Key is an API key of one organisation.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -146,6 +147,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	journal *journal.Journal // nil when closed
+	credits *credits.Ledger  // nil until they are asked for
 }
 
 // Hold takes a reference, which keeps the store open until release is called,
@@ -191,6 +193,24 @@ func (s *Store) Journal() (*journal.Journal, error) {
 	return j, nil
 }
 
+// Credits returns the credits of the organisations that live in the store. They
+// are a file beside the journal, and open as long as it is.
+func (s *Store) Credits() (*credits.Ledger, error) {
+	if _, err := s.Journal(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.credits == nil {
+		ledger, err := credits.Open(filepath.Join(s.storage.Dir(), "credits"))
+		if err != nil {
+			return nil, err
+		}
+		s.credits = ledger
+	}
+	return s.credits, nil
+}
+
 // Opened returns the journal if it is open, else nil.
 func (s *Store) Opened() *journal.Journal {
 	s.mu.Lock()
@@ -227,6 +247,10 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
+	if s.credits != nil {
+		_ = s.credits.Close() // nothing is buffered
+		s.credits = nil
+	}
 	return j.Close(ctx)
 }
 

@@ -1,0 +1,98 @@
+package llmadmin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// creditsStatus is one element of the answer of /llm/credits, in US dollars.
+type creditsStatus struct {
+	Org      string `json:"org"`
+	Store    string `json:"store"`
+	Balance  string `json:"balance"`
+	Granted  string `json:"granted"`
+	Spent    string `json:"spent"`
+	Reserved string `json:"reserved"`
+}
+
+// grant is the body of a POST to /llm/credits.
+type grant struct {
+	Org    string `json:"org"`
+	Amount string `json:"amount"` // in US dollars
+}
+
+func serveCredits(w http.ResponseWriter, r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet:
+		return listCredits(w)
+	case http.MethodPost:
+		return grantCredits(w, r)
+	}
+	w.Header().Set("Allow", "GET, POST")
+	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use GET or POST")}
+}
+
+func listCredits(w http.ResponseWriter) error {
+	answer := []creditsStatus{}
+	for _, store := range llmapp.OpenStores() {
+		ledger, err := store.Credits()
+		if err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
+		}
+		for _, b := range ledger.Balances() {
+			answer = append(answer, creditsStatus{
+				b.Org, store.Name(), dollars(b.Granted - b.Spent), dollars(b.Granted), dollars(b.Spent), dollars(b.Reserved),
+			})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(answer)
+}
+
+func grantCredits(w http.ResponseWriter, r *http.Request) error {
+	var g grant
+	if err := json.NewDecoder(r.Body).Decode(&g); err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("the body: %w", err)}
+	}
+	amount, err := catalog.ParseRate(g.Amount)
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("amount: %w", err)}
+	}
+	running, err := caddy.ActiveContext().AppIfConfigured("llm")
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	app := running.(*llmapp.App)
+	if !app.HasCredits(g.Org) {
+		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q with credits is configured", g.Org)}
+	}
+	store, err := app.Store(app.StoreOf(g.Org))
+	if err != nil {
+		return err
+	}
+	ledger, err := store.Credits()
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	if err := ledger.Grant(g.Org, amount.Nano()); err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	return listCredits(w)
+}
+
+// dollars writes billionths of a US dollar exactly, with at least two decimals.
+func dollars(nano int64) string {
+	sign := ""
+	if nano < 0 {
+		sign, nano = "-", -nano
+	}
+	whole, fraction := nano/1e9, fmt.Sprintf("%09d", nano%1e9)
+	return fmt.Sprintf("%s%d.%s%s", sign, whole, fraction[:2], strings.TrimRight(fraction[2:], "0"))
+}
