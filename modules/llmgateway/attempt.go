@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // attempt is one try at one target.
@@ -32,6 +33,8 @@ type attempt struct {
 	seen      func() *plugins.Extraction
 	committed mark
 	lost      bool
+
+	reservation *credits.Reservation // nil where the house does not pay
 
 	answered bool  // it is the one that answers
 	begun    bool  // the client has the header
@@ -73,10 +76,14 @@ func (c *call) attempt(t target, n int) *failure {
 	if err != nil {
 		return &failure{t, asError(err), elsewhere}
 	}
+	if e := a.reserve(); e != nil {
+		return &failure{t, e, elsewhere}
+	}
 	if c.last != nil {
 		c.last.supersede()
 		c.last = nil
 	}
+	defer a.settle()
 	a.record.Path, a.record.TargetURL = req.URL.Path, redact.URL(req.URL.String())
 
 	resp, err := t.account.Transport.RoundTrip(req)
@@ -210,6 +217,7 @@ func (a *attempt) supersede() {
 func (a *attempt) commit() {
 	a.update(time.Now())
 	r := &a.record
+	a.charge(r.Cost)
 	m := mark{true, r.ID, r.EndState, r.Status, r.ResponseBytes, *a.seen()}
 	if a.lost || m == a.committed {
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 func init() {
@@ -54,12 +55,13 @@ type Handler struct {
 	// MaxBody is how many bytes of each body are kept at most. Default: 8 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
-	app    *llmapp.App
-	open   recording.Opener
-	store  string
-	policy policy
-	models []*modelEntry
-	logger *zap.Logger
+	app     *llmapp.App
+	open    recording.Opener
+	credits func() (*credits.Ledger, error)
+	store   string
+	policy  policy
+	models  []*modelEntry
+	logger  *zap.Logger
 }
 
 const (
@@ -85,7 +87,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.open = recording.Open(store)
+	h.open, h.credits = recording.Open(store), store.Credits
 	h.store = h.Store
 	if h.store == "" {
 		h.store = llmapp.DefaultName

@@ -79,10 +79,8 @@ func (r *resolver) entry(name string) []target {
 			return found
 		}
 	}
-	for _, known := range []func(*llmapp.Account, string) bool{r.lists, r.serves} {
-		if found := r.anywhere(name, known); found != nil {
-			return found
-		}
+	if found := r.anywhere(name, r.lists); found != nil {
+		return found
 	}
 	if labelled {
 		if found := r.at(label, model, canServe); found != nil {
@@ -90,9 +88,11 @@ func (r *resolver) entry(name string) []target {
 		}
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		return r.at(name[i+1:], name[:i], canServe)
+		if found := r.at(name[i+1:], name[:i], canServe); found != nil {
+			return found
+		}
 	}
-	return nil
+	return r.anywhere(name, r.serves)
 }
 
 // at returns the accounts of that label which serve the model.

@@ -63,6 +63,7 @@ func TestResolve(t *testing.T) {
 		"big-latest":                    "mine/big-latest alpha/big-latest",
 		"alpha/maker/open":              "alpha/maker/open",
 		"alpha/brand-new":               "alpha/brand-new", // unknown to the catalogue
+		"any/big":                       "any/big",         // not the big of another provider
 		"any/org/model":                 "any/org/model",
 		"brand-new/alpha":               "alpha/brand-new", // model/label
 		"org/model/any":                 "any/org/model",

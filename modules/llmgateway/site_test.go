@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/wire"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -140,6 +143,9 @@ type site struct {
 	*httptest.Server
 	t    *testing.T
 	kept *ledger
+
+	credits     *credits.Ledger
+	creditsFile string
 }
 
 // upstream answers one attempt.
@@ -173,18 +179,31 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	ctx, cancel := caddy.NewContext(base)
 	t.Cleanup(cancel)
+	prices := filepath.Join(t.TempDir(), "prices.json")
+	const price = `"input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1000", "output": "2000"}]`
+	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
+		{"id": "m", `+price+`}, {"id": "brief", "max_output": 100, `+price+`}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	own := strings.Replace(providers[0], "house-key", "own-key", 1)
 	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{
 		"keys": [{"secret": "k"}, {"secret": "narrow", "scopes": ["query"]}],
-		"orgs": {"acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
+		"catalog": "`+prices+`",
+		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
 		"providers": [`+strings.Join(providers, ",")+`]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &site{t: t, kept: &ledger{records: make(map[uuid.UUID]entry), used: make(map[uuid.UUID]bool)}}
+	s.creditsFile = filepath.Join(t.TempDir(), "credits")
+	if s.credits, err = credits.Open(s.creditsFile); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.credits.Close() })
 	h := &Handler{
-		app: loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
+		credits: func() (*credits.Ledger, error) { return s.credits, nil },
+		app:     loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
 		policy: policy{retries: 1, tryDuration: defaultTryDuration},
 		open:   func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
 	}

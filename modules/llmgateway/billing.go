@@ -1,0 +1,95 @@
+package llmgateway
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+const (
+	// bytesPerToken is by which the tokens of a text are estimated.
+	bytesPerToken = 4
+	// assumedOutput is the output, in tokens, that is reserved where neither
+	// the request nor the model bounds it lower.
+	assumedOutput = 4096
+)
+
+// reserve sets aside what the attempt may cost, where the house's key pays for
+// an organisation that has credits. Such calls must keep to the documented
+// schema.
+func (a *attempt) reserve() *plugins.Error {
+	if !a.target.account.House || !a.h.app.HasCredits(a.record.Org) {
+		return nil
+	}
+	a.record.PassthroughBilling = true
+	if err := plugins.Validate(a.body); err != nil {
+		return asError(err)
+	}
+	output := int64(assumedOutput)
+	if m := a.target.listed; m != nil && m.MaxOutput > 0 {
+		output = min(output, m.MaxOutput)
+	}
+	if asked := gjson.GetBytes(a.body, "max_output_tokens"); asked.Type == gjson.Number {
+		output = asked.Int()
+	}
+	price := a.estimate(output, gjson.GetBytes(a.body, "service_tier").Str)
+	if !price.Valid {
+		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.name())
+		e.Code = "model_not_priced"
+		return e
+	}
+	ledger, err := a.h.credits()
+	if err == nil {
+		a.reservation, err = ledger.Reserve(a.record.Org, a.id, price.N)
+	}
+	if errors.Is(err, credits.ErrInsufficient) {
+		return &plugins.Error{
+			Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
+			Message: "Your credits do not suffice for this call. Lower max_output_tokens, or ask for more credits.",
+		}
+	}
+	if err != nil {
+		a.h.logger.Error("credits cannot be read", zap.String("store", a.h.store), zap.Error(err))
+		return asError(err)
+	}
+	return nil
+}
+
+// estimate is what the call costs with so many tokens of output.
+func (a *attempt) estimate(output int64, tier string) plugins.Count {
+	if a.target.listed == nil {
+		return plugins.Count{}
+	}
+	input := (int64(len(a.body)) + bytesPerToken - 1) / bytesPerToken
+	return a.target.listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
+}
+
+// charge takes what is known of the cost from the credits.
+func (a *attempt) charge(cost plugins.Count) {
+	if a.reservation == nil || !cost.Valid {
+		return
+	}
+	if err := a.reservation.Charge(cost.N); err != nil {
+		a.h.logger.Error("a charge is not on disk", zap.Stringer("id", a.id), zap.Int64("nanodollars", cost.N), zap.Error(err))
+	}
+}
+
+// settle frees what is left of the reservation. An answer that ended before the
+// provider told its usage costs what has passed, by its length.
+func (a *attempt) settle() {
+	if a.reservation == nil {
+		return
+	}
+	if a.answered && !a.record.Cost.Valid {
+		passed := a.estimate(a.record.ResponseBytes/bytesPerToken, a.record.ServiceTier)
+		passed.N = min(passed.N, a.reservation.Amount())
+		a.charge(passed)
+	}
+	a.reservation.Release()
+}
