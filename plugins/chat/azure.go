@@ -7,15 +7,18 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/openai"
 )
 
 // Azure speaks Chat Completions with a resource of Azure OpenAI, whose
 // deployments take the place of models.
 //
 // `base_url` is the resource, like `https://acme.openai.azure.com`, or its
-// version 1 API, like `https://acme.openai.azure.com/openai/v1`.
+// version 1 API, like `https://acme.openai.azure.com/openai/v1`, which speaks
+// Responses itself.
 type Azure struct {
 	Provider
+	openai.Azure
 
 	// APIVersion is the `api-version` to ask for. Default: `2024-10-21`, and none
 	// with the version 1 API.
@@ -49,4 +52,7 @@ func (z *Azure) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	return req, nil
 }
 
-var _ plugins.Provider = (*Azure)(nil)
+var (
+	_ plugins.Provider = (*Azure)(nil)
+	_ plugins.Native   = (*Azure)(nil)
+)

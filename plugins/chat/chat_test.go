@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -117,6 +118,19 @@ func TestAzure(t *testing.T) {
 		if req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" {
 			t.Errorf("got %v", req.Header)
 		}
+	}
+}
+
+func TestAzureSpeaksResponses(t *testing.T) {
+	z := &Azure{Provider: *For("azure")}
+	p := &plugins.Prompt{Raw: []byte(`{"model":"azure/m","input":"hi"}`)}
+	req, err := z.PrepareNative(t.Context(), p, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
+	if err != nil || req.URL.Path != "/openai/v1/responses" {
+		t.Errorf("got %v, %v", req, err)
+	}
+	_, err = z.PrepareNative(t.Context(), p, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got %v for a resource, which has no Responses without a version", err)
 	}
 }
 

@@ -55,11 +55,6 @@ type decoder struct {
 	sources  string   // what the text rests on, as a JSON array
 }
 
-// chunk is what stands at the top of an event or completion.
-type chunk struct {
-	model, id, choices, usage, groq, tier, citations, results, failure gjson.Result
-}
-
 // event reads an event of a stream or a completion, and reports whether more may
 // follow.
 func (d *decoder) event(name, data []byte) bool {
@@ -74,36 +69,13 @@ func (d *decoder) event(name, data []byte) bool {
 		return false
 	}
 	body := gjson.ParseBytes(data)
-	var c chunk
-	body.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "model":
-			c.model = v
-		case "id":
-			c.id = v
-		case "choices":
-			c.choices = v
-		case "usage":
-			c.usage = v
-		case "x_groq":
-			c.groq = v.Get("usage")
-		case "service_tier":
-			c.tier = v
-		case "citations":
-			c.citations = v
-		case "search_results":
-			c.results = v
-		case "error":
-			c.failure = v
-		}
-		return true
-	})
-	if c.usage.IsObject() || c.groq.IsObject() {
+	c := parse(body)
+	if c.reports {
 		d.a.Usage(usage(d.vendor, data))
 	}
 	// What fails after the end, such as OpenRouter's "Token limit reached", does
 	// not undo the answer.
-	if !d.finished && (failed(c.failure) || string(name) == "error" || !c.choices.Exists() && body.Get("message").Exists()) {
+	if !d.finished && (c.failed || string(name) == "error") {
 		d.a.Fail(newError(0, body))
 		return false
 	}
@@ -114,6 +86,46 @@ func (d *decoder) event(name, data []byte) bool {
 		return more
 	})
 	return more
+}
+
+// chunk is what stands at the top of an event or completion.
+type chunk struct {
+	model, id, choices, tier, citations, results gjson.Result
+
+	reports bool // usage
+	failed  bool // it is an error, or has one
+}
+
+func parse(body gjson.Result) chunk {
+	var c chunk
+	message := false
+	body.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "model":
+			c.model = v
+		case "id":
+			c.id = v
+		case "choices":
+			c.choices = v
+		case "usage":
+			c.reports = c.reports || v.IsObject()
+		case "x_groq":
+			c.reports = c.reports || v.Get("usage").IsObject()
+		case "service_tier":
+			c.tier = v
+		case "citations":
+			c.citations = v
+		case "search_results":
+			c.results = v
+		case "error":
+			c.failed = failed(v)
+		case "message":
+			message = true
+		}
+		return true
+	})
+	c.failed = c.failed || message && !c.choices.Exists() // Mistral, vLLM
+	return c
 }
 
 // failed reports whether v is the error of an answer that has one.

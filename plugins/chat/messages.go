@@ -162,15 +162,15 @@ func join(content []plugins.Part) string {
 // id is the id of a call as the vendor takes it: the client's own where that
 // fits, else one that only it has.
 func (a attempt) id(callID string) string {
-	exactly, most := a.callID.exactly, a.callID.most
+	length := a.idLimit
 	switch {
-	case exactly > 0 && (len(callID) != exactly || strings.IndexFunc(callID, notAlphanumeric) >= 0):
-		most = exactly
-	case most == 0 || len(callID) <= most:
+	case a.idLength > 0 && (len(callID) != a.idLength || strings.IndexFunc(callID, notAlphanumeric) >= 0):
+		length = a.idLength
+	case length == 0 || len(callID) <= length:
 		return callID
 	}
 	sum := sha256.Sum256([]byte(callID))
-	return hex.EncodeToString(sum[:])[:most]
+	return hex.EncodeToString(sum[:])[:length]
 }
 
 func notAlphanumeric(c rune) bool {

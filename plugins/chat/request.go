@@ -84,7 +84,7 @@ func newRequest(v *vendor, p *plugins.Prompt, t plugins.Target) (*request, error
 func (r *request) setLimit(a attempt) {
 	switch {
 	case !a.MaxOutputTokens.Valid:
-	case a.limit == maxCompletionTokens:
+	case a.completionTokens:
 		r.MaxCompletionTokens = &a.MaxOutputTokens.N
 	default:
 		r.MaxTokens = &a.MaxOutputTokens.N

@@ -84,7 +84,7 @@ func (r *request) setTools(a attempt) error {
 			}
 		case a.tools == noTools:
 			return plugins.Unsupported(t.Param, "The provider's models call no functions.")
-		case a.tools == namedTools && c.Name != "" && c.Name != name:
+		case a.tools == wordChoice && c.Name != "" && c.Name != name:
 		default:
 			r.Tools = append(r.Tools, newTool(a, t))
 		}
@@ -108,7 +108,7 @@ func (r *request) setToolChoice(a attempt) error {
 	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.tools == freeChoice:
 	case c.Type == "custom" && a.customTools:
 		r.ToolChoice = toolChoice{Type: "custom", Custom: &named{c.Name}}
-	case c.Name != "" && a.tools != namedTools:
+	case c.Name != "" && a.tools != wordChoice:
 		r.ToolChoice = toolChoice{Type: "function", Function: &named{c.Name}}
 	case c.Mode == "required" && a.anyTool != "":
 		r.ToolChoice = a.anyTool

@@ -19,11 +19,11 @@ type vendor struct {
 	alternate bool
 	// file is the form of input_file, where it is taken.
 	file fileForm
-	// audio is base64 alone, without its format.
+	// bareAudio: audio is base64 alone, without its format.
 	bareAudio bool
 
-	// limit is the field of max_output_tokens.
-	limit limitField
+	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
+	completionTokens bool
 	// highest is that of temperatures, 0 for OpenAI's 2.
 	highest float64
 	// unpenalized: its reasoning models take no penalties.
@@ -48,27 +48,20 @@ type vendor struct {
 	anyTool string
 	// customTools: it takes tools with free-form input.
 	customTools bool
-	// callID is the length that ids of calls must have, or may have at most.
-	callID struct{ exactly, most int }
+	// idLength is the length that ids of calls must have, idLimit the one that
+	// they may have at most; 0 for any.
+	idLength, idLimit int
 	// search is how the vendor searches the web.
 	search searchForm
 }
 
-type limitField uint8
-
-const (
-	maxTokens limitField = iota
-	maxCompletionTokens
-)
-
 type effortForm uint8
 
 const (
-	noEffort         effortForm = iota
-	reasoningEffort             // "reasoning_effort"
-	reasoningObject             // "reasoning": {"effort"}
-	thinkingSwitch              // "thinking": {"type"}, and "reasoning_effort" where the model has levels
-	templateThinking            // "reasoning_effort", and a switch for the chat template
+	reasoningEffort  effortForm = iota // "reasoning_effort"
+	reasoningObject                    // "reasoning": {"effort"}
+	thinkingSwitch                     // "thinking": {"type"}, and "reasoning_effort" where the model has levels
+	templateThinking                   // "reasoning_effort", and a switch for the chat template
 )
 
 type formatSupport uint8
@@ -85,7 +78,7 @@ const (
 	allTools   toolSupport = iota
 	noTools                // the API has no functions
 	freeChoice             // the model can't be made to call
-	namedTools             // a choice of one tool can't be said: the others are left out
+	wordChoice             // a choice of one tool can't be said: the others are left out
 )
 
 type fileForm uint8
@@ -157,15 +150,15 @@ var (
 var vendors = []vendor{
 	{
 		name: "openai", baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY",
-		policy: openAI.With(search), developer: true, file: openAIFile, limit: maxCompletionTokens,
-		effort: reasoningEffort, efforts: allLevels, customTools: true,
-		callID: struct{ exactly, most int }{most: 40}, search: searchOptions,
+		policy: openAI.With(search), developer: true, file: openAIFile, completionTokens: true,
+		efforts: allLevels, customTools: true,
+		idLimit: 40, search: searchOptions,
 	},
 	{
 		name: "azure", keyEnv: "AZURE_OPENAI_API_KEY",
-		policy: openAI, developer: true, file: openAIFile, limit: maxCompletionTokens,
-		effort: reasoningEffort, efforts: allLevels,
-		callID: struct{ exactly, most int }{most: 40},
+		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
+		efforts: allLevels,
+		idLimit: 40,
 	},
 	{
 		name: "mistral", baseURL: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY",
@@ -176,8 +169,8 @@ var vendors = []vendor{
 			"service_tier":      plugins.Translate,
 		}),
 		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
-		effort: reasoningEffort, anyTool: "any",
-		callID: struct{ exactly, most int }{exactly: 9},
+		anyTool:  "any",
+		idLength: 9,
 	},
 	{
 		name: "groq", baseURL: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY",
@@ -186,7 +179,7 @@ var vendors = []vendor{
 			"presence_penalty":  plugins.Warn,
 			"user":              plugins.Translate,
 		}),
-		limit: maxCompletionTokens, effort: reasoningEffort, efforts: threeLevels, replays: true,
+		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
 		name: "deepseek", baseURL: "https://api.deepseek.com", keyEnv: "DEEPSEEK_API_KEY",
@@ -194,17 +187,17 @@ var vendors = []vendor{
 	},
 	{
 		name: "xai", baseURL: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY",
-		policy: parallel.With(logprobs).With(search).With(plugins.Policy{"user": plugins.Translate}),
-		limit:  maxCompletionTokens, unpenalized: true, effort: reasoningEffort, search: searchParameters,
+		policy:           parallel.With(logprobs).With(search).With(plugins.Policy{"user": plugins.Translate}),
+		completionTokens: true, unpenalized: true, search: searchParameters,
 	},
 	{
 		name: "together", baseURL: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY",
-		effort: reasoningEffort, efforts: threeLevels,
+		efforts: threeLevels,
 	},
 	{
 		name: "fireworks", baseURL: "https://api.fireworks.ai/inference/v1", keyEnv: "FIREWORKS_API_KEY",
-		policy: logprobs.With(plugins.Policy{"user": plugins.Translate}),
-		effort: reasoningEffort, efforts: fourLevels,
+		policy:  logprobs.With(plugins.Policy{"user": plugins.Translate}),
+		efforts: fourLevels,
 	},
 	{
 		name: "openrouter", baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY",
@@ -220,8 +213,8 @@ var vendors = []vendor{
 		name: "perplexity", baseURL: "https://api.perplexity.ai", keyEnv: "PERPLEXITY_API_KEY",
 		policy:    search.With(plugins.Policy{"input.input_file": plugins.Translate}),
 		alternate: true, file: fileURL, noStreamOptions: true,
-		effort: reasoningEffort, efforts: []string{"minimal", "low", "medium", "high"},
-		format: schemaOnly, tools: noTools, search: searchAlways,
+		efforts: []string{"minimal", "low", "medium", "high"},
+		format:  schemaOnly, tools: noTools, search: searchAlways,
 	},
 	{
 		name: "cerebras", baseURL: "https://api.cerebras.ai/v1", keyEnv: "CEREBRAS_API_KEY",
@@ -230,11 +223,11 @@ var vendors = []vendor{
 			"presence_penalty":  plugins.Warn,
 			"user":              plugins.Translate,
 		}),
-		limit: maxCompletionTokens, effort: reasoningEffort, efforts: threeLevels, replays: true,
+		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
 		name: "ollama", baseURL: "http://localhost:11434/v1",
-		effort: reasoningEffort, efforts: fourLevels, replays: true, tools: freeChoice,
+		efforts: fourLevels, replays: true, tools: freeChoice,
 	},
 	{
 		name: "vllm", baseURL: "http://localhost:8000/v1",
@@ -243,12 +236,12 @@ var vendors = []vendor{
 	},
 	{
 		name: "lmstudio", baseURL: "http://localhost:1234/v1",
-		alternate: true, effort: reasoningEffort, efforts: threeLevels, format: schemaOnly, tools: namedTools,
+		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
 	},
 	{
-		name:   "compatible",
-		policy: parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate, "user": plugins.Translate}),
-		effort: reasoningEffort, efforts: allLevels, alternate: true,
+		name:    "compatible",
+		policy:  parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate, "user": plugins.Translate}),
+		efforts: allLevels, alternate: true,
 	},
 }
 
