@@ -30,7 +30,7 @@ func BenchmarkDecode(b *testing.B) {
 		}
 		a.End()
 	}
-	b.ReportMetric(float64(cpu(b)-before)/1000/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
 func cpu(b *testing.B) int64 {
