@@ -14,5 +14,8 @@ import (
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/plugins/anthropic"
+	_ "github.com/weirhq/weir/plugins/chat"
+	_ "github.com/weirhq/weir/plugins/echo"
+	_ "github.com/weirhq/weir/plugins/openai"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
