@@ -1,0 +1,185 @@
+package cohere
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// maxMessage is how long an answer that is not a stream may be.
+const maxMessage = 64 << 20
+
+// Decode implements plugins.Provider.
+func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	d := &decoder{a: a}
+	if !a.Prompt().Stream {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
+		if err != nil {
+			return err
+		}
+		d.message(body)
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !d.event(e.Data) {
+			break
+		}
+	}
+	return nil
+}
+
+// The Assembler's keys. Calls have their index.
+const (
+	textKey = -1 - iota
+	thinkingKey
+	planKey
+)
+
+// decoder reads one answer.
+type decoder struct {
+	a              *plugins.Assembler
+	thinking, plan []byte // that are not sealed yet
+}
+
+// message reads an answer that is not a stream.
+func (d *decoder) message(body []byte) {
+	if !gjson.ValidBytes(body) {
+		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+		return
+	}
+	v := gjson.ParseBytes(body)
+	d.a.Start("", v.Get("id").Str)
+	m := v.Get("message")
+	for _, content := range m.Get("content").Array() {
+		d.content(content)
+	}
+	for _, c := range m.Get("citations").Array() {
+		d.cite(c)
+	}
+	d.toolPlan(m.Get("tool_plan").Str)
+	for i, call := range m.Get("tool_calls").Array() {
+		d.call(i, call)
+	}
+	d.end(v, body)
+}
+
+// event reads an event of a stream, and reports whether more may follow.
+func (d *decoder) event(data []byte) bool {
+	if string(data) == "[DONE]" {
+		return false
+	}
+	if !gjson.ValidBytes(data) {
+		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+		return false
+	}
+	e := gjson.ParseBytes(data)
+	index := int(e.Get("index").Int())
+	switch e.Get("type").Str {
+	case "message-start":
+		d.a.Start("", e.Get("id").Str)
+	case "content-start", "content-delta":
+		d.content(e.Get("delta.message.content"))
+	case "tool-plan-delta":
+		d.toolPlan(e.Get("delta.message.tool_plan").Str)
+	case "tool-call-start":
+		d.call(index, e.Get("delta.message.tool_calls"))
+	case "tool-call-delta":
+		d.a.Args(index, e.Get("delta.message.tool_calls.function.arguments").Str)
+	case "citation-start":
+		d.cite(e.Get("delta.message.citations"))
+	case "message-end":
+		d.end(e.Get("delta"), data)
+		return false
+	case "": // an error alone
+		if message := e.Get("message"); message.Type == gjson.String {
+			d.a.Fail(newError(http.StatusInternalServerError, message.Str))
+			return false
+		}
+	}
+	return true
+}
+
+// content reads a part of the message, or a piece of one.
+func (d *decoder) content(v gjson.Result) {
+	if s := v.Get("thinking").Str; s != "" {
+		d.thinking = append(d.thinking, s...)
+		d.a.ReasoningText(thinkingKey, s)
+	}
+	if s := v.Get("text").Str; s != "" {
+		d.seal()
+		d.a.Text(textKey, s)
+	}
+}
+
+// toolPlan reads what the model says of the calls that it is about to make.
+func (d *decoder) toolPlan(s string) {
+	if s == "" {
+		return
+	}
+	if len(d.thinking) > 0 {
+		d.seal()
+	}
+	d.plan = append(d.plan, s...)
+	d.a.Summary(planKey, 0, s)
+}
+
+// seal ends the thoughts that are open, with what the provider has to get of
+// them when they come back.
+func (d *decoder) seal() {
+	switch {
+	case len(d.thinking) > 0:
+		d.a.Seal(thinkingKey, thoughts{Thinking: string(d.thinking)}.seal())
+	case len(d.plan) > 0:
+		d.a.Seal(planKey, thoughts{ToolPlan: string(d.plan)}.seal())
+	}
+	d.thinking, d.plan = nil, nil
+}
+
+// call reads the start of a call, which in a message is all of it. The one
+// before is complete; only the last one may be cut short.
+func (d *decoder) call(index int, v gjson.Result) {
+	d.seal()
+	d.a.Close(index - 1)
+	d.a.Call(index, v.Get("id").Str, v.Get("function.name").Str)
+	d.a.Args(index, v.Get("function.arguments").Str)
+}
+
+// reasons are those to stop.
+var reasons = map[string]plugins.Reason{
+	"COMPLETE":      plugins.ReasonStop,
+	"STOP_SEQUENCE": plugins.ReasonStop,
+	"TOOL_CALL":     plugins.ReasonStop,
+	"MAX_TOKENS":    plugins.ReasonMaxOutputTokens,
+	"ERROR":         plugins.ReasonError,
+	"ERROR_TOXIC":   plugins.ReasonContentFilter,
+	"TIMEOUT":       plugins.ReasonError,
+}
+
+// end reads why the model stopped and, from all of what v is part of, what it
+// used. A reason that is new is one to stop.
+func (d *decoder) end(v gjson.Result, body []byte) {
+	d.seal()
+	x := wire.NewExtractor(plugins.CohereChat, "cohere", "application/json")
+	x.Write(body)
+	x.Close()
+	d.a.Usage(x.Extraction().Usage)
+	stop := v.Get("finish_reason").Str
+	if stop == "" {
+		return
+	}
+	reason, ok := reasons[stop]
+	if !ok {
+		reason = plugins.ReasonStop
+	}
+	d.a.Finish(reason)
+	if message := v.Get("error").Str; message != "" {
+		d.a.Fail(newError(http.StatusInternalServerError, message))
+	}
+}

@@ -1,0 +1,175 @@
+package cohere
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// message is one of any role.
+type message struct {
+	Role       string     `json:"role"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Content    []any      `json:"content,omitempty"`
+	ToolPlan   string     `json:"tool_plan,omitempty"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+}
+
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type thinkingContent struct {
+	Type     string `json:"type"`
+	Thinking string `json:"thinking"`
+}
+
+type imageContent struct {
+	Type     string   `json:"type"`
+	ImageURL imageURL `json:"image_url"`
+}
+
+type imageURL struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function calledByName `json:"function"`
+}
+
+type calledByName struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// setMessages translates instructions and turns.
+func (r *request) setMessages(p *plugins.Prompt, c *plugins.Capabilities) error {
+	if strings.TrimSpace(p.Instructions) != "" {
+		r.Messages = append(r.Messages, message{Role: "system", Content: []any{textContent{"text", p.Instructions}}})
+	}
+	for _, t := range p.Turns {
+		var err error
+		switch t.Role {
+		case plugins.RoleAssistant:
+			err = r.addAssistant(p, t)
+		case plugins.RoleTool:
+			err = r.addOutputs(t)
+		case plugins.RoleUser:
+			err = r.addMessage("user", c, t)
+		default:
+			err = r.addMessage("system", c, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(r.Messages) == 0 {
+		return plugins.Invalid("input", "The input has no text: the provider takes no empty messages.")
+	}
+	return nil
+}
+
+// addMessage makes one message of a turn of the user or the system.
+func (r *request) addMessage(role string, c *plugins.Capabilities, t plugins.Turn) error {
+	m := message{Role: role}
+	for _, item := range t.Items {
+		for _, part := range item.(*plugins.Message).Content {
+			if part.Type != plugins.PartImage {
+				m.addText(part.Text)
+				continue
+			}
+			image, err := newImage(c, part)
+			if err != nil {
+				return err
+			}
+			m.Content = append(m.Content, image)
+		}
+	}
+	if len(m.Content) > 0 {
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+func newImage(c *plugins.Capabilities, part plugins.Part) (imageContent, error) {
+	switch {
+	case part.FileID != "":
+		return imageContent{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")
+	case c != nil && len(c.Input) > 0 && !slices.Contains(c.Input, "image"):
+		return imageContent{}, plugins.Unsupported(part.Param, "The model does not take images.")
+	}
+	image := imageContent{"image_url", imageURL{URL: part.DataURL(), Detail: part.Detail}}
+	if part.Detail == "original" { // the most there is
+		image.ImageURL.Detail = "high"
+	}
+	return image, nil
+}
+
+// addAssistant makes one message of the assistant's turn: thoughts, texts and
+// the plan come before the calls.
+func (r *request) addAssistant(p *plugins.Prompt, t plugins.Turn) error {
+	m := message{Role: "assistant"}
+	for _, item := range t.Items {
+		switch item := item.(type) {
+		case *plugins.Message:
+			for _, part := range item.Content {
+				if part.Type == plugins.PartImage {
+					return plugins.Unsupported(part.Param, "The provider takes no images of the assistant's.")
+				}
+				m.addText(part.Text)
+			}
+		case *plugins.ReasoningItem:
+			switch th := unseal(item.EncryptedContent); {
+			case th.Thinking != "":
+				m.Content = append(m.Content, thinkingContent{"thinking", th.Thinking})
+			case th.ToolPlan != "":
+				m.ToolPlan += th.ToolPlan
+			default:
+				if err := drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out"); err != nil {
+					return err
+				}
+			}
+		case *plugins.ToolCall:
+			arguments, err := item.Object()
+			if err != nil {
+				return err
+			}
+			m.ToolCalls = append(m.ToolCalls, toolCall{item.CallID, "function", calledByName{item.Name, string(arguments)}})
+		}
+	}
+	if len(m.Content) > 0 || len(m.ToolCalls) > 0 {
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+func (r *request) addOutputs(t plugins.Turn) error {
+	for _, item := range t.Items {
+		o := item.(*plugins.ToolOutput)
+		m := message{Role: "tool", ToolCallID: o.CallID}
+		for _, part := range o.Content {
+			if part.Type == plugins.PartImage {
+				return plugins.Unsupported(part.Param, "The provider takes no images that tools put out.")
+			}
+			m.Content = append(m.Content, textContent{"text", part.Text})
+		}
+		if len(m.Content) == 0 {
+			m.Content = []any{textContent{Type: "text"}}
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}
+
+// addText adds a text, unless it is blank: the provider refuses those.
+func (m *message) addText(text string) {
+	if strings.TrimSpace(text) != "" {
+		m.Content = append(m.Content, textContent{"text", text})
+	}
+}

@@ -1,0 +1,51 @@
+// Package cohere translates between the neutral request and version 2 of
+// Cohere's Chat API (https://docs.cohere.com/reference/chat).
+package cohere
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider speaks version 2 of Cohere's Chat API.
+//
+// The effort of `reasoning` becomes a share of `max_output_tokens` to think
+// with; a `json_schema` becomes a response format, which Cohere does not take
+// beside tools. Custom tools become functions. What has no equivalent is
+// refused, or left out with a warning.
+type Provider struct{}
+
+// DefaultTarget is Cohere's own API, and the environment variable that holds its
+// key.
+func (Provider) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.cohere.com", "CO_API_KEY"
+}
+
+// Prepare implements plugins.Provider.
+func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	r, err := newRequest(p, t)
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v2/chat", &body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return req, nil
+}
+
+var _ plugins.Provider = (*Provider)(nil)

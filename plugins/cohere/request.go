@@ -1,0 +1,100 @@
+package cohere
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// policy says what Cohere's Chat has equivalents for.
+var policy = plugins.DefaultPolicy.With(plugins.Policy{
+	"frequency_penalty": plugins.Translate,
+	"presence_penalty":  plugins.Translate,
+	"reasoning.effort":  plugins.Translate,
+	"input.input_image": plugins.Translate,
+})
+
+// request is the body of POST /v2/chat.
+type request struct {
+	Model            string          `json:"model"`
+	Messages         []message       `json:"messages"`
+	Tools            []tool          `json:"tools,omitempty"`
+	StrictTools      bool            `json:"strict_tools,omitempty"`
+	ToolChoice       string          `json:"tool_choice,omitempty"`
+	ResponseFormat   *responseFormat `json:"response_format,omitempty"`
+	Thinking         *thinking       `json:"thinking,omitempty"`
+	MaxTokens        *int64          `json:"max_tokens,omitempty"`
+	Temperature      *float64        `json:"temperature,omitempty"`
+	P                *float64        `json:"p,omitempty"`
+	FrequencyPenalty *float64        `json:"frequency_penalty,omitempty"`
+	PresencePenalty  *float64        `json:"presence_penalty,omitempty"`
+	Stream           bool            `json:"stream"`
+}
+
+// newRequest translates p. An error that the client caused is an *plugins.Error.
+func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r := &request{Model: t.Model, Stream: p.Stream}
+	if p.MaxOutputTokens.Valid {
+		r.MaxTokens = &p.MaxOutputTokens.N
+	}
+	for _, set := range []func(*plugins.Prompt, *plugins.Capabilities) error{
+		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling,
+	} {
+		if err := set(p, t.Capabilities); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// responseFormat makes the text of the answer JSON, by a schema if there is one.
+type responseFormat struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+func (r *request) setFormat(p *plugins.Prompt, _ *plugins.Capabilities) error {
+	switch {
+	case p.Format.Type == "" || p.Format.Type == "text":
+		return nil
+	case len(r.Tools) > 0:
+		return plugins.Unsupported("text.format", "The provider takes no format of type '%s' beside tools.", p.Format.Type)
+	}
+	r.ResponseFormat = &responseFormat{"json_object", p.Format.Schema}
+	return nil
+}
+
+// setSampling keeps to the provider's limits
+// (https://docs.cohere.com/reference/chat), which are narrower than OpenAI's.
+func (r *request) setSampling(p *plugins.Prompt, _ *plugins.Capabilities) error {
+	for _, s := range []struct {
+		field       string
+		asked, sent **float64
+		least, most float64
+	}{
+		{"temperature", &p.Temperature, &r.Temperature, 0, 1},
+		{"top_p", &p.TopP, &r.P, 0.01, 0.99},
+		{"frequency_penalty", &p.FrequencyPenalty, &r.FrequencyPenalty, 0, 1},
+		{"presence_penalty", &p.PresencePenalty, &r.PresencePenalty, 0, 1},
+	} {
+		if *s.asked == nil || s.field == "top_p" && **s.asked == 1 { // 1 is no limit
+			continue
+		}
+		value := min(max(**s.asked, s.least), s.most)
+		if value != **s.asked {
+			if err := drop(p, s.field, fmt.Sprintf("beyond the provider's limit, %v in its place", value)); err != nil {
+				return err
+			}
+			*s.asked = &value
+		}
+		*s.sent = &value
+	}
+	return nil
+}
+
+// drop leaves out what is a hint to quality.
+func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }
