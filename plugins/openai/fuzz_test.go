@@ -28,7 +28,6 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, stream bool) {
 		p := &plugins.Prompt{Model: "m", Stream: stream, Tools: []plugins.Tool{{Type: "custom", Name: "patch"}}}
-		p.Format.Type = "json_schema"
 		var sink bytes.Buffer
 		a := plugins.NewAssembler(p, &sink, plugins.Options{})
 		if err := (Provider{}).Decode(response(http.StatusOK, string(body)), a); err != nil {
