@@ -1,0 +1,202 @@
+package gemini
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// generateContent reads answers and errors, which the Gemini API and Vertex AI
+// have in common.
+type generateContent struct{}
+
+// maxAnswer is how long an answer that is not a stream may be.
+const maxAnswer = 64 << 20
+
+// Decode implements plugins.Provider.
+func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
+	p := a.Prompt()
+	d := &decoder{a: a}
+	for i := range p.Tools {
+		d.cites = d.cites || p.Tools[i].Hosted()
+	}
+	defer d.end()
+	if !p.Stream {
+		answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		if err != nil {
+			return err
+		}
+		d.response(answer)
+		return nil
+	}
+	for e, err := range wire.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !d.response(e.Data) {
+			break
+		}
+	}
+	return nil
+}
+
+// The Assembler's keys: that of all texts, that of all reasoning; calls have
+// their number.
+const (
+	textKey      = -1
+	reasoningKey = -2
+)
+
+// decoder reads one answer. A whole answer is a stream of one response.
+type decoder struct {
+	a      *plugins.Assembler
+	reason plugins.Reason
+	usage  []byte // the usageMetadata that counts
+
+	calls int
+	held  sealed // to be sealed before the next item
+	code  codeInterpreterCall
+
+	cites     bool   // the answer may have sources
+	text      []byte // of the message that is open, if it may have sources
+	grounding []byte // the last groundingMetadata
+	queries   []string
+}
+
+// response reads a response or, of a stream, a piece of one, and reports whether
+// more may follow.
+func (d *decoder) response(body []byte) bool {
+	if !gjson.ValidBytes(body) {
+		d.a.Fail(plugins.Upstream("The provider sent what is not JSON."))
+		return false
+	}
+	ok := true
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "candidates":
+			v.ForEach(func(_, first gjson.Result) bool {
+				d.candidate(first)
+				return false
+			})
+		case "promptFeedback":
+			if v.Get("blockReason").Str != "" {
+				d.a.Refusal(textKey, v.Get("blockReasonMessage").Str)
+				d.reason = plugins.ReasonContentFilter
+			}
+		case "usageMetadata":
+			d.report(v)
+		case "modelVersion":
+			d.a.Start(v.Str, "")
+		case "responseId":
+			d.a.Start("", v.Str)
+		case "error":
+			d.a.Fail(newError(0, v))
+			ok = false
+		}
+		return ok
+	})
+	return ok
+}
+
+func (d *decoder) candidate(v gjson.Result) {
+	var parts, finish, message gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "content":
+			parts = v.Get("parts")
+		case "finishReason":
+			finish = v
+		case "finishMessage":
+			message = v
+		case "groundingMetadata":
+			d.grounding = append(d.grounding[:0], v.Raw...)
+		case "logprobsResult":
+			d.logprobs(v)
+		}
+		return true
+	})
+	parts.ForEach(func(_, part gjson.Result) bool {
+		d.part(part)
+		return true
+	})
+	if finish.Str != "" {
+		d.finish(finish.Str, message.Str)
+	}
+}
+
+// reasons are those to stop; a turn of calls stops too.
+var reasons = map[string]plugins.Reason{
+	"STOP":                      plugins.ReasonStop,
+	"MAX_TOKENS":                plugins.ReasonMaxOutputTokens,
+	"CONTINUATION":              plugins.ReasonMaxOutputTokens,
+	"SAFETY":                    plugins.ReasonContentFilter,
+	"RECITATION":                plugins.ReasonContentFilter,
+	"BLOCKLIST":                 plugins.ReasonContentFilter,
+	"PROHIBITED_CONTENT":        plugins.ReasonContentFilter,
+	"SPII":                      plugins.ReasonContentFilter,
+	"LANGUAGE":                  plugins.ReasonContentFilter,
+	"MODEL_ARMOR":               plugins.ReasonContentFilter,
+	"IMAGE_SAFETY":              plugins.ReasonContentFilter,
+	"IMAGE_PROHIBITED_CONTENT":  plugins.ReasonContentFilter,
+	"IMAGE_RECITATION":          plugins.ReasonContentFilter,
+	"IMAGE_OTHER":               plugins.ReasonContentFilter,
+	"NO_IMAGE":                  plugins.ReasonError,
+	"MALFORMED_FUNCTION_CALL":   plugins.ReasonError,
+	"MALFORMED_RESPONSE":        plugins.ReasonError,
+	"MISSING_THOUGHT_SIGNATURE": plugins.ReasonError,
+	"UNEXPECTED_TOOL_CALL":      plugins.ReasonError,
+	"TOO_MANY_TOOL_CALLS":       plugins.ReasonError,
+	"OTHER":                     plugins.ReasonError,
+	"FINISH_REASON_UNSPECIFIED": plugins.ReasonNone,
+}
+
+// finish reads why the model stopped, if it did. A reason that is new is one to
+// stop.
+func (d *decoder) finish(finish, message string) {
+	reason, ok := reasons[finish]
+	if !ok {
+		reason = plugins.ReasonStop
+	}
+	switch reason {
+	case plugins.ReasonNone:
+		return
+	case plugins.ReasonContentFilter:
+		d.a.Refusal(textKey, message)
+	case plugins.ReasonError:
+		if message == "" {
+			message = "The model gave no answer."
+		}
+		d.a.Fail(plugins.Upstream("%s: %s", finish, message))
+	}
+	d.reason = reason
+}
+
+// end tells what is known only when all was read.
+func (d *decoder) end() {
+	d.count()
+	if d.reason == plugins.ReasonStop { // else what is open is incomplete, and stays last
+		d.cite()
+		d.seal()
+		d.tellSearch()
+	}
+	if d.reason != plugins.ReasonNone {
+		d.a.Finish(d.reason)
+	}
+}
+
+// seal hands the client what the provider wants to see again, in reasoning of
+// its own where none is open.
+func (d *decoder) seal() {
+	if len(d.held.Parts) == 0 && d.held.Call == "" {
+		return
+	}
+	content, _ := marshal(d.held) // valid JSON, and a string
+	d.held = sealed{}
+	d.a.Seal(reasoningKey, string(content))
+	d.a.Close(reasoningKey)
+	d.text = d.text[:0]
+}

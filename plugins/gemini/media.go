@@ -1,0 +1,105 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// mediaPart is an image, audio, video or a document: inline, or at a URI.
+type mediaPart struct {
+	InlineData *blob     `json:"inlineData,omitempty"`
+	FileData   *fileData `json:"fileData,omitempty"`
+}
+
+type blob struct {
+	MIMEType string `json:"mimeType"`
+	Data     string `json:"data"`
+}
+
+type fileData struct {
+	MIMEType string `json:"mimeType,omitempty"`
+	FileURI  string `json:"fileUri"`
+}
+
+// filesAPI is where the URIs of the Gemini API's own files begin.
+const filesAPI = "https://generativelanguage.googleapis.com/v1beta/"
+
+func (r *request) media(part *plugins.Part) (any, error) {
+	if part.Detail == "low" || part.Detail == "high" || part.Detail == "original" {
+		if err := r.drop(part.Param+".detail", "not supported by the provider, left out"); err != nil {
+			return nil, err
+		}
+	}
+	var m mediaPart
+	mediaType := ""
+	switch {
+	case part.Data != "":
+		mediaType = inlineType(part)
+		m.InlineData = &blob{mediaType, part.Data}
+	case part.URL != "":
+		mediaType = typeOf(part.URL)
+		m.FileData = &fileData{mediaType, part.URL}
+	case strings.HasPrefix(part.FileID, "files/") && !r.vertex:
+		m.FileData = &fileData{FileURI: filesAPI + part.FileID}
+	case strings.HasPrefix(part.FileID, "gs://") && r.vertex:
+		mediaType = typeOf(part.FileID)
+		m.FileData = &fileData{mediaType, part.FileID}
+	default:
+		return nil, plugins.Unsupported(part.Param, "The provider does not know the file '%s': files of the Gemini API are "+
+			"named files/..., those of Vertex AI gs://...", part.FileID)
+	}
+	if kind := kindOf(part.Type, mediaType); kind != "" && !r.model.takes(kind) {
+		return nil, plugins.Unsupported(part.Param, "The model does not take input of the kind '%s'.", kind)
+	}
+	return m, nil
+}
+
+// kindOf is the kind of input as the catalogue names it, "" for texts and for
+// what cannot be known.
+func kindOf(t plugins.PartType, mediaType string) string {
+	kind, _, _ := strings.Cut(mediaType, "/")
+	switch {
+	case kind == "image" || kind == "audio" || kind == "video":
+		return kind
+	case mediaType == "application/pdf":
+		return "pdf"
+	case mediaType == "" && t == plugins.PartImage:
+		return "image"
+	}
+	return ""
+}
+
+// inlineType is the declared type of inline data, or what the name and the first
+// bytes show where clients sent bare base64.
+func inlineType(part *plugins.Part) string {
+	if part.MediaType != "application/octet-stream" {
+		return part.MediaType
+	}
+	if t := typeOf(part.Filename); t != "" {
+		return t
+	}
+	const sniffed = 512                                                                      // bytes that tell the type, and as many characters hold some of them
+	head, _ := base64.StdEncoding.DecodeString(part.Data[:min(len(part.Data), sniffed)/4*4]) // what is broken tells nothing
+	t, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	return t
+}
+
+// types are those that the provider documents, by the endings of names.
+var types = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
+	".heic": "image/heic", ".heif": "image/heif",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac", ".aac": "audio/aac", ".aiff": "audio/aiff", ".m4a": "audio/mp4",
+	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm", ".mpeg": "video/mpeg", ".mpg": "video/mpeg",
+	".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html",
+}
+
+// typeOf is the type that a name or URL ends in, "" if it tells none: then the
+// provider finds out itself.
+func typeOf(name string) string {
+	name, _, _ = strings.Cut(name, "?")
+	return types[strings.ToLower(path.Ext(name))]
+}

@@ -1,0 +1,42 @@
+package gemini
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// model is what can be asked of a model.
+type model struct {
+	plugins.Capabilities
+	// thinksIfTold: the model does not think unless told to, and can be told
+	// not to whatever its least budget is. No catalogue tells.
+	thinksIfTold bool
+}
+
+// early are the beginnings of the names of models from before thinking levels.
+var early = []string{"gemini-1", "gemini-2", "gemma"}
+
+// modelOf is what is known of the target. Models that nobody describes are taken
+// for new ones, unless they are known to be old.
+func modelOf(t plugins.Target) *model {
+	m := &model{thinksIfTold: strings.HasPrefix(t.Model, "gemini-2.5-flash-lite")}
+	switch {
+	case t.Capabilities != nil && len(t.Capabilities.Input) > 0:
+		m.Capabilities = *t.Capabilities
+	case slices.ContainsFunc(early, func(prefix string) bool { return strings.HasPrefix(t.Model, prefix) }):
+		m.Capabilities = plugins.Capabilities{Temperature: true}
+	default:
+		m.Capabilities = plugins.Capabilities{Reasoning: true, Efforts: efforts[1:5], Temperature: true}
+	}
+	return m
+}
+
+// hasLevels reports whether the model has levels of thinking, as all have since
+// Gemini 3. These also take JSON formats and hosted tools beside functions, and
+// refuse calls without their thought signatures.
+func (m *model) hasLevels() bool { return len(m.Efforts) > 0 }
+
+// takes reports whether the model takes a kind of input, as far as anybody says.
+func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }

@@ -1,0 +1,139 @@
+package gemini
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// policy says what generateContent has equivalents for.
+var policy = plugins.DefaultPolicy.With(plugins.Policy{
+	"frequency_penalty": plugins.Translate,
+	"presence_penalty":  plugins.Translate,
+	"reasoning.effort":  plugins.Translate,
+	"reasoning.summary": plugins.Translate,
+	"seed":              plugins.Translate,
+	"service_tier":      plugins.Translate,
+	"stop":              plugins.Translate,
+	"top_logprobs":      plugins.Translate,
+
+	"input.input_image": plugins.Translate,
+	"input.input_file":  plugins.Translate,
+	"input.input_audio": plugins.Translate,
+
+	"tools.web_search":                    plugins.Translate,
+	"tools.web_search_2025_08_26":         plugins.Translate,
+	"tools.web_search_preview":            plugins.Translate,
+	"tools.web_search_preview_2025_03_11": plugins.Translate,
+	"tools.code_interpreter":              plugins.Translate,
+
+	"include.code_interpreter_call.outputs":  plugins.Translate,
+	"include.message.output_text.logprobs":   plugins.Translate,
+	"include.web_search_call.action.sources": plugins.Translate,
+})
+
+// request is the body of generateContent.
+type request struct {
+	SystemInstruction *content         `json:"systemInstruction,omitempty"`
+	Contents          []content        `json:"contents"`
+	Tools             []tool           `json:"tools,omitempty"`
+	ToolConfig        *toolConfig      `json:"toolConfig,omitempty"`
+	GenerationConfig  generationConfig `json:"generationConfig,omitzero"`
+	ServiceTier       string           `json:"serviceTier,omitempty"`
+	Labels            json.RawMessage  `json:"labels,omitempty"`
+
+	prompt *plugins.Prompt
+	model  *model
+	vertex bool
+	tier   string // asked for
+}
+
+type generationConfig struct {
+	MaxOutputTokens    int64           `json:"maxOutputTokens,omitempty"`
+	Temperature        *float64        `json:"temperature,omitempty"`
+	TopP               *float64        `json:"topP,omitempty"`
+	Seed               json.RawMessage `json:"seed,omitempty"`
+	StopSequences      json.RawMessage `json:"stopSequences,omitempty"`
+	PresencePenalty    *float64        `json:"presencePenalty,omitempty"`
+	FrequencyPenalty   *float64        `json:"frequencyPenalty,omitempty"`
+	ResponseLogprobs   bool            `json:"responseLogprobs,omitempty"`
+	Logprobs           int64           `json:"logprobs,omitempty"`
+	ResponseMIMEType   string          `json:"responseMimeType,omitempty"`
+	ResponseJSONSchema json.RawMessage `json:"responseJsonSchema,omitempty"`
+	ThinkingConfig     *thinkingConfig `json:"thinkingConfig,omitempty"`
+}
+
+// newRequest translates p. An error that the client caused is a *plugins.Error.
+func newRequest(p *plugins.Prompt, t plugins.Target, vertex bool) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r := &request{prompt: p, model: modelOf(t), vertex: vertex}
+	for _, set := range []func() error{
+		r.setContents, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
+	} {
+		if err := set(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *request) setSampling() error {
+	p, g := r.prompt, &r.GenerationConfig
+	if !r.model.Temperature && p.Temperature != nil && *p.Temperature != 1 {
+		if err := r.drop("temperature", "not supported by the model, left out"); err != nil {
+			return err
+		}
+	}
+	g.MaxOutputTokens = p.MaxOutputTokens.N
+	g.Temperature, g.TopP = p.Temperature, p.TopP
+	g.PresencePenalty, g.FrequencyPenalty = p.PresencePenalty, p.FrequencyPenalty
+	g.Seed = p.Field("seed")
+	if stop := p.Field("stop"); gjson.ParseBytes(stop).Type == gjson.String {
+		g.StopSequences = slices.Concat(json.RawMessage("["), stop, json.RawMessage("]"))
+	} else {
+		g.StopSequences = stop
+	}
+	g.Logprobs = p.TopLogprobs.N
+	g.ResponseLogprobs = g.Logprobs > 0 || slices.Contains(p.Include, "message.output_text.logprobs")
+	return nil
+}
+
+// setFormat holds the text to a form, for which models before Gemini 3 cannot
+// have tools.
+func (r *request) setFormat() error {
+	f := r.prompt.Format
+	if f.Type != "json_object" && f.Type != "json_schema" {
+		return nil
+	}
+	if len(r.Tools) > 0 && !r.model.hasLevels() {
+		return plugins.Unsupported("text.format", "The model cannot answer in JSON where it has tools.")
+	}
+	r.GenerationConfig.ResponseMIMEType = "application/json"
+	r.GenerationConfig.ResponseJSONSchema = f.Schema
+	return nil
+}
+
+// setServiceTier asks for a tier: the Gemini API in the body, Vertex AI in a
+// header.
+func (r *request) setServiceTier() error {
+	switch tier := r.prompt.ServiceTier; tier {
+	case "", "auto", "default":
+		return nil
+	case "flex", "priority":
+		r.tier = tier
+	default:
+		return r.drop("service_tier", "not supported by the provider, left out")
+	}
+	if !r.vertex {
+		r.ServiceTier = r.tier
+	}
+	return nil
+}
+
+// drop leaves out what is a hint to quality.
+func (r *request) drop(field, done string) error { return r.prompt.Drop(plugins.Warn, field, done) }

@@ -1,0 +1,171 @@
+package gemini
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// tool is the functions, or one tool that the provider hosts.
+type tool struct {
+	GoogleSearch         *googleSearch         `json:"googleSearch,omitempty"`
+	CodeExecution        *struct{}             `json:"codeExecution,omitempty"`
+	FunctionDeclarations []functionDeclaration `json:"functionDeclarations,omitempty"`
+}
+
+type googleSearch struct {
+	// ExcludeDomains is Vertex AI's alone.
+	ExcludeDomains json.RawMessage `json:"excludeDomains,omitempty"`
+}
+
+type functionDeclaration struct {
+	Name                 string          `json:"name"`
+	Description          string          `json:"description,omitempty"`
+	ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+type toolConfig struct {
+	FunctionCallingConfig *functionCallingConfig `json:"functionCallingConfig,omitempty"`
+	// IncludeServerSideToolInvocations is demanded where hosted tools and
+	// functions stand together.
+	IncludeServerSideToolInvocations bool `json:"includeServerSideToolInvocations,omitempty"`
+}
+
+type functionCallingConfig struct {
+	Mode                 string   `json:"mode"`
+	AllowedFunctionNames []string `json:"allowedFunctionNames,omitempty"`
+}
+
+// setTools translates the tools that the model may use, and the choice between
+// them.
+func (r *request) setTools() error {
+	c := r.prompt.ToolChoice
+	var functions []functionDeclaration
+	var hosted *plugins.Tool
+	strict := false
+	for i := range r.prompt.Tools {
+		t := &r.prompt.Tools[i]
+		if !t.Hosted() {
+			functions = append(functions, newFunction(t))
+			strict = strict || t.Strict != nil && *t.Strict
+			continue
+		}
+		if c.Mode == "none" || c.Allowed != nil && !slices.Contains(c.Allowed, t.Type) {
+			continue // the choice is one of functions
+		}
+		if err := r.addHosted(t); err != nil {
+			return err
+		}
+		hosted = t
+	}
+	if hosted != nil && len(functions) > 0 {
+		if r.vertex || !r.model.hasLevels() {
+			return plugins.Unsupported(hosted.Param, "The model cannot have both functions and the tool '%s'.", hosted.Type)
+		}
+		r.ToolConfig = &toolConfig{IncludeServerSideToolInvocations: true}
+	}
+	if len(functions) > 0 {
+		r.Tools = append(r.Tools, tool{FunctionDeclarations: functions})
+	}
+	return r.setToolChoice(functions, strict)
+}
+
+// setToolChoice chooses between functions; hosted tools are the model's choice.
+func (r *request) setToolChoice(functions []functionDeclaration, strict bool) error {
+	c := r.prompt.ToolChoice
+	config := functionCallingConfig{AllowedFunctionNames: allowed(c, functions)}
+	switch {
+	case c.Mode == "required" && c.Type != "" && c.Type != "function" && c.Type != "custom":
+		return plugins.Unsupported("tool_choice", "The provider cannot be made to use the tool '%s': use 'auto'.", c.Type)
+	case c.Mode == "required" && (len(functions) == 0 || c.Allowed != nil && len(config.AllowedFunctionNames) == 0):
+		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no function to call.")
+	case len(functions) == 0:
+		return nil
+	case c.Mode == "none" || c.Allowed != nil && len(config.AllowedFunctionNames) == 0:
+		config.Mode = "NONE"
+	case c.Mode == "required":
+		config.Mode = "ANY"
+	case strict || c.Allowed != nil: // the mode that holds calls to their schemas, and takes names
+		config.Mode = "VALIDATED"
+	case c.Mode == "auto":
+		config.Mode = "AUTO"
+	default:
+		return nil
+	}
+	if r.ToolConfig == nil {
+		r.ToolConfig = new(toolConfig)
+	}
+	r.ToolConfig.FunctionCallingConfig = &config
+	return nil
+}
+
+// allowed are the names of the functions that a choice is confined to, nil for
+// no such choice.
+func allowed(c plugins.ToolChoice, functions []functionDeclaration) []string {
+	if c.Name != "" {
+		return []string{c.Name}
+	}
+	var names []string
+	for _, f := range functions {
+		if slices.Contains(c.Allowed, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func (r *request) addHosted(t *plugins.Tool) error {
+	if t.Type == "code_interpreter" {
+		r.Tools = append(r.Tools, tool{CodeExecution: new(struct{})})
+		return nil
+	}
+	search := googleSearch{ExcludeDomains: field(t, "filters.blocked_domains")}
+	if field(t, "filters.allowed_domains") != nil {
+		return plugins.Unsupported(t.Param+".filters.allowed_domains", "The provider cannot confine its search to domains.")
+	}
+	if search.ExcludeDomains != nil && !r.vertex {
+		return plugins.Unsupported(t.Param+".filters.blocked_domains", "The provider cannot keep domains out of its search.")
+	}
+	for _, hint := range []string{"user_location", "search_context_size"} {
+		if v := field(t, hint); v != nil && string(v) != `"medium"` {
+			if err := r.drop(t.Param+"."+hint, "not supported by the provider, left out"); err != nil {
+				return err
+			}
+		}
+	}
+	r.Tools = append(r.Tools, tool{GoogleSearch: &search})
+	return nil
+}
+
+func newFunction(t *plugins.Tool) functionDeclaration {
+	if t.Type == "custom" {
+		return functionDeclaration{t.Name, describe(t), plugins.CustomParameters}
+	}
+	f := functionDeclaration{t.Name, t.Description, t.Parameters}
+	if len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
+		f.ParametersJSONSchema = nil // the provider refuses an empty schema
+	}
+	return f
+}
+
+// describe is the description of a custom tool, whose grammar has no other
+// place.
+func describe(t *plugins.Tool) string {
+	definition := gjson.GetBytes(t.Format, "definition").Str
+	if definition == "" {
+		return t.Description
+	}
+	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
+}
+
+// field is a field of the tool, nil if it is null or absent.
+func field(t *plugins.Tool, path string) json.RawMessage {
+	v := gjson.GetBytes(t.Raw, path)
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}

@@ -1,0 +1,45 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// report keeps a report of usage. Every piece of a stream may have one, with
+// the counts so far; some of Vertex AI's have no count at all.
+func (d *decoder) report(v gjson.Result) {
+	if len(d.usage) == 0 || strings.Contains(v.Raw, `"totalTokenCount"`) {
+		d.usage = append(d.usage[:0], v.Raw...)
+	}
+}
+
+// count tells the last report, once all was read.
+func (d *decoder) count() {
+	x := wire.NewExtractor(plugins.GenerateContent, "gemini", "application/json")
+	x.Write([]byte(`{"usageMetadata":`))
+	x.Write(d.usage)
+	x.Write([]byte("}"))
+	x.Close()
+	d.a.Usage(x.Extraction().Usage)
+	d.a.ServiceTier(tier(x.Extraction().ServiceTier))
+}
+
+// tiers are the names that OpenAI has for those of the Gemini API and of Vertex
+// AI.
+var tiers = map[string]string{
+	"standard":           "default",
+	"ON_DEMAND":          "default",
+	"ON_DEMAND_FLEX":     "flex",
+	"ON_DEMAND_PRIORITY": "priority",
+}
+
+func tier(name string) string {
+	if tier, ok := tiers[name]; ok {
+		return tier
+	}
+	return name
+}
