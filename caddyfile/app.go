@@ -36,6 +36,7 @@ import (
 //		header_prefix  <prefixes...>
 //		property_names <names...>
 //		catalog        <file>
+//		secret         <secret>
 //	}
 //
 // `key` outside of an `org` belongs to the organisation `default`.
@@ -86,6 +87,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 				return nil, d.ArgErr()
 			}
 			app.PropertyNames = append(app.PropertyNames, args...)
+		case "secret":
+			if !d.AllArgs(&app.SecretText) {
+				return nil, d.ArgErr()
+			}
 		case "catalog":
 			if !d.AllArgs(&app.CatalogFile) {
 				return nil, d.ArgErr()

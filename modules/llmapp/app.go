@@ -44,6 +44,12 @@ type App struct {
 	// the order in which they are tried: `"fast": ["openai/gpt-5-mini"]`.
 	Aliases map[string][]string `json:"aliases,omitempty"`
 
+	// SecretText keys what clients carry for the gateway from call to call
+	// without being able to read it, like the reasoning of models; best a
+	// placeholder like `{env.WEIR_SECRET}`. Gateways that share traffic share
+	// it. Default: one that is made once, and kept beside the store.
+	SecretText string `json:"secret,omitempty"`
+
 	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
 	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
 	HeaderPrefixes []string `json:"header_prefixes,omitempty"`

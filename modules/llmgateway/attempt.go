@@ -26,6 +26,7 @@ type attempt struct {
 	target  target
 	started time.Time
 	prompt  *plugins.Prompt // what is sent, in the translating lane
+	sealer  *sealer         // of reasoning, likewise
 
 	record    storage.Record
 	content   storage.Content
@@ -120,6 +121,13 @@ func (a *attempt) prepare(ctx context.Context) (lane func(*http.Response) *failu
 	}
 	p := *parsed
 	a.prompt = &p
+	if a.sealer, err = a.h.sealer(); err != nil {
+		a.h.logger.Error("the secret of the gateway cannot be read", zap.Error(err))
+		return nil, nil, err
+	}
+	if err := p.Unseal(a.unseal); err != nil {
+		return nil, nil, err
+	}
 	req, err = account.API.Prepare(ctx, a.prompt, t)
 	return a.translate, req, err
 }

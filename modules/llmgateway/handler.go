@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -58,6 +59,7 @@ type Handler struct {
 	app     *llmapp.App
 	open    recording.Opener
 	credits func() (*credits.Ledger, error)
+	sealer  func() (*sealer, error)
 	store   string
 	policy  policy
 	models  []*modelEntry
@@ -88,6 +90,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.open, h.credits = recording.Open(store), store.Credits
+	h.sealer = sync.OnceValues(func() (*sealer, error) {
+		secret, err := h.app.Secret(store)
+		if err != nil {
+			return nil, err
+		}
+		return newSealer(secret)
+	})
 	h.store = h.Store
 	if h.store == "" {
 		h.store = llmapp.DefaultName

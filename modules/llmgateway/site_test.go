@@ -47,7 +47,15 @@ func (*plain) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) 
 	if err := p.Apply(plugins.DefaultPolicy); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, "POST", t.BaseURL+"/plain", strings.NewReader(t.Model))
+	body := t.Model
+	for _, turn := range p.Turns {
+		for _, item := range turn.Items {
+			if r, ok := item.(*plugins.ReasoningItem); ok {
+				body += " " + r.EncryptedContent
+			}
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, "POST", t.BaseURL+"/plain", strings.NewReader(body))
 	if err == nil {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
@@ -65,6 +73,8 @@ func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
 			a.Start(rest, "up-1")
 		case "text":
 			a.Text(0, rest)
+		case "think":
+			a.Seal(1, rest)
 		case "usage":
 			var u plugins.Usage
 			u.Input.Valid, u.Output.Valid = true, true
@@ -202,6 +212,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	t.Cleanup(func() { _ = s.credits.Close() })
 	h := &Handler{
+		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		credits: func() (*credits.Ledger, error) { return s.credits, nil },
 		app:     loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
 		policy: policy{retries: 1, tryDuration: defaultTryDuration},

@@ -14,7 +14,7 @@ import (
 // of it.
 func (a *attempt) translate(resp *http.Response) *failure {
 	sink := &sink{a, resp.Header}
-	assembler := plugins.NewAssembler(a.prompt, sink, plugins.Options{})
+	assembler := plugins.NewAssembler(a.prompt, sink, plugins.Options{Seal: a.seal})
 	a.seen = assembler.Extraction
 	a.record.Stream = a.prompt.Stream
 

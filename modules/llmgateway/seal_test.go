@@ -1,0 +1,71 @@
+package llmgateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+func TestSealer(t *testing.T) {
+	s, err := newSealer([]byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := newSealer([]byte("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := s.seal("alpha", "thoughts")
+	if strings.Contains(text, "thoughts") || text == s.seal("alpha", "thoughts") {
+		t.Errorf("%s tells something", text)
+	}
+	if content, ok := s.open("alpha", text); !ok || content != "thoughts" {
+		t.Errorf("opened to %q", content)
+	}
+	for name, open := range map[string]func() (string, bool){
+		"another provider": func() (string, bool) { return s.open("beta", text) },
+		"another secret":   func() (string, bool) { return other.open("alpha", text) },
+		"changed":          func() (string, bool) { return s.open("alpha", text[:len(text)-1]) },
+		"foreign":          func() (string, bool) { return s.open("alpha", "gAAAAAB") },
+		"empty":            func() (string, bool) { return s.open("alpha", sealed) },
+	} {
+		if content, ok := open(); ok {
+			t.Errorf("%s: opened to %q", name, content)
+		}
+	}
+}
+
+// What a model thought comes back to its provider, and to no other; the client
+// cannot read it.
+func TestReasoningRoundTrip(t *testing.T) {
+	received := make(chan string, 1)
+	listens := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		received <- string(body)
+		says("think canary", "text hello", "stop")(w, r)
+	}
+	s := serve(t, map[string][]upstream{"one": {listens}, "two": {listens}})
+	_, first := s.post(ask)
+	<-received
+	content := gjson.Get(first, "output.0.encrypted_content").Str
+	if content == "" || strings.Contains(first, "canary") {
+		t.Fatalf("the answer is %s", first)
+	}
+	for model, want := range map[string]string{"one/m": "m canary", "two/m": "m"} {
+		resp, body := s.post(fmt.Sprintf(`{"model":%q,"input":[{"role":"user","content":"hi"},
+			{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":%q},{"role":"user","content":"go on"}]}`, model, content))
+		if resp.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", model, resp.StatusCode, body)
+		}
+		if got := <-received; got != want {
+			t.Errorf("%s received %q, want %q", model, got, want)
+		}
+		if warned := resp.Header.Get("Service-Warnings") != ""; warned != (model == "two/m") {
+			t.Errorf("%s: warnings %q", model, resp.Header["Service-Warnings"])
+		}
+	}
+}
