@@ -5,14 +5,17 @@ package body
 
 import (
 	"bytes"
+	"iter"
 	"mime"
+	"strings"
+	"unsafe"
 
 	"github.com/weirhq/weir/plugins"
 )
 
 // assemblers make the response object of a stream out of its events. None means
 // that the events are not those of the dialect.
-var assemblers = map[plugins.Dialect]func([]event) *node{
+var assemblers = map[plugins.Dialect]func(iter.Seq[event]) *node{
 	plugins.Chat:            chat,
 	plugins.Completions:     completions,
 	plugins.Responses:       responses,
@@ -25,37 +28,54 @@ var assemblers = map[plugins.Dialect]func([]event) *node{
 	plugins.OllamaGenerate:  ollama,
 }
 
+// An Assembler makes the stored forms of bodies, one after the other, in memory
+// that it keeps.
+type Assembler struct {
+	template template
+	stored   []byte
+}
+
 // Stored returns what is kept of a response body without Content-Encoding, and
 // its content type: of a stream, the object that the same call would have
 // returned without streaming, as far as the stream came. Fields that Weir does
 // not know are part of it. A stream that makes no object, of an unknown dialect
-// or without events, and all else are kept as they are.
-func Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
-	assemble, ok := assemblers[d]
-	if !ok {
+// or without events, and all else are kept as they are: then stored is raw. What
+// else is returned is valid until the next call.
+func (a *Assembler) Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
+	assemble, events := assemblers[d], a.events(d, contentType, raw)
+	if assemble == nil || events == nil {
 		return raw, contentType
 	}
-	root := assemble(events(d, contentType, raw))
+	root := assemble(events)
+	a.template.forget()
 	if root == nil {
 		return raw, contentType
 	}
-	return root.appendJSON(make([]byte, 0, len(raw)/4)), "application/json"
+	a.stored = root.appendJSON(a.stored[:0])
+	return a.stored, "application/json"
 }
 
-// events are those of a stream, none of another body.
-func events(d plugins.Dialect, contentType string, raw []byte) []event {
+// Stored is what a new Assembler returns.
+func Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
+	return new(Assembler).Stored(d, contentType, raw)
+}
+
+// events are those of a stream, nil of another body.
+func (a *Assembler) events(d plugins.Dialect, contentType string, raw []byte) iter.Seq[event] {
+	// Not a copy: nobody writes to raw, and no node outlives the call.
+	s := unsafe.String(unsafe.SliceData(raw), len(raw))
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch mediaType {
 	case "text/event-stream":
-		return sse(string(raw))
+		return a.template.objects(sse(s))
 	case "application/x-ndjson":
-		return ndjson(string(raw))
+		return a.template.objects(strings.Lines(s))
 	case "application/vnd.amazon.eventstream":
 		return frames(raw)
 	case "application/json":
 		// Gemini without alt=sse streams the elements of an array.
 		if d == plugins.GenerateContent && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
-			return array(string(raw))
+			return a.template.objects(array(s))
 		}
 	}
 	return nil

@@ -1,6 +1,10 @@
 package body
 
-import "github.com/tidwall/gjson"
+import (
+	"iter"
+
+	"github.com/tidwall/gjson"
+)
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
 // is itself a list of texts.
@@ -46,10 +50,10 @@ var chatChunk = objectOf(fields{
 
 // chat assembles the chunks of Chat Completions.
 // https://platform.openai.com/docs/api-reference/chat-streaming
-func chat(events []event) *node {
+func chat(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
-		root.add(e.Result, chatChunk)
+	for e := range events {
+		e.add(root, e.Result, chatChunk)
 	}
 	choices := root.get("choices")
 	if choices.none() {
@@ -79,48 +83,49 @@ func only(root *node, key string) *node {
 }
 
 // sameType joins a text or thinking to the element before it, if of that type.
-func sameType(list *node, part gjson.Result, _ int) *node {
+func sameType(list *node, part gjson.Result, _ int) (*node, string) {
 	last, kind := list.last(), part.Get("type")
 	if last != nil && (kind.Str == "text" || kind.Str == "thinking") {
 		if before := last.get("type"); before != nil && before.raw == kind.Raw {
-			return last
+			return last, ""
 		}
 	}
-	return list.push()
+	return nil, ""
 }
 
 // sameDetail joins OpenRouter's reasoning details of the same index and type.
-func sameDetail(list *node, detail gjson.Result, _ int) *node {
+func sameDetail(list *node, detail gjson.Result, _ int) (*node, string) {
 	index := detail.Get("index")
 	if !index.Exists() {
-		return list.push()
+		return nil, ""
 	}
-	return list.at(index.Raw + detail.Get("type").Raw)
+	key := index.Raw + detail.Get("type").Raw
+	return list.get(key), key
 }
 
 // sameCall joins the pieces of a tool call: those of the same index, else of
 // the same id, else of the same position. A named call with another id under a
 // known index is a further call (Gemini's OpenAI endpoint numbers all calls 0).
-func sameCall(list *node, call gjson.Result, i int) *node {
+func sameCall(list *node, call gjson.Result, i int) (*node, string) {
 	id := call.Get("id")
 	index := call.Get("index")
 	if index.Type != gjson.Number {
 		switch {
 		case id.Str != "":
-			return list.at(id.Str)
+			return list.get(id.Str), id.Str
 		case i < len(list.members):
-			return list.members[i].node
+			return list.members[i].node, ""
 		}
-		return list.push()
+		return nil, ""
 	}
 	known := list.get(index.Raw)
 	if known == nil {
-		return list.at(index.Raw)
+		return nil, index.Raw
 	}
 	if old := known.get("id"); !old.blank() && id.Str != "" && old.raw != id.Raw && call.Get("function.name").Str != "" {
-		return list.at(id.Str)
+		return list.get(id.Str), id.Str
 	}
-	return known
+	return known, ""
 }
 
 var completionChunk = objectOf(fields{
@@ -136,10 +141,10 @@ var completionChunk = objectOf(fields{
 })
 
 // completions assembles the chunks of the legacy Completions.
-func completions(events []event) *node {
+func completions(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
-		root.add(e.Result, completionChunk)
+	for e := range events {
+		e.add(root, e.Result, completionChunk)
 	}
 	if root.get("choices").none() {
 		return only(root, "error")

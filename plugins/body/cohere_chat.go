@@ -1,5 +1,7 @@
 package body
 
+import "iter"
+
 var cohereMessage = objectOf(fields{"role": first, "tool_plan": pieces})
 
 var cohereContent = objectOf(fields{"type": first, "text": pieces, "thinking": pieces})
@@ -12,9 +14,9 @@ var cohereToolCall = objectOf(fields{
 
 // cohereChat assembles the events of Cohere's Chat v2.
 // https://docs.cohere.com/reference/chat-stream
-func cohereChat(events []event) *node {
+func cohereChat(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
+	for e := range events {
 		index, delta := e.Get("index").Raw, e.Get("delta")
 		m := delta.Get("message")
 		switch e.Get("type").Str {

@@ -1,6 +1,10 @@
 package body
 
-import "github.com/tidwall/gjson"
+import (
+	"iter"
+
+	"github.com/tidwall/gjson"
+)
 
 var converseEvent = objectOf(fields{
 	"p":     padding, // hides the length of what a frame says
@@ -17,10 +21,10 @@ var converseBlock = objectOf(fields{
 
 // converse assembles the events of Bedrock's ConverseStream.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
-func converse(events []event) *node {
+func converse(events iter.Seq[event]) *node {
 	root := new(node)
 	blocks := &node{kind: list}
-	for _, e := range events {
+	for e := range events {
 		switch e.name {
 		case "messageStart":
 			root.at("output").at("message").add(e.Result, converseEvent)

@@ -1,6 +1,10 @@
 package body
 
-import "github.com/tidwall/gjson"
+import (
+	"iter"
+
+	"github.com/tidwall/gjson"
+)
 
 var generateContentResponse = objectOf(fields{
 	"responseId":   first,
@@ -24,13 +28,13 @@ var generateContentResponse = objectOf(fields{
 
 // generateContent assembles the partial responses of Gemini and Vertex.
 // https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent
-func generateContent(events []event) *node {
+func generateContent(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
+	for e := range events {
 		if e.Get("usageMetadata.totalTokenCount").Exists() {
 			root.remove("usageMetadata") // counts that the whole report lacks are 0 by now
 		}
-		root.add(e.Result, generateContentResponse)
+		e.add(root, e.Result, generateContentResponse)
 	}
 	for _, candidate := range root.at("candidates").members {
 		for _, part := range candidate.node.at("content").at("parts").members {
@@ -47,20 +51,20 @@ func generateContent(events []event) *node {
 
 // samePart joins a part to the one before it, if both are nothing but text or
 // both nothing but a thought's text, or if it continues a function call.
-func samePart(parts *node, part gjson.Result, _ int) *node {
+func samePart(parts *node, part gjson.Result, _ int) (*node, string) {
 	last := parts.last()
 	if last == nil {
-		return parts.push()
+		return nil, ""
 	}
 	if continues(last.get("functionCall"), part.Get("functionCall")) {
-		return last
+		return last, ""
 	}
 	if last.get("text").none() || !part.Get("text").Exists() {
-		return parts.push()
+		return nil, ""
 	}
 	for _, m := range last.members {
 		if m.key != "text" && m.key != "thought" {
-			return parts.push()
+			return nil, ""
 		}
 	}
 	thought := last.get("thought")
@@ -70,7 +74,7 @@ func samePart(parts *node, part gjson.Result, _ int) *node {
 		return alike
 	})
 	if !alike {
-		return parts.push()
+		return nil, ""
 	}
-	return last
+	return last, ""
 }

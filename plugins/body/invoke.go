@@ -2,6 +2,8 @@ package body
 
 import (
 	"encoding/base64"
+	"iter"
+	"slices"
 
 	"github.com/tidwall/gjson"
 )
@@ -24,10 +26,10 @@ var plainText = objectOf(fields{
 // invoke assembles Bedrock's InvokeModelWithResponseStream, whose chunks hold
 // the stream of the model's own dialect.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html
-func invoke(events []event) *node {
+func invoke(events iter.Seq[event]) *node {
 	var native, exceptions []event
 	var metrics string
-	for _, e := range events {
+	for e := range events {
 		if e.name != "chunk" {
 			exceptions = append(exceptions, e)
 			continue
@@ -36,7 +38,9 @@ func invoke(events []event) *node {
 		if err != nil {
 			continue
 		}
-		native = appendObject(native, "", string(data))
+		if e, ok := eventOf("", string(data)); ok {
+			native = append(native, e)
+		}
 	}
 	for _, e := range native {
 		if m := e.Get(invocationMetrics); m.Exists() {
@@ -67,11 +71,11 @@ func assembleNative(events []event) *node {
 	}
 	switch e := events[0]; {
 	case e.Get("type").Exists():
-		return messages(events)
+		return messages(slices.Values(events))
 	case e.Get("choices").Exists():
-		return chat(events)
+		return chat(slices.Values(events))
 	case e.Get("messageStart").Exists():
-		return converse(novaEvents(events))
+		return converse(slices.Values(novaEvents(events)))
 	}
 	root := new(node)
 	for _, e := range events {
@@ -90,7 +94,7 @@ func novaEvents(events []event) []event {
 	for _, e := range events {
 		e.ForEach(func(key, value gjson.Result) bool {
 			if key.Str != invocationMetrics {
-				named = append(named, event{key.Str, value})
+				named = append(named, event{name: key.Str, Result: value})
 			}
 			return true
 		})

@@ -1,5 +1,7 @@
 package body
 
+import "iter"
+
 var contentBlock = objectOf(fields{
 	"text":      pieces,
 	"thinking":  pieces,
@@ -34,9 +36,9 @@ var messageDelta = objectOf(fields{
 
 // messages assembles the events of Anthropic Messages.
 // https://docs.claude.com/en/docs/build-with-claude/streaming
-func messages(events []event) *node {
+func messages(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
+	for e := range events {
 		switch e.Get("type").Str {
 		case "message_start":
 			root.add(e.Get("message"), message)
@@ -45,9 +47,11 @@ func messages(events []event) *node {
 			block.add(e.Get("content_block"), contentBlock)
 		case "content_block_delta":
 			block, delta := root.list("content").at(e.Get("index").Raw), e.Get("delta")
-			block.add(delta, contentBlockDelta)
 			if citation := delta.Get("citation"); citation.Exists() {
+				block.add(delta, contentBlockDelta)
 				block.list("citations").push().set(citation.Raw)
+			} else {
+				e.add(block, delta, contentBlockDelta)
 			}
 		case "message_delta":
 			root.add(e.Get("delta"), message)

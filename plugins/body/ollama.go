@@ -1,5 +1,7 @@
 package body
 
+import "iter"
+
 var ollamaChunk = objectOf(fields{
 	"message": objectOf(fields{
 		"role":       first,
@@ -8,17 +10,18 @@ var ollamaChunk = objectOf(fields{
 		"tool_calls": every,
 		"images":     every,
 	}),
-	"response": pieces,
-	"thinking": pieces,
-	"logprobs": every,
+	"response":   pieces,
+	"thinking":   pieces,
+	"logprobs":   every,
+	"created_at": latest,
 })
 
 // ollama assembles the lines of Ollama's /api/chat and /api/generate.
 // https://github.com/ollama/ollama/blob/main/docs/api.md
-func ollama(events []event) *node {
+func ollama(events iter.Seq[event]) *node {
 	root := new(node)
-	for _, e := range events {
-		root.add(e.Result, ollamaChunk)
+	for e := range events {
+		e.add(root, e.Result, ollamaChunk)
 	}
 	for _, key := range []string{"message", "response", "error"} {
 		if !root.get(key).none() {

@@ -1,6 +1,10 @@
 package body
 
-import "github.com/tidwall/gjson"
+import (
+	"iter"
+
+	"github.com/tidwall/gjson"
+)
 
 var outputItem = objectOf(fields{
 	"content": listOf(byIndex, fields{"text": pieces, "refusal": pieces, "annotations": every}),
@@ -32,9 +36,9 @@ var responseError = objectOf(fields{"type": padding, "sequence_number": padding}
 // that lacks the output, because the stream broke or the server leaves it out,
 // it is put together from the events of the items.
 // https://platform.openai.com/docs/api-reference/responses-streaming
-func responses(events []event) *node {
+func responses(events iter.Seq[event]) *node {
 	root, output, failure := new(node), &node{kind: list}, new(node)
-	for _, e := range events {
+	for e := range events {
 		if response := e.Get("response"); response.IsObject() {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {

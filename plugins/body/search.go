@@ -68,7 +68,7 @@ func appendUnescaped(b, s []byte) ([]byte, int) {
 }
 
 // unicodeEscape reads the \uXXXX at the start of s.
-func unicodeEscape(s []byte) (rune, bool) {
+func unicodeEscape[T string | []byte](s T) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false
 	}

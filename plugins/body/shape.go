@@ -23,18 +23,22 @@ const (
 	join                // strings, one after the other
 	joinOnce            // as join, but a piece that repeats the whole is no piece
 	collect             // lists, element by element
+	replace             // the last value, of a string that each event has anew
 	drop                // padding, of which nothing is kept
 )
 
 type fields map[string]*shape
 
-// find returns the element of list that the i-th item of a piece belongs to.
-type find func(list *node, item gjson.Result, i int) *node
+// find returns the element of list that the i-th item of a piece belongs to, nil
+// where that is a new one: then under key, or at the end where that is empty. It
+// changes nothing, and looks at nothing of the item that is joined or dropped.
+type find func(list *node, item gjson.Result, i int) (element *node, key string)
 
 var (
 	first   = &shape{how: keep}
 	pieces  = &shape{how: join}
 	named   = &shape{how: joinOnce}
+	latest  = &shape{how: replace}
 	padding = &shape{how: drop}
 	every   = &shape{how: collect, find: appended, item: fieldwise}
 
@@ -65,13 +69,13 @@ func (n *node) add(v gjson.Result, s *shape) {
 		n.becomeParts()
 		i := 0
 		v.ForEach(func(_, item gjson.Result) bool {
-			s.find(n, item, i).add(item, s.item)
+			s.element(n, item, i).add(item, s.item)
 			i++
 			return true
 		})
-	case s.how == join && v.Type == gjson.String && n.kind == list:
+	case s.how == join && s.find != nil && v.Type == gjson.String && n.kind == list:
 		if part := textPart(v.Raw); v.Str != "" {
-			s.find(n, part, 0).add(part, s.item)
+			s.element(n, part, 0).add(part, s.item)
 		}
 	case s.how == joinOnce && n.repeats(v.Raw):
 	case (s.how == join || s.how == joinOnce) && v.Type == gjson.String:
@@ -79,6 +83,15 @@ func (n *node) add(v gjson.Result, s *shape) {
 	default:
 		n.set(v.Raw)
 	}
+}
+
+// element is what find finds, or the new element that it asks for.
+func (s *shape) element(list *node, item gjson.Result, i int) *node {
+	element, key := s.find(list, item, i)
+	if element == nil {
+		return list.insert(key)
+	}
+	return element
 }
 
 // expand makes an object of a whole one, so that members can be put into it.
@@ -108,13 +121,14 @@ func textPart(raw string) gjson.Result {
 }
 
 // appended makes each item an element of its own.
-func appended(list *node, _ gjson.Result, _ int) *node { return list.push() }
+func appended(*node, gjson.Result, int) (*node, string) { return nil, "" }
 
 // byIndex joins items of the same index, or of the same position where the
 // provider gives none.
-func byIndex(list *node, item gjson.Result, i int) *node {
+func byIndex(list *node, item gjson.Result, i int) (*node, string) {
+	key := strconv.Itoa(i)
 	if index := item.Get("index"); index.Type == gjson.Number {
-		return list.at(index.Raw)
+		key = index.Raw
 	}
-	return list.at(strconv.Itoa(i))
+	return list.get(key), key
 }

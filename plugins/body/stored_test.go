@@ -334,10 +334,19 @@ func TestStoredOfEndlessPath(t *testing.T) {
 	checkStored(t, plugins.GenerateContent, sseType, raw)
 }
 
-// checkStored fails unless what is stored is JSON, or the body as it came.
+func TestStoredOfTextInPlaceOfAList(t *testing.T) {
+	raw := sseStream(`{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.a[0]","stringValue":"x"},{"jsonPath":"$.a","stringValue":"y"}]}}]}}]}`)
+	checkStored(t, plugins.GenerateContent, sseType, raw)
+}
+
+// checkStored fails unless what is stored is JSON, or the body as it came, and
+// the same without templates.
 func checkStored(t *testing.T, d plugins.Dialect, contentType string, raw []byte) {
 	t.Helper()
 	stored, storedType := Stored(d, contentType, raw)
+	if want := storedWithoutTemplates(d, contentType, raw); !bytes.Equal(stored, want) {
+		t.Fatalf("%s of %q: stored\n%q, without templates\n%q", d, raw, stored, want)
+	}
 	if bytes.Equal(stored, raw) && storedType == contentType {
 		return
 	}
