@@ -15,7 +15,9 @@ import (
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/chat"
+	_ "github.com/weirhq/weir/plugins/cohere"
 	_ "github.com/weirhq/weir/plugins/echo"
+	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
