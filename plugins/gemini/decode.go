@@ -3,6 +3,7 @@ package gemini
 import (
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -57,9 +58,11 @@ type decoder struct {
 	reason plugins.Reason
 	usage  []byte // the usageMetadata that counts
 
-	calls int
-	held  sealed // to be sealed before the next item
-	code  codeInterpreterCall
+	started   bool // the model is told
+	calls     int
+	signature string // of the text
+	held      sealed // to be sealed before the next item
+	code      codeInterpreterCall
 
 	cites     bool   // the answer may have sources
 	text      []byte // of the message that is open, if it may have sources
@@ -74,8 +77,14 @@ func (d *decoder) response(body []byte) bool {
 		d.a.Fail(plugins.Upstream("The provider sent what is not JSON."))
 		return false
 	}
+	v := gjson.ParseBytes(body)
+	if !d.started { // before there is content, which it stands behind
+		model := v.Get("modelVersion").Str
+		d.a.Start(model, v.Get("responseId").Str)
+		d.started = model != ""
+	}
 	ok := true
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "candidates":
 			v.ForEach(func(_, first gjson.Result) bool {
@@ -89,10 +98,6 @@ func (d *decoder) response(body []byte) bool {
 			}
 		case "usageMetadata":
 			d.report(v)
-		case "modelVersion":
-			d.a.Start(v.Str, "")
-		case "responseId":
-			d.a.Start("", v.Str)
 		case "error":
 			d.a.Fail(newError(0, v))
 			ok = false
@@ -191,6 +196,10 @@ func (d *decoder) end() {
 // seal hands the client what the provider wants to see again, in reasoning of
 // its own where none is open.
 func (d *decoder) seal() {
+	if d.signature != "" {
+		d.held.Parts = slices.Insert(d.held.Parts, 0, signedText(d.signature))
+		d.signature = ""
+	}
 	if len(d.held.Parts) == 0 && d.held.Call == "" {
 		return
 	}

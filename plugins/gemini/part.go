@@ -40,6 +40,8 @@ func (d *decoder) part(v gjson.Result) {
 	}
 }
 
+// addText reads text. Its signature comes with its first piece, its last, or by
+// itself, and belongs to all of it.
 func (d *decoder) addText(s, signature string, thought bool) {
 	switch {
 	case s == "":
@@ -48,14 +50,20 @@ func (d *decoder) addText(s, signature string, thought bool) {
 		d.text = d.text[:0]
 		d.a.Summary(reasoningKey, 0, s)
 	default:
-		d.seal()
+		if len(d.held.Parts) > 0 {
+			d.seal()
+		}
 		d.a.Text(textKey, s)
 		if d.cites {
 			d.text = append(d.text, s...)
 		}
 	}
-	if signature != "" {
+	switch {
+	case signature == "":
+	case len(d.held.Parts) > 0:
 		d.held.Parts = append(d.held.Parts, signedText(signature))
+	default:
+		d.signature = signature
 	}
 }
 
