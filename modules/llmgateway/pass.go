@@ -74,6 +74,13 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 	}
 	extractor.Close()
 	whole := seen.Phase == plugins.Ended
+	if whole && len(s.held) > 0 { // the last event may lack its blank line
+		a.answer()
+		a.keepCopy()
+		a.commit()
+		a.startStream(resp.Header)
+		a.write(s.held)
+	}
 	if !whole && a.gone == nil && a.ctx.Err() == nil {
 		a.keepCopy()
 		a.record.EndState = storage.UpstreamAborted
