@@ -3,6 +3,7 @@ package openai
 import (
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -16,7 +17,7 @@ const maxResponse = 64 << 20
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	if !a.Prompt().Stream {
+	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 		if err != nil {
 			return err
@@ -49,7 +50,7 @@ func (d *decoder) object(body []byte) {
 		return
 	}
 	v := gjson.ParseBytes(body)
-	if e := v.Get("error"); e.IsObject() && !v.Get("output").Exists() {
+	if v.Get("error").Type != gjson.Null && !v.Get("output").Exists() {
 		d.a.Fail(newError(0, v))
 		return
 	}
@@ -102,7 +103,7 @@ func (d *decoder) event(data []byte) bool {
 		d.a.Fail(newError(0, e))
 		return false
 	case "":
-		if e.Get("error").IsObject() { // OpenRouter's have no type
+		if e.Get("error").Type != gjson.Null { // OpenRouter's and xAI's have no type
 			d.a.Fail(newError(0, e))
 			return false
 		}

@@ -59,12 +59,16 @@ func newError(status int, v gjson.Result) *plugins.Error {
 	if nested := v.Get("error"); nested.IsObject() {
 		v = nested
 	}
+	message := v.Get("message").Str
+	if message == "" {
+		message = v.Get("error").Str // xAI's
+	}
 	e := &plugins.Error{
 		Status:  status,
 		Type:    v.Get("type").Str,
 		Code:    v.Get("code").Str,
 		Param:   v.Get("param").Str,
-		Message: v.Get("message").Str,
+		Message: message,
 	}
 	if e.Type == "error" { // that of the event
 		e.Type = ""

@@ -30,6 +30,8 @@ func TestErrors(t *testing.T) {
 			plugins.Error{Status: 404, Type: "invalid_request_error", Code: "DeploymentNotFound", Message: "No deployment."}},
 		{402, `{"error":{"code":402,"message":"No credits."},"user_id":"u"}`, // OpenRouter
 			plugins.Error{Status: 402, Type: "invalid_request_error", Message: "No credits."}},
+		{400, `{"code":"Client specified an invalid argument","error":"Argument not supported."}`, // xAI
+			plugins.Error{Status: 400, Type: "invalid_request_error", Code: "Client specified an invalid argument", Message: "Argument not supported."}},
 		{502, "<html>", plugins.Error{Status: 502, Type: "server_error", Message: "The provider answered with status 502."}},
 		{429, "", plugins.Error{Status: 429, Type: "rate_limit_error", Message: "The provider answered with status 429."}},
 	} {
