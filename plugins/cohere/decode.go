@@ -3,6 +3,7 @@ package cohere
 import (
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -16,7 +17,7 @@ const maxMessage = 64 << 20
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	if !a.Prompt().Stream {
+	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
 		if err != nil {
 			return err

@@ -86,3 +86,20 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Error("an answer without end is no failure")
 	}
 }
+
+func TestObjectForStream(t *testing.T) {
+	body, err := os.ReadFile("testdata/text.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink bytes.Buffer
+	a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: true}, &sink, plugins.Options{})
+	resp := response(http.StatusOK, string(body))
+	resp.Header.Set("Content-Type", "application/json; charset=utf-8")
+	if err := (Provider{}).Decode(resp, a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Failure() != nil || !bytes.Contains(sink.Bytes(), []byte("response.output_text.delta")) {
+		t.Errorf("the client gets %v and %s", a.Failure(), sink.Bytes())
+	}
+}
