@@ -12,7 +12,7 @@ import (
 // report keeps a report of usage. Every piece of a stream may have one, with
 // the counts so far; some of Vertex AI's have no count at all.
 func (d *decoder) report(v gjson.Result) {
-	if len(d.usage) == 0 || strings.Contains(v.Raw, `"totalTokenCount"`) {
+	if len(d.usage) == 0 || strings.Contains(v.Raw, "totalTokenCount") {
 		d.usage = append(d.usage[:0], v.Raw...)
 	}
 }
