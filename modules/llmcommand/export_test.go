@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 		return server.URL
 	}
 	for want, args := range map[string][]string{
-		`unknown field "modle"`:                   {"modle=x"},
+		`unknown field "mdoel"`:                   {"mdoel=x"},
 		"expected http:// or https://":            {"--address", "localhost:8080"},
 		"expected one of jsonl, csv, not":         {"--format", "xml"},
 		"--columns goes with tables and CSV":      {"--columns", "time"},
