@@ -42,7 +42,7 @@ func (v *Vertex) Provision(caddy.Context) error {
 // Validate makes sure that there is a project.
 func (v *Vertex) Validate() error {
 	if v.Project == "" {
-		return errors.New("vertex: set the project that pays, here or in GOOGLE_CLOUD_PROJECT")
+		return errors.New("set the project that pays, here or in GOOGLE_CLOUD_PROJECT")
 	}
 	return nil
 }
