@@ -48,8 +48,7 @@ func (o *oracle) groups(f storage.Filter, w storage.Window, key func(*storage.Re
 		parts = append(parts, f)
 	}
 	take(f)
-	var about func(f storage.Filter) (requests, groups bool)
-	about = func(f storage.Filter) (requests, groups bool) {
+	about := func(f storage.Filter) (requests, groups bool) {
 		for l := range storage.Leaves(f) {
 			requests = requests || l.Field.Applies()
 			groups = groups || !l.Field.Applies()

@@ -114,7 +114,7 @@ func (f *follower) follow(ctx context.Context) error {
 		err := f.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the user had enough
 		case err == nil && f.away:
 			fmt.Fprintln(stderr, "Connected again.")
 		case err == nil:
