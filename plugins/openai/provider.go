@@ -15,6 +15,10 @@ import (
 
 // Provider speaks OpenAI's Responses API. Requests and answers pass unchanged
 // but for the name of the model in the request.
+//
+// With `base_url` it reaches others that speak Responses as OpenAI does, such as
+// LM Studio at `http://localhost:1234/v1` or DeepSeek at
+// `https://api.deepseek.com`.
 type Provider struct{}
 
 // DefaultTarget is OpenAI's own API, and the environment variable that holds its
