@@ -153,12 +153,13 @@ func segmentOf(b *testing.B) (*Journal, *segment) {
 }
 
 func BenchmarkSeal(b *testing.B) {
-	j, s := segmentOf(b)
+	_, s := segmentOf(b)
+	var z sealer
 	var size int64
 	measured(b, func() {
 		for range b.N {
 			var err error
-			if size, err = j.writeSealed(b.Context(), s, b.TempDir()+"/sealed"); err != nil {
+			if size, _, err = z.write(b.Context(), s, b.TempDir()+"/sealed"); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -174,7 +175,7 @@ func BenchmarkContentRaw(b *testing.B) {
 
 func BenchmarkContentSealed(b *testing.B) {
 	j, s := segmentOf(b)
-	if err := j.seal(b.Context(), s); err != nil {
+	if err := j.seal(b.Context(), new(sealer), s); err != nil {
 		b.Fatal(err)
 	}
 	for name, ordinal := range map[string]func(n int) uint32{

@@ -42,7 +42,7 @@ type block struct {
 
 var errSealed = errors.New("is damaged: its index does not match its checksum")
 
-// sealedWriter writes a sealed segment.
+// sealedWriter writes sealed segments, one after the other.
 type sealedWriter struct {
 	w       *bufio.Writer
 	encoder *zstd.Encoder
@@ -53,13 +53,19 @@ type sealedWriter struct {
 	frame   []byte
 }
 
-func newSealedWriter(w io.Writer) (*sealedWriter, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(512<<10), zstd.WithEncoderCRC(false))
-	if err != nil {
-		return nil, err
+// reset begins a segment, of which nothing is written yet.
+func (w *sealedWriter) reset(to io.Writer) error {
+	if w.encoder == nil {
+		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+			zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(512<<10), zstd.WithEncoderCRC(false))
+		if err != nil {
+			return err
+		}
+		w.encoder, w.w = encoder, bufio.NewWriter(nil)
 	}
-	return &sealedWriter{w: bufio.NewWriter(w), encoder: encoder}, nil
+	w.w.Reset(to)
+	w.offset, w.index, w.entries, w.raw = 0, w.index[:0], 0, w.raw[:0]
+	return nil
 }
 
 // add appends the content of the entry with this ordinal, which grows.

@@ -53,8 +53,8 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add(raw)
 	var sealed bytes.Buffer
-	w, err := newSealedWriter(&sealed)
-	if err != nil {
+	var w sealedWriter
+	if err := w.reset(&sealed); err != nil {
 		f.Fatal(err)
 	}
 	for n := range 4 {

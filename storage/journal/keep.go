@@ -3,15 +3,11 @@ package journal
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
@@ -44,8 +40,9 @@ func (j *Journal) keepHouse(ctx context.Context) {
 	j.mu.Unlock()
 	j.retire(&o)
 	j.expire(&o)
+	var z sealer
 	for _, s := range j.taken() {
-		if err := j.seal(ctx, s); err != nil && ctx.Err() == nil {
+		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
@@ -125,115 +122,3 @@ func (j *Journal) drop(s *segment) error {
 	j.unref(s)
 	return nil
 }
-
-// seal rewrites a segment into blocks of its content. At any point the raw file
-// is there, or the sealed one is complete.
-func (j *Journal) seal(ctx context.Context, s *segment) error {
-	path := j.path(s.number, sealedSuffix)
-	size, err := j.writeSealed(ctx, s, path+temporarySuffix)
-	if err != nil {
-		os.Remove(path + temporarySuffix)
-		return err
-	}
-	if size > 0 {
-		if err := os.Rename(path+temporarySuffix, path); err != nil {
-			return err
-		}
-		if err := syncDir(j.dir); err != nil {
-			return err
-		}
-		j.blocks.add(s.number, sealed{size, s.newest})
-	}
-	return j.drop(s)
-}
-
-// writeSealed writes the sealed form of a segment. Without content there is no
-// file, and size is 0.
-func (j *Journal) writeSealed(ctx context.Context, s *segment, path string) (size int64, err error) {
-	current, err := s.current()
-	if err != nil || len(current) == 0 {
-		return 0, err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	w, err := newSealedWriter(f)
-	if err != nil {
-		return 0, err
-	}
-	var damaged int64
-	for sc := s.scanner(0, scanWindow); ; {
-		e, err := sc.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return 0, err
-		}
-		if _, found := slices.BinarySearch(current, e.ordinal); !found {
-			continue
-		}
-		c, err := s.stored(&e)
-		if errors.Is(err, errDamaged) {
-			damaged++
-			continue
-		}
-		if err == nil {
-			err = w.add(e.ordinal, c)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("entry %d: %w", e.ordinal, err)
-		}
-	}
-	if err := w.finish(s.newest); err != nil {
-		return 0, err
-	}
-	if err := f.Sync(); err != nil {
-		return 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if damaged > 0 {
-		j.mu.Lock()
-		j.lose(storage.LostCorrupt, damaged, storage.Millis(j.options.now()))
-		j.mu.Unlock()
-	}
-	return info.Size(), nil
-}
-
-// current lists the ordinals whose content is that of the last version of a
-// record within the segment, in order.
-func (s *segment) current() ([]uint32, error) {
-	current := map[uuid.UUID]uint32{}
-	for sc := s.scanner(0, scanWindow); ; {
-		e, err := sc.next()
-		if errors.Is(err, io.EOF) {
-			return slices.Sorted(maps.Values(current)), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		var r record
-		if e.kind != kindRecord || referenceWire.parse(e.metadata, &r) != nil {
-			continue
-		}
-		switch {
-		case e.length > 0:
-			current[r.ID] = e.ordinal
-		case r.Content.Segment == s.number:
-			current[r.ID] = r.Content.Ordinal
-		default: // no content, or that of another segment
-			delete(current, r.ID)
-		}
-	}
-}
-
-// referenceWire reads no more of a record than its id and its content's place.
-var referenceWire = message[record]{1: recordWire[1], 70: recordWire[70], 71: recordWire[71]}

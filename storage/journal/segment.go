@@ -103,15 +103,20 @@ var errDamaged = errors.New("content is damaged: its checksum does not match")
 
 // content reads the content of an entry, as it was appended.
 func (s *segment) content(e *entry) (*content, error) {
-	b := make([]byte, e.length)
-	if _, err := s.file.ReadAt(b, e.content()); err != nil {
-		return nil, err
-	}
-	if crc32.Checksum(b, castagnoli) != e.sum {
-		return nil, errDamaged
-	}
 	c := new(content)
-	return c, contentWire.parse(b, c)
+	return c, s.readContent(make([]byte, e.length), e.content(), e.sum, c)
+}
+
+// readContent reads into b the content that stands at an offset, and makes c of
+// it, which then consists of b.
+func (s *segment) readContent(b []byte, at int64, sum uint32, c *content) error {
+	if _, err := s.file.ReadAt(b, at); err != nil {
+		return err
+	}
+	if crc32.Checksum(b, castagnoli) != sum {
+		return errDamaged
+	}
+	return contentWire.parse(b, c)
 }
 
 // acquire returns the raw segment with this number for reading, or nil.
@@ -209,5 +214,6 @@ func (j *Journal) load(number uint64) error {
 // createdWire reads no more of a record than when it was created.
 var createdWire = recordWire[:5]
 
-// scanWindow is how much of a segment is read at a time.
-const scanWindow = 64 << 10
+// scanWindow is how much of a segment is read at a time: the heads of many small
+// entries, and little of the content of large ones.
+const scanWindow = 16 << 10
