@@ -42,7 +42,7 @@ func responses(events iter.Seq[event]) *node {
 		if response := e.Get("response"); response.IsObject() {
 			root.set(response.Raw)
 		} else if index := e.Get("output_index"); index.Type == gjson.Number {
-			addItemEvent(output.at(index.Raw), e.Result)
+			addItemEvent(output.at(index.Raw), e)
 		} else if e.Get("type").Str == "error" {
 			failure.add(e.Result, responseError)
 		}
@@ -63,7 +63,7 @@ func responses(events iter.Seq[event]) *node {
 	return root
 }
 
-func addItemEvent(item *node, e gjson.Result) {
+func addItemEvent(item *node, e event) {
 	kind := e.Get("type").Str
 	if kind == "response.output_item.done" {
 		item.set(e.Get("item").Raw)
@@ -89,6 +89,6 @@ func addItemEvent(item *node, e gjson.Result) {
 		if d.list != "" {
 			item = item.list(d.list).at(e.Get(d.index).Raw)
 		}
-		item.at(d.field).add(e.Get("delta"), pieces)
+		e.add(item.at(d.field), e.Get("delta"), pieces, "sequence_number", "obfuscation")
 	}
 }

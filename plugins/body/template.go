@@ -1,6 +1,8 @@
 package body
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -14,9 +16,10 @@ type template struct {
 	gaps []gap
 }
 
-// gap is a string that may differ.
+// gap is a string that may differ, or a count.
 type gap struct {
-	start, end int    // of its inside in the template
+	start, end int    // in the template, of the inside of a string
+	count      bool   // which is padding
 	node       *node  // the text that it lengthens or value that it replaces, nil where it is padding
 	piece      string // with its quotes, of the event under way
 }
@@ -34,11 +37,15 @@ func (t *template) take(event string) bool {
 			return false
 		}
 		at += len(before)
-		n := insideLength(event[at:])
+		var n int
+		if g.count {
+			n = countLength(event[at:])
+		} else if n = insideLength(event[at:]); n >= 0 {
+			g.piece = event[at-1 : at+n+1]
+		}
 		if n < 0 {
 			return false
 		}
-		g.piece = event[at-1 : at+n+1]
 		from, at = g.end, at+n
 	}
 	if event[at:] != t.raw[from:] {
@@ -85,9 +92,20 @@ func insideLength(s string) int {
 	return -1
 }
 
+// countLength is how long the whole number is at which s begins, and -1 where
+// there is none.
+func countLength(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if n == 0 || n > 1 && s[0] == '0' {
+		return -1
+	}
+	return n
+}
+
 // add joins v, which stands in e, to n as s says. If that only lengthens texts,
-// e is the template of the events behind it: v must be all that matters of them.
-func (e event) add(n *node, v gjson.Result, s *shape) {
+// e is the template of the events behind it. Of these, nothing but v must matter
+// that can differ: neither do the strings and numbers under the keys beside.
+func (e event) add(n *node, v gjson.Result, s *shape, beside ...string) {
 	t := e.template
 	if t == nil {
 		n.add(v, s)
@@ -98,6 +116,14 @@ func (e event) add(n *node, v gjson.Result, s *shape) {
 		n.add(v, s)
 		return
 	}
+	for _, key := range beside {
+		if v := e.Get(key); v.Type == gjson.String {
+			t.gap(nil, v)
+		} else if v.Type == gjson.Number && countLength(v.Raw) == len(v.Raw) {
+			t.gaps = append(t.gaps, gap{start: v.Index, end: v.Index + len(v.Raw), count: true})
+		}
+	}
+	slices.SortFunc(t.gaps, func(a, b gap) int { return cmp.Compare(a.start, b.start) })
 	t.raw = e.Raw
 	t.take(e.Raw)
 }

@@ -112,6 +112,13 @@ func TestTemplateIsUsed(t *testing.T) {
 			{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"}}
 			{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"c"}}
 			{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"d"}}`)},
+		{plugins.Responses, sseType, sseStream(`
+			{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"i","type":"message","content":[]}}
+			{"type":"response.content_part.added","sequence_number":2,"output_index":0,"content_index":0,"part":{"type":"output_text","text":""}}
+			{"type":"response.output_text.delta","sequence_number":7,"output_index":0,"content_index":0,"delta":"a","obfuscation":"x"}
+			{"type":"response.output_text.delta","sequence_number":8,"output_index":0,"content_index":0,"delta":"b","obfuscation":"y"}
+			{"type":"response.output_text.delta","sequence_number":9,"output_index":0,"content_index":0,"delta":"c","obfuscation":"z"}
+			{"type":"response.output_text.delta","sequence_number":10,"output_index":0,"content_index":0,"delta":"d","obfuscation":""}`)},
 		{plugins.OllamaChat, ndjsonType, []byte(`
 			{"model":"l","created_at":"1","message":{"role":"assistant","content":"a"},"done":false}
 			{"model":"l","created_at":"2","message":{"role":"assistant","content":"b"},"done":false}
