@@ -38,9 +38,10 @@ func (b *Backend) Scores(ctx context.Context, q *storage.ScoreQuery) ([]storage.
 // aggregate answers a query from the rows of an organisation.
 func aggregate[A any](ctx context.Context, b *Backend, by storage.Grouping, org string, f storage.Filter, answer func(storage.Rows) (A, error)) (a A, err error) {
 	err = b.aggregating(ctx, func(ctx context.Context, r reader, t *table) error {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: org, column: groupColumns[by], table: t, kept: t != nil}
-		if !x.kept {
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: org, column: groupColumns[by], table: t}
+		if t == nil {
 			x.table = new(table)
+			x.loader = newLoader(ctx, r, x.table)
 		}
 		if comparesTag(f) {
 			if err := x.readTags(); err != nil {

@@ -50,14 +50,20 @@ func newTraffic(records int) *traffic {
 	}
 }
 
+// sessionsPerUser makes 50,000 users of the 400,000 sessions of a million records.
+const sessionsPerUser = 8
+
 // session goes on with a session, or begins the next, which takes the place of an
-// older one.
+// older one. Some begin with a new user, the others are mostly of few.
 func (t *traffic) session() session {
 	const open = 1000
 	if len(t.open) == open && t.r.IntN(5) < 3 {
 		return t.open[t.r.IntN(open)]
 	}
-	s := session{t.users.Uint64(), t.sessions}
+	s := session{uint64(t.sessions / sessionsPerUser), t.sessions}
+	if t.sessions%sessionsPerUser > 0 {
+		s.user = t.users.Uint64() % (s.user + 1)
+	}
 	t.sessions++
 	if len(t.open) < open {
 		t.open = append(t.open, s)
@@ -229,6 +235,13 @@ func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {
 			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: 0.001},
 		),
 	)
+	nested := or(
+		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1e9},
+		and(
+			&storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "GPT"},
+			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: 1000},
+		),
+	)
 	property := func(name, value string) *storage.Leaf {
 		return &storage.Leaf{Field: field("properties"), Key: name, Text: value}
 	}
@@ -237,6 +250,7 @@ func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {
 		"newest":              newest(storage.All{}),
 		"newest_offset_10000": offset,
 		"scan_3_leaves":       newest(scan),
+		"scan_3_leaves_or":    newest(nested),
 		"user":                newest(user),
 		"property_rare":       newest(property("Tenant", last.Properties["Tenant"])),
 		"property_common":     newest(property("Environment", "production")),
@@ -275,4 +289,8 @@ func field(name string) *storage.Field { return storage.LookupField(storage.Requ
 
 func and(left, right storage.Filter) storage.Filter {
 	return &storage.Branch{Left: left, Right: right}
+}
+
+func or(left, right storage.Filter) storage.Filter {
+	return &storage.Branch{Left: left, Right: right, Or: true}
 }

@@ -57,6 +57,7 @@ func openReader(path string) (*conn, error) {
 
 func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
 	parameters.Set("_stmt_cache_size", "64")
+	parameters.Set("_mutex", "no") // one goroutine at a time uses a connection
 	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}
 	opened, err := dial(name.String())
 	if err != nil {

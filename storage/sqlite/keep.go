@@ -107,7 +107,7 @@ func (k *keeper) load(ctx context.Context, r reader) error {
 	if err != nil {
 		return err
 	}
-	t, err := newLoader(ctx, r).load(k.limit)
+	t, err := load(ctx, r, k.limit)
 	if err != nil {
 		return err
 	}

@@ -5,56 +5,74 @@ import (
 	"database/sql/driver"
 	"math"
 	"slices"
+
+	"github.com/weirhq/weir/plugins"
 )
 
-// loadColumns are the columns of requests which a table has.
-var loadColumns = only(requestColumns, "org", "provider", "model", "status", "latency", "cost", "input", "output",
-	"user", "session", "session_name", "responded_at", "attempt_of")
-
-// loadPages is the number of pages that make a chunk: rows are read in pages of so
-// many that looking their names up costs little.
-const loadPages = 8
-
-// loader reads what a table has, in pages.
+// loader reads the database into a table, a chunk at a time. It numbers texts by
+// their ids of names, and then reads those that are new.
 type loader struct {
 	ctx      context.Context
 	r        reader
-	values   []driver.Value
-	meanings map[int64]string
-	row      row
+	table    *table
+	numbers  map[int64]uint32 // by id, whatever its kind
+	sessions map[sessionIDs]uint32
+	unread   []unread
 }
 
-// newLoader reads with names of its own: all those of a table would drive out
-// what other queries remember.
-func newLoader(ctx context.Context, r reader) *loader {
-	return &loader{ctx: ctx, r: reader{r.c, new(nameReader)}}
+// sessionIDs are what the database has in place of a session's texts; name is 0
+// if it has no name.
+type sessionIDs struct {
+	org      uint32
+	id, name int64
 }
 
-var loadRequests = "SELECT n, " + columnList(loadColumns, "") + " FROM requests WHERE n > ? ORDER BY n LIMIT ?"
+// unread is a term whose texts have not been read yet.
+type unread struct {
+	terms    *terms
+	number   uint32
+	id, name int64
+}
+
+func newLoader(ctx context.Context, r reader, t *table) *loader {
+	return &loader{ctx: ctx, r: r, table: t, numbers: make(map[int64]uint32), sessions: make(map[sessionIDs]uint32)}
+}
+
+const loadRequests = `SELECT n, org, provider, model, user, session, session_name, status, latency, cost, input, output,
+	responded_at, attempt_of IS NOT NULL FROM requests WHERE n > ? ORDER BY n LIMIT ?`
 
 // requests appends the requests after a key to the table, a chunk at most, and
 // answers the last one's; it answers errStop when there are no more.
-func (l *loader) requests(t *table, after int64) (last int64, err error) {
+func (l *loader) requests(after int64) (last int64, err error) {
 	last = after
-	page := chunkRows / loadPages
-	for range loadPages {
-		columns := func(i int) bool { return i > 0 && loadColumns[i-1].kind != "" }
-		if err := l.page(loadRequests, 1+len(loadColumns), columns, last, int64(page)); err != nil {
-			return last, err
-		}
-		for values := range slices.Chunk(l.values, 1+len(loadColumns)) {
-			l.begin(values[0])
-			for i, c := range loadColumns {
-				l.decode(c, values[1+i])
-			}
-			t.add(&l.row)
-			last = l.row.n
-		}
-		if len(l.values) < page*(1+len(loadColumns)) {
-			return last, errStop
-		}
-	}
-	return last, nil
+	t, rows := l.table, 0
+	err = l.r.c.query(l.ctx, loadRequests, []driver.Value{after, int64(chunkRows)}, func(row []driver.Value) error {
+		last = row[0].(int64)
+		rows++
+		org := l.number(&t.orgs, row[1])
+		c := room(&t.requests)
+		c.begin(last, org)
+		c.number(providerColumn, l.number(&t.providers, row[2]))
+		c.number(modelColumn, l.number(&t.models, row[3]))
+		c.number(userColumn, l.number(&t.users, row[4]))
+		c.number(sessionColumn, l.session(org, row[5], row[6]))
+		c.count(statusColumn, known(row[7]))
+		c.count(latencyColumn, known(row[8]))
+		c.count(costColumn, known(row[9]))
+		c.count(inputColumn, known(row[10]))
+		c.count(outputColumn, known(row[11]))
+		responded := known(row[12])
+		responded.N -= int64(createdAt(last))
+		c.count(respondedColumn, responded)
+		c.count(attemptColumn, plugins.Count{Valid: row[13].(int64) != 0})
+		return nil
+	})
+	return last, l.end(rows, err)
+}
+
+func known(v driver.Value) (c plugins.Count) {
+	c.N, c.Valid = v.(int64)
+	return c
 }
 
 // scorePlace is the key of a score.
@@ -62,85 +80,150 @@ type scorePlace struct{ name, n int64 }
 
 var firstScore = scorePlace{n: math.MinInt64}
 
-const loadScores = `SELECT s.n, s.name, r.org, s.value, s.name FROM
+const loadScores = `SELECT s.n, s.name, r.org, s.value FROM
 	(SELECT * FROM scores WHERE (name, n) > (?, ?) ORDER BY name, n LIMIT ?) s JOIN requests r ON r.n = s.n ORDER BY s.name, s.n`
 
 // scores appends the scores after a place to the table, as requests does.
-func (l *loader) scores(t *table, after scorePlace) (last scorePlace, err error) {
+func (l *loader) scores(after scorePlace) (last scorePlace, err error) {
 	last = after
-	const width = 5
-	page := chunkRows / loadPages
-	for range loadPages {
-		names := func(i int) bool { return i == 1 || i == 2 }
-		if err := l.page(loadScores, width, names, last.name, last.n, int64(page)); err != nil {
-			return last, err
-		}
-		for values := range slices.Chunk(l.values, width) {
-			l.begin(values[0])
-			l.row.Org = l.meanings[values[2].(int64)]
-			t.addScore(&l.row, l.meanings[values[1].(int64)], values[3].(float64))
-			last = scorePlace{values[1].(int64), l.row.n}
-		}
-		if len(l.values) < page*width {
-			return last, errStop
-		}
-	}
-	return last, nil
-}
-
-// page reads rows and what the columns mean that are names.
-func (l *loader) page(query string, width int, named func(column int) bool, args ...driver.Value) error {
-	l.values = l.values[:0]
-	l.meanings = make(map[int64]string)
-	err := l.r.c.query(l.ctx, query, args, func(row []driver.Value) error {
-		l.values = append(l.values, row...)
-		for i, v := range row {
-			if id, ok := v.(int64); ok && named(i) {
-				l.meanings[id] = ""
-			}
-		}
+	t, rows := l.table, 0
+	args := []driver.Value{after.name, after.n, int64(chunkRows)}
+	err = l.r.c.query(l.ctx, loadScores, args, func(row []driver.Value) error {
+		last = scorePlace{row[1].(int64), row[0].(int64)}
+		rows++
+		c := room(&t.scores)
+		c.begin(last.n, l.number(&t.orgs, row[2]))
+		c.number(scoreColumn, l.number(&t.scoreNames, row[1]))
+		c.scores = append(c.scores, row[3].(float64))
 		return nil
 	})
+	return last, l.end(rows, err)
+}
+
+// end ends a chunk.
+func (l *loader) end(rows int, err error) error {
+	if err == nil {
+		err = l.readTexts()
+	}
+	if err == nil && rows < chunkRows {
+		err = errStop
+	}
+	return err
+}
+
+// number is the number of the text with an id of names, 0 without one.
+func (l *loader) number(t *terms, name driver.Value) uint32 {
+	id, ok := name.(int64)
+	if !ok {
+		return 0
+	}
+	number, ok := l.numbers[id]
+	if !ok {
+		number = t.append(term{})
+		l.numbers[id] = number
+		l.unread = append(l.unread, unread{terms: t, number: number, id: id})
+	}
+	return number
+}
+
+// session is the number of a session, 0 if it has no id.
+func (l *loader) session(org uint32, id, name driver.Value) uint32 {
+	ids := sessionIDs{org: org}
+	var ok bool
+	if ids.id, ok = id.(int64); !ok {
+		return 0
+	}
+	ids.name, _ = name.(int64)
+	number, ok := l.sessions[ids]
+	if !ok {
+		t := &l.table.sessions
+		number = t.append(term{org: org})
+		l.sessions[ids] = number
+		l.unread = append(l.unread, unread{t, number, ids.id, ids.name})
+	}
+	return number
+}
+
+// readTexts reads the texts of terms that have none yet.
+func (l *loader) readTexts() error {
+	if len(l.unread) == 0 {
+		return nil
+	}
+	ids := make([]int64, 0, len(l.unread))
+	for _, u := range l.unread {
+		ids = append(ids, u.id)
+		if u.name != 0 {
+			ids = append(ids, u.name)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	texts, err := l.texts(ids)
 	if err != nil {
 		return err
 	}
-	return l.r.names.names(l.ctx, l.r.c, l.meanings)
-}
-
-func (l *loader) begin(n driver.Value) {
-	l.row = row{n: n.(int64)}
-	l.row.CreatedAt = createdAt(l.row.n)
-}
-
-func (l *loader) decode(c column, v driver.Value) {
-	if v == nil {
-		return
+	text := func(id int64) string {
+		i, _ := slices.BinarySearch(ids, id)
+		return texts[i]
 	}
-	if c.kind != "" {
-		v = l.meanings[v.(int64)]
+	for _, u := range l.unread {
+		x := u.terms.all[u.number-1]
+		x.id = text(u.id)
+		if u.name != 0 {
+			x.name = text(u.name)
+		}
+		u.terms.set(u.number, x)
 	}
-	c.decode(&l.row, v)
+	l.unread = l.unread[:0]
+	return nil
 }
 
-// load reads the whole table, until it is larger than limit bytes: then it
-// answers errTooLarge.
-func (l *loader) load(limit int) (*table, error) {
+// texts are the names of ids, which ascend and mostly follow each other: names
+// are numbered as they come.
+func (l *loader) texts(ids []int64) ([]string, error) {
+	query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{ids[0], ids[len(ids)-1]}
+	const skipped = 4 // of the names between, for each that is wanted
+	if ids[len(ids)-1]-ids[0] > skipped*int64(len(ids)) {
+		query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(ids)}
+	}
+	texts := make([]string, len(ids))
+	i := 0
+	err := l.r.c.query(l.ctx, query, args, func(row []driver.Value) error {
+		id := row[0].(int64)
+		for ids[i] < id {
+			i++
+		}
+		if ids[i] == id {
+			texts[i] = row[1].(string)
+		}
+		return nil
+	})
+	return texts, err
+}
+
+// load reads the whole database into a new table, until that is larger than limit
+// bytes: then it answers errTooLarge.
+func load(ctx context.Context, r reader, limit int) (*table, error) {
 	t := &table{newest: new(newest)}
+	l := newLoader(ctx, r, t)
 	var err error
 	for last := int64(math.MinInt64); err == nil && t.size() <= limit; {
-		last, err = l.requests(t, last)
+		last, err = l.requests(last)
 	}
 	if err == errStop {
 		err = nil
 	}
 	for last := firstScore; err == nil && t.size() <= limit; {
-		last, err = l.scores(t, last)
+		last, err = l.scores(last)
 	}
 	switch {
 	case err != nil && err != errStop:
 		return nil, err
 	case t.size() > limit:
 		return nil, errTooLarge
+	}
+	for _, x := range t.allTerms() {
+		x.index()
 	}
 	return t, nil
 }

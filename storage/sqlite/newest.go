@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync"
 
@@ -13,10 +14,15 @@ import (
 type newest struct {
 	mu       sync.Mutex
 	sessions []beginning // by number
+	// latest has, for each newestBlock of sessions, a moment after which none
+	// began.
+	latest []storage.Timestamp
 	// chunk and row are where the rows begin that have not been read; removals
 	// are those of the table that was read.
 	chunk, row, removals int
 }
+
+const newestBlock = 1024
 
 // beginning is the beginning of a session.
 type beginning struct {
@@ -36,11 +42,7 @@ func (x *newest) of(t *table, org uint32, count int) (sessions []int, from int64
 		return nil, 0, false
 	}
 	since := x.since(org, count)
-	for i := range x.sessions {
-		s := &x.sessions[i]
-		if s.org != org || !s.begun || s.at < since {
-			continue
-		}
+	for i, s := range x.begun(org, &since) {
 		if len(sessions) == 0 || s.n < from {
 			from = s.n
 		}
@@ -60,23 +62,39 @@ func (x *newest) since(org uint32, count int) storage.Timestamp {
 			since = starts[count-1]
 		}
 	}
-	// The newest mostly have the largest numbers.
-	for i := len(x.sessions) - 1; i >= 0; i-- {
-		if s := &x.sessions[i]; s.org == org && s.begun && s.at >= since {
-			if starts = append(starts, s.at); len(starts) > 2*count+1000 {
-				sift()
-			}
+	for _, s := range x.begun(org, &since) {
+		if starts = append(starts, s.at); len(starts) > 2*count+1000 {
+			sift()
 		}
 	}
 	sift()
 	return since
 }
 
+// begun yields the sessions of an organisation that began at since, which may
+// change meanwhile, or later. The newest mostly have the largest numbers, which
+// come first.
+func (x *newest) begun(org uint32, since *storage.Timestamp) iter.Seq2[int, *beginning] {
+	return func(yield func(int, *beginning) bool) {
+		for block := len(x.latest) - 1; block >= 0; block-- {
+			if x.latest[block] < *since {
+				continue
+			}
+			first := block * newestBlock
+			for i := min(first+newestBlock, len(x.sessions)) - 1; i >= first; i-- {
+				if s := &x.sessions[i]; s.org == org && s.begun && s.at >= *since && !yield(i, s) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // follow reads what the table has that it had not before.
 func (x *newest) follow(t *table) bool {
 	switch chunks := len(t.requests); {
 	case x.removals < t.removals:
-		x.sessions, x.chunk, x.row, x.removals = nil, 0, 0, t.removals
+		x.sessions, x.latest, x.chunk, x.row, x.removals = nil, nil, 0, 0, t.removals
 	case x.removals > t.removals, x.chunk > chunks, x.chunk == chunks && x.row > 0,
 		x.chunk == chunks-1 && x.row > len(t.requests[x.chunk].n):
 		return false
@@ -108,13 +126,18 @@ func (x *newest) add(c *chunk, row int) {
 	s.n = min(s.n, n)
 	if at := createdAt(n); !c.value(attemptColumn, row).Valid && (!s.begun || at < s.at) {
 		s.at, s.begun = at, true
+		block := session / newestBlock
+		for block >= len(x.latest) {
+			x.latest = append(x.latest, storage.Always.From)
+		}
+		x.latest[block] = max(x.latest[block], at)
 	}
 }
 
 // newestSessions are the rows that a query needs: those of the sessions on its
 // page and before, when it asks for all.
 func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
-	if !x.kept || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != "" ||
+	if x.loader != nil || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != "" ||
 		q.Limit == 0 || q.Offset > maxNewest {
 		return x
 	}

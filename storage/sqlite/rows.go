@@ -18,10 +18,10 @@ type rows struct {
 	// column is what the rows are grouped by.
 	column int
 	table  *table
-	// kept is true when the table is in memory; if not, it has the texts of what
-	// was read.
-	kept bool
-	tags map[string]string
+	// loader reads what is not in memory, nil when all is. Then the table has the
+	// texts of what was read.
+	loader *loader
+	tags   map[string]string
 }
 
 var groupColumns = map[storage.Grouping]int{
@@ -54,11 +54,11 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) 
 	s.choose(f)
 	chunks := x.table.requests
 	switch {
-	case x.column == scoreColumn && !x.kept:
+	case x.column == scoreColumn && x.loader != nil:
 		return s.streamScores()
 	case x.column == scoreColumn:
 		chunks = x.table.scores
-	case !x.kept:
+	case x.loader != nil:
 		return s.streamRequests()
 	}
 	for i := range chunks {

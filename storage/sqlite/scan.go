@@ -69,7 +69,7 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 		switch {
 		case c.org[i] != org || n < from || n > to:
 			continue
-		case groups[i] == 0 && s.column != scoreColumn:
+		case groups[i] == 0:
 			continue
 		case s.holds != nil && !s.holds(c, i):
 			continue
@@ -91,21 +91,17 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 
 // streamRequests scans the requests as they are read.
 func (s *scan) streamRequests() error {
-	l := newLoader(s.ctx, s.r)
 	return stream(s, &s.table.requests, s.from-1, func(last int64) (int64, error) {
 		if last >= s.to {
 			return last, errStop
 		}
-		return l.requests(s.table, last)
+		return s.loader.requests(last)
 	})
 }
 
 // streamScores scans the scores as they are read.
 func (s *scan) streamScores() error {
-	l := newLoader(s.ctx, s.r)
-	return stream(s, &s.table.scores, firstScore, func(last scorePlace) (scorePlace, error) {
-		return l.scores(s.table, last)
-	})
+	return stream(s, &s.table.scores, firstScore, s.loader.scores)
 }
 
 // stream scans chunks which load reads after a place, until it answers errStop,

@@ -30,28 +30,50 @@ type term struct {
 	id, name string
 }
 
-// terms numbers texts from 1; 0 is the empty text.
+// terms numbers texts from 1; 0 stands for no text.
 type terms struct {
 	all     []term
-	numbers map[term]uint32 // nil in copies
+	numbers map[term]uint32 // of what index has seen and number has added; nil in copies
 	bytes   int
 }
 
-func (t *terms) number(x term) uint32 {
+// optional is number, and 0 for the empty text.
+func (t *terms) optional(x term) uint32 {
 	if x.id == "" {
 		return 0
 	}
+	return t.number(x)
+}
+
+func (t *terms) number(x term) uint32 {
 	if number, ok := t.numbers[x]; ok {
 		return number
 	}
-	if t.numbers == nil {
-		t.numbers = make(map[term]uint32)
-	}
-	t.all = append(t.all, x)
-	number := uint32(len(t.all))
+	number := t.append(x)
 	t.numbers[x] = number
-	t.bytes += len(x.id) + termBytes
 	return number
+}
+
+// append appends a term, which number does not find, and answers its number.
+func (t *terms) append(x term) uint32 {
+	t.all = append(t.all, x)
+	t.bytes += len(x.id) + termBytes
+	return uint32(len(t.all))
+}
+
+// set replaces the term of a number, which number does not find.
+func (t *terms) set(number uint32, x term) {
+	old := &t.all[number-1]
+	t.bytes += len(x.id) - len(old.id)
+	*old = x
+}
+
+// index lets number find all terms.
+func (t *terms) index() {
+	t.numbers = make(map[term]uint32, len(t.all))
+	for i, x := range t.all {
+		t.numbers[x] = uint32(i + 1)
+	}
 }
 
 // term is the text of a number.
@@ -92,10 +114,14 @@ const (
 // size is the memory of the table in bytes, about.
 func (t *table) size() int {
 	size := len(t.requests)*chunkRows*requestBytes + len(t.scores)*chunkRows*scoreBytes
-	for _, x := range []*terms{&t.orgs, &t.users, &t.sessions, &t.models, &t.providers, &t.scoreNames} {
+	for _, x := range t.allTerms() {
 		size += x.bytes
 	}
 	return size
+}
+
+func (t *table) allTerms() [6]*terms {
+	return [...]*terms{&t.orgs, &t.users, &t.sessions, &t.models, &t.providers, &t.scoreNames}
 }
 
 // change is a record before and after; either is nil when there was none.
@@ -137,10 +163,10 @@ func (t *table) add(r *row) {
 	org := t.orgs.number(term{id: r.Org})
 	c := room(&t.requests)
 	c.begin(r.n, org)
-	c.number(userColumn, t.users.number(term{id: r.UserID}))
-	c.number(sessionColumn, t.sessions.number(term{org, r.SessionID, r.SessionName}))
-	c.number(modelColumn, t.models.number(term{id: r.Model}))
-	c.number(providerColumn, t.providers.number(term{id: r.Provider}))
+	c.number(userColumn, t.users.optional(term{id: r.UserID}))
+	c.number(sessionColumn, t.sessions.optional(term{org, r.SessionID, r.SessionName}))
+	c.number(modelColumn, t.models.optional(term{id: r.Model}))
+	c.number(providerColumn, t.providers.optional(term{id: r.Provider}))
 	c.count(statusColumn, r.Status)
 	c.count(latencyColumn, r.Latency)
 	c.count(costColumn, r.Cost)
@@ -207,7 +233,7 @@ func without(chunks []chunk, n int64, rows int) []chunk {
 func (t *table) copy() *table {
 	c := *t
 	c.requests, c.scores = share(t.requests), share(t.scores)
-	for _, x := range []*terms{&c.orgs, &c.users, &c.sessions, &c.models, &c.providers, &c.scoreNames} {
+	for _, x := range c.allTerms() {
 		x.numbers = nil
 	}
 	return &c
