@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/wire"
 )
 
@@ -17,6 +18,9 @@ const maxCompletion = 64 << 20
 
 // Decode implements plugins.Provider.
 func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	if p.vendor.responds(a.Prompt()) {
+		return openai.Provider{}.Decode(resp, a)
+	}
 	d := &decoder{a: a, vendor: p.vendor}
 	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxCompletion))

@@ -9,8 +9,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/openai"
 )
 
 // Provider speaks Chat Completions as one vendor does.
@@ -18,8 +20,9 @@ import (
 // The effort of `reasoning` becomes the vendor's own setting, at the nearest
 // level that the model has; a `json_schema` becomes a response format, or with
 // vendors that enforce none an instruction. Custom tools become functions.
-// `web_search` becomes what the vendor searches with. What has no equivalent is
-// refused, or left out with a warning.
+// `web_search` becomes what the vendor searches with, and the tools that xAI
+// hosts those of its Responses API. What has no equivalent is refused, or left
+// out with a warning.
 type Provider struct {
 	vendor *vendor
 }
@@ -44,6 +47,9 @@ func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 
 // Prepare implements plugins.Provider.
 func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	if p.vendor.responds(prompt) {
+		return openai.Provider{}.Prepare(ctx, prompt, t)
+	}
 	r, err := newRequest(p.vendor, prompt, t)
 	if err != nil {
 		return nil, err
@@ -63,6 +69,11 @@ func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugin
 		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
 	return req, nil
+}
+
+// responds reports whether the vendor answers in its Responses API.
+func (v *vendor) responds(p *plugins.Prompt) bool {
+	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t plugins.Tool) bool { return t.Hosted() })
 }
 
 var _ plugins.Provider = (*Provider)(nil)

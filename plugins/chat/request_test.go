@@ -102,8 +102,7 @@ var mapped = []struct {
 
 	{name: "OpenAI's search", vendor: "openai", fields: `"tools":[{"type":"web_search","search_context_size":"low"}]`, path: "[web_search_options,tools]", want: `[{"search_context_size":"low"}]`},
 	{name: "OpenRouter's search", vendor: "openrouter", fields: `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, path: "[plugins,tool_choice]", want: `[[{"id":"web"}]]`},
-	{name: "xAI's search", vendor: "xai", fields: `"tools":[{"type":"web_search","filters":{"allowed_domains":["example.com"]}}]`, path: "search_parameters", want: `{"mode":"auto","return_citations":true,"sources":[{"type":"web","allowed_websites":["example.com"]}]}`},
-	{name: "xAI's search at any rate", vendor: "xai", fields: `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, path: "search_parameters.mode", want: `"on"`},
+	{name: "tools that xAI hosts", vendor: "xai", fields: `"tools":[{"type":"x_search"}],"tool_choice":"required"`, path: "[input,tools,tool_choice]", want: `["hi",[{"type":"x_search"}],"required"]`},
 	{name: "Perplexity's search", vendor: "perplexity", fields: `"tools":[{"type":"web_search","filters":{"allowed_domains":["example.com"]}}]`, path: "[search_domain_filter,web_search_options]", want: `[["example.com"]]`},
 
 	{name: "a schema", vendor: "groq", fields: schema, path: "response_format", want: `{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object","properties":{"b":{},"a":{}}},"strict":true}}`},

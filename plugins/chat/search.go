@@ -10,10 +10,9 @@ import (
 
 // webSearch is what the vendors have in place of the hosted tool web_search.
 type webSearch struct {
-	WebSearchOptions   *searchOptionsObject    `json:"web_search_options,omitempty"`
-	SearchDomainFilter json.RawMessage         `json:"search_domain_filter,omitempty"` // Perplexity's
-	Plugins            []plugin                `json:"plugins,omitempty"`              // OpenRouter's
-	SearchParameters   *searchParametersObject `json:"search_parameters,omitempty"`    // xAI's
+	WebSearchOptions   *searchOptionsObject `json:"web_search_options,omitempty"`
+	SearchDomainFilter json.RawMessage      `json:"search_domain_filter,omitempty"` // Perplexity's
+	Plugins            []plugin             `json:"plugins,omitempty"`              // OpenRouter's
 }
 
 type searchOptionsObject struct {
@@ -24,17 +23,6 @@ type plugin struct {
 	ID string `json:"id"`
 }
 
-type searchParametersObject struct {
-	Mode            string   `json:"mode"`
-	ReturnCitations bool     `json:"return_citations"`
-	Sources         []source `json:"sources"`
-}
-
-type source struct {
-	Type            string          `json:"type"`
-	AllowedWebsites json.RawMessage `json:"allowed_websites,omitempty"`
-}
-
 // setSearch translates the web search. Domains that cannot be told to the
 // provider change what it may read, and are refused.
 func (r *request) setSearch(a attempt, t *plugins.Tool) error {
@@ -42,7 +30,7 @@ func (r *request) setSearch(a attempt, t *plugins.Tool) error {
 	if v := gjson.GetBytes(t.Raw, "filters.allowed_domains"); len(v.Array()) > 0 {
 		domains = json.RawMessage(v.Raw)
 	}
-	if domains != nil && a.search != searchAlways && a.search != searchParameters {
+	if domains != nil && a.search != searchAlways {
 		return plugins.Unsupported(t.Param+".filters", "The provider's web search takes no filters.")
 	}
 	options := &searchOptionsObject{gjson.GetBytes(t.Raw, "search_context_size").Str}
@@ -55,20 +43,14 @@ func (r *request) setSearch(a attempt, t *plugins.Tool) error {
 		}
 	case searchPlugin:
 		r.Plugins = []plugin{{"web"}}
-	case searchParameters:
-		r.SearchParameters = &searchParametersObject{"auto", true, []source{{"web", domains}}}
 	}
 	return nil
 }
 
 // forceSearch makes the model search, where it can be made to.
 func (r *request) forceSearch(a attempt) error {
-	switch {
-	case a.search == searchAlways || a.search == searchPlugin && r.Plugins != nil:
-	case r.SearchParameters != nil:
-		r.SearchParameters.Mode = "on"
-	default:
-		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.ToolChoice.Type)
+	if a.search == searchAlways || a.search == searchPlugin && r.Plugins != nil {
+		return nil
 	}
-	return nil
+	return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.ToolChoice.Type)
 }

@@ -51,6 +51,9 @@ type vendor struct {
 	// idLength is the length that ids of calls must have, idLimit the one that
 	// they may have at most; 0 for any.
 	idLength, idLimit int
+	// hostsInResponses: tools that the vendor hosts are those of its Responses
+	// API, which takes the requests that need any.
+	hostsInResponses bool
 	// search is how the vendor searches the web.
 	search searchForm
 }
@@ -94,11 +97,10 @@ const (
 type searchForm uint8
 
 const (
-	noSearch         searchForm = iota
-	searchOptions               // OpenAI's models that search
-	searchAlways                // it is what the models do
-	searchPlugin                // a plugin beside the model
-	searchParameters            // an object of its own
+	noSearch      searchForm = iota
+	searchOptions            // OpenAI's models that search
+	searchAlways             // it is what the models do
+	searchPlugin             // a plugin beside the model
 )
 
 // common is what all take but for the exceptions in the table.
@@ -187,8 +189,8 @@ var vendors = []vendor{
 	},
 	{
 		name: "xai", baseURL: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY",
-		policy:           parallel.With(logprobs).With(search).With(plugins.Policy{"user": plugins.Translate}),
-		completionTokens: true, unpenalized: true, search: searchParameters,
+		policy:           parallel.With(logprobs).With(plugins.Policy{"user": plugins.Translate}),
+		completionTokens: true, unpenalized: true, hostsInResponses: true,
 	},
 	{
 		name: "together", baseURL: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY",

@@ -81,7 +81,7 @@ func newItem(v gjson.Result) (*item, error) {
 		return nil, fmt.Errorf("the item begins as %s", s.Raw)
 	}
 	for _, key := range []string{"content", "summary"} {
-		if len(v.Get(key).Array()) > 0 {
+		if len(v.Get(key).Array()) > 0 && textsOf[i.kind] != nil { // else it has no deltas
 			return nil, fmt.Errorf("the item begins with %s", key)
 		}
 	}
