@@ -31,7 +31,7 @@ func TestClients(t *testing.T) {
 		checkReceived(t, r, received)
 	}))
 	defer provider.Close()
-	w := startWeir(t, provider.URL)
+	w := startQuickstart(t, provider.URL)
 	for language, command := range map[string][]string{
 		"node":   {"node", "node/calls.js"},
 		"python": {"python/.venv/bin/python", "python/calls.py"},

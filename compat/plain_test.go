@@ -30,7 +30,7 @@ func TestPlain(t *testing.T) {
 		}
 	}))
 	defer provider.Close()
-	w := startWeir(t, provider.URL)
+	w := startQuickstart(t, provider.URL)
 
 	codings := []string{"br", "gzip", "zstd"}
 	var exchanges []*exchange

@@ -1,5 +1,5 @@
-// Package compat tests the quickstart from outside: a process of its own in
-// front of replayed providers, with plain HTTP and with the official clients.
+// Package compat tests Weir from outside: a process of its own in front of
+// replayed providers, with plain HTTP and with the official clients.
 package compat
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -59,30 +60,36 @@ func recordings(t *testing.T) []*replay.Recording {
 	return append(all, more...)
 }
 
-// weir is a Weir that runs the quickstart, in front of one server that plays
-// every provider.
+// weir is a Weir in front of one server that plays every provider.
 type weir struct{ url string }
 
-func startWeir(t *testing.T, provider string) *weir {
+// startQuickstart runs the quickstart.
+func startQuickstart(t *testing.T, provider string) *weir {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Through stdin, so that go test knows of the file that it depends on.
+	// Opened here, so that go test knows of the file that it depends on.
 	config, err := os.Open("../examples/quickstart/Caddyfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer config.Close()
+	return startWeir(t, config, "OPENAI_UPSTREAM="+provider, "ANTHROPIC_UPSTREAM="+provider, "GEMINI_UPSTREAM="+provider)
+}
+
+// startWeir runs a Caddyfile that listens at WEIR_PORT and WEIR_ADMIN_PORT.
+func startWeir(t *testing.T, caddyfile io.Reader, env ...string) *weir {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	address := freeAddress(t)
 	var log bytes.Buffer
 	cmd := exec.Command(program, "run", "--config", "-", "--adapter", "caddyfile")
-	cmd.Stdin = config
+	cmd.Stdin = caddyfile
 	cmd.Stderr = &log
 	cmd.Env = append(os.Environ(), beWeir+"=1", "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(),
-		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir(),
-		"OPENAI_UPSTREAM="+provider, "ANTHROPIC_UPSTREAM="+provider, "GEMINI_UPSTREAM="+provider)
+		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir())
+	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
