@@ -1,0 +1,63 @@
+package bedrock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// configure finds the region and the credentials: b's own, or else AWS's.
+func (b *Provider) configure(ctx context.Context) error {
+	if (b.AccessKeyID == "") != (b.SecretAccessKey == "") {
+		return errors.New("access_key_id and secret_access_key go together: set both or none")
+	}
+	if b.SessionToken != "" && b.AccessKeyID == "" {
+		return errors.New("session_token belongs to an access key: set access_key_id and secret_access_key")
+	}
+	b.region = b.Region
+	if b.AccessKeyID != "" {
+		b.credentials = credentials.NewStaticCredentialsProvider(b.AccessKeyID, b.SecretAccessKey, b.SessionToken)
+		if b.region != "" {
+			return nil
+		}
+	}
+	c, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("reading AWS's configuration: %w", err)
+	}
+	if b.region == "" {
+		b.region = c.Region
+	}
+	if b.region == "" {
+		b.region = defaultRegion
+	}
+	if b.credentials == nil {
+		b.credentials = c.Credentials
+	}
+	return nil
+}
+
+// signer keeps derived keys, which it shares between requests.
+var signer = v4.NewSigner()
+
+// sign signs a request (AWS Signature Version 4). Credentials that expire are
+// fetched again when need be, and else are at hand.
+func (b *Provider) sign(req *http.Request, body []byte) error {
+	if b.credentials == nil {
+		return errors.New("bedrock: neither an api_key nor AWS credentials are configured")
+	}
+	c, err := b.credentials.Retrieve(req.Context())
+	if err != nil {
+		return fmt.Errorf("bedrock: no api_key, and no AWS credentials: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return signer.SignHTTP(req.Context(), c, req, hex.EncodeToString(sum[:]), "bedrock", b.region, time.Now())
+}

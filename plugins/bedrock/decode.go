@@ -1,0 +1,125 @@
+package bedrock
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// maxMessage is how long an answer that is not a stream may be.
+const maxMessage = 64 << 20
+
+// Decode implements plugins.Provider.
+func (*Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	d := &decoder{a: a}
+	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
+	if !a.Prompt().Stream {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
+		if err != nil {
+			return err
+		}
+		d.message(body)
+		return nil
+	}
+	for stream := newFrames(resp.Body); ; {
+		f, err := stream.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !d.frame(&f) {
+			return nil
+		}
+	}
+}
+
+// decoder reads one answer. A message and a stream are the same to it: blocks
+// that start, in a message with all their content, and stop.
+type decoder struct {
+	a     *plugins.Assembler
+	block openBlock
+	runes int          // of the text of the message that is open
+	calls []serverCall // that have no result yet
+}
+
+// message reads an answer that is not a stream.
+func (d *decoder) message(body []byte) {
+	if !gjson.ValidBytes(body) {
+		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+		return
+	}
+	v := gjson.ParseBytes(body)
+	for i, content := range v.Get("output.message.content").Array() {
+		d.content(i, content)
+	}
+	d.count(v)
+	d.finish(v)
+}
+
+// frame reads a frame of a stream, and reports whether more may follow.
+func (d *decoder) frame(f *frame) bool {
+	kind := string(f.header(":message-type"))
+	if kind == "error" {
+		d.a.Fail(newError(0, string(f.header(":error-code")), string(f.header(":error-message"))))
+		return false
+	}
+	if !gjson.ValidBytes(f.payload) {
+		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+		return false
+	}
+	e := gjson.ParseBytes(f.payload)
+	if kind == "exception" {
+		d.a.Fail(newError(0, string(f.header(":exception-type")), e.Get("message").Str))
+		return false
+	}
+	switch string(f.header(":event-type")) {
+	case "contentBlockStart":
+		d.startBlock(int(e.Get("contentBlockIndex").Int()))
+		d.start(e.Get("start"))
+	case "contentBlockDelta":
+		d.startBlock(int(e.Get("contentBlockIndex").Int()))
+		d.delta(e.Get("delta"))
+	case "contentBlockStop":
+		d.stopBlock()
+	case "messageStop":
+		d.stopBlock()
+		d.finish(e)
+	case "metadata":
+		d.count(e)
+		return false
+	}
+	return true
+}
+
+// reasons are those to stop.
+var reasons = map[string]plugins.Reason{
+	"end_turn":                      plugins.ReasonStop,
+	"stop_sequence":                 plugins.ReasonStop,
+	"tool_use":                      plugins.ReasonStop,
+	"max_tokens":                    plugins.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": plugins.ReasonMaxOutputTokens,
+	"guardrail_intervened":          plugins.ReasonContentFilter,
+	"content_filtered":              plugins.ReasonContentFilter,
+	"malformed_model_output":        plugins.ReasonError,
+	"malformed_tool_use":            plugins.ReasonError,
+}
+
+// finish reads why the model stopped, if v tells. A reason that is new is one
+// to stop.
+func (d *decoder) finish(v gjson.Result) {
+	stop := v.Get("stopReason").Str
+	if stop == "" {
+		return
+	}
+	reason, ok := reasons[stop]
+	if !ok {
+		reason = plugins.ReasonStop
+	}
+	d.a.Finish(reason)
+}

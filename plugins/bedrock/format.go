@@ -1,0 +1,80 @@
+package bedrock
+
+import (
+	"github.com/weirhq/weir/plugins"
+)
+
+// outputConfig is what the text of the answer must be.
+type outputConfig struct {
+	TextFormat textFormat `json:"textFormat"`
+}
+
+type textFormat struct {
+	Type      string    `json:"type"`
+	Structure structure `json:"structure"`
+}
+
+type structure struct {
+	JSONSchema jsonSchema `json:"jsonSchema"`
+}
+
+type jsonSchema struct {
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
+	Schema      string `json:"schema"` // JSON in a string
+}
+
+// answerTool is the tool by whose arguments models without an output format
+// answer. Decode makes text of them.
+const answerTool = "structured_answer"
+
+const jsonInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
+
+// answersByCall reports whether the model answers by the arguments of answerTool.
+func (m *model) answersByCall(p *plugins.Prompt) bool {
+	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.is(choosesTools)
+}
+
+func (r *request) setFormat(p *plugins.Prompt, m *model) error {
+	switch {
+	case p.Format.Type == "json_object":
+		r.System = append(r.System, block{Text: jsonInstruction})
+		return drop(p, "text.format", "not enforced by the provider, an instruction in its place")
+	case p.Format.Type != "json_schema":
+		return nil
+	case m.answersByCall(p):
+		return r.setAnswerTool(p, m)
+	}
+	r.OutputConfig = &outputConfig{textFormat{"json_schema", structure{jsonSchema{
+		Name:        p.Format.Name,
+		Description: p.Format.Description,
+		Schema:      string(p.Format.Schema),
+	}}}}
+	return nil
+}
+
+// setAnswerTool leaves the model no way to answer but by a call: to the
+// client's tools, where there are any, or with the answer.
+func (r *request) setAnswerTool(p *plugins.Prompt, m *model) error {
+	switch {
+	case !m.ToolCall:
+		return plugins.Unsupported("text.format", "The model cannot be held to a JSON schema.")
+	case p.Tool(answerTool) != nil:
+		return plugins.Invalid("tools", "A tool may not be named '%s' where the answer has a JSON schema.", answerTool)
+	case p.ToolChoice.Mode == "required":
+		return nil // the turn ends in a call, not in an answer
+	}
+	if r.ToolConfig == nil {
+		r.ToolConfig = new(toolConfig)
+	}
+	r.ToolConfig.Tools = append(r.ToolConfig.Tools, tool{ToolSpec: &toolSpec{
+		Name:        answerTool,
+		Description: "Gives the final answer. " + p.Format.Description,
+		InputSchema: inputSchema{objectSchema(p.Format.Schema)},
+	}})
+	r.ToolConfig.ToolChoice = &toolChoice{Any: &struct{}{}}
+	if f := r.ModelFields; f != nil && f.ToolChoice != nil {
+		r.ToolConfig.ToolChoice, f.ToolChoice.Type = nil, "any"
+	}
+	return nil
+}

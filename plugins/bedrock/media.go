@@ -1,0 +1,143 @@
+package bedrock
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// media is an image, a document, a sound or a video. Documents have a name.
+type media struct {
+	Format string `json:"format"`
+	Name   string `json:"name,omitempty"`
+	Source source `json:"source"`
+}
+
+// source is where the bytes are: one of its fields.
+type source struct {
+	Bytes      string      `json:"bytes,omitempty"` // in base64
+	S3Location *s3Location `json:"s3Location,omitempty"`
+}
+
+type s3Location struct {
+	URI string `json:"uri"`
+}
+
+// The formats, as Converse names them.
+var (
+	imageFormats    = []string{"png", "jpeg", "gif", "webp"}
+	documentFormats = []string{"pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"}
+	audioFormats    = []string{"mp3", "opus", "wav", "aac", "flac", "mp4", "ogg", "mkv", "mka", "m4a", "mpeg", "mpga", "pcm", "webm"}
+	videoFormats    = []string{"mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"}
+)
+
+// formatNames are the formats whose media type or extension is another word.
+var formatNames = map[string]string{
+	"jpg":        "jpeg",
+	"htm":        "html",
+	"markdown":   "md",
+	"plain":      "txt",
+	"text":       "txt",
+	"3gpp":       "three_gp",
+	"3gp":        "three_gp",
+	"quicktime":  "mov",
+	"x-matroska": "mkv",
+	"x-wav":      "wav",
+	"msword":     "doc",
+	"vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+	"vnd.ms-excel": "xls",
+	"vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}
+
+// media is the block of an image, a file or a sound.
+func (r *request) media(m *model, part *plugins.Part) (block, error) {
+	v := &media{Source: source{Bytes: part.Data}}
+	switch {
+	case part.FileID != "":
+		return block{}, plugins.Unsupported(part.Param, "The provider keeps no files: send the content itself.")
+	case part.Data == "" && !strings.HasPrefix(part.URL, "s3://"):
+		return block{}, plugins.Unsupported(part.Param, "The provider fetches nothing but s3:// URLs: send the content itself.")
+	case part.Data == "":
+		v.Source.S3Location = &s3Location{part.URL}
+	}
+	names, err := formatsOf(part)
+	if err != nil {
+		return block{}, err
+	}
+	switch {
+	case part.Type == plugins.PartImage || strings.HasPrefix(part.MediaType, "image/"):
+		return block{Image: v}, v.setFormat(m, part, "image", imageFormats, names)
+	case part.Type == plugins.PartAudio || strings.HasPrefix(part.MediaType, "audio/"):
+		return block{Audio: v}, v.setFormat(m, part, "audio", audioFormats, names)
+	case strings.HasPrefix(part.MediaType, "video/"):
+		return block{Video: v}, v.setFormat(m, part, "video", videoFormats, names)
+	}
+	v.Name = r.documentName(part.Filename)
+	return block{Document: v}, v.setFormat(m, part, "document", documentFormats, names)
+}
+
+// setFormat takes the first of names that is a format. Documents are what the
+// catalogue calls pdf, and no model that reads text lacks the others.
+func (v *media) setFormat(m *model, part *plugins.Part, kind string, formats, names []string) error {
+	for _, name := range names {
+		if other, ok := formatNames[name]; ok {
+			name = other
+		}
+		if slices.Contains(formats, name) {
+			v.Format = name
+			break
+		}
+	}
+	switch {
+	case v.Format == "":
+		return plugins.Unsupported(part.Param, "The provider takes input of the kind '%s' in the formats %s.", kind, strings.Join(formats, ", "))
+	case kind != "document" && !m.takes(kind):
+		return plugins.Unsupported(part.Param, "The model does not take input of the kind '%s'.", kind)
+	}
+	return nil
+}
+
+// formatsOf are what the format may be called, by the media type, the names, and
+// for a file of which nothing says what it is, its content.
+func formatsOf(part *plugins.Part) ([]string, error) {
+	_, subtype, _ := strings.Cut(part.MediaType, "/")
+	names := []string{subtype}
+	for _, name := range []string{part.Filename, part.URL} {
+		names = append(names, strings.ToLower(strings.TrimPrefix(path.Ext(name), ".")))
+	}
+	if part.Type == plugins.PartFile && part.Data != "" && (subtype == "" || subtype == "octet-stream") {
+		data, err := part.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		found, _, _ := strings.Cut(http.DetectContentType(data), ";")
+		_, subtype, _ = strings.Cut(found, "/")
+		names = append(names, subtype)
+	}
+	return names, nil
+}
+
+// documentName is the name of a document as the provider takes it: letters,
+// digits, single spaces, hyphens, parentheses and brackets, and no name twice.
+func (r *request) documentName(filename string) string {
+	words := strings.FieldsFunc(strings.TrimSuffix(filename, path.Ext(filename)), func(c rune) bool {
+		return !alphanumeric(c) && !strings.ContainsRune("-()[]", c)
+	})
+	base := strings.Join(words, " ")
+	if base = base[:min(len(base), 190)]; base == "" {
+		base = "document"
+	}
+	name := base
+	for i := 2; r.documents[name]; i++ {
+		name = base + " " + strconv.Itoa(i)
+	}
+	if r.documents == nil {
+		r.documents = make(map[string]bool)
+	}
+	r.documents[name] = true
+	return name
+}

@@ -1,0 +1,101 @@
+package bedrock
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// model is what can be asked of a model.
+type model struct {
+	plugins.Capabilities
+	maker maker
+	quirk quirk
+}
+
+// maker is whose API a model has beneath Converse: it decides on the fields that
+// Converse passes through.
+type maker uint8
+
+const (
+	anotherMaker maker = iota
+	anthropic
+	amazon
+)
+
+// quirk is what models differ in that no catalogue tells.
+type quirk uint8
+
+const (
+	// alwaysThinks: thinking cannot be disabled.
+	alwaysThinks quirk = 1 << iota
+	// choosesTools: a call cannot be forced.
+	choosesTools
+)
+
+// quirks are those of the models whose ids have such a part; the first counts.
+var quirks = []struct {
+	part  string
+	quirk quirk
+}{
+	{"claude-opus-5-5", alwaysThinks | choosesTools},
+	{"claude-sonnet-5-5", alwaysThinks | choosesTools},
+	{"claude-fable-5-1", alwaysThinks | choosesTools},
+	{"claude-fable-5", alwaysThinks},
+}
+
+// families are the capabilities of models that nobody describes, by a part of
+// their ids; the first counts. Claude is taken for a new one unless it is known to
+// be old: what new models refuse is more.
+var families = []struct {
+	part         string
+	capabilities plugins.Capabilities
+}{
+	{"claude-3-7", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
+	{"claude-opus-4-2025", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 32000, Temperature: true}},
+	{"claude-sonnet-4-2025", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
+	{"claude-3", plugins.Capabilities{Temperature: true}},
+	{"claude-v2", plugins.Capabilities{Temperature: true}},
+	{"claude-instant", plugins.Capabilities{Temperature: true}},
+	{"claude", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:], StructuredOutput: true}},
+	{"nova-2", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:4], Temperature: true}},
+	{"gpt-oss", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:4], StructuredOutput: true, Temperature: true}},
+	{"", plugins.Capabilities{StructuredOutput: true, Temperature: true}},
+}
+
+func modelOf(t plugins.Target) *model {
+	m := new(model)
+	switch {
+	case strings.Contains(t.Model, "anthropic."), strings.Contains(t.Model, "claude"):
+		m.maker = anthropic
+	case strings.Contains(t.Model, "amazon."):
+		m.maker = amazon
+	}
+	for _, q := range quirks {
+		if strings.Contains(t.Model, q.part) {
+			m.quirk = q.quirk
+			break
+		}
+	}
+	if t.Capabilities != nil && len(t.Capabilities.Input) > 0 {
+		m.Capabilities = *t.Capabilities
+		return m
+	}
+	for _, f := range families {
+		if strings.Contains(t.Model, f.part) {
+			m.Capabilities = f.capabilities
+			m.ToolCall = true
+			break
+		}
+	}
+	return m
+}
+
+func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
+
+// takes reports whether the model takes a kind of input, as far as anybody says.
+func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }
+
+// caches reports whether the prompt of the model can be cached.
+func (m *model) caches() bool { return m.maker == anthropic || m.maker == amazon }

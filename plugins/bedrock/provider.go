@@ -1,0 +1,99 @@
+// Package bedrock translates between the neutral request and the Converse API of
+// Amazon Bedrock (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html).
+package bedrock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider speaks Amazon Bedrock's Converse API.
+//
+// Its `api_key` is a key of Bedrock's own, and by default that of
+// `AWS_BEARER_TOKEN_BEDROCK`. Without one, requests are signed with the
+// credentials that are set here, or else with those that AWS's tools find: in the
+// environment, in `~/.aws`, or in the instance or container. `base_url` is by
+// default that of the region.
+//
+// The effort of `reasoning` becomes what the model's maker has for it: adaptive
+// thinking or a share of `max_output_tokens` with Claude, an effort with Nova and
+// gpt-oss. A `json_schema` becomes an output format, or with models that have none
+// the arguments of a call. `web_search` and `code_interpreter` become the tools
+// that Bedrock hosts for Nova. What has no equivalent is refused, or left out with
+// a warning.
+type Provider struct {
+	// Region is the AWS region. Default: that of AWS's environment variables or
+	// configuration files, or else `us-east-1`.
+	Region string `json:"region,omitempty"`
+
+	// AccessKeyID is the id of an AWS access key, best as a placeholder like
+	// `{env.BEDROCK_KEY_ID}`.
+	AccessKeyID string `json:"access_key_id,omitempty"`
+
+	// SecretAccessKey is the secret of that access key.
+	SecretAccessKey string `json:"secret_access_key,omitempty"`
+
+	// SessionToken belongs to an access key that is temporary.
+	SessionToken string `json:"session_token,omitempty"`
+
+	region      string
+	credentials aws.CredentialsProvider
+}
+
+// defaultRegion is the one with the most models.
+const defaultRegion = "us-east-1"
+
+// DefaultTarget is Bedrock in the region, and the environment variable that holds
+// its key.
+func (b *Provider) DefaultTarget() (baseURL, keyEnv string) {
+	region := b.region
+	if region == "" {
+		region = defaultRegion
+	}
+	return "https://bedrock-runtime." + region + ".amazonaws.com", "AWS_BEARER_TOKEN_BEDROCK"
+}
+
+// KeyOptional reports that requests without a key are signed.
+func (*Provider) KeyOptional() bool { return true }
+
+// Prepare implements plugins.Provider.
+func (b *Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	r, err := newRequest(p, t)
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	// AWS's own clients escape the colon too, which url.PathEscape does not.
+	address := t.BaseURL + "/model/" + strings.ReplaceAll(url.PathEscape(t.Model), ":", "%3A") + "/converse"
+	if p.Stream {
+		address += "-stream"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+		return req, nil
+	}
+	if err := b.sign(req, body.Bytes()); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+var _ plugins.Provider = (*Provider)(nil)

@@ -1,0 +1,176 @@
+package bedrock
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// policy says what the Converse API has equivalents for.
+var policy = plugins.DefaultPolicy.With(plugins.Policy{
+	"metadata":               plugins.Translate,
+	"parallel_tool_calls":    plugins.Translate,
+	"prompt_cache_options":   plugins.Translate,
+	"prompt_cache_retention": plugins.Translate,
+	"reasoning.effort":       plugins.Translate,
+	"reasoning.summary":      plugins.Translate,
+	"service_tier":           plugins.Translate,
+
+	"input.input_audio": plugins.Translate,
+	"input.input_file":  plugins.Translate,
+	"input.input_image": plugins.Translate,
+
+	"tools.code_interpreter":              plugins.Translate,
+	"tools.web_search":                    plugins.Translate,
+	"tools.web_search_2025_08_26":         plugins.Translate,
+	"tools.web_search_preview":            plugins.Translate,
+	"tools.web_search_preview_2025_03_11": plugins.Translate,
+
+	"include.code_interpreter_call.outputs": plugins.Translate,
+})
+
+// request is the body of POST /model/{modelId}/converse and converse-stream.
+type request struct {
+	System          []block          `json:"system,omitempty"`
+	Messages        []message        `json:"messages"`
+	InferenceConfig *inferenceConfig `json:"inferenceConfig,omitempty"`
+	ToolConfig      *toolConfig      `json:"toolConfig,omitempty"`
+	OutputConfig    *outputConfig    `json:"outputConfig,omitempty"`
+	ServiceTier     *serviceTier     `json:"serviceTier,omitempty"`
+	RequestMetadata json.RawMessage  `json:"requestMetadata,omitempty"`
+	ModelFields     *modelFields     `json:"additionalModelRequestFields,omitempty"`
+
+	documents map[string]bool // names, of which each must be one document's
+}
+
+type inferenceConfig struct {
+	MaxTokens   int64    `json:"maxTokens,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"topP,omitempty"`
+}
+
+type serviceTier struct {
+	Type string `json:"type"`
+}
+
+// modelFields are what Converse passes on to the model as it is. Of reasoning each
+// maker has a field of its own.
+type modelFields struct {
+	Thinking        *thinking         `json:"thinking,omitempty"`         // Anthropic
+	OutputConfig    *effort           `json:"output_config,omitempty"`    // Anthropic
+	ToolChoice      *claudeToolChoice `json:"tool_choice,omitempty"`      // Anthropic
+	ReasoningConfig *reasoningConfig  `json:"reasoningConfig,omitempty"`  // Amazon
+	ReasoningEffort string            `json:"reasoning_effort,omitempty"` // OpenAI
+}
+
+// newRequest translates p. An error that the client caused is an *plugins.Error.
+func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r, m := new(request), modelOf(t)
+	if p.MaxOutputTokens.Valid {
+		r.inference().MaxTokens = p.MaxOutputTokens.N
+	}
+	for _, set := range []func(*plugins.Prompt, *model) error{
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
+	} {
+		if err := set(p, m); err != nil {
+			return nil, err
+		}
+	}
+	if fitsMetadata(p.Metadata) {
+		r.RequestMetadata = p.Metadata
+	}
+	return r, nil
+}
+
+// inference is the inferenceConfig, which is made where it is missing.
+func (r *request) inference() *inferenceConfig {
+	if r.InferenceConfig == nil {
+		r.InferenceConfig = new(inferenceConfig)
+	}
+	return r.InferenceConfig
+}
+
+// fields are the modelFields, which are made where they are missing.
+func (r *request) fields() *modelFields {
+	if r.ModelFields == nil {
+		r.ModelFields = new(modelFields)
+	}
+	return r.ModelFields
+}
+
+// setSampling passes temperatures up to 1, which is Converse's limit.
+func (r *request) setSampling(p *plugins.Prompt, m *model) error {
+	refused := ""
+	switch {
+	case !m.Temperature:
+		refused = "not supported by the model, left out"
+	case r.thinks():
+		refused = "not supported while the model thinks, left out"
+	}
+	if t := p.Temperature; t != nil && *t != 1 {
+		switch {
+		case refused != "":
+			if err := drop(p, "temperature", refused); err != nil {
+				return err
+			}
+		case *t > 1:
+			if err := drop(p, "temperature", "above the provider's limit, 1 in its place"); err != nil {
+				return err
+			}
+		default:
+			r.inference().Temperature = t
+		}
+	}
+	if p.TopP == nil || *p.TopP == 1 {
+		return nil
+	}
+	if refused == "" && m.maker == anthropic && r.inference().Temperature != nil {
+		refused = "not supported beside temperature, left out"
+	}
+	if refused != "" {
+		return drop(p, "top_p", refused)
+	}
+	r.inference().TopP = p.TopP
+	return nil
+}
+
+func (r *request) setServiceTier(p *plugins.Prompt, _ *model) error {
+	switch p.ServiceTier {
+	case "", "auto":
+	case "default", "flex", "priority", "reserved":
+		r.ServiceTier = &serviceTier{p.ServiceTier}
+	default:
+		return drop(p, "service_tier", "not supported by the provider, left out")
+	}
+	return nil
+}
+
+// fitsMetadata reports whether metadata keeps to the pattern that Bedrock has for
+// its own, [a-zA-Z0-9\s:_@$#=/+,-.]{0,256}. It is for accounting alone.
+func fitsMetadata(metadata json.RawMessage) bool {
+	fits := len(metadata) > 0
+	gjson.ParseBytes(metadata).ForEach(func(key, v gjson.Result) bool {
+		fits = fits && key.Str != "" && v.Type == gjson.String && fitsPattern(key.Str) && fitsPattern(v.Str)
+		return fits
+	})
+	return fits
+}
+
+func fitsPattern(s string) bool {
+	return len(s) <= 256 && strings.IndexFunc(s, func(c rune) bool {
+		return !alphanumeric(c) && !strings.ContainsRune(" \t\r\n:_@$#=/+,-.", c)
+	}) < 0
+}
+
+func alphanumeric(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// drop leaves out what is a hint to quality.
+func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }

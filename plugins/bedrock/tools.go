@@ -1,0 +1,217 @@
+package bedrock
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+type toolConfig struct {
+	Tools      []tool      `json:"tools"`
+	ToolChoice *toolChoice `json:"toolChoice,omitempty"`
+}
+
+// tool is a function, or a tool that Bedrock hosts: one of its fields.
+type tool struct {
+	ToolSpec   *toolSpec   `json:"toolSpec,omitempty"`
+	SystemTool *systemTool `json:"systemTool,omitempty"`
+}
+
+type toolSpec struct {
+	Name        string      `json:"name"`
+	Description string      `json:"description,omitempty"`
+	InputSchema inputSchema `json:"inputSchema"`
+	Strict      bool        `json:"strict,omitempty"`
+}
+
+type inputSchema struct {
+	JSON json.RawMessage `json:"json"`
+}
+
+type systemTool struct {
+	Name string `json:"name"`
+}
+
+// toolChoice is one of its fields. There is none that forbids calls.
+type toolChoice struct {
+	Auto *struct{}   `json:"auto,omitempty"`
+	Any  *struct{}   `json:"any,omitempty"`
+	Tool *systemTool `json:"tool,omitempty"`
+}
+
+// claudeToolChoice is Anthropic's own, which can forbid parallel calls.
+type claudeToolChoice struct {
+	Type                   string `json:"type"`
+	Name                   string `json:"name,omitempty"`
+	DisableParallelToolUse bool   `json:"disable_parallel_tool_use"`
+}
+
+// The tools that Bedrock hosts for Nova.
+const (
+	webSearch       = "nova_grounding"
+	codeInterpreter = "nova_code_interpreter"
+)
+
+const silence = "Do not call any tool: answer in text."
+
+// setTools translates the tools that the model may use, and the choice between
+// them. allowed_tools leaves the others out.
+func (r *request) setTools(p *plugins.Prompt, m *model) error {
+	c := p.ToolChoice
+	var tools []tool
+	for i := range p.Tools {
+		t := &p.Tools[i]
+		name := t.Name
+		if t.Hosted() {
+			name = t.Type
+		}
+		if c.Allowed != nil && !slices.Contains(c.Allowed, name) {
+			continue
+		}
+		translated, err := newTool(p, m, t)
+		if err != nil {
+			return err
+		}
+		tools = append(tools, translated)
+	}
+	switch {
+	case len(tools) > 0 && !m.ToolCall:
+		return plugins.Unsupported("tools", "The model does not call tools.")
+	case len(tools) == 0 && c.Mode == "required":
+		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+	case len(tools) == 0 || c.Mode == "none":
+		return r.keepTools(p, m, tools)
+	case c.Mode == "required" && m.is(choosesTools):
+		return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
+	}
+	r.ToolConfig = &toolConfig{Tools: tools}
+	return r.setToolChoice(p, m)
+}
+
+func (r *request) setToolChoice(p *plugins.Prompt, m *model) error {
+	c := p.ToolChoice
+	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
+		if m.maker == anthropic {
+			r.fields().ToolChoice = &claudeToolChoice{claudeMode(c), chosen(c), true}
+			return nil
+		}
+		if err := drop(p, "parallel_tool_calls", "not supported by the model, left out"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Type != "":
+		r.ToolConfig.ToolChoice = &toolChoice{Tool: &systemTool{chosen(c)}}
+	case c.Mode == "required":
+		r.ToolConfig.ToolChoice = &toolChoice{Any: &struct{}{}}
+	case c.Mode == "auto":
+		r.ToolConfig.ToolChoice = &toolChoice{Auto: &struct{}{}}
+	}
+	return nil
+}
+
+func claudeMode(c plugins.ToolChoice) string {
+	switch {
+	case c.Type != "":
+		return "tool"
+	case c.Mode == "required":
+		return "any"
+	}
+	return "auto"
+}
+
+// chosen is the name of the one tool that must be used, "" if there is none.
+func chosen(c plugins.ToolChoice) string {
+	switch c.Type {
+	case "", "function", "custom":
+		return c.Name
+	case "code_interpreter":
+		return codeInterpreter
+	}
+	return webSearch
+}
+
+// forced reports whether the model must call a tool.
+func (r *request) forced() bool {
+	if f := r.ModelFields; f != nil && f.ToolChoice != nil {
+		return f.ToolChoice.Type != "auto"
+	}
+	return r.ToolConfig != nil && r.ToolConfig.ToolChoice != nil && r.ToolConfig.ToolChoice.Auto == nil
+}
+
+// keepTools is for a turn without calls. Where there were calls before, the
+// provider demands tools nevertheless.
+func (r *request) keepTools(p *plugins.Prompt, m *model, tools []tool) error {
+	called := callsOf(p)
+	if len(called) == 0 || m.answersByCall(p) {
+		return nil
+	}
+	if len(tools) == 0 {
+		tools = called
+	}
+	r.ToolConfig = &toolConfig{Tools: tools}
+	r.System = append(r.System, block{Text: silence})
+	return drop(p, "tool_choice", "calls cannot be forbidden after earlier ones, an instruction in its place")
+}
+
+// callsOf are the tools that were called before, of which no more is known.
+func callsOf(p *plugins.Prompt) []tool {
+	var tools []tool
+	for _, t := range p.Turns {
+		for _, item := range t.Items {
+			call, ok := item.(*plugins.ToolCall)
+			if ok && !slices.ContainsFunc(tools, func(t tool) bool { return t.ToolSpec.Name == call.Name }) {
+				tools = append(tools, tool{ToolSpec: &toolSpec{Name: call.Name, InputSchema: inputSchema{noParameters}}})
+			}
+		}
+	}
+	return tools
+}
+
+func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+	switch {
+	case t.Type == "function":
+		f := &toolSpec{Name: t.Name, Description: t.Description, InputSchema: inputSchema{objectSchema(t.Parameters)}}
+		if t.Strict != nil && *t.Strict {
+			if !m.StructuredOutput {
+				return tool{ToolSpec: f}, drop(p, t.Param+".strict", "not supported by the model, left out")
+			}
+			f.Strict = true
+		}
+		return tool{ToolSpec: f}, nil
+	case t.Type == "custom":
+		return tool{ToolSpec: &toolSpec{Name: t.Name, Description: describe(t), InputSchema: inputSchema{plugins.CustomParameters}}}, nil
+	case m.maker != amazon:
+		return tool{}, plugins.Unsupported(t.Param, "The model has no tool of type '%s'.", t.Type)
+	case t.Type == "code_interpreter":
+		return tool{SystemTool: &systemTool{codeInterpreter}}, nil
+	}
+	return tool{SystemTool: &systemTool{webSearch}}, nil
+}
+
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// objectSchema is the schema with the type that the provider requires.
+func objectSchema(schema json.RawMessage) json.RawMessage {
+	v := gjson.ParseBytes(schema)
+	switch {
+	case len(v.Map()) == 0:
+		return noParameters
+	case !v.Get("type").Exists():
+		return append(json.RawMessage(`{"type":"object",`), v.Raw[1:]...)
+	}
+	return schema
+}
+
+// describe is the description of a custom tool, whose grammar has no other
+// place.
+func describe(t *plugins.Tool) string {
+	definition := gjson.GetBytes(t.Format, "definition").Str
+	if definition == "" {
+		return t.Description
+	}
+	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
+}
