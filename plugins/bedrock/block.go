@@ -162,6 +162,8 @@ func (d *decoder) stopBlock() {
 		}
 	case serverToolUseBlock:
 		d.calls = append(d.calls, b.call)
+	case toolResultBlock:
+		d.result(gjson.Result{}) // in case that it said nothing
 	}
 }
 
