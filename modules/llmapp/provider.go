@@ -30,9 +30,13 @@ type API interface {
 	DefaultTarget() (baseURL, keyEnv string)
 }
 
-// keyOptional is an API with other credentials than a key, such as those of a
-// cloud's account.
-type keyOptional interface{ KeyOptional() bool }
+// An API may have other credentials than a key, such as those of a cloud's
+// account: configured ones, or those that it finds on the machine, which are the
+// operator's.
+type (
+	keyOptional interface{ KeyOptional() bool }
+	credentials interface{ HasCredentials() bool }
+)
 
 // Provider configures how the gateway reaches a provider of models.
 type Provider struct {
@@ -63,12 +67,14 @@ type Provider struct {
 
 	kind      string
 	api       API
+	settings  string // of the API, as configured; "" when it is inherited
 	transport http.RoundTripper
 }
 
 // Account is a provider as somebody's key reaches it.
 type Account struct {
-	// ID is the same for the same kind, address and key in any configuration.
+	// ID is the same for the same kind, settings, address and key in any
+	// configuration.
 	ID [sha256.Size]byte
 	// Label names the account in models like `lab/llama-4`.
 	Label string
@@ -136,8 +142,8 @@ func (a *App) provisionOwn(ctx caddy.Context, org *Organisation) error {
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
-		if !account.usable() {
-			return fmt.Errorf("provider %s: set an api_key of its own; the one for all is not inherited", p.Label)
+		if !account.payable(p.settings != "") {
+			return fmt.Errorf("provider %s: set an api_key of its own; the credentials for all are not inherited", p.Label)
 		}
 		org.accounts = append(org.accounts, account)
 	}
@@ -159,6 +165,7 @@ func (a *App) provisionProvider(ctx caddy.Context, p, inherited *Provider) error
 		if err := json.Unmarshal(p.APIRaw, &inline); err != nil {
 			return err
 		}
+		p.settings = string(p.APIRaw)
 		guest, err := ctx.LoadModule(p, "APIRaw")
 		if err != nil {
 			return fmt.Errorf("loading its kind: %w", err)
@@ -235,7 +242,7 @@ func (p *Provider) account(house bool, c *catalog.Catalog) (*Account, error) {
 		key = os.Getenv(keyEnv)
 	}
 	return &Account{
-		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key)),
+		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
 		Label: p.Label, Provider: p.name(c), House: house, Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
 	}, nil
@@ -256,6 +263,15 @@ func (a *Account) usable() bool {
 	_, keyEnv := a.API.DefaultTarget()
 	o, ok := a.API.(keyOptional)
 	return a.Key != "" || keyEnv == "" || ok && o.KeyOptional()
+}
+
+// payable reports whether an organisation's account has credentials of its own,
+// so that nobody else pays for its calls. ownAPI is true of an API that was
+// configured for the organisation.
+func (a *Account) payable(ownAPI bool) bool {
+	_, keyEnv := a.API.DefaultTarget()
+	c, ok := a.API.(credentials)
+	return a.Key != "" || keyEnv == "" || ownAPI && ok && c.HasCredentials()
 }
 
 // Offered returns the accounts that are configured for all, also those

@@ -104,5 +104,41 @@ func TestProviderErrors(t *testing.T) {
 	}
 }
 
+// cloudAPI signs with credentials of its own, or with those of the machine.
+type cloudAPI struct {
+	fakeAPI
+	ID string `json:"id,omitempty"`
+}
+
+func (*cloudAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.cloud", New: func() caddy.Module { return new(cloudAPI) }}
+}
+
+func (*cloudAPI) KeyOptional() bool      { return true }
+func (c *cloudAPI) HasCredentials() bool { return c.ID != "" }
+
+// TestCloudCredentials holds that no organisation calls at the cost of another
+// or of the operator, unless it says so by having no provider of its own.
+func TestCloudCredentials(t *testing.T) {
+	caddy.RegisterModule(new(cloudAPI))
+	for config, ok := range map[string]bool{
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}]}`:                                                                                            true,
+		`{"providers": [{"label": "cloud"}]}`:                                                                                                                                     true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                        false,
+		`{"orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                                                                                                    false,
+		`{"orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`:                                                                             true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`: true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api_key": "own"}]}}}`:                      true,
+	} {
+		_, unload, err := load(t, config)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", config, err)
+		}
+		if err == nil {
+			unload()
+		}
+	}
+}
+
 // Interface guard
 var _ API = (*fakeAPI)(nil)

@@ -14,6 +14,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/plugins/anthropic"
+	_ "github.com/weirhq/weir/plugins/bedrock"
 	_ "github.com/weirhq/weir/plugins/chat"
 	_ "github.com/weirhq/weir/plugins/cohere"
 	_ "github.com/weirhq/weir/plugins/echo"

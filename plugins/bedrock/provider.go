@@ -64,6 +64,10 @@ func (b *Provider) DefaultTarget() (baseURL, keyEnv string) {
 // KeyOptional reports that requests without a key are signed.
 func (*Provider) KeyOptional() bool { return true }
 
+// HasCredentials reports that they are signed with configured credentials, not
+// with what AWS's default chain finds on the machine.
+func (b *Provider) HasCredentials() bool { return b.AccessKeyID != "" }
+
 // Prepare implements plugins.Provider.
 func (b *Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
