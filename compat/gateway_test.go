@@ -20,7 +20,7 @@ import (
 // known are recordings that the gateway does not yet answer as it should, each
 // with what is wrong.
 var known = map[string]string{
-	"openrouter__responses__stream__01_a28efe46": "no kind reads OpenRouter's Responses, whose items change their ids, through the Assembler",
+	"openrouter__responses__stream__01_a28efe46":             "no kind reads OpenRouter's Responses, whose items change their ids, through the Assembler",
 	"openrouter__chat-completions__stream__01_f0c1880d_twin": "an object that is cut off at the limit and has an error as well is refused, a stream is not",
 	"gemini_bad_key": "the house's key is refused with a 400, and the caller is told that its own is wrong",
 }

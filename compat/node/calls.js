@@ -1,9 +1,8 @@
-// Makes the calls that it reads as a JSON array on stdin with the official
-// clients, and prints what each client saw as a line of JSON.
-import { text as read } from 'node:stream/consumers'
+// Calls of the official clients.
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
+import { serve } from './serve.js'
 
 const options = (call) => ({
   apiKey: 'none',
@@ -43,7 +42,7 @@ const calls = {
     for await (const event of answer) {
       if (event.type === 'response.output_text.delta') seen.text += event.delta
       if (event.type === 'response.output_item.done') seen.tool_calls.push(...functionCalls([event.item]))
-      if (event.type === 'response.completed') seen.usage = event.response.usage
+      if (event.type === 'response.completed' || event.type === 'response.incomplete') seen.usage = event.response.usage
     }
     return seen
   },
@@ -122,12 +121,4 @@ const merge = (usage, later) => ({
   ...Object.fromEntries(Object.entries(later).filter(([, count]) => count !== null)),
 })
 
-for (const call of JSON.parse(await read(process.stdin))) {
-  let seen
-  try {
-    seen = await calls[call.endpoint](call)
-  } catch (error) {
-    seen = { error: { type: error.constructor.name, status: error.status ?? null, message: String(error.message) } }
-  }
-  process.stdout.write(JSON.stringify({ id: call.id, ...seen }) + '\n')
-}
+await serve(calls)

@@ -85,7 +85,7 @@ def responses(call):
             seen["text"] += event.delta
         elif event.type == "response.output_item.done":
             seen["tool_calls"] += function_calls([event.item])
-        elif event.type == "response.completed":
+        elif event.type in ("response.completed", "response.incomplete"):
             seen["usage"] = dump(event.response.usage)
     return seen
 
