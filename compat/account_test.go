@@ -15,6 +15,7 @@ import (
 // account is a provider of the gateway whose every answer is one recording.
 type account struct {
 	*replay.Recording
+	Stream  bool // what the path asks for, also where the recording is an error
 	kind    string
 	base    string   // the path of its base URL
 	options []string // of the kind
@@ -34,6 +35,7 @@ var places = map[string][]string{
 	"messages":         {"/v1/messages"},
 	"generateContent":  {"/v1beta/models/", "/v1beta1/projects/"},
 	"cohere.v2.chat":   {"/v2/chat"},
+	"converse":         {"/model/"},
 }
 
 // newAccount is false for a recording of an endpoint that no kind calls.
@@ -45,7 +47,9 @@ func newAccount(r *replay.Recording) (account, bool) {
 			continue
 		}
 		a := account{Recording: r, base: base, kind: cmp.Or(kinds[r.Endpoint][r.Provider], r.Provider)}
-		a.model = cmp.Or(between(path, "/models/", ":"), between(path, "/deployments/", "/"), gjson.GetBytes(r.Request, "model").Str)
+		a.Stream = r.Stream || strings.HasSuffix(path, "/converse-stream")
+		a.model = cmp.Or(between(path, "/models/", ":"), between(path, "/deployments/", "/"), between(path, "/model/", "/"),
+			gjson.GetBytes(r.Request, "model").Str)
 		if a.kind == "vertex" {
 			a.options = []string{"project " + between(path, "/projects/", "/"), "location " + between(path, "/locations/", "/")}
 		}

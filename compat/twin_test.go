@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -19,7 +20,14 @@ var bodies = map[string]plugins.Dialect{
 	"messages":         plugins.Messages,
 	"generateContent":  plugins.GenerateContent,
 	"cohere.v2.chat":   plugins.CohereChat,
+	"converse":         plugins.Converse,
 }
+
+// The endpoints whose two modes have paths of their own.
+var (
+	whole   = strings.NewReplacer(":streamGenerateContent", ":generateContent", "/converse-stream", "/converse")
+	chunked = strings.NewReplacer(":generateContent", ":streamGenerateContent")
+)
 
 // twin is the same answer in the other mode: the object that a stream comes to,
 // or where the dialect has chunks of the same shape, the stream of one chunk.
@@ -32,27 +40,36 @@ func twin(t *testing.T, r *replay.Recording) *replay.Recording {
 	other := *r
 	other.Name += "_twin"
 	other.Stream = !r.Stream
-	url := *r.URL
-	other.URL = &url
+	address := r.URL.String()
 	if r.Stream {
 		stored, contentType := body.Stored(bodies[r.Endpoint], r.Header["content-type"], r.Response)
 		other.Response, other.Header = stored, map[string]string{"content-type": contentType}
-		url.Path = strings.Replace(url.Path, ":streamGenerateContent", ":generateContent", 1)
-		return &other
+		address = whole.Replace(address)
+	} else {
+		chunk := oneLine(t, r.Response)
+		switch r.Endpoint {
+		case "chat.completions":
+			chunk = strings.Replace(chunk, `"message":{`, `"delta":{`, 1)
+		case "generateContent":
+			address = chunked.Replace(address)
+		default:
+			return nil
+		}
+		other.Response = []byte("data: " + chunk + "\n\n")
+		other.Header = map[string]string{"content-type": "text/event-stream"}
 	}
-	var chunk bytes.Buffer
-	if err := json.Compact(&chunk, r.Response); err != nil {
+	var err error
+	if other.URL, err = url.Parse(address); err != nil {
 		t.Fatal(err)
 	}
-	switch r.Endpoint {
-	case "chat.completions":
-		chunk = *bytes.NewBuffer(bytes.Replace(chunk.Bytes(), []byte(`"message":{`), []byte(`"delta":{`), 1))
-	case "generateContent":
-		url.Path = strings.Replace(url.Path, ":generateContent", ":streamGenerateContent", 1)
-	default:
-		return nil
-	}
-	other.Response = []byte("data: " + chunk.String() + "\n\n")
-	other.Header = map[string]string{"content-type": "text/event-stream"}
 	return &other
+}
+
+func oneLine(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
