@@ -46,13 +46,15 @@ type Average struct {
 
 // Answer makes the series from rows grouped BySession.
 func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
-	sessions, err := chooseSessions(rows, q.Filter, q.Window, func(k Key) bool { return containsFold(k.Name, q.NameContains) })
+	named := func(k Key) bool { return containsFold(k.Name, q.NameContains) }
+	var sessions []*totals
+	span := never
+	err := chooseSessions(rows, q.Filter, q.Window, named, func(_ int, t *totals) {
+		sessions = append(sessions, t)
+		span = span.include(t)
+	})
 	if err != nil {
 		return nil, err
-	}
-	span := never
-	for _, s := range sessions {
-		span = span.include(s.totals)
 	}
 	b := NewBuckets(q.Window.or(span), q.Zone)
 

@@ -7,35 +7,31 @@ import (
 
 // Answer finds the sessions in rows grouped BySession.
 func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
-	chosen, err := chooseSessions(rows, q.Filter, q.Window, func(k Key) bool {
+	var chosen []*Session
+	named := func(k Key) bool {
 		return (q.NameEquals == "" || q.NameEquals == k.Name) &&
 			(containsFold(k.ID, q.Search) || containsFold(k.Name, q.Search))
+	}
+	err := chooseSessions(rows, q.Filter, q.Window, named, func(group int, t *totals) {
+		s := newSession(rows.Key(group), t)
+		chosen = append(chosen, &s)
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(chosen, func(a, b *chosenSession) int {
+	slices.SortFunc(chosen, func(a, b *Session) int {
 		return -cmp.Or(
 			cmp.Compare(a.CreatedAt, b.CreatedAt),
 			cmp.Compare(a.SessionID, b.SessionID),
 			cmp.Compare(a.SessionName, b.SessionName),
 		)
 	})
-	sessions := make([]*Session, len(chosen))
-	for i, s := range chosen {
-		sessions[i] = &s.Session
-	}
-	return pageOf(sessions, q.Offset, q.Limit), nil
+	return pageOf(chosen, q.Offset, q.Limit), nil
 }
 
-// chosenSession is a session that a query chooses.
-type chosenSession struct {
-	Session
-	*totals
-}
-
-// chooseSessions adds the requests up and chooses among the sessions.
-func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*chosenSession, error) {
+// chooseSessions adds the requests up and gives each the sessions of a name that
+// the filter chooses.
+func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool, each func(group int, t *totals)) error {
 	var sums byGroup
 	split := SplitFilter(f)
 	err := rows.Scan(split.Requests, w, func(r *Row) bool {
@@ -43,23 +39,23 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool) ([]*cho
 		return true
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	chooser, err := split.choose(rows, w)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var chosen []*chosenSession
 	for group, t := range sums.all() {
-		key := rows.Key(group)
-		if !named(key) {
-			continue
-		}
-		if s := (&chosenSession{newSession(key, t), t}); chooser.matches(group, s.attribute) {
-			chosen = append(chosen, s)
+		if key := rows.Key(group); named(key) && (chooser.all() || chooser.matches(group, sessionAttribute(key, t))) {
+			each(group, t)
 		}
 	}
-	return chosen, nil
+	return nil
+}
+
+func sessionAttribute(k Key, t *totals) func(*Field) attribute {
+	s := newSession(k, t)
+	return s.attribute
 }
 
 func newSession(k Key, t *totals) Session {

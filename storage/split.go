@@ -91,6 +91,9 @@ func (s *Split) choose(rows Rows, w Window) (*chooser, error) {
 	return c, nil
 }
 
+// all is true when every group is chosen.
+func (c *chooser) all() bool { return c.groups == All{} }
+
 // matches tells whether a group is chosen. value is what a field has there.
 func (c *chooser) matches(group int, value func(*Field) attribute) bool {
 	return c.match(c.groups, group, value)
