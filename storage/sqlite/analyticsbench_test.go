@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,17 +35,6 @@ func BenchmarkAnalytics(b *testing.B) {
 			b.Error(err)
 		}
 	})
-}
-
-// bodies are the same content for every record: reading segments has benchmarks
-// of its own.
-type bodies struct{}
-
-var body = storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"model":"gpt-5","messages":[{"role":"user","content":"` +
-	strings.Repeat("A plain question, or what is like one. ", 50) + `"}]}`)}}
-
-func (bodies) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
-	return &body, nil
 }
 
 // writeSteadily writes 2,000 records a second.
@@ -111,18 +99,6 @@ func measureAnalytics(b *testing.B, s *Backend, last *storage.Record) {
 	}
 	for name, q := range benchmarkQueries(last) {
 		b.Run(name, func(b *testing.B) {
-			measure(b, func() error {
-				_, err := s.Requests(ctx, q)
-				return err
-			})
-		})
-	}
-	for name, word := range map[string]string{"content of a rare word": "absent", "content of a common word": "question"} {
-		contains := &storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: word}
-		q := &storage.RequestQuery{Org: "default", Filter: contains, Limit: 50}
-		b.Run(name, func(b *testing.B) {
-			ctx, cancel := context.WithTimeout(ctx, time.Hour)
-			defer cancel()
 			measure(b, func() error {
 				_, err := s.Requests(ctx, q)
 				return err

@@ -137,7 +137,7 @@ const benchmarkBatch = 256
 func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 	ctx := context.Background()
 	s = New(cmp.Or(*benchmarkDatabase, filepath.Join(b.TempDir(), "weir.db")))
-	p, err := s.Open(ctx, bodies{})
+	p, err := s.Open(ctx, noContents{})
 	if err != nil {
 		b.Fatal(err)
 	}

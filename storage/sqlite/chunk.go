@@ -74,6 +74,20 @@ func (c *chunk) begin(n int64, org uint32) {
 	c.live++
 }
 
+// next is an empty chunk with room for as many rows.
+func (c *chunk) next() (next chunk) {
+	next.n, next.org = make([]int64, 0, chunkRows), make([]uint32, 0, chunkRows)
+	for i, column := range c.columns {
+		if column != nil {
+			next.columns[i] = make([]uint32, 0, chunkRows)
+		}
+	}
+	if c.scores != nil {
+		next.scores = make([]float64, 0, chunkRows)
+	}
+	return next
+}
+
 // number appends the number of a text to the row that began last.
 func (c *chunk) number(column int, text uint32) {
 	c.columns[column] = append(c.columns[column], text)

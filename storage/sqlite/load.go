@@ -12,12 +12,30 @@ import (
 // loader reads the database into a table, a chunk at a time. It numbers texts by
 // their ids of names, and then reads those that are new.
 type loader struct {
-	ctx      context.Context
-	r        reader
-	table    *table
-	numbers  map[int64]uint32 // by id, whatever its kind
-	sessions map[sessionIDs]uint32
+	ctx     context.Context
+	r       reader
+	table   *table
+	numbers numbers // of sessions, the first of each id
+	// sessions are those of the table, by number, and others are the numbers of
+	// those that share their id with another organisation's or have another name.
+	sessions []sessionIDs
+	others   map[sessionIDs]uint32
 	unread   []unread
+}
+
+// numbers are those of terms by id of names, in pages: ids that are used together
+// are mostly near each other.
+type numbers map[int64]*[numbersPage]uint32
+
+const numbersPage = 1024
+
+func (x numbers) at(id int64) *uint32 {
+	page, ok := x[id/numbersPage]
+	if !ok {
+		page = new([numbersPage]uint32)
+		x[id/numbersPage] = page
+	}
+	return &page[uint64(id)%numbersPage]
 }
 
 // sessionIDs are what the database has in place of a session's texts; name is 0
@@ -35,7 +53,16 @@ type unread struct {
 }
 
 func newLoader(ctx context.Context, r reader, t *table) *loader {
-	return &loader{ctx: ctx, r: r, table: t, numbers: make(map[int64]uint32), sessions: make(map[sessionIDs]uint32)}
+	return &loader{ctx: ctx, r: r, table: t, numbers: make(numbers), others: make(map[sessionIDs]uint32)}
+}
+
+// query looks at the context before the rows of a chunk, which take little time:
+// at each it would cost a tenth.
+func (l *loader) query(query string, args []driver.Value, each func(row []driver.Value) error) error {
+	if err := l.ctx.Err(); err != nil {
+		return err
+	}
+	return l.r.c.query(context.WithoutCancel(l.ctx), query, args, each)
 }
 
 const loadRequests = `SELECT n, org, provider, model, user, session, session_name, status, latency, cost, input, output,
@@ -46,7 +73,7 @@ const loadRequests = `SELECT n, org, provider, model, user, session, session_nam
 func (l *loader) requests(after int64) (last int64, err error) {
 	last = after
 	t, rows := l.table, 0
-	err = l.r.c.query(l.ctx, loadRequests, []driver.Value{after, int64(chunkRows)}, func(row []driver.Value) error {
+	err = l.query(loadRequests, []driver.Value{after, int64(chunkRows)}, func(row []driver.Value) error {
 		last = row[0].(int64)
 		rows++
 		org := l.number(&t.orgs, row[1])
@@ -88,7 +115,7 @@ func (l *loader) scores(after scorePlace) (last scorePlace, err error) {
 	last = after
 	t, rows := l.table, 0
 	args := []driver.Value{after.name, after.n, int64(chunkRows)}
-	err = l.r.c.query(l.ctx, loadScores, args, func(row []driver.Value) error {
+	err = l.query(loadScores, args, func(row []driver.Value) error {
 		last = scorePlace{row[1].(int64), row[0].(int64)}
 		rows++
 		c := room(&t.scores)
@@ -117,13 +144,12 @@ func (l *loader) number(t *terms, name driver.Value) uint32 {
 	if !ok {
 		return 0
 	}
-	number, ok := l.numbers[id]
-	if !ok {
-		number = t.append(term{})
-		l.numbers[id] = number
-		l.unread = append(l.unread, unread{terms: t, number: number, id: id})
+	number := l.numbers.at(id)
+	if *number == 0 {
+		*number = t.append(term{})
+		l.unread = append(l.unread, unread{terms: t, number: *number, id: id})
 	}
-	return number
+	return *number
 }
 
 // session is the number of a session, 0 if it has no id.
@@ -134,13 +160,22 @@ func (l *loader) session(org uint32, id, name driver.Value) uint32 {
 		return 0
 	}
 	ids.name, _ = name.(int64)
-	number, ok := l.sessions[ids]
-	if !ok {
-		t := &l.table.sessions
-		number = t.append(term{org: org})
-		l.sessions[ids] = number
-		l.unread = append(l.unread, unread{t, number, ids.id, ids.name})
+	first := l.numbers.at(ids.id)
+	if *first > 0 && l.sessions[*first-1] == ids {
+		return *first
 	}
+	if number, ok := l.others[ids]; ok {
+		return number
+	}
+	t := &l.table.sessions
+	number := t.append(term{org: org})
+	if *first == 0 {
+		*first = number
+	} else {
+		l.others[ids] = number
+	}
+	l.sessions = append(l.sessions, ids)
+	l.unread = append(l.unread, unread{t, number, ids.id, ids.name})
 	return number
 }
 
@@ -188,7 +223,7 @@ func (l *loader) texts(ids []int64) ([]string, error) {
 	}
 	texts := make([]string, len(ids))
 	i := 0
-	err := l.r.c.query(l.ctx, query, args, func(row []driver.Value) error {
+	err := l.query(query, args, func(row []driver.Value) error {
 		id := row[0].(int64)
 		for ids[i] < id {
 			i++

@@ -195,8 +195,11 @@ func (t *table) addScore(r *row, name string, value float64) {
 
 // room is the chunk that takes the next row.
 func room(chunks *[]chunk) *chunk {
-	if all := *chunks; len(all) == 0 || len(all[len(all)-1].n) >= chunkRows {
+	switch all := *chunks; {
+	case len(all) == 0:
 		*chunks = append(all, chunk{})
+	case len(all[len(all)-1].n) >= chunkRows:
+		*chunks = append(all, all[len(all)-1].next())
 	}
 	return &(*chunks)[len(*chunks)-1]
 }
