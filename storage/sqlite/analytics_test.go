@@ -254,6 +254,39 @@ func TestCancelledAnalytics(t *testing.T) {
 	}
 }
 
+// A query that cannot wait for the columns leaves them to the next.
+func TestLoadOutlivesQuery(t *testing.T) {
+	b := newBackend(t)
+	write(t, b, newTraffic(10).batch(10))
+	done, err := b.kept.turn(t.Context()) // so that the load waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := b.Users(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want that of the deadline", err)
+	}
+	b.kept.mu.Lock()
+	loading := b.kept.loading
+	b.kept.mu.Unlock()
+	if loading == nil {
+		t.Fatal("the load ended with the query")
+	}
+	done()
+	<-loading
+	b.kept.mu.Lock()
+	loaded := b.kept.table != nil
+	b.kept.mu.Unlock()
+	if !loaded {
+		t.Error("there are no columns")
+	}
+	if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
 func TestCloseEndsLoad(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	b := newBackend(t)

@@ -58,20 +58,25 @@ func BenchmarkContent(b *testing.B) {
 var benchmarkWords = strings.Fields(`the river flows over a low dam and engineers measure how much of it without
 	stopping what passes there; between them they know by its depth, within a few percent, what a day has brought`)
 
-// talk is a content of 5 KB of prose.
-func talk(r *rand.Rand) *storage.Content {
-	prose := func(n int) string {
-		var s strings.Builder
-		for s.Len() < n {
-			s.WriteString(benchmarkWords[r.IntN(len(benchmarkWords))])
-			s.WriteByte(' ')
-		}
-		return s.String()
+func prose(r *rand.Rand, bytes int) string {
+	var s strings.Builder
+	for s.Len() < bytes {
+		s.WriteString(benchmarkWords[r.IntN(len(benchmarkWords))])
+		s.WriteByte(' ')
 	}
+	return s.String()
+}
+
+// instructions are what the application says with each question.
+var instructions = prose(rand.New(rand.NewPCG(1, 2)), 1500)
+
+// talk is a content of 5 KB.
+func talk(r *rand.Rand) *storage.Content {
 	asJSON := func(s string) storage.Body { return storage.Body{Type: "application/json", Data: []byte(s)} }
 	return &storage.Content{
-		Request: asJSON(`{"model":"gpt-5","messages":[{"role":"user","content":"` + prose(3000) + `"}]}`),
-		Response: asJSON(`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"` + prose(2000) +
+		Request: asJSON(`{"model":"gpt-5","messages":[{"role":"system","content":"` + instructions +
+			`"},{"role":"user","content":"` + prose(r, 1500) + `"}]}`),
+		Response: asJSON(`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"` + prose(r, 2000) +
 			`"},"finish_reason":"stop"}]}`),
 	}
 }
