@@ -60,44 +60,41 @@ func startGateway(t *testing.T) (*weir, []pair) {
 	t.Helper()
 	var pairs []pair
 	var accounts []account
-	var all []*replay.Recording
 	for _, r := range recordings(t) {
 		a, ok := newAccount(r)
 		if !ok {
 			continue // nobody calls that
 		}
 		p := pair{account: a}
-		accounts, all = append(accounts, a), append(all, r)
+		accounts = append(accounts, a)
 		if other := twin(t, r); other != nil {
 			b, _ := newAccount(other)
 			p.twin = &b
-			accounts, all = append(accounts, b), append(all, other)
+			accounts = append(accounts, b)
 		}
 		pairs = append(pairs, p)
+	}
+	return startGatewayOf(t, accounts), pairs
+}
+
+func startGatewayOf(t *testing.T, accounts []account) *weir {
+	t.Helper()
+	var all []*replay.Recording
+	for _, a := range accounts {
+		all = append(all, a.Recording)
 	}
 	provider := httptest.NewServer(replay.NewServer(all, func(r *replay.Recording, received *http.Request, _ []byte) {
 		checkReceived(t, r, received)
 	}))
 	t.Cleanup(provider.Close)
-	return startWeir(t, strings.NewReader(gatewayConfig(provider.URL, accounts))), pairs
+	return startWeir(t, strings.NewReader(gatewayConfig(provider.URL, accounts)))
 }
 
 // respond makes a call of the account, and returns the response object or the
 // error that came.
 func (w *weir) respond(t *testing.T, a account) gjson.Result {
 	t.Helper()
-	request, err := json.Marshal(a.request(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequest("POST", w.url+"/v1/responses", bytes.NewReader(request))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer none")
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Service-User-Id", a.Name)
-	status, _, answer := do(t, r)
+	request, status, answer := w.post(t, a)
 	if want := a.status(); status != want {
 		t.Fatalf("%s: status %d, want %d: %.500s", a.Name, status, want, answer)
 	}
@@ -127,6 +124,24 @@ func (w *weir) respond(t *testing.T, a account) gjson.Result {
 		checkSame(t, a.Name+": the stored response", record.Get("response_body").Raw, response.Raw)
 	}
 	return response
+}
+
+// post makes a call of the account as its user.
+func (w *weir) post(t *testing.T, a account) (request []byte, status int, answer []byte) {
+	t.Helper()
+	request, err := json.Marshal(a.request(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest("POST", w.url+"/v1/responses", bytes.NewReader(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer none")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Service-User-Id", a.Name)
+	status, _, answer = do(t, r)
+	return request, status, answer
 }
 
 // checkResponse holds what a client gets against what the provider said.
