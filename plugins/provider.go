@@ -25,12 +25,13 @@ type Provider interface {
 	Error(resp *http.Response) *Error
 }
 
-// Native is a Provider whose targets may speak Responses themselves, so that
+// Native is a Provider whose targets may speak a dialect themselves, so that
 // bodies pass as they are.
 type Native interface {
-	// PrepareNative is the upstream request with p.Raw as its body but for the
-	// model. It is errors.ErrUnsupported for a target that is not native.
-	PrepareNative(ctx context.Context, p *Prompt, t Target) (*http.Request, error)
+	// PrepareNative is the upstream request of dialect d with body as its body
+	// but for the model. It is errors.ErrUnsupported for a target that does not
+	// speak d.
+	PrepareNative(ctx context.Context, d Dialect, body []byte, t Target) (*http.Request, error)
 }
 
 // Models is a Provider that can tell which models an account has.

@@ -2,6 +2,7 @@ package llmadmin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -41,7 +42,7 @@ func TestCredits(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		err := serveCredits(w, httptest.NewRequest(c.method, "/llm/credits", strings.NewReader(c.body)))
-		if e, failed := err.(caddy.APIError); failed != (c.status != http.StatusOK) || failed && e.HTTPStatus != c.status {
+		if e, failed := errors.AsType[caddy.APIError](err); failed != (c.status != http.StatusOK) || failed && e.HTTPStatus != c.status {
 			t.Errorf("%s %s: %v, want %d", c.method, c.body, err, c.status)
 		}
 		if c.want != "" && strings.TrimSpace(w.Body.String()) != c.want {

@@ -25,8 +25,10 @@ func (a *attempt) startStream(upstream http.Header) {
 
 // passHeaders sets what the client gets of the provider's headers, and ours.
 func (a *attempt) passHeaders(upstream http.Header) {
-	if id := upstream.Get("X-Request-Id"); id != "" {
-		a.w.Header().Set("X-Request-Id", id)
+	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
+		if id := upstream.Get(name); id != "" {
+			a.w.Header().Set(name, id)
+		}
 	}
 	if a.prompt != nil {
 		a.announce(a.prompt.Warnings)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/wire"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -37,9 +38,10 @@ type attempt struct {
 
 	reservation *credits.Reservation // nil where the house does not pay
 
-	answered bool  // it is the one that answers
-	begun    bool  // the client has the header
-	gone     error // of writing to the client
+	err      *plugins.Error // why it failed
+	answered bool           // it is the one that answers
+	begun    bool           // the client has the header
+	gone     error          // of writing to the client
 }
 
 // mark is what a later commit may have to correct in an earlier one.
@@ -73,7 +75,7 @@ func (c *call) attempt(t target, n int) *failure {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 
-	lane, req, err := a.prepare(ctx)
+	req, err := a.prepare(ctx)
 	if err != nil {
 		return &failure{t, asError(err), elsewhere}
 	}
@@ -97,39 +99,49 @@ func (c *call) attempt(t target, n int) *failure {
 		return a.refused(resp)
 	}
 	defer a.copy.Free()
-	return lane(resp)
+	if a.prompt != nil {
+		return a.translate(resp)
+	}
+	return a.pass(resp)
 }
 
-// prepare makes the upstream request, and says how its answer is read.
-func (a *attempt) prepare(ctx context.Context) (lane func(*http.Response) *failure, req *http.Request, err error) {
+// prepare makes the upstream request.
+func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 	account := a.target.account
 	t := plugins.Target{
 		Model: a.target.model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.capabilities(),
 	}
 	if native, ok := account.API.(plugins.Native); ok {
-		req, err := native.PrepareNative(ctx, &plugins.Prompt{Raw: a.body, Model: a.record.RequestModel, Stream: a.stream}, t)
+		req, err := native.PrepareNative(ctx, a.dialect, a.body, t)
+		if err == nil {
+			a.passRequestHeaders(req)
+		}
 		if !errors.Is(err, errors.ErrUnsupported) {
-			return a.pass, req, err
+			return req, err
 		}
 	}
-	if field := stateful(a.body); field != "" {
-		return nil, nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.", field, account.Label)
+	if a.dialect != plugins.Responses {
+		e := plugins.Invalid("model", "%s does not speak the format of this endpoint. POST /v1/responses calls its models.", account.Label)
+		e.Code = "unsupported_endpoint"
+		return nil, e
+	}
+	if field := a.stateful(); field != "" {
+		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.", field, account.Label)
 	}
 	parsed, err := a.parsed()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p := *parsed
 	a.prompt = &p
 	if a.sealer, err = a.h.sealer(); err != nil {
 		a.h.logger.Error("the secret of the gateway cannot be read", zap.Error(err))
-		return nil, nil, err
+		return nil, err
 	}
 	if err := p.Unseal(a.unseal); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	req, err = account.API.Prepare(ctx, a.prompt, t)
-	return a.translate, req, err
+	return account.API.Prepare(ctx, a.prompt, t)
 }
 
 // unreached is a provider that gave no answer.
@@ -182,7 +194,7 @@ func (a *attempt) refused(resp *http.Response) *failure {
 func (a *attempt) failed(end storage.EndState, e *plugins.Error, after next) *failure {
 	a.record.EndState = end
 	a.record.ErrorType = e.Type
-	a.last = a
+	a.err, a.last = e, a
 	return &failure{a.target, e, after}
 }
 
@@ -207,8 +219,9 @@ func (a *attempt) answer() {
 		a.content.Request = storage.Body{Type: a.r.Header.Get("Content-Type"), Data: kept}
 		r.RequestTruncated = len(kept) < len(a.body)
 		a.content.Inputs = a.inputs
-		a.content.Media = bytes.Contains(a.body, []byte(`"input_image"`)) ||
-			bytes.Contains(a.body, []byte(`"input_file"`)) || bytes.Contains(a.body, []byte(`"input_audio"`))
+		reader := wire.NewRequestReader(a.dialect)
+		reader.Write(a.body)
+		a.content.Media = reader.Request().Media
 	}
 }
 

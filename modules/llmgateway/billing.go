@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"time"
 
@@ -28,17 +29,12 @@ func (a *attempt) reserve() *plugins.Error {
 		return nil
 	}
 	a.record.PassthroughBilling = true
-	if err := plugins.Validate(a.body); err != nil {
-		return asError(err)
+	if a.dialect == plugins.Responses {
+		if err := plugins.Validate(a.body); err != nil {
+			return asError(err)
+		}
 	}
-	output := int64(assumedOutput)
-	if m := a.target.listed; m != nil && m.MaxOutput > 0 {
-		output = min(output, m.MaxOutput)
-	}
-	if asked := gjson.GetBytes(a.body, "max_output_tokens"); asked.Type == gjson.Number {
-		output = asked.Int()
-	}
-	price := a.estimate(output, gjson.GetBytes(a.body, "service_tier").Str)
+	price := a.estimate(a.mayOutput(), gjson.GetBytes(a.body, "service_tier").Str)
 	if !price.Valid {
 		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.name())
 		e.Code = "model_not_priced"
@@ -51,7 +47,7 @@ func (a *attempt) reserve() *plugins.Error {
 	if errors.Is(err, credits.ErrInsufficient) {
 		return &plugins.Error{
 			Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
-			Message: "Your credits do not suffice for this call. Lower max_output_tokens, or ask for more credits.",
+			Message: "Your credits do not suffice for this call. Lower the limit of output tokens, or ask for more credits.",
 		}
 	}
 	if err != nil {
@@ -59,6 +55,37 @@ func (a *attempt) reserve() *plugins.Error {
 		return asError(err)
 	}
 	return nil
+}
+
+// outputLimits are the fields that bound the output, in tokens.
+var outputLimits = map[plugins.Dialect][]string{
+	plugins.Responses: {"max_output_tokens"},
+	plugins.Chat:      {"max_completion_tokens", "max_tokens"},
+	plugins.Messages:  {"max_tokens"},
+}
+
+// maxChoices is how many answers one call can ask for, OpenAI's own limit.
+const maxChoices = 128
+
+// mayOutput is how many tokens the provider may answer.
+func (a *attempt) mayOutput() int64 {
+	if a.dialect == plugins.Embeddings {
+		return 0
+	}
+	output := int64(assumedOutput)
+	if m := a.target.listed; m != nil && m.MaxOutput > 0 {
+		output = min(output, m.MaxOutput)
+	}
+	for _, field := range outputLimits[a.dialect] {
+		if asked := gjson.GetBytes(a.body, field); asked.Type == gjson.Number {
+			output = min(asked.Int(), math.MaxInt32) // which can be multiplied
+			break
+		}
+	}
+	if a.dialect == plugins.Chat {
+		output *= min(max(gjson.GetBytes(a.body, "n").Int(), 1), maxChoices)
+	}
+	return output
 }
 
 // estimate is what the call costs with so many tokens of output.

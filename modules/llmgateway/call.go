@@ -24,19 +24,19 @@ const maxRequest = 64 << 20
 
 // call is one request of a client, whatever attempts it takes.
 type call struct {
-	h      *Handler
-	w      http.ResponseWriter
-	r      *http.Request
-	ctx    context.Context // the client's, and ends when the store closes
-	cancel context.CancelFunc
+	h       *Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	dialect plugins.Dialect // that the client speaks
+	ctx     context.Context // the client's, and ends when the store closes
+	cancel  context.CancelFunc
 
 	recorder recording.Recorder
 	release  func()
 	claimed  bool
 
 	body   []byte
-	stream bool
-	parsed func() (*plugins.Prompt, error)
+	parsed func() (*plugins.Prompt, error) // of Responses
 
 	id       uuid.UUID      // of the record of the attempt that answers
 	record   storage.Record // what all attempts have in common
@@ -46,29 +46,32 @@ type call struct {
 	last *attempt // the one that failed last, as long as it may be the answer
 }
 
-// serveResponses answers POST /v1/responses.
-func (h *Handler) serveResponses(w http.ResponseWriter, r *http.Request) error {
-	c := &call{h: h, w: w, r: r}
+// serveCall answers a call of a model.
+func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Dialect) error {
+	c := &call{h: h, w: w, r: r, dialect: d}
 	c.ctx, c.cancel = context.WithCancel(r.Context())
 	defer c.cancel()
 	if err := c.admit(); err != nil {
-		return writeError(w, err, nil)
+		return writeError(w, d, err, nil)
 	}
 	defer c.end()
 	targets, err := c.plan()
 	if err != nil {
-		return c.refuse(err)
-	}
-	failures, answered := h.policy.run(c.ctx, targets, c.attempt)
-	if answered {
+		c.refuse(asError(err))
 		return nil
 	}
-	return c.fail(failures)
+	if failures, answered := h.policy.run(c.ctx, targets, c.attempt); !answered {
+		c.fail(failures)
+	}
+	return nil
 }
 
 // admit finds out whose call it is, and under which id it is recorded.
 func (c *call) admit() *plugins.Error {
 	authorization := c.r.Header.Get("Authorization")
+	if authorization == "" && c.dialect == plugins.Messages {
+		authorization = c.r.Header.Get("X-Api-Key")
+	}
 	ctl := control.Read(c.r.Header, c.h.app.Headers(), &c.record)
 	if authorization == "" {
 		return denied(http.StatusUnauthorized, "missing_api_key", "Send your API key in the header Authorization: Bearer <key>.")
@@ -87,7 +90,7 @@ func (c *call) admit() *plugins.Error {
 	control.ReadEdge(c.r, "", r)
 	control.SessionProperties(r)
 	r.Org, r.AuthHash = key.Org(), key.Hash()
-	r.Dialect, r.Referrer = plugins.Responses, "gateway"
+	r.Dialect, r.Referrer = c.dialect, "gateway"
 	r.RequestOmitted, r.ResponseOmitted = ctl.OmitRequest, ctl.OmitResponse
 	if !r.RequestOmitted {
 		c.inputs = ctl.Inputs
@@ -130,14 +133,9 @@ func (c *call) plan() ([]target, error) {
 	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.body) })
 	model := gjson.GetBytes(c.body, "model")
 	if !gjson.ValidBytes(c.body) || model.Type != gjson.String || model.Str == "" {
-		_, err := c.parsed() // tells what is wrong
-		if err == nil {
-			err = plugins.Invalid("model", "Missing required parameter: 'model'.")
-		}
-		return nil, err
+		return nil, c.malformed()
 	}
 	c.record.RequestModel = model.Str
-	c.stream = gjson.GetBytes(c.body, "stream").Bool()
 
 	resolver := resolver{c.h.app.Catalog(), c.h.app.Accounts(c.record.Org), c.h.app.Aliases}
 	targets, warnings, err := resolver.resolve(model.Str)
@@ -145,33 +143,47 @@ func (c *call) plan() ([]target, error) {
 		return nil, err
 	}
 	c.warnings = append(c.warnings, warnings...)
-	if field := stateful(c.body); field != "" && len(targets) > 1 {
+	if field := c.stateful(); field != "" && len(targets) > 1 {
 		return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.",
 			field, targets[0].name())
 	}
 	return targets, nil
 }
 
-// stateful is the first field of the body that refers to what a provider keeps,
-// "" if there is none.
-func stateful(body []byte) string {
+// malformed tells what is wrong with a body that names no model.
+func (c *call) malformed() error {
+	if c.dialect == plugins.Responses {
+		if _, err := c.parsed(); err != nil {
+			return err
+		}
+	} else if !gjson.ValidBytes(c.body) {
+		return plugins.Invalid("", "The body of the request is not valid JSON.")
+	}
+	return plugins.Invalid("model", "Missing required parameter: 'model'.")
+}
+
+// stateful is the first field of a body of Responses that refers to what a
+// provider keeps, "" if there is none.
+func (c *call) stateful() string {
+	if c.dialect != plugins.Responses {
+		return ""
+	}
 	for _, field := range [...]string{"previous_response_id", "conversation", "background", "prompt"} {
-		if v := gjson.GetBytes(body, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
+		if v := gjson.GetBytes(c.body, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
 			return field
 		}
 	}
-	if gjson.GetBytes(body, `input.#(type=="item_reference")`).Exists() {
+	if gjson.GetBytes(c.body, `input.#(type=="item_reference")`).Exists() {
 		return "input"
 	}
 	return ""
 }
 
 // refuse answers a call for which no attempt was made.
-func (c *call) refuse(err error) error {
+func (c *call) refuse(e *plugins.Error) {
 	if c.ctx.Err() != nil {
-		return nil
+		return
 	}
-	e := asError(err)
 	a := c.begin(target{account: nowhere}, 0)
 	a.record.Status = plugins.Known(int64(e.Status))
 	a.record.ErrorType = e.Type
@@ -179,29 +191,27 @@ func (c *call) refuse(err error) error {
 	a.commit()
 	a.report()
 	c.announce(nil)
-	_ = writeError(c.w, e, nil) // the client is gone
-	return nil
+	_ = writeError(c.w, c.dialect, e, nil) // the client is gone
 }
 
 // nowhere is the account of calls that come to none.
 var nowhere = &llmapp.Account{Provider: "custom"}
 
 // fail answers a call whose attempts all failed.
-func (c *call) fail(failures []failure) error {
+func (c *call) fail(failures []failure) {
 	a := c.last
 	if a == nil { // nothing was sent
-		return c.refuse(failures[len(failures)-1].err)
+		c.refuse(failures[len(failures)-1].err)
+		return
 	}
-	e := failures[len(failures)-1].err
 	a.answer()
 	a.commit()
 	a.report()
 	if c.ctx.Err() != nil {
-		return nil
+		return
 	}
 	c.announce(nil)
-	_ = writeError(c.w, e, reports(failures)) // the client is gone
-	return nil
+	_ = writeError(c.w, c.dialect, a.err, reports(failures)) // the client is gone
 }
 
 // announce sets our own response headers.

@@ -15,6 +15,18 @@ type errorAnswer struct {
 	Error errorInfo `json:"error"`
 }
 
+// messagesError is the same in Anthropic's form.
+type messagesError struct {
+	Type  string            `json:"type"`
+	Error messagesErrorInfo `json:"error"`
+}
+
+type messagesErrorInfo struct {
+	Type     string          `json:"type"`
+	Message  string          `json:"message"`
+	Attempts []attemptReport `json:"attempts,omitempty"`
+}
+
 type errorInfo struct {
 	Message  string          `json:"message"`
 	Type     string          `json:"type"`
@@ -30,9 +42,10 @@ type attemptReport struct {
 	Message string `json:"message"`
 }
 
-// writeError answers e, and tells of the attempts that led to it.
-func writeError(w http.ResponseWriter, e *plugins.Error, attempts []attemptReport) error {
-	body, err := json.Marshal(errorBody(e, attempts))
+// writeError answers e as the dialect has it, and tells of the attempts that led
+// to it.
+func writeError(w http.ResponseWriter, d plugins.Dialect, e *plugins.Error, attempts []attemptReport) error {
+	body, err := json.Marshal(errorBody(d, e, attempts))
 	if err != nil {
 		return err
 	}
@@ -47,7 +60,14 @@ func writeError(w http.ResponseWriter, e *plugins.Error, attempts []attemptRepor
 	return err
 }
 
-func errorBody(e *plugins.Error, attempts []attemptReport) errorAnswer {
+func errorBody(d plugins.Dialect, e *plugins.Error, attempts []attemptReport) any {
+	if d == plugins.Messages {
+		return messagesError{"error", messagesErrorInfo{messagesType(e.Status), e.Message, attempts}}
+	}
+	return errorAnswer{newErrorInfo(e, attempts)}
+}
+
+func newErrorInfo(e *plugins.Error, attempts []attemptReport) errorInfo {
 	info := errorInfo{Message: e.Message, Type: e.Type, Attempts: attempts}
 	if e.Param != "" {
 		info.Param = &e.Param
@@ -55,7 +75,34 @@ func errorBody(e *plugins.Error, attempts []attemptReport) errorAnswer {
 	if e.Code != "" {
 		info.Code = &e.Code
 	}
-	return errorAnswer{info}
+	return info
+}
+
+// messagesType is the type that Anthropic gives errors of a status
+// (https://platform.claude.com/docs/en/api/errors).
+func messagesType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusServiceUnavailable:
+		return "overloaded_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	}
+	if status < http.StatusInternalServerError {
+		return "invalid_request_error"
+	}
+	return "api_error"
 }
 
 // reports tells of attempts where there was a choice.
@@ -70,9 +117,9 @@ func reports(failures []failure) []attemptReport {
 	return list
 }
 
-func methodNotAllowed(w http.ResponseWriter, allow string) error {
+func methodNotAllowed(w http.ResponseWriter, d plugins.Dialect, allow string) error {
 	w.Header().Set("Allow", allow)
-	return writeError(w, &plugins.Error{
+	return writeError(w, d, &plugins.Error{
 		Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed",
 		Message: "This endpoint takes " + allow + ".",
 	}, nil)

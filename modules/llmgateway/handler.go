@@ -29,11 +29,14 @@ func init() {
 // Endpoint | Description
 // ---------|------------
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses whoever serves it
+// `POST /v1/chat/completions` | Calls a model whose provider speaks Chat Completions
+// `POST /v1/messages` | Calls a model whose provider speaks Anthropic's Messages
+// `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
 //
-// Callers authenticate with `Authorization: Bearer <API key>`; the lists need no
-// key. The model is an alias, `label/model`, the id of a model that a provider
+// Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
+// with `X-Api-Key: <API key>` if they like; the lists need no key. The model is an alias, `label/model`, the id of a model that a provider
 // serves, or several of these with commas, which are tried in this order. Until
 // an answer has begun, what fails is tried again, there or elsewhere. Each
 // attempt is a record, and `Service-Id` names the one that answered. The control
@@ -129,28 +132,37 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
+// dialects are those of the endpoints that call models.
+var dialects = map[string]plugins.Dialect{
+	"/v1/responses":        plugins.Responses,
+	"/v1/chat/completions": plugins.Chat,
+	"/v1/messages":         plugins.Messages,
+	"/v1/embeddings":       plugins.Embeddings,
+}
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	switch r.URL.Path {
 	case "/v1/models", "/v1/models/multimodal":
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return methodNotAllowed(w, "GET, HEAD")
+			return methodNotAllowed(w, plugins.Responses, "GET, HEAD")
 		}
 		return h.serveModels(w, r, r.URL.Path == "/v1/models/multimodal")
-	case "/v1/responses":
+	}
+	if dialect, ok := dialects[r.URL.Path]; ok {
 		if r.Header.Get("Upgrade") != "" {
-			return writeError(w, &plugins.Error{
+			return writeError(w, dialect, &plugins.Error{
 				Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
 				Message: "This endpoint speaks no WebSocket: send a POST.",
 			}, nil)
 		}
 		if r.Method != http.MethodPost {
-			return methodNotAllowed(w, "POST")
+			return methodNotAllowed(w, dialect, "POST")
 		}
-		return h.serveResponses(w, r)
+		return h.serveCall(w, r, dialect)
 	}
 	if strings.HasPrefix(r.URL.Path, "/v1/responses/") {
-		return writeError(w, &plugins.Error{
+		return writeError(w, plugins.Responses, &plugins.Error{
 			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
 			Message: "Responses are not kept for retrieval here.",
 		}, nil)

@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -18,10 +19,23 @@ import (
 // maxResponse bounds a response that is no stream, in bytes.
 const maxResponse = 64 << 20
 
-// pass answers the bytes of a provider that speaks Responses itself.
+// passRequestHeaders gives the provider what the client's headers say of the
+// body.
+func (a *attempt) passRequestHeaders(req *http.Request) {
+	if a.dialect != plugins.Messages {
+		return
+	}
+	for _, name := range [...]string{"Anthropic-Version", "Anthropic-Beta"} {
+		if values := a.r.Header[name]; values != nil {
+			req.Header[name] = values
+		}
+	}
+}
+
+// pass answers the bytes of a provider that speaks the client's dialect itself.
 func (a *attempt) pass(resp *http.Response) *failure {
 	contentType := resp.Header.Get("Content-Type")
-	extractor := wire.NewExtractor(plugins.Responses, a.record.Provider, contentType)
+	extractor := wire.NewExtractor(a.dialect, a.record.Provider, contentType)
 	a.seen = extractor.Extraction
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if a.record.Stream = mediaType == "text/event-stream"; a.record.Stream {
@@ -55,25 +69,23 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 	defer body.end()
 
 	seen := extractor.Extraction()
-	for {
+	var err error
+	for err == nil && a.gone == nil {
 		s.held = slices.Grow(s.held, minRead)
-		n, err := body.Read(s.held[len(s.held):cap(s.held)])
-		if n > 0 {
+		var n int
+		if n, err = body.Read(s.held[len(s.held):cap(s.held)]); n > 0 {
 			s.take(n)
 		}
-		if err == nil && a.gone == nil {
-			continue
-		}
-		if !a.begun && seen.Phase != plugins.Ended {
-			return a.broken(plugins.Upstream("The upstream stream ended early."))
-		}
-		if !a.begun && seen.ErrorType != "" {
-			return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", printable(seen.ErrorType)))
-		}
-		break
 	}
 	extractor.Close()
-	whole := seen.Phase == plugins.Ended
+	whole := seen.Phase == plugins.Ended ||
+		a.dialect == plugins.Chat && seen.Phase == plugins.Finished && errors.Is(err, io.EOF) // not all say [DONE]
+	if !a.begun && !whole {
+		return a.broken(plugins.Upstream("The upstream stream ended early."))
+	}
+	if !a.begun && seen.ErrorType != "" {
+		return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", printable(seen.ErrorType)))
+	}
 	if whole && len(s.held) > 0 { // the last event may lack its blank line
 		a.answer()
 		a.keepCopy()
@@ -172,17 +184,33 @@ func number(b []byte) int {
 }
 
 // breakOff is what ends a stream that the provider left without an end: an
-// error, and a response that failed under the id that the client knows.
+// error.
 func (s *nativeStream) breakOff() []byte {
-	seen := s.extractor.Extraction()
 	e := plugins.Upstream("The upstream stream ended early.")
+	if s.a.dialect == plugins.Responses {
+		return s.failResponse(e)
+	}
+	data, err := json.Marshal(errorBody(s.a.dialect, e, nil))
+	if err != nil { // strings always marshal
+		return nil
+	}
+	if s.a.dialect == plugins.Messages {
+		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", data)
+	}
+	return fmt.Appendf(nil, "data: %s\n\n", data)
+}
+
+// failResponse tells of an error, and of a response that failed under the id
+// that the client knows.
+func (s *nativeStream) failResponse(e *plugins.Error) []byte {
+	seen := s.extractor.Extraction()
 	prompt := &plugins.Prompt{Raw: s.a.body, Model: s.a.record.RequestModel}
 	assembler := plugins.NewAssembler(prompt, nil, plugins.Options{ID: func(string) string { return seen.ResponseID }})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.Usage(seen.Usage)
 	assembler.Fail(e)
 	assembler.End()
-	event, err := json.Marshal(errorEvent{"error", s.sequence, e.Code, e.Message, nil, errorBody(e, nil).Error})
+	event, err := json.Marshal(errorEvent{"error", s.sequence, e.Code, e.Message, nil, newErrorInfo(e, nil)})
 	if err != nil { // strings and numbers always marshal
 		return nil
 	}

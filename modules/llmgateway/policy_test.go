@@ -79,8 +79,7 @@ func TestAttempts(t *testing.T) {
 }
 
 func TestBackoffGrows(t *testing.T) {
-	for retries, most := range []time.Duration{250, 500, 1000, 2000} {
-		most *= time.Millisecond
+	for retries, most := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second} {
 		for range 100 {
 			if d := backoff(retries); d > most || d < most/2 {
 				t.Fatalf("after %d retries it waits %s, want %s to %s", retries, d, most/2, most)

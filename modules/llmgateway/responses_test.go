@@ -43,14 +43,12 @@ func TestResponses(t *testing.T) {
 			if resp.StatusCode != 200 {
 				t.Fatalf("%d %s", resp.StatusCode, body)
 			}
-			object := body
+			object := `{"response":` + body + `}`
 			if strings.Contains(c.body, "stream") {
 				if _, err := plugintest.Check([]byte(body)); err != nil {
 					t.Fatalf("%v\n%s", err, body)
 				}
 				object = lastEventData(body, "response.completed")
-			} else {
-				object = `{"response":` + body + `}`
 			}
 			if got := gjson.Get(object, "response.output.0.content.0.text").Str; got != c.text {
 				t.Errorf("it says %q\n%s", got, body)
@@ -328,7 +326,8 @@ func TestOtherPaths(t *testing.T) {
 		"GET /v1/models":            200,
 		"GET /v1/models/multimodal": 200,
 		"GET /v1/responses/resp_1":  404,
-		"POST /v1/chat/completions": 418,
+		"GET /v1/chat/completions":  405,
+		"POST /v1/completions":      418,
 		"GET /":                     418,
 	} {
 		method, path, _ := strings.Cut(request, " ")

@@ -96,15 +96,18 @@ func (*plain) Error(resp *http.Response) *plugins.Error {
 	return e
 }
 
-// native is a provider that speaks Responses.
+// native is a provider that speaks every dialect of the gateway.
 type native struct{ plain }
 
 func (*native) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(native) }}
 }
 
-func (*native) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
-	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+"/responses", bytes.NewReader(p.Raw))
+func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	path := map[plugins.Dialect]string{
+		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages", plugins.Embeddings: "/embeddings",
+	}[d]
+	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body))
 }
 
 // ledger is a recorder that remembers what it was given.
@@ -192,7 +195,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	prices := filepath.Join(t.TempDir(), "prices.json")
 	const price = `"input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1000", "output": "2000"}]`
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
-		{"id": "m", `+price+`}, {"id": "brief", "max_output": 100, `+price+`}]}]}`), 0o600); err != nil {
+		{"id": "m", `+price+`}, {"id": "brief", "max_output": 100, `+price+`}]},
+		{"id": "raw", "models": [{"id": "priced", `+price+`}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	own := strings.Replace(providers[0], "house-key", "own-key", 1)
@@ -234,7 +238,13 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 // post calls a model and reads the whole answer.
 func (s *site) post(body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequest("POST", s.URL+"/v1/responses", strings.NewReader(body))
+	return s.postTo("/v1/responses", strings.NewReader(body), header...)
+}
+
+// postTo is post to another endpoint.
+func (s *site) postTo(path string, body io.Reader, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequest("POST", s.URL+path, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -43,7 +45,26 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if err := e.Encode(r); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v1/messages", &body)
+	req, err := post(ctx, t, &body)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.betas) > 0 {
+		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
+	}
+	return req, nil
+}
+
+// PrepareNative implements plugins.Native.
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	if d != plugins.Messages {
+		return nil, errors.ErrUnsupported
+	}
+	return post(ctx, t, bytes.NewReader(plugins.WithModel(body, t.Model)))
+}
+
+func post(ctx context.Context, t plugins.Target, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v1/messages", body)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +73,10 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if t.Key != "" {
 		req.Header.Set("X-Api-Key", t.Key)
 	}
-	if len(r.betas) > 0 {
-		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
-	}
 	return req, nil
 }
 
-var _ plugins.Provider = (*Provider)(nil)
+var (
+	_ plugins.Provider = (*Provider)(nil)
+	_ plugins.Native   = (*Provider)(nil)
+)

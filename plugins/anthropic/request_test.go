@@ -56,6 +56,25 @@ func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*ht
 	return req, strings.TrimSpace(string(b)), p, nil
 }
 
+func TestPrepareNative(t *testing.T) {
+	at := plugins.Target{Model: "claude", BaseURL: "https://example.com", Key: "secret"}
+	body := []byte(`{"model":"label/claude", "max_tokens":1e2}`)
+	req, err := Provider{}.PrepareNative(t.Context(), plugins.Messages, body, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := io.ReadAll(req.Body)
+	if err != nil || string(sent) != `{"model":"claude", "max_tokens":1e2}` {
+		t.Errorf("it sends %s, %v", sent, err)
+	}
+	if req.URL.Path != "/v1/messages" || req.Header.Get("X-Api-Key") != "secret" || req.Header.Get("Anthropic-Version") == "" {
+		t.Errorf("got %s with %v", req.URL, req.Header)
+	}
+	if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, body, at); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Responses: got error %v", err)
+	}
+}
+
 func TestPrepare(t *testing.T) {
 	req, body, p, err := prepare(t, claude45, `{
 		"model": "gpt", "instructions": "Be brief.", "input": "hi", "stream": true, "temperature": 0.2, "max_output_tokens": 50,

@@ -31,16 +31,39 @@ const azureVersion = "2024-10-21"
 
 // Prepare implements plugins.Provider.
 func (z *Azure) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
-	version := z.APIVersion
-	if !strings.HasSuffix(t.BaseURL, "/v1") {
-		t.BaseURL += "/openai/deployments/" + url.PathEscape(t.Model)
-		if version == "" {
-			version = azureVersion
-		}
+	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
+	return z.authorize(req, t), err
+}
+
+// PrepareNative implements plugins.Native.
+func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	if d == plugins.Responses {
+		return z.Azure.PrepareNative(ctx, d, body, t)
 	}
-	req, err := z.Provider.Prepare(ctx, p, t)
-	if err != nil {
-		return nil, err
+	req, err := z.Provider.PrepareNative(ctx, d, body, atDeployment(t))
+	return z.authorize(req, t), err
+}
+
+// hasDeployments reports whether the deployment is named by the path, which
+// version 1 of the API leaves to the body.
+func hasDeployments(t plugins.Target) bool { return !strings.HasSuffix(t.BaseURL, "/v1") }
+
+func atDeployment(t plugins.Target) plugins.Target {
+	if hasDeployments(t) {
+		t.BaseURL += "/openai/deployments/" + url.PathEscape(t.Model)
+	}
+	return t
+}
+
+// authorize gives a request, if there is one, the version and the key as Azure
+// wants them.
+func (z *Azure) authorize(req *http.Request, t plugins.Target) *http.Request {
+	if req == nil {
+		return nil
+	}
+	version := z.APIVersion
+	if version == "" && hasDeployments(t) {
+		version = azureVersion
 	}
 	if version != "" {
 		req.URL.RawQuery = url.Values{"api-version": {version}}.Encode()
@@ -49,7 +72,7 @@ func (z *Azure) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if t.Key != "" {
 		req.Header.Set("Api-Key", t.Key)
 	}
-	return req, nil
+	return req
 }
 
 var (

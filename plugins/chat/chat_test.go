@@ -123,14 +123,55 @@ func TestAzure(t *testing.T) {
 
 func TestAzureSpeaksResponses(t *testing.T) {
 	z := &Azure{Provider: *For("azure")}
-	p := &plugins.Prompt{Raw: []byte(`{"model":"azure/m","input":"hi"}`)}
-	req, err := z.PrepareNative(t.Context(), p, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
+	body := []byte(`{"model":"azure/m","input":"hi"}`)
+	req, err := z.PrepareNative(t.Context(), plugins.Responses, body, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
 	if err != nil || req.URL.Path != "/openai/v1/responses" {
 		t.Errorf("got %v, %v", req, err)
 	}
-	_, err = z.PrepareNative(t.Context(), p, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
+	_, err = z.PrepareNative(t.Context(), plugins.Responses, body, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v for a resource, which has no Responses without a version", err)
+	}
+}
+
+// What others wrote for Chat Completions and Embeddings passes as it is.
+func TestPrepareNative(t *testing.T) {
+	azure := &Azure{Provider: *For("azure")}
+	const body = `{"messages": [], "model":"label/m", "seed":1.0e2}`
+	for name, test := range map[string]struct {
+		provider plugins.Native
+		dialect  plugins.Dialect
+		baseURL  string
+		want     string // "" is unsupported
+	}{
+		"chat":              {For("groq"), plugins.Chat, "https://x/v1", "https://x/v1/chat/completions"},
+		"embeddings":        {For("mistral"), plugins.Embeddings, "https://x/v1", "https://x/v1/embeddings"},
+		"no embeddings":     {For("groq"), plugins.Embeddings, "https://x/v1", ""},
+		"no messages":       {For("compatible"), plugins.Messages, "https://x/v1", ""},
+		"no responses":      {For("compatible"), plugins.Responses, "https://x/v1", ""},
+		"deployment":        {azure, plugins.Chat, "https://x", "https://x/openai/deployments/m/chat/completions?api-version=" + azureVersion},
+		"embeddings of one": {azure, plugins.Embeddings, "https://x", "https://x/openai/deployments/m/embeddings?api-version=" + azureVersion},
+		"version 1":         {azure, plugins.Chat, "https://x/openai/v1", "https://x/openai/v1/chat/completions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := test.provider.PrepareNative(t.Context(), test.dialect, []byte(body), plugins.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
+			if test.want == "" {
+				if !errors.Is(err, errors.ErrUnsupported) || req != nil {
+					t.Errorf("got %v, %v", req, err)
+				}
+				return
+			}
+			if err != nil || req.URL.String() != test.want {
+				t.Fatalf("got %v, %v", req, err)
+			}
+			sent, err := io.ReadAll(req.Body)
+			if err != nil || string(sent) != `{"messages": [], "model":"m", "seed":1.0e2}` {
+				t.Errorf("it sends %s, %v", sent, err)
+			}
+			if req.Header.Get("Api-Key")+req.Header.Get("Authorization") == "" {
+				t.Error("it sends no key")
+			}
+		})
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 
@@ -60,7 +62,22 @@ func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugin
 	if err := e.Encode(r); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/chat/completions", &body)
+	return post(ctx, t, "/chat/completions", &body)
+}
+
+// PrepareNative implements plugins.Native.
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	switch {
+	case d == plugins.Chat:
+		return post(ctx, t, "/chat/completions", bytes.NewReader(plugins.WithModel(body, t.Model)))
+	case d == plugins.Embeddings && p.vendor.embeddings:
+		return post(ctx, t, "/embeddings", bytes.NewReader(plugins.WithModel(body, t.Model)))
+	}
+	return nil, errors.ErrUnsupported
+}
+
+func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -76,4 +93,7 @@ func (v *vendor) responds(p *plugins.Prompt) bool {
 	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t plugins.Tool) bool { return t.Hosted() })
 }
 
-var _ plugins.Provider = (*Provider)(nil)
+var (
+	_ plugins.Provider = (*Provider)(nil)
+	_ plugins.Native   = (*Provider)(nil)
+)

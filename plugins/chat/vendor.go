@@ -56,6 +56,9 @@ type vendor struct {
 	hostsInResponses bool
 	// search is how the vendor searches the web.
 	search searchForm
+
+	// embeddings: it has OpenAI's Embeddings beside.
+	embeddings bool
 }
 
 type effortForm uint8
@@ -155,12 +158,14 @@ var vendors = []vendor{
 		policy: openAI.With(search), developer: true, file: openAIFile, completionTokens: true,
 		efforts: allLevels, customTools: true,
 		idLimit: 40, search: searchOptions,
+		embeddings: true,
 	},
 	{
 		name: "azure", keyEnv: "AZURE_OPENAI_API_KEY",
 		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
-		efforts: allLevels,
-		idLimit: 40,
+		efforts:    allLevels,
+		idLimit:    40,
+		embeddings: true,
 	},
 	{
 		name: "mistral", baseURL: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY",
@@ -171,8 +176,9 @@ var vendors = []vendor{
 			"service_tier":      plugins.Translate,
 		}),
 		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
-		anyTool:  "any",
-		idLength: 9,
+		anyTool:    "any",
+		idLength:   9,
+		embeddings: true,
 	},
 	{
 		name: "groq", baseURL: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY",
@@ -194,12 +200,14 @@ var vendors = []vendor{
 	},
 	{
 		name: "together", baseURL: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY",
-		efforts: threeLevels,
+		efforts:    threeLevels,
+		embeddings: true,
 	},
 	{
 		name: "fireworks", baseURL: "https://api.fireworks.ai/inference/v1", keyEnv: "FIREWORKS_API_KEY",
-		policy:  logprobs.With(plugins.Policy{"user": plugins.Translate}),
-		efforts: fourLevels,
+		policy:     logprobs.With(plugins.Policy{"user": plugins.Translate}),
+		efforts:    fourLevels,
+		embeddings: true,
 	},
 	{
 		name: "openrouter", baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY",
@@ -210,6 +218,7 @@ var vendors = []vendor{
 			"user":              plugins.Translate,
 		}),
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
+		embeddings: true,
 	},
 	{
 		name: "perplexity", baseURL: "https://api.perplexity.ai", keyEnv: "PERPLEXITY_API_KEY",
@@ -230,20 +239,24 @@ var vendors = []vendor{
 	{
 		name: "ollama", baseURL: "http://localhost:11434/v1",
 		efforts: fourLevels, replays: true, tools: freeChoice,
+		embeddings: true,
 	},
 	{
 		name: "vllm", baseURL: "http://localhost:8000/v1",
 		policy:    parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate}),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
+		embeddings: true,
 	},
 	{
 		name: "lmstudio", baseURL: "http://localhost:1234/v1",
 		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
+		embeddings: true,
 	},
 	{
 		name:    "compatible",
 		policy:  parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate, "user": plugins.Translate}),
 		efforts: allLevels, alternate: true,
+		embeddings: true,
 	},
 }
 

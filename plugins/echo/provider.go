@@ -2,14 +2,17 @@ package echo
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/openai"
 )
 
 // Provider answers by itself, with no network and no key, what Handler answers
-// at .../responses. It is its own transport.
+// at the path of each dialect. It is its own transport.
 type Provider struct {
 	openai.Provider
 	handler http.Handler
@@ -20,6 +23,14 @@ func NewProvider() *Provider { return &Provider{handler: Handler()} }
 
 // DefaultTarget is nowhere, and asks for no key.
 func (*Provider) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
+
+// PrepareNative implements plugins.Native.
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	if d == plugins.Messages {
+		return anthropic.Provider{}.PrepareNative(ctx, d, body, t)
+	}
+	return p.Provider.PrepareNative(ctx, d, body, t)
+}
 
 // RoundTrip implements http.RoundTripper.
 func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,4 +57,7 @@ func (a *answerWriter) Header() http.Header         { return a.header }
 func (a *answerWriter) WriteHeader(status int)      { a.status = status }
 func (a *answerWriter) Write(p []byte) (int, error) { return a.body.Write(p) }
 
-var _ http.RoundTripper = (*Provider)(nil)
+var (
+	_ http.RoundTripper = (*Provider)(nil)
+	_ plugins.Native    = (*Provider)(nil)
+)

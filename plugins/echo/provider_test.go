@@ -18,7 +18,7 @@ import (
 func ask(t *testing.T, body string) (*http.Response, string) {
 	t.Helper()
 	p := NewProvider()
-	req, err := p.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(body)}, plugins.Target{Model: "echo-1"})
+	req, err := p.PrepareNative(context.Background(), plugins.Responses, []byte(body), plugins.Target{Model: "echo-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

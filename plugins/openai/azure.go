@@ -16,13 +16,13 @@ type Azure struct{}
 // PrepareNative implements plugins.Native. Only version 1 of Azure's API has
 // Responses without a date of its own: its base URL is like
 // https://acme.openai.azure.com/openai/v1.
-func (Azure) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
 	if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
 		return nil, errors.ErrUnsupported
 	}
 	key := t.Key
 	t.Key = ""
-	req, err := newRequest(ctx, p.Raw, t)
+	req, err := (Provider{}).PrepareNative(ctx, d, body, t)
 	if err == nil && key != "" {
 		req.Header.Set("Api-Key", key)
 	}

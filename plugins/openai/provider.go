@@ -8,6 +8,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/weirhq/weir/plugins"
@@ -27,9 +28,20 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://api.openai.com/v1", "OPENAI_API_KEY"
 }
 
+// paths are those of the dialects that OpenAI speaks.
+var paths = map[plugins.Dialect]string{
+	plugins.Responses:  "/responses",
+	plugins.Chat:       "/chat/completions",
+	plugins.Embeddings: "/embeddings",
+}
+
 // PrepareNative implements plugins.Native.
-func (Provider) PrepareNative(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
-	return newRequest(ctx, p.Raw, t)
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	path, ok := paths[d]
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return newRequest(ctx, path, body, t)
 }
 
 // Prepare implements plugins.Provider.
@@ -38,11 +50,11 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if err != nil {
 		return nil, err
 	}
-	return newRequest(ctx, body, t)
+	return newRequest(ctx, paths[plugins.Responses], body, t)
 }
 
-func newRequest(ctx context.Context, body []byte, t plugins.Target) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/responses", bytes.NewReader(withModel(body, t.Model)))
+func newRequest(ctx context.Context, path string, body []byte, t plugins.Target) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(plugins.WithModel(body, t.Model)))
 	if err != nil {
 		return nil, err
 	}

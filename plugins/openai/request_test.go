@@ -39,7 +39,7 @@ func TestBug19BytesPass(t *testing.T) {
 		`{"model":null,"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`:               `{"model":"gpt-5","input":[{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA=="}]}`,
 	} {
 		sent := strings.Clone(body)
-		req, err := Provider{}.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(body)}, target)
+		req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, []byte(body), target)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestBug19BytesPass(t *testing.T) {
 }
 
 func TestPrepareNative(t *testing.T) {
-	req, err := Provider{}.PrepareNative(context.Background(), &plugins.Prompt{Raw: []byte(`{"model":"m"}`)}, target)
+	req, err := Provider{}.PrepareNative(context.Background(), plugins.Responses, []byte(`{"model":"m"}`), target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,15 +72,29 @@ func TestPrepareNative(t *testing.T) {
 	}
 }
 
+func TestDialects(t *testing.T) {
+	for dialect, path := range map[plugins.Dialect]string{
+		plugins.Chat: "/v1/chat/completions", plugins.Embeddings: "/v1/embeddings", plugins.Messages: "",
+	} {
+		req, err := Provider{}.PrepareNative(context.Background(), dialect, []byte(`{"model":"m"}`), target)
+		switch {
+		case path == "" && !errors.Is(err, errors.ErrUnsupported):
+			t.Errorf("%s: got error %v", dialect, err)
+		case path != "" && (err != nil || req.URL.Path != path || read(t, req) != `{"model":"gpt-5"}`):
+			t.Errorf("%s: got %v, %v", dialect, req, err)
+		}
+	}
+}
+
 func TestAzure(t *testing.T) {
 	azure := target
-	prompt := &plugins.Prompt{Raw: []byte(`{"model":"m"}`)}
+	body := []byte(`{"model":"m"}`)
 	azure.BaseURL = "https://acme.openai.azure.com"
-	if _, err := (Azure{}).PrepareNative(context.Background(), prompt, azure); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := (Azure{}).PrepareNative(context.Background(), plugins.Responses, body, azure); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("without version 1: got error %v", err)
 	}
 	azure.BaseURL += "/openai/v1"
-	req, err := Azure{}.PrepareNative(context.Background(), prompt, azure)
+	req, err := Azure{}.PrepareNative(context.Background(), plugins.Responses, body, azure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,37 +200,4 @@ func TestCaddyfile(t *testing.T) {
 			t.Errorf("%q: got error %v", input, err)
 		}
 	}
-}
-
-// FuzzWithModel: the body that is sent asks for the model, and differs in
-// nothing else.
-func FuzzWithModel(f *testing.F) {
-	f.Add(`{"a":[1,"model"],"model":"m"}`)
-	f.Add(`{"model":"m" ,"model" : {"model":1}}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		if v := gjson.Parse(body); !gjson.Valid(body) || !v.IsObject() || !v.Get("model").Exists() {
-			t.Skip()
-		}
-		got := withModel([]byte(body), "gpt-5")
-		if !gjson.ValidBytes(got) {
-			t.Fatalf("%s is not JSON", got)
-		}
-		asked := make(map[string]string)
-		gjson.ParseBytes(got).ForEach(func(key, v gjson.Result) bool {
-			asked[key.Str] += v.Raw
-			return true
-		})
-		gjson.Parse(body).ForEach(func(key, v gjson.Result) bool {
-			var ok bool
-			if key.Str == "model" {
-				asked[key.Str], ok = strings.CutPrefix(asked[key.Str], `"gpt-5"`)
-			} else {
-				asked[key.Str], ok = strings.CutPrefix(asked[key.Str], v.Raw)
-			}
-			if !ok {
-				t.Errorf("%s in %s became %s", key.Raw, body, got)
-			}
-			return ok
-		})
-	})
 }

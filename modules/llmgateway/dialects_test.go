@@ -1,0 +1,184 @@
+package llmgateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// asks are calls of a model in each dialect that passes as it is.
+var asks = map[string]string{
+	"/v1/chat/completions": `{"model":%q,"messages":[{"role":"user","content":"hi"}],"stream":%s,"stream_options":{"include_usage":true}}`,
+	"/v1/messages":         `{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"}],"stream":%s}`,
+	"/v1/embeddings":       `{"model":%q,"input":"hi","ignored":%s}`,
+}
+
+// The client gets the bytes of the first provider that speaks its dialect and
+// answers, and each attempt has its record.
+func TestDialectsPass(t *testing.T) {
+	for path, form := range asks {
+		for _, mode := range []string{"false", "true"} {
+			t.Run(path+", stream "+mode, func(t *testing.T) {
+				var answered *httptest.ResponseRecorder
+				s := serve(t, map[string][]upstream{"raw": {status(503)}, "raw2": {func(w http.ResponseWriter, r *http.Request) {
+					answered = httptest.NewRecorder()
+					speaksResponses(answered, r)
+					w.Header().Set("Content-Type", answered.Header().Get("Content-Type"))
+					_, _ = w.Write(answered.Body.Bytes())
+				}}})
+				ask := fmt.Sprintf(form, "one/m,raws", mode)
+				resp, body := s.postTo(path, strings.NewReader(ask))
+				if resp.StatusCode != 200 || body != answered.Body.String() {
+					t.Fatalf("%d %s", resp.StatusCode, body)
+				}
+				records := s.kept.all()
+				if len(records) != 3 {
+					t.Fatalf("%d records", len(records))
+				}
+				if r := records[0]; r.Status.N != 503 || r.AttemptOf.String() != resp.Header.Get("Service-Id") {
+					t.Errorf("the record of the first attempt is %+v", r.Record)
+				}
+				r := records[2]
+				if r.ID.String() != resp.Header.Get("Service-Id") || r.Dialect != dialects[path] || r.EndState != storage.Complete ||
+					!r.Usage.Input.Valid || r.request != ask || r.response != body || r.Stream == strings.HasPrefix(body, "{") {
+					t.Errorf("the record is %+v", r)
+				}
+			})
+		}
+	}
+}
+
+func TestDialectErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, body string
+		header     []string
+		status     int
+		kind       string // "error.type"
+	}{
+		"chat: no key":             {"/v1/chat/completions", "", []string{"Authorization", ""}, 401, "invalid_request_error"},
+		"chat: key of Anthropic's": {"/v1/chat/completions", "", []string{"Authorization", "", "X-Api-Key", "k"}, 401, "invalid_request_error"},
+		"chat: no JSON":            {"/v1/chat/completions", `{`, nil, 400, "invalid_request_error"},
+		"chat: no model":           {"/v1/chat/completions", `{}`, nil, 400, "invalid_request_error"},
+		"chat: translated alone":   {"/v1/chat/completions", `{"model":"one/m"}`, nil, 400, "invalid_request_error"},
+		"chat: the provider's":     {"/v1/chat/completions", `{"model":"raw/m"}`, nil, 422, "server_error"},
+		"chat: then untried":       {"/v1/chat/completions", `{"model":"raw2/m,one/m"}`, nil, 500, "server_error"},
+		"messages: no key":         {"/v1/messages", "", []string{"Authorization", ""}, 401, "authentication_error"},
+		"messages: narrow key":     {"/v1/messages", "", []string{"Authorization", "", "X-Api-Key", "narrow"}, 403, "permission_error"},
+		"messages: unknown model":  {"/v1/messages", `{"model":"mystery"}`, nil, 404, "not_found_error"},
+		"messages: the provider's": {"/v1/messages", `{"model":"raw/m"}`, nil, 422, "invalid_request_error"},
+		"messages: all fail":       {"/v1/messages", `{"model":"raw2/m"}`, nil, 500, "api_error"},
+		"embeddings: no provider":  {"/v1/embeddings", `{"model":"one/m"}`, nil, 400, "invalid_request_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {status(422)}, "raw2": {status(500)}})
+			resp, body := s.postTo(c.path, strings.NewReader(c.body), c.header...)
+			if resp.StatusCode != c.status || gjson.Get(body, "error.type").Str != c.kind || gjson.Get(body, "error.message").Str == "" ||
+				(gjson.Get(body, "type").Str == "error") != (c.path == "/v1/messages") {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+			for _, r := range s.kept.all() {
+				if r.AttemptOf.String() == resp.Header.Get("Service-Id") {
+					continue
+				}
+				if r.Status.N != int64(c.status) {
+					t.Errorf("the record has status %d", r.Status.N)
+				}
+			}
+		})
+	}
+}
+
+// What Anthropic's clients say in headers reaches the provider, and their key
+// does not.
+func TestMessagesHeaders(t *testing.T) {
+	var got http.Header
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		w.Header().Set("Request-Id", "req_1")
+		speaksResponses(w, r)
+	}}})
+	resp, body := s.postTo("/v1/messages", strings.NewReader(fmt.Sprintf(asks["/v1/messages"], "raw/m", "false")),
+		"Authorization", "", "X-Api-Key", "k", "Anthropic-Beta", "files", "Anthropic-Version", "2023-06-01")
+	if resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	if got.Get("Anthropic-Beta") != "files" || got.Get("Anthropic-Version") != "2023-06-01" || got.Get("X-Api-Key") != "" {
+		t.Errorf("the provider got %v", got)
+	}
+	if resp.Header.Get("Request-Id") == "" {
+		t.Error("the client does not get the provider's id of the request")
+	}
+}
+
+// A stream that breaks off ends with an error of its dialect; one that only
+// lacks its last word is whole.
+func TestDialectEnds(t *testing.T) {
+	const (
+		piece   = `{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hel"},"finish_reason":null}]}`
+		stop    = `{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+		message = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hel"}}`
+		ended   = `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}`
+	)
+	for name, c := range map[string]struct {
+		path   string
+		events []string
+		end    storage.EndState
+		says   string // at the end of the stream
+	}{
+		"chat":                     {"/v1/chat/completions", []string{piece}, storage.UpstreamAborted, `"code":"server_error"}}` + "\n\n"},
+		"chat without [DONE]":      {"/v1/chat/completions", []string{piece, stop}, storage.Complete, "data: " + stop + "\n\n"},
+		"messages":                 {"/v1/messages", []string{message}, storage.UpstreamAborted, `"type":"api_error","message":"The upstream stream ended early."}}` + "\n\n"},
+		"messages without an end":  {"/v1/messages", []string{message, ended}, storage.UpstreamAborted, `early."}}` + "\n\n"},
+		"chat, a piece of a piece": {"/v1/chat/completions", []string{piece, `{"id"`}, storage.UpstreamAborted, `"code":"server_error"}}` + "\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {says(c.events...)}})
+			resp, body := s.postTo(c.path, strings.NewReader(fmt.Sprintf(asks[c.path], "raw/m", "true")))
+			if resp.StatusCode != 200 || !strings.HasPrefix(body, "data: "+c.events[0]) || !strings.HasSuffix(body, c.says) {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+			if r := s.kept.all()[0]; r.EndState != c.end {
+				t.Errorf("the record says %s", r.EndState)
+			}
+		})
+	}
+}
+
+// The model `raw/priced` costs a thousandth of a dollar for a token in, and two
+// for one out.
+func TestDialectCredits(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, fields string
+		grant        int64
+		status       int
+	}{
+		"chat":                   {"/v1/chat/completions", `"max_tokens":10`, 60, 200},
+		"chat, the newer limit":  {"/v1/chat/completions", `"max_tokens":10,"max_completion_tokens":100`, 60, 402},
+		"chat, several choices":  {"/v1/chat/completions", `"max_tokens":10,"n":5`, 60, 402},
+		"chat, an absurd limit":  {"/v1/chat/completions", `"max_tokens":1e18,"n":1e18`, 60, 402},
+		"chat, a negative limit": {"/v1/chat/completions", `"max_tokens":-1000`, 60, 400},
+		"messages":               {"/v1/messages", `"max_tokens":10`, 60, 200},
+		"messages, too many":     {"/v1/messages", `"max_tokens":100`, 60, 402},
+		"embeddings":             {"/v1/embeddings", `"input":"hi"`, 60, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+			s.grant(c.grant)
+			body := `{"model":"raw/priced","messages":[{"role":"user","content":"hi"}],` + c.fields + `}`
+			resp, answer := s.postTo(c.path, strings.NewReader(body), "Authorization", "Bearer payer")
+			if resp.StatusCode != c.status {
+				t.Fatalf("%d %s", resp.StatusCode, answer)
+			}
+			r := s.kept.all()[0]
+			if spent, reserved := s.balance(); spent*1e6 != r.Cost.N || reserved != 0 || (spent > 0) != (c.status == 200) || r.PassthroughBilling != (c.status == 200) {
+				t.Errorf("spent %d, reserved %d; the record has %+v", spent, reserved, r.Cost)
+			}
+		})
+	}
+}

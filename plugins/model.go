@@ -1,0 +1,30 @@
+package plugins
+
+import (
+	"encoding/json"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// WithModel is a copy of the body that asks for model, and is the same byte for
+// byte in all else. A body may name its model twice, and readers differ in which
+// one counts.
+func WithModel(body []byte, model string) []byte {
+	name, _ := json.Marshal(model) // a string
+	edited := make([]byte, 0, len(body)+len(name))
+	rest := 0
+	gjson.Parse(view(body)).ForEach(func(key, v gjson.Result) bool {
+		if key.Str == "model" {
+			edited = append(edited, body[rest:v.Index]...)
+			edited = append(edited, name...)
+			rest = v.Index + len(v.Raw)
+		}
+		return true
+	})
+	return append(edited, body[rest:]...)
+}
+
+// view is the bytes as a string without a copy, good as long as nobody writes
+// into them.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
