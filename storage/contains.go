@@ -58,20 +58,15 @@ func lower(c byte) byte {
 	return c
 }
 
-func upper(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		c -= 'a' - 'A'
-	}
-	return c
-}
-
 // containsFoldASCII looks for a text in ASCII by the letter at a place of it,
 // which has no case but two.
 func containsFoldASCII(s, sub string, place int) bool {
-	small, capital := lower(sub[place]), upper(sub[place])
+	small := lower(sub[place])
+	capital := small
 	budget := 4*len(s) + len(sub)
 	nextSmall, nextCapital := indexFrom(s, small, 0), len(s)
-	if capital != small {
+	if 'a' <= small && small <= 'z' {
+		capital -= 'a' - 'A'
 		nextCapital = indexFrom(s, capital, 0)
 	}
 	for {
