@@ -130,7 +130,7 @@ var detailColumns = []column{
 			}
 			return compactJSON(r.Assets)
 		},
-		decode: func(r *row, v driver.Value) { json.Unmarshal([]byte(v.(string)), &r.Assets) },
+		decode: func(r *row, v driver.Value) { _ = json.Unmarshal([]byte(v.(string)), &r.Assets) },
 	},
 }
 
@@ -254,7 +254,7 @@ func compactJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // for whoever reads the database
-	e.Encode(v)
+	_ = e.Encode(v)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

@@ -88,12 +88,12 @@ func (c *conn) query(ctx context.Context, query string, args []driver.Value, eac
 	row := make([]driver.Value, len(rows.Columns()))
 	for {
 		switch err := rows.Next(row); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		if err := each(row); err == errStop {
+		if err := each(row); errors.Is(err, errStop) {
 			return nil
 		} else if err != nil {
 			return err

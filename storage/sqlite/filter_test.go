@@ -20,7 +20,7 @@ func TestLargestFilters(t *testing.T) {
 		{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1},
 	}
 	leaf := func(i int) storage.Filter { return leaves[i%len(leaves)] }
-	var deep storage.Filter = leaf(0)
+	deep := leaf(0)
 	for i := range storage.MaxFilterDepth - 1 {
 		deep = &storage.Branch{Or: i%2 == 0, Left: leaf(i), Right: deep}
 	}

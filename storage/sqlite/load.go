@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"math"
 	"slices"
 
@@ -245,14 +246,14 @@ func load(ctx context.Context, r reader, limit int) (*table, error) {
 	for last := int64(math.MinInt64); err == nil && t.size() <= limit; {
 		last, err = l.requests(last)
 	}
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	for last := firstScore; err == nil && t.size() <= limit; {
 		last, err = l.scores(last)
 	}
 	switch {
-	case err != nil && err != errStop:
+	case err != nil && !errors.Is(err, errStop):
 		return nil, err
 	case t.size() > limit:
 		return nil, errTooLarge

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -74,7 +75,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	if err == nil {
 		err = next()
 	}
-	if err != nil && err != errStop {
+	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
 	var keys []int64

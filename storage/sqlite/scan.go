@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
@@ -109,7 +110,7 @@ func (s *scan) streamScores() error {
 func stream[P any](s *scan, chunks *[]chunk, last P, load func(P) (P, error)) error {
 	for err := error(nil); err == nil; {
 		*chunks = nil
-		if last, err = load(last); err != nil && err != errStop {
+		if last, err = load(last); err != nil && !errors.Is(err, errStop) {
 			return err
 		}
 		for i := range *chunks {
