@@ -159,7 +159,9 @@ func (c *call) malformed() error {
 	} else if !gjson.ValidBytes(c.body) {
 		return plugins.Invalid("", "The body of the request is not valid JSON.")
 	}
-	return plugins.Invalid("model", "Missing required parameter: 'model'.")
+	e := plugins.Invalid("model", "Missing required parameter: 'model'.")
+	e.Code = "missing_required_parameter"
+	return e
 }
 
 // stateful is the first field of a body of Responses that refers to what a

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -341,4 +342,64 @@ func TestOtherPaths(t *testing.T) {
 			t.Errorf("%s answers %d, want %d", request, resp.StatusCode, want)
 		}
 	}
+}
+
+// What cannot be served says so in JSON, on every endpoint that calls models.
+func TestRefusals(t *testing.T) {
+	s := serve(t, nil)
+	for request, want := range map[string]int{
+		"GET /v1/responses":               http.StatusUpgradeRequired, // a WebSocket
+		"GET /v1/chat/completions":        http.StatusUpgradeRequired,
+		"GET /v1/responses/r":             http.StatusNotFound,
+		"DELETE /v1/responses/r":          http.StatusNotFound,
+		"POST /v1/responses/r/cancel":     http.StatusNotFound,
+		"GET /v1/responses/r/input_items": http.StatusNotFound,
+		"POST /v1/responses/input_tokens": http.StatusNotFound,
+		"POST /v1/responses/compact":      http.StatusNotFound,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		r, err := http.NewRequest(method, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == http.StatusUpgradeRequired {
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", "websocket")
+		}
+		resp, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want || resp.Header.Get("Content-Type") != "application/json" || gjson.GetBytes(body, "error.message").Str == "" {
+			t.Errorf("%s answers %d %s, %v", request, resp.StatusCode, body, err)
+		}
+	}
+}
+
+// The limit holds for a body that does not tell its length, of which nothing is
+// sent on.
+func TestLongRequest(t *testing.T) {
+	for path := range dialects {
+		s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+		body := io.MultiReader(strings.NewReader(`{"model":"raw/m","input":"`), io.LimitReader(forever('x'), maxRequest))
+		resp, answer := s.postTo(path, body)
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || gjson.Get(answer, "error.message").Str == "" {
+			t.Errorf("%s: %d %.100s", path, resp.StatusCode, answer)
+		}
+		if records := s.kept.all(); len(records) != 1 || records[0].Status.N != http.StatusRequestEntityTooLarge || !records[0].RequestTruncated {
+			t.Errorf("%s: %d records", path, len(records))
+		}
+	}
+}
+
+// forever is a body of one byte.
+type forever byte
+
+func (f forever) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(f)
+	}
+	return len(p), nil
 }
