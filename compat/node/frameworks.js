@@ -1,10 +1,13 @@
 // Calls of the frameworks that speak Responses: Vercel's AI SDK, and OpenAI's
-// Agents SDK.
+// Agents SDK. Each is called a second time with what came of the first call, and
+// the result of a tool.
 import { createOpenAI } from '@ai-sdk/openai'
-import { Agent, OpenAIResponsesModel, Runner, tool as agentTool } from '@openai/agents'
-import { generateText, jsonSchema, streamText, tool } from 'ai'
+import { Agent, OpenAIResponsesModel, Runner, tool as agentTool, user } from '@openai/agents'
+import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import OpenAI from 'openai'
 import { serve } from './serve.js'
+
+globalThis.AI_SDK_LOG_WARNINGS = false // they go to stdout, which has the answers
 
 await serve({
   async ai(call) {
@@ -14,8 +17,10 @@ await serve({
       model: openai.responses(call.request.model),
       prompt: call.request.input,
       tools: Object.fromEntries(
-        (call.request.tools ?? []).map((t) => [t.name, tool({ inputSchema: jsonSchema(t.parameters) })]),
+        (call.request.tools ?? []).map((t) => [t.name, tool({ inputSchema: jsonSchema(t.parameters), execute: () => 'done' })]),
       ),
+      stopWhen: stepCountIs(2),
+      providerOptions: { openai: { store: false } }, // else it goes on by references to what OpenAI keeps
       maxRetries: 0,
       onError: ({ error }) => (raised ??= error),
     }
@@ -33,7 +38,7 @@ await serve({
     }
   },
 
-  // One turn: a tool that is called ends the run.
+  // A tool that is called ends a run.
   async agents(call) {
     const client = new OpenAI({
       apiKey: 'none',
@@ -50,11 +55,16 @@ await serve({
       toolUseBehavior: 'stop_on_first_tool',
     })
     const runner = new Runner({ tracingDisabled: true })
-    const result = await runner.run(agent, call.request.input, { stream: call.stream, maxTurns: 1 })
-    if (call.stream) {
-      for await (const _ of result);
-      await result.completed
+    const ask = async (input) => {
+      const result = await runner.run(agent, input, { stream: call.stream, maxTurns: 1 })
+      if (call.stream) {
+        for await (const _ of result);
+        await result.completed
+      }
+      return result
     }
+    const { history } = await ask(call.request.input)
+    const result = await ask([...history, user('Go on.')])
 
     const [{ output, usage }] = result.rawResponses
     return {
