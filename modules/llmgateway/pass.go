@@ -111,7 +111,7 @@ func (a *attempt) keepCopy() {
 
 const minRead = 4 << 10
 
-// nativeStream is a stream of Responses on its way to the client.
+// nativeStream is a stream that is passed on, on its way to the client.
 type nativeStream struct {
 	a         *attempt
 	upstream  http.Header
