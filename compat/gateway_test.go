@@ -17,12 +17,12 @@ import (
 	"github.com/weirhq/weir/plugins/plugintest"
 )
 
-// known are recordings that the gateway does not yet answer as it should, each
-// with what is wrong.
+// known are recordings that are not held against the gateway's answer, each with
+// the reason: a defect, or another test that is about it.
 var known = map[string]string{
 	"openrouter__responses__stream__01_a28efe46":             "no kind reads OpenRouter's Responses, whose items change their ids, through the Assembler",
 	"openrouter__chat-completions__stream__01_f0c1880d_twin": "an object that is cut off at the limit and has an error as well is refused, a stream is not",
-	"gemini_bad_key": "the house's key is refused with a 400, and the caller is told that its own is wrong",
+	"gemini_bad_key": "the house's key is refused: a 502 and a line in the log, which llmgateway tests",
 }
 
 // TestGateway has each recorded answer translated into a response, in the mode

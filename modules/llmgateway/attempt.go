@@ -178,7 +178,7 @@ func (a *attempt) refused(resp *http.Response) *failure {
 
 	after := giveUp
 	switch status := resp.StatusCode; {
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && a.target.account.House:
+	case (unauthorized(status) || unauthorized(e.Status)) && a.target.account.House:
 		a.h.logger.Error("a provider refuses the house's key", zap.Stringer("call", a.id),
 			zap.String("target", a.target.name()), zap.Int("status", status))
 		e, after = plugins.Upstream("The provider does not accept the gateway's credentials."), elsewhere
@@ -187,6 +187,12 @@ func (a *attempt) refused(resp *http.Response) *failure {
 		after = again
 	}
 	return a.failed(storage.Complete, e, after)
+}
+
+// unauthorized is a status that refuses a key. Gemini says 400 and means 401,
+// which its plugin knows.
+func unauthorized(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // failed ends an attempt that has not answered, and may be the answer if no
