@@ -1,63 +1,9 @@
 package openai
 
 import (
-	"bytes"
-	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
 
-// cassettes is recorded traffic, which is not part of this repository.
-const cassettes = "../../../shared/cassettes"
-
-func TestCassettes(t *testing.T) {
-	index, err := os.ReadFile(filepath.Join(cassettes, "index.json"))
-	if err != nil {
-		t.Skip("no recorded traffic: ", err)
-	}
-	for _, e := range gjson.GetBytes(index, `entries.#(endpoint=="responses")#`).Array() {
-		if e.Get("http_status").Int() != http.StatusOK {
-			continue
-		}
-		t.Run(e.Get("name").Str, func(t *testing.T) {
-			body, err := os.ReadFile(filepath.Join(cassettes, e.Get("response_file").Str))
-			if err != nil {
-				t.Fatal(err)
-			}
-			stream := e.Get("stream").Bool()
-			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, &sink, plugins.Options{})
-			if err := (Provider{}).Decode(response(http.StatusOK, string(body)), a); err != nil {
-				t.Fatal(err)
-			}
-			end := a.End()
-			if stream {
-				sink.Write(end)
-				if _, err := plugintest.Check(sink.Bytes()); err != nil {
-					t.Errorf("an illegal stream: %v", err)
-				}
-			}
-			r, x, want := gjson.ParseBytes(a.Response()), a.Extraction(), e.Get("expected")
-			if got := r.Get("status").Str; got != "completed" {
-				t.Errorf("the response is %s: %s", got, r)
-			}
-			if x.Model != want.Get("model").Str || x.ResponseID != want.Get("response_id").Str {
-				t.Errorf("got %s of %s, want %s of %s", x.ResponseID, x.Model, want.Get("response_id"), want.Get("model"))
-			}
-			for field, got := range map[string]plugins.Count{
-				"input_tokens": x.Usage.Input, "output_tokens": x.Usage.Output, "cache_read_tokens": x.Usage.CacheRead,
-				"cache_write_tokens": x.Usage.CacheWrite, "cache_write_1h": x.Usage.CacheWrite1h, "reasoning_tokens": x.Usage.Reasoning,
-			} {
-				if got.N != want.Get("usage."+field).Int() {
-					t.Errorf("%s: got %d, want %s", field, got.N, want.Get("usage."+field))
-				}
-			}
-		})
-	}
-}
+func TestCassettes(t *testing.T) { plugintest.Cassettes(t, Provider{}, "responses") }
