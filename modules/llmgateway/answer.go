@@ -46,6 +46,7 @@ func (a *attempt) write(events []byte) {
 	if a.record.Stream && a.seen().Content && !a.record.TimeToFirstToken.Valid {
 		a.record.TimeToFirstToken = plugins.Known(time.Since(a.started).Milliseconds())
 	}
+	a.wrote = time.Now()
 	if _, a.gone = a.w.Write(events); a.gone == nil {
 		a.gone = http.NewResponseController(a.w).Flush()
 	}

@@ -41,6 +41,7 @@ type attempt struct {
 	err      *plugins.Error // why it failed
 	answered bool           // it is the one that answers
 	begun    bool           // the client has the header
+	wrote    time.Time      // when it was last sent something
 	gone     error          // of writing to the client
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/wire"
@@ -65,7 +66,7 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 		a.copy.Keep(a.h.MaxBody, 0)
 	}
 	s := nativeStream{a: a, upstream: resp.Header, extractor: extractor}
-	body := watchPauses(resp.Body, s.release)
+	body := watchPauses(resp.Body, s.pause)
 	defer body.end()
 
 	seen := extractor.Extraction()
@@ -156,6 +157,17 @@ func (s *nativeStream) release() {
 	s.a.startStream(s.upstream)
 	s.a.write(events)
 	s.held = append(s.held[:0], s.held[end:]...)
+}
+
+// pause releases what is held, and keeps the connection alive. The client has
+// whole events alone, so that a comment never stands within one.
+func (s *nativeStream) pause() time.Duration {
+	s.release()
+	return s.a.keepAlive(func() {
+		if s.a.begun && s.extractor.Extraction().Phase != plugins.Ended {
+			s.a.write([]byte(": ping\n\n"))
+		}
+	})
 }
 
 // lastEvent is where the last whole event of a stream ends.

@@ -154,8 +154,9 @@ func (l *ledger) all() []entry {
 // site is a gateway in front of upstreams that tests script.
 type site struct {
 	*httptest.Server
-	t    *testing.T
-	kept *ledger
+	t       *testing.T
+	handler *Handler
+	kept    *ledger
 
 	credits     *credits.Ledger
 	creditsFile string
@@ -215,7 +216,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.credits.Close() })
-	h := &Handler{
+	s.handler = &Handler{
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		credits: func() (*credits.Ledger, error) { return s.credits, nil },
 		app:     loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
@@ -227,7 +228,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		return nil
 	})
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h.ServeHTTP(w, r, next); err != nil {
+		if err := s.handler.ServeHTTP(w, r, next); err != nil {
 			t.Error(err)
 		}
 	}))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -19,12 +20,11 @@ func (a *attempt) translate(resp *http.Response) *failure {
 	a.record.Stream = a.prompt.Stream
 
 	if a.prompt.Stream {
-		body := watchPauses(resp.Body, func() {
-			if assembler.Committed() {
-				assembler.Ping()
-			} else {
+		body := watchPauses(resp.Body, func() time.Duration {
+			if !assembler.Committed() {
 				assembler.Release()
 			}
+			return a.keepAlive(assembler.Ping)
 		})
 		defer body.end()
 		resp.Body = body
