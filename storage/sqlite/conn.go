@@ -6,13 +6,15 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement
 // once and converts no values.
 type conn struct {
 	handle
-	args []driver.NamedValue // reused: the driver copies values as it binds them
+	prepared map[string]driver.Stmt // what exec runs: a dozen statements of the writer
+	args     []driver.NamedValue    // reused: the driver copies values as it binds them
 }
 
 // handle is what the driver's connections can do.
@@ -63,7 +65,7 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{handle: opened}
+	c := &conn{handle: opened, prepared: make(map[string]driver.Stmt)}
 	for _, p := range pragmas {
 		if _, err := c.exec(p); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -72,9 +74,42 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 	return c, nil
 }
 
-// exec runs a statement that is short enough not to be interrupted.
+// exec runs a statement that is short enough not to be interrupted. One with
+// arguments stays prepared.
 func (c *conn) exec(statement string, args ...driver.Value) (driver.Result, error) {
-	return c.ExecContext(context.Background(), statement, c.ordinals(args))
+	if len(args) == 0 {
+		return c.ExecContext(context.Background(), statement, nil)
+	}
+	prepared, err := c.prepare(statement)
+	if err != nil {
+		return nil, err
+	}
+	// A parameter that nothing is bound to is NULL. Half of a record's are, and
+	// each binding is a call into C.
+	return prepared.ExecContext(context.Background(), slices.DeleteFunc(c.ordinals(args), func(a driver.NamedValue) bool {
+		return a.Value == nil
+	}))
+}
+
+func (c *conn) prepare(statement string) (driver.StmtExecContext, error) {
+	s, ok := c.prepared[statement]
+	if !ok {
+		var err error
+		if s, err = c.Prepare(statement); err != nil {
+			return nil, err
+		}
+		c.prepared[statement] = s
+	}
+	return s.(driver.StmtExecContext), nil
+}
+
+// Close closes the connection and what it prepared.
+func (c *conn) Close() error {
+	var err error
+	for _, s := range c.prepared {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, c.handle.Close())
 }
 
 // query calls each for every row, which it reuses, until that fails: errStop
