@@ -3,6 +3,7 @@ package plugins
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -52,6 +53,52 @@ func Upstream(format string, args ...any) *Error {
 		Code:    "server_error",
 		Message: fmt.Sprintf(format, args...),
 	}
+}
+
+// refusals are what statuses mean, in OpenAI's terms.
+var refusals = map[int]Error{
+	http.StatusUnauthorized:          {Type: "invalid_request_error", Code: "invalid_api_key"},
+	http.StatusPaymentRequired:       {Type: "insufficient_quota", Code: "insufficient_quota"},
+	http.StatusForbidden:             {Type: "invalid_request_error", Code: "permission_denied"},
+	http.StatusNotFound:              {Type: "invalid_request_error", Code: "model_not_found"},
+	http.StatusRequestEntityTooLarge: {Type: "invalid_request_error", Code: "request_too_large"},
+	http.StatusTooManyRequests:       {Type: "rate_limit_error", Code: "rate_limit_exceeded"},
+}
+
+// Refused is the failure of a provider that answered with status, 502 unless it
+// is one of an error. A message of "" is one that names the status.
+func Refused(status int, message string) *Error {
+	if status < 400 || status > 599 {
+		status = http.StatusBadGateway
+	}
+	if message == "" {
+		message = fmt.Sprintf("The provider answered with status %d.", status)
+	}
+	e, ok := refusals[status]
+	switch {
+	case ok:
+	case status < 500:
+		e.Type = "invalid_request_error"
+	default:
+		e.Type, e.Code = "server_error", "server_error"
+	}
+	e.Status, e.Message = status, message
+	return &e
+}
+
+// RetryAfter is how long the header of an answer asks to wait, 0 if it does not
+// say: Retry-After in seconds, or the finer Retry-After-Ms that OpenAI and Azure
+// have beside it.
+func RetryAfter(h http.Header) time.Duration {
+	for _, says := range []struct {
+		header string
+		unit   time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		if n, err := strconv.ParseFloat(h.Get(says.header), 64); err == nil && n >= 0 && n < 1e9 {
+			return time.Duration(n * float64(says.unit))
+		}
+	}
+	return 0
 }
 
 // AppendJSON appends the error as the body of an HTTP answer.

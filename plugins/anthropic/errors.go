@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -53,9 +52,7 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 		v = gjson.GetBytes(body, "error")
 	}
 	e := newError(resp.StatusCode, v)
-	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.RetryAfter = plugins.RetryAfter(resp.Header)
 	return e
 }
 

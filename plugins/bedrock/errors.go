@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -66,9 +65,7 @@ func (*Provider) Error(resp *http.Response) *plugins.Error {
 		message = v.Get("Message").Str
 	}
 	e := newError(resp.StatusCode, kind, message)
-	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.RetryAfter = plugins.RetryAfter(resp.Header)
 	return e
 }
 

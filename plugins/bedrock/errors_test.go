@@ -1,9 +1,7 @@
 package bedrock
 
 import (
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -51,16 +49,6 @@ func TestErrors(t *testing.T) {
 		r.Header.Set("X-Amzn-Errortype", test.kind)
 		if got := new(Provider).Error(r); *got != test.want {
 			t.Errorf("%d %s %s:\ngot  %+v\nwant %+v", test.status, test.kind, test.body, *got, test.want)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "soon": 0, "-1": 0} {
-		r := response(http.StatusTooManyRequests, nil)
-		r.Header.Set("Retry-After", header)
-		if got := new(Provider).Error(r).RetryAfter; got != want {
-			t.Errorf("%q: got %v, want %v", header, got, want)
 		}
 	}
 }

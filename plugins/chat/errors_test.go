@@ -1,9 +1,7 @@
 package chat
 
 import (
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -44,29 +42,6 @@ func TestErrors(t *testing.T) {
 	} {
 		if got := For("openai").Error(response(test.status, test.body)); *got != test.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, *got, test.want)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for _, test := range []struct {
-		seconds, milliseconds string
-		want                  time.Duration
-	}{
-		{"", "", 0},
-		{"7", "", 7 * time.Second},
-		{"0.5", "", 500 * time.Millisecond},
-		{"2", "1500", 1500 * time.Millisecond},
-		{"soon", "", 0},
-		{"-1", "", 0},
-		{"NaN", "", 0},
-		{"1e300", "", 0},
-	} {
-		r := response(http.StatusTooManyRequests, "")
-		r.Header.Set("Retry-After", test.seconds)
-		r.Header.Set("Retry-After-Ms", test.milliseconds)
-		if got := For("openai").Error(r).RetryAfter; got != test.want {
-			t.Errorf("%+v: got %v", test, got)
 		}
 	}
 }

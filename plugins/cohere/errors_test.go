@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -36,16 +35,6 @@ func TestErrors(t *testing.T) {
 		test.want.Status, test.want.Message = test.status, test.message
 		if got := (Provider{}).Error(response(test.status, `{"id":"1","message":"`+test.message+`"}`)); *got != test.want {
 			t.Errorf("%d:\ngot  %+v\nwant %+v", test.status, *got, test.want)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "soon": 0, "-1": 0} {
-		r := response(http.StatusTooManyRequests, "")
-		r.Header.Set("Retry-After", header)
-		if got := (Provider{}).Error(r).RetryAfter; got != want {
-			t.Errorf("%q: got %v, want %v", header, got, want)
 		}
 	}
 }

@@ -51,8 +51,8 @@ func (generateContent) Error(resp *http.Response) *plugins.Error {
 		v = v.Get("0")
 	}
 	e := newError(resp.StatusCode, v.Get("error"))
-	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
+	if wait := plugins.RetryAfter(resp.Header); wait > 0 {
+		e.RetryAfter = wait
 	}
 	return e
 }

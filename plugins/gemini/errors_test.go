@@ -54,13 +54,3 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "soon": 0, "-1": 0} {
-		r := response(http.StatusTooManyRequests, "")
-		r.Header.Set("Retry-After", header)
-		if got := (Provider{}).Error(r).RetryAfter; got != want {
-			t.Errorf("%q: got %v, want %v", header, got, want)
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -23,19 +22,8 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 		v = gjson.ParseBytes(body)
 	}
 	e := newError(resp.StatusCode, v)
-	e.RetryAfter = retryAfter(resp.Header)
+	e.RetryAfter = plugins.RetryAfter(resp.Header)
 	return e
-}
-
-// retryAfter is how long the headers ask to wait, in milliseconds if they can.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseUint(h.Get("Retry-After-Ms"), 10, 31); err == nil {
-		return time.Duration(ms) * time.Millisecond
-	}
-	if s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 31); err == nil {
-		return time.Duration(s) * time.Second
-	}
-	return 0
 }
 
 // statuses are those of the errors within a stream, which tell none, by their

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -37,22 +36,6 @@ func TestErrors(t *testing.T) {
 	} {
 		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
 			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for _, test := range []struct {
-		header, ms string
-		want       time.Duration
-	}{
-		{"", "", 0}, {"7", "", 7 * time.Second}, {"7", "6500", 6500 * time.Millisecond}, {"7", "soon", 7 * time.Second}, {"-1", "", 0},
-	} {
-		r := response(http.StatusTooManyRequests, "")
-		r.Header.Set("Retry-After", test.header)
-		r.Header.Set("Retry-After-Ms", test.ms)
-		if got := (Provider{}).Error(r).RetryAfter; got != test.want {
-			t.Errorf("%q, %q: got %v, want %v", test.header, test.ms, got, test.want)
 		}
 	}
 }

@@ -47,7 +47,9 @@ func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
 }
 
 func (toy) Error(resp *http.Response) *plugins.Error {
-	return &plugins.Error{Status: resp.StatusCode, Type: "server_error", Message: "no"}
+	e := plugins.Refused(resp.StatusCode, "")
+	e.RetryAfter = plugins.RetryAfter(resp.Header)
+	return e
 }
 
 func TestRun(t *testing.T) {
