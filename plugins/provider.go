@@ -34,11 +34,6 @@ type Native interface {
 	PrepareNative(ctx context.Context, d Dialect, body []byte, t Target) (*http.Request, error)
 }
 
-// Models is a Provider that can tell which models an account has.
-type Models interface {
-	Models(ctx context.Context, rt http.RoundTripper, t Target) ([]string, error)
-}
-
 // Target is where an attempt goes.
 type Target struct {
 	// Model is the name that the provider has for the model.
