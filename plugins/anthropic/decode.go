@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"io"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -10,17 +9,13 @@ import (
 	"github.com/weirhq/weir/plugins/wire"
 )
 
-// maxMessage is how long an answer that is not a stream may be.
-const maxMessage = 64 << 20
-
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	if !a.Prompt().Stream {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
-		if err != nil {
-			return err
-		}
+	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	case err != nil:
+		return err
+	case body != nil:
 		d.message(body)
 		return nil
 	}

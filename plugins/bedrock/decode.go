@@ -10,18 +10,14 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// maxMessage is how long an answer that is not a stream may be.
-const maxMessage = 64 << 20
-
 // Decode implements plugins.Provider.
 func (*Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
-	if !a.Prompt().Stream {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
-		if err != nil {
-			return err
-		}
+	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	case err != nil:
+		return err
+	case body != nil:
 		d.message(body)
 		return nil
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,38 +40,36 @@ func response(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// TestFixtures runs the answers in testdata, by vendor: <name>.sse and
-// <name>.json are what it sends, <name>.want.json what must come of either, and
-// <name>.request.json the request, if it matters.
+// fixtures are the answers in testdata, by vendor.
+func fixtures(t testing.TB) map[string][]plugintest.Fixture {
+	folders, err := filepath.Glob("testdata/[a-z]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]plugintest.Fixture)
+	for _, folder := range folders {
+		all[filepath.Base(folder)] = plugintest.Fixtures(t, folder)
+	}
+	return all
+}
+
 func TestFixtures(t *testing.T) {
-	wants, err := filepath.Glob("testdata/*/*.want.json")
-	if err != nil || len(wants) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
-	fixtures := make(map[string][]plugintest.Fixture)
-	for _, want := range wants {
-		path := strings.TrimSuffix(want, ".want.json")
-		read := func(suffix string) []byte {
-			b, err := os.ReadFile(path + suffix)
-			if err != nil && !os.IsNotExist(err) {
-				t.Fatal(err)
-			}
-			return b
-		}
-		kind := filepath.Base(filepath.Dir(path))
-		fixtures[kind] = append(fixtures[kind], plugintest.Fixture{
-			Name:    filepath.Base(path),
-			Request: string(read(".request.json")),
-			Stream:  read(".sse"),
-			JSON:    read(".json"),
-			Want:    string(read(".want.json")),
-		})
-	}
-	for kind, list := range fixtures {
+	for kind, list := range fixtures(t) {
 		t.Run(kind, func(t *testing.T) {
 			plugintest.Run(t, For(kind), plugins.Target{Model: "m", BaseURL: "http://localhost"}, list)
 		})
 	}
+}
+
+// FuzzDecode: whatever the provider sends, the client gets a legal stream or
+// object.
+func FuzzDecode(f *testing.F) {
+	var all []plugintest.Fixture
+	byVendor := fixtures(f)
+	for _, kind := range slices.Sorted(maps.Keys(byVendor)) {
+		all = append(all, byVendor[kind]...)
+	}
+	plugintest.Fuzz(f, For("openrouter"), all, nil)
 }
 
 func TestPrepare(t *testing.T) {

@@ -2,9 +2,7 @@ package chat
 
 import (
 	"bytes"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -13,20 +11,16 @@ import (
 	"github.com/weirhq/weir/plugins/wire"
 )
 
-// maxCompletion is how long an answer that is not a stream may be.
-const maxCompletion = 64 << 20
-
 // Decode implements plugins.Provider.
 func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	if p.vendor.responds(a.Prompt()) {
 		return openai.Provider{}.Decode(resp, a)
 	}
 	d := &decoder{a: a, vendor: p.vendor}
-	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxCompletion))
-		if err != nil {
-			return err
-		}
+	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	case err != nil:
+		return err
+	case body != nil:
 		d.whole = true
 		d.event(nil, body)
 		d.end()

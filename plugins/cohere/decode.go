@@ -1,9 +1,7 @@
 package cohere
 
 import (
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -11,17 +9,13 @@ import (
 	"github.com/weirhq/weir/plugins/wire"
 )
 
-// maxMessage is how long an answer that is not a stream may be.
-const maxMessage = 64 << 20
-
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	if !a.Prompt().Stream || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
-		if err != nil {
-			return err
-		}
+	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	case err != nil:
+		return err
+	case body != nil:
 		d.message(body)
 		return nil
 	}

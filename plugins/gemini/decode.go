@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"io"
 	"net/http"
 	"slices"
 
@@ -15,9 +14,6 @@ import (
 // have in common.
 type generateContent struct{}
 
-// maxAnswer is how long an answer that is not a stream may be.
-const maxAnswer = 64 << 20
-
 // Decode implements plugins.Provider.
 func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
 	p := a.Prompt()
@@ -26,12 +22,11 @@ func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
 		d.cites = d.cites || p.Tools[i].Hosted()
 	}
 	defer d.end()
-	if !p.Stream {
-		answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-		if err != nil {
-			return err
-		}
-		d.response(answer)
+	switch body, err := plugins.ReadObject(resp, p); {
+	case err != nil:
+		return err
+	case body != nil:
+		d.response(body)
 		return nil
 	}
 	for e, err := range wire.SSE(resp.Body) {

@@ -4,8 +4,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -14,37 +12,14 @@ import (
 	"github.com/weirhq/weir/plugins/plugintest"
 )
 
-// fixtures are the answers in testdata: <name>.sse and <name>.json are what the
-// provider sends, <name>.want.json what must come of either, and
-// <name>.request.json the request, if it matters.
-func fixtures(t *testing.T) []plugintest.Fixture {
-	wants, err := filepath.Glob("testdata/*.want.json")
-	if err != nil || len(wants) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
-	var all []plugintest.Fixture
-	for _, want := range wants {
-		path := strings.TrimSuffix(want, ".want.json")
-		read := func(suffix string) []byte {
-			b, err := os.ReadFile(path + suffix)
-			if err != nil && !os.IsNotExist(err) {
-				t.Fatal(err)
-			}
-			return b
-		}
-		all = append(all, plugintest.Fixture{
-			Name:    filepath.Base(path),
-			Request: string(read(".request.json")),
-			Stream:  read(".sse"),
-			JSON:    read(".json"),
-			Want:    string(read(".want.json")),
-		})
-	}
-	return all
+func TestFixtures(t *testing.T) {
+	plugintest.Run(t, Provider{}, plugins.Target{Model: "gemini-3-test", BaseURL: "http://localhost"}, plugintest.Fixtures(t, "testdata"))
 }
 
-func TestFixtures(t *testing.T) {
-	plugintest.Run(t, Provider{}, plugins.Target{Model: "gemini-3-test", BaseURL: "http://localhost"}, fixtures(t))
+// FuzzDecode: whatever the provider sends, the client gets a legal stream or
+// object.
+func FuzzDecode(f *testing.F) {
+	plugintest.Fuzz(f, Provider{}, plugintest.Fixtures(f, "testdata"), nil)
 }
 
 func TestFinishReasons(t *testing.T) {
@@ -75,26 +50,6 @@ func TestServiceTiers(t *testing.T) {
 		if got := answer(t, `{"model":"m","input":"hi"}`, body).Get("service_tier").Str; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.usage, got, test.want)
 		}
-	}
-}
-
-// endless is a body that never ends.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
-}
-
-func TestEndlessAnswer(t *testing.T) {
-	a := plugins.NewAssembler(&plugins.Prompt{Model: "m"}, nil, plugins.Options{})
-	if err := (Provider{}).Decode(&http.Response{Body: io.NopCloser(endless{})}, a); err != nil {
-		t.Fatal(err)
-	}
-	if a.Failure() == nil {
-		t.Error("an answer without end is no failure")
 	}
 }
 

@@ -2,7 +2,6 @@ package plugintest
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,13 +23,14 @@ func (toy) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*h
 }
 
 func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
-	if !a.Prompt().Stream {
-		b, err := io.ReadAll(resp.Body)
-		if err != nil || !gjson.ValidBytes(b) {
-			return err
+	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	case err != nil:
+		return err
+	case body != nil:
+		if gjson.ValidBytes(body) {
+			a.Text(0, gjson.GetBytes(body, "text").Str)
+			a.Finish(plugins.ReasonStop)
 		}
-		a.Text(0, gjson.GetBytes(b, "text").Str)
-		a.Finish(plugins.ReasonStop)
 		return nil
 	}
 	for e, err := range wire.SSE(resp.Body) {

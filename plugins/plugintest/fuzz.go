@@ -1,0 +1,126 @@
+package plugintest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// The bits of what Fuzz varies beside the answer.
+const (
+	asStream  = 1 << iota // a stream was asked for
+	formatted             // the text had to be of a JSON schema
+	breaksOff             // reading the body ends in an error
+	narrow                // the response may be no longer than 64 bytes
+	modes
+)
+
+// Fuzz holds a provider to what must be true whatever comes from upstream: a
+// stream is legal, an object is JSON, and nothing panics. Beside the bytes, the
+// events of a stream are fuzzed: they are lost, doubled, moved, cut, and mixed
+// with those of the other fixtures. What has no events of text is told by encode,
+// which makes a stream of the fixtures' lines; nil for events as they are.
+func Fuzz(f *testing.F, p plugins.Provider, fixtures []Fixture, encode func(t testing.TB, stream []byte) []byte) {
+	separator := []byte("\n\n")
+	if encode != nil {
+		separator = []byte("\n")
+	}
+	var pool [][]byte
+	random := rand.New(rand.NewPCG(1, 2))
+	for i, x := range fixtures {
+		pool = append(pool, bytes.SplitAfter(x.Stream, separator)...)
+		for mode := range byte(modes) {
+			body := x.JSON
+			edits := make([]byte, 3*(i%4))
+			if mode&asStream != 0 {
+				body = x.Stream
+			}
+			for i := range edits {
+				edits[i] = byte(random.Uint32())
+			}
+			f.Add(body, edits, mode)
+		}
+	}
+	request := `{"model":"m","input":"hi","tools":[{"type":"function","name":"weather"},{"type":"custom","name":"patch"},{"type":"web_search"},` +
+		`{"type":"namespace","name":"crm","tools":[{"type":"function","name":"find"}]}]`
+	f.Fuzz(func(t *testing.T, body, edits []byte, mode byte) {
+		x := Fixture{Request: request + "}", JSON: body}
+		if mode&formatted != 0 {
+			x.Request = request + `,"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}}}}`
+		}
+		stream := mode&asStream != 0
+		if stream {
+			x.Stream = bytes.Join(edit(bytes.SplitAfter(body, separator), pool, edits), nil)
+			if encode != nil {
+				x.Stream, x.StreamType = encode(t, x.Stream), "application/vnd.amazon.eventstream"
+			}
+		}
+		x.survive(t, p, stream, mode)
+	})
+}
+
+// edit changes events as edits say, three bytes each.
+func edit(events, pool [][]byte, edits []byte) [][]byte {
+	for e := range slices.Chunk(edits, 3) {
+		if len(e) < 3 || len(events) == 0 {
+			break
+		}
+		i, j := int(e[1])%len(events), int(e[2])
+		switch e[0] % 6 {
+		case 0:
+			events = slices.Delete(events, i, i+1)
+		case 1:
+			events = slices.Insert(events, j%len(events), events[i])
+		case 2:
+			k := j % len(events)
+			events[i], events[k] = events[k], events[i]
+		case 3:
+			events = slices.Insert(events, i, pool[(j<<3+i)%len(pool)])
+		case 4:
+			events[i] = events[i][:min(j, len(events[i]))]
+		case 5:
+			events = events[:i+1]
+		}
+	}
+	return events
+}
+
+func (f Fixture) survive(t *testing.T, p plugins.Provider, stream bool, mode byte) {
+	t.Helper()
+	header, body := f.answer(stream)
+	read := io.Reader(bytes.NewReader(body))
+	if mode&breaksOff != 0 {
+		read = io.MultiReader(read, iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	o := options()
+	if mode&narrow != 0 {
+		o.Limit = 64
+	}
+	var sink bytes.Buffer
+	a := plugins.NewAssembler(f.prompt(t, stream), &sink, o)
+	if err := p.Decode(answered(header, read), a); err != nil {
+		if errors.Is(err, io.EOF) {
+			t.Error("the end of an answer is no error")
+		}
+		a.Fail(plugins.Upstream("%v", err))
+	}
+	end := a.End()
+	if !gjson.ValidBytes(a.Response()) {
+		t.Errorf("the response is not JSON: %s", a.Response())
+	}
+	if !stream {
+		return
+	}
+	sink.Write(end)
+	if _, err := Check(sink.Bytes()); err != nil {
+		t.Errorf("an illegal stream: %v\n%s", err, sink.Bytes())
+	}
+}
