@@ -39,6 +39,9 @@ type Backend interface {
 	// SessionTag answers the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
 
+	// Ledger answers what the batches told of all exchanges.
+	Ledger(ctx context.Context) (Ledger, error)
+
 	// Prune deletes the records created before the given time, a bounded
 	// number at a time, and says whether there are more.
 	Prune(ctx context.Context, before Timestamp) (more bool, err error)
@@ -59,8 +62,11 @@ type Batch struct {
 	Records []*Record
 	// Facts apply to records of this batch or earlier ones.
 	Facts []*Fact
-	// Losses are records that could not be kept.
+	// Losses add to the ledger, once however often the batch is written.
 	Losses []Loss
+	// Recorded and Number are those of the Ledger as it is with the batch.
+	Recorded int64
+	Number   uint64
 	// End is the position after the batch; it becomes durable with it.
 	End Position
 }
@@ -86,22 +92,6 @@ type Fact struct {
 
 // Property is a named label of a record.
 type Property struct{ Name, Value string }
-
-// Loss counts records that were given up, so that none is lost in silence.
-type Loss struct {
-	// Reason is one of the Lost constants.
-	Reason string
-	Count  int64
-	// From and To are the times of the first and the last.
-	From, To Timestamp
-}
-
-// Reasons of a Loss.
-const (
-	LostJournalFull   = "journal_full"   // the journal reached its size limit
-	LostJournalFailed = "journal_failed" // the disk refused the write
-	LostCorrupt       = "corrupt"        // a journal entry failed its checksum
-)
 
 // Contents reads content by reference.
 type Contents interface {

@@ -115,6 +115,11 @@ type Record struct {
 
 	// Content points to the bodies, which are kept apart.
 	Content ContentRef
+
+	// Number counts the exchanges of a store in the order in which they began.
+	// Only the first version of a record carries it to the journal, which takes
+	// it off: backends never see one, and 0 is none.
+	Number uint64
 }
 
 // Cached is true when the answer came from Weir's response cache.

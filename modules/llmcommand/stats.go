@@ -1,22 +1,16 @@
 package llmcommand
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 )
 
 func statsCommand(cmd *cobra.Command) {
-	cmd.Flags().String("admin", caddy.DefaultAdminListen, "Address of Caddy's admin endpoint")
-	cmd.Flags().Bool("json", false, "Show the answer of the admin endpoint as it is")
-	cmd.Args = cobra.NoArgs
+	adminFlags(cmd)
 	cmd.RunE = stats
 }
 
@@ -34,25 +28,11 @@ type storeStatus struct {
 }
 
 func stats(cmd *cobra.Command, _ []string) error {
-	address, _ := cmd.Flags().GetString("admin")
-	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/llm/status", nil, nil)
-	if err != nil {
-		return fmt.Errorf("the admin endpoint %s: %w; --admin says where it is", address, err)
-	}
-	defer response.Body.Close()
-	var answer json.RawMessage
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("the answer of the admin endpoint %s: %w", address, err)
-	}
-	out := cmd.OutOrStdout()
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		_, err := fmt.Fprintf(out, "%s\n", answer)
+	var stores []storeStatus
+	if shown, err := askAdmin(cmd, "/llm/status", &stores); shown || err != nil {
 		return err
 	}
-	var stores []storeStatus
-	if err := json.Unmarshal(answer, &stores); err != nil {
-		return fmt.Errorf("the answer of the admin endpoint %s: %w", address, err)
-	}
+	out := cmd.OutOrStdout()
 	g := &grid{
 		w:        out,
 		headings: []string{"STORE", "ENTRIES", "WAITING", "BODIES", "LOST", "STATE"},

@@ -66,3 +66,41 @@ func TestStatsErrors(t *testing.T) {
 		}
 	}
 }
+
+const balances = `[
+	{"store":"default","seen":1250,"recorded":1234,"waiting":5,"in_flight":3,"lost":8,"unaccounted":0,"losses":[
+		{"reason":"journal_full","entries":9,"exchanges":6,"from":"2026-11-20T15:04:05Z","to":"2026-11-20T15:04:06Z"},
+		{"reason":"interrupted","entries":2,"exchanges":2,"from":"2026-11-20T16:04:05Z","to":"2026-11-20T16:04:05Z"}]},
+	{"store":"eu","seen":0,"recorded":0,"waiting":0,"in_flight":0,"lost":0,"unaccounted":0,"losses":[]}
+]`
+
+func TestIntegrity(t *testing.T) {
+	for _, unaccounted := range []string{"0", "2"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/llm/integrity" {
+				http.NotFound(w, r)
+				return
+			}
+			io.WriteString(w, strings.Replace(balances, `"unaccounted":0`, `"unaccounted":`+unaccounted, 1))
+		}))
+		t.Cleanup(server.Close)
+		var out bytes.Buffer
+		_, err := run(t.Context(), integrityCommand, &out, "--admin", server.Listener.Addr().String())
+		if (err != nil) != (unaccounted != "0") || err != nil && !strings.Contains(err.Error(), "2 exchanges of the store default") {
+			t.Errorf("%s unaccounted: %v", unaccounted, err)
+		}
+		local := func(hour, second int) string {
+			return time.Date(2026, 11, 20, hour, 4, second, 0, time.UTC).Local().Format(time.DateTime)
+		}
+		want := `
+STORE     SEEN  RECORDED  WAITING  IN FLIGHT  LOST
+default  1,250     1,234        5          3     8
+eu           0         0        0          0     0
+default lost 6 exchanges (9 entries) from ` + local(15, 5) + ` to ` + local(15, 6) + `: journal_full
+default lost 2 exchanges (2 entries) from ` + local(16, 5) + ` to ` + local(16, 5) + `: interrupted
+`
+		if got := "\n" + out.String(); got != want {
+			t.Errorf("got%swant%s", got, want)
+		}
+	}
+}

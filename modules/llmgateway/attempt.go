@@ -63,7 +63,7 @@ func (c *call) begin(t target, n int) *attempt {
 	nothing := new(plugins.Extraction)
 	a.seen = func() *plugins.Extraction { return nothing }
 	r := &a.record
-	r.CreatedAt = storage.Millis(a.started)
+	r.CreatedAt, r.Number = storage.Millis(a.started), 0
 	r.Attempt, r.Provider = n, t.account.Provider
 	r.Path = c.r.URL.Path
 	return a
@@ -219,8 +219,9 @@ func (a *attempt) answer() {
 		return
 	}
 	a.answered = true
-	a.record.ID = a.id
 	r := &a.record
+	r.ID = a.id
+	r.Number, a.call.record.Number = a.call.record.Number, 0
 	if !r.RequestOmitted {
 		kept := a.body[:min(int64(len(a.body)), a.h.MaxBody)]
 		a.content.Request = storage.Body{Type: a.r.Header.Get("Content-Type"), Data: kept}
@@ -236,6 +237,7 @@ func (a *attempt) answer() {
 func (a *attempt) supersede() {
 	a.record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
 	a.record.AttemptOf = a.id
+	a.recorder.Begin(&a.record) // an exchange of its own
 	a.commit()
 	a.h.app.Observe(&a.record)
 }

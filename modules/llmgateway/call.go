@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -101,6 +102,8 @@ func (c *call) admit() *plugins.Error {
 		c.h.logger.Error("no record is kept: the store does not open", zap.String("store", c.h.store), zap.Error(err))
 		c.recorder, c.release = recording.Nowhere{}, func() {}
 	}
+	r.CreatedAt = storage.Millis(time.Now())
+	c.recorder.Begin(r)
 	c.id, c.claimed = recording.Identify(c.ctx, c.recorder, ctl)
 	c.warnings = ctl.Warnings
 	c.w.Header()["Service-Id"] = []string{c.id.String()}
@@ -109,6 +112,7 @@ func (c *call) admit() *plugins.Error {
 
 // end lets go of what the call held.
 func (c *call) end() {
+	c.recorder.Abandon(&c.record) // unless an attempt was recorded as the answer
 	if c.claimed {
 		c.recorder.Release(c.id)
 	}
@@ -183,15 +187,19 @@ func (c *call) stateful() string {
 
 // refuse answers a call for which no attempt was made.
 func (c *call) refuse(e *plugins.Error) {
-	if c.ctx.Err() != nil {
-		return
-	}
 	a := c.begin(target{account: nowhere}, 0)
 	a.record.Status = plugins.Known(int64(e.Status))
 	a.record.ErrorType = e.Type
+	if c.ctx.Err() != nil {
+		a.record.Status, a.record.ErrorType = plugins.Known(recording.StatusClientLeft), ""
+		a.record.EndState = storage.ClientAborted
+	}
 	a.answer()
 	a.commit()
 	a.report()
+	if c.ctx.Err() != nil {
+		return
+	}
 	c.announce(nil)
 	_ = writeError(c.w, c.dialect, e, nil) // the client is gone
 }

@@ -116,6 +116,8 @@ type ledger struct {
 	order   []uuid.UUID
 	records map[uuid.UUID]entry
 	used    map[uuid.UUID]bool
+	begun   uint64 // exchanges
+	counted uint64 // those of them that have a record
 }
 
 type entry struct {
@@ -129,8 +131,30 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 	if _, ok := l.records[r.ID]; !ok {
 		l.order = append(l.order, r.ID)
 	}
+	if r.Number > 0 {
+		l.counted++
+		r.Number = 0
+	}
 	l.records[r.ID] = entry{*r, string(c.Request.Data), string(c.Response.Data)}
 	return nil
+}
+
+func (l *ledger) Begin(r *storage.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun++
+	r.Number = l.begun
+}
+
+func (*ledger) Abandon(*storage.Record) {}
+
+// check fails unless every exchange has a record, and every record counts.
+func (l *ledger) check(t *testing.T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.begun != l.counted || len(l.order) != int(l.counted) {
+		t.Errorf("%d exchanges began, %d have a record, and there are %d records", l.begun, l.counted, len(l.order))
+	}
 }
 
 func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
@@ -232,7 +256,10 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			t.Error(err)
 		}
 	}))
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		s.Close() // waits for the exchanges
+		s.kept.check(t)
+	})
 	return s
 }
 

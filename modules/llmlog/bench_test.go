@@ -20,6 +20,8 @@ import (
 // forgetful is a recorder that costs nothing.
 type forgetful struct{}
 
+func (forgetful) Begin(*storage.Record)                          {}
+func (forgetful) Abandon(*storage.Record)                        {}
 func (forgetful) Append(*storage.Record, *storage.Content) error { return nil }
 func (forgetful) Claim(context.Context, uuid.UUID) bool          { return true }
 func (forgetful) Release(uuid.UUID)                              {}

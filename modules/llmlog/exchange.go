@@ -96,6 +96,7 @@ func (x *exchange) admit() *refusal {
 		x.h.logger.Error("no record is kept: the store does not open", zap.String("store", x.h.store), zap.Error(err))
 		x.recorder, x.release = recording.Nowhere{}, func() {}
 	}
+	x.recorder.Begin(r)
 	r.ID, x.claimed = recording.Identify(x.ctx, x.recorder, c)
 	x.warnings = c.Warnings
 	return nil

@@ -264,7 +264,10 @@ func (nullBackend) Open(context.Context, storage.Contents) (storage.Position, er
 func (nullBackend) Write(context.Context, *storage.Batch) error            { return nil }
 func (nullBackend) Prune(context.Context, storage.Timestamp) (bool, error) { return false, nil }
 func (nullBackend) Exists(context.Context, uuid.UUID) (bool, error)        { return false, nil }
-func (nullBackend) Close() error                                           { return nil }
+func (nullBackend) Ledger(context.Context) (storage.Ledger, error) {
+	return storage.Ledger{}, nil
+}
+func (nullBackend) Close() error { return nil }
 
 // testWriter collects the log.
 type testWriter struct{}
@@ -302,6 +305,7 @@ type ledger struct {
 	claimed map[uuid.UUID]bool
 	begun   int           // exchanges
 	flying  int           // those in flight
+	counted int           // those that have a record
 	gate    chan struct{} // Append waits for it, if there is one
 	entered chan struct{} // tells that it does
 	openErr error
@@ -323,12 +327,19 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if r.Number > 0 {
+		l.counted++
+		r.Number = 0
+	}
 	kept := entry{*r, *c}
 	kept.Request.Data = bytes.Clone(c.Request.Data)
 	kept.Response.Data = bytes.Clone(c.Response.Data)
 	l.entries = append(l.entries, kept)
 	return nil
 }
+
+func (l *ledger) Begin(r *storage.Record) { r.Number = 1 }
+func (*ledger) Abandon(*storage.Record)   {}
 
 func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
 	l.mu.Lock()
@@ -374,6 +385,9 @@ func (s *site) record() entry {
 	defer s.kept.mu.Unlock()
 	if len(s.kept.entries) == 0 {
 		s.t.Fatal("there is no record")
+	}
+	if s.kept.counted != s.kept.begun {
+		s.t.Errorf("%d exchanges began, and %d have a record", s.kept.begun, s.kept.counted)
 	}
 	last := s.kept.entries[len(s.kept.entries)-1]
 	for _, e := range s.kept.entries {

@@ -27,17 +27,21 @@ var (
 // ID replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
 // stream: readers get its stored form. r, c and their slices are the caller's
 // again when Append returns. An error means that the record is lost, and
-// counted.
+// counted. The first Append of an exchange that Begin counted accounts for it.
 func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
-	d.id, d.org, d.at = r.ID, r.Org, r.CreatedAt
+	d.id, d.org, d.at, d.number = r.ID, r.Org, r.CreatedAt, r.Number
 	if c != nil {
 		r.Content = storage.ContentRef{}
 	}
 	encode(d, kindRecord, recordWire, r)
 	d.content(c)
-	if err := j.submit(d); err != nil {
+	err := j.submit(d)
+	if !errors.Is(err, errClosed) {
+		r.Number = 0
+	}
+	if err != nil {
 		return err
 	}
 	if d.length > 0 {
@@ -70,9 +74,10 @@ type draft struct {
 	sum    uint32
 	media  bool
 
-	id  uuid.UUID
-	org string
-	at  moment
+	id     uuid.UUID
+	org    string
+	at     moment
+	number uint64 // of the exchange, 0 unless it is the first of its entries
 
 	// done tells a draft that another has written for it.
 	done  chan struct{}
@@ -198,10 +203,10 @@ func (j *Journal) admit(d *draft) error {
 	case j.closed:
 		return errClosed
 	case d.metadata > maxMetadata || d.length > math.MaxUint32:
-		j.lose(storage.LostJournalFailed, 1, d.at)
+		j.loseDraft(d, storage.LostJournalFailed)
 		return errSize
 	case j.pendingBytes+d.size() > j.options.MaxBytes:
-		j.lose(storage.LostJournalFull, 1, d.at)
+		j.loseDraft(d, storage.LostJournalFull)
 		return errFull
 	}
 	return nil
@@ -260,6 +265,11 @@ func (j *Journal) publish(s *segment, group []*draft) {
 			s.newest = max(s.newest, d.at)
 			j.pending[d.id] = pending{d.org, d.place}
 		}
+		if d.number > 0 {
+			s.exchanges++
+			j.ledger.waiting++
+			j.tally.end()
+		}
 	}
 	j.counts.Appended += int64(len(group))
 	if j.waiting += len(group); j.waiting >= j.threshold {
@@ -298,7 +308,7 @@ func (j *Journal) fail(group []*draft, err error) {
 		d.err = fmt.Errorf("writing the journal: %w", err)
 		j.pendingBytes -= d.size()
 		if d.kind != kindLoss {
-			j.lose(storage.LostJournalFailed, 1, d.at)
+			j.loseDraft(d, storage.LostJournalFailed)
 		}
 	}
 }
@@ -327,17 +337,29 @@ func (j *Journal) close(s *segment) {
 	signal(j.wake)
 }
 
+// loseDraft counts an entry that will not be written. It needs the mutex.
+func (j *Journal) loseDraft(d *draft, reason string) {
+	l := storage.Loss{Reason: reason, Count: 1, From: d.at, To: d.at}
+	if d.number > 0 {
+		l.Exchanges = 1
+		j.tally.end()
+	}
+	j.lose(l)
+}
+
 // lose counts losses; they are written before the next entry that can be. It
 // needs the mutex.
-func (j *Journal) lose(reason string, n int64, at moment) {
-	j.lost[reason] += n
-	j.losses = addLoss(j.losses, storage.Loss{Reason: reason, Count: n, From: at, To: at})
+func (j *Journal) lose(l storage.Loss) {
+	j.lost[l.Reason] += l.Count
+	j.losses = addLoss(j.losses, l)
+	j.ledger.losses = addIncident(j.ledger.losses, l)
 }
 
 func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 	for i := range losses {
 		if k := &losses[i]; k.Reason == l.Reason {
 			k.Count += l.Count
+			k.Exchanges += l.Exchanges
 			k.From, k.To = min(k.From, l.From), max(k.To, l.To)
 			return losses
 		}

@@ -36,6 +36,8 @@ type cursor struct {
 	segment *segment
 	scan    *scanner
 	entries uint32 // of the segment, at the scan's end
+	// exchanges counts entries that were the first of one, or should have been.
+	exchanges int64
 }
 
 // delivery is a batch, with what has to be booked when it is delivered.
@@ -44,9 +46,11 @@ type delivery struct {
 	at      map[uuid.UUID]int // index in Records
 	records []uuid.UUID       // of all versions
 	entries int
-	bytes   int64
-	gap     bool // entries were lost, whose records are not known
-	full    bool
+	// exchanges counts the records that are the first of one.
+	exchanges int64
+	bytes     int64
+	gap       bool // entries were lost, whose records are not known
+	full      bool
 }
 
 // drain brings the backend up to date until the journal is closed and the
@@ -108,7 +112,9 @@ func (j *Journal) gather(ctx context.Context) *delivery {
 			c.scan.off, c.scan.ordinal = c.scan.end, c.entries
 		}
 		if c.scan.lost > 0 {
-			j.corrupt(d, c.scan.lost, &o)
+			j.mu.Lock()
+			j.corrupt(d, c.scan.lost, 0)
+			j.mu.Unlock()
 			c.scan.lost = 0
 		}
 		d.bytes += c.scan.off - from
@@ -123,20 +129,24 @@ func (j *Journal) gather(ctx context.Context) *delivery {
 		size += len(e.metadata)
 		if err := j.take(ctx, d, &e, &o); err != nil {
 			o.Logger.Error("an entry of the journal cannot be read", zap.String("file", c.segment.path), zap.Uint32("ordinal", e.ordinal), zap.Error(err))
-			j.corrupt(d, 1, &o)
+			j.mu.Lock()
+			j.corrupt(d, 1, 0)
+			j.mu.Unlock()
 		}
 	}
 	d.full = d.entries >= batchEntries || size >= batchBytes
 	return d
 }
 
-func (j *Journal) corrupt(d *delivery, n int64, o *Options) {
-	now := storage.Millis(o.now())
-	d.Losses = addLoss(d.Losses, storage.Loss{Reason: storage.LostCorrupt, Count: n, From: now, To: now})
+// corrupt counts entries that are damaged, and exchanges that have no record
+// for it. It needs the mutex.
+func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
+	now := storage.Millis(j.options.now())
+	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
+	d.Losses = addLoss(d.Losses, l)
 	d.gap = true
-	j.mu.Lock()
-	j.lost[storage.LostCorrupt] += n
-	j.mu.Unlock()
+	j.lost[storage.LostCorrupt] += entries
+	j.ledger.losses = addIncident(j.ledger.losses, l)
 }
 
 // take adds an entry to the batch.
@@ -149,6 +159,12 @@ func (j *Journal) take(ctx context.Context, d *delivery, e *entry, o *Options) e
 		}
 		if err := j.assets(ctx, r, e); err != nil {
 			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
+		}
+		if r.Number > 0 {
+			d.exchanges++
+			d.Number = max(d.Number, r.Number)
+			j.cursor.exchanges++
+			r.Number = 0
 		}
 		d.records = append(d.records, r.ID)
 		if i, again := d.at[r.ID]; again {
@@ -207,7 +223,7 @@ func (j *Journal) enter() bool {
 	}
 	s := j.raw[i]
 	s.refs++
-	c.segment, c.scan, c.entries = s, s.scanner(0, scanWindow), s.entries
+	c.segment, c.scan, c.entries, c.exchanges = s, s.scanner(0, scanWindow), s.entries, 0
 	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped
 		c.scan = s.scanner(c.at.Ordinal, scanWindow)
 		_, _ = c.scan.seek(c.at.Ordinal)
@@ -226,6 +242,11 @@ func (j *Journal) advance(d *delivery) bool {
 		c.scan.end, c.entries = s.size, s.entries
 		return true
 	}
+	if missing := s.exchanges - c.exchanges; missing > 0 { // their entries were damaged since
+		c.exchanges = s.exchanges
+		j.ledger.waiting -= missing
+		j.corrupt(d, 0, missing)
+	}
 	if !s.closed {
 		return false
 	}
@@ -243,6 +264,9 @@ func (j *Journal) leave() {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
+	j.mu.Lock()
+	d.Recorded, d.Number = j.ledger.recorded+d.exchanges, max(j.ledger.number, d.Number)
+	j.mu.Unlock()
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		start := time.Now()
 		j.writer.Lock()
@@ -283,6 +307,8 @@ func (j *Journal) arrive(d *delivery, took time.Duration) {
 	recovered, logger := j.err != nil, j.options.Logger
 	j.err, j.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
+	j.ledger.recorded, j.ledger.number = d.Recorded, d.Number
+	j.ledger.waiting -= d.exchanges
 	j.counts.Drains.add(took)
 	j.pass(d)
 	j.mu.Unlock()

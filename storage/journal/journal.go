@@ -115,6 +115,8 @@ type Journal struct {
 	// at threshold.
 	waiting, threshold int
 	losses             []storage.Loss // not written to a segment yet
+	ledger             ledger
+	tally              tally
 
 	// position is how far the backend is, progress is closed when that changes.
 	position storage.Position
@@ -166,7 +168,11 @@ func (j *Journal) start(ctx context.Context) error {
 		return fmt.Errorf("opening the backend: %w", err)
 	}
 	j.next = max(last, j.position.Segment) + 1
-	if err := j.replay(); err != nil {
+	left, err := j.replay()
+	if err == nil {
+		err = j.balance(ctx, left)
+	}
+	if err != nil {
 		j.backend.Close()
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -297,6 +303,7 @@ func (j *Journal) shut() {
 	j.raw = nil
 	j.mu.Unlock()
 	j.blocks.release()
+	j.tally.close()
 	j.lock.Close()
 }
 

@@ -96,12 +96,20 @@ func (b *backend) ids() []uuid.UUID {
 }
 
 func (b *backend) lossOf(reason string) (n int64) {
-	for _, l := range b.Losses() {
+	for _, l := range b.losses() {
 		if l.Reason == reason {
 			n += l.Count
 		}
 	}
 	return n
+}
+
+func (b *backend) losses() []storage.Loss {
+	l, err := b.Ledger(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return l.Losses
 }
 
 func open(t testing.TB, b storage.Backend, o Options) *Journal {
@@ -110,7 +118,10 @@ func open(t testing.TB, b storage.Backend, o Options) *Journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.Close(context.Background()) })
+	t.Cleanup(func() {
+		balanced(t, j)
+		j.Close(context.Background())
+	})
 	return j
 }
 
@@ -186,6 +197,7 @@ func sample(n int) (*storage.Record, *storage.Content) {
 func appendSample(t testing.TB, j *Journal, n int) *storage.Record {
 	t.Helper()
 	r, c := sample(n)
+	j.Begin(r)
 	if err := j.Append(r, c); err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,15 @@ type lines struct {
 	path string
 	file *os.File
 	ids  []uuid.UUID
+	told storage.Ledger
 }
 
 type line struct {
 	IDs      []uuid.UUID
 	Contents []storage.ContentRef
+	Recorded int64
+	Number   uint64
+	Losses   [][]byte
 	End      storage.Position
 }
 
@@ -53,6 +57,14 @@ func (b *lines) Open(ctx context.Context, contents storage.Contents) (p storage.
 			return p, err
 		}
 		b.ids, p = append(b.ids, l.IDs...), l.End
+		b.told.Recorded, b.told.Number = l.Recorded, l.Number
+		for _, told := range l.Losses {
+			var lost storage.Loss
+			if err := lossWire.parse(told, &lost); err != nil {
+				return p, err
+			}
+			b.told.Losses = append(b.told.Losses, lost)
+		}
 	}
 	if b.file, err = os.OpenFile(b.path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		return p, err
@@ -68,7 +80,10 @@ func (b *lines) Open(ctx context.Context, contents storage.Contents) (p storage.
 }
 
 func (b *lines) Write(_ context.Context, batch *storage.Batch) error {
-	l := line{End: batch.End}
+	l := line{End: batch.End, Recorded: batch.Recorded, Number: batch.Number}
+	for i := range batch.Losses {
+		l.Losses = append(l.Losses, lossWire.append(nil, &batch.Losses[i]))
+	}
 	for _, r := range batch.Records {
 		l.IDs, l.Contents = append(l.IDs, r.ID), append(l.Contents, r.Content)
 	}
@@ -78,6 +93,8 @@ func (b *lines) Write(_ context.Context, batch *storage.Batch) error {
 	}
 	return err
 }
+
+func (b *lines) Ledger(context.Context) (storage.Ledger, error) { return b.told, nil }
 
 // child appends, and says so after each: the number, and where the content is.
 func child(dir string) {
@@ -93,6 +110,7 @@ func child(dir string) {
 			for {
 				n := first + int(next.Add(1))
 				r, c := sample(n)
+				j.Begin(r)
 				if err := j.Append(r, c); err != nil {
 					panic(err)
 				}
@@ -155,8 +173,16 @@ func TestKill(t *testing.T) {
 		}
 		wantContent(t, j, ref, n)
 	}
+	i := balanced(t, j)
+	if i.Recorded != int64(len(again.ids)) || i.Waiting != 0 || i.InFlight != 0 {
+		t.Errorf("%d records, and the balance is %+v", len(again.ids), i)
+	}
+	// A kill interrupts no more than what was appended at a time.
+	if lost := i.Lost(); lost > 4*rounds {
+		t.Errorf("%d exchanges count as lost", lost)
+	}
 	if len(acked) < rounds*50 {
 		t.Errorf("only %d records were appended", len(acked))
 	}
-	t.Logf("%d records, %d acknowledged, %d kills", len(again.ids), len(acked), rounds)
+	t.Logf("%d records, %d acknowledged, %d interrupted, %d kills", len(again.ids), len(acked), i.Lost(), rounds)
 }

@@ -89,6 +89,7 @@ var recordWire = message[record]{
 	// The content of an earlier version, where the entry has none of its own.
 	70: integer[record, uint64](func(r *record) *uint64 { return &r.Content.Segment }),
 	71: enum[record, uint32](func(r *record) *uint32 { return &r.Content.Ordinal }),
+	72: integer[record, uint64](func(r *record) *uint64 { return &r.Number }),
 }
 
 var feedbackWire = message[storage.Feedback]{
@@ -118,6 +119,7 @@ var lossWire = message[loss]{
 	2: integer[loss, int64](func(l *loss) *int64 { return &l.Count }),
 	3: integer[loss, moment](func(l *loss) *moment { return &l.From }),
 	4: integer[loss, moment](func(l *loss) *moment { return &l.To }),
+	5: integer[loss, int64](func(l *loss) *int64 { return &l.Exchanges }),
 }
 
 // contentWire is the content of an entry, and of a sealed block. The bodies

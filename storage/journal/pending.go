@@ -58,7 +58,7 @@ func (j *Journal) Pending(org string, id uuid.UUID) bool {
 }
 
 // replay counts what the backend has not taken of earlier processes.
-func (j *Journal) replay() error {
+func (j *Journal) replay() (left backlog, err error) {
 	j.cursor.at = j.position
 	i, _ := j.find(j.position.Segment)
 	for _, s := range j.raw[i:] {
@@ -74,20 +74,30 @@ func (j *Journal) replay() error {
 				break
 			}
 			if err != nil {
-				return fmt.Errorf("reading %s: %w", s.path, err)
+				return left, fmt.Errorf("reading %s: %w", s.path, err)
 			}
 			var r record
-			if e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil {
+			var l loss
+			switch {
+			case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
 				j.pending[r.ID] = pending{r.Org, storage.Position{Segment: s.number, Ordinal: e.ordinal}}
+				if r.Number > 0 {
+					s.exchanges++
+					left.exchanges++
+					left.number = max(left.number, r.Number)
+				}
+			case e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil:
+				left.losses = append(left.losses, l)
 			}
 		}
+		left.damaged += sc.lost
 		j.pendingBytes += sc.off - from
 	}
-	return nil
+	return left, nil
 }
 
-// identityWire reads no more of a record than whose it is.
-var identityWire = recordWire[:3]
+// identityWire reads no more of a record than whose it is, and its number.
+var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 72: recordWire[72]}
 
 // Flush waits until everything appended before the call is in the backend.
 func (j *Journal) Flush(ctx context.Context) error {

@@ -91,7 +91,7 @@ func TestTornTail(t *testing.T) {
 				t.Fatalf("cut at %d: record %d is %v", cut, i, id)
 			}
 		}
-		if losses := b.Losses(); losses != nil {
+		if losses := b.losses(); losses != nil {
 			t.Fatalf("cut at %d: losses %v", cut, losses)
 		}
 		wantContent(t, j, r.Content, 100)

@@ -34,7 +34,8 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	}
 	if damaged > 0 {
 		j.mu.Lock()
-		j.lose(storage.LostCorrupt, damaged, storage.Millis(j.options.now()))
+		now := storage.Millis(j.options.now())
+		j.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
 		j.mu.Unlock()
 	}
 	if size > 0 {

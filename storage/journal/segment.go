@@ -60,6 +60,9 @@ type segment struct {
 	entries uint32
 	// marks are the places of some entries, in order, from the first on.
 	marks []mark
+	// exchanges counts the entries that are the first of an exchange, but for
+	// those that the backend had when the journal was opened.
+	exchanges int64
 	// newest is when the newest record was created.
 	newest moment
 	// closed segments get no more entries.

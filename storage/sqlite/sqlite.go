@@ -203,6 +203,30 @@ func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
 	return true, nil
 }
 
+// Ledger answers what the batches told of all exchanges.
+func (b *Backend) Ledger(ctx context.Context) (l storage.Ledger, err error) {
+	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+		err := r.c.query(ctx, "SELECT recorded, number FROM position", nil, func(row []driver.Value) error {
+			l.Recorded, l.Number = row[0].(int64), uint64(row[1].(int64))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return r.c.query(ctx, "SELECT reason, since, until, count, exchanges FROM losses ORDER BY since, segment, ordinal", nil, func(row []driver.Value) error {
+			l.Losses = append(l.Losses, storage.Loss{
+				Reason: row[0].(string), From: storage.Timestamp(row[1].(int64)), To: storage.Timestamp(row[2].(int64)),
+				Count: row[3].(int64), Exchanges: row[4].(int64),
+			})
+			return nil
+		})
+	})
+	if err != nil {
+		return storage.Ledger{}, fmt.Errorf("reading the ledger of %s: %w", b.path, explain(err))
+	}
+	return l, nil
+}
+
 // reading gives do one snapshot of the database, for storage.DefaultTimeout
 // unless ctx has a deadline, and until Close.
 func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) error) error {

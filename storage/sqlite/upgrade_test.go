@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,8 +49,9 @@ func sample() *storage.Batch {
 			{Org: "default", RequestID: one, At: at + 7000, Property: &storage.Property{Name: "Reviewed", Value: "yes"}},
 			{Org: "default", SessionID: "s-1", At: at + 8000, Tag: &yes},
 		},
-		Losses: []storage.Loss{{Reason: storage.LostJournalFull, Count: 2, From: at, To: at + 100}},
-		End:    storage.Position{Segment: 1, Ordinal: 8},
+		Losses:   []storage.Loss{{Reason: storage.LostJournalFull, Count: 2, Exchanges: 2, From: at, To: at + 100}},
+		Recorded: 2,
+		End:      storage.Position{Segment: 1, Ordinal: 8},
 	}
 }
 
@@ -157,6 +159,11 @@ func TestUpgrade(t *testing.T) {
 			}
 			if got := requestLog(t, b); got != string(want) {
 				t.Errorf("request_log reads\n%s\nwant\n%s", got, want)
+			}
+			// Before version 2 there was no ledger: it is made of what there was.
+			l, err := b.Ledger(t.Context())
+			if err != nil || l.Recorded != sample().Recorded || !slices.Equal(l.Losses, sample().Losses) {
+				t.Errorf("ledger %+v, %v, want %d recorded and the losses %+v", l, err, sample().Recorded, sample().Losses)
 			}
 			traffic := newTraffic(1)
 			batch := traffic.batch(1)

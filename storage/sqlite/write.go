@@ -71,13 +71,14 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 		}
 		for _, l := range b.Losses {
 			// A batch that is written twice tells its losses once.
-			_, err := w.c.exec("INSERT OR IGNORE INTO losses (reason, since, until, count) VALUES (?, ?, ?, ?)",
-				l.Reason, int64(l.From), int64(l.To), l.Count)
+			_, err := w.c.exec("INSERT OR IGNORE INTO losses (reason, since, until, count, exchanges, segment, ordinal) VALUES (?, ?, ?, ?, ?, ?, ?)",
+				l.Reason, int64(l.From), int64(l.To), l.Count, l.Exchanges, int64(b.End.Segment), int64(b.End.Ordinal))
 			if err != nil {
 				return fmt.Errorf("loss: %w", err)
 			}
 		}
-		_, err := w.c.exec("UPDATE position SET segment = ?, ordinal = ?", int64(b.End.Segment), int64(b.End.Ordinal))
+		_, err := w.c.exec("UPDATE position SET segment = ?, ordinal = ?, recorded = ?, number = ?",
+			int64(b.End.Segment), int64(b.End.Ordinal), b.Recorded, int64(b.Number))
 		return err
 	})
 }

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -21,7 +22,14 @@ type Memory struct {
 	position storage.Position
 	records  map[uuid.UUID]*entry
 	tags     map[session]string
-	losses   []storage.Loss
+	ledger   storage.Ledger
+	told     map[told]bool
+}
+
+// told is a loss of the batch that ends at a position.
+type told struct {
+	storage.Loss
+	storage.Position
 }
 
 // entry is a record as it was written, and with its late facts, which are kept
@@ -51,6 +59,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 	if m.records == nil {
 		m.records = make(map[uuid.UUID]*entry)
 		m.tags = make(map[session]string)
+		m.told = make(map[told]bool)
 	}
 	for _, r := range batch.Records {
 		e := &entry{record: clone(r)}
@@ -75,7 +84,14 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		e.record = clone(e.record)
 		apply(e.record, f)
 	}
-	m.losses = append(m.losses, batch.Losses...)
+	for _, l := range batch.Losses {
+		if this := (told{l, batch.End}); !m.told[this] {
+			m.told[this] = true
+			m.ledger.Losses = append(m.ledger.Losses, l)
+		}
+	}
+	slices.SortStableFunc(m.ledger.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
+	m.ledger.Recorded, m.ledger.Number = batch.Recorded, batch.Number
 	m.position = batch.End
 	return nil
 }
@@ -180,11 +196,13 @@ func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string,
 	return m.tags[session{org, sessionID}], m.usable(ctx)
 }
 
-// Losses are those of all batches.
-func (m *Memory) Losses() []storage.Loss {
+// Ledger is what the batches told.
+func (m *Memory) Ledger(ctx context.Context) (storage.Ledger, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return slices.Clone(m.losses)
+	l := m.ledger
+	l.Losses = slices.Clone(l.Losses)
+	return l, m.usable(ctx)
 }
 
 // Close ends the use of the backend until it is opened again.

@@ -146,9 +146,8 @@ func testDroppedFacts(t *testing.T, open opener) {
 	}
 }
 
-// The newest tag of a session holds, in its organisation alone. Losses, which no
-// query of the contract reads, must at least be taken.
-func testTagsAndLosses(t *testing.T, open opener) {
+// The newest tag of a session holds, in its organisation alone.
+func testTags(t *testing.T, open opener) {
 	s := start(t, open(t), Contents{})
 	gold, none := "gold", ""
 	for range 2 {
@@ -158,8 +157,7 @@ func testTagsAndLosses(t *testing.T, open opener) {
 				{Org: "acme", SessionID: "s'1", At: epoch + 1, Tag: &none},
 				{Org: "globex", SessionID: "s'1", At: epoch + 1, Tag: &gold},
 			},
-			Losses: []storage.Loss{{Reason: storage.LostCorrupt, Count: 3, From: epoch, To: epoch + 9}},
-			End:    storage.Position{Segment: 1, Ordinal: 5},
+			End: storage.Position{Segment: 1, Ordinal: 5},
 		})
 	}
 	s.reopen(storage.Position{Segment: 1, Ordinal: 5})

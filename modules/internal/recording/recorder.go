@@ -15,6 +15,8 @@ import (
 
 // Recorder is the part of a journal that an exchange needs.
 type Recorder interface {
+	Begin(r *storage.Record)
+	Abandon(r *storage.Record)
 	Append(r *storage.Record, c *storage.Content) error
 	Claim(ctx context.Context, id uuid.UUID) bool
 	Release(id uuid.UUID)
@@ -39,6 +41,12 @@ func Open(store *llmapp.Store) Opener {
 
 // Nowhere stands in for a store that does not open: traffic goes on.
 type Nowhere struct{}
+
+// Begin does nothing: there is nowhere to count.
+func (Nowhere) Begin(*storage.Record) {}
+
+// Abandon does nothing.
+func (Nowhere) Abandon(*storage.Record) {}
 
 // Append loses the record.
 func (Nowhere) Append(*storage.Record, *storage.Content) error { return nil }

@@ -1,0 +1,156 @@
+package journal
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Integrity is the balance of a store, over all processes that had it open:
+// every exchange that was seen has a record, or will have one, or is declared
+// lost.
+type Integrity struct {
+	// Seen counts the exchanges that have begun.
+	Seen int64
+	// Recorded counts those whose record the backend has taken, whether or not
+	// retention has deleted it since; Waiting those whose record stands in the
+	// journal; InFlight those that have not come to their record yet.
+	Recorded, Waiting, InFlight int64
+	// Losses are what was given up, by reason and time, in the order of time.
+	Losses []storage.Loss
+}
+
+// Lost counts the exchanges that have no record and will have none.
+func (i *Integrity) Lost() (n int64) {
+	for _, l := range i.Losses {
+		n += l.Exchanges
+	}
+	return n
+}
+
+// Unaccounted counts the exchanges that are missing in the balance: 0, unless
+// Weir is wrong.
+func (i *Integrity) Unaccounted() int64 {
+	return i.Seen - i.Recorded - i.Waiting - i.InFlight - i.Lost()
+}
+
+// ledger accounts for the exchanges that have begun. The journal's mutex guards
+// it.
+type ledger struct {
+	// recorded and number are as the backend has them.
+	recorded int64
+	number   uint64
+	waiting  int64
+	losses   []storage.Loss
+}
+
+// Integrity is a snapshot of the balance.
+func (j *Journal) Integrity() Integrity {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := Integrity{Recorded: j.ledger.recorded, Waiting: j.ledger.waiting, Losses: slices.Clone(j.ledger.losses)}
+	i.Seen, i.InFlight = j.tally.counts()
+	return i
+}
+
+// Begin counts an exchange as seen and numbers its record, whose CreatedAt is
+// known. Append or Abandon must follow.
+func (j *Journal) Begin(r *storage.Record) { r.Number = j.tally.begin(r.CreatedAt) }
+
+// Abandon declares an exchange lost whose record was not appended, and does
+// nothing about others.
+func (j *Journal) Abandon(r *storage.Record) {
+	if r.Number == 0 {
+		return
+	}
+	r.Number = 0
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.closed { // else the next start finds it
+		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
+		j.tally.end()
+	}
+}
+
+// balance opens the books, and declares lost what earlier processes saw and
+// brought neither to the backend nor to the journal: their end came first.
+func (j *Journal) balance(ctx context.Context, left backlog) error {
+	l, err := j.backend.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := j.tally.open(j.dir)
+	if err != nil {
+		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
+	}
+	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
+	for _, loss := range slices.Concat(l.Losses, left.losses) {
+		j.ledger.losses = addIncident(j.ledger.losses, loss)
+	}
+	known := uint64(j.ledger.recorded + j.ledger.waiting + (&Integrity{Losses: j.ledger.losses}).Lost())
+	// A power cut can leave the file behind the journal, whose records then
+	// tell of what began before them.
+	begun := max(c.begun, l.Number, left.number, known)
+	j.tally.start(begun)
+
+	missing := int64(begun - known)
+	if missing == 0 {
+		return nil
+	}
+	now := storage.Millis(j.options.now())
+	if c.last == 0 {
+		c.last = now
+	}
+	if c.since == 0 {
+		c.since = c.last
+	}
+	j.mu.Lock()
+	// The drain counts the entries that are damaged, and cannot tell which of
+	// them would have been records.
+	if corrupt := min(missing, left.damaged); corrupt > 0 {
+		j.lose(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
+		missing -= corrupt
+	}
+	if missing > 0 {
+		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: c.since, To: c.last})
+	}
+	j.mu.Unlock()
+	j.turn.Lock()
+	defer j.turn.Unlock()
+	j.saveLosses()
+	return nil
+}
+
+// backlog is what the backend has not taken of earlier processes.
+type backlog struct {
+	exchanges int64
+	number    uint64
+	losses    []storage.Loss
+	damaged   int64 // entries
+}
+
+// incidentGap is the time between losses from which on they are incidents of
+// their own.
+const incidentGap = storage.Timestamp(time.Minute / time.Millisecond)
+
+// addIncident adds a loss to the last incident of its reason, or begins one.
+func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
+	for i := len(incidents) - 1; i >= 0; i-- {
+		k := &incidents[i]
+		if k.Reason != l.Reason {
+			continue
+		}
+		if l.From > k.To+incidentGap || l.To < k.From-incidentGap {
+			break
+		}
+		k.Count += l.Count
+		k.Exchanges += l.Exchanges
+		k.From, k.To = min(k.From, l.From), max(k.To, l.To)
+		return incidents
+	}
+	return append(incidents, l)
+}

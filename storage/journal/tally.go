@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+)
+
+// tallyName is the file of the tally in the journal's directory.
+const tallyName = "exchanges"
+
+// The file is one page: its magic, and three numbers behind it.
+const (
+	tallyMagic = "weir.sum"
+	tallySize  = 4096
+
+	begunAt = 8  // exchanges that have begun
+	sinceAt = 16 // when the first of those in flight began, in milliseconds
+	lastAt  = 24 // when the last began
+)
+
+// tally counts the exchanges that have begun, where the end of the process
+// cannot reach: in a page of a file that is mapped into memory, so that an
+// exchange costs no system call.
+type tally struct {
+	mu   sync.Mutex
+	file *os.File
+	page []byte // nil when there is none: the count then ends with the process
+
+	// begun and ended count the exchanges since the store began; those between
+	// are in flight.
+	begun, ended uint64
+	since, last  moment
+}
+
+// counted is what an earlier process left in the file.
+type counted struct {
+	begun       uint64
+	since, last moment
+}
+
+// open maps the file, which it makes if there is none.
+func (t *tally) open(dir string) (c counted, err error) {
+	t.file, err = os.OpenFile(filepath.Join(dir, tallyName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return c, err
+	}
+	b := make([]byte, tallySize)
+	if _, err = t.file.ReadAt(b, 0); err == nil && string(b[:begunAt]) == tallyMagic {
+		c = counted{order.Uint64(b[begunAt:]), moment(order.Uint64(b[sinceAt:])), moment(order.Uint64(b[lastAt:]))}
+	} else if err == nil || errors.Is(err, io.EOF) {
+		clear(b)
+		copy(b, tallyMagic)
+		// Written, not only made longer: a page without a place on the disk
+		// would fault when the disk is full.
+		_, err = t.file.WriteAt(b, 0)
+	}
+	if err == nil {
+		t.page, err = mapPage(t.file)
+	}
+	return c, err
+}
+
+// start sets the count that this process goes on from.
+func (t *tally) start(begun uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun, t.ended = begun, begun
+	t.keep()
+}
+
+// begin counts an exchange, and returns its number.
+func (t *tally) begin(at moment) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun == t.ended {
+		t.since = at
+	}
+	t.last = at
+	t.begun++
+	t.keep()
+	return t.begun
+}
+
+// keep writes the page. It needs the mutex.
+//
+// The page faults when somebody has cut the file short, or when a file system
+// that copies on write finds the disk full. Traffic then goes on, and the count
+// ends with the process.
+func (t *tally) keep() {
+	if t.page == nil {
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			t.page = nil
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	order.PutUint64(t.page[sinceAt:], uint64(t.since))
+	order.PutUint64(t.page[lastAt:], uint64(t.last))
+	order.PutUint64(t.page[begunAt:], t.begun)
+	t.save()
+}
+
+// end takes an exchange out of those in flight: it has a record, or is lost.
+func (t *tally) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended++
+}
+
+// counts are the exchanges that have begun, and of them those in flight.
+func (t *tally) counts() (begun, flying int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return int64(t.begun), int64(t.begun - t.ended)
+}
+
+func (t *tally) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.page != nil {
+		unmapPage(t.page)
+		t.page = nil
+	}
+	if t.file != nil {
+		t.file.Close()
+	}
+}
