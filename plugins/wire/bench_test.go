@@ -43,7 +43,7 @@ func chatStream(events int) string {
 
 func BenchmarkChatStream(b *testing.B) {
 	body := chatStream(200)
-	b.Run("events", func(b *testing.B) {
+	b.Run("pieces", func(b *testing.B) {
 		benchmarkReads(b, body, len(body)/201, extracting(plugins.Chat, sseType))
 	})
 	b.Run("whole", func(b *testing.B) { benchmarkReads(b, body, len(body), extracting(plugins.Chat, sseType)) })

@@ -17,6 +17,7 @@ type extractor struct {
 	media    string // the media type that the response declares
 
 	scan      scanner
+	begun     bool // data of the event under way has come
 	report    report
 	changed   bool   // report is newer than seen.Usage
 	last      report // Google's last one, while reporting
@@ -117,7 +118,19 @@ func (d *document) write(p []byte) { d.scan.write(p) }
 func (d *document) close()         { d.scan.finish() }
 
 // data and dispatch take the events of a framing.
-func (x *extractor) data(p []byte) { x.scan.write(p) }
+func (x *extractor) data(p []byte) {
+	t := &x.scan.template
+	if !x.begun && t.fits(p) {
+		x.begun = true
+		return
+	}
+	t.learn(!x.begun)
+	x.begun = true
+	x.scan.write(p)
+	if x.seen.Content && x.scan.between() {
+		t.learned(p)
+	}
+}
 
 func (x *extractor) dispatch(name []byte) {
 	x.scan.finish()
@@ -130,7 +143,7 @@ func (x *extractor) dispatch(name []byte) {
 func (x *extractor) begin() {
 	x.settle()
 	x.scan.reset()
-	x.phase, x.failed = plugins.Running, false
+	x.begun, x.phase, x.failed = false, plugins.Running, false
 }
 
 // endEvent lets count what the event said of the phase, now that all of it was
@@ -151,6 +164,9 @@ func (x *extractor) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
 
 // value takes what the scanner reads.
 func (x *extractor) value(f field, v value) {
+	if f.adds() && v.kind != null {
+		x.scan.template.learning = false
+	}
 	switch {
 	case v.kind == null:
 	case f >= firstCount:

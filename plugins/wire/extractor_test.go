@@ -391,6 +391,7 @@ func FuzzExtractor(f *testing.F) {
 	f.Add(uint8(0), uint8(0), []byte(`data: {"object":"chat.completion","choices":[{"delta":{"content":"x"}}]}`), uint16(1))
 	f.Add(uint8(5), uint8(1), []byte(`[{"usageMetadata":{"promptTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":1}]}}]`), uint16(2))
 	f.Add(uint8(4), uint8(2), []byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n"), uint16(3))
+	f.Add(uint8(0), uint8(0), []byte("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\\\"\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n"), uint16(0))
 	f.Fuzz(func(t *testing.T, d, media uint8, b []byte, seed uint16) {
 		dialect, contentType := fuzzed[int(d)%len(fuzzed)], fuzzedTypes[int(media)%len(fuzzedTypes)]
 		whole := extract(dialect, "openrouter", contentType, b, chunkings["whole"])

@@ -48,6 +48,9 @@ const (
 	firstDetail = detail
 )
 
+// adds tells whether to read the field again would not leave everything as it is.
+func (f field) adds() bool { return f >= firstDetail || f == usageMetadata || f == shape }
+
 // The counts that providers report, all in tokens unless said.
 const (
 	input        = firstCount + iota // the whole input

@@ -45,8 +45,9 @@ type visitor interface {
 // nothing but the piece of a key or named scalar that a chunk cut, and needs
 // the same memory at any depth. Broken JSON silences it until the next reset.
 type scanner struct {
-	to   visitor
-	root *node
+	to       visitor
+	root     *node
+	template template
 
 	state  state
 	next   *node // where the table stands at the value ahead, nil where it does not
@@ -89,6 +90,9 @@ func (s *scanner) reset() {
 	s.state, s.next, s.depth = atValue, s.root, 0
 	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
 }
+
+// between tells whether a top-level value has ended, and no other begun.
+func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
 
 // finish ends a top-level number, which nothing but the end of input does.
 func (s *scanner) finish() {
@@ -259,6 +263,7 @@ func (s *scanner) string(p []byte, i int) int {
 		if s.skipped > 0 {
 			s.state = skipContainer
 		} else {
+			s.template.gap(i, end, false)
 			s.ended(false)
 		}
 		return end + 1
@@ -268,19 +273,22 @@ func (s *scanner) string(p []byte, i int) int {
 		return len(p)
 	}
 	raw := s.whole(p[i:end])
-	i = end + 1
+	next := end + 1
 	if s.state == inKey {
 		s.state, s.next = atColon, s.member(raw)
-		if i < len(p) && p[i] == ':' {
+		if next < len(p) && p[next] == ':' {
 			s.state = atValue
-			i++
+			next++
 		}
 	} else {
+		if s.next.field == content {
+			s.template.gap(i, end, false)
+		}
 		s.visit(text, s.unescape(raw))
 		s.ended(false)
 	}
 	s.cut = s.cut[:0]
-	return i
+	return next
 }
 
 // member is where the table stands at a key.
@@ -343,6 +351,8 @@ func (s *scanner) literal(p []byte, i int) int {
 		}
 		s.visit(k, raw)
 		s.cut = s.cut[:0]
+	} else if digits(p[i:end]) == end-i {
+		s.template.gap(i, end, true)
 	}
 	if end < len(p) {
 		s.ended(false)
