@@ -29,8 +29,8 @@ func (a *Assembler) Image(mediaType, b64 string) {
 }
 
 // Item adds a whole item as the Responses API has it, such as the
-// web_search_call of a provider that speaks Responses. What is no object with a
-// type is left out.
+// web_search_call of a provider that speaks Responses, under an id of its own.
+// What is no object with a type is left out.
 func (a *Assembler) Item(raw json.RawMessage) {
 	item := compact(raw, '{')
 	v := gjson.ParseBytes(item)
@@ -72,11 +72,8 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	if !a.takes(len(item)) {
 		return
 	}
-	o := &output{kind: nativeOutput, index: len(a.items), id: v.Get("id").Str}
-	if o.id == "" || a.known(o.id) {
-		o.id = a.opts.ID(idPrefixes[nativeOutput])
-		item, _ = sjson.SetBytes(item, "id", o.id) // an object, and a path without wildcards
-	}
+	o := &output{kind: nativeOutput, index: len(a.items), id: a.opts.ID(idPrefixes[nativeOutput])}
+	item, _ = sjson.SetBytes(item, "id", o.id) // an object, and a path without wildcards
 	added := item
 	if v.Get("status").Exists() {
 		added, _ = sjson.SetBytes(item, "status", statusInProgress)
@@ -87,16 +84,6 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	a.events.item("response.output_item.added", o.index, added)
 	a.events.item("response.output_item.done", o.index, item)
 	a.events.flush()
-}
-
-// known reports whether an item has that id.
-func (a *Assembler) known(id string) bool {
-	for _, o := range a.items {
-		if o.id == id {
-			return true
-		}
-	}
-	return false
 }
 
 // flatName is the name of the tool that a call or choice names.

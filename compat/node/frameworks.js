@@ -20,7 +20,6 @@ await serve({
         (call.request.tools ?? []).map((t) => [t.name, tool({ inputSchema: jsonSchema(t.parameters), execute: () => 'done' })]),
       ),
       stopWhen: stepCountIs(2),
-      providerOptions: { openai: { store: false } }, // else it goes on by references to what OpenAI keeps
       maxRetries: 0,
       onError: ({ error }) => (raised ??= error),
     }

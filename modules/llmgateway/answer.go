@@ -33,7 +33,7 @@ func (a *attempt) passHeaders(upstream http.Header) {
 	if a.prompt != nil {
 		a.announce(a.prompt.Warnings)
 	} else {
-		a.announce(nil)
+		a.announce(a.notes)
 	}
 }
 

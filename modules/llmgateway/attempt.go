@@ -28,6 +28,7 @@ type attempt struct {
 	started time.Time
 	prompt  *plugins.Prompt // what is sent, in the translating lane
 	sealer  *sealer         // of reasoning, likewise
+	notes   []string        // warnings of the other lane
 
 	record    storage.Record
 	content   storage.Content
@@ -113,7 +114,7 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 		Model: a.target.model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.capabilities(),
 	}
 	if native, ok := account.API.(plugins.Native); ok {
-		req, err := native.PrepareNative(ctx, a.dialect, a.body, t)
+		req, err := native.PrepareNative(ctx, a.dialect, a.readable(a.sent), t)
 		if err == nil {
 			a.passRequestHeaders(req)
 		}
@@ -126,8 +127,8 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 		e.Code = "unsupported_endpoint"
 		return nil, e
 	}
-	if field := a.stateful(); field != "" {
-		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.", field, account.Label)
+	if field, hint := a.stateful(); field != "" {
+		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, account.Label, hint)
 	}
 	parsed, err := a.parsed()
 	if err != nil {
@@ -142,6 +143,7 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 	if err := p.Unseal(a.unseal); err != nil {
 		return nil, err
 	}
+	a.recall(p.Turns)
 	return account.API.Prepare(ctx, a.prompt, t)
 }
 

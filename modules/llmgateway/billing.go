@@ -93,7 +93,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Count {
 	if a.target.listed == nil {
 		return plugins.Count{}
 	}
-	input := (int64(len(a.body)) + bytesPerToken - 1) / bytesPerToken
+	input := (int64(len(a.sent)) + bytesPerToken - 1) / bytesPerToken
 	return a.target.listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
 }
 

@@ -36,7 +36,8 @@ type call struct {
 	release  func()
 	claimed  bool
 
-	body   []byte
+	body   []byte                          // the client's
+	sent   []byte                          // the same, with what it refers to
 	parsed func() (*plugins.Prompt, error) // of Responses
 
 	id       uuid.UUID      // of the record of the attempt that answers
@@ -134,7 +135,8 @@ func (c *call) plan() ([]target, error) {
 	}
 	c.record.RequestBytes = int64(len(c.body))
 
-	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.body) })
+	c.sent = c.body
+	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.sent) })
 	model := gjson.GetBytes(c.body, "model")
 	if !gjson.ValidBytes(c.body) || model.Type != gjson.String || model.Str == "" {
 		return nil, c.malformed()
@@ -147,9 +149,12 @@ func (c *call) plan() ([]target, error) {
 		return nil, err
 	}
 	c.warnings = append(c.warnings, warnings...)
-	if field := c.stateful(); field != "" && len(targets) > 1 {
-		return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.",
-			field, targets[0].name())
+	if c.dialect == plugins.Responses {
+		c.sent = c.restore(c.body)
+	}
+	if field, hint := c.stateful(); field != "" && len(targets) > 1 {
+		return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.%s",
+			field, targets[0].name(), hint)
 	}
 	return targets, nil
 }
@@ -169,20 +174,22 @@ func (c *call) malformed() error {
 }
 
 // stateful is the first field of a body of Responses that refers to what a
-// provider keeps, "" if there is none.
-func (c *call) stateful() string {
+// provider keeps, "" if there is none, and what else the client can do.
+func (c *call) stateful() (field, hint string) {
 	if c.dialect != plugins.Responses {
-		return ""
+		return "", ""
 	}
 	for _, field := range [...]string{"previous_response_id", "conversation", "background", "prompt"} {
-		if v := gjson.GetBytes(c.body, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
-			return field
+		if v := gjson.GetBytes(c.sent, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
+			return field, ""
 		}
 	}
-	if gjson.GetBytes(c.body, `input.#(type=="item_reference")`).Exists() {
-		return "input"
+	for i, item := range gjson.GetBytes(c.sent, "input").Array() {
+		if item.Get("type").Str == "item_reference" {
+			return fmt.Sprintf("input[%d]", i), " Clients send the item itself when 'store' is false."
+		}
 	}
-	return ""
+	return "", ""
 }
 
 // refuse answers a call for which no attempt was made.

@@ -33,8 +33,9 @@ func init() {
 	caddy.RegisterModule(new(native))
 }
 
-// plain is a provider of a dialect of its own: events like `text hello`,
-// `usage 3 5`, `stop` and `panic`, each as the data of a server-sent event.
+// plain is a provider of a dialect of its own: events like `text hello`, `call
+// call-1 {}`, `usage 3 5`, `stop` and `panic`, each as the data of a server-sent
+// event. It is sent the model, what it thought and the names of what it called.
 type plain struct{}
 
 func (*plain) CaddyModule() caddy.ModuleInfo {
@@ -50,8 +51,11 @@ func (*plain) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) 
 	body := t.Model
 	for _, turn := range p.Turns {
 		for _, item := range turn.Items {
-			if r, ok := item.(*plugins.ReasoningItem); ok {
-				body += " " + r.EncryptedContent
+			switch item := item.(type) {
+			case *plugins.ReasoningItem:
+				body += " " + item.EncryptedContent
+			case *plugins.ToolCall:
+				body += " " + item.Name
 			}
 		}
 	}
@@ -75,6 +79,11 @@ func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
 			a.Text(0, rest)
 		case "think":
 			a.Seal(1, rest)
+		case "call":
+			id, args, _ := strings.Cut(rest, " ")
+			a.Call(2, id, "tool")
+			a.Args(2, args)
+			a.Close(2)
 		case "usage":
 			var u plugins.Usage
 			u.Input.Valid, u.Output.Valid = true, true

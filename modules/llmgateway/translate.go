@@ -36,6 +36,7 @@ func (a *attempt) translate(resp *http.Response) *failure {
 	}
 	whole := assembler.Failure() == nil
 	rest := assembler.End()
+	a.remember(assembler.Response())
 	if !a.prompt.Stream {
 		a.record.ResponseBytes = int64(len(rest))
 		a.object(rest, resp.Header)

@@ -1,0 +1,151 @@
+package llmgateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// restore is a body of Responses with the items that are remembered in the place
+// of references to them.
+func (c *call) restore(body []byte) []byte {
+	if !bytes.Contains(body, []byte(`"item_reference"`)) {
+		return body
+	}
+	return editInput(body, func(_ int, item gjson.Result) string {
+		if item.Get("type").Str != "item_reference" {
+			return item.Raw
+		}
+		id := item.Get("id").Str
+		for _, whole := range gjson.GetBytes(latest.get(c.memoryKey(id)), "output").Array() {
+			if whole.Get("id").Str == id {
+				return whole.Raw
+			}
+		}
+		return item.Raw
+	})
+}
+
+// readable is a body without the reasoning that was sealed here: a provider that
+// speaks the client's dialect could not read it.
+func (a *attempt) readable(body []byte) []byte {
+	if a.dialect != plugins.Responses || !bytes.Contains(body, []byte(`"`+sealed)) {
+		return body
+	}
+	return editInput(body, func(i int, item gjson.Result) string {
+		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, sealed) {
+			return item.Raw
+		}
+		a.notes = append(a.notes, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
+		return ""
+	})
+}
+
+// editInput replaces the items of the input. "" leaves one out.
+func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
+	var items []string
+	for i, item := range gjson.GetBytes(body, "input").Array() {
+		if raw := edit(i, item); raw != "" {
+			items = append(items, raw)
+		}
+	}
+	edited, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
+	if err != nil { // not for an object, which it is
+		return body
+	}
+	return edited
+}
+
+// recall gives the calls of earlier turns back the reasoning that led to them,
+// where the client has left it out: there are models that refuse to go on, or to
+// think on, without it. The turns must be the attempt's own.
+func (a *attempt) recall(turns []plugins.Turn) {
+	for i := range turns {
+		var items, since []plugins.Item // of the turn, and since its last call
+		for _, item := range turns[i].Items {
+			since = append(since, item)
+			if call, ok := item.(*plugins.ToolCall); ok {
+				items = append(items, a.lead(since, call)...)
+				since = nil
+			}
+		}
+		turns[i].Items = append(items, since...)
+	}
+}
+
+// lead returns the items that end with a call, with the reasoning in its place.
+func (a *attempt) lead(items []plugins.Item, call *plugins.ToolCall) []plugins.Item {
+	var bare []plugins.Item
+	for _, item := range items {
+		if r, ok := item.(*plugins.ReasoningItem); !ok {
+			bare = append(bare, item)
+		} else if r.EncryptedContent != "" {
+			return items
+		}
+	}
+	thoughts := a.thoughts(call)
+	if thoughts == nil {
+		return items
+	}
+	var led []plugins.Item
+	for messages, item := range bare {
+		for len(thoughts) > 0 && (thoughts[0].messages <= messages || item == call) {
+			led = append(led, thoughts[0].item)
+			thoughts = thoughts[1:]
+		}
+		led = append(led, item)
+	}
+	return led
+}
+
+// thought is reasoning that stood behind so many messages.
+type thought struct {
+	messages int
+	item     *plugins.ReasoningItem
+}
+
+// thoughts are those between a call and the one before it that are remembered,
+// and that the provider can read.
+func (a *attempt) thoughts(call *plugins.ToolCall) []thought {
+	var thoughts []thought
+	messages := 0
+	for _, item := range gjson.GetBytes(latest.get(a.memoryKey(call.CallID)), "output").Array() {
+		switch item.Get("type").Str {
+		case "message":
+			messages++
+		case "reasoning":
+			if content, ok := a.unseal(item.Get("encrypted_content").Str); ok {
+				thoughts = append(thoughts, thought{messages, &plugins.ReasoningItem{
+					Index: call.Index, ID: item.Get("id").Str, EncryptedContent: content,
+				}})
+			}
+		case "function_call", "custom_tool_call":
+			if item.Get("call_id").Str == call.CallID {
+				if !same(item, call) {
+					return nil
+				}
+				return thoughts
+			}
+			thoughts, messages = nil, 0
+		}
+	}
+	return nil
+}
+
+// same reports whether a call that is remembered is the client's, who may write
+// its arguments in another way.
+func same(item gjson.Result, call *plugins.ToolCall) bool {
+	if call.Custom {
+		return item.Get("input").Str == call.Arguments
+	}
+	var kept, sent any
+	return json.Unmarshal([]byte(item.Get("arguments").Str), &kept) == nil &&
+		json.Unmarshal([]byte(call.Arguments), &sent) == nil && reflect.DeepEqual(kept, sent)
+}
