@@ -49,8 +49,8 @@ func (w *weir) losses() (sum int64) {
 	return sum
 }
 
-// account holds the records against the calls: what has none must be counted
-// as lost, in the status and in the metrics.
+// account holds the records against all calls that the store has seen: what has
+// none must be counted as lost, in the balance and in the metrics.
 func (w *weir) account(since time.Time, made ...map[*call]string) {
 	w.t.Helper()
 	w.flush()
@@ -66,10 +66,11 @@ func (w *weir) account(since time.Time, made ...map[*call]string) {
 			}
 		}
 	}
-	lost := w.status().lost()
-	if int(lost) != missing {
-		w.t.Errorf("%d of %d records are missing, and %d are counted as lost: %v", missing, calls, lost, w.status().Lost)
+	b := w.settled()
+	if b.Seen != int64(calls) || b.Recorded != int64(len(records)) || b.Lost != int64(missing) {
+		w.t.Errorf("%d calls, %d records, %d are missing; the balance is %+v", calls, len(records), missing, b)
 	}
+	lost := w.status().lost()
 	if n := w.metric("weir_records_lost_total"); int64(n) != lost {
 		w.t.Errorf("weir_records_lost_total is %v, the status says %d", n, lost)
 	}

@@ -67,11 +67,10 @@ func TestGatewayKill(t *testing.T) {
 		}`, "$", upstream.URL)}
 	began := time.Now()
 	ended := map[*call]string{}
-	const clients = 16
-	kills := rounds(3, 50)
+	kills := killings()
 	for range kills {
 		w.start(c)
-		for call, id := range loadGateway(t, p, w, clients, rand.N(time.Second)) {
+		for call, id := range loadGateway(t, p, w, rand.N(time.Second)) {
 			ended[call] = id
 		}
 	}
@@ -85,9 +84,7 @@ func TestGatewayKill(t *testing.T) {
 			call.check(t, r, id)
 		}
 	}
-	if n := w.status().lost(); n != 0 {
-		t.Errorf("%d records are counted as lost", n)
-	}
+	w.wantInterrupted(len(records), kills*clients)
 	var sum, most float64
 	for _, r := range records {
 		if r.Cost != nil {
@@ -129,7 +126,7 @@ func (p *provider) answerPrompt(w http.ResponseWriter, r *http.Request) {
 
 // loadGateway makes calls of all lanes and kills the process after a while. It
 // returns the calls whose answers the clients had to their ends.
-func loadGateway(t *testing.T, p *provider, w *weir, clients int, while time.Duration) map[*call]string {
+func loadGateway(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]string {
 	ended := map[*call]string{}
 	var mu sync.Mutex
 	var killed atomic.Bool

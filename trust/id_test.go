@@ -61,6 +61,7 @@ func TestRequestID(t *testing.T) {
 	for c, id := range ids {
 		c.check(t, records[c.name()], id)
 	}
+	w.wantBalance(len(ids), nil)
 	if len(records) != len(ids) {
 		t.Errorf("%d records of %d calls", len(records), len(ids))
 	}

@@ -88,6 +88,9 @@ func testOmission(t *testing.T, p *provider, w *weir, config config, g *garden) 
 	w.await("the journal is compressed", func() bool { return w.status().SealedSegments > 0 && w.status().RawSegments <= 1 })
 	w.flush()
 	g.check(t, w, "after the restart", true)
+	// Of those in flight, some had their finish reason, and thus a record.
+	all := w.records(since)
+	w.wantBalance(len(all), map[string]int64{"interrupted": int64(len(records) + flying - len(all))})
 	if names := temporary.names(); len(names) > 0 {
 		t.Errorf("temporary files were made: %v", names)
 	}

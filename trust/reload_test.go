@@ -106,7 +106,7 @@ func TestReload(t *testing.T) {
 		})
 	}
 	w.await("all streams run", func() bool { return p.answering(streams) })
-	reloads := rounds(8, 30)
+	reloads := rounds(8, 100)
 	for i := range reloads {
 		time.Sleep(50*time.Millisecond + rand.N(50*time.Millisecond))
 		if err := w.reload(configs[i%len(configs)]); err != nil {
@@ -144,6 +144,10 @@ func TestReload(t *testing.T) {
 	}
 	if want := len(single) + len(streams); len(records)+len(others) != want {
 		t.Errorf("%d records of %d calls", len(records)+len(others), want)
+	}
+	w.wantBalance(len(records), nil)
+	if b := w.balances()["second"]; b.Recorded != int64(len(others)) {
+		t.Errorf("%d records in the second store, and its balance is %+v", len(others), b)
 	}
 	if n := w.status().Appended; n < int64(len(records)) {
 		t.Errorf("the store that is open now took %d of %d records: it was opened anew", n, len(records))

@@ -45,6 +45,7 @@ func TestRetention(t *testing.T) {
 		}
 		return true
 	})
+	w.wantBalance(len(calls), nil)
 	records = w.records(since)
 	for _, c := range calls {
 		r := records[c.name()]

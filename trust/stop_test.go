@@ -56,6 +56,7 @@ func TestStop(t *testing.T) {
 			w.start(config{})
 			w.flush()
 			records := w.records(since)
+			w.wantBalance(len(calls), nil)
 			for i, c := range calls {
 				r := records[c.name()]
 				switch {

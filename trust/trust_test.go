@@ -17,7 +17,9 @@ import (
 	"testing"
 )
 
-var full = flag.Bool("trust", false, "take all rounds: 50 kills, 30 reloads under 50 streams")
+var full = flag.Bool("trust", false, "take all rounds: 50 kills, 100 reloads under 50 streams")
+
+var kills = flag.Int("kills", 0, "how often a process is killed; by default 4 times, 50 with -trust")
 
 // rounds is how often something is done.
 func rounds(few, all int) int {
@@ -25,6 +27,14 @@ func rounds(few, all int) int {
 		return all
 	}
 	return few
+}
+
+// killings is how often a process is killed.
+func killings() int {
+	if *kills > 0 {
+		return *kills
+	}
+	return rounds(4, 50)
 }
 
 // program is the path of the weir that is tested.

@@ -54,6 +54,9 @@ func newWeir(t *testing.T, p *provider) *weir {
 		}
 	}
 	t.Cleanup(func() {
+		if w.process != nil && !t.Failed() {
+			w.balances()
+		}
 		w.kill()
 		log, _ := os.ReadFile(w.log())
 		if trouble := troubles.FindIndex(log); trouble != nil {
