@@ -100,6 +100,19 @@ type Contents interface {
 	// one object. It returns nil without error when the content has been
 	// deleted or ref is zero.
 	Content(ctx context.Context, ref ContentRef) (*Content, error)
+	// Reader returns a reader of those parts of the content of many records.
+	Reader(parts ContentPart) ContentReader
+}
+
+// ContentReader reads the content of one record after the other. It is fast when
+// their references ascend or descend, as the times of the records do. It is not
+// safe for concurrent use, and must be closed.
+type ContentReader interface {
+	// Content is as that of Contents, but what it returns may lack what is not of
+	// the reader's parts, and holds only until the next call.
+	Content(ctx context.Context, ref ContentRef) (*Content, error)
+	// Close gives up what the reader holds.
+	Close()
 }
 
 // RequestQuery asks for records.

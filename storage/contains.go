@@ -164,6 +164,13 @@ func containsFoldHashed(s, sub string) bool {
 func commonFold(a, b string) int {
 	i := 0
 	for a != "" && i < len(b) {
+		if a[0] < utf8.RuneSelf && b[i] < utf8.RuneSelf {
+			if lower(a[0]) != lower(b[i]) {
+				break
+			}
+			a, i = a[1:], i+1
+			continue
+		}
 		r, n := letter(a)
 		q, m := letter(b[i:])
 		if r != q && fold(r) != fold(q) {
@@ -179,6 +186,13 @@ func commonFold(a, b string) int {
 func commonFoldBefore(a, b string) int {
 	n := 0
 	for a != "" && n < len(b) {
+		if last := a[len(a)-1]; last < utf8.RuneSelf {
+			if lower(last) != lower(b[len(b)-1-n]) {
+				break
+			}
+			a, n = a[:len(a)-1], n+1
+			continue
+		}
 		r, width := utf8.DecodeLastRuneInString(a)
 		if fold(r) != fold(rune(b[len(b)-1-n])) {
 			break

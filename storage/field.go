@@ -3,6 +3,8 @@ package storage
 import (
 	"iter"
 	"slices"
+
+	"github.com/weirhq/weir/plugins/body"
 )
 
 // Field is one field of one group. Fields are compared by pointer: there is one
@@ -14,12 +16,13 @@ type Field struct {
 	Kind Kind
 	// Map is true when leaves name a key within the field (properties, scores).
 	Map bool
-	// Content is true when the value comes from the bodies, which costs
-	// reading them.
-	Content bool
+	// Content is what the value comes from of the bodies, which costs reading
+	// them; 0 when it comes from the record.
+	Content ContentPart
 
 	// At most one of these is set, none for the groups of aggregates.
 	text    func(*Record, *Content) string
+	body    func(*Content) *Body
 	list    func(*Record) []string
 	entries func(*Record, *Content) map[string]string
 	number  func(r *Record, key string) (float64, bool)
@@ -51,6 +54,8 @@ func (f *Field) Texts(r *Record, c *Content, key string) iter.Seq[string] {
 		switch {
 		case f.text != nil:
 			yield(f.text(r, orNone(c)))
+		case f.body != nil:
+			yield(string(new(body.Unescaper).SearchText(f.body(orNone(c)).Data)))
 		case f.list != nil:
 			slices.Values(f.list(r))(yield)
 		case f.entries != nil:

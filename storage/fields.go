@@ -2,7 +2,6 @@ package storage
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/body"
@@ -44,8 +43,8 @@ var (
 			boolean("cached", (*Record).Cached),
 			&Field{Name: FeedbackScore, Kind: Boolean, boolean: rating},
 			boolean("is_passthrough_billing", func(r *Record) bool { return r.PassthroughBilling }),
-			content("request_body", ContainsText, func(_ *Record, c *Content) string { return searchText(c.Request) }),
-			content("response_body", ContainsText, func(_ *Record, c *Content) string { return searchText(c.Response) }),
+			&Field{Name: "request_body", Kind: ContainsText, Content: RequestPart, body: func(c *Content) *Body { return &c.Request }},
+			&Field{Name: "response_body", Kind: ContainsText, Content: ResponsePart, body: func(c *Content) *Body { return &c.Response }},
 			&Field{Name: "property_key", Kind: PropertyKey},
 			&Field{Name: "properties", Map: true, entries: properties},
 			&Field{Name: "search_properties", Map: true, entries: properties},
@@ -77,13 +76,13 @@ var (
 		),
 		in(ResponseGroup,
 			text("body_model", func(r *Record) string { return r.ResponseModel }),
-			content("body_completion", Text, outputText),
+			&Field{Name: "body_completion", Content: ResponsePart, text: outputText},
 			text("model", func(r *Record) string { return r.ResponseModel }),
 			number("body_tokens", func(r *Record) plugins.Count { return r.Usage.Output }),
 			number("status", func(r *Record) plugins.Count { return r.Status }),
 		),
 		in(RequestGroup,
-			content("prompt", Text, inputText),
+			&Field{Name: "prompt", Content: RequestPart, text: inputText},
 			text("user_id", func(r *Record) string { return r.UserID }),
 			text("auth_hash", func(r *Record) string { return r.AuthHash }),
 			text("org_id", func(r *Record) string { return r.Org }),
@@ -103,7 +102,7 @@ var (
 			text("response_id", feedbackResponseID),
 		),
 		in(PropertiesGroup, &Field{Map: true, entries: properties}),
-		in(ValuesGroup, &Field{Map: true, Content: true, entries: func(_ *Record, c *Content) map[string]string { return c.Inputs }}),
+		in(ValuesGroup, &Field{Map: true, Content: RequestPart, entries: func(_ *Record, c *Content) map[string]string { return c.Inputs }}),
 	)
 
 	fieldsByName = func() map[fieldName]*Field {
@@ -129,10 +128,6 @@ func in(g Group, fields ...*Field) []*Field {
 
 func text(name string, value func(*Record) string) *Field {
 	return &Field{Name: name, text: func(r *Record, _ *Content) string { return value(r) }}
-}
-
-func content(name string, k Kind, value func(*Record, *Content) string) *Field {
-	return &Field{Name: name, Kind: k, Content: true, text: value}
 }
 
 func number(name string, value func(*Record) plugins.Count) *Field {
@@ -195,10 +190,3 @@ func feedbackResponseID(r *Record) string {
 
 func inputText(r *Record, c *Content) string  { return body.InputText(r.Dialect, c.Request.Data) }
 func outputText(r *Record, c *Content) string { return body.OutputText(r.Dialect, c.Response.Data) }
-
-// searchText shares the memory of what it reads: bodies may be large, and
-// nothing writes to them.
-func searchText(b Body) string {
-	s := body.SearchText(b.Data)
-	return unsafe.String(unsafe.SliceData(s), len(s))
-}

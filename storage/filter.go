@@ -62,14 +62,12 @@ func Groups(f Filter) iter.Seq[Group] {
 	}
 }
 
-// NeedsContent is true when a leaf compares content.
-func NeedsContent(f Filter) bool {
+// ContentParts is what the leaves of a filter compare of content, 0 for nothing.
+func ContentParts(f Filter) (parts ContentPart) {
 	for l := range Leaves(f) {
-		if l.Field.Content {
-			return true
-		}
+		parts |= l.Field.Content
 	}
-	return false
+	return parts
 }
 
 // Operator compares a field with a value.

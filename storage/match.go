@@ -1,22 +1,38 @@
 package storage
 
+import (
+	"unsafe"
+
+	"github.com/weirhq/weir/plugins/body"
+)
+
 // Match tells whether a filter is true of a record. It is the meaning of the
 // filter language: every backend answers as if it called Match.
 //
 // load returns the record's content, nil when there is none. It is called once
 // at most, and only for a leaf that compares content.
 func Match(f Filter, r *Record, load func() *Content) bool {
-	m := matcher{record: r, load: load}
-	return m.match(f)
+	m := Matcher{Filter: f}
+	return m.Match(r, load)
 }
 
-type matcher struct {
+// Matcher matches one record after the other, in memory that it keeps.
+type Matcher struct {
+	Filter Filter
+
 	record  *Record
 	load    func() *Content
 	content *Content
+	decoded body.Unescaper
 }
 
-func (m *matcher) match(f Filter) bool {
+// Match is Match(m.Filter, r, load).
+func (m *Matcher) Match(r *Record, load func() *Content) bool {
+	m.record, m.load, m.content = r, load, nil
+	return m.match(m.Filter)
+}
+
+func (m *Matcher) match(f Filter) bool {
 	switch f := f.(type) {
 	case *Branch:
 		if f.Or {
@@ -29,7 +45,7 @@ func (m *matcher) match(f Filter) bool {
 	return true
 }
 
-func (m *matcher) matchLeaf(l *Leaf) bool {
+func (m *Matcher) matchLeaf(l *Leaf) bool {
 	f := l.Field
 	if !f.Applies() {
 		return false
@@ -56,9 +72,15 @@ func (m *matcher) matchLeaf(l *Leaf) bool {
 
 // anyHolds tells whether any text of the field matches the leaf's value by its
 // operator, or by the operator that it negates.
-func (m *matcher) anyHolds(l *Leaf) bool {
-	if l.Field.Content && m.content == nil {
+func (m *Matcher) anyHolds(l *Leaf) bool {
+	if l.Field.Content != 0 && m.content == nil {
 		m.content = orNone(m.load())
+	}
+	if l.Field.body != nil {
+		// The text shares the memory of the body, which nothing writes to until
+		// the next record.
+		s := m.decoded.SearchText(l.Field.body(m.content).Data)
+		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text)
 	}
 	for s := range l.Field.Texts(m.record, m.content, l.Key) {
 		if l.Op.holds(s, l.Text) {

@@ -189,7 +189,7 @@ func TestMatch(t *testing.T) {
 			if got != want {
 				t.Errorf("%s is %v of the %s record", test.filter, got, map[bool]string{true: "full", false: "bare"}[r == call])
 			}
-			if most := map[bool]int{true: 1}[storage.NeedsContent(f)]; loads > most {
+			if most := map[bool]int{true: 1}[storage.ContentParts(f) != 0]; loads > most {
 				t.Errorf("%s loads the content %d times", test.filter, loads)
 			}
 		}

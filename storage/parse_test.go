@@ -239,7 +239,7 @@ func TestFilterGroups(t *testing.T) {
 	if want := []storage.Group{"properties", "users_view", "values"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("the groups are %v, want %v", got, want)
 	}
-	if !storage.NeedsContent(f) || storage.NeedsContent(f.(*storage.Branch).Left) {
+	if storage.ContentParts(f) == 0 || storage.ContentParts(f.(*storage.Branch).Left) != 0 {
 		t.Error("content is needed for values alone")
 	}
 }

@@ -205,6 +205,18 @@ type Content struct {
 	Media bool
 }
 
+// ContentPart is a part of a Content, or several.
+type ContentPart uint8
+
+const (
+	// RequestPart is Request, Inputs and Media.
+	RequestPart ContentPart = 1 << iota
+	// ResponsePart is Response.
+	ResponsePart
+	// WholeContent is all of it.
+	WholeContent = RequestPart | ResponsePart
+)
+
 // Body is a body without Content-Encoding.
 type Body struct {
 	// Type is the media type, with its parameters, as it was sent.

@@ -15,17 +15,22 @@ const flushSize = 1 << 20
 // bodies than should stand in memory at once.
 type answer struct {
 	*call
-	buf     []byte
-	started bool
-	err     error // of the first write that failed: the client left
+	contents storage.ContentReader
+	buf      []byte
+	started  bool
+	err      error // of the first write that failed: the client left
 }
 
-func newAnswer(c *call) *answer { return &answer{call: c, buf: make([]byte, 0, 16<<10)} }
+func newAnswer(c *call) *answer {
+	return &answer{call: c, contents: c.journal.Reader(storage.WholeContent), buf: make([]byte, 0, 16<<10)}
+}
+
+func (a *answer) close() { a.contents.Close() }
 
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
 func (a *answer) record(r *storage.Record, inputs bool) error {
-	content, err := a.journal.Content(a.ctx, r.Content)
+	content, err := a.contents.Content(a.ctx, r.Content)
 	if err != nil {
 		return err
 	}

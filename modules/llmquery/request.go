@@ -22,6 +22,7 @@ func getRequest(c *call) error {
 		return err
 	}
 	a := newAnswer(c)
+	defer a.close()
 	a.raw(`{"data":`)
 	if err := a.record(r, true); err != nil {
 		return a.abandon(err)

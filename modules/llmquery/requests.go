@@ -58,6 +58,7 @@ func (c *call) requests(groups []storage.Group) error {
 	}
 
 	a := newAnswer(c)
+	defer a.close()
 	a.raw(`{"data":[`)
 	for i, r := range records {
 		if i > 0 {

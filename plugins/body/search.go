@@ -2,21 +2,25 @@ package body
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
+// Unescaper decodes one body after the other, in memory that it keeps.
+type Unescaper struct{ decoded []byte }
+
 // SearchText is body with its JSON string escapes decoded, for the search for
 // substrings as a person writes them. Escapes that are not valid stay as they
 // are, lone surrogates too. It is body itself, not a copy, where that has no
-// escapes or is no JSON.
-func SearchText(body []byte) []byte {
+// escapes or is no JSON; otherwise it holds until the next call.
+func (u *Unescaper) SearchText(body []byte) []byte {
 	next := bytes.IndexByte(body, '\\')
 	if next < 0 || !startsJSON(body) {
 		return body
 	}
-	decoded := make([]byte, 0, len(body))
+	decoded := slices.Grow(u.decoded[:0], len(body))
 	for next >= 0 {
 		decoded = append(decoded, body[:next]...)
 		body = body[next:]
@@ -25,7 +29,8 @@ func SearchText(body []byte) []byte {
 		body = body[n:]
 		next = bytes.IndexByte(body, '\\')
 	}
-	return append(decoded, body...)
+	u.decoded = append(decoded, body...)
+	return u.decoded
 }
 
 // startsJSON is true of what may be JSON with a string in it; it may be cut.

@@ -9,6 +9,7 @@ import (
 )
 
 func TestSearchText(t *testing.T) {
+	var u Unescaper
 	for _, c := range []struct{ body, want string }{
 		{`{"a":"\"\\\/\b\f\n\r\t"}`, "{\"a\":\"\"\\/\b\f\n\r\t\"}"},
 		{`{"a":"\u00e9 \u4F60 \ud83d\ude00"}`, `{"a":"é 你 😀"}`},
@@ -19,20 +20,21 @@ func TestSearchText(t *testing.T) {
 		{`{"cut":"\u00`, `{"cut":"\u00`},
 		{` "a\tb"`, " \"a\tb\""},
 	} {
-		if got := SearchText([]byte(c.body)); string(got) != c.want {
+		if got := u.SearchText([]byte(c.body)); string(got) != c.want {
 			t.Errorf("%s: %q, want %q", c.body, got, c.want)
 		}
 	}
 }
 
 func TestSearchTextWithoutEscapesIsTheBody(t *testing.T) {
+	var u Unescaper
 	for _, body := range []string{`{"a":"b"}`, `data: {"a":"\n"}`, `C:\new`, "x"} {
 		b := []byte(body)
-		if got := SearchText(b); &got[0] != &b[0] || len(got) != len(b) {
+		if got := u.SearchText(b); &got[0] != &b[0] || len(got) != len(b) {
 			t.Errorf("%s: %q is not the body itself", body, got)
 		}
 	}
-	if got := SearchText(nil); got != nil {
+	if got := u.SearchText(nil); got != nil {
 		t.Errorf("no body: %q", got)
 	}
 }
@@ -43,7 +45,7 @@ func FuzzSearchText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
-		got := SearchText(body)
+		got := new(Unescaper).SearchText(body)
 		if !bytes.Equal(before, body) {
 			t.Fatal("the body changed")
 		}
@@ -62,7 +64,8 @@ func BenchmarkSearchText(b *testing.B) {
 	body := []byte(`{"messages":[` + strings.Repeat(line, 100<<10/len(line)) + `{}]}`)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
+	var u Unescaper
 	for b.Loop() {
-		SearchText(body)
+		u.SearchText(body)
 	}
 }

@@ -1,16 +1,16 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"slices"
-	"sync"
-
-	"github.com/klauspost/compress/zstd"
+	"sort"
 
 	"github.com/weirhq/weir/plugins/body"
 	"github.com/weirhq/weir/storage"
@@ -18,225 +18,240 @@ import (
 
 // Content implements storage.Contents.
 func (j *Journal) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+	r := contentReader{j: j, parts: storage.WholeContent}
+	defer r.Close()
+	c, err := r.Content(ctx, ref)
+	if c != nil {
+		// What surrounds them may be much more.
+		c.Request.Data, c.Response.Data = bytes.Clone(c.Request.Data), bytes.Clone(c.Response.Data)
+	}
+	return c, err
+}
+
+// Reader implements storage.Contents.
+func (j *Journal) Reader(parts storage.ContentPart) storage.ContentReader {
+	return &contentReader{j: j, parts: parts}
+}
+
+// contentReader implements storage.ContentReader. It keeps the sealed segment
+// and the block of it that it read last, and the memory for both.
+type contentReader struct {
+	j       *Journal
+	parts   storage.ContentPart
+	content storage.Content // as returned last
+
+	segment uint64
+	file    sealedFile // nil when none is open
+	index   *sealedIndex
+	// first and next are the ordinals between which the block has all entries.
+	first, next uint32
+	frames      [len(parts)]items
+	compressed  []byte
+
+	raw       []byte // of an entry of a raw segment
+	assembler body.Assembler
+}
+
+type sealedFile interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Content implements storage.ContentReader.
+func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
 	if ref == (storage.ContentRef{}) {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	j.mu.Lock()
-	s := j.acquire(ref.Segment)
-	if s == nil {
-		j.mu.Unlock()
-		// Sealing completes the sealed file before it lets go of the raw one.
-		return j.blocks.content(ref, j.path(ref.Segment, sealedSuffix))
+	r.content = storage.Content{}
+	found, err := r.read(ref)
+	if err != nil {
+		return nil, fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, r.j.path(ref.Segment, ""), err)
 	}
-	scan := s.scanner(ref.Ordinal, headWindow)
-	j.mu.Unlock()
-	defer j.release(s)
-
-	e, err := scan.seek(ref.Ordinal)
-	if errors.Is(err, io.EOF) || err == nil && (e.ordinal != ref.Ordinal || e.length == 0) {
+	if !found {
 		return nil, nil
 	}
-	var c *storage.Content
-	if err == nil {
-		c, err = s.stored(&e)
+	return &r.content, nil
+}
+
+// read reads the content of an entry, and tells whether there is any.
+func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
+	if r.file == nil || r.segment != ref.Segment {
+		r.j.mu.Lock()
+		if s := r.j.acquire(ref.Segment); s != nil {
+			scan := s.scanner(ref.Ordinal, headWindow)
+			r.j.mu.Unlock()
+			defer r.j.release(s)
+			return r.readRaw(s, scan, ref.Ordinal)
+		}
+		r.j.mu.Unlock()
+		// Sealing completes the sealed file before it lets go of the raw one.
+		if !r.j.blocks.has(ref.Segment) {
+			return false, nil
+		}
+		if err := r.open(ref.Segment); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return false, err
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading entry %d of %s: %w", ref.Ordinal, s.path, err)
+	if ref.Ordinal < r.first || ref.Ordinal >= r.next {
+		if err := r.readBlock(ref.Ordinal); err != nil {
+			r.first, r.next = 0, 0
+			return false, err
+		}
 	}
-	return c, nil
+	found := false
+	for i := range r.frames {
+		item := r.frames[i].find(ref.Ordinal)
+		if item == nil {
+			continue
+		}
+		found = true
+		if err := contentWire.parse(item, &r.content); err != nil {
+			return false, err
+		}
+	}
+	return found, nil
 }
 
 // headWindow suits reading heads that have content between them.
 const headWindow = 4 << 10
 
-// stored is the content of a record's entry in stored form.
-func (s *segment) stored(e *entry) (*storage.Content, error) {
-	var r storage.Record
-	if err := dialectWire.parse(e.metadata, &r); err != nil {
-		return nil, err
+// readRaw reads the content of an entry of a raw segment, in stored form.
+func (r *contentReader) readRaw(s *segment, scan *scanner, ordinal uint32) (bool, error) {
+	e, err := scan.seek(ordinal)
+	if errors.Is(err, io.EOF) || err == nil && (e.ordinal != ordinal || e.length == 0) {
+		return false, nil
 	}
-	c, err := s.content(e)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	c.Response.Data, c.Response.Type = body.Stored(r.Dialect, c.Response.Type, c.Response.Data)
-	return c, nil
+	var rec record
+	if err := dialectWire.parse(e.metadata, &rec); err != nil {
+		return false, err
+	}
+	r.raw = slices.Grow(r.raw[:0], int(e.length))[:e.length]
+	c := &r.content
+	if err := s.readContent(r.raw, e.content(), e.sum, c); err != nil {
+		return false, err
+	}
+	if r.parts&storage.ResponsePart != 0 {
+		c.Response.Data, c.Response.Type = r.assembler.Stored(rec.Dialect, c.Response.Type, c.Response.Data)
+	}
+	return true, nil
 }
 
 // dialectWire reads no more of a record than its dialect.
 var dialectWire = message[record]{11: recordWire[11]}
 
-// blocks reads sealed segments. It keeps a few blocks, because those who read
-// content read that of neighbours.
-type blocks struct {
-	mu      sync.Mutex
-	sealed  map[uint64]sealed
-	recent  []cached // the last used last
-	bytes   int
-	decoder *zstd.Decoder
-	used    bool // since the last rest
-}
-
-// sealed is what is known of a sealed segment without reading it.
-type sealed struct {
-	size   int64
-	newest moment
-}
-
-type cached struct {
-	segment     uint64
-	first, next uint32
-	data        []byte
-}
-
-// cacheBytes bounds the decompressed blocks that are kept.
-const cacheBytes = 2 << 20
-
-func (b *blocks) content(ref storage.ContentRef, path string) (*storage.Content, error) {
-	data, err := b.block(ref, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var c *storage.Content
-	if err == nil {
-		c, err = findContent(data, ref.Ordinal)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading entry %d of %s: %w", ref.Ordinal, path, err)
-	}
-	return c, nil
-}
-
-func (b *blocks) block(ref storage.ContentRef, path string) ([]byte, error) {
-	b.mu.Lock()
-	b.used = true
-	for i := len(b.recent) - 1; i >= 0; i-- {
-		c := b.recent[i]
-		if c.segment == ref.Segment && c.first <= ref.Ordinal && ref.Ordinal < c.next {
-			b.recent = append(slices.Delete(b.recent, i, i+1), c)
-			b.mu.Unlock()
-			return c.data, nil
-		}
-	}
-	if b.decoder == nil {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(1<<32))
-		if err != nil {
-			b.mu.Unlock()
-			return nil, err
-		}
-		b.decoder = d
-	}
-	decoder := b.decoder
-	b.mu.Unlock()
-
-	f, size, err := openSealed(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, first, next, err := readBlock(f, size, ref.Ordinal, decoder)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, there := b.sealed[ref.Segment]; !there || len(data) > cacheBytes {
-		return data, nil
-	}
-	b.recent = append(b.recent, cached{ref.Segment, first, next, data})
-	b.bytes += len(data)
-	for b.bytes > cacheBytes {
-		b.bytes -= len(b.recent[0].data)
-		b.recent = slices.Delete(b.recent, 0, 1)
-	}
-	return data, nil
-}
-
-// load enters the sealed segment in a file, also if it cannot be read: then it
-// goes by the file's age.
-func (b *blocks) load(number uint64, path string) error {
-	f, size, err := openSealed(path)
+// open opens a sealed segment in place of the one that is open.
+func (r *contentReader) open(segment uint64) error {
+	r.Close()
+	f, size, err := openSealed(r.j.path(segment, sealedSuffix))
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	_, newest, err := readIndex(f, size)
+	index, err := readIndex(f, size)
 	if err != nil {
-		err = fmt.Errorf("%s %w", path, err)
-		if info, statErr := f.Stat(); statErr == nil {
-			newest = storage.Millis(info.ModTime())
-		}
-	}
-	b.add(number, sealed{size, newest})
-	return err
-}
-
-func (b *blocks) add(number uint64, s sealed) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sealed == nil {
-		b.sealed = map[uint64]sealed{}
-	}
-	b.sealed[number] = s
-}
-
-// expired lists the segments whose newest record is older than this.
-func (b *blocks) expired(cutoff moment) []uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var numbers []uint64
-	for number, s := range b.sealed {
-		if s.newest < cutoff {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers
-}
-
-// remove deletes a sealed segment and forgets what it held.
-func (b *blocks) remove(number uint64, path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.Close()
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.sealed, number)
-	b.recent = slices.DeleteFunc(b.recent, func(c cached) bool {
-		if c.segment != number {
-			return false
-		}
-		b.bytes -= len(c.data)
-		return true
-	})
+	r.segment, r.file, r.index = segment, f, index
 	return nil
 }
 
-func (b *blocks) total() (n int, size int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.sealed {
-		size += s.size
+// Close implements storage.ContentReader.
+func (r *contentReader) Close() {
+	if r.file != nil {
+		r.file.Close()
 	}
-	return len(b.sealed), size
+	r.file, r.first, r.next = nil, 0, 0
 }
 
-// rest gives up memory that was not used since the last rest.
-func (b *blocks) rest() {
-	b.mu.Lock()
-	used := b.used
-	b.used = false
-	b.mu.Unlock()
-	if !used {
-		b.release()
+// readBlock reads what the reader wants of the block that an entry is in, and
+// of none when the entry comes before the first.
+func (r *contentReader) readBlock(ordinal uint32) error {
+	blocks := r.index.blocks
+	i := sort.Search(len(blocks), func(i int) bool { return blocks[i].first > ordinal })
+	r.first, r.next = 0, math.MaxUint32
+	if i < len(blocks) {
+		r.next = blocks[i].first
 	}
+	var b block
+	if i > 0 {
+		b = blocks[i-1]
+		r.first = b.first
+	}
+	at := b.offset
+	for k, f := range b.frames {
+		wanted := r.parts&parts[k].is != 0 || r.index.version == versionZstd
+		if !wanted {
+			f.length = 0
+		}
+		if err := r.readFrame(&r.frames[k], at, f); err != nil {
+			return err
+		}
+		at += int64(b.frames[k].length)
+	}
+	return nil
 }
 
-func (b *blocks) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	// Who still decodes keeps the decoder, which has no goroutines to stop.
-	b.recent, b.bytes, b.decoder = nil, 0, nil
+// readFrame reads a frame that stands at an offset.
+func (r *contentReader) readFrame(into *items, at int64, f frame) error {
+	into.data, into.places = into.data[:0], into.places[:0]
+	if f.length == 0 {
+		return nil
+	}
+	r.compressed = slices.Grow(r.compressed[:0], int(f.length))[:f.length]
+	if _, err := r.file.ReadAt(r.compressed, at); err != nil {
+		return err
+	}
+	if crc32.Checksum(r.compressed, castagnoli) != f.sum {
+		return errDamaged
+	}
+	data, err := r.index.decompress(slices.Grow(into.data, int(f.raw)), r.compressed)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	into.data = data
+	return into.locate()
+}
+
+// items are what stands in a frame.
+type items struct {
+	data   []byte
+	places []itemPlace
+}
+
+// itemPlace is where an item stands, behind its head.
+type itemPlace struct{ ordinal, start, end uint32 }
+
+// locate finds the items of data.
+func (x *items) locate() error {
+	for at := 0; at < len(x.data); {
+		if len(x.data)-at < itemHead {
+			return errDamaged
+		}
+		ordinal, n := order.Uint32(x.data[at:]), int64(order.Uint32(x.data[at+4:]))
+		at += itemHead
+		if n > int64(len(x.data)-at) {
+			return errDamaged
+		}
+		x.places = append(x.places, itemPlace{ordinal, uint32(at), uint32(at + int(n))})
+		at += int(n)
+	}
+	return nil
+}
+
+// find returns the item of an entry, nil if it has none.
+func (x *items) find(ordinal uint32) []byte {
+	i, found := slices.BinarySearchFunc(x.places, ordinal, func(p itemPlace, o uint32) int { return int(int64(p.ordinal) - int64(o)) })
+	if !found {
+		return nil
+	}
+	return x.data[x.places[i].start:x.places[i].end]
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/weirhq/weir/storage"
 )
 
@@ -38,6 +36,11 @@ func TestBodyThatLooksLikeAnEntryIsNone(t *testing.T) {
 	}
 }
 
+// memory is a sealed file in memory.
+type memory struct{ *bytes.Reader }
+
+func (memory) Close() error { return nil }
+
 // FuzzReader gives arbitrary bytes to what reads files.
 func FuzzReader(f *testing.F) {
 	var raw []byte
@@ -54,19 +57,14 @@ func FuzzReader(f *testing.F) {
 	f.Add(raw)
 	var sealed bytes.Buffer
 	var w sealedWriter
-	if err := w.reset(&sealed); err != nil {
-		f.Fatal(err)
-	}
+	w.reset(&sealed)
 	for n := range 4 {
 		_, c := sample(n)
 		w.add(uint32(n), c)
 	}
 	w.finish(1)
 	f.Add(sealed.Bytes())
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		f.Fatal(err)
-	}
+	f.Add(version1)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		sc := &scanner{r: r, salt: 7, end: int64(len(b)), size: headWindow}
@@ -85,11 +83,17 @@ func FuzzReader(f *testing.F) {
 			var r record
 			recordWire.parse(e.metadata, &r)
 		}
-		for _, ordinal := range []uint32{0, 3, 1 << 31} {
-			if data, _, _, err := readBlock(r, int64(len(b)), ordinal, decoder); err == nil {
-				findContent(data, ordinal)
+		if index, err := readIndex(r, int64(len(b))); err == nil {
+			x := contentReader{parts: storage.WholeContent, segment: 1, file: memory{r}, index: index}
+			for _, ordinal := range []uint32{0, 3, 1 << 31} {
+				if _, err := x.read(storage.ContentRef{Segment: 1, Ordinal: ordinal}); err != nil && !errors.Is(err, errDamaged) {
+					t.Fatal(err)
+				}
 			}
 		}
-		findContent(b, 3)
+		var x items
+		if x.data = b; x.locate() == nil {
+			x.find(3)
+		}
 	})
 }

@@ -302,7 +302,6 @@ func (j *Journal) shut() {
 	}
 	j.raw = nil
 	j.mu.Unlock()
-	j.blocks.release()
 	j.tally.close()
 	j.lock.Close()
 }

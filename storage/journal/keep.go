@@ -26,7 +26,6 @@ func (j *Journal) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			j.blocks.rest()
 		case <-j.tidy:
 		}
 		j.keepHouse(ctx)

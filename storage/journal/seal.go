@@ -62,9 +62,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (size, dama
 		return 0, 0, err
 	}
 	defer f.Close()
-	if err := z.w.reset(f); err != nil {
-		return 0, 0, err
-	}
+	z.w.reset(f)
 	for i := range current {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err

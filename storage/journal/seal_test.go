@@ -1,9 +1,15 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,11 +67,136 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 		}
 	}
 	check(j)
-	j.blocks.rest()
-	j.blocks.rest()
-	check(j)
 	j.Close(t.Context())
 	check(open(t, b, Options{Dir: dir}))
+}
+
+// A reader finds what Content does, in any order, and no more than is its part.
+func TestReader(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir(), SegmentBytes: 64 << 10})
+	const records = 300
+	var refs [records]storage.ContentRef
+	for n := range refs {
+		r, c := sample(n)
+		c.Inputs = map[string]string{"filler": strings.Repeat("of a block ", n*20)}
+		if err := j.Append(r, c); err != nil {
+			t.Fatal(err)
+		}
+		refs[n] = r.Content
+	}
+	flush(t, j)
+	eventually(t, "all but the active segment are sealed", func() bool { return j.Status().RawSegments <= 1 })
+	if s := j.Status(); s.RawSegments == 0 || s.SealedSegments < 2 {
+		t.Fatalf("%d raw segments and %d sealed ones are not what is to be tested", s.RawSegments, s.SealedSegments)
+	}
+	for part, of := range map[storage.ContentPart]func(*storage.Content) storage.Content{
+		storage.WholeContent: func(c *storage.Content) storage.Content { return *c },
+		storage.RequestPart: func(c *storage.Content) storage.Content {
+			return storage.Content{Request: c.Request, Inputs: c.Inputs, Media: c.Media}
+		},
+		storage.ResponsePart: func(c *storage.Content) storage.Content { return storage.Content{Response: c.Response} },
+	} {
+		for order, at := range map[string]func(i int) int{
+			"ascending":  func(i int) int { return i },
+			"descending": func(i int) int { return records - 1 - i },
+			"jumping":    func(i int) int { return i * 97 % records },
+		} {
+			r := j.Reader(part)
+			for i := range records {
+				ref := refs[at(i)]
+				whole, err := j.Content(t.Context(), ref)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := r.Content(t.Context(), ref)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got == nil {
+					got = new(storage.Content)
+				}
+				if want, got := of(whole), of(got); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s, part %d of %v is\n%+v, want\n%+v", order, part, ref, got, want)
+				}
+			}
+			r.Close()
+		}
+	}
+}
+
+// A reader that goes along allocates nothing for an entry.
+func TestReaderAllocatesNothing(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir()})
+	var refs []storage.ContentRef
+	for n := range 300 {
+		r, _ := sample(n)
+		text := storage.Body{Data: bytes.Repeat([]byte{byte(n)}, 5<<10)}
+		if err := j.Append(r, &storage.Content{Request: text, Response: text}); err != nil {
+			t.Fatal(err)
+		}
+		refs = append(refs, r.Content)
+	}
+	seal(t, j, 1)
+	r := j.Reader(storage.WholeContent)
+	defer r.Close()
+	each := func() {
+		for _, ref := range refs {
+			if c, err := r.Content(t.Context(), ref); err != nil || len(c.Request.Data) != 5<<10 {
+				t.Fatal(c, err)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(10, each); n > 0 {
+		t.Errorf("%.0f allocations for %d entries", n, len(refs))
+	}
+}
+
+// What was sealed with zstd, by the first version of the format, reads as ever.
+func TestSealedVersion1(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "0000000001.blk"), version1, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, &backend{}, Options{Dir: dir})
+	r := j.Reader(storage.ResponsePart)
+	defer r.Close()
+	for n := range 40 {
+		ref := storage.ContentRef{Segment: 1, Ordinal: uint32(n)}
+		want := &storage.Content{
+			Request: storage.Body{Type: "application/json", Data: fmt.Appendf(nil, `{"question":%d}`, n)},
+			Inputs:  map[string]string{"n": fmt.Sprint(n)},
+		}
+		if n%4 != 3 {
+			want.Response = storage.Body{Type: "text/plain", Data: fmt.Appendf(nil, "answer %d", n)}
+		}
+		if got, err := j.Content(t.Context(), ref); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("content %d is %+v, %v, want %+v", n, got, err, want)
+		}
+		if got, err := r.Content(t.Context(), ref); err != nil || !reflect.DeepEqual(got.Response, want.Response) {
+			t.Fatalf("response %d is %+v, %v, want %+v", n, got, err, want)
+		}
+	}
+}
+
+//go:embed testdata/version1.blk
+var version1 []byte
+
+// A segment of a later version is left alone, and reading it says what to do.
+func TestSealedLaterVersion(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "0000000001.blk")
+	later := bytes.Clone(version1)
+	later[len(later)-1] = '9'
+	if err := os.WriteFile(path, later, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, &backend{}, Options{Dir: dir})
+	if c, err := j.Content(t.Context(), storage.ContentRef{Segment: 1}); !errors.Is(err, errVersion) {
+		t.Errorf("content of a later version is %+v, %v", c, err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, later) {
+		t.Errorf("the segment was touched: %v", err)
+	}
 }
 
 func TestContentWhileSealing(t *testing.T) {
@@ -213,7 +344,6 @@ func TestDamagedContent(t *testing.T) {
 		t.Errorf("%d losses in the backend, want 1", got)
 	}
 	flip(t, j.path(1, sealedSuffix), 10)
-	j.blocks.release()
 	if c, err := j.Content(t.Context(), good.Content); err == nil {
 		t.Errorf("damaged content reads as %+v", c)
 	}

@@ -231,6 +231,10 @@ func (c cancelling) Content(context.Context, storage.ContentRef) (*storage.Conte
 	return nil, nil
 }
 
+func (c cancelling) Reader(storage.ContentPart) storage.ContentReader { return c }
+
+func (cancelling) Close() {}
+
 func TestCancelledAnalytics(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {

@@ -285,6 +285,10 @@ func (noContents) Content(context.Context, storage.ContentRef) (*storage.Content
 	return nil, nil
 }
 
+func (c noContents) Reader(storage.ContentPart) storage.ContentReader { return c }
+
+func (noContents) Close() {}
+
 func field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
 
 func and(left, right storage.Filter) storage.Filter {

@@ -77,14 +77,17 @@ func (s *scan) chosen(from, to int64) (*keySet, error) {
 // match keeps those keys whose records match.
 func (s *scan) match(set *keySet, f storage.Filter, reads *projection) error {
 	kept := set.keys[:0]
+	contents := s.contents.Reader(storage.ContentParts(f))
+	defer contents.Close()
+	m := storage.Matcher{Filter: f}
 	for keys := range slices.Chunk(set.keys, matchChunk) {
 		records, err := s.r.project(s.ctx, reads, keys)
 		if err != nil {
 			return err
 		}
 		for _, r := range records {
-			ok := storage.Match(f, &r.Record, func() (c *storage.Content) {
-				c, err = s.contents.Content(s.ctx, r.Content)
+			ok := m.Match(&r.Record, func() (c *storage.Content) {
+				c, err = contents.Content(s.ctx, r.Content)
 				return c
 			})
 			if err != nil {

@@ -114,11 +114,11 @@ func (c *condition) undecided(f storage.Filter) (storage.Filter, *projection) {
 	}
 	var rest storage.Filter
 	for _, part := range conjuncts(f) {
-		if !storage.NeedsContent(part) {
+		if storage.ContentParts(part) == 0 {
 			continue
 		}
 		for l := range storage.Leaves(part) {
-			if !l.Field.Content {
+			if l.Field.Content == 0 {
 				return f, wholeRecord
 			}
 		}

@@ -12,7 +12,7 @@ func (c *condition) leaf(l *storage.Leaf) {
 	switch {
 	case !l.Field.Applies():
 		c.write(never)
-	case l.Field.Content:
+	case l.Field.Content != 0:
 		c.content = true
 		c.write(always)
 	case labelKind(l) != "":
@@ -183,7 +183,7 @@ func (c *condition) named(column, kind string, l *storage.Leaf) {
 // labelKind is the kind of names whose labels a leaf compares, "" if none.
 func labelKind(l *storage.Leaf) string {
 	switch f := l.Field; {
-	case f.Kind != storage.Text || f.Content:
+	case f.Kind != storage.Text || f.Content != 0:
 		return ""
 	case f.Map:
 		return propertyKind(l.Key)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"math"
 	"slices"
@@ -11,18 +12,33 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// matchChunk is the number of records that match reads at a time.
+// matchChunk is the number of records that are read by their keys at a time.
 const matchChunk = 256
+
+// matching is a query of which SQL alone does not decide: records stream through
+// storage.Match, and the best of them are kept.
+type matching struct {
+	*query
+	ctx     context.Context
+	content func(context.Context, storage.ContentRef) (*storage.Content, error)
+	matcher storage.Matcher
+	kept    []candidate
+
+	// row is considered, and loaded its content, or failed the attempt to read it.
+	row    *row
+	loaded *storage.Content
+	failed error
+}
 
 // candidate is a record that matched, with its place in the order.
 type candidate struct {
-	*row
+	n    int64
 	rank storage.Rank
 }
 
-// match answers what SQL alone cannot: records stream through storage.Match,
-// and the best of them are kept.
+// match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: storage.Matcher{Filter: x.undecided}}
 	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
 	switch {
@@ -31,38 +47,86 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	case byTime:
 		o = x.timeOrder(desc)
 	}
-	if x.undecided == nil {
-		x.undecided = storage.All{}
-	}
 	if !byTime && !x.Random || x.reads == nil {
 		x.reads = wholeRecord // to sort by
 	}
+	if !x.SortsByContent() { // which keeps what it reads
+		r := x.contents.Reader(storage.ContentParts(x.undecided))
+		defer r.Close()
+		m.content = r.Content
+	}
+	if x.undecided == nil {
+		m.matcher.Filter = storage.All{}
+	}
 	want := x.Offset + min(x.Limit, math.MaxInt-x.Offset)
-	var kept []candidate
+	err := x.candidates(ctx, o, func(r *row) error {
+		full := len(m.kept) >= want
+		if full && (x.Random || byTime && r.CreatedAt != createdAt(m.kept[want-1].n)) {
+			return errStop // neither this one nor what follows can change the page
+		}
+		if full && len(m.kept)-want >= max(want, matchChunk) {
+			m.sort(want)
+		}
+		return m.consider(r)
+	})
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, err
+	}
+	if !x.Random {
+		m.sort(want)
+	}
+	var keys []int64
+	for _, c := range m.kept[min(x.Offset, len(m.kept)):] {
+		keys = append(keys, c.n)
+	}
+	return x.page(ctx, keys)
+}
+
+// sort puts the best candidates into order and forgets the others.
+func (m *matching) sort(want int) {
+	slices.SortFunc(m.kept, func(a, b candidate) int { return a.rank.Compare(b.rank) })
+	if len(m.kept) > want {
+		clear(m.kept[want:])
+		m.kept = m.kept[:want]
+	}
+}
+
+// consider keeps a row when the filter is true of it.
+func (m *matching) consider(r *row) error {
+	m.row, m.loaded = r, nil
+	if !m.matcher.Match(&r.Record, m.load) || m.failed != nil {
+		return m.failed
+	}
+	if m.SortsByContent() && m.loaded == nil {
+		m.load()
+	}
+	m.kept = append(m.kept, candidate{r.n, storage.RankBy(m.Sort, &r.Record, m.loaded)})
+	return m.failed
+}
+
+// load reads the content of the row.
+func (m *matching) load() *storage.Content {
+	m.loaded, m.failed = m.content(m.ctx, m.row.Content)
+	return m.loaded
+}
+
+// candidates calls each with the records that SQL does not rule out, in an order.
+// The row is each's until it returns.
+func (x *query) candidates(ctx context.Context, o order, each func(*row) error) error {
+	if x.reads == contentOnly && !x.Random {
+		var r row
+		statement, args := x.statement(contentOnly.list, joinDetails, o)
+		return x.r.c.query(ctx, statement, args, func(values []driver.Value) error {
+			contentOnly.decode(&r, values, nil)
+			return each(&r)
+		})
+	}
 	var chunk []int64
-	// next considers a chunk, until neither it nor what follows can change the
-	// page.
 	next := func() error {
 		rows, err := x.r.project(ctx, x.reads, chunk)
-		if err != nil {
-			return err
-		}
 		chunk = chunk[:0]
-		for _, row := range rows {
-			if len(kept) >= want && (x.Random || byTime && row.CreatedAt != kept[want-1].CreatedAt) {
-				err = errStop
-				break
-			}
-			if kept, err = x.consider(ctx, kept, row); err != nil {
-				return err
-			}
-		}
-		if !x.Random {
-			slices.SortFunc(kept, func(a, b candidate) int { return a.rank.Compare(b.rank) })
-		}
-		if len(kept) > want {
-			clear(kept[want:])
-			kept = kept[:want]
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = each(rows[i])
 		}
 		return err
 	}
@@ -72,36 +136,8 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 		}
 		return next()
 	})
-	if err == nil {
-		err = next()
+	if err != nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, errStop) {
-		return nil, err
-	}
-	var keys []int64
-	for _, c := range kept[min(x.Offset, len(kept)):] {
-		keys = append(keys, c.n)
-	}
-	return x.page(ctx, keys)
-}
-
-// consider appends a row to the candidates when the filter is true of it.
-func (x *query) consider(ctx context.Context, kept []candidate, r *row) ([]candidate, error) {
-	var content *storage.Content
-	var err error
-	loaded := false
-	load := func() *storage.Content {
-		if !loaded {
-			loaded = true
-			content, err = x.contents.Content(ctx, r.Content)
-		}
-		return content
-	}
-	if !storage.Match(x.undecided, &r.Record, load) || err != nil {
-		return kept, err
-	}
-	if x.SortsByContent() {
-		load()
-	}
-	return append(kept, candidate{r, storage.RankBy(x.Sort, &r.Record, content)}), err
+	return next()
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// plan is how SQLite goes about a query by time, one step a line.
-func plan(t *testing.T, b *Backend, q *storage.RequestQuery) string {
+// plan is how SQLite goes about a query by time, one step a line, when it reads
+// these columns.
+func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins string) string {
 	t.Helper()
 	var steps []string
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
@@ -19,7 +20,7 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery) string {
 		if x.where.query(q); x.where.err != nil {
 			return x.where.err
 		}
-		statement, args := x.statement(x.timeOrder(true))
+		statement, args := x.statement(columns, joins, x.timeOrder(true))
 		return r.c.query(ctx, "EXPLAIN QUERY PLAN "+statement, args, func(row []driver.Value) error {
 			steps = append(steps, row[3].(string))
 			return nil
@@ -43,7 +44,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	slow := &storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1}
 	since := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE, Time: r.CreatedAt}
 
-	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
+	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}, keyColumns, ""); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
 		t.Errorf("scored requests are not found by their scores:\n%s", got)
 	}
 	for _, test := range []struct {
@@ -66,12 +67,14 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: test.filter, Limit: 10})
-			if first, _, _ := strings.Cut(got, "\n"); first != test.want {
-				t.Errorf("first step is not %q:\n%s", test.want, got)
-			}
-			if slices.Contains(strings.Split(got, "\n"), "USE TEMP B-TREE FOR ORDER BY") && test.name != "id" {
-				t.Errorf("sorts what lies in order:\n%s", got)
+			for columns, joins := range map[string]string{keyColumns: "", contentOnly.list: joinDetails} {
+				got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: test.filter, Limit: 10}, columns, joins)
+				if first, _, _ := strings.Cut(got, "\n"); first != test.want {
+					t.Errorf("first step is not %q:\n%s", test.want, got)
+				}
+				if slices.Contains(strings.Split(got, "\n"), "USE TEMP B-TREE FOR ORDER BY") && test.name != "id" {
+					t.Errorf("sorts what lies in order:\n%s", got)
+				}
 			}
 		})
 	}

@@ -55,20 +55,27 @@ func (x *query) page(ctx context.Context, keys []int64) ([]*storage.Record, erro
 	return page, nil
 }
 
-// statement finds the keys of the records that the clause chooses.
-func (x *query) statement(o order) (string, []driver.Value) {
+// statement reads columns of the records that the clause chooses.
+func (x *query) statement(columns, joins string, o order) (string, []driver.Value) {
 	from := " FROM requests r"
 	if x.where.byLabel {
 		// In this order: without statistics SQLite would go through requests.
 		from = " FROM labels l CROSS JOIN requests r ON r.n = l.n"
 	}
-	return "SELECT r.n, r.request_id" + from + o.joins + " WHERE " + x.where.sql.String() + " ORDER BY " + o.by,
+	return "SELECT " + columns + from + joins + o.joins + " WHERE " + x.where.sql.String() + " ORDER BY " + o.by,
 		slices.Concat(o.args, x.where.args)
 }
 
-// scan calls each with those keys, in order.
+// joinDetails joins the details, which lie in the order of the requests; without
+// statistics SQLite would as well begin with them.
+const joinDetails = " CROSS JOIN details d ON d.n = r.n"
+
+// keyColumns tell records apart.
+const keyColumns = "r.n, r.request_id"
+
+// scan calls each with the keys of the records that the clause chooses, in order.
 func (x *query) scan(ctx context.Context, o order, each func(n int64, id uuid.UUID) error) error {
-	statement, args := x.statement(o)
+	statement, args := x.statement(keyColumns, "", o)
 	return x.r.c.query(ctx, statement, args, func(row []driver.Value) error {
 		return each(row[0].(int64), uuid.UUID(row[1].([]byte)))
 	})
@@ -79,7 +86,7 @@ func (x *query) keys(ctx context.Context) (keys []int64, err error) {
 	if desc, ok := x.byTime(); ok {
 		return x.keysByTime(ctx, desc)
 	}
-	statement, args := x.statement(x.order())
+	statement, args := x.statement(keyColumns, "", x.order())
 	args = append(args, int64(x.Limit), int64(x.Offset))
 	err = x.r.c.query(ctx, statement+" LIMIT ? OFFSET ?", args, func(row []driver.Value) error {
 		keys = append(keys, row[0].(int64))

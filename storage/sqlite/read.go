@@ -42,13 +42,14 @@ func (r reader) begin(ctx context.Context) error {
 // projection is what is read of records.
 type projection struct {
 	columns []column
+	list    string // of the columns behind the key
 	query   string
 }
 
 func project(requests, details []column) *projection {
 	columns := slices.Concat(requests, details)
-	list := columnList(requests, "r.") + ", " + columnList(details, "d.")
-	return &projection{columns, "SELECT r.n, " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"}
+	list := "r.n, " + columnList(requests, "r.") + ", " + columnList(details, "d.")
+	return &projection{columns, list, "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"}
 }
 
 var (
@@ -87,7 +88,8 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 	}
 	found := make(map[int64]*row, len(keys))
 	for ; len(values) > 0; values = values[width:] {
-		row := p.decode(values[:width], meanings)
+		row := new(row)
+		p.decode(row, values[:width], meanings)
 		found[row.n] = row
 	}
 	rows := make([]*row, 0, len(keys))
@@ -99,8 +101,9 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 	return rows, nil
 }
 
-func (p *projection) decode(values []driver.Value, meanings map[int64]string) *row {
-	r := &row{n: values[0].(int64)}
+// decode makes r of the values of the list. meanings are the names of ids.
+func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]string) {
+	*r = row{n: values[0].(int64)}
 	r.CreatedAt = createdAt(r.n)
 	for i, v := range values[1:] {
 		if v == nil {
@@ -112,7 +115,6 @@ func (p *projection) decode(values []driver.Value, meanings map[int64]string) *r
 		}
 		c.decode(r, v)
 	}
-	return r
 }
 
 // byID reads the record of an id, or storage.ErrNotFound.

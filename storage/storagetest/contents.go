@@ -1,7 +1,9 @@
 package storagetest
 
 import (
+	"bytes"
 	"context"
+	"maps"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -15,7 +17,46 @@ func (c Contents) Content(ctx context.Context, ref storage.ContentRef) (*storage
 	return c[ref], ctx.Err()
 }
 
+// Reader looks references up.
+func (c Contents) Reader(parts storage.ContentPart) storage.ContentReader {
+	return &contentReader{content: c.Content, parts: parts}
+}
+
 // Of is the content of a record, nil if there is none.
 func (c Contents) Of(r *storage.Record) *storage.Content { return c[r.Content] }
 
 var _ storage.Contents = Contents(nil)
+
+// contentReader gives no more than it was asked for, and destroys at each call
+// what it gave before, so that nobody can do without the contract.
+type contentReader struct {
+	content func(context.Context, storage.ContentRef) (*storage.Content, error)
+	parts   storage.ContentPart
+	given   storage.Content
+}
+
+func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+	r.Close()
+	c, err := r.content(ctx, ref)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	if r.parts&storage.RequestPart != 0 {
+		r.given.Request = storage.Body{Type: c.Request.Type, Data: bytes.Clone(c.Request.Data)}
+		r.given.Inputs, r.given.Media = maps.Clone(c.Inputs), c.Media
+	}
+	if r.parts&storage.ResponsePart != 0 {
+		r.given.Response = storage.Body{Type: c.Response.Type, Data: bytes.Clone(c.Response.Data)}
+	}
+	return &r.given, nil
+}
+
+func (r *contentReader) Close() {
+	for _, data := range [][]byte{r.given.Request.Data, r.given.Response.Data} {
+		for i := range data {
+			data[i] = '?'
+		}
+	}
+	clear(r.given.Inputs)
+	r.given = storage.Content{}
+}

@@ -99,7 +99,7 @@ func keysOf(f *storage.Field) []string {
 	switch {
 	case f.Kind == storage.Number:
 		return append(scoreNames, storage.FeedbackScore)
-	case f.Content:
+	case f.Content != 0:
 		return inputNames
 	}
 	return propertyNames
@@ -125,7 +125,7 @@ func timeValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) storage.Time
 
 func textValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) string {
 	s := pick(r, words)
-	if from != nil && !l.Field.Content {
+	if from != nil && l.Field.Content == 0 {
 		s = ""
 		if texts := slices.Collect(l.Field.Texts(from, nil, l.Key)); len(texts) > 0 {
 			s = pick(r, texts)

@@ -181,6 +181,10 @@ func (f reader) Content(ctx context.Context, ref storage.ContentRef) (*storage.C
 	return f(ctx, ref)
 }
 
+func (f reader) Reader(parts storage.ContentPart) storage.ContentReader {
+	return &contentReader{content: f, parts: parts}
+}
+
 // Content that cannot be read is an error, not content that does not match.
 func testContentErrors(t *testing.T, open opener) {
 	broken := errors.New("the disk is on fire")
