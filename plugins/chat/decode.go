@@ -71,19 +71,17 @@ func (d *decoder) event(name, data []byte) bool {
 	if c.reports {
 		d.a.Usage(usage(d.vendor, data))
 	}
-	// What fails after the end, such as OpenRouter's "Token limit reached", does
-	// not undo the answer.
-	if !d.finished && (c.failed || string(name) == "error") {
-		d.a.Fail(newError(0, body))
-		return false
-	}
+	fails := (c.failed || string(name) == "error") && !d.finished && !finishes(c.choices)
 	d.start(&c)
 	more := true
 	c.choices.ForEach(func(_, v gjson.Result) bool {
 		more = d.choice(v)
 		return more
 	})
-	return more
+	if fails {
+		d.a.Fail(newError(0, body))
+	}
+	return more && !fails
 }
 
 // chunk is what stands at the top of an event or completion.
@@ -212,6 +210,13 @@ var reasons = map[string]plugins.Reason{
 	"content_filter":               plugins.ReasonContentFilter,
 	"error":                        plugins.ReasonError, // Mistral, OpenRouter
 	"insufficient_system_resource": plugins.ReasonError, // DeepSeek
+}
+
+// finishes reports whether the model came to an end of its own. What fails after
+// that, such as OpenRouter's "Token limit reached", does not undo the answer.
+func finishes(choices gjson.Result) bool {
+	name := choices.Get("0.finish_reason").Str
+	return name != "" && reasons[name] != plugins.ReasonError
 }
 
 // finish takes a finish reason. Those that are new are ones to stop, and so is
