@@ -27,12 +27,12 @@ func (p *Prompt) parseInput(input gjson.Result) error {
 	return err
 }
 
-// leftBehind are the items of tools that the provider ran. They may be left
-// out: the assistant's text that follows carries their result.
+// leftBehind are the items of tools that the provider ran. They can be left out,
+// also of a strict request: the assistant's text that follows carries their
+// result.
 var leftBehind = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
 	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output",
-	"compaction_trigger", "configuration_update",
 }
 
 func (p *Prompt) parseItem(c *conversation, i int, v gjson.Result) error {

@@ -3,6 +3,7 @@ package plugins
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -114,8 +115,15 @@ func TestBug31HistoryOfHostedTools(t *testing.T) {
 		t.Errorf("warnings %q", p.Warnings)
 	}
 	p.Strict = true
-	if err := p.Apply(DefaultPolicy); err == nil {
-		t.Error("a strict request must not lose an item")
+	if err := p.Apply(DefaultPolicy); err != nil {
+		t.Errorf("a strict request cannot be gone on with: %v", err)
+	}
+	for i, kind := range []string{"compaction", "compaction_trigger", "configuration_update", "additional_tools", "item_reference", "program"} {
+		_, err := ParseRequest([]byte(`{"model":"m","input":[` + user1 + strings.Repeat(","+said, i) + `,{"type":"` + kind + `","id":"x"}]}`))
+		e, ok := errors.AsType[*Error](err)
+		if want := at("input", i+1); !ok || e.Status != http.StatusBadRequest || e.Param != want || !strings.Contains(e.Message, kind) {
+			t.Errorf("%s: got %v, want a 400 that names %s", kind, err, want)
+		}
 	}
 }
 

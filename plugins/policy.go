@@ -110,13 +110,8 @@ var defaults = map[string][]string{
 }
 
 // Apply treats every field of the request as the policy says, in the order of
-// the body. The error is an *Error. Where the prompt is strict, warnings that it
-// already has are errors too.
+// the body. The error is an *Error.
 func (p *Prompt) Apply(policy Policy) error {
-	if p.Strict && len(p.Warnings) > 0 {
-		field, done, _ := strings.Cut(p.Warnings[0], ": ")
-		return Unsupported(field, "%s, and the request is strict.", done)
-	}
 	if err := p.applyFields(policy, "", gjson.ParseBytes(p.Raw)); err != nil {
 		return err
 	}

@@ -12,9 +12,6 @@ import (
 // withInput is the body with the input as the Prompt has it: without the items
 // that were left out, and with reasoning as the provider wrote it.
 func withInput(p *plugins.Prompt) ([]byte, error) {
-	if p.Strict && len(p.Warnings) > 0 {
-		return nil, plugins.Unsupported("input", "%s, and the request is strict.", p.Warnings[0])
-	}
 	input := gjson.GetBytes(p.Raw, "input")
 	if !input.IsArray() {
 		return p.Raw, nil
