@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -53,7 +54,30 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 	}
 	e := newError(resp.StatusCode, v)
 	e.RetryAfter = plugins.RetryAfter(resp.Header)
+	if e.RetryAfter == 0 && e.Status == http.StatusTooManyRequests {
+		e.RetryAfter = untilReset(resp.Header)
+	}
 	return e
+}
+
+// limits are what Anthropic limits the rate of, as its headers name it.
+var limits = [...]string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
+
+// untilReset is how long it takes until every limit that is used up is full
+// again, by the provider's own clock; 0 if the header does not say.
+func untilReset(h http.Header) time.Duration {
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	var wait time.Duration
+	for _, limit := range limits {
+		limit = "Anthropic-Ratelimit-" + limit
+		if reset, err := time.Parse(time.RFC3339, h.Get(limit+"-Reset")); err == nil && h.Get(limit+"-Remaining") == "0" {
+			wait = max(wait, reset.Sub(now))
+		}
+	}
+	return wait
 }
 
 // newError is the error that v describes, of an answer with a status or, if that

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -40,6 +41,37 @@ func TestErrors(t *testing.T) {
 	} {
 		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
 			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
+		}
+	}
+}
+
+// Where Anthropic says when its limits are full again, it may not say how long to
+// wait.
+func TestRateLimits(t *testing.T) {
+	const soon, later, past = "2026-11-20T10:00:07Z", "2026-11-20T10:01:00Z", "2026-11-20T09:00:00Z"
+	for name, test := range map[string]struct {
+		status int
+		header map[string]string
+		want   time.Duration
+	}{
+		"used up":       {429, map[string]string{"Requests-Remaining": "0", "Requests-Reset": soon}, 7 * time.Second},
+		"all used up":   {429, map[string]string{"Input-Tokens-Remaining": "0", "Input-Tokens-Reset": later, "Tokens-Remaining": "0", "Tokens-Reset": soon}, time.Minute},
+		"left":          {429, map[string]string{"Requests-Remaining": "3", "Requests-Reset": soon}, 0},
+		"over":          {429, map[string]string{"Requests-Remaining": "0", "Requests-Reset": past}, 0},
+		"nonsense":      {429, map[string]string{"Requests-Remaining": "0", "Requests-Reset": "soon"}, 0},
+		"another error": {500, map[string]string{"Requests-Remaining": "0", "Requests-Reset": soon}, 0},
+	} {
+		r := response(test.status, "")
+		r.Header.Set("Date", "Fri, 20 Nov 2026 10:00:00 GMT")
+		for key, value := range test.header {
+			r.Header.Set("anthropic-ratelimit-"+key, value)
+		}
+		if got := (Provider{}).Error(r).RetryAfter; got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+		r.Header.Set("Retry-After", "3")
+		if got := (Provider{}).Error(r).RetryAfter; got != 3*time.Second {
+			t.Errorf("%s: got %v, want what Retry-After says", name, got)
 		}
 	}
 }
