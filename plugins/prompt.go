@@ -17,7 +17,8 @@ import (
 type Prompt struct {
 	// Raw is the body as the client sent it.
 	Raw json.RawMessage
-	// Model is the model as the client named it.
+	// Model is the model as the client named it, or once it is known, as the
+	// provider does.
 	Model string
 	// Stream is true when the client asked for a stream.
 	Stream bool

@@ -135,6 +135,7 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 		return nil, err
 	}
 	p := *parsed
+	p.Model = t.Model // which the response names where the provider does not
 	a.prompt = &p
 	if a.sealer, err = a.h.sealer(); err != nil {
 		a.h.logger.Error("the secret of the gateway cannot be read", zap.Error(err))
