@@ -5,11 +5,9 @@ package anthropic
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -39,19 +37,15 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if err != nil {
 		return nil, err
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, err
-	}
-	req, err := post(ctx, t, &body)
+	body, err := r.encode()
 	if err != nil {
 		return nil, err
 	}
-	if len(r.betas) > 0 {
-		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
+	req, err := post(ctx, t, body)
+	if err != nil {
+		return nil, err
 	}
+	r.setBetas(req)
 	return req, nil
 }
 

@@ -1,7 +1,11 @@
 package anthropic
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -34,7 +38,8 @@ var policy = plugins.DefaultPolicy.With(plugins.Policy{
 
 // request is the body of POST /v1/messages.
 type request struct {
-	Model        string        `json:"model"`
+	Model        string        `json:"model,omitempty"`
+	Version      string        `json:"anthropic_version,omitempty"`
 	MaxTokens    int64         `json:"max_tokens"`
 	System       []any         `json:"system,omitempty"`
 	Messages     []message     `json:"messages"`
@@ -85,6 +90,21 @@ func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
 	}
 	r.setCache(p)
 	return r, nil
+}
+
+// encode is the body, without the escapes that HTML needs.
+func (r *request) encode() (*bytes.Buffer, error) {
+	b := new(bytes.Buffer)
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	return b, e.Encode(r)
+}
+
+// setBetas asks for what is not in the API for all.
+func (r *request) setBetas(req *http.Request) {
+	if len(r.betas) > 0 {
+		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
+	}
 }
 
 // output is the output_config, which is made where it is missing.

@@ -17,7 +17,6 @@ func response(status int, body string) *http.Response {
 
 func TestErrors(t *testing.T) {
 	plugintest.Errors(t, Provider{})
-	plugintest.Errors(t, Vertex{})
 	body := func(status, message, details string) string {
 		return `{"error":{"code":400,"message":"` + message + `","status":"` + status + `","details":[` + details + `]}}`
 	}

@@ -47,8 +47,7 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 
 // modelName is the last element of the model's resource name, for a path.
 func modelName(t plugins.Target) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(t.Model, "publishers/google/"), "models/")
-	return url.PathEscape(name)
+	return url.PathEscape(strings.TrimPrefix(t.Model, "models/"))
 }
 
 // post is the HTTP request to a model.

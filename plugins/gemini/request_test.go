@@ -39,7 +39,7 @@ var (
 	gemma   = plugins.Target{Model: "gemma-3-27b-it"}
 )
 
-var vertex = Vertex{Project: "p", Location: "europe-west4"}
+var vertex = Vertex{}
 
 // prepare is the upstream request of a provider, and its body.
 func prepare(t *testing.T, provider plugins.Provider, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Prompt, error) {
@@ -96,7 +96,7 @@ func TestPrepareVertex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const url = "https://example.com/v1beta1/projects/p/locations/europe-west4/publishers/google/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
+	const url = "https://example.com/publishers/google/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"
 	if got := req.URL.String(); got != url {
 		t.Errorf("got %s", got)
 	}
@@ -117,10 +117,9 @@ func TestPrepareVertex(t *testing.T) {
 
 func TestModelNames(t *testing.T) {
 	for model, want := range map[string]string{
-		"gemini-3":                          "/models/gemini-3:generateContent",
-		"models/gemini-3":                   "/models/gemini-3:generateContent",
-		"publishers/google/models/gemini-3": "/models/gemini-3:generateContent",
-		"../x?a=b#c":                        "/models/..%2Fx%3Fa=b%23c:generateContent",
+		"gemini-3":        "/models/gemini-3:generateContent",
+		"models/gemini-3": "/models/gemini-3:generateContent",
+		"../x?a=b#c":      "/models/..%2Fx%3Fa=b%23c:generateContent",
 	} {
 		for _, provider := range []plugins.Provider{Provider{}, vertex} {
 			req, _, _, err := prepare(t, provider, plugins.Target{Model: model}, withInput(""), true)

@@ -11,41 +11,18 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Vertex speaks to the Gemini models of Vertex AI, as `gemini` does to the
-// Gemini API. Its key is an OAuth access token, such as
-// `gcloud auth print-access-token` prints. `metadata` becomes the labels of the
-// bill, as far as labels can hold it.
-type Vertex struct {
-	generateContent
-
-	// Project is the Google Cloud project that pays. Default: the environment
-	// variable GOOGLE_CLOUD_PROJECT.
-	Project string `json:"project,omitempty"`
-
-	// Location is the region that serves, such as `europe-west4`. Default: the
-	// environment variable GOOGLE_CLOUD_LOCATION, else `global`.
-	Location string `json:"location,omitempty"`
-}
-
-// DefaultTarget is the address of the location, and the environment variable
-// from which gcloud takes an access token.
-func (v Vertex) DefaultTarget() (baseURL, keyEnv string) {
-	const keyVariable = "CLOUDSDK_AUTH_ACCESS_TOKEN"
-	if v.Location == "global" {
-		return "https://aiplatform.googleapis.com", keyVariable
-	}
-	return "https://" + v.Location + "-aiplatform.googleapis.com", keyVariable
-}
+// Vertex speaks to the Gemini models of Vertex AI. Its base URL is that of a
+// project's location, and its key an OAuth access token.
+type Vertex struct{ generateContent }
 
 // Prepare implements plugins.Provider.
-func (v Vertex) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Vertex) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, true)
 	if err != nil {
 		return nil, err
 	}
 	r.Labels = labels(p.Metadata)
-	req, err := r.post(ctx, t.BaseURL+"/v1beta1/projects/"+v.Project+"/locations/"+v.Location+
-		"/publishers/google/models/"+modelName(t))
+	req, err := r.post(ctx, t.BaseURL+"/publishers/google/models/"+modelName(t))
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (f Fixture) Answer(t testing.TB, p plugins.Provider, stream bool) (response
 	header, body := f.answer(stream)
 	var sink bytes.Buffer
 	a := plugins.NewAssembler(f.prompt(t, stream), &sink, options())
-	if err := p.Decode(answered(header, bytes.NewReader(body)), a); err != nil {
+	if err := tell(p, nil, header, bytes.NewReader(body), a); err != nil {
 		t.Fatal(err)
 	}
 	a.End()

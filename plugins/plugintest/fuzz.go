@@ -106,7 +106,7 @@ func (f Fixture) survive(t *testing.T, p plugins.Provider, stream bool, mode byt
 	}
 	var sink bytes.Buffer
 	a := plugins.NewAssembler(f.prompt(t, stream), &sink, o)
-	if err := p.Decode(answered(header, read), a); err != nil {
+	if err := tell(p, nil, header, read, a); err != nil {
 		if errors.Is(err, io.EOF) {
 			t.Error("the end of an answer is no error")
 		}

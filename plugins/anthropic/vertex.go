@@ -1,0 +1,84 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Vertex speaks the Messages API as Claude has it on Google's Vertex AI
+// (https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai).
+// Its base URL is that of a project's location, and its key an OAuth access
+// token.
+type Vertex struct{ Provider }
+
+// vertexVersion is the version of the API, which stands in the body.
+const vertexVersion = "vertex-2023-10-16"
+
+// Prepare implements plugins.Provider.
+func (Vertex) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	known := t
+	known.Model = strings.ReplaceAll(t.Model, "@", "-") // before a date
+	r, err := newRequest(p, known)
+	if err != nil {
+		return nil, err
+	}
+	r.Model, r.Version = "", vertexVersion
+	body, err := r.encode()
+	if err != nil {
+		return nil, err
+	}
+	req, err := postVertex(ctx, t, body, p.Stream)
+	if err != nil {
+		return nil, err
+	}
+	r.setBetas(req)
+	return req, nil
+}
+
+// PrepareNative implements plugins.Native.
+func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	if d != plugins.Messages {
+		return nil, errors.ErrUnsupported
+	}
+	stream := gjson.GetBytes(body, "stream").Bool()
+	body, err := sjson.DeleteBytes(body, "model")
+	if err != nil {
+		return nil, err
+	}
+	if body, err = sjson.SetBytes(body, "anthropic_version", vertexVersion); err != nil {
+		return nil, err
+	}
+	return postVertex(ctx, t, bytes.NewReader(body), stream)
+}
+
+func postVertex(ctx context.Context, t plugins.Target, body io.Reader, stream bool) (*http.Request, error) {
+	method := ":rawPredict"
+	if stream {
+		method = ":streamRawPredict"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		t.BaseURL+"/publishers/anthropic/models/"+url.PathEscape(t.Model)+method, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	return req, nil
+}
+
+var (
+	_ plugins.Provider = (*Vertex)(nil)
+	_ plugins.Native   = (*Vertex)(nil)
+)

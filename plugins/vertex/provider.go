@@ -1,0 +1,128 @@
+// Package vertex speaks to the models of Google's Vertex AI
+// (https://cloud.google.com/vertex-ai/generative-ai/docs), where each publisher
+// kept its dialect: Google generateContent, Anthropic Messages. All others have
+// Chat Completions.
+package vertex
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/chat"
+	"github.com/weirhq/weir/plugins/gemini"
+)
+
+// Provider speaks to the models of Vertex AI: `gemini-3.5-flash` as `gemini`
+// does to the Gemini API, `claude-opus-5-5` as `anthropic` does to Anthropic's,
+// and those of other publishers, such as `meta/llama-3.3-70b-instruct-maas`, as
+// `compatible` does. Its key is an OAuth access token, such as
+// `gcloud auth print-access-token` prints. `metadata` becomes the labels of
+// Gemini's bill, as far as labels can hold it.
+type Provider struct {
+	// Project is the Google Cloud project that pays. Default: the environment
+	// variable GOOGLE_CLOUD_PROJECT.
+	Project string `json:"project,omitempty"`
+
+	// Location is the region that serves, such as `europe-west4`. Default: the
+	// environment variable GOOGLE_CLOUD_LOCATION, else `global`.
+	Location string `json:"location,omitempty"`
+}
+
+// DefaultTarget is the address of the location, and the environment variable
+// from which gcloud takes an access token.
+func (v Provider) DefaultTarget() (baseURL, keyEnv string) {
+	const keyVariable = "CLOUDSDK_AUTH_ACCESS_TOKEN"
+	if v.Location == "global" {
+		return "https://aiplatform.googleapis.com", keyVariable
+	}
+	return "https://" + v.Location + "-aiplatform.googleapis.com", keyVariable
+}
+
+// Prepare implements plugins.Provider.
+func (v Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	api, t := v.route(t)
+	return api.Prepare(ctx, p, t)
+}
+
+// PrepareNative implements plugins.Native.
+func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+	api, t := v.route(t)
+	if native, ok := api.(plugins.Native); ok && d != plugins.Embeddings {
+		return native.PrepareNative(ctx, d, body, t)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Decode implements plugins.Provider.
+func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+	return answering(resp).Decode(resp, a)
+}
+
+// Error implements plugins.Provider.
+func (Provider) Error(resp *http.Response) *plugins.Error {
+	return answering(resp).Error(resp)
+}
+
+// The dialects, and where in a project's location each is spoken.
+const (
+	atAnthropic = "/publishers/anthropic/"
+	atOthers    = "/endpoints/openapi"
+)
+
+var others = chat.For("compatible")
+
+// route is who speaks to the model, and the target as they know it.
+func (v Provider) route(t plugins.Target) (plugins.Provider, plugins.Target) {
+	project := "/projects/" + v.Project + "/locations/" + v.Location
+	publisher, name := publisherOf(t.Model)
+	switch {
+	case publisher == "anthropic":
+		t.BaseURL += "/v1" + project
+		t.Model = name
+		return anthropic.Vertex{}, t
+	case publisher != "google" || strings.HasSuffix(name, "-maas"): // a service of models that anybody could host
+		t.BaseURL += "/v1" + project + atOthers
+		t.Model = publisher + "/" + name
+		return others, t
+	}
+	t.BaseURL += "/v1beta1" + project
+	t.Model = name
+	return gemini.Vertex{}, t
+}
+
+// publisherOf takes the name of a model apart, which may be a whole resource's
+// name, as in projects/p/locations/global/publishers/anthropic/models/claude.
+func publisherOf(model string) (publisher, name string) {
+	if _, resource, ok := strings.Cut("/"+model, "/publishers/"); ok {
+		publisher, name, _ = strings.Cut(resource, "/models/")
+		return publisher, name
+	}
+	if publisher, name, ok := strings.Cut(model, "/"); ok && publisher != "models" {
+		return publisher, name
+	}
+	name = strings.TrimPrefix(model, "models/")
+	if strings.HasPrefix(name, "claude") {
+		return "anthropic", name
+	}
+	return "google", name
+}
+
+// answering is who speaks to the model that answered.
+func answering(resp *http.Response) plugins.Provider {
+	switch r := resp.Request; {
+	case r != nil && strings.Contains(r.URL.Path, atAnthropic):
+		return anthropic.Vertex{}
+	case r != nil && strings.Contains(r.URL.Path, atOthers+"/"):
+		return others
+	}
+	return gemini.Vertex{}
+}
+
+var (
+	_ plugins.Provider = (*Provider)(nil)
+	_ plugins.Native   = (*Provider)(nil)
+)

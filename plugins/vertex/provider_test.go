@@ -1,0 +1,146 @@
+package vertex
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
+)
+
+var (
+	here   = Provider{Project: "p", Location: "eu"}
+	target = plugins.Target{BaseURL: "https://x", Key: "secret"}
+)
+
+func TestPrepare(t *testing.T) {
+	const (
+		location = "/projects/p/locations/eu"
+		google   = "/v1beta1" + location + "/publishers/google/models/"
+		claude   = "/v1" + location + "/publishers/anthropic/models/"
+		others   = "/v1" + location + "/endpoints/openapi/chat/completions"
+	)
+	for model, want := range map[string]struct{ path, model string }{
+		"gemini-3.5-flash":                               {google + "gemini-3.5-flash:generateContent", ""},
+		"models/gemini-3.5-flash":                        {google + "gemini-3.5-flash:generateContent", ""},
+		"publishers/google/models/gemini-3.5-flash":      {google + "gemini-3.5-flash:generateContent", ""},
+		"claude-opus-4@20250514":                         {claude + "claude-opus-4@20250514:rawPredict", ""},
+		"anthropic/claude-sonnet-4":                      {claude + "claude-sonnet-4:rawPredict", ""},
+		"projects/q/publishers/anthropic/models/claude5": {claude + "claude5:rawPredict", ""},
+		"meta/llama-3.3-70b-instruct-maas":               {others, "meta/llama-3.3-70b-instruct-maas"},
+		"publishers/qwen/models/qwen3-maas":              {others, "qwen/qwen3-maas"},
+		"gemma-4-26b-a4b-it-maas":                        {others, "google/gemma-4-26b-a4b-it-maas"},
+		"a/b?c#d":                                        {others, "a/b?c#d"},
+	} {
+		target := target
+		target.Model = model
+		p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := here.Prepare(t.Context(), p, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gjson.GetBytes(body, "model").Str; req.URL.Path != want.path || got != want.model {
+			t.Errorf("%s: got %s for %q, want %s for %q", model, req.URL.Path, got, want.path, want.model)
+		}
+		if req.Header.Get("Authorization") != "Bearer secret" || req.Header.Get("X-Api-Key") != "" {
+			t.Errorf("%s: got the header %v", model, req.Header)
+		}
+	}
+}
+
+// Of Claude's, the model stands in the path and the version in the body. Dates
+// are told apart by another sign than at Anthropic, and say the same.
+func TestPrepareClaude(t *testing.T) {
+	target := target
+	target.Model = "claude-opus-4@20250514"
+	body, p := plugintest.Send(t, here, target, `{"model":"m","input":"hi","stream":true,"service_tier":"fast",
+		"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object","properties":{"a":{"type":"integer"}}}}}}`, true)
+	if body.Get("anthropic_version").Str != "vertex-2023-10-16" || body.Get("model").Exists() || !body.Get("stream").Bool() {
+		t.Errorf("got %s", body)
+	}
+	if body.Get("output_config").Exists() || body.Get("tools.0.name").Str != "structured_answer" || len(p.Warnings) > 0 {
+		t.Errorf("claude 4 has no output format: got %s", body)
+	}
+}
+
+func TestPrepareNative(t *testing.T) {
+	for _, test := range []struct {
+		model   string
+		dialect plugins.Dialect
+		body    string
+		path    string // its end, "" for what is not spoken
+		want    string
+	}{
+		{"claude-opus-5-5", plugins.Messages, `{"model":"v/claude","max_tokens":1e2,"stream":true}`, "claude-opus-5-5:streamRawPredict",
+			`{"max_tokens":1e2,"stream":true,"anthropic_version":"vertex-2023-10-16"}`},
+		{"claude-opus-5-5", plugins.Messages, `{"max_tokens":1}`, "claude-opus-5-5:rawPredict", `{"max_tokens":1,"anthropic_version":"vertex-2023-10-16"}`},
+		{"meta/llama", plugins.Chat, `{"model":"v/meta/llama","seed":1.0}`, "/endpoints/openapi/chat/completions", `{"model":"meta/llama","seed":1.0}`},
+		{"claude-opus-5-5", plugins.Chat, `{}`, "", ""},
+		{"meta/llama", plugins.Embeddings, `{}`, "", ""},
+		{"gemini-3.5-flash", plugins.Messages, `{}`, "", ""},
+	} {
+		target := target
+		target.Model = test.model
+		req, err := here.PrepareNative(t.Context(), test.dialect, []byte(test.body), target)
+		if test.path == "" {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: got %v, %v", test.model, req, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil || string(body) != test.want || !strings.HasSuffix(req.URL.Path, test.path) {
+			t.Errorf("%s: got %s to %s, %v", test.model, body, req.URL, err)
+		}
+	}
+}
+
+// Answers are read as the dialect of the model that they are of.
+func TestDecode(t *testing.T) {
+	for model, folder := range map[string]string{
+		"gemini-3-test":            "../gemini/testdata",
+		"claude-3-7-sonnet-latest": "../anthropic/testdata",
+		"meta/llama":               "../chat/testdata/compatible",
+	} {
+		t.Run(model, func(t *testing.T) {
+			target := target
+			target.Model = model
+			plugintest.Run(t, here, target, plugintest.Fixtures(t, folder)[:3])
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	plugintest.Errors(t, here)
+	for path, body := range map[string]string{
+		"/publishers/google/models/g:generateContent":   `{"error":{"code":404,"message":"No such model.","status":"NOT_FOUND"}}`,
+		"/publishers/anthropic/models/c:rawPredict":     `{"type":"error","error":{"type":"not_found_error","message":"No such model."}}`,
+		"/publishers/anthropic/models/c?:rawPredict":    `{"error":{"code":404,"message":"No such model.","status":"NOT_FOUND"}}`,
+		"/endpoints/openapi/chat/completions":           `[{"error":{"code":404,"message":"No such model.","status":"NOT_FOUND"}}]`,
+		"/endpoints/openapi/chat/completions?of=Meta's": `{"error":{"message":"No such model.","type":"invalid_request_error"}}`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://x"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := here.Error(&http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader(body)), Request: req})
+		if e.Status != http.StatusNotFound || e.Message != "No such model." || e.Code != "model_not_found" {
+			t.Errorf("%s: got %+v", path, e)
+		}
+	}
+}
