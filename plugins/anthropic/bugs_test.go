@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 // Failures of other bridges, by their number in the list that conformance is
@@ -44,26 +46,6 @@ func TestBug08CallIDs(t *testing.T) {
 	if want := `["toolu_1","toolu_2"]`; got != want {
 		t.Errorf("got the call ids %s, want the provider's %s", got, want)
 	}
-	input := func(id string) string {
-		return `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"},
-			{"type":"function_call","call_id":"` + id + `.","name":"f","arguments":"{}"},
-			{"type":"function_call_output","call_id":"` + id + `.","output":"2"},{"type":"function_call_output","call_id":"` + id + `","output":"1"}]`
-	}
-	for _, id := range []string{"functions.f:0", "é", strings.Repeat("x", 100)} {
-		_, body, _, err := prepare(t, claude5, withInput(input(id)), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		calls, results := gjson.Get(body, "messages.1.content.#.id").Array(), gjson.Get(body, "messages.2.content.#.tool_use_id").Array()
-		if calls[0].Str == calls[1].Str || calls[0].Str != results[1].Str || calls[1].Str != results[0].Str {
-			t.Errorf("%s: the calls are %v, the results of %v", id, calls, results)
-		}
-		for _, c := range calls {
-			if strings.Trim(c.Str, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
-				t.Errorf("%s: %q is no id to the provider", id, c.Str)
-			}
-		}
-	}
 }
 
 func TestBug13Truncation(t *testing.T) {
@@ -79,66 +61,24 @@ func TestBug13Truncation(t *testing.T) {
 	}
 }
 
-func TestBug14ParallelCalls(t *testing.T) {
-	call := func(id string) string {
-		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
-	}
-	out := func(id string) string {
-		return `{"type":"function_call_output","call_id":"` + id + `","output":"x"}`
-	}
-	said := `{"role":"assistant","content":"a"}`
-	for _, items := range [][]string{
-		{call("1"), call("2"), out("1"), out("2")},
-		{call("1"), out("1"), call("2"), out("2")},
-		{call("1"), said, out("1")},
-		{said, call("1"), call("2"), out("2"), out("1")},
-	} {
-		_, body, _, err := prepare(t, claude5, withInput(`"input":[{"role":"user","content":"hi"},`+strings.Join(items, ",")+`]`), false)
-		if err != nil {
-			t.Fatal(err)
+func TestCalls(t *testing.T) {
+	messages := func(body gjson.Result) (all []plugintest.Message) {
+		for _, m := range body.Get("messages").Array() {
+			all = append(all, plugintest.Message{
+				Role: m.Get("role").Str, Calls: m.Get("content.#.id").Array(), Outputs: m.Get("content.#.tool_use_id").Array(),
+			})
 		}
-		open, last := map[string]bool{}, ""
-		for _, m := range gjson.Get(body, "messages").Array() {
-			if m.Get("role").Str == last {
-				t.Errorf("two messages of the %s in a row: %s", last, body)
-			}
-			last = m.Get("role").Str
-			for _, b := range m.Get("content").Array() {
-				switch b.Get("type").Str {
-				case "tool_use":
-					open[b.Get("id").Str] = true
-				case "tool_result":
-					if id := b.Get("tool_use_id").Str; !open[id] {
-						t.Errorf("a result without its call: %s", body)
-					} else {
-						delete(open, id)
-					}
-				}
-			}
-			if last == "user" && len(open) > 0 {
-				t.Errorf("calls %v have no result: %s", open, body)
-			}
-		}
+		return all
 	}
+	plugintest.Calls(t, Provider{}, claude5, messages, true, regexp.MustCompile(`^[a-zA-Z0-9_-]+$`).MatchString)
 }
 
 func TestBug18Signatures(t *testing.T) {
-	tool := `"tools":[{"type":"function","name":"weather"}]`
+	fixtures := plugintest.Fixtures(t, "testdata")
 	for _, name := range []string{"bug02_thinking_tools", "thinking", "omitted_thinking", "redacted_thinking"} {
-		first := answer(t, `{"model":"m","input":"hi","stream":true,`+tool+`}`, fixture(t, name+".sse"))
-		input := `{"role":"user","content":"hi"}`
-		first.Get("output").ForEach(func(_, item gjson.Result) bool {
-			input += "," + item.Raw
-			return true
-		})
-		for _, id := range first.Get("output.#.call_id").Array() {
-			input += `,{"type":"function_call_output","call_id":"` + id.Str + `","output":"x"}`
-		}
-		_, body, p, err := prepare(t, claude45, withInput(tool+`,"reasoning":{"effort":"high"},"input":[`+input+`]`), true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, want := gjson.Get(body, "messages.1.content").Array(), gjson.Get(fixture(t, name+".json"), "content").Array()
+		f := plugintest.Named(t, fixtures, name)
+		body := f.Next(t, Provider{}, claude45, true, `"tools":[{"type":"function","name":"weather"}],"reasoning":{"effort":"high"}`)
+		got, want := body.Get("messages.1.content").Array(), gjson.GetBytes(f.JSON, "content").Array()
 		if len(got) != len(want) {
 			t.Fatalf("%s: got %v, want %v", name, got, want)
 		}
@@ -147,8 +87,8 @@ func TestBug18Signatures(t *testing.T) {
 				t.Errorf("%s: block %d is %s, want %s", name, i, got[i].Raw, want[i].Raw)
 			}
 		}
-		if gjson.Get(body, "thinking.type").Str != "enabled" || len(p.Warnings) > 0 {
-			t.Errorf("%s: got %s with the warnings %q", name, body, p.Warnings)
+		if body.Get("thinking.type").Str != "enabled" {
+			t.Errorf("%s: does not think: %s", name, body)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 // Targets as the catalogue describes them.
@@ -217,6 +218,18 @@ func TestRejected(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCalls(t *testing.T) {
+	messages := func(body gjson.Result) (all []plugintest.Message) {
+		for _, m := range body.Get("messages").Array() {
+			all = append(all, plugintest.Message{
+				Role: m.Get("role").Str, Calls: m.Get("tool_calls.#.id").Array(), Outputs: m.Get("[tool_call_id]").Array(),
+			})
+		}
+		return all
+	}
+	plugintest.Calls(t, Provider{}, command, messages, false, nil)
 }
 
 func TestBug18ReasoningComesBack(t *testing.T) {

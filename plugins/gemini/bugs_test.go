@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 // Failures of other bridges, by their number in the list that conformance is
@@ -27,89 +28,37 @@ func TestBug08CallIDs(t *testing.T) {
 	}
 }
 
-func TestBug14ParallelCalls(t *testing.T) {
-	call := func(id string) string {
-		return `{"type":"function_call","call_id":"` + id + `","name":"f` + id + `","arguments":"{}"}`
-	}
-	out := func(id string) string {
-		return `{"type":"function_call_output","call_id":"` + id + `","output":"x"}`
-	}
-	said := `{"role":"assistant","content":"a"}`
-	for _, items := range [][]string{
-		{call("1"), call("2"), out("1"), out("2")},
-		{call("1"), out("1"), call("2"), out("2")},
-		{call("1"), said, out("1")},
-		{said, call("1"), call("2"), out("2"), out("1")},
-	} {
-		_, body, _, err := prepare(t, Provider{}, pro3, withInput(`"input":[{"role":"user","content":"hi"},`+strings.Join(items, ",")+`]`), false)
-		if err != nil {
-			t.Fatal(err)
+func TestCalls(t *testing.T) {
+	messages := func(body gjson.Result) (all []plugintest.Message) {
+		for _, c := range body.Get("contents").Array() {
+			all = append(all, plugintest.Message{
+				Role: c.Get("role").Str, Calls: c.Get("parts.#.functionCall.id").Array(), Outputs: c.Get("parts.#.functionResponse.id").Array(),
+			})
 		}
-		open, last := map[string]string{}, ""
-		for _, c := range gjson.Get(body, "contents").Array() {
-			if c.Get("role").Str == last {
-				t.Errorf("two contents of the %s in a row: %s", last, body)
-			}
-			last = c.Get("role").Str
-			for _, p := range c.Get("parts").Array() {
-				if f := p.Get("functionCall"); f.Exists() {
-					open[f.Get("id").Str] = f.Get("name").Str
-				}
-				if f := p.Get("functionResponse"); f.Exists() {
-					if id := f.Get("id").Str; open[id] == "" || open[id] != f.Get("name").Str {
-						t.Errorf("a response without its call, or by another name: %s", body)
-					} else {
-						delete(open, id)
-					}
-				}
-			}
-			if last == roleUser && len(open) > 0 {
-				t.Errorf("calls %v have no response: %s", open, body)
-			}
-		}
+		return all
 	}
-}
-
-// again is what the provider is sent when the client goes on from a response.
-func again(t *testing.T, target plugins.Target, fields string, first gjson.Result) string {
-	t.Helper()
-	input := `{"role":"user","content":"hi"}`
-	for _, item := range first.Get("output").Array() {
-		if item.Get("type").Str != "web_search_call" { // which is left out with a warning
-			input += "," + item.Raw
-		}
-	}
-	for _, call := range first.Get(`output.#(call_id)#`).Array() {
-		input += `,{"type":"function_call_output","call_id":"` + call.Get("call_id").Str + `","output":"x"}`
-	}
-	_, body, _, err := prepare(t, Provider{}, target, withInput(fields+`"input":[`+input+`,{"role":"user","content":"?"}]`), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	plugintest.Calls(t, Provider{}, pro3, messages, true, nil)
 }
 
 func TestBug17ThoughtSignatures(t *testing.T) {
+	fixtures := plugintest.Fixtures(t, "testdata")
 	for _, name := range []string{"bug02_thoughts_call", "bug14_parallel_calls", "thoughts", "bug17_signature_first", "web_search", "search_and_call", "bug03_call_text_call"} {
-		for _, suffix := range []string{".sse", ".json"} {
-			request := `{"model":"m","input":"hi","tools":[{"type":"web_search"}]`
-			if suffix == ".sse" {
-				request += `,"stream":true`
-			}
-			first := answer(t, request+"}", fixture(t, name+suffix))
-			got := gjson.Get(again(t, pro3, "", first), "contents.1.parts").Array()
+		for _, stream := range []bool{true, false} {
+			f := plugintest.Named(t, fixtures, name)
+			f.Request = `{"model":"m","input":"hi","tools":[{"type":"web_search"}]}`
+			got := f.Next(t, Provider{}, pro3, stream).Get("contents.1.parts").Array()
 			var want []gjson.Result
-			for _, part := range gjson.Get(fixture(t, name+".json"), "candidates.0.content.parts").Array() {
+			for _, part := range gjson.GetBytes(f.JSON, "candidates.0.content.parts").Array() {
 				if !part.Get("thought").Bool() { // summaries are not for the model
 					want = append(want, part)
 				}
 			}
 			if len(got) != len(want) {
-				t.Fatalf("%s%s: got %v, want %v", name, suffix, got, want)
+				t.Fatalf("%s: got %v, want %v", name, got, want)
 			}
 			for i := range want {
 				if !sameJSON(got[i].Raw, want[i].Raw) {
-					t.Errorf("%s%s: part %d is %s, want %s", name, suffix, i, got[i].Raw, want[i].Raw)
+					t.Errorf("%s: part %d is %s, want %s", name, i, got[i].Raw, want[i].Raw)
 				}
 			}
 		}
