@@ -13,6 +13,7 @@ const (
 	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
 	Messages        Dialect = "messages"         // Anthropic Messages
+	CountTokens     Dialect = "count_tokens"     // Anthropic's count of the tokens of a Messages request
 	GenerateContent Dialect = "generate_content" // Gemini and Vertex
 	Converse        Dialect = "converse"         // Bedrock Converse
 	Invoke          Dialect = "invoke"           // Bedrock InvokeModel

@@ -223,7 +223,6 @@ func (a *attempt) answer() {
 	}
 	a.answered = true
 	r := &a.record
-	r.ID = a.id
 	r.Number, a.call.record.Number = a.call.record.Number, 0
 	if !r.RequestOmitted {
 		kept := a.body[:min(int64(len(a.body)), a.h.MaxBody)]
@@ -285,7 +284,7 @@ func (a *attempt) update(now time.Time) {
 
 // report tells metrics, access log and placeholders what the call came to.
 func (a *attempt) report() {
+	a.call.record = a.record
 	a.h.app.Observe(&a.record)
 	recording.Log(a.ctx, &a.record)
-	recording.Placeholders(a.ctx, &a.record)
 }

@@ -22,10 +22,10 @@ const (
 )
 
 // reserve sets aside what the attempt may cost, where the house's key pays for
-// an organisation that has credits. Such calls must keep to the documented
-// schema.
+// an organisation that has credits, and for more than a count. Such calls must
+// keep to the documented schema.
 func (a *attempt) reserve() *plugins.Error {
-	if !a.target.account.House || !a.h.app.HasCredits(a.record.Org) {
+	if !a.target.account.House || !a.h.app.HasCredits(a.record.Org) || a.dialect == plugins.CountTokens {
 		return nil
 	}
 	a.record.PassthroughBilling = true

@@ -41,7 +41,7 @@ type call struct {
 	parsed func() (*plugins.Prompt, error) // of Responses
 
 	id       uuid.UUID      // of the record of the attempt that answers
-	record   storage.Record // what all attempts have in common
+	record   storage.Record // what all attempts have in common, in the end that of the answer
 	inputs   map[string]string
 	warnings []string
 
@@ -71,7 +71,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Di
 // admit finds out whose call it is, and under which id it is recorded.
 func (c *call) admit() *plugins.Error {
 	authorization := c.r.Header.Get("Authorization")
-	if authorization == "" && c.dialect == plugins.Messages {
+	if authorization == "" && anthropics(c.dialect) {
 		authorization = c.r.Header.Get("X-Api-Key")
 	}
 	ctl := control.Read(c.r.Header, c.h.app.Headers(), &c.record)
@@ -106,6 +106,8 @@ func (c *call) admit() *plugins.Error {
 	r.CreatedAt = storage.Millis(time.Now())
 	c.recorder.Begin(r)
 	c.id, c.claimed = recording.Identify(c.ctx, c.recorder, ctl)
+	r.ID = c.id
+	recording.Placeholders(c.ctx, r)
 	c.warnings = ctl.Warnings
 	c.w.Header()["Service-Id"] = []string{c.id.String()}
 	return nil

@@ -182,3 +182,27 @@ func TestDialectCredits(t *testing.T) {
 		})
 	}
 }
+
+// A count of tokens passes as it is, needs no credits, and is recorded as free.
+func TestCountTokens(t *testing.T) {
+	const body, count = `{"model":"raw/priced","messages":[{"role":"user","content":"hi"}]}`, `{"input_tokens":9}`
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/messages/count_tokens" || r.Header.Get("Anthropic-Beta") != "b" {
+			http.Error(w, r.URL.Path, 404)
+			return
+		}
+		_, _ = w.Write([]byte(count))
+	}}})
+	resp, answer := s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Authorization", "", "X-Api-Key", "payer", "Anthropic-Beta", "b")
+	if resp.StatusCode != 200 || answer != count {
+		t.Fatalf("%d %s", resp.StatusCode, answer)
+	}
+	r := s.kept.all()[0]
+	if r.request != body || r.response != count || !r.Cost.Valid || r.Cost.N != 0 || r.Usage.Input.Valid || r.PassthroughBilling {
+		t.Errorf("the record is %+v", r)
+	}
+	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(`{"model":"one/m","messages":[]}`))
+	if resp.StatusCode != 400 || gjson.Get(answer, "type").Str != "error" {
+		t.Errorf("by a provider that does not count: %d %s", resp.StatusCode, answer)
+	}
+}

@@ -61,7 +61,7 @@ func writeError(w http.ResponseWriter, d plugins.Dialect, e *plugins.Error, atte
 }
 
 func errorBody(d plugins.Dialect, e *plugins.Error, attempts []attemptReport) any {
-	if d == plugins.Messages {
+	if anthropics(d) {
 		return messagesError{"error", messagesErrorInfo{messagesType(e.Status), e.Message, attempts}}
 	}
 	return errorAnswer{newErrorInfo(e, attempts)}

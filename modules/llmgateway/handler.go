@@ -31,16 +31,18 @@ func init() {
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses whoever serves it
 // `POST /v1/chat/completions` | Calls a model whose provider speaks Chat Completions
 // `POST /v1/messages` | Calls a model whose provider speaks Anthropic's Messages
+// `POST /v1/messages/count_tokens` | Counts the tokens of a request to such a model, for free
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
-// with `X-Api-Key: <API key>` if they like; the lists need no key. The model is an alias, `label/model`, the id of a model that a provider
-// serves, or several of these with commas, which are tried in this order. Until
-// an answer has begun, what fails is tried again, there or elsewhere. Each
-// attempt is a record, and `Service-Id` names the one that answered. The control
-// headers and placeholders are those of `llm_log`.
+// with `X-Api-Key: <API key>` if they like; the lists need no key. The model is
+// an alias, `label/model`, the id of a model that a provider serves, or several
+// of these with commas, which are tried in this order. Until an answer has begun,
+// what fails is tried again, there or elsewhere. Each attempt is a record, and
+// `Service-Id` names the one that answered. The control headers and placeholders
+// are those of `llm_log`.
 //
 // Requests for other paths go to the next handler.
 type Handler struct {
@@ -134,11 +136,15 @@ func (h *Handler) Validate() error {
 
 // dialects are those of the endpoints that call models.
 var dialects = map[string]plugins.Dialect{
-	"/v1/responses":        plugins.Responses,
-	"/v1/chat/completions": plugins.Chat,
-	"/v1/messages":         plugins.Messages,
-	"/v1/embeddings":       plugins.Embeddings,
+	"/v1/responses":             plugins.Responses,
+	"/v1/chat/completions":      plugins.Chat,
+	"/v1/messages":              plugins.Messages,
+	"/v1/messages/count_tokens": plugins.CountTokens,
+	"/v1/embeddings":            plugins.Embeddings,
 }
+
+// anthropics reports whether a dialect has Anthropic's headers and errors.
+func anthropics(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

@@ -23,7 +23,7 @@ const maxResponse = 64 << 20
 // passRequestHeaders gives the provider what the client's headers say of the
 // body.
 func (a *attempt) passRequestHeaders(req *http.Request) {
-	if a.dialect != plugins.Messages {
+	if !anthropics(a.dialect) {
 		return
 	}
 	for _, name := range [...]string{"Anthropic-Version", "Anthropic-Beta"} {

@@ -115,6 +115,7 @@ func (*native) CaddyModule() caddy.ModuleInfo {
 func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
 		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages", plugins.Embeddings: "/embeddings",
+		plugins.CountTokens: "/messages/count_tokens",
 	}[d]
 	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body))
 }

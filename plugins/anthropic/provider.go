@@ -41,7 +41,7 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 	if err != nil {
 		return nil, err
 	}
-	req, err := post(ctx, t, body)
+	req, err := post(ctx, t, paths[plugins.Messages], body)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,21 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target
 
 // PrepareNative implements plugins.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
-	if d != plugins.Messages {
+	path, ok := paths[d]
+	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	return post(ctx, t, bytes.NewReader(plugins.WithModel(body, t.Model)))
+	return post(ctx, t, path, bytes.NewReader(plugins.WithModel(body, t.Model)))
 }
 
-func post(ctx context.Context, t plugins.Target, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v1/messages", body)
+// paths are those of the dialects that the API speaks.
+var paths = map[plugins.Dialect]string{
+	plugins.Messages:    "/v1/messages",
+	plugins.CountTokens: "/v1/messages/count_tokens",
+}
+
+func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
 	if err != nil {
 		return nil, err
 	}

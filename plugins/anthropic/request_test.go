@@ -70,6 +70,10 @@ func TestPrepareNative(t *testing.T) {
 	if req.URL.Path != "/v1/messages" || req.Header.Get("X-Api-Key") != "secret" || req.Header.Get("Anthropic-Version") == "" {
 		t.Errorf("got %s with %v", req.URL, req.Header)
 	}
+	req, err = Provider{}.PrepareNative(t.Context(), plugins.CountTokens, body, at)
+	if err != nil || req.URL.Path != "/v1/messages/count_tokens" {
+		t.Errorf("a count: %v, %v", req, err)
+	}
 	if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, body, at); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Responses: got error %v", err)
 	}

@@ -22,10 +22,15 @@ func Learn(r *storage.Record, seen *plugins.Extraction) {
 	r.Usage = seen.Usage
 }
 
-// Price computes the cost. An error that reports no usage costs nothing; any
-// other answer without usage, or without a price, costs nobody knows what.
+// Price computes the cost. A count of tokens costs nothing, and nor does an error
+// that reports no usage; any other answer without usage, or without a price, costs
+// nobody knows what.
 func Price(r *storage.Record, c *catalog.Catalog, at time.Time) {
 	r.Cost, r.PriceVersion = plugins.Count{}, ""
+	if r.Dialect == plugins.CountTokens {
+		r.Cost = plugins.Known(0)
+		return
+	}
 	if r.Usage == (plugins.Usage{}) {
 		if status := r.Status.N; status >= http.StatusBadRequest && status != StatusClientLeft {
 			r.Cost = plugins.Known(0)
