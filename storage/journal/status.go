@@ -51,3 +51,12 @@ func (j *Journal) Status() Status {
 	s.SealedSegments, s.SealedBytes = j.blocks.total()
 	return s
 }
+
+// Fits tells whether so many bytes of entries would not exceed MaxBytes now. It
+// is for those who can keep what does not fit, and try again: Append would lose
+// it.
+func (j *Journal) Fits(bytes int64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pendingBytes+bytes <= j.options.MaxBytes
+}
