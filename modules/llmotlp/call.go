@@ -1,0 +1,255 @@
+package llmotlp
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+)
+
+// call is a span that is a call of a model.
+type call struct {
+	attributes
+	span     *tracepb.Span
+	resource attributes
+	dialect  plugins.Dialect
+	inputs   map[string]string // of a prompt template
+}
+
+// operations are the names under which conventions know calls of models, and
+// the dialect in which Weir keeps their content. What else has a name is the
+// work around calls: agents, tools, chains, retrieval.
+var operations = map[string]plugins.Dialect{
+	// gen_ai.operation.name
+	"chat":             plugins.Chat,
+	"generate_content": plugins.Chat,
+	"text_completion":  plugins.Chat,
+	"embeddings":       plugins.Embeddings,
+	// llm.request.type
+	"completion": plugins.Chat,
+	"embedding":  plugins.Embeddings,
+	"rerank":     plugins.Unknown,
+	// openinference.span.kind
+	"llm":      plugins.Chat,
+	"reranker": plugins.Unknown,
+}
+
+// newCall reads a span; it is false of one that is no call of a model.
+func newCall(span *tracepb.Span, resource []*commonpb.KeyValue) (*call, bool) {
+	c := &call{span: span, attributes: make(attributes, len(span.GetAttributes()))}
+	c.add(span.GetAttributes())
+	switch operation := strings.ToLower(c.text("gen_ai.operation.name", "llm.request.type", "openinference.span.kind")); operation {
+	case "", "unknown":
+		named := c.text("gen_ai.provider.name", "gen_ai.system", "llm.system") != ""
+		if !named || c.requested()+c.responded() == "" || c.text("traceloop.span.kind") != "" {
+			return nil, false
+		}
+		c.dialect = plugins.Chat
+	default:
+		dialect, ok := operations[operation]
+		if !ok {
+			return nil, false
+		}
+		c.dialect = dialect
+	}
+	for _, event := range span.GetEvents() {
+		switch event.GetName() {
+		case "gen_ai.client.inference.operation.details", "gen_ai.content.prompt", "gen_ai.content.completion":
+			// They have what could as well stand in the span.
+			c.add(event.Attributes)
+		}
+	}
+	c.resource = make(attributes, len(resource))
+	c.resource.add(resource)
+	return c, true
+}
+
+// requested is the model that was asked for, responded the one that answered.
+func (c *call) requested() string {
+	return cmp.Or(c.text("gen_ai.request.model", "llm.request.model_name"),
+		gjson.GetBytes(c.json("llm.invocation_parameters"), "model").Str,
+		c.text("llm.model_name", "embedding.model_name", "reranker.model_name"))
+}
+
+func (c *call) responded() string {
+	return c.text("gen_ai.response.model", "llm.response.model_name", "llm.model_name", "embedding.model_name", "reranker.model_name")
+}
+
+// describe fills in what is known of the call but who made it, and what was
+// said.
+func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
+	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
+	began := time.Unix(0, int64(min(start, 1<<63-1)))
+	r.CreatedAt = storage.Millis(began)
+	r.UpdatedAt = r.CreatedAt
+	if end >= start {
+		r.RespondedAt = storage.Timestamp(end / 1e6)
+		r.UpdatedAt = r.RespondedAt
+		r.Latency = plugins.Known(int64((end - start) / 1e6))
+	}
+	if first, ok := c.firstToken(); ok {
+		r.Stream, r.TimeToFirstToken = true, plugins.Known(first.Milliseconds())
+	}
+	r.Stream = r.Stream || c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") ||
+		c.parameter("stream") == "true"
+
+	r.Provider, r.TargetURL, r.Dialect = c.provider(), c.target(), c.dialect
+	r.RequestModel = c.requested()
+	r.Status, r.EndState = c.outcome()
+	recording.Learn(r, &plugins.Extraction{
+		Model:       short(c.responded()),
+		ResponseID:  short(c.text("gen_ai.response.id")),
+		Finish:      short(c.finish(0)),
+		ErrorType:   short(c.errorType()),
+		ServiceTier: short(c.text("gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier")),
+		Usage:       c.usage(),
+	})
+	recording.Price(r, prices, began)
+}
+
+// short cuts what a provider controls to what is kept of it.
+func short(text string) string {
+	const most = 256
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
+
+// firstToken is the time from the start to the first content of a stream.
+func (c *call) firstToken() (time.Duration, bool) {
+	if seconds, ok := c.number("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"); ok && seconds >= 0 && seconds < 1e6 {
+		return time.Duration(seconds * float64(time.Second)), true
+	}
+	for _, event := range c.span.GetEvents() {
+		switch event.GetName() {
+		case "llm.content.completion.chunk", "gen_ai.content.completion.chunk", // OpenLLMetry
+			"First Token Stream Event": // OpenInference
+			if event.TimeUnixNano >= c.span.StartTimeUnixNano {
+				return time.Duration(min(event.TimeUnixNano-c.span.StartTimeUnixNano, 1<<62)), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// parameter is the JSON text of one of OpenInference's invocation parameters.
+func (c *call) parameter(name string) string {
+	return gjson.GetBytes(c.json("llm.invocation_parameters"), name).Raw
+}
+
+// finish is the reason for which the n-th choice ended.
+func (c *call) finish(n int) string {
+	if reasons := c.texts("gen_ai.response.finish_reasons"); n < len(reasons) {
+		return reasons[n]
+	}
+	if choices := c.list("gen_ai.completion."); n < len(choices) {
+		if reason := choices[n].text("finish_reason"); reason != "" {
+			return reason
+		}
+	}
+	if n > 0 {
+		return ""
+	}
+	return c.text("gen_ai.response.finish_reason", "gen_ai.response.stop_reason",
+		"llm.response.finish_reason", "llm.response.stop_reason", "llm.finish_reason")
+}
+
+// usage is what the span reports, in the one convention of plugins.Usage, which
+// is OpenTelemetry's: caches are parts of the input, and reasoning of the
+// output.
+func (c *call) usage() plugins.Usage {
+	u := plugins.Usage{
+		Input:  c.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens", "llm.token_count.prompt"),
+		Output: c.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens", "llm.token_count.completion"),
+		CacheRead: c.count("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+			"llm.usage.cache_read_input_tokens", "llm.token_count.prompt_details.cache_read"),
+		CacheWrite: c.count("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+			"llm.usage.cache_creation_input_tokens", "llm.token_count.prompt_details.cache_write"),
+		Reasoning: c.count("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
+			"llm.usage.reasoning_tokens", "llm.token_count.completion_details.reasoning"),
+		InputAudio:  c.count("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),
+		InputImage:  c.count("gen_ai.usage.image.input_tokens"),
+		OutputAudio: c.count("gen_ai.usage.audio.output_tokens", "llm.token_count.completion_details.audio"),
+	}
+	total := c.count("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total")
+	cached := u.CacheRead.Plus(u.CacheWrite)
+	switch {
+	case u.Input.Valid && (cached.N > u.Input.N || cached.N > 0 && total.Valid && total.N == u.Total().N+cached.N):
+		// Anthropic's own counts: what its cache served stands apart.
+		u.Input = u.Input.Plus(cached)
+	case !u.Input.Valid && !u.Output.Valid && total.Valid && c.dialect == plugins.Embeddings:
+		u.Input = total // there is nothing else that could have cost tokens
+	}
+	return u
+}
+
+// exceptions are the errors of the providers' SDKs, and the status of the answer
+// that they stand for; 502 and 504 where there was none. OpenAI's and
+// Anthropic's are made by one generator, others follow them.
+var exceptions = map[string]int64{
+	"APIConnectionError":       502,
+	"APITimeoutError":          504,
+	"AuthenticationError":      401,
+	"BadRequestError":          400,
+	"ConflictError":            409,
+	"InternalServerError":      500,
+	"NotFoundError":            404,
+	"OverloadedError":          529,
+	"PermissionDeniedError":    403,
+	"RateLimitError":           429,
+	"RequestTooLargeError":     413,
+	"ServiceUnavailableError":  503,
+	"UnprocessableEntityError": 422,
+	"timeout":                  504,
+}
+
+// outcome is the status of the answer, where the span tells or the error's name
+// does, and how the call ended.
+func (c *call) outcome() (plugins.Count, storage.EndState) {
+	status := c.count("http.response.status_code", "http.status_code", "error.type")
+	if status.N < 100 || status.N > 599 {
+		status = plugins.Count{}
+	}
+	if c.span.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_ERROR && c.text("error.type") == "" {
+		return status.Or(plugins.Known(200)), storage.Complete
+	}
+	if status.Valid {
+		return status, storage.Complete
+	}
+	name := c.errorType()
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	switch known := exceptions[name]; known {
+	case 0:
+		// It may be the client's own: who knows what the provider did.
+		if c.usage().Output.Valid {
+			return plugins.Count{}, storage.UpstreamAborted
+		}
+		return plugins.Count{}, storage.Failed
+	case 502, 504:
+		return plugins.Known(known), storage.Failed
+	default:
+		return plugins.Known(known), storage.Complete
+	}
+}
+
+// errorType is what the error is called, "" where there was none.
+func (c *call) errorType() string {
+	exception := ""
+	for _, event := range c.span.GetEvents() {
+		if event.GetName() == "exception" {
+			thrown := make(attributes)
+			thrown.add(event.Attributes)
+			exception = thrown.text("exception.type")
+		}
+	}
+	return cmp.Or(c.text("error.type"), exception)
+}

@@ -1,0 +1,114 @@
+package llmotlp
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+// FuzzSpans: no request panics, and what is kept of it is whole and bounded.
+func FuzzSpans(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if request, err := jsonText.parse(body); err == nil {
+			f.Add(true, body)
+			body, err := proto.Marshal(request)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(false, body)
+		}
+	}
+	headers := testHeaders(f)
+	f.Fuzz(func(t *testing.T, isJSON bool, body []byte) {
+		encoding := protobuf
+		if isJSON {
+			encoding = jsonText
+		}
+		request, err := encoding.parse(body)
+		if err != nil {
+			return
+		}
+		for _, resource := range request.ResourceSpans {
+			for _, scope := range resource.GetScopeSpans() {
+				for _, span := range scope.GetSpans() {
+					c, ok := newCall(span, resource.GetResource().GetAttributes())
+					if !ok || check(span) != nil {
+						continue
+					}
+					r := &storage.Record{ID: recordID("org", span)}
+					c.caller(headers, r)
+					c.describe(r, catalog.Default())
+					content := c.content(r)
+					for _, body := range []storage.Body{content.Request, content.Response} {
+						if body.Data != nil && len(body.Data) < maxBody && !json.Valid(body.Data) {
+							t.Errorf("no JSON: %s", body.Data)
+						}
+					}
+					if r.Usage.CacheRead.N > r.Usage.Input.N && r.Usage.Input.Valid {
+						t.Errorf("a part is more than the whole: %+v", r.Usage)
+					}
+					if r.RequestOmitted && (content.Request.Data != nil || content.Inputs != nil) {
+						t.Error("what is omitted is kept")
+					}
+					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || len(r.ResponseID) > 256 {
+						t.Error("a bound does not hold")
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestDeepValues: nesting costs no stack.
+func TestDeepValues(t *testing.T) {
+	deep := `{"stringValue":"x"}`
+	for range 3000 {
+		deep = `{"arrayValue":{"values":[` + deep + `]}}`
+	}
+	for _, body := range []string{
+		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.input.messages","value":` + deep + `}]}]}]}]}`,
+		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.input.messages","value":{"stringValue":"` + strings.Repeat("[", 5<<20) + `"}}]}]}]}]}`,
+	} {
+		request, err := jsonText.parse([]byte(body))
+		if err != nil {
+			t.Fatalf("%.100s", err)
+		}
+		c, ok := newCall(request.ResourceSpans[0].ScopeSpans[0].Spans[0], nil)
+		if !ok {
+			t.Fatal("no call")
+		}
+		c.content(new(storage.Record))
+	}
+}
+
+func testHeaders(t testing.TB) *llmapp.Headers {
+	t.Helper()
+	app := &llmapp.App{
+		HeaderPrefixes: []string{"Helicone"},
+		Stores:         map[string]*llmapp.StoreConfig{"default": {StorageRaw: []byte(`{"backend":"sqlite","path":"` + t.TempDir() + `/weir.db"}`)}},
+	}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return app.Headers()
+}

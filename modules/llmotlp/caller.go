@@ -1,0 +1,98 @@
+package llmotlp
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+)
+
+// association begins the attributes that OpenLLMetry puts on all spans of one
+// thing that an application does.
+const association = "traceloop.association.properties."
+
+// caller fills in who made the call and what it belongs to: from control headers
+// among the association properties, then from what else the conventions have
+// for it, in the terms of control headers too, so that the same bounds hold. It
+// returns what was wrong with them.
+//
+// Service-Auth and Service-Request-Id mean nothing here: the key is that of the
+// batch, and the id comes from the span's.
+func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []string) {
+	said, implied := c.headers(headers), make(http.Header)
+	imply := func(name, value string) {
+		if value != "" && implied[name] == nil {
+			implied[name] = []string{value}
+		}
+	}
+	imply("Service-User-Id", c.text("user.id", "enduser.id", association+"user_id", "gen_ai.user", "llm.user"))
+	imply("Service-Session-Id", c.text("session.id", "gen_ai.conversation.id", association+"session_id"))
+	imply("Service-Prompt-Id", c.text("gen_ai.prompt.name", "traceloop.prompt.key"))
+	imply("Service-Prompt-Version", c.text("traceloop.prompt.version", "llm.prompt_template.version"))
+
+	for _, kv := range c.span.Attributes {
+		name, ok := strings.CutPrefix(kv.GetKey(), association)
+		_, control := headers.Cut(http.CanonicalHeaderKey(name))
+		if ok && !control && name != "user_id" && name != "session_id" {
+			imply("Service-Property-"+name, scalar(kv.Value))
+		}
+	}
+	for name, value := range c.object("metadata") { // OpenInference
+		imply("Service-Property-"+name, value)
+	}
+	for _, name := range []string{"traceloop.workflow.name", "traceloop.entity.path"} {
+		imply("Service-Property-"+name, c.text(name))
+	}
+	if service := c.resource.text("service.name"); !strings.HasPrefix(service, "unknown_service") {
+		imply("Service-Property-service.name", service)
+	}
+	for name, value := range c.object("traceloop.prompt.template_variables", "llm.prompt_template.variables") {
+		imply("Service-Prompt-Input-"+name, value)
+	}
+
+	first := control.Read(said, headers, r)
+	second := control.Read(implied, headers, r)
+	control.SessionProperties(r)
+	r.RequestOmitted, r.ResponseOmitted = first.OmitRequest, first.OmitResponse
+	if !r.RequestOmitted {
+		c.inputs = second.Inputs
+		for name, value := range first.Inputs {
+			if c.inputs == nil {
+				c.inputs = make(map[string]string)
+			}
+			c.inputs[name] = value
+		}
+	}
+	return append(first.Warnings, second.Warnings...)
+}
+
+// header is a header in llm.headers, which OpenLLMetry writes as JSON or as
+// Python prints it.
+var header = regexp.MustCompile(`["']([A-Za-z0-9-]+)["']: *(?:"([^"\\]*)"|'([^'\\]*)')`)
+
+// headers are the control headers among the association properties, and among
+// the headers that the application sent the provider. No other header is looked
+// at: credentials are among them.
+func (c *call) headers(headers *llmapp.Headers) http.Header {
+	said := make(http.Header)
+	add := func(name, value string) {
+		name = http.CanonicalHeaderKey(name)
+		if _, control := headers.Cut(name); control {
+			said[name] = append(said[name], value)
+		}
+	}
+	for _, kv := range c.span.Attributes {
+		if name, ok := strings.CutPrefix(kv.GetKey(), association); ok {
+			add(name, scalar(kv.Value))
+		}
+	}
+	for _, sent := range header.FindAllStringSubmatch(c.text("llm.headers", "gen_ai.headers"), -1) {
+		if name := http.CanonicalHeaderKey(sent[1]); said[name] == nil {
+			add(name, sent[2]+sent[3])
+		}
+	}
+	return said
+}

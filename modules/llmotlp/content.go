@@ -1,0 +1,134 @@
+package llmotlp
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxBody is how many bytes of each body are kept, as llm_log does.
+const maxBody = 8 << 20
+
+// request is the body of the call, as Chat Completions has it, or Embeddings.
+type request struct {
+	Model            string            `json:"model,omitempty"`
+	Messages         []message         `json:"messages,omitempty"`
+	Input            []string          `json:"input,omitempty"`
+	Tools            []json.RawMessage `json:"tools,omitempty"`
+	MaxTokens        json.RawMessage   `json:"max_tokens,omitempty"`
+	Temperature      json.RawMessage   `json:"temperature,omitempty"`
+	TopP             json.RawMessage   `json:"top_p,omitempty"`
+	FrequencyPenalty json.RawMessage   `json:"frequency_penalty,omitempty"`
+	PresencePenalty  json.RawMessage   `json:"presence_penalty,omitempty"`
+	Seed             json.RawMessage   `json:"seed,omitempty"`
+	Stop             json.RawMessage   `json:"stop,omitempty"`
+	N                json.RawMessage   `json:"n,omitempty"`
+	Stream           bool              `json:"stream,omitempty"`
+}
+
+// response is the answer, as Chat Completions has it.
+type response struct {
+	ID      string   `json:"id,omitempty"`
+	Object  string   `json:"object"`
+	Model   string   `json:"model,omitempty"`
+	Choices []choice `json:"choices"`
+}
+
+type choice struct {
+	Index   int     `json:"index"`
+	Message message `json:"message"`
+	Finish  string  `json:"finish_reason,omitempty"`
+}
+
+// content is what was said, of which a span may tell all, a part or nothing.
+// What must not be kept is not looked at.
+func (c *call) content(r *storage.Record) *storage.Content {
+	content := &storage.Content{Inputs: c.inputs}
+	if !r.RequestOmitted {
+		content.Request, r.RequestTruncated = body(c.request(r, &content.Media))
+		r.RequestBytes = int64(len(content.Request.Data))
+	}
+	if !r.ResponseOmitted {
+		content.Response, r.ResponseTruncated = body(c.response(r))
+		r.ResponseBytes = int64(len(content.Response.Data))
+	}
+	return content
+}
+
+// request is nil where the span tells nothing of what was asked.
+func (c *call) request(r *storage.Record, media *bool) any {
+	asked := &request{Model: r.RequestModel, Stream: r.Stream}
+	if c.dialect == plugins.Embeddings {
+		asked.Input = c.embedded()
+	} else {
+		asked.Messages = c.input()
+	}
+	if len(asked.Messages)+len(asked.Input) == 0 {
+		return nil
+	}
+	for _, m := range asked.Messages {
+		*media = *media || m.media
+	}
+	asked.Tools = c.tools()
+	for _, p := range []struct {
+		field *json.RawMessage
+		name  string
+		keys  []string
+	}{
+		{&asked.MaxTokens, "max_tokens", []string{"gen_ai.request.max_tokens"}},
+		{&asked.Temperature, "temperature", []string{"gen_ai.request.temperature"}},
+		{&asked.TopP, "top_p", []string{"gen_ai.request.top_p"}},
+		{&asked.FrequencyPenalty, "frequency_penalty", []string{"gen_ai.request.frequency_penalty", "llm.frequency_penalty"}},
+		{&asked.PresencePenalty, "presence_penalty", []string{"gen_ai.request.presence_penalty", "llm.presence_penalty"}},
+		{&asked.Seed, "seed", []string{"gen_ai.request.seed"}},
+		{&asked.Stop, "stop", []string{"gen_ai.request.stop_sequences", "llm.chat.stop_sequences"}},
+		{&asked.N, "n", []string{"gen_ai.request.choice.count"}},
+	} {
+		if *p.field = c.json(p.keys...); *p.field == nil {
+			*p.field = json.RawMessage(c.parameter(p.name))
+		}
+	}
+	return asked
+}
+
+// response is nil where the span tells nothing of the answer.
+func (c *call) response(r *storage.Record) any {
+	messages := c.output()
+	if len(messages) == 0 {
+		return nil
+	}
+	answered := &response{ID: r.ResponseID, Object: "chat.completion", Model: r.ResponseModel}
+	for i, m := range messages {
+		if m.finish == "" {
+			m.finish = c.finish(i)
+		}
+		answered.Choices = append(answered.Choices, choice{i, m, m.finish})
+	}
+	return answered
+}
+
+// body is what is kept of a value.
+func body(value any) (kept storage.Body, truncated bool) {
+	if value == nil {
+		return storage.Body{}, false
+	}
+	data, err := marshal(value)
+	if err != nil { // no value of ours does that
+		return storage.Body{}, false
+	}
+	if len(data) > maxBody {
+		data, truncated = data[:maxBody], true
+	}
+	return storage.Body{Type: string(jsonText), Data: data}, truncated
+}
+
+// marshal is json.Marshal that leaves <, > and & as they are.
+func marshal(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

@@ -1,0 +1,140 @@
+// Package llmotlp is the handler http.handlers.llm_otlp: it makes records of the
+// calls that an application reports by OpenTelemetry, whose traffic never came
+// through here.
+package llmotlp
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dustin/go-humanize"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler takes traces by OTLP/HTTP, `POST /v1/traces` in protobuf or JSON, and
+// keeps one record for each span that is a call of a model. It understands
+// OpenTelemetry's GenAI conventions, old and new, OpenLLMetry and OpenInference.
+// Other spans are counted and dropped. Requests for other paths go to the next
+// handler.
+//
+// Callers authenticate with `Authorization: Bearer <API key>`; the key has the
+// scope `log`, and the records belong to its organisation. Control headers
+// travel as span attributes `traceloop.association.properties.Service-User-Id`
+// and so on.
+//
+// A span that was sent before makes no second record.
+type Handler struct {
+	// Store names the store of the records. Only keys of organisations that live
+	// in it are taken. Default: the store `default`.
+	Store string `json:"store,omitempty"`
+
+	// MaxRequest bounds a request, in bytes without Content-Encoding. Default:
+	// 16 MiB.
+	MaxRequest int64 `json:"max_request,omitempty"`
+
+	app    *llmapp.App
+	store  *llmapp.Store
+	logger *zap.Logger
+}
+
+const defaultMaxRequest = 16 << 20
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_otlp", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	app, err := ctx.App("llm")
+	if err != nil {
+		return err
+	}
+	h.app = app.(*llmapp.App)
+	if h.Store == "" {
+		h.Store = llmapp.DefaultName
+	}
+	if h.store, err = h.app.Store(h.Store); err != nil {
+		return err
+	}
+	if h.MaxRequest == 0 {
+		h.MaxRequest = defaultMaxRequest
+	}
+	return registerMetrics(ctx.GetMetricsRegistry())
+}
+
+// Validate rejects a site that nobody could send to.
+func (h *Handler) Validate() error {
+	if !h.app.HasKeys(h.Store) {
+		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.Store)
+	}
+	if h.MaxRequest < 0 {
+		return fmt.Errorf("max_request %d: want a number of bytes", h.MaxRequest)
+	}
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.URL.Path != "/v1/traces" {
+		return next.ServeHTTP(w, r)
+	}
+	e := encodingOf(r)
+	answer, err := h.receive(w, r, e)
+	if err != nil {
+		return h.refuse(w, r, e, err)
+	}
+	return e.write(w, http.StatusOK, answer)
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_otlp [<matcher>] {
+//		store       <name>
+//		max_request <size>
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for d.NextBlock(0) {
+		switch d.Val() {
+		case "store":
+			if !d.AllArgs(&h.Store) {
+				return d.ArgErr()
+			}
+		case "max_request":
+			var arg string
+			if !d.AllArgs(&arg) {
+				return d.ArgErr()
+			}
+			size, err := humanize.ParseBytes(arg)
+			if err != nil {
+				return d.Errf("max_request: %v", err)
+			}
+			h.MaxRequest = int64(size)
+		default:
+			return d.Errf("unrecognized subdirective '%s'", d.Val())
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

@@ -1,0 +1,159 @@
+package llmotlp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// batch is one request on its way into the journal.
+type batch struct {
+	*Handler
+	ctx     context.Context
+	key     *llmapp.Key
+	journal *journal.Journal
+
+	rejected int64
+	reason   string   // why the first was rejected
+	warnings []string // each once
+}
+
+// maxWarnings bounds the lines of Service-Warnings for a batch.
+const maxWarnings = 20
+
+// take records the calls among the spans. An error means that the batch should
+// be sent again: what was recorded of it is known then.
+func (b *batch) take(resources []*tracepb.ResourceSpans) error {
+	for _, resource := range resources {
+		for _, scope := range resource.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				if err := b.record(span, resource.GetResource().GetAttributes()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (b *batch) record(span *tracepb.Span, resource []*commonpb.KeyValue) error {
+	c, ok := newCall(span, resource)
+	if !ok {
+		spans.WithLabelValues(ignored).Inc()
+		return nil
+	}
+	if err := check(span); err != nil {
+		spans.WithLabelValues(rejected).Inc()
+		if b.rejected++; b.reason == "" {
+			b.reason = err.Error()
+		}
+		return nil
+	}
+	r := &storage.Record{
+		ID: recordID(b.key.Org(), span), Org: b.key.Org(), AuthHash: b.key.Hash(),
+		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
+	}
+	if b.known(r) {
+		spans.WithLabelValues(duplicate).Inc()
+		return nil
+	}
+	b.warn(c.caller(b.app.Headers(), r))
+	c.describe(r, b.app.Catalog())
+	content := c.content(r)
+	if err := b.journal.Append(r, content); err != nil {
+		b.logger.Error("a batch of spans is sent back", zap.String("store", b.Store), zap.Error(err))
+		return unavailable("the journal takes nothing now")
+	}
+	spans.WithLabelValues(recorded).Inc()
+	b.app.Observe(r)
+	return nil
+}
+
+// known tells whether the span was sent before. Where the backend cannot tell,
+// the record is made again: the later one replaces the earlier.
+func (b *batch) known(r *storage.Record) bool {
+	if b.journal.Pending(r.Org, r.ID) {
+		return true
+	}
+	exists, err := b.journal.Backend().Exists(b.ctx, r.ID)
+	return err == nil && exists
+}
+
+func (b *batch) warn(warnings []string) {
+	for _, w := range warnings {
+		if len(b.warnings) < maxWarnings && !slices.Contains(b.warnings, w) {
+			b.warnings = append(b.warnings, w)
+		}
+	}
+}
+
+func (b *batch) answer() *collector.ExportTraceServiceResponse {
+	answer := new(collector.ExportTraceServiceResponse)
+	if b.rejected > 0 {
+		answer.PartialSuccess = &collector.ExportTracePartialSuccess{RejectedSpans: b.rejected, ErrorMessage: b.reason}
+	}
+	return answer
+}
+
+// check tells what makes a span no record: without its ids it could not be known
+// again, without its start it would stand nowhere.
+func check(span *tracepb.Span) error {
+	switch {
+	case len(span.TraceId) != 16 || [16]byte(span.TraceId) == [16]byte{}:
+		return errors.New("trace_id: 16 bytes are expected, not all zero")
+	case len(span.SpanId) != 8 || [8]byte(span.SpanId) == [8]byte{}:
+		return errors.New("span_id: 8 bytes are expected, not all zero")
+	case span.StartTimeUnixNano == 0:
+		return errors.New("start_time_unix_nano: a time is expected")
+	}
+	return nil
+}
+
+// recordID is the same for a span whenever its organisation sends it, and no
+// other organisation's: UUIDv8, which begins with the time as UUIDv7 does, so
+// that ids sort by it.
+func recordID(org string, span *tracepb.Span) uuid.UUID {
+	sum := sha256.Sum256(slices.Concat([]byte(org), []byte{0}, span.TraceId, span.SpanId))
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], span.StartTimeUnixNano/1e6<<16)
+	copy(id[6:], sum[:])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// restoreIDs makes the ids of a JSON request out of what protojson took them
+// for: OTLP writes them in hexadecimal, where protobuf's JSON has base64.
+// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+func restoreIDs(request *collector.ExportTraceServiceRequest) {
+	restore := func(id []byte) []byte {
+		restored, err := hex.DecodeString(base64.StdEncoding.EncodeToString(id))
+		if err != nil {
+			return id // whose length is wrong then
+		}
+		return restored
+	}
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				if span != nil {
+					span.TraceId, span.SpanId = restore(span.TraceId), restore(span.SpanId)
+				}
+			}
+		}
+	}
+}

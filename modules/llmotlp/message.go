@@ -1,0 +1,201 @@
+package llmotlp
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// message is one of Chat Completions, the form in which content is kept whatever
+// the convention that it came in.
+type message struct {
+	Role       string            `json:"role"`
+	Content    json.RawMessage   `json:"content"` // text, a list of parts, or null
+	Reasoning  string            `json:"reasoning_content,omitempty"`
+	Name       string            `json:"name,omitempty"`
+	ToolCalls  []json.RawMessage `json:"tool_calls,omitempty"`
+	ToolCallID string            `json:"tool_call_id,omitempty"`
+
+	finish string // of the choice that it is
+	media  bool   // it has images, audio or files
+}
+
+var null = json.RawMessage("null")
+
+// said is a message of plain text, or of what conventions hide in text: a JSON
+// list of parts.
+func said(role, text string) message {
+	m := message{Role: role, Content: null}
+	if strings.HasPrefix(strings.TrimSpace(text), "[") && json.Valid([]byte(text)) {
+		if parts := gjson.Parse(text); isParts(parts) {
+			m.parts(parts)
+			return m
+		}
+	}
+	if text != "" {
+		m.Content = appendText(nil, text)
+	}
+	return m
+}
+
+// isParts is true of a list of objects that say what they are.
+func isParts(v gjson.Result) bool {
+	parts := v.IsArray() && v.Get("0").Exists()
+	eachOf(v, func(part gjson.Result) {
+		parts = parts && part.IsObject() && (part.Get("type").Type == gjson.String || part.Get("text").Type == gjson.String)
+	})
+	return parts
+}
+
+// messagesOf reads a list of messages, or one: OpenTelemetry's, which have
+// parts, or the provider's own, which have content. Text is a message of role.
+func messagesOf(raw json.RawMessage, role string) []message {
+	v := gjson.ParseBytes(raw)
+	switch {
+	case v.Type == gjson.String:
+		return []message{said(role, v.Str)}
+	case v.IsObject():
+		return messageOf(v, role)
+	case isParts(v):
+		m := message{Role: role, Content: null}
+		m.parts(v)
+		return []message{m}
+	}
+	var list []message
+	eachOf(v, func(element gjson.Result) {
+		switch {
+		case element.IsObject():
+			list = append(list, messageOf(element, role)...)
+		case element.Type == gjson.String:
+			list = append(list, said(role, element.Str))
+		}
+	})
+	return list
+}
+
+// eachOf calls do with the elements of a list; anything else has none.
+func eachOf(v gjson.Result, do func(element gjson.Result)) {
+	if v.IsArray() {
+		v.ForEach(func(_, element gjson.Result) bool {
+			do(element)
+			return true
+		})
+	}
+}
+
+// messageOf reads one message. The results of several tools are a message each.
+func messageOf(v gjson.Result, role string) []message {
+	if own := v.Get("role").Str; own != "" {
+		role = own
+	}
+	var m message
+	switch content := v.Get("content"); {
+	case v.Get("parts").IsArray():
+		m = message{Role: role, Content: null}
+		if results := m.parts(v.Get("parts")); len(results) > 0 {
+			if m.empty() {
+				return results
+			}
+			m.finish = v.Get("finish_reason").Str
+			return append([]message{m}, results...)
+		}
+	case content.Type == gjson.String:
+		m = said(role, content.Str)
+	default:
+		m = message{Role: role, Content: null}
+		m.parts(content)
+	}
+	m.Name, m.ToolCallID, m.finish = v.Get("name").Str, v.Get("tool_call_id").Str, v.Get("finish_reason").Str
+	eachOf(v.Get("tool_calls"), func(call gjson.Result) { m.ToolCalls = append(m.ToolCalls, json.RawMessage(call.Raw)) })
+	return []message{m}
+}
+
+func (m *message) empty() bool {
+	return string(m.Content) == "null" && m.ToolCalls == nil && m.Reasoning == ""
+}
+
+// parts takes the parts of a message, and returns the results of tools among
+// them. Parts that Weir does not know are kept as they are.
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-input-messages.json
+func (m *message) parts(list gjson.Result) (results []message) {
+	var content []any
+	var texts int
+	eachOf(list, func(part gjson.Result) {
+		kind := part.Get("type").Str
+		text := part.Get("text")
+		if !text.Exists() {
+			text = part.Get("content")
+		}
+		switch {
+		case kind == "reasoning" && text.Type == gjson.String:
+			m.Reasoning += text.Str
+		case kind == "tool_call":
+			m.call(part.Get("id").Str, part.Get("name").Str, part.Get("arguments"))
+		case kind == "tool_call_response":
+			result := part.Get("response")
+			if !result.Exists() {
+				result = part.Get("result")
+			}
+			results = append(results, message{Role: "tool", ToolCallID: part.Get("id").Str, Content: appendText(nil, result.String())})
+		case (kind == "text" || kind == "") && text.Type == gjson.String:
+			content = append(content, textPart{"text", text.Str})
+			texts++
+		case kind == "blob" || kind == "uri" || kind == "file" && part.Get("file_id").Exists():
+			m.media = true
+			content = append(content, mediaPart(part))
+		default:
+			m.media = m.media || strings.Contains(kind, "image") || strings.Contains(kind, "audio") || strings.Contains(kind, "file")
+			content = append(content, json.RawMessage(part.Raw))
+		}
+	})
+	switch {
+	case len(content) == 1 && texts == 1:
+		m.Content = appendText(nil, content[0].(textPart).Text)
+	case len(content) > 0:
+		m.Content, _ = marshal(content) // valid JSON marshals
+	}
+	return results
+}
+
+// call adds a call of a tool, whose arguments are text in Chat Completions.
+func (m *message) call(id, name string, arguments gjson.Result) {
+	type function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	call, _ := marshal(struct { // text always marshals
+		ID       string   `json:"id,omitempty"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}{id, "function", function{name, arguments.String()}})
+	m.ToolCalls = append(m.ToolCalls, call)
+}
+
+type textPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// mediaPart is one of OpenTelemetry's media as Chat Completions has it.
+func mediaPart(part gjson.Result) any {
+	mediaType, modality := part.Get("mime_type").Str, part.Get("modality").Str
+	if modality == "" {
+		modality, _, _ = strings.Cut(mediaType, "/")
+	}
+	content, uri := part.Get("content").Str, part.Get("uri").Str
+	switch {
+	case part.Get("type").Str == "file":
+		return map[string]any{"type": "file", "file": map[string]string{"file_id": part.Get("file_id").Str}}
+	case content != "" && modality == "audio":
+		_, format, _ := strings.Cut(mediaType, "/")
+		return map[string]any{"type": "input_audio", "input_audio": map[string]string{"data": content, "format": format}}
+	case content != "":
+		uri = "data:" + mediaType + ";base64," + content
+	}
+	key := "image_url"
+	if modality == "audio" || modality == "video" {
+		key = modality + "_url"
+	}
+	return map[string]any{"type": key, key: map[string]string{"url": uri}}
+}

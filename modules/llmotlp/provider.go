@@ -1,0 +1,63 @@
+package llmotlp
+
+import (
+	"cmp"
+	"net/url"
+	"strings"
+
+	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/plugins/wire"
+)
+
+// providers are the names that conventions have for providers, lower-case, where
+// Weir has another.
+var providers = map[string]string{
+	// gen_ai.provider.name and gen_ai.system
+	// https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/
+	"aws.bedrock":        "bedrock",
+	"azure.ai.inference": "azure",
+	"azure.ai.openai":    "azure",
+	"az.ai.inference":    "azure",
+	"az.ai.openai":       "azure",
+	"gcp.gemini":         "gemini",
+	"gcp.gen_ai":         "gemini",
+	"gcp.vertex_ai":      "vertex",
+	"vertex_ai":          "vertex",
+	"mistral_ai":         "mistral",
+	"moonshot_ai":        "moonshotai",
+	"x_ai":               "xai",
+	// OpenLLMetry
+	"aws":          "bedrock",
+	"google":       "gemini",
+	"hugging_face": "huggingface",
+	"mistralai":    "mistral",
+	"together_ai":  "together",
+	"togetherai":   "together",
+	"vertexai":     "vertex",
+	// OpenInference has nothing but the above.
+}
+
+// provider is the lower-case name of who answered: whose address it was, else
+// what the instrumentation says, which knows its own library best.
+func (c *call) provider() string {
+	if provider := wire.Provider(c.host()); provider != "" {
+		return provider
+	}
+	name := strings.ToLower(c.text("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
+	return cmp.Or(providers[name], name, "custom")
+}
+
+func (c *call) host() string {
+	if u, err := url.Parse(c.text("gen_ai.openai.api_base", "llm.openai.api_base")); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return c.text("server.address", "net.peer.name")
+}
+
+// target is where the call went, as far as the span tells.
+func (c *call) target() string {
+	if base := c.text("gen_ai.openai.api_base", "llm.openai.api_base"); base != "" {
+		return redact.URL(base)
+	}
+	return ""
+}

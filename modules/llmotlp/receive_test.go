@@ -1,0 +1,267 @@
+package llmotlp_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// span is a call with some attributes, numbered.
+func span(n int, attributes map[string]string) *tracepb.Span {
+	s := &tracepb.Span{
+		TraceId: []byte(fmt.Sprintf("trace %010d", n/10)), SpanId: []byte(fmt.Sprintf("s%07d", n)),
+		StartTimeUnixNano: uint64(1_790_000_000_000_000_000 + n*1_000_000), EndTimeUnixNano: uint64(1_790_000_001_000_000_000 + n*1_000_000),
+		Attributes: []*commonpb.KeyValue{
+			{Key: "gen_ai.operation.name", Value: text("chat")},
+			{Key: "gen_ai.provider.name", Value: text("openai")},
+			{Key: "gen_ai.request.model", Value: text("gpt-4o")},
+			{Key: "gen_ai.usage.input_tokens", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 1000}}},
+			{Key: "gen_ai.usage.output_tokens", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 500}}},
+		},
+	}
+	for key, value := range attributes {
+		s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: key, Value: text(value)})
+	}
+	return s
+}
+
+func text(s string) *commonpb.AnyValue {
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+}
+
+func export(t testing.TB, spans ...*tracepb.Span) []byte {
+	t.Helper()
+	body, err := proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func zipped(t testing.TB, body []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(body)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var binary = []string{"Content-Type", "application/x-protobuf"}
+
+// TestTwice: what a client sends again, in whatever encoding, is one record, and
+// what became of it in the meantime stays.
+func TestTwice(t *testing.T) {
+	s := newSite(t, "")
+	body := export(t, span(1, nil), span(2, nil))
+	for _, send := range []func() (*http.Response, []byte){
+		func() (*http.Response, []byte) { return s.send("root", body, binary...) },
+		func() (*http.Response, []byte) { return s.send("root", body, binary...) },
+		func() (*http.Response, []byte) {
+			s.records("root") // waits until the backend has them
+			return s.send("root", zipped(t, body), append(binary, "Content-Encoding", "gzip")...)
+		},
+	} {
+		response, answer := send()
+		if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "application/x-protobuf" || len(answer) != 0 {
+			t.Fatalf("%s %q", response.Status, answer)
+		}
+	}
+	records := s.records("root")
+	if len(records) != 2 {
+		t.Fatalf("%d records", len(records))
+	}
+	if cost := records[0].Get("cost").Raw; cost != "0.0075" {
+		t.Errorf("cost %s", cost)
+	}
+	// A batch with a span more makes a record more.
+	s.send("root", export(t, span(2, nil), span(3, nil)), binary...)
+	if records := s.records("root"); len(records) != 3 {
+		t.Errorf("%d records", len(records))
+	}
+	// Another organisation's span of the same ids is its own.
+	s.send("acme", body, binary...)
+	if root, acme := s.records("root"), s.records("acme"); len(root) != 3 || len(acme) != 2 || acme[0].Get("organization_id").Str != "acme" {
+		t.Errorf("%d and %d records", len(root), len(acme))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := newSite(t, "")
+	good := export(t, span(1, nil))
+	huge := make([]byte, 12*bound+1)
+	for _, c := range []struct {
+		name   string
+		key    string
+		body   []byte
+		header []string
+		status int
+		want   string
+	}{
+		{name: "no key", body: good, status: 401, want: "an API key is required"},
+		{name: "unknown key", key: "nobody", body: good, status: 401, want: "not known here"},
+		{name: "key of another region", key: "europe", body: good, status: 401, want: "not known here"},
+		{name: "key without the scope", key: "reader", body: good, status: 403, want: `lacks the scope "log"`},
+		{name: "key with the scope", key: "logger", body: good, status: 200},
+		{name: "no protobuf", key: "root", body: []byte("\xff\xff\xff"), status: 400, want: "ExportTraceServiceRequest"},
+		{name: "no JSON", key: "root", body: []byte("{"), header: []string{"Content-Type", "application/json"}, status: 400, want: "ExportTraceServiceRequest"},
+		{name: "no gzip", key: "root", body: good, header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "not gzip"},
+		{name: "gzip cut short", key: "root", body: zipped(t, good)[:30], header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "broke off"},
+		{name: "another coding", key: "root", body: good, header: append(binary, "Content-Encoding", "br"), status: 415, want: "Content-Encoding"},
+		{name: "another type", key: "root", body: good, header: []string{"Content-Type", "text/plain"}, status: 415, want: "Content-Type"},
+		{name: "too long", key: "root", body: huge, status: 413, want: "max_request"},
+		{name: "a bomb", key: "root", body: zipped(t, huge), header: append(binary, "Content-Encoding", "gzip"), status: 413, want: "max_request"},
+		{name: "deep JSON", key: "root", body: []byte(strings.Repeat("[", 11*bound)), header: []string{"Content-Type", "application/json"}, status: 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.header == nil {
+				c.header = binary
+			}
+			response, answer := s.send(c.key, c.body, c.header...)
+			if response.StatusCode != c.status {
+				t.Fatalf("%s %q", response.Status, answer)
+			}
+			if c.status == http.StatusOK {
+				return
+			}
+			said := gjson.GetBytes(answer, "message").Str
+			if response.Header.Get("Content-Type") == "application/x-protobuf" {
+				failure := new(status.Status)
+				if err := proto.Unmarshal(answer, failure); err != nil || failure.Code == 0 {
+					t.Errorf("no google.rpc.Status: %q", answer)
+				}
+				said = failure.Message
+			}
+			if said == "" || !strings.Contains(said, c.want) {
+				t.Errorf("%q", said)
+			}
+		})
+	}
+	if records := s.records("root"); len(records) != 1 {
+		t.Errorf("%d records", len(records))
+	}
+
+	r, _ := http.NewRequest("GET", s.url+"/v1/traces", nil)
+	if response, _ := s.do(r); response.StatusCode != http.StatusMethodNotAllowed || response.Header.Get("Allow") != "POST" {
+		t.Errorf("GET: %s", response.Status)
+	}
+	r, _ = http.NewRequest("POST", s.url+"/v1/metrics", nil)
+	if response, _ := s.do(r); response.StatusCode != http.StatusTeapot {
+		t.Errorf("another path: %s", response.Status)
+	}
+}
+
+// TestPartialSuccess: spans that cannot be kept are named, and keep no other
+// from being kept.
+func TestPartialSuccess(t *testing.T) {
+	s := newSite(t, "")
+	nameless, timeless := span(2, nil), span(3, nil)
+	nameless.TraceId, timeless.StartTimeUnixNano = make([]byte, 16), 0
+	noCall := &tracepb.Span{} // is not looked at any further
+	response, answer := s.send("root", export(t, nameless, span(1, nil), timeless, noCall), binary...)
+	got := new(collector.ExportTraceServiceResponse)
+	if err := proto.Unmarshal(answer, got); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %q", response.Status, answer)
+	}
+	if p := got.GetPartialSuccess(); p.GetRejectedSpans() != 2 || !strings.Contains(p.GetErrorMessage(), "trace_id") {
+		t.Errorf("%v", p)
+	}
+	if records := s.records("root"); len(records) != 1 {
+		t.Errorf("%d records", len(records))
+	}
+}
+
+// TestFull: a journal that can take no more sends the batch back, and counts no
+// loss.
+func TestFull(t *testing.T) {
+	s := newSite(t, `"max_journal": 100,`)
+	response, answer := s.send("root", export(t, span(1, map[string]string{"padding": strings.Repeat("x", 200)})), binary...)
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %q", response.Status, answer)
+	}
+	if lost := s.journal().Status().Lost; len(lost) != 0 {
+		t.Errorf("lost %v", lost)
+	}
+}
+
+// TestOmission: what must not be kept is in no file.
+func TestOmission(t *testing.T) {
+	s := newSite(t, "")
+	const association = "traceloop.association.properties."
+	said := map[string]string{
+		"gen_ai.input.messages":               `[{"role":"user","parts":[{"type":"text","content":"canary-in"}]}]`,
+		"gen_ai.output.messages":              `[{"role":"assistant","parts":[{"type":"text","content":"canary-out"}]}]`,
+		"llm.headers":                         `{"Authorization": "canary-key", "Helicone-Omit-Request": "true"}`,
+		association + "Service-Omit-Response": "true", association + "Service-Auth": "canary-auth",
+		"traceloop.prompt.template_variables": `{"x":"canary-input"}`,
+	}
+	if response, answer := s.send("root", export(t, span(1, said)), binary...); response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %q", response.Status, answer)
+	}
+	record := s.records("root")[0]
+	if !record.Get("request_omitted").Bool() || !record.Get("response_omitted").Bool() || record.Get("request_body").Type != gjson.Null || record.Get("response_body").Type != gjson.Null {
+		t.Errorf("%s", record.Raw)
+	}
+	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte("canary")) {
+			t.Errorf("%s has a canary", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWarnings: control headers that cannot be followed are reported, each once.
+func TestWarnings(t *testing.T) {
+	s := newSite(t, "")
+	wrong := map[string]string{"traceloop.association.properties.Service-Omit-Request": "1"}
+	response, _ := s.send("root", export(t, span(1, wrong), span(2, wrong)), binary...)
+	if got := response.Header["Service-Warnings"]; len(got) != 1 || !strings.HasPrefix(got[0], "Service-Omit-Request: off") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLongBatch: a batch of ten megabytes is taken, and its content found.
+func TestLongBatch(t *testing.T) {
+	s := newSite(t, "")
+	var spans []*tracepb.Span
+	for n := range 1000 {
+		spans = append(spans, span(n, map[string]string{"gen_ai.input.messages": fmt.Sprintf(`[{"role":"user","parts":[{"type":"text","content":"word-%d-end %s"}]}]`, n, strings.Repeat("lorem ipsum ", 850))}))
+	}
+	body := export(t, spans...)
+	if len(body) < 10_000_000 {
+		t.Fatalf("%d bytes", len(body))
+	}
+	if response, answer := s.send("root", zipped(t, body), append(binary, "Content-Encoding", "gzip")...); response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %q", response.Status, answer)
+	}
+	if n := len(s.records("root")); n != 1000 {
+		t.Errorf("%d records", n)
+	}
+	r, _ := http.NewRequest("POST", s.url+"/v1/request/query-clickhouse", strings.NewReader(`{"filter":{"request_response_rmt":{"request_body":{"contains":"WORD-777-end"}}}}`))
+	r.Header.Set("Authorization", "Bearer root")
+	if _, answer := s.do(r); gjson.GetBytes(answer, "data.#").Int() != 1 {
+		t.Errorf("%.300s", answer)
+	}
+}
