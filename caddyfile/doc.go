@@ -19,8 +19,9 @@ func init() {
 	httpcaddyfile.RegisterDirective("llm_proxy", parseProxy)
 	httpcaddyfile.RegisterHandlerDirective("llm_query", parseQuery)
 	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseGateway)
+	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseOTLP)
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseEcho)
-	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_echo"} {
+	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_echo"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/modules/llmecho"
 	"github.com/weirhq/weir/modules/llmgateway"
 	"github.com/weirhq/weir/modules/llmlog"
+	"github.com/weirhq/weir/modules/llmotlp"
 	"github.com/weirhq/weir/modules/llmquery"
 )
 
@@ -22,6 +23,11 @@ func parseQuery(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 
 func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(llmgateway.Handler)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+func parseOTLP(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(llmotlp.Handler)
 	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
 }
 
