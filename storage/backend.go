@@ -98,7 +98,7 @@ type Contents interface {
 	// Content returns what a record carries besides its metrics, in stored
 	// form: bodies without Content-Encoding, a streamed answer assembled into
 	// one object. It returns nil without error when the content has been
-	// deleted or ref is zero.
+	// deleted or is damaged, or ref is zero.
 	Content(ctx context.Context, ref ContentRef) (*Content, error)
 	// Reader returns a reader of those parts of the content of many records.
 	Reader(parts ContentPart) ContentReader

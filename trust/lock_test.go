@@ -4,6 +4,7 @@ package trust
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -36,6 +37,10 @@ func TestLocked(t *testing.T) {
 
 			unlock := w.lock()
 			locked := succeed(t, p, w, rounds(60, 1000), 0)
+			for end := time.Now().Add(time.Duration(rounds(0, 60)) * time.Second); end.After(time.Now()); {
+				maps.Copy(locked, succeed(t, p, w, 20, 0))
+				time.Sleep(time.Second)
+			}
 			w.await("the lock shows in the status", func() bool { return w.status().Error != "" })
 			if w.ready() == nil {
 				t.Error("a store that takes no records counts as ready")

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sort"
 
+	"go.uber.org/zap"
+
 	"github.com/weirhq/weir/plugins/body"
 	"github.com/weirhq/weir/storage"
 )
@@ -57,7 +59,8 @@ type sealedFile interface {
 	io.Closer
 }
 
-// Content implements storage.ContentReader.
+// Content implements storage.ContentReader. Content that is damaged reads as if
+// it had been deleted, lest one body hide the records that are listed with it.
 func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
 	if ref == (storage.ContentRef{}) {
 		return nil, nil
@@ -68,7 +71,17 @@ func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*s
 	r.content = storage.Content{}
 	found, err := r.read(ref)
 	if err != nil {
-		return nil, fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, r.j.path(ref.Segment, ""), err)
+		err = fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, r.j.path(ref.Segment, ""), err)
+	}
+	if errors.Is(err, errDamaged) || errors.Is(err, errSealed) {
+		r.j.mu.Lock()
+		logger := r.j.options.Logger
+		r.j.mu.Unlock()
+		logger.Error("a record has lost its content", zap.Error(err))
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	if !found {
 		return nil, nil
