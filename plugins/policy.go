@@ -140,6 +140,7 @@ func (p *Prompt) applyFields(policy Policy, prefix string, fields gjson.Result) 
 		path := prefix + key.Str
 		switch {
 		case v.Type == gjson.Null || slices.Contains(defaults[path], v.String()):
+		case path == "text.format" && v.Get("type").Str == "text": // any text
 		case path == "text" || path == "reasoning" || path == "stream_options":
 			err = p.applyFields(policy, path+".", v)
 		default:

@@ -7,10 +7,12 @@ import (
 )
 
 func TestApply(t *testing.T) {
-	policy := DefaultPolicy.With(Policy{"tools.web_search": Translate, "text.verbosity": Ignore})
+	policy := DefaultPolicy.With(Policy{"tools.web_search": Translate, "text.format": Reject, "text.verbosity": Ignore})
 	tests := []struct{ name, fields, want string }{
 		{"translated", `"temperature":0.5,"max_output_tokens":9`, ""},
 		{"defaults ask for nothing", `"truncation":"disabled","parallel_tool_calls":true,"top_logprobs":0,"background":false,"service_tier":"default"`, ""},
+		{"text has no form", `"text":{"format":{"type": "text"}}`, ""},
+		{"rejected form", `"text":{"format":{"type":"json_object"}}`, "! text.format"},
 		{"null", `"previous_response_id":null`, ""},
 		{"rejected", `"previous_response_id":"x"`, "! previous_response_id"},
 		{"rejected in another value", `"truncation":"auto"`, "! truncation"},
