@@ -22,6 +22,11 @@ import (
 
 // API is what a module of the namespace `llm.providers` provides. One that is an
 // http.RoundTripper too answers its own requests, without a network.
+//
+// One that has other credentials than a key, such as those of a cloud's account,
+// says so with two more methods: KeyOptional() bool is true where it finds some
+// on the machine, which are the operator's, and HasCredentials() bool where some
+// are configured, which an organisation's own account needs.
 type API interface {
 	plugins.Provider
 	// DefaultTarget returns the base URL of the vendor's public API, "" where
@@ -30,9 +35,6 @@ type API interface {
 	DefaultTarget() (baseURL, keyEnv string)
 }
 
-// An API may have other credentials than a key, such as those of a cloud's
-// account: configured ones, or those that it finds on the machine, which are the
-// operator's.
 type (
 	keyOptional interface{ KeyOptional() bool }
 	credentials interface{ HasCredentials() bool }
