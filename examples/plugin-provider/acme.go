@@ -1,0 +1,91 @@
+// Package acme lets Weir call the models of Acme, a vendor that does not exist:
+// it shows what a provider looks like that lives in a repository of its own.
+package acme
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+)
+
+func init() {
+	caddy.RegisterModule(Provider{})
+}
+
+// Provider speaks Acme's API: text, functions and custom tools, in streams and
+// objects.
+type Provider struct {
+	// Project is the one in Acme's account that calls are charged to. Default:
+	// the account's own.
+	Project string `json:"project,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (Provider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "llm.providers.acme",
+		New: func() caddy.Module { return new(Provider) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the provider from what its block has beside the
+// options of every provider. Syntax:
+//
+//	acme {
+//		project <name>
+//	}
+func (p *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume the kind
+	for d.NextBlock(0) {
+		switch d.Val() {
+		case "project":
+			if !d.AllArgs(&p.Project) {
+				return d.ArgErr()
+			}
+		default:
+			return d.Errf("the provider acme has no option '%s'", d.Val())
+		}
+	}
+	return nil
+}
+
+// DefaultTarget is Acme's public API, and the environment variable in which
+// Acme's own tools look for the key.
+func (Provider) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.acme.example", "ACME_API_KEY"
+}
+
+// Prepare implements plugins.Provider.
+func (p Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+	r, err := newRequest(prompt, t.Model)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/generate", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Acme-Key", t.Key)
+	if p.Project != "" {
+		req.Header.Set("Acme-Project", p.Project)
+	}
+	return req, nil
+}
+
+// Interface guards
+var (
+	_ llmapp.API            = (*Provider)(nil)
+	_ caddyfile.Unmarshaler = (*Provider)(nil)
+)

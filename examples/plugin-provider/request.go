@@ -1,0 +1,142 @@
+package acme
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// policy says what Acme has no equivalent for, where that differs from what most
+// providers have: a form that the client asked for is no hint, and its lack an
+// error.
+var policy = plugins.DefaultPolicy.With(plugins.Policy{
+	"text.format": plugins.Reject,
+	"top_p":       plugins.Warn,
+})
+
+// request is the body of POST /generate.
+type request struct {
+	Model       string        `json:"model"`
+	Turns       []turn        `json:"turns"`
+	Tools       []tool        `json:"tools,omitempty"`
+	Choice      string        `json:"choice,omitempty"` // auto, none or required
+	Limit       plugins.Count `json:"limit,omitzero"`   // tokens
+	Temperature *float64      `json:"temperature,omitempty"`
+	Stream      bool          `json:"stream,omitempty"`
+}
+
+type turn struct {
+	From    string   `json:"from"` // user, system, model or tools
+	Text    string   `json:"text,omitempty"`
+	Calls   []call   `json:"calls,omitempty"`
+	Results []result `json:"results,omitempty"`
+}
+
+// call is one of the model's, or in a stream a piece of one: the pieces of an
+// index belong together, and the first has the ID and the tool.
+type call struct {
+	Index int    `json:"index"`
+	ID    string `json:"id"`
+	Tool  string `json:"tool"`
+	Input string `json:"input"` // JSON
+}
+
+type result struct {
+	Call string `json:"call"`
+	Text string `json:"text"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"input,omitempty"` // JSON Schema
+}
+
+// newRequest translates p. An error that the client caused is a *plugins.Error.
+func newRequest(p *plugins.Prompt, model string) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r := &request{
+		Model: model, Stream: p.Stream,
+		Choice: p.ToolChoice.Mode, Limit: p.MaxOutputTokens, Temperature: p.Temperature,
+	}
+	if p.Instructions != "" {
+		r.Turns = append(r.Turns, turn{From: "system", Text: p.Instructions})
+	}
+	for _, t := range p.Turns {
+		if err := r.addTurn(p, t); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.setTools(p)
+}
+
+// speakers are Acme's names for roles.
+var speakers = map[plugins.Role]string{
+	plugins.RoleUser:      "user",
+	plugins.RoleSystem:    "system",
+	plugins.RoleDeveloper: "system",
+	plugins.RoleAssistant: "model",
+	plugins.RoleTool:      "tools",
+}
+
+func (r *request) addTurn(p *plugins.Prompt, t plugins.Turn) error {
+	said := turn{From: speakers[t.Role]}
+	for _, item := range t.Items {
+		switch item := item.(type) {
+		case *plugins.Message:
+			said.Text += text(item.Content)
+		case *plugins.ToolCall:
+			input, err := item.Object()
+			if err != nil {
+				return err
+			}
+			said.Calls = append(said.Calls, call{len(said.Calls), item.CallID, item.Name, string(input)})
+		case *plugins.ToolOutput:
+			said.Results = append(said.Results, result{item.CallID, text(item.Content)})
+		case *plugins.ReasoningItem:
+			field := fmt.Sprintf("input[%d]", item.Index)
+			if err := p.Drop(plugins.Warn, field, "reasoning, which the provider does not take, left out"); err != nil {
+				return err
+			}
+		}
+	}
+	if said.Text != "" || said.Calls != nil || said.Results != nil {
+		r.Turns = append(r.Turns, said)
+	}
+	return nil
+}
+
+// text is what the parts say: the policy lets nothing but text pass.
+func text(parts []plugins.Part) string {
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// setTools offers the tools that the choice is about. Of the function that a
+// custom tool becomes, the Assembler gives the client the input again.
+func (r *request) setTools(p *plugins.Prompt) error {
+	c := p.ToolChoice
+	for _, t := range p.Tools {
+		if c.Name != "" && c.Name != t.Name || c.Allowed != nil && !slices.Contains(c.Allowed, t.Name) {
+			continue
+		}
+		if t.Type == "custom" {
+			t.Parameters = plugins.CustomParameters
+		}
+		if t.Format != nil {
+			if err := p.Drop(plugins.Warn, t.Param+".format", "a grammar, which the provider does not take, left out"); err != nil {
+				return err
+			}
+		}
+		r.Tools = append(r.Tools, tool{t.Name, t.Description, t.Parameters})
+	}
+	return nil
+}
