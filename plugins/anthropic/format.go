@@ -28,7 +28,7 @@ func (r *request) setFormat(p *plugins.Prompt, m *model) error {
 	case m.is(noFormat):
 		return r.setAnswerTool(p)
 	}
-	schema, err := enforceable(p, "text.format.schema", p.Format.Schema)
+	schema, err := Enforceable(p, "text.format.schema", p.Format.Schema)
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,15 @@ var formats = []string{
 	"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
 }
 
-// enforceable is the schema without what the provider refuses to enforce, of
-// which the client is warned, and with all objects closed. One that is fine
-// stays as it is.
-func enforceable(p *plugins.Prompt, field string, schema json.RawMessage) (json.RawMessage, error) {
+// Enforceable is the schema of a field without what structured outputs and strict
+// tools refuse to enforce, of which the client is warned, and with all objects
+// closed. One that is fine stays as it is. Anthropic's rules
+// (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are
+// Bedrock's too.
+func Enforceable(p *plugins.Prompt, field string, schema json.RawMessage) (json.RawMessage, error) {
 	var f findings
 	f.walk("", gjson.ParseBytes(schema))
-	if len(f.refused) > 0 {
+	if len(f.names) > 0 {
 		done := "sent without " + strings.Join(f.names, ", ") + ", which the provider does not enforce"
 		if err := drop(p, field, done); err != nil {
 			return nil, err
@@ -55,7 +57,7 @@ func enforceable(p *plugins.Prompt, field string, schema json.RawMessage) (json.
 // findings are the places in a schema that have to change, as paths.
 type findings struct {
 	refused []string // keywords to leave out
-	names   []string // of these, each once
+	names   []string // of what is not enforced, each once
 	open    []string // additionalProperties to set to false
 }
 
@@ -66,9 +68,7 @@ func (f *findings) walk(path string, schema gjson.Result) {
 		case !schema.IsObject():
 		case f.refuses(key.Str, v):
 			f.refused = append(f.refused, at)
-			if !slices.Contains(f.names, key.Str) {
-				f.names = append(f.names, key.Str)
-			}
+			f.name(key.Str)
 		case key.Str == "items" || key.Str == "not":
 			f.walk(at+".", v)
 		case key.Str == "properties" || key.Str == "$defs" || key.Str == "definitions":
@@ -86,6 +86,16 @@ func (f *findings) walk(path string, schema gjson.Result) {
 	object := schema.Get("type").Str == "object" || schema.Get("properties").IsObject()
 	if object && schema.Get("additionalProperties").Type != gjson.False {
 		f.open = append(f.open, path+"additionalProperties")
+		if !schema.Get("properties").Exists() { // and so it comes to be empty
+			f.name("additionalProperties")
+		}
+	}
+}
+
+// name tells the client of a keyword, once.
+func (f *findings) name(keyword string) {
+	if !slices.Contains(f.names, keyword) {
+		f.names = append(f.names, keyword)
 	}
 }
 

@@ -18,6 +18,8 @@ func TestEnforceable(t *testing.T) {
 			warning: "f: sent without pattern, minItems, which the provider does not enforce"},
 		{schema: `{"type":"object","additionalProperties":{"type":"string"}}`, want: `{"type":"object","additionalProperties":false}`,
 			warning: "f: sent without additionalProperties, which the provider does not enforce"},
+		{schema: `{"type":"object"}`, want: `{"type":"object","additionalProperties":false}`,
+			warning: "f: sent without additionalProperties, which the provider does not enforce"},
 		{schema: `{"type":"string","enum":["minimum"],"format":"color"}`, want: `{"type":"string","enum":["minimum"]}`,
 			warning: "f: sent without format, which the provider does not enforce"},
 		{schema: `{"properties":{"0":{"minLength":1},"#":{"minLength":1},"":{"minLength":1}},"additionalProperties":false}`,
@@ -25,7 +27,7 @@ func TestEnforceable(t *testing.T) {
 			warning: "f: sent without minLength, which the provider does not enforce"},
 	} {
 		p := new(plugins.Prompt)
-		got, err := enforceable(p, "f", json.RawMessage(test.schema))
+		got, err := Enforceable(p, "f", json.RawMessage(test.schema))
 		if test.want == "" {
 			test.want = test.schema
 		}

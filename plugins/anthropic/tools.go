@@ -123,7 +123,7 @@ func newFunction(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 	}
 	f.Strict = true
 	var err error
-	f.InputSchema, err = enforceable(p, t.Param+".parameters", f.InputSchema)
+	f.InputSchema, err = Enforceable(p, t.Param+".parameters", f.InputSchema)
 	return f, err
 }
 

@@ -2,6 +2,7 @@ package bedrock
 
 import (
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/anthropic"
 )
 
 // outputConfig is what the text of the answer must be.
@@ -45,10 +46,14 @@ func (r *request) setFormat(p *plugins.Prompt, m *model) error {
 	case m.answersByCall(p):
 		return r.setAnswerTool(p, m)
 	}
+	schema, err := anthropic.Enforceable(p, "text.format.schema", p.Format.Schema)
+	if err != nil {
+		return err
+	}
 	r.OutputConfig = &outputConfig{textFormat{"json_schema", structure{jsonSchema{
 		Name:        p.Format.Name,
 		Description: p.Format.Description,
-		Schema:      string(p.Format.Schema),
+		Schema:      string(schema),
 	}}}}
 	return nil
 }

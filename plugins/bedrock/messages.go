@@ -155,7 +155,7 @@ func (r *request) addReasoning(p *plugins.Prompt, m *model, item *plugins.Reason
 		return nil
 	}
 	reasoning := unseal(item.EncryptedContent)
-	if reasoning == nil || m.maker != anthropic {
+	if reasoning == nil || m.maker != byAnthropic {
 		return drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another model, left out")
 	}
 	r.add(plugins.RoleAssistant, block{ReasoningContent: reasoning})
@@ -228,7 +228,7 @@ func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([
 func cacheOf(p *plugins.Prompt, m *model) *cachePoint {
 	c := &cachePoint{Type: "default"}
 	longer := p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"`
-	if longer && m.maker == anthropic {
+	if longer && m.maker == byAnthropic {
 		c.TTL = "1h"
 	}
 	return c

@@ -20,8 +20,8 @@ type maker uint8
 
 const (
 	anotherMaker maker = iota
-	anthropic
-	amazon
+	byAnthropic
+	byAmazon
 )
 
 // quirk is what models differ in that no catalogue tells.
@@ -68,9 +68,9 @@ func modelOf(t plugins.Target) *model {
 	m := new(model)
 	switch {
 	case strings.Contains(t.Model, "anthropic."), strings.Contains(t.Model, "claude"):
-		m.maker = anthropic
+		m.maker = byAnthropic
 	case strings.Contains(t.Model, "amazon."):
-		m.maker = amazon
+		m.maker = byAmazon
 	}
 	for _, q := range quirks {
 		if strings.Contains(t.Model, q.part) {
@@ -98,4 +98,4 @@ func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
 func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }
 
 // caches reports whether the prompt of the model can be cached.
-func (m *model) caches() bool { return m.maker == anthropic || m.maker == amazon }
+func (m *model) caches() bool { return m.maker == byAnthropic || m.maker == byAmazon }

@@ -43,9 +43,9 @@ func (r *request) setReasoning(p *plugins.Prompt, m *model) error {
 			asked, strings.Join(efforts, "', '"))
 	case !m.Reasoning:
 		return dropReasoning(p, "not supported by the model, left out")
-	case m.maker == anthropic:
+	case m.maker == byAnthropic:
 		return r.setThinking(p, m)
-	case asked == "", asked == "none" && m.maker == amazon: // which thinks only when told to
+	case asked == "", asked == "none" && m.maker == byAmazon: // which thinks only when told to
 		return nil
 	case asked == "none":
 		return drop(p, "reasoning.effort", "not possible with a model that always thinks, left out")
@@ -54,7 +54,7 @@ func (r *request) setReasoning(p *plugins.Prompt, m *model) error {
 	switch {
 	case err != nil || level == "":
 		return err
-	case m.maker != amazon:
+	case m.maker != byAmazon:
 		r.fields().ReasoningEffort = level
 		return nil
 	case level == "high" && p.MaxOutputTokens.Valid:

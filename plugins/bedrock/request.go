@@ -130,7 +130,7 @@ func (r *request) setSampling(p *plugins.Prompt, m *model) error {
 	if p.TopP == nil || *p.TopP == 1 {
 		return nil
 	}
-	if refused == "" && m.maker == anthropic && r.inference().Temperature != nil {
+	if refused == "" && m.maker == byAnthropic && r.inference().Temperature != nil {
 		refused = "not supported beside temperature, left out"
 	}
 	if refused != "" {

@@ -84,7 +84,7 @@ func TestPrepare(t *testing.T) {
 	}
 	want := `{"system":[{"text":"Be brief."}],"messages":[{"role":"user","content":[{"text":"hi <b>"}]}],` +
 		`"inferenceConfig":{"maxTokens":50,"temperature":0.2},` +
-		`"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does f","inputSchema":{"json":{"type":"object","properties":{"b":{},"a":{}}}},"strict":true}}],"toolChoice":{"auto":{}}},` +
+		`"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does f","inputSchema":{"json":{"type":"object","properties":{"b":{},"a":{}},"additionalProperties":false}},"strict":true}}],"toolChoice":{"auto":{}}},` +
 		`"serviceTier":{"type":"flex"},"requestMetadata":{"k":"v"}}`
 	if body != want {
 		t.Errorf("got %s\nwant %s", body, want)
@@ -224,6 +224,14 @@ var mapped = []struct {
 
 	{name: "a schema", target: claude45, fields: format, path: "outputConfig",
 		want: `{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"name":"n","description":"d","schema":"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"],\"additionalProperties\":false}"}}}}`},
+	{name: "a schema that is not enforced whole", target: claude45,
+		fields: `"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object","properties":{"a":{"type":"integer","minimum":1}}}}}`,
+		path:   "outputConfig.textFormat.structure.jsonSchema.schema", want: `"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"additionalProperties\":false}"`,
+		warnings: []string{"text.format.schema"}},
+	{name: "a strict function that is not enforced whole", target: claude45,
+		fields: `"tools":[{"type":"function","name":"g","strict":true,"parameters":{"type":"object","properties":{"a":{"maxLength":3}}}}]`,
+		path:   "toolConfig.tools.0.toolSpec", want: `{"name":"g","inputSchema":{"json":{"type":"object","properties":{"a":{}},"additionalProperties":false}},"strict":true}`,
+		warnings: []string{"tools[0].parameters"}},
 	{name: "a schema by a call", target: nova2, fields: format, path: "toolConfig",
 		want: `{"tools":[{"toolSpec":{"name":"structured_answer","description":"Gives the final answer. d","inputSchema":{"json":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}}],"toolChoice":{"any":{}}}`},
 	{name: "a schema by a call, one at a time", target: claude48, fields: format + `,"tools":[` + function + `],"parallel_tool_calls":false`,

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/anthropic"
 )
 
 type toolConfig struct {
@@ -94,7 +95,7 @@ func (r *request) setTools(p *plugins.Prompt, m *model) error {
 func (r *request) setToolChoice(p *plugins.Prompt, m *model) error {
 	c := p.ToolChoice
 	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
-		if m.maker == anthropic {
+		if m.maker == byAnthropic {
 			r.fields().ToolChoice = &claudeToolChoice{claudeMode(c), chosen(c), true}
 			return nil
 		}
@@ -180,11 +181,14 @@ func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 				return tool{ToolSpec: f}, drop(p, t.Param+".strict", "not supported by the model, left out")
 			}
 			f.Strict = true
+			var err error
+			f.InputSchema.JSON, err = anthropic.Enforceable(p, t.Param+".parameters", f.InputSchema.JSON)
+			return tool{ToolSpec: f}, err
 		}
 		return tool{ToolSpec: f}, nil
 	case t.Type == "custom":
 		return tool{ToolSpec: &toolSpec{Name: t.Name, Description: describe(t), InputSchema: inputSchema{plugins.CustomParameters}}}, nil
-	case m.maker != amazon:
+	case m.maker != byAmazon:
 		return tool{}, plugins.Unsupported(t.Param, "The model has no tool of type '%s'.", t.Type)
 	case t.Type == "code_interpreter":
 		return tool{SystemTool: &systemTool{codeInterpreter}}, nil
