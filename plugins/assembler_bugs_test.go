@@ -115,6 +115,55 @@ func TestBug10EveryStreamEnds(t *testing.T) {
 	}
 }
 
+// everything says something of each kind.
+func everything(a *Assembler) {
+	a.Summary(0, 0, "a")
+	a.Summary(0, 1, "b")
+	a.ReasoningText(1, "c")
+	a.Text(2, "d")
+	a.Refusal(2, "e")
+	a.Call(3, "c", "f")
+	a.Args(3, `{"g":1}`)
+	a.Finish(ReasonStop)
+}
+
+func TestBug11EverythingIsDone(t *testing.T) {
+	stream, _ := play(t, everything, options())
+	got := types(stream)
+	for _, kind := range []string{"output_item", "content_part", "reasoning_summary_part"} {
+		if n := count(got, kind+".done"); n == 0 || n != count(got, kind+".added") {
+			t.Errorf("%d of %s.done", n, kind)
+		}
+	}
+	for _, text := range []string{"output_text", "refusal", "reasoning_summary_text", "reasoning_text", "function_call_arguments"} {
+		if n := count(got, text+".done"); n == 0 || n != count(got, text+".delta") {
+			t.Errorf("%d of %s.done", n, text)
+		}
+	}
+}
+
+func count(list []string, s string) (n int) {
+	for _, other := range list {
+		if other == s {
+			n++
+		}
+	}
+	return n
+}
+
+func TestBug12TheEndHasWhatWasStreamed(t *testing.T) {
+	stream, response := play(t, everything, options())
+	var done []string
+	for line := range strings.Lines(string(stream)) {
+		if e := gjson.Parse(strings.TrimPrefix(line, "data: ")); e.Get("type").Str == "response.output_item.done" {
+			done = append(done, e.Get("item").Raw)
+		}
+	}
+	if got, want := response.Get("output").Raw, "["+strings.Join(done, ",")+"]"; got != want || len(done) != 4 {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestBug13Truncation(t *testing.T) {
 	tests := []struct {
 		name string
