@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -19,7 +21,8 @@ import (
 //
 // With `base_url` it reaches others that speak Responses as OpenAI does, such as
 // LM Studio at `http://localhost:1234/v1` or DeepSeek at
-// `https://api.deepseek.com`.
+// `https://api.deepseek.com`. The Responses of OpenRouter, xAI and GitHub Copilot,
+// whose streams clients stumble over, are read and told anew.
 type Provider struct{}
 
 // DefaultTarget is OpenAI's own API, and the environment variable that holds its
@@ -35,13 +38,23 @@ var paths = map[plugins.Dialect]string{
 	plugins.Embeddings: "/embeddings",
 }
 
+// irregular are the hosts whose streams clients stumble over: OpenRouter gives an
+// item another id in the end, xAI's citations lack what must be there, and with
+// Copilot the id of the response changes.
+var irregular = []string{"openrouter.ai", "api.x.ai", "api.githubcopilot.com"}
+
 // PrepareNative implements plugins.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
 	path, ok := paths[d]
-	if !ok {
+	if !ok || d == plugins.Responses && isIrregular(t.BaseURL) {
 		return nil, errors.ErrUnsupported
 	}
 	return newRequest(ctx, path, body, t)
+}
+
+func isIrregular(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	return err == nil && slices.Contains(irregular, u.Hostname())
 }
 
 // Prepare implements plugins.Provider.

@@ -72,6 +72,22 @@ func TestPrepareNative(t *testing.T) {
 	}
 }
 
+// Streams that clients stumble over do not pass as they are.
+func TestIrregularStreams(t *testing.T) {
+	for baseURL, native := range map[string]bool{
+		"https://openrouter.ai/api/v1": false, "https://api.x.ai:443/v1": false, "https://api.githubcopilot.com": false,
+		"https://api.deepseek.com": true, "http://localhost:1234/v1": true, "https://my-openrouter.ai.example.com/v1": true,
+	} {
+		target := plugins.Target{Model: "m", BaseURL: baseURL}
+		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, []byte(`{}`), target); native != (err == nil) || !native && !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: got error %v", baseURL, err)
+		}
+		if req, err := (Provider{}).PrepareNative(t.Context(), plugins.Chat, []byte(`{}`), target); err != nil || !strings.HasSuffix(req.URL.Path, "/chat/completions") {
+			t.Errorf("%s: got %v, %v for Chat Completions", baseURL, req, err)
+		}
+	}
+}
+
 func TestDialects(t *testing.T) {
 	for dialect, path := range map[plugins.Dialect]string{
 		plugins.Chat: "/v1/chat/completions", plugins.Embeddings: "/v1/embeddings", plugins.Messages: "",
