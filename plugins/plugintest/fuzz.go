@@ -37,16 +37,16 @@ func Fuzz(f *testing.F, p plugins.Provider, fixtures []Fixture, encode func(t te
 	random := rand.New(rand.NewPCG(1, 2))
 	for i, x := range fixtures {
 		pool = append(pool, bytes.SplitAfter(x.Stream, separator)...)
-		for mode := range byte(modes) {
+		for _, stream := range []byte{0, asStream} {
 			body := x.JSON
-			edits := make([]byte, 3*(i%4))
-			if mode&asStream != 0 {
+			if stream != 0 {
 				body = x.Stream
 			}
+			edits := make([]byte, 3*(i%4))
 			for i := range edits {
 				edits[i] = byte(random.Uint32())
 			}
-			f.Add(body, edits, mode)
+			f.Add(body, edits, byte(i)<<1%modes|stream)
 		}
 	}
 	request := `{"model":"m","input":"hi","tools":[{"type":"function","name":"weather"},{"type":"custom","name":"patch"},{"type":"web_search"},` +
