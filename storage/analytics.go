@@ -32,6 +32,8 @@ type Rows interface {
 	Scan(f Filter, w Window, each func(*Row) bool) error
 	// Key is what a group stands for.
 	Key(group int) Key
+	// Err is the error of the query's context, nil until that ends.
+	Err() error
 }
 
 // Grouping is what Rows are grouped by.

@@ -34,6 +34,8 @@ func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Ro
 
 func (madeRows) Key(group int) storage.Key { return storage.Key{ID: fmt.Sprint(group)} }
 
+func (madeRows) Err() error { return nil }
+
 // BenchmarkAnalytics tells the time for each of a million rows.
 func BenchmarkAnalytics(b *testing.B) {
 	const rows = 1_000_000

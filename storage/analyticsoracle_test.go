@@ -205,7 +205,7 @@ func (g *group) seconds() storage.Amount {
 func holds(l *storage.Leaf, text string, number storage.Amount, at storage.Timestamp) bool {
 	switch l.Field.Kind {
 	case storage.Text:
-		return storage.TextMatcher(l.Op, l.Text)(text)
+		return storage.TextMatcher(l.Op, l.Text, nil)(text)
 	case storage.Time:
 		return storage.Compare(l.Op, at, l.Time)
 	}
@@ -400,7 +400,7 @@ func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Rows, o *
 	t.Helper()
 	q.Offset, q.Limit = 0, len(o.records)
 	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
-	contains := storage.TextMatcher(storage.Contains, q.Search)
+	contains := storage.TextMatcher(storage.Contains, q.Search, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool {
 		return q.NameEquals != "" && q.NameEquals != g.name || !contains(g.id) && !contains(g.name)
 	})
@@ -463,7 +463,7 @@ func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Rows
 func checkMetrics(t *testing.T, q *storage.SessionMetricsQuery, rows storage.Rows, o *oracle, tags map[string]string) {
 	t.Helper()
 	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
-	contains := storage.TextMatcher(storage.Contains, q.NameContains)
+	contains := storage.TextMatcher(storage.Contains, q.NameContains, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool { return !contains(g.name) })
 	got, err := q.Answer(rows)
 	if err != nil {

@@ -18,7 +18,7 @@ func whole[T ~int64](n T) attribute { return numeric(amount(float64(n))) }
 
 // match compares as leaves about requests do: what lacks a number matches
 // not-equals alone.
-func (a attribute) match(l *Leaf) bool {
+func (a attribute) match(l *Leaf, p *Patience) bool {
 	switch l.Field.Kind {
 	case Number:
 		if !a.number.Valid {
@@ -28,7 +28,7 @@ func (a attribute) match(l *Leaf) bool {
 	case Time:
 		return a.number.Valid && Compare(l.Op, a.number.N, float64(l.Time))
 	}
-	return l.Op.holds(a.text, l.Text) != l.Op.Negative()
+	return l.Op.holds(a.text, l.Text, p) != l.Op.Negative()
 }
 
 // compare is the order of a sort key: what lacks the value comes last in both

@@ -8,16 +8,15 @@ import (
 
 // containsFold is strings.Contains without case. It looks closer only where the
 // rarest letter of sub stands. Where that comes to more than reading s a few
-// times, it goes on with a search whose time is linear whatever the texts are: a
-// query can be stopped only between records.
-func containsFold(s, sub string) bool {
+// times, it goes on with a search whose time is linear whatever the texts are.
+func containsFold(s, sub string, p *Patience) bool {
 	if sub == "" {
 		return true
 	}
 	if rarest, ok := rarestASCII(sub); ok {
-		return containsFoldASCII(s, sub, rarest)
+		return containsFoldASCII(s, sub, rarest, p)
 	}
-	return containsFoldUnicode(s, sub)
+	return containsFoldUnicode(s, sub, p)
 }
 
 // commonASCII is what English in JSON has most of, the most common first. All else
@@ -60,7 +59,7 @@ func lower(c byte) byte {
 
 // containsFoldASCII looks for a text in ASCII by the letter at a place of it,
 // which has no case but two.
-func containsFoldASCII(s, sub string, place int) bool {
+func containsFoldASCII(s, sub string, place int, p *Patience) bool {
 	small := lower(sub[place])
 	capital := small
 	budget := 4*len(s) + len(sub)
@@ -82,8 +81,11 @@ func containsFoldASCII(s, sub string, place int) bool {
 			}
 			n += m
 		}
+		if p.over(1 + n) {
+			return false
+		}
 		if budget -= n; budget < 0 {
-			return containsFoldHashed(s, sub)
+			return containsFoldHashed(s, sub, p)
 		}
 		if at == nextSmall {
 			nextSmall = indexFrom(s, small, at+1)
@@ -103,7 +105,7 @@ func indexFrom(s string, c byte, from int) int {
 
 // containsFoldUnicode is containsFold for any letters. It looks closer where a
 // byte can begin the first letter of sub in one of its cases.
-func containsFoldUnicode(s, sub string) bool {
+func containsFoldUnicode(s, sub string, p *Patience) bool {
 	var begins [256]bool
 	begins[sub[0]] = true
 	first, _ := letter(sub)
@@ -121,8 +123,11 @@ func containsFoldUnicode(s, sub string) bool {
 		if n == len(sub) {
 			return true
 		}
+		if p.over(1 + n) {
+			return false
+		}
 		if budget -= n; budget < 0 {
-			return containsFoldHashed(s[i:], sub)
+			return containsFoldHashed(s[i:], sub, p)
 		}
 	}
 	return false
@@ -130,7 +135,7 @@ func containsFoldUnicode(s, sub string) bool {
 
 // containsFoldHashed is containsFold by the method of Rabin and Karp: it looks
 // closer only where the letters sum up to the same hash.
-func containsFoldHashed(s, sub string) bool {
+func containsFoldHashed(s, sub string, p *Patience) bool {
 	const prime = 16777619
 	var want, power uint32 = 0, 1
 	missing := 0 // letters until the window is as long as sub
@@ -141,7 +146,7 @@ func containsFoldHashed(s, sub string) bool {
 	}
 	var hash uint32
 	window := s
-	for s != "" {
+	for s != "" && !p.over(1) {
 		r, n := letter(s)
 		hash = hash*prime + uint32(fold(r))
 		s = s[n:]

@@ -18,9 +18,9 @@ func FuzzContainsFold(f *testing.F) {
 		if sub == "" || !utf8.ValidString(sub) {
 			return
 		}
-		found := containsFold(s, sub)
-		for name, contains := range map[string]func(s, sub string) bool{"Unicode": containsFoldUnicode, "hashes": containsFoldHashed} {
-			if got := contains(s, sub); got != found {
+		found := containsFold(s, sub, nil)
+		for name, contains := range map[string]func(s, sub string, p *Patience) bool{"Unicode": containsFoldUnicode, "hashes": containsFoldHashed} {
+			if got := contains(s, sub, nil); got != found {
 				t.Errorf("%q in %q: %v, by %s %v", sub, s, found, name, got)
 			}
 		}

@@ -19,6 +19,9 @@ func Match(f Filter, r *Record, load func() *Content) bool {
 // Matcher matches one record after the other, in memory that it keeps.
 type Matcher struct {
 	Filter Filter
+	// Patience is over when the query is: what Match answers then is worth
+	// nothing.
+	Patience *Patience
 
 	record  *Record
 	load    func() *Content
@@ -80,10 +83,10 @@ func (m *Matcher) anyHolds(l *Leaf) bool {
 		// The text shares the memory of the body, which nothing writes to until
 		// the next record.
 		s := m.decoded.SearchText(l.Field.body(m.content).Data)
-		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text)
+		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text, m.Patience)
 	}
 	for s := range l.Field.Texts(m.record, m.content, l.Key) {
-		if l.Op.holds(s, l.Text) {
+		if l.Op.holds(s, l.Text, m.Patience) {
 			return true
 		}
 	}

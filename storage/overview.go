@@ -31,15 +31,19 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 	if err := users.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
 		return nil, err
 	}
+	p := NewPatience(rows.Err)
 	span := never
-	var costs, requests []sample
+	costs, requests := make([]sample, 0, len(users.chosen)), make([]sample, 0, len(users.chosen))
 	for _, u := range users.chosen {
+		if p.over(groupSteps) {
+			return nil, p.ended
+		}
 		t := users.totals.at(u.group)
 		span = span.include(t)
 		costs = append(costs, sample{group: u.group, value: t.cost, withoutCost: t.withoutCost})
 		requests = append(requests, sample{group: u.group, value: plugins.Known(t.requests)})
 	}
-	costs, requests = q.quartiles(costs), q.quartiles(requests)
+	costs, requests = q.quartiles(costs, p), q.quartiles(requests, p)
 	w := q.Window.or(span)
 	b := NewBuckets(w, q.Zone)
 	if !q.Distribution && b.Len > 0 {
@@ -51,20 +55,23 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 		if err != nil {
 			return nil, err
 		}
-		costs = byBucket(costs, &cells, func(t *tally) sample { return sample{value: t.cost, withoutCost: t.withoutCost} })
-		requests = byBucket(requests, &cells, func(t *tally) sample { return sample{value: plugins.Known(t.requests)} })
+		costs = byBucket(costs, &cells, p, func(t *tally) sample { return sample{value: t.cost, withoutCost: t.withoutCost} })
+		requests = byBucket(requests, &cells, p, func(t *tally) sample { return sample{value: plugins.Known(t.requests)} })
 	}
 	return &UserOverview{
-		UserCost:     q.points(b, costs, nanosPerDollar),
-		RequestCount: q.points(b, requests, one),
-	}, nil
+		UserCost:     q.points(b, costs, nanosPerDollar, p),
+		RequestCount: q.points(b, requests, one, p),
+	}, p.ended
 }
 
 // byBucket takes the sample of each user apart into one for each bucket in which
 // there is a request.
-func byBucket(users []sample, cells *chains[tally], measure func(*tally) sample) (samples []sample) {
+func byBucket(users []sample, cells *chains[tally], p *Patience, measure func(*tally) sample) (samples []sample) {
 	for _, u := range users {
 		for i, t := range cells.of(u.group) {
+			if p.over(groupSteps) {
+				return nil
+			}
 			if t.requests == 0 {
 				continue
 			}

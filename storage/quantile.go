@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 )
 
@@ -23,14 +24,48 @@ func ParseQuantile(pSize string) (Quantile, error) {
 	return q, nil
 }
 
-// of interpolates linearly between the two values around the quantile. sorted
-// must not be empty.
-func (q Quantile) of(sorted []int64) float64 {
-	place := int(q) * (len(sorted) - 1)
-	low := float64(sorted[place/1000])
+// of interpolates linearly between the two values around the quantile. It orders
+// values as far as it must; there must be some.
+func (q Quantile) of(values []int64) float64 {
+	place := int(q) * (len(values) - 1)
+	at := place / 1000
+	bringTo(values, at)
+	low := float64(values[at])
 	if place%1000 == 0 {
 		return low
 	}
-	high := float64(sorted[place/1000+1])
+	high := float64(slices.Min(values[at+1:]))
 	return low + (high-low)*float64(place%1000)/1000
+}
+
+// bringTo puts at a place the value that a sort would, less ones before it and
+// greater ones behind: Hoare's selection, which looks at all values a few times.
+func bringTo(values []int64, place int) {
+	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
+		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
+		pivot := max(min(a, b), min(max(a, b), c)) // the middle one
+		i, j := 0, len(values)-1
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case place <= j:
+			values = values[:j+1]
+		case place >= i:
+			values, place = values[i:], place-i
+		default:
+			return
+		}
+	}
+	slices.Sort(values)
 }

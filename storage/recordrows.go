@@ -82,5 +82,6 @@ func (rs *recordRows) group(k Key) int {
 }
 
 func (rs *recordRows) Key(group int) Key { return rs.keys[group] }
+func (rs *recordRows) Err() error        { return nil }
 
 var _ Rows = (*recordRows)(nil)

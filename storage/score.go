@@ -50,9 +50,17 @@ func (q *ScoreQuery) Answer(rows Rows) ([]ScorePoint, error) {
 		return nil, err
 	}
 	points := make([]ScorePoint, 0, len(cells))
+	p := NewPatience(rows.Err)
 	for c, scores := range cells {
 		// In one order, since floating-point sums depend on it.
-		slices.Sort(scores)
+		if len(scores) < patienceSteps {
+			slices.Sort(scores)
+		} else {
+			slices.SortFunc(scores, Patient(p, cmp.Compare[float64])) // slower
+		}
+		if p.over(8 * len(scores)) {
+			return nil, p.ended
+		}
 		sum := 0.0
 		for _, s := range scores {
 			sum += s
@@ -68,5 +76,5 @@ func (q *ScoreQuery) Answer(rows Rows) ([]ScorePoint, error) {
 	slices.SortFunc(points, func(a, b ScorePoint) int {
 		return cmp.Or(cmp.Compare(a.CreatedAtTrunc, b.CreatedAtTrunc), cmp.Compare(a.ScoreKey, b.ScoreKey))
 	})
-	return points, nil
+	return points, p.ended
 }

@@ -43,11 +43,11 @@ type sample struct {
 
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
-func (s *Series) quartiles(samples []sample) []sample {
-	if !s.Interquartile {
+func (s *Series) quartiles(samples []sample, p *Patience) []sample {
+	if !s.Interquartile || p.over(patienceSteps) {
 		return samples
 	}
-	values := sorted(samples)
+	values := known(samples)
 	if len(values) == 0 {
 		return samples
 	}
@@ -57,19 +57,21 @@ func (s *Series) quartiles(samples []sample) []sample {
 	})
 }
 
-// sorted are the values that are known, in ascending order.
-func sorted(samples []sample) (values []int64) {
+// known are the values that are.
+func known(samples []sample) (values []int64) {
 	for _, s := range samples {
 		if s.value.Valid {
 			values = append(values, s.value.N)
 		}
 	}
-	slices.Sort(values)
 	return values
 }
 
 // points are the quantiles by bucket, or the histogram.
-func (s *Series) points(b Buckets, samples []sample, unit float64) []Point {
+func (s *Series) points(b Buckets, samples []sample, unit float64, p *Patience) []Point {
+	if p.over(patienceSteps) {
+		return nil
+	}
 	if s.Distribution {
 		return histogram(samples, unit)
 	}
@@ -84,15 +86,14 @@ func (s *Series) points(b Buckets, samples []sample, unit float64) []Point {
 		}
 	}
 	for i := range points {
-		p := &points[i]
+		point := &points[i]
 		start, end := b.Bounds(i)
-		p.RangeStart, p.RangeEnd = start.String(), end.String()
-		slices.Sort(values[i])
+		point.RangeStart, point.RangeEnd = start.String(), end.String()
 		switch {
 		case !there[i]:
-			p.Value = amount(0)
+			point.Value = amount(0)
 		case len(values[i]) > 0:
-			p.Value = amount(s.Quantile.of(values[i]) / unit)
+			point.Value = amount(s.Quantile.of(values[i]) / unit)
 		}
 	}
 	return points
@@ -104,11 +105,11 @@ const maxBins = 10
 // histogram counts the known values in even bins from the least to the largest,
 // both included; a single bin if all are equal.
 func histogram(samples []sample, unit float64) []Point {
-	values := sorted(samples)
+	values := known(samples)
 	if len(values) == 0 {
 		return []Point{}
 	}
-	least, most := values[0], values[len(values)-1]
+	least, most := slices.Min(values), slices.Max(values)
 	span := uint64(most - least)
 	bins := make([]Point, 1+min(maxBins-1, span))
 	bound := func(i int) string {

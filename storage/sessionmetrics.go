@@ -46,10 +46,11 @@ type Average struct {
 
 // Answer makes the series from rows grouped BySession.
 func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
-	named := func(k Key) bool { return containsFold(k.Name, q.NameContains) }
+	p := NewPatience(rows.Err)
+	named := func(k Key) bool { return containsFold(k.Name, q.NameContains, p) }
 	var sessions []*totals
 	span := never
-	err := chooseSessions(rows, q.Filter, q.Window, named, func(_ int, t *totals) {
+	err := chooseSessions(rows, q.Filter, q.Window, p, named, func(_ int, t *totals) {
 		sessions = append(sessions, t)
 		span = span.include(t)
 	})
@@ -64,20 +65,23 @@ func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
 	}
 	durations, costs := make([]sample, 0, len(sessions)), make([]sample, 0, len(sessions))
 	for _, s := range sessions {
+		if p.over(1) {
+			return nil, p.ended
+		}
 		i := b.Index(s.first)
 		counts[i].value.N++
 		durations = append(durations, sample{bucket: i, value: s.duration()})
 		costs = append(costs, sample{bucket: i, value: s.cost, withoutCost: s.withoutCost})
 	}
-	durations, costs = q.quartiles(durations), q.quartiles(costs)
+	durations, costs = q.quartiles(durations, p), q.quartiles(costs, p)
 	return &SessionMetrics{
-		SessionCount:    q.points(b, counts, one),
-		SessionDuration: q.points(b, durations, millisPerSecond),
-		SessionCost:     q.points(b, costs, nanosPerDollar),
+		SessionCount:    q.points(b, counts, one, p),
+		SessionDuration: q.points(b, durations, millisPerSecond, p),
+		SessionCost:     q.points(b, costs, nanosPerDollar, p),
 		Average: SessionAverages{
 			SessionCost:     average(costs, nanosPerDollar),
 			SessionDuration: average(durations, millisPerSecond),
 			SessionCount:    average(counts, one),
 		},
-	}, nil
+	}, p.ended
 }

@@ -8,30 +8,31 @@ import (
 // Answer finds the sessions in rows grouped BySession.
 func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	var chosen []*Session
+	p := NewPatience(rows.Err)
 	named := func(k Key) bool {
 		return (q.NameEquals == "" || q.NameEquals == k.Name) &&
-			(containsFold(k.ID, q.Search) || containsFold(k.Name, q.Search))
+			(containsFold(k.ID, q.Search, p) || containsFold(k.Name, q.Search, p))
 	}
-	err := chooseSessions(rows, q.Filter, q.Window, named, func(group int, t *totals) {
+	err := chooseSessions(rows, q.Filter, q.Window, p, named, func(group int, t *totals) {
 		s := newSession(rows.Key(group), t)
 		chosen = append(chosen, &s)
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(chosen, func(a, b *Session) int {
+	slices.SortFunc(chosen, Patient(p, func(a, b *Session) int {
 		return -cmp.Or(
 			cmp.Compare(a.CreatedAt, b.CreatedAt),
 			cmp.Compare(a.SessionID, b.SessionID),
 			cmp.Compare(a.SessionName, b.SessionName),
 		)
-	})
-	return pageOf(chosen, q.Offset, q.Limit), nil
+	}))
+	return pageOf(chosen, q.Offset, q.Limit), p.ended
 }
 
 // chooseSessions adds the requests up and gives each the sessions of a name that
 // the filter chooses.
-func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool, each func(group int, t *totals)) error {
+func chooseSessions(rows Rows, f Filter, w Window, p *Patience, named func(Key) bool, each func(group int, t *totals)) error {
 	var sums byGroup
 	split := SplitFilter(f)
 	err := rows.Scan(split.Requests, w, func(r *Row) bool {
@@ -41,17 +42,23 @@ func chooseSessions(rows Rows, f Filter, w Window, named func(Key) bool, each fu
 	if err != nil {
 		return err
 	}
-	chooser, err := split.choose(rows, w)
+	chooser, err := split.choose(rows, w, p)
 	if err != nil {
 		return err
 	}
 	for group, t := range sums.all() {
+		if p.over(groupSteps) {
+			return p.ended
+		}
 		if key := rows.Key(group); named(key) && (chooser.all() || chooser.matches(group, sessionAttribute(key, t))) {
 			each(group, t)
 		}
 	}
 	return nil
 }
+
+// groupSteps is about what Patience a user or session takes.
+const groupSteps = 64
 
 func sessionAttribute(k Key, t *totals) func(*Field) attribute {
 	s := newSession(k, t)

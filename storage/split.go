@@ -69,14 +69,15 @@ func and(a, b Filter) Filter {
 
 // chooser decides which groups a filter chooses.
 type chooser struct {
-	groups Filter
+	groups   Filter
+	patience *Patience
 	// any are the groups of which each of Split.Any is true.
 	any map[Filter]map[int]bool
 }
 
 // choose scans for what the filter says of any request of a group.
-func (s *Split) choose(rows Rows, w Window) (*chooser, error) {
-	c := &chooser{groups: s.Groups, any: make(map[Filter]map[int]bool)}
+func (s *Split) choose(rows Rows, w Window, p *Patience) (*chooser, error) {
+	c := &chooser{groups: s.Groups, patience: p, any: make(map[Filter]map[int]bool)}
 	for _, f := range s.Any {
 		groups := make(map[int]bool)
 		err := rows.Scan(and(s.Requests, f), w, func(r *Row) bool {
@@ -110,7 +111,7 @@ func (c *chooser) match(f Filter, group int, value func(*Field) attribute) bool 
 		}
 		return c.match(f.Left, group, value) && c.match(f.Right, group, value)
 	case *Leaf:
-		return value(f.Field).match(f)
+		return value(f.Field).match(f, c.patience)
 	}
 	return true
 }

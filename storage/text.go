@@ -9,8 +9,10 @@ import (
 // Where an operator ignores case (ilike, contains, not-contains), two letters
 // are the same by Unicode's simple folding: ſ, S and s are one, İ has no other
 // case.
-func TextMatcher(op Operator, value string) func(string) bool {
-	return func(s string) bool { return op.holds(s, value) != op.Negative() }
+//
+// When p is over, what it answers is worth nothing.
+func TextMatcher(op Operator, value string, p *Patience) func(string) bool {
+	return func(s string) bool { return op.holds(s, value, p) != op.Negative() }
 }
 
 // Negative is true for the operators which hold when nothing matches.
@@ -18,14 +20,14 @@ func (o Operator) Negative() bool { return o == NotEquals || o == NotContains }
 
 // holds tells whether s matches value by a text operator; for a negative one,
 // by the operator which it negates.
-func (o Operator) holds(s, value string) bool {
+func (o Operator) holds(s, value string, p *Patience) bool {
 	switch o {
 	case Like:
-		return like(s, value, false)
+		return like(s, value, false, p)
 	case ILike:
-		return like(s, value, true)
+		return like(s, value, true, p)
 	case Contains, NotContains:
-		return containsFold(s, value)
+		return containsFold(s, value, p)
 	default:
 		return s == value
 	}
@@ -34,10 +36,10 @@ func (o Operator) holds(s, value string) bool {
 // like is SQL's LIKE: % stands for any text, _ for any letter, and a backslash
 // takes the meaning from what follows it. On a mismatch the last % takes one
 // letter more; no earlier one ever needs to.
-func like(s, pattern string, ignoreCase bool) bool {
+func like(s, pattern string, ignoreCase bool, p *Patience) bool {
 	var rest, again string
 	percent := false
-	for {
+	for !p.over(1) {
 		switch {
 		case pattern != "" && pattern[0] == '%':
 			pattern = pattern[1:]
@@ -68,6 +70,7 @@ func like(s, pattern string, ignoreCase bool) bool {
 		rest = rest[n:]
 		s, pattern = rest, again
 	}
+	return false
 }
 
 // letter is the first rune of s and its width. Each byte of invalid UTF-8 is a

@@ -76,7 +76,7 @@ func TestTextMatcher(t *testing.T) {
 		{storage.NotContains, "x", "", true},
 		{storage.NotContains, "", "", false},
 	} {
-		if got := storage.TextMatcher(test.op, test.value)(test.text); got != test.want {
+		if got := storage.TextMatcher(test.op, test.value, nil)(test.text); got != test.want {
 			t.Errorf("%.40q %s %.40q is %v", test.text, test.op, test.value, got)
 		}
 	}
@@ -139,7 +139,7 @@ func FuzzTextMatcher(f *testing.F) {
 			{storage.Contains, containsFold(s, value)},
 			{storage.NotContains, !containsFold(s, value)},
 		} {
-			if got := storage.TextMatcher(test.op, value)(s); got != test.want {
+			if got := storage.TextMatcher(test.op, value, nil)(s); got != test.want {
 				t.Errorf("%q %s %q is %v", s, test.op, value, got)
 			}
 		}
@@ -150,7 +150,7 @@ func BenchmarkContains(b *testing.B) {
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2300) // 100 KB
 	for name, value := range map[string]string{"letter": "Zebra", "unicode": "日本", "common": "the lazy cat", "hostile": strings.Repeat("the quick brown fox jumps over the lazy dog. ", 1000) + "x"} {
 		b.Run(name, func(b *testing.B) {
-			match := storage.TextMatcher(storage.Contains, value)
+			match := storage.TextMatcher(storage.Contains, value, nil)
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {

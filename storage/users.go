@@ -22,8 +22,9 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 	for i, u := range found.chosen {
 		users[i] = &u.User
 	}
-	sortUsers(users, q.Sort)
-	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, nil
+	p := NewPatience(rows.Err)
+	sortUsers(users, q.Sort, p)
+	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, p.ended
 }
 
 // userTotals are what the requests of each user add up to, by group.
@@ -50,11 +51,15 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 	if err != nil {
 		return err
 	}
-	chooser, err := u.split.choose(rows, w)
+	p := NewPatience(rows.Err)
+	chooser, err := u.split.choose(rows, w, p)
 	if err != nil {
 		return err
 	}
 	for group, t := range u.totals.all() {
+		if p.over(groupSteps) {
+			return p.ended
+		}
 		if user := u.user(group, t, rows.Key(group)); chooser.matches(group, user.attribute) {
 			u.chosen = append(u.chosen, &chosenUser{user, group})
 		}

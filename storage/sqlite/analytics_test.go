@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -288,6 +289,37 @@ func TestLoadOutlivesQuery(t *testing.T) {
 	}
 	if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
 		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// looked is a context that ends when it is looked at for the second time.
+type looked struct {
+	context.Context
+	looks int
+}
+
+func (c *looked) Err() error {
+	if c.looks++; c.looks > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Reading columns ends with its context, also between the rows of a chunk.
+func TestLoadEndsWithinChunk(t *testing.T) {
+	b := newBackend(t)
+	const rows = 2*loadPatience + 1
+	write(t, b, newTraffic(rows).batch(rows))
+	table := new(table)
+	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+		_, err := newLoader(&looked{Context: ctx}, r, table).requests(math.MinInt64)
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	if n := len(table.requests[0].n); n >= rows {
+		t.Errorf("%d of %d rows were read", n, rows)
 	}
 }
 

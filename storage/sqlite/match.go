@@ -19,10 +19,11 @@ const matchChunk = 256
 // storage.Match, and the best of them are kept.
 type matching struct {
 	*query
-	ctx     context.Context
-	content func(context.Context, storage.ContentRef) (*storage.Content, error)
-	matcher storage.Matcher
-	kept    []candidate
+	ctx      context.Context
+	content  func(context.Context, storage.ContentRef) (*storage.Content, error)
+	matcher  storage.Matcher
+	patience *storage.Patience
+	kept     []candidate
 
 	// row is considered, and loaded its content, or failed the attempt to read it.
 	row    *row
@@ -38,7 +39,8 @@ type candidate struct {
 
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: storage.Matcher{Filter: x.undecided}}
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, patience: storage.NewPatience(ctx.Err)}
+	m.matcher = storage.Matcher{Filter: x.undecided, Patience: m.patience}
 	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
 	switch {
@@ -84,7 +86,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // sort puts the best candidates into order and forgets the others.
 func (m *matching) sort(want int) {
-	slices.SortFunc(m.kept, func(a, b candidate) int { return a.rank.Compare(b.rank) })
+	slices.SortFunc(m.kept, storage.Patient(m.patience, func(a, b candidate) int { return a.rank.Compare(b.rank) }))
 	if len(m.kept) > want {
 		clear(m.kept[want:])
 		m.kept = m.kept[:want]

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"slices"
 	"sync"
@@ -34,11 +35,12 @@ type beginning struct {
 }
 
 // of finds the sessions of an organisation that began last: so many, or more if
-// some began at one time. It is false of a table older than one that it read.
-func (x *newest) of(t *table, org uint32, count int) (sessions []int, from int64, ok bool) {
+// some began at one time. It is false of a table older than one that it read, and when
+// ctx ends.
+func (x *newest) of(ctx context.Context, t *table, org uint32, count int) (sessions []int, from int64, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.follow(t) {
+	if !x.follow(ctx, t) {
 		return nil, 0, false
 	}
 	since := x.since(org, count)
@@ -91,7 +93,7 @@ func (x *newest) begun(org uint32, since *storage.Timestamp) iter.Seq2[int, *beg
 }
 
 // follow reads what the table has that it had not before.
-func (x *newest) follow(t *table) bool {
+func (x *newest) follow(ctx context.Context, t *table) bool {
 	switch chunks := len(t.requests); {
 	case x.removals < t.removals:
 		x.sessions, x.latest, x.chunk, x.row, x.removals = nil, nil, 0, 0, t.removals
@@ -100,6 +102,9 @@ func (x *newest) follow(t *table) bool {
 		return false
 	}
 	for ; x.chunk < len(t.requests); x.chunk, x.row = x.chunk+1, 0 {
+		if ctx.Err() != nil {
+			return false
+		}
 		c := &t.requests[x.chunk]
 		for ; x.row < len(c.n); x.row++ {
 			x.add(c, x.row)
@@ -141,7 +146,7 @@ func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
 		q.Limit == 0 || q.Offset > maxNewest {
 		return x
 	}
-	sessions, from, ok := x.table.newest.of(x.table, x.table.orgs.find(x.org), q.Offset+q.Limit)
+	sessions, from, ok := x.table.newest.of(x.ctx, x.table, x.table.orgs.find(x.org), q.Offset+q.Limit)
 	if !ok {
 		return x
 	}

@@ -18,10 +18,10 @@ var (
 )
 
 // predicate compiles a filter, nil if it compares what the table has not.
-func (t *table) predicate(f storage.Filter) predicate {
+func (t *table) predicate(f storage.Filter, p *storage.Patience) predicate {
 	switch f := f.(type) {
 	case *storage.Branch:
-		left, right := t.predicate(f.Left), t.predicate(f.Right)
+		left, right := t.predicate(f.Left, p), t.predicate(f.Right, p)
 		switch {
 		case left == nil || right == nil:
 			return nil
@@ -30,15 +30,15 @@ func (t *table) predicate(f storage.Filter) predicate {
 		}
 		return func(c *chunk, row int) bool { return left(c, row) && right(c, row) }
 	case *storage.Leaf:
-		return t.leaf(f)
+		return t.leaf(f, p)
 	}
 	return func(*chunk, int) bool { return true }
 }
 
-func (t *table) leaf(l *storage.Leaf) predicate {
+func (t *table) leaf(l *storage.Leaf, p *storage.Patience) predicate {
 	column := columnOf(l.Field)
 	if i, ok := textColumns[column]; ok {
-		return t.text(l, i)
+		return t.text(l, i, p)
 	}
 	if i, ok := countColumns[column]; ok {
 		scale := 1.0
@@ -79,8 +79,8 @@ func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicat
 }
 
 // text matches each text once.
-func (t *table) text(l *storage.Leaf, column int) predicate {
-	matches := storage.TextMatcher(l.Op, l.Text)
+func (t *table) text(l *storage.Leaf, column int, p *storage.Patience) predicate {
+	matches := storage.TextMatcher(l.Op, l.Text, p)
 	terms := t.terms(column)
 	var known []bool
 	var results []bool

@@ -45,6 +45,9 @@ func (x *rows) Key(group int) storage.Key {
 	return storage.Key{ID: t.id, Name: t.name, Tag: x.tags[t.id]}
 }
 
+// Err is the error of the query's context.
+func (x *rows) Err() error { return x.ctx.Err() }
+
 // Scan decides on what the columns have, and asks the database for the rest.
 func (x *rows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
 	s := scan{rows: x, each: each, from: firstN(w.From), to: math.MaxInt64}

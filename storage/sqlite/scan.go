@@ -21,17 +21,18 @@ type scan struct {
 // choose takes the filter apart.
 func (s *scan) choose(f storage.Filter) {
 	var mine storage.Filter
+	p := storage.NewPatience(s.ctx.Err)
 	for _, part := range conjuncts(f) {
 		switch {
 		case part == storage.All{}:
-		case s.column == scoreColumn || s.table.predicate(part) == nil:
+		case s.column == scoreColumn || s.table.predicate(part, p) == nil:
 			s.rest = both(s.rest, part)
 		default:
 			mine = both(mine, part)
 		}
 	}
 	if mine != nil {
-		s.holds = s.table.predicate(mine)
+		s.holds = s.table.predicate(mine, p)
 	}
 }
 
