@@ -136,6 +136,7 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 	}
 	p := *parsed
 	p.Model = t.Model // which the response names where the provider does not
+	p.Strict = a.strict
 	a.prompt = &p
 	if a.sealer, err = a.h.sealer(); err != nil {
 		a.h.logger.Error("the secret of the gateway cannot be read", zap.Error(err))

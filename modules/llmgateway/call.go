@@ -44,6 +44,7 @@ type call struct {
 	record   storage.Record // what all attempts have in common, in the end that of the answer
 	inputs   map[string]string
 	warnings []string
+	strict   bool // warnings are refusals
 
 	last *attempt // the one that failed last, as long as it may be the answer
 }
@@ -108,7 +109,7 @@ func (c *call) admit() *plugins.Error {
 	c.id, c.claimed = recording.Identify(c.ctx, c.recorder, ctl)
 	r.ID = c.id
 	recording.Placeholders(c.ctx, r)
-	c.warnings = ctl.Warnings
+	c.warnings, c.strict = ctl.Warnings, ctl.Strict
 	c.w.Header()["Service-Id"] = []string{c.id.String()}
 	return nil
 }

@@ -144,6 +144,7 @@ func TestErrors(t *testing.T) {
 		"encoded":            {ask, []string{"Content-Encoding", "gzip"}, 415, "unsupported_content_encoding", ""},
 		"state, translated":  {`{"model":"one/m","input":"hi","previous_response_id":"r"}`, nil, 400, "unsupported_parameter", "previous_response_id"},
 		"state, two targets": {`{"model":"raws","input":"hi","previous_response_id":"r"}`, nil, 400, "unsupported_parameter", "raw/m"},
+		"strict":             {`{"model":"one/m","input":"hi","service_tier":"flex"}`, []string{"Service-Strict", "true"}, 400, "unsupported_parameter", "service_tier"},
 		"the provider's 4xx": {ask, nil, 400, "server_error", "no luck"},
 		"native 4xx":         {`{"model":"raw/m","input":"hi"}`, nil, 422, "", "no luck"},
 		"all fail":           {`{"model":"two/m,raw2/m","input":"hi"}`, nil, 500, "server_error", `"attempts":[{"target":"two/m","status":500,"message":"no luck\n"},{"target":"two/m"`},

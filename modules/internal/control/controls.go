@@ -38,6 +38,8 @@ type Controls struct {
 	ID string
 	// OmitRequest and OmitResponse forbid to keep the content.
 	OmitRequest, OmitResponse bool
+	// Strict refuses what would else be changed of the request with a warning.
+	Strict bool
 	// Inputs are those of a prompt template.
 	Inputs map[string]string
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
@@ -76,6 +78,8 @@ func (c *Controls) set(key, name string, values []string) {
 		c.OmitRequest = c.isTrue(key, values) || c.OmitRequest
 	case "Omit-Response":
 		c.OmitResponse = c.isTrue(key, values) || c.OmitResponse
+	case "Strict":
+		c.Strict = c.isTrue(key, values) || c.Strict
 	case "Cache-Enabled":
 		r.CacheEnabled = c.isTrue(key, values) || r.CacheEnabled
 	case "Request-Id":
