@@ -205,6 +205,7 @@ func unauthorized(status int) bool {
 func (a *attempt) failed(end storage.EndState, e *plugins.Error, after next) *failure {
 	a.record.EndState = end
 	a.record.ErrorType = e.Type
+	a.update(time.Now()) // what follows is the time of others
 	a.err, a.last = e, a
 	return &failure{a.target, e, after}
 }
@@ -241,7 +242,7 @@ func (a *attempt) supersede() {
 	a.record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
 	a.record.AttemptOf = a.id
 	a.recorder.Begin(&a.record) // an exchange of its own
-	a.commit()
+	a.enter()
 	a.h.app.Observe(&a.record)
 }
 
@@ -249,8 +250,12 @@ func (a *attempt) supersede() {
 // there already. It returns when the end of the process could not lose it.
 func (a *attempt) commit() {
 	a.update(time.Now())
+	a.enter()
+}
+
+// enter brings the record into the journal as it is.
+func (a *attempt) enter() {
 	r := &a.record
-	a.charge(r.Cost)
 	m := mark{true, r.ID, r.EndState, r.Status, r.ResponseBytes, *a.seen()}
 	if a.lost || m == a.committed {
 		return
@@ -263,7 +268,7 @@ func (a *attempt) commit() {
 	a.committed = m
 }
 
-// update fills in what the answer has told so far.
+// update fills in what the answer has told so far, and charges its cost.
 func (a *attempt) update(now time.Time) {
 	r := &a.record
 	r.RespondedAt, r.UpdatedAt = storage.Millis(now), storage.Millis(now)
@@ -281,6 +286,7 @@ func (a *attempt) update(now time.Time) {
 		r.Cost = a.target.listed.Cost(r.Usage, r.ServiceTier, a.started)
 		r.PriceVersion = a.h.app.Catalog().Version()
 	}
+	a.charge(r.Cost)
 }
 
 // report tells metrics, access log and placeholders what the call came to.

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -112,6 +114,101 @@ func TestReservationsHold(t *testing.T) {
 	if spent, reserved := s.balance(); spent != 26 || reserved != 0 {
 		t.Errorf("spent %d, reserved %d", spent, reserved)
 	}
+}
+
+// Of many calls at the same time exactly those are let in whose reservations the
+// credits cover.
+func TestCallsThatFit(t *testing.T) {
+	const calls, fit, reserved, cost = 100, 10, 17 + 2*10, 13
+	for name, mode := range map[string]string{"objects": "false", "streams": "true "} {
+		t.Run(name, func(t *testing.T) {
+			var decided sync.WaitGroup
+			decided.Add(calls)
+			s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+				decided.Done()
+				decided.Wait()
+				hello(w, r)
+			}}})
+			s.grant(fit*reserved + reserved - 1)
+			var in atomic.Int64
+			var group sync.WaitGroup
+			for range calls {
+				group.Go(func() {
+					resp, _ := s.post(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":`+mode+`}`, "Authorization", "Bearer payer")
+					if resp.StatusCode == http.StatusPaymentRequired {
+						decided.Done()
+					} else {
+						in.Add(1)
+					}
+				})
+			}
+			group.Wait()
+			if got := in.Load(); got != fit {
+				t.Errorf("%d calls were let in, want %d", got, fit)
+			}
+			if spent := s.audit(); spent != fit*cost {
+				t.Errorf("spent %d, want %d", spent, fit*cost)
+			}
+		})
+	}
+}
+
+// Whatever becomes of the attempts, what is spent is the sum of what the records
+// say, and no more than was granted.
+func TestChargesAreRecords(t *testing.T) {
+	const calls = 100
+	brokenOff := says("model m-1", "text hel", "usage 3 5")
+	script := []upstream{status(500), hello, brokenOff, says("model m-1"), hello, status(429), hello}
+	var n atomic.Int64
+	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+		script[int(n.Add(1))%len(script)](w, r)
+	}}})
+	s.grant(10 * 34)
+	var group sync.WaitGroup
+	for i := range calls {
+		group.Go(func() {
+			s.post(fmt.Sprintf(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":%v}`, i%2 == 0), "Authorization", "Bearer payer")
+		})
+	}
+	watched := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(watched)
+	}()
+	for done := false; !done; {
+		select {
+		case <-watched:
+			done = true
+		case <-time.After(time.Millisecond):
+		}
+		for _, b := range s.credits.Balances() {
+			if b.Granted-b.Spent-b.Reserved < 0 || b.Reserved < 0 {
+				t.Fatalf("the balance is %+v", b)
+			}
+		}
+	}
+	if spent := s.audit(); spent < 13 {
+		t.Errorf("spent %d", spent)
+	}
+}
+
+// audit returns what was spent when the calls have ended, in thousandths of a
+// dollar: it must be the sum of the records' costs.
+func (s *site) audit() int64 {
+	s.t.Helper()
+	s.Close()
+	spent, reserved := s.balance()
+	var sum int64
+	for _, r := range s.kept.all() {
+		if !r.Cost.Valid && r.EndState == storage.Complete {
+			s.t.Errorf("the cost of %+v is unknown", r.Record)
+		}
+		sum += r.Cost.N / 1e6
+	}
+	if spent != sum || reserved != 0 {
+		s.t.Errorf("spent %d, reserved %d; the records cost %d", spent, reserved, sum)
+	}
+	return spent
 }
 
 // Who leaves before the provider tells its usage pays for what has passed.

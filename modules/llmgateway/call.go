@@ -225,7 +225,7 @@ func (c *call) fail(failures []failure) {
 		return
 	}
 	a.answer()
-	a.commit()
+	a.enter()
 	a.report()
 	if c.ctx.Err() != nil {
 		return

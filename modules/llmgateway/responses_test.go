@@ -404,3 +404,13 @@ func (f forever) Read(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// The pause before another attempt is no part of the one that failed.
+func TestPauseIsNobodys(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {status(500), hello}})
+	s.post(ask)
+	failed, answer := s.kept.all()[0], s.kept.all()[1]
+	if pause := answer.CreatedAt - failed.RespondedAt; int64(pause) < firstBackoff.Milliseconds()/2 {
+		t.Errorf("the first attempt ended %d ms before the second", pause)
+	}
+}

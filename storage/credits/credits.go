@@ -244,10 +244,12 @@ func (r *Reservation) Charge(total int64) error {
 	return l.write(e)
 }
 
-// Release frees what was set aside and not charged.
+// Release frees what was set aside and not charged. A charge that comes later
+// sets nothing aside again.
 func (r *Reservation) Release() {
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
+	r.amount = 0
 	r.ledger.hold(r, 0)
 }
 

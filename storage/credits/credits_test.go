@@ -69,6 +69,13 @@ func TestReserveAndCharge(t *testing.T) {
 	}
 	over.Release()
 	expect(t, l, Balance{Granted: 100, Spent: 115})
+	if err := over.Charge(70); err != nil { // after its end
+		t.Fatal(err)
+	}
+	expect(t, l, Balance{Granted: 100, Spent: 95})
+	if err := over.Charge(90); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := l.Reserve("acme", uuid.New(), 0); !errors.Is(err, ErrInsufficient) {
 		t.Errorf("reserved on a debt: %v", err)
 	}
