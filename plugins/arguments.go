@@ -15,7 +15,7 @@ func (c *ToolCall) Object() (json.RawMessage, error) {
 		return append(b, '}'), nil
 	case c.Arguments == "":
 		return json.RawMessage("{}"), nil
-	case !gjson.Valid(c.Arguments) || !gjson.Parse(c.Arguments).IsObject():
+	case !ValidJSON([]byte(c.Arguments)) || !gjson.Parse(c.Arguments).IsObject():
 		return nil, Invalid(at("input", c.Index)+".arguments", "The arguments of the call are not a JSON object.")
 	}
 	return json.RawMessage(c.Arguments), nil

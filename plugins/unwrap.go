@@ -53,7 +53,7 @@ func (u *unwrapper) end() string {
 	}
 	s := u.raw
 	u.state, u.raw = unwrapRest, ""
-	if !gjson.Valid(s) {
+	if !ValidJSON([]byte(s)) {
 		return s
 	}
 	switch v := gjson.Get(s, "input"); {

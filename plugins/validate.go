@@ -19,7 +19,7 @@ func check(body []byte, enums bool) error {
 	if !utf8.Valid(body) { // it would be repeated into a stream that must be UTF-8
 		return Invalid("", "The body of the request is not valid UTF-8.")
 	}
-	if !gjson.ValidBytes(body) {
+	if !ValidJSON(body) {
 		return Invalid("", "The body of the request is not valid JSON.")
 	}
 	if !gjson.ParseBytes(body).IsObject() {

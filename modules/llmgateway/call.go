@@ -141,7 +141,7 @@ func (c *call) plan() ([]target, error) {
 	c.sent = c.body
 	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.sent) })
 	model := gjson.GetBytes(c.body, "model")
-	if !gjson.ValidBytes(c.body) || model.Type != gjson.String || model.Str == "" {
+	if !plugins.ValidJSON(c.body) || model.Type != gjson.String || model.Str == "" {
 		return nil, c.malformed()
 	}
 	c.record.RequestModel = model.Str
@@ -168,7 +168,7 @@ func (c *call) malformed() error {
 		if _, err := c.parsed(); err != nil {
 			return err
 		}
-	} else if !gjson.ValidBytes(c.body) {
+	} else if !plugins.ValidJSON(c.body) {
 		return plugins.Invalid("", "The body of the request is not valid JSON.")
 	}
 	e := plugins.Invalid("model", "Missing required parameter: 'model'.")

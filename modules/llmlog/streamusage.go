@@ -9,6 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // askForUsage adds stream_options.include_usage to a chat request that streams
@@ -46,7 +48,7 @@ func (x *exchange) askForUsage() bool {
 // changed for that.
 func withUsage(body []byte) (asking []byte, changed bool) {
 	const option = "stream_options.include_usage"
-	if !gjson.ValidBytes(body) || !gjson.GetBytes(body, "stream").Bool() || gjson.GetBytes(body, option).Exists() {
+	if !plugins.ValidJSON(body) || !gjson.GetBytes(body, "stream").Bool() || gjson.GetBytes(body, option).Exists() {
 		return body, false
 	}
 	asking, err := sjson.SetBytes(body, option, true)

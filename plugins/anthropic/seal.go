@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // The encrypted_content of our reasoning items is the block that the provider
@@ -30,7 +32,7 @@ func seal(block any) string {
 // provider made it.
 func unseal(encrypted string) any {
 	v := gjson.Parse(encrypted)
-	if !gjson.Valid(encrypted) {
+	if !plugins.ValidJSON([]byte(encrypted)) {
 		return nil
 	}
 	switch v.Get("type").Str {

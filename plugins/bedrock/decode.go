@@ -46,7 +46,7 @@ type decoder struct {
 
 // message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
-	if !gjson.ValidBytes(body) {
+	if !plugins.ValidJSON(body) {
 		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
 		return
 	}
@@ -65,7 +65,7 @@ func (d *decoder) frame(f *frame) bool {
 		d.a.Fail(newError(0, string(f.header(":error-code")), string(f.header(":error-message"))))
 		return false
 	}
-	if !gjson.ValidBytes(f.payload) {
+	if !plugins.ValidJSON(f.payload) {
 		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
 		return false
 	}

@@ -53,7 +53,7 @@ const maxError = 1 << 20
 func (*Provider) Error(resp *http.Response) *plugins.Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
 	var v gjson.Result
-	if gjson.ValidBytes(body) {
+	if plugins.ValidJSON(body) {
 		v = gjson.ParseBytes(body)
 	}
 	kind := resp.Header.Get("X-Amzn-Errortype")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // The encrypted_content of our reasoning items is the reasoningContent that the
@@ -28,7 +30,7 @@ func seal(c reasoningContent) string {
 // unseal is the reasoningContent in a reasoning's encrypted_content, nil if another
 // provider made it.
 func unseal(encrypted string) json.RawMessage {
-	if !gjson.Valid(encrypted) {
+	if !plugins.ValidJSON([]byte(encrypted)) {
 		return nil
 	}
 	v := gjson.Parse(encrypted)

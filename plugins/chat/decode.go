@@ -62,7 +62,7 @@ func (d *decoder) event(name, data []byte) bool {
 		}
 		return false
 	}
-	if !gjson.ValidBytes(data) {
+	if !plugins.ValidJSON(data) {
 		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
 		return false
 	}

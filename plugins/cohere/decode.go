@@ -45,7 +45,7 @@ type decoder struct {
 
 // message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
-	if !gjson.ValidBytes(body) {
+	if !plugins.ValidJSON(body) {
 		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
 		return
 	}
@@ -70,7 +70,7 @@ func (d *decoder) event(data []byte) bool {
 	if string(data) == "[DONE]" {
 		return false
 	}
-	if !gjson.ValidBytes(data) {
+	if !plugins.ValidJSON(data) {
 		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
 		return false
 	}

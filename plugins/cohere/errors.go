@@ -17,7 +17,7 @@ const maxError = 1 << 20
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
 	message := ""
-	if gjson.ValidBytes(body) {
+	if plugins.ValidJSON(body) {
 		message = gjson.GetBytes(body, "message").Str
 	}
 	e := newError(resp.StatusCode, message)

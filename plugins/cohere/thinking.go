@@ -73,7 +73,7 @@ func (t thoughts) seal() string {
 // provider made it.
 func unseal(encrypted string) (t thoughts) {
 	v := gjson.Parse(encrypted)
-	if keys := v.Get("@keys").Array(); gjson.Valid(encrypted) && v.IsObject() && !slices.ContainsFunc(keys, foreign) {
+	if keys := v.Get("@keys").Array(); plugins.ValidJSON([]byte(encrypted)) && v.IsObject() && !slices.ContainsFunc(keys, foreign) {
 		t.Thinking, t.ToolPlan = v.Get("thinking").Str, v.Get("tool_plan").Str
 	}
 	return t

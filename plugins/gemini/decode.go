@@ -68,7 +68,7 @@ type decoder struct {
 // response reads a response or, of a stream, a piece of one, and reports whether
 // more may follow.
 func (d *decoder) response(body []byte) bool {
-	if !gjson.ValidBytes(body) {
+	if !plugins.ValidJSON(body) {
 		d.a.Fail(plugins.Upstream("The provider sent what is not JSON."))
 		return false
 	}

@@ -22,7 +22,7 @@ func (d *decoder) seal(key int, item gjson.Result) {
 // provider.
 func replay(r *plugins.ReasoningItem, sent string) string {
 	switch sealed := gjson.Parse(r.EncryptedContent); {
-	case gjson.Valid(r.EncryptedContent) && sealed.Get("type").Str == "reasoning":
+	case plugins.ValidJSON([]byte(r.EncryptedContent)) && sealed.Get("type").Str == "reasoning":
 		return r.EncryptedContent
 	case r.EncryptedContent == "" && len(r.Content) > 0:
 		return sent

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -184,7 +185,7 @@ func (c *Controls) properties(key string, values []string) {
 	}
 	text := values[0]
 	object := gjson.Parse(text)
-	if !utf8.ValidString(text) || !gjson.Valid(text) || !object.IsObject() {
+	if !utf8.ValidString(text) || !plugins.ValidJSON([]byte(text)) || !object.IsObject() {
 		c.Warn(key, "ignored, it is no JSON object")
 		return
 	}
