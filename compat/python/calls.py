@@ -163,10 +163,17 @@ CALLS = {
     "generateContent": generate_content,
 }
 
-for call in json.load(sys.stdin):
+
+
+def seen(make, call):
     try:
-        seen = CALLS[call["endpoint"]](call)
+        answer = make(call)
     except Exception as e:
         status = e.code if isinstance(e, errors.APIError) else getattr(e, "status_code", None)
-        seen = {"error": {"type": type(e).__name__, "status": status, "message": str(e)}}
-    print(json.dumps({"id": call["id"], **seen}), flush=True)
+        answer = {"error": {"type": type(e).__name__, "status": status, "message": str(e)}}
+    return {"id": call["id"], **answer}
+
+
+if __name__ == "__main__":
+    for call in json.load(sys.stdin):
+        print(json.dumps(seen(CALLS[call["endpoint"]], call)), flush=True)

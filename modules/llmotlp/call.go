@@ -174,6 +174,9 @@ func (c *call) usage() plugins.Usage {
 			"llm.usage.cache_read_input_tokens", "llm.token_count.prompt_details.cache_read"),
 		CacheWrite: c.count("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
 			"llm.usage.cache_creation_input_tokens", "llm.token_count.prompt_details.cache_write"),
+		// These two are our own client's (clients/python).
+		CacheWrite1h: c.count("llm.usage.cache_creation.ephemeral_1h_input_tokens"),
+		WebSearches:  c.count("llm.usage.web_search_requests"),
 		Reasoning: c.count("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
 			"llm.usage.reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 		InputAudio:  c.count("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),

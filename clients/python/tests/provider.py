@@ -29,10 +29,12 @@ RESPONSES_USAGE = {
     "total_tokens": 42,
 }
 MESSAGES_USAGE = {
-    "input_tokens": 10,
+    "input_tokens": 6,
     "cache_read_input_tokens": 20,
-    "cache_creation_input_tokens": 0,
+    "cache_creation_input_tokens": 4,
     "output_tokens": 12,
+    "cache_creation": {"ephemeral_1h_input_tokens": 4, "ephemeral_5m_input_tokens": 0},
+    "server_tool_use": {"web_search_requests": 2},
 }
 GEMINI_USAGE = {
     "promptTokenCount": 30,
@@ -67,7 +69,7 @@ def responses(request: Event) -> Event | list[Event]:
     item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
     whole: Event = {
         "id": "resp_1", "object": "response", "created_at": 1790000000, "status": "completed",
-        "model": "gpt-5-2025-08-07", "output": [item], "usage": RESPONSES_USAGE, "error": None,
+        "model": "gpt-5-2025-08-07", "service_tier": "flex", "output": [item], "usage": RESPONSES_USAGE, "error": None,
         "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
         "temperature": 1.0, "tool_choice": "auto", "tools": [], "top_p": 1.0,
     }  # fmt: skip

@@ -35,7 +35,13 @@ def test_a_call_is_recorded(name: str, provider: str, collector: Collector, logg
     assert sent.get("llm.system", sent.get("llm.provider")) == system
     assert sent["llm.model_name"] == model
     assert sent.items() >= USAGE.items()
-    if kind != "messages":  # which doesn't tell
+    if kind == "responses":
+        assert sent["gen_ai.response.service_tier"] == "flex"
+    if kind == "messages":
+        assert sent["llm.usage.web_search_requests"] == 2
+        assert sent["llm.token_count.prompt_details.cache_write"] == 4
+        assert sent["llm.usage.cache_creation.ephemeral_1h_input_tokens"] == 4
+    else:
         assert sent["llm.token_count.completion_details.reasoning"] == 5
     assert sent["llm.is_streaming"] == ("stream" in name or "helper" in name)
     assert sent[f"llm.input_messages.{int(kind == 'responses')}.message.content"] == "What do you say?"

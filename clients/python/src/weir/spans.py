@@ -8,6 +8,7 @@ content must not leave the process, nothing is kept but what is known to be none
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import Status, StatusCode
@@ -24,6 +25,7 @@ _WITHOUT_CONTENT = frozenset(
     {
         "embedding.model_name",
         "error.type",
+        "gen_ai.response.service_tier",
         "http.response.status_code",
         "llm.finish_reason",
         "llm.is_streaming",
@@ -37,7 +39,7 @@ _WITHOUT_CONTENT = frozenset(
         "user.id",
     }
 )
-_PREFIXES_WITHOUT_CONTENT = (PREFIX, "llm.token_count.")
+_PREFIXES_WITHOUT_CONTENT = (PREFIX, "llm.token_count.", "llm.usage.")
 
 # "Error code: 429 - {…}" of OpenAI's and Anthropic's, "429 RESOURCE_EXHAUSTED. {…}"
 # of Google's.
@@ -75,14 +77,11 @@ def _has_no_content(name: str) -> bool:
 
 
 def _learned(span: ReadableSpan, attributes: Attributes) -> Iterator[tuple[str, AttributeValue]]:
-    try:
-        parameters = json.loads(str(attributes.get("llm.invocation_parameters", "{}")))
-    except ValueError:
-        parameters = {}
-    if isinstance(parameters, dict):
-        if isinstance(model := parameters.get("model"), str):
-            yield "llm.request.model_name", model
-        yield "llm.is_streaming", parameters.get("stream") is True or "stream" in span.name.lower()
+    parameters = _object(attributes.get("llm.invocation_parameters"))
+    if isinstance(model := parameters.get("model"), str):
+        yield "llm.request.model_name", model
+    yield "llm.is_streaming", parameters.get("stream") is True or "stream" in span.name.lower()
+    yield from _billed(_object(attributes.get("output.value")))
     if span.status.status_code is not StatusCode.ERROR:
         return
     for event in span.events:
@@ -91,3 +90,27 @@ def _learned(span: ReadableSpan, attributes: Attributes) -> Iterator[tuple[str, 
             yield "error.type", kind
         if code := _STATUS_CODE.match(str(raised.get("exception.message", ""))):
             yield "http.response.status_code", int(code[1])
+
+
+def _billed(answer: dict[str, Any]) -> Iterator[tuple[str, AttributeValue]]:
+    """Give what an answer's price depends on, besides its tokens."""
+    usage = _object(answer.get("usage"))
+    tier = answer.get("service_tier") or usage.get("service_tier")
+    if isinstance(tier, str) and tier != "standard":  # Anthropic's name of the default
+        yield "gen_ai.response.service_tier", tier
+    searches = _object(usage.get("server_tool_use")).get("web_search_requests")
+    if isinstance(searches, int):
+        yield "llm.usage.web_search_requests", searches
+    written = _object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+    if isinstance(written, int):
+        yield "llm.usage.cache_creation.ephemeral_1h_input_tokens", written
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Give an object, or what is one in JSON. Anything else has no members."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
