@@ -142,6 +142,7 @@ func (a *App) Start() error {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
 		j.Reconfigure(config.options(a.logger.Named("store." + name)))
+		config.store.exportTo(config.Export, a.logger.Named("export."+name))
 	}
 	return a.grantCredits()
 }
@@ -187,6 +188,14 @@ func (a *App) Headers() *Headers { return a.headers }
 func (a *App) Observe(r *storage.Record) {
 	_, listed := a.catalog.Lookup(r.Provider, r.Model)
 	observe(r, listed)
+}
+
+// Export sends the record of a call that is over to the collector of its store,
+// if that has one. It never waits, and keeps nothing of c.
+func (a *App) Export(r *storage.Record, c *storage.Content) {
+	if config := a.Stores[a.StoreOf(r.Org)]; config != nil {
+		config.store.export(r, c)
+	}
 }
 
 // DefaultName is the name of the store, and of the organisation, of what names

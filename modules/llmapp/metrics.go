@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir/modules/internal/export"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -38,7 +39,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range []prometheus.Collector{requests, tokens, cost, unpriced, duration, firstToken, storeCollector{}} {
+	for _, c := range []prometheus.Collector{requests, tokens, cost, unpriced, duration, firstToken, storeCollector{}, export.Spans} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &registered) {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -44,6 +45,10 @@ type StoreConfig struct {
 	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
 	MaxJournal int64 `json:"max_journal,omitempty"`
 
+	// Export sends each record of proxied and gateway calls to an OpenTelemetry
+	// collector, too. Default: to none.
+	Export *Export `json:"otlp,omitempty"`
+
 	// Sync makes records safe against a power cut before the client gets its
 	// last byte, not only against the end of the process. It costs a flush of
 	// the disk for each group of answers.
@@ -64,6 +69,11 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 	kept, ok := guest.(Storage)
 	if !ok {
 		return fmt.Errorf("module %T is no storage backend", guest)
+	}
+	if c.Export != nil {
+		if err := c.Export.provision(); err != nil {
+			return err
+		}
 	}
 	options := c.options(logger.Named("store." + name))
 	options.Dir = kept.Dir()
@@ -144,6 +154,7 @@ type Store struct {
 	options journal.Options
 
 	exchanges exchanges
+	exported  atomic.Pointer[exported] // nil where nobody asked for it
 
 	mu      sync.Mutex
 	journal *journal.Journal // nil when closed
@@ -242,6 +253,7 @@ func (s *Store) Destruct() error {
 func (s *Store) close(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stopExport(ctx)
 	if s.journal == nil {
 		return nil
 	}

@@ -244,6 +244,7 @@ func (a *attempt) supersede() {
 	a.recorder.Begin(&a.record) // an exchange of its own
 	a.enter()
 	a.h.app.Observe(&a.record)
+	a.h.app.Export(&a.record, &a.content)
 }
 
 // commit brings the record into the journal as it is known now, unless it stands
@@ -293,5 +294,6 @@ func (a *attempt) update(now time.Time) {
 func (a *attempt) report() {
 	a.call.record = a.record
 	a.h.app.Observe(&a.record)
+	a.h.app.Export(&a.record, &a.content)
 	recording.Log(a.ctx, &a.record)
 }

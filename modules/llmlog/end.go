@@ -32,6 +32,7 @@ func (x *exchange) end() {
 	x.commit()
 
 	x.h.app.Observe(&x.record)
+	x.h.app.Export(&x.record, &x.content)
 	recording.Log(x.ctx, &x.record)
 	x.body.Detach()
 	x.response.Free()

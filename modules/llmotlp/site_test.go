@@ -16,6 +16,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	_ "github.com/weirhq/weir/modules/llmecho"
+	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/storage/journal"
@@ -32,7 +34,8 @@ type site struct {
 
 const bound = 1 << 20
 
-// newSite starts a site. What is given goes into its default store.
+// newSite starts a site. What is given goes into its default store; ADDRESS in it
+// is the site's own.
 func newSite(t testing.TB, store string) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,10 +63,13 @@ func newSite(t testing.TB, store string) *site {
 			},
 			"http": {"servers": {"api": {
 				"listen": [%q], "automatic_https": {"disable": true},
-				"routes": [{"handle": [{"handler": "llm_otlp", "max_request": %d}, {"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}]
+				"routes": [
+					{"match": [{"path": ["/v1/chat/completions"]}], "handle": [{"handler": "llm_log", "provider": "echo"}, {"handler": "llm_echo"}]},
+					{"handle": [{"handler": "llm_otlp", "max_request": %d}, {"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}
+				]
 			}}}
 		}
-	}`, store, filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"), address, 12*bound)
+	}`, strings.ReplaceAll(store, "ADDRESS", address), filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"), address, 12*bound)
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,248 @@
+// Package export sends records to an OpenTelemetry collector, as spans of its
+// GenAI conventions, behind the traffic's back.
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Spans counts what became of the records of each store. It lives as long as the
+// process, so that it survives reloads.
+var Spans = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_export_spans_total", Help: "Records for OpenTelemetry collectors, by what became of them.",
+}, []string{"store", "result"})
+
+// The results of a record.
+const (
+	sent    = "sent"
+	dropped = "dropped" // the queue was full
+	failed  = "failed"  // the collector did not take it
+)
+
+// Bounds of what waits for the collector; beyond them records are dropped.
+const (
+	maxQueue = 4096     // records
+	maxBytes = 64 << 20 // bytes of content
+	maxBatch = 512      // records in a request
+)
+
+// delay is how long a record waits for others to go with it.
+const delay = time.Second
+
+// How often, and for how long, a batch is tried again which the collector could
+// not be given.
+const (
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	maxRetries = time.Minute
+)
+
+// Options say where records go.
+type Options struct {
+	// Store is the name under which they are counted.
+	Store string
+	// Endpoint is the URL to post to.
+	Endpoint string
+	// Headers go with each request: credentials, usually.
+	Headers map[string]string
+	// Content lets the spans tell what was said, where that is kept.
+	Content bool
+	// Logger is told when the collector takes nothing, and when it does again.
+	Logger *zap.Logger
+}
+
+// Exporter has a queue, and one goroutine that sends what is in it.
+type Exporter struct {
+	options Options
+	client  otlptrace.Client
+	cancel  context.CancelFunc
+	wake    chan struct{} // has an element when there may be something to do
+	closing chan struct{} // closed by Close
+	done    chan struct{} // closed when nothing more is sent
+
+	mu     sync.Mutex
+	queue  []*item
+	bytes  int
+	closed bool
+}
+
+// item is a record on its way, and what is told of its content.
+type item struct {
+	storage.Record
+	content storage.Content
+}
+
+func (i *item) size() int { return len(i.content.Request.Data) + len(i.content.Response.Data) }
+
+// New starts an exporter. It connects to nothing before there is a record.
+func New(o Options) *Exporter {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &Exporter{
+		options: o, cancel: cancel,
+		client: otlptracehttp.NewClient(
+			otlptracehttp.WithEndpointURL(o.Endpoint),
+			otlptracehttp.WithHeaders(o.Headers),
+			otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+				Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: maxRetries,
+			}),
+		),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	go e.run(ctx)
+	return e
+}
+
+// Export takes a record whose call is over. It never waits; r and c are the
+// caller's again when it returns.
+func (e *Exporter) Export(r *storage.Record, c *storage.Content) {
+	i := &item{Record: *r}
+	if e.options.Content {
+		i.content.Request = storage.Body{Type: c.Request.Type, Data: bytes.Clone(c.Request.Data)}
+		i.content.Response = storage.Body{Type: c.Response.Type, Data: bytes.Clone(c.Response.Data)}
+	}
+	e.mu.Lock()
+	full := e.closed || len(e.queue) >= maxQueue || e.bytes+i.size() > maxBytes
+	if !full {
+		e.queue = append(e.queue, i)
+		e.bytes += i.size()
+	}
+	e.mu.Unlock()
+	if full {
+		e.count(dropped, 1)
+		return
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close sends what waits, until ctx ends.
+func (e *Exporter) Close(ctx context.Context) {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	close(e.closing)
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		e.cancel()
+		<-e.done
+	}
+	e.cancel()
+	_ = e.client.Stop(ctx) // nothing is under way
+}
+
+func (e *Exporter) run(ctx context.Context) {
+	defer close(e.done)
+	failing := false
+	for {
+		select {
+		case <-e.wake:
+			e.gather()
+		case <-e.closing:
+		}
+		for batch := e.take(); len(batch) > 0; batch = e.take() {
+			err := e.send(ctx, batch)
+			if failing != (err != nil) {
+				if failing = err != nil; failing {
+					e.options.Logger.Error("the collector takes no spans: records are not exported, and counted, until it does",
+						zap.String("store", e.options.Store), zap.String("endpoint", e.options.Endpoint), zap.Error(err))
+				} else {
+					e.options.Logger.Info("the collector takes spans again", zap.String("store", e.options.Store))
+				}
+			}
+		}
+		select {
+		case <-e.closing:
+			return
+		default:
+		}
+	}
+}
+
+// gather waits for more records to go with the first.
+func (e *Exporter) gather() {
+	for late := time.After(delay); ; {
+		select {
+		case <-late:
+			return
+		case <-e.closing:
+			return
+		case <-e.wake:
+			e.mu.Lock()
+			enough := len(e.queue) >= maxBatch
+			e.mu.Unlock()
+			if enough {
+				return
+			}
+		}
+	}
+}
+
+func (e *Exporter) take() []*item {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := min(len(e.queue), maxBatch)
+	batch := e.queue[:n:n]
+	if e.queue = e.queue[n:]; len(e.queue) == 0 {
+		e.queue = nil
+	}
+	for _, i := range batch {
+		e.bytes -= i.size()
+	}
+	return batch
+}
+
+// send gives the collector a batch. A collector that cannot be reached is tried
+// again here; one that answers so is by its client.
+func (e *Exporter) send(ctx context.Context, batch []*item) error {
+	spans := e.resourceSpans(batch)
+	begun := time.Now()
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		err := e.client.UploadTraces(ctx, []*tracepb.ResourceSpans{spans})
+		if err == nil {
+			e.count(sent, len(batch))
+			return nil
+		}
+		var unreachable *url.Error
+		if !errors.As(err, &unreachable) || time.Since(begun)+wait > maxRetries || !e.pause(ctx, wait) {
+			e.count(failed, len(batch))
+			return err
+		}
+	}
+}
+
+// pause is false when it is no use to try again.
+func (e *Exporter) pause(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-e.closing:
+		return false
+	case <-ctx.Done():
+		return false
+	default:
+	}
+	select {
+	case <-time.After(wait):
+	case <-e.closing: // once more, at once
+	}
+	return true
+}
+
+func (e *Exporter) count(result string, n int) {
+	Spans.WithLabelValues(e.options.Store, result).Add(float64(n))
+}

@@ -1,0 +1,100 @@
+package llmapp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/weirhq/weir/modules/internal/export"
+	"github.com/weirhq/weir/storage"
+)
+
+// Export configures where the records of a store are sent besides, as spans of
+// OpenTelemetry's GenAI conventions.
+type Export struct {
+	// Endpoint is the collector's URL for OTLP/HTTP. Without a path, `/v1/traces`
+	// is added.
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Headers go with each request: credentials, best placeholders.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// Content lets spans tell what was said, unless the caller omitted it.
+	Content bool `json:"content,omitempty"`
+}
+
+// provision expands placeholders and checks the settings.
+func (e *Export) provision() error {
+	repl := caddy.NewReplacer()
+	e.Endpoint = repl.ReplaceAll(e.Endpoint, "")
+	u, err := url.Parse(e.Endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("otlp %q: want the URL of a collector, like http://localhost:4318", e.Endpoint)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/traces"
+		e.Endpoint = u.String()
+	}
+	for name, value := range e.Headers {
+		value = repl.ReplaceAll(value, "")
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("otlp: %q is no header", name)
+		}
+		e.Headers[name] = value
+	}
+	return nil
+}
+
+// exported is an exporter with the settings that it was made from.
+type exported struct {
+	*export.Exporter
+	settings Export
+}
+
+// exportTimeout bounds how long a collector holds up the end.
+const exportTimeout = 3 * time.Second
+
+// exportTo has records sent as configured from now on. What waits under earlier
+// settings is still sent.
+func (s *Store) exportTo(config *Export, logger *zap.Logger) {
+	old := s.exported.Load()
+	if config == nil {
+		s.exported.Store(nil)
+	} else {
+		if old != nil && old.settings.Endpoint == config.Endpoint && old.settings.Content == config.Content &&
+			maps.Equal(old.settings.Headers, config.Headers) {
+			return
+		}
+		s.exported.Store(&exported{settings: *config, Exporter: export.New(export.Options{
+			Store: s.name, Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Logger: logger,
+		})})
+	}
+	if old != nil {
+		go old.close(context.Background())
+	}
+}
+
+func (s *Store) export(r *storage.Record, c *storage.Content) {
+	if e := s.exported.Load(); e != nil {
+		e.Export(r, c)
+	}
+}
+
+// stopExport sends what waits, within bounds.
+func (s *Store) stopExport(ctx context.Context) {
+	if e := s.exported.Swap(nil); e != nil {
+		e.close(ctx)
+	}
+}
+
+func (e *exported) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
+	defer cancel()
+	e.Close(ctx)
+}
