@@ -18,6 +18,10 @@ import (
 //			content_retention <duration>
 //			max_journal       <size>
 //			sync
+//			otlp <endpoint> {
+//				header <name> <value>
+//				content
+//			}
 //			<the backend's own subdirectives>
 //		}
 //		key <secret> [<scopes...>]
@@ -199,6 +203,14 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 				return d.ArgErr()
 			}
 			store.Sync = true
+		case "otlp":
+			if store.Export != nil {
+				return d.Err("otlp is configured already")
+			}
+			store.Export = new(llmapp.Export)
+			if err := parseExport(d, store.Export); err != nil {
+				return err
+			}
 		default:
 			guest = append(guest, d.NextSegment()...)
 		}
@@ -215,6 +227,33 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 		app.Stores = make(map[string]*llmapp.StoreConfig)
 	}
 	app.Stores[name] = store
+	return nil
+}
+
+func parseExport(d *caddyfile.Dispenser, to *llmapp.Export) error {
+	if !d.AllArgs(&to.Endpoint) {
+		return d.ArgErr()
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		switch d.Val() {
+		case "header":
+			var name, value string
+			if !d.AllArgs(&name, &value) {
+				return d.ArgErr()
+			}
+			if to.Headers == nil {
+				to.Headers = make(map[string]string)
+			}
+			to.Headers[name] = value
+		case "content":
+			if d.NextArg() {
+				return d.ArgErr()
+			}
+			to.Content = true
+		default:
+			return d.Errf("unrecognized otlp option '%s'", d.Val())
+		}
+	}
 	return nil
 }
 
