@@ -17,7 +17,7 @@ type Provider interface {
 	// Decode reads a successful answer, streaming or not as a.Prompt() asked
 	// for, and tells a. It ends at the provider's end; where that comes early
 	// it returns without Finish, and a fails the response. An error is one of
-	// reading the body.
+	// reading the body. resp.Request is what Prepare made.
 	Decode(resp *http.Response, a *Assembler) error
 
 	// Error is what an answer that is no success means to the client. It reads

@@ -96,6 +96,7 @@ func (c *call) attempt(t target, n int) *failure {
 		return a.unreached(err)
 	}
 	defer resp.Body.Close()
+	resp.Request = req // which not every transport sets
 	a.record.Status = plugins.Known(int64(resp.StatusCode))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return a.refused(resp)
