@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,63 +53,111 @@ func writeSteadily(ctx context.Context, s *Backend, t *traffic) error {
 	}
 }
 
+// asked is a query that is measured.
+type asked struct {
+	name string
+	do   func(context.Context) error
+}
+
 func measureAnalytics(b *testing.B, s *Backend, last *storage.Record) {
-	ctx := b.Context()
+	for _, q := range analytics(s, last) {
+		b.Run(q.name, func(b *testing.B) { measure(b, func() error { return q.do(b.Context()) }) })
+	}
+}
+
+func analytics(s *Backend, last *storage.Record) []asked {
 	month := storage.Window{From: last.CreatedAt - 30*24*3600*1000, To: last.CreatedAt}
 	byCost := []storage.UserSort{{Key: storage.UserCost, Desc: true}}
 	model := &storage.Leaf{Field: field("model"), Text: "gpt-5"}
 	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
 	p99 := storage.Series{Quantile: 990}
-	users := func(f storage.Filter) func() error {
-		return func() error {
+	users := func(f storage.Filter) func(context.Context) error {
+		return func(ctx context.Context) error {
 			_, err := s.Users(ctx, &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Sort: byCost, Limit: 100})
 			return err
 		}
 	}
-	for _, bench := range []struct {
-		name string
-		do   func() error
-	}{
+	queries := []asked{
 		{"users", users(storage.All{})},
 		{"users of a model", users(model)},
 		{"users of a property", users(production)},
-		{"user overview", func() error {
+		{"user overview", func(ctx context.Context) error {
 			_, err := s.UserOverview(ctx, &storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99})
 			return err
 		}},
-		{"newest sessions", func() error {
+		{"newest sessions", func(ctx context.Context) error {
 			_, err := s.Sessions(ctx, &storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 50})
 			return err
 		}},
-		{"newest sessions of a model", func() error {
+		{"newest sessions of a model", func(ctx context.Context) error {
 			_, err := s.Sessions(ctx, &storage.SessionQuery{Org: "default", Filter: model, Window: storage.Always, Limit: 50})
 			return err
 		}},
-		{"session metrics", func() error {
+		{"session metrics", func(ctx context.Context) error {
 			_, err := s.SessionMetrics(ctx, &storage.SessionMetricsQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99})
 			return err
 		}},
-		{"scores", func() error {
+		{"scores", func(ctx context.Context) error {
 			q := &storage.ScoreQuery{Org: "default", Filter: storage.All{}, Window: month, Increment: storage.ByHour}
 			q.Window.From = last.CreatedAt - 14*24*3600*1000
 			_, err := s.Scores(ctx, q)
 			return err
 		}},
-	} {
-		b.Run(bench.name, func(b *testing.B) { measure(b, bench.do) })
-	}
-	for name, q := range benchmarkQueries(last) {
-		b.Run(name, func(b *testing.B) {
-			measure(b, func() error {
-				_, err := s.Requests(ctx, q)
-				return err
-			})
-		})
-	}
-	b.Run("point", func(b *testing.B) {
-		measure(b, func() error {
+		{"point", func(ctx context.Context) error {
 			_, err := s.Request(ctx, "default", last.ID)
 			return err
+		}},
+	}
+	for name, q := range benchmarkQueries(last) {
+		queries = append(queries, asked{name, func(ctx context.Context) error {
+			_, err := s.Requests(ctx, q)
+			return err
+		}})
+	}
+	return queries
+}
+
+// BenchmarkDeadline measures how long queries go on after their deadline, which
+// comes at any time within them: late-cpu-ms is the most processor time of all.
+func BenchmarkDeadline(b *testing.B) {
+	s, _, last := filled(b)
+	queries := analytics(s, last)
+	streamed := New(s.path)
+	if _, err := streamed.Open(b.Context(), noContents{}); err != nil {
+		b.Fatal(err)
+	}
+	defer streamed.Close()
+	streamed.tableLimit = 0
+	streamed.kept.limit = 0
+	for _, q := range analytics(streamed, last)[:2] {
+		queries = append(queries, asked{q.name + " of too many records", q.do})
+	}
+	for _, q := range queries {
+		b.Run(q.name, func(b *testing.B) {
+			ctx, cancel := context.WithTimeout(b.Context(), loadTimeout)
+			defer cancel()
+			whole := time.Hour
+			for range 2 { // the first may load
+				start := time.Now()
+				if err := q.do(ctx); err != nil {
+					b.Fatal(err)
+				}
+				whole = time.Since(start)
+			}
+			var latest time.Duration
+			for i := 0; b.Loop(); i++ {
+				const parts = 16
+				deadline := time.Now().Add(whole * time.Duration(1+i%(parts-1)) / parts)
+				ctx, cancel := context.WithDeadline(b.Context(), deadline)
+				var ended atomic.Int64 // by the process's processor time
+				stop := context.AfterFunc(ctx, func() { ended.Store(int64(cpuTime())) })
+				if err := q.do(ctx); err != nil && ended.Load() > 0 {
+					latest = max(latest, cpuTime()-time.Duration(ended.Load()))
+				}
+				stop()
+				cancel()
+			}
+			b.ReportMetric(float64(latest.Microseconds())/1000, "late-cpu-ms")
 		})
-	})
+	}
 }
