@@ -7,7 +7,7 @@ import (
 	"maps"
 )
 
-// balance is what /llm/integrity says of a store.
+// balance is what /weir/integrity says of a store.
 type balance struct {
 	Store       string `json:"store"`
 	Seen        int64  `json:"seen"`
@@ -26,7 +26,7 @@ type balance struct {
 // every exchange.
 func (w *weir) balances() map[string]balance {
 	w.t.Helper()
-	answer, err := w.ask("GET", "/llm/integrity", "")
+	answer, err := w.ask("GET", "/weir/integrity", "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func init() {
 // API adds these routes to Caddy's admin endpoint:
 //
 //	GET  /llm/status        the state of each open store
-//	GET  /llm/integrity     what became of all exchanges that were seen
+//	GET  /weir/integrity     what became of all exchanges that were seen
 //	POST /llm/flush         waits until everything recorded so far can be queried
 //	GET  /llm/credits       the credits of the organisations, in US dollars
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
@@ -39,7 +39,7 @@ func (*API) CaddyModule() caddy.ModuleInfo {
 func (*API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/llm/status", Handler: get(status)},
-		{Pattern: "/llm/integrity", Handler: get(integrity)},
+		{Pattern: "/weir/integrity", Handler: get(integrity)},
 		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
 		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
 		{Pattern: "/llm/health/live", Handler: get(live)},

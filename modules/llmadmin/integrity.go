@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// storeIntegrity is one element of the answer of /llm/integrity: the balance of
+// storeIntegrity is one element of the answer of /weir/integrity: the balance of
 // a store since it began, where seen = recorded + waiting + in_flight + lost.
 type storeIntegrity struct {
 	Store    string `json:"store"`

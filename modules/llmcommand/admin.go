@@ -12,30 +12,24 @@ import (
 
 func adminFlags(cmd *cobra.Command) {
 	cmd.Flags().String("admin", caddy.DefaultAdminListen, "Address of Caddy's admin endpoint")
-	cmd.Flags().Bool("json", false, "Show the answer of the admin endpoint as it is")
+	cmd.Flags().Bool("json", false, "Show the answers of the admin endpoint as they are")
 	cmd.Args = cobra.NoArgs
 }
 
-// askAdmin reads what a path of the admin endpoint answers into result. With
-// --json it shows the answer instead, and shown is true.
-func askAdmin(cmd *cobra.Command, path string, result any) (shown bool, err error) {
+// askAdmin reads what a path of the admin endpoint answers into result.
+func askAdmin(cmd *cobra.Command, path string, result any) (answer json.RawMessage, err error) {
 	address, _ := cmd.Flags().GetString("admin")
 	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, path, nil, nil)
 	if err != nil {
-		return false, fmt.Errorf("the admin endpoint %s: %w; --admin says where it is", address, err)
+		return nil, fmt.Errorf("the admin endpoint %s: %w; --admin says where it is", address, err)
 	}
 	defer response.Body.Close()
-	var answer json.RawMessage
 	err = json.NewDecoder(response.Body).Decode(&answer)
 	if err == nil {
 		err = json.Unmarshal(answer, result)
 	}
 	if err != nil {
-		return false, fmt.Errorf("the answer of the admin endpoint %s: %w", address, err)
+		return nil, fmt.Errorf("the answer of the admin endpoint %s: %w", address, err)
 	}
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", answer)
-		return true, err
-	}
-	return false, nil
+	return answer, nil
 }

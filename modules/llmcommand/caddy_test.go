@@ -67,6 +67,7 @@ func TestCaddy(t *testing.T) {
 		}
 		records = append(records, r)
 		body := storage.Body{Type: "application/json", Data: fmt.Appendf(nil, "{\n\"n\": %d,\n\"text\": \"naïve\"}", n)}
+		journal.Begin(r)
 		if err := journal.Append(r, &storage.Content{Request: body}); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestCaddy(t *testing.T) {
 	shows("0 requests,", queryCommand, `user="Grace Hopper"`, "cost>0")
 	shows("id,cost\n"+records[len(records)-1].ID.String()+",0.001\n", queryCommand, "--format", "csv", "--columns", "id,cost", "--limit", "1")
 	checkExport(t, shows(`"request_body":{"n":0,"text":"naïve"}`, exportCommand), records)
-	shows("default      250", statsCommand, "--admin", admin)
+	shows("default   250       250", statsCommand, "--admin", admin)
 
 	tail := follow(t, "--lines", "3", "user=ada")
 	tail.shows("ada", "ada", "ada")

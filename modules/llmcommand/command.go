@@ -1,5 +1,5 @@
 // Package llmcommand adds commands for people at a terminal: query, tail and
-// export are clients of the query API, stats and integrity of the admin endpoint.
+// export are clients of the query API, stats of the admin endpoint.
 package llmcommand
 
 import (
@@ -44,19 +44,11 @@ bodies as a line of JSON, or its metrics as CSV.` + filterHelp + connection,
 		Usage: "[--admin <address>] [--json]",
 		Short: "Shows the state of the stores",
 		Long: `
-Shows what the stores of a running Weir recorded, what waits, what was lost and
-why. Asks Caddy's admin endpoint.`,
+Shows the state of the stores of a running Weir, and the balance since they
+began: each exchange that was seen is recorded, waits in the journal, is in
+flight or was lost, for a reason and at a time. Fails when some are unaccounted
+for. Asks Caddy's admin endpoint.`,
 		CobraFunc: statsCommand,
-	}, {
-		Name:  "integrity",
-		Usage: "[--admin <address>] [--json]",
-		Short: "Accounts for every exchange",
-		Long: `
-Shows the balance of the stores of a running Weir since they began: each exchange
-that was seen is recorded, waits in the journal, is in flight or was lost, for a
-reason and at a time. Fails when some are unaccounted for. Asks Caddy's admin
-endpoint.`,
-		CobraFunc: integrityCommand,
 	}} {
 		caddycmd.RegisterCommand(c)
 	}

@@ -1,9 +1,8 @@
 package llmcommand
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,59 +15,92 @@ func statsCommand(cmd *cobra.Command) {
 
 // storeStatus is what /llm/status of the admin endpoint says of a store.
 type storeStatus struct {
-	Store          string           `json:"store"`
-	PendingRecords int64            `json:"pending_records"`
-	PendingBytes   int64            `json:"pending_bytes"`
-	RawBytes       int64            `json:"raw_bytes"`
-	SealedBytes    int64            `json:"sealed_bytes"`
-	Appended       int64            `json:"appended"`
-	Lost           map[string]int64 `json:"lost"`
-	Error          string           `json:"error"`
-	FailingSince   time.Time        `json:"failing_since"`
+	Store        string    `json:"store"`
+	PendingBytes int64     `json:"pending_bytes"`
+	RawBytes     int64     `json:"raw_bytes"`
+	SealedBytes  int64     `json:"sealed_bytes"`
+	Error        string    `json:"error"`
+	FailingSince time.Time `json:"failing_since"`
+}
+
+// storeBalance is what /weir/integrity says of it.
+type storeBalance struct {
+	Store       string `json:"store"`
+	Seen        int64  `json:"seen"`
+	Recorded    int64  `json:"recorded"`
+	Waiting     int64  `json:"waiting"`
+	InFlight    int64  `json:"in_flight"`
+	Lost        int64  `json:"lost"`
+	Unaccounted int64  `json:"unaccounted"`
+	Losses      []struct {
+		Reason    string    `json:"reason"`
+		Entries   int64     `json:"entries"`
+		Exchanges int64     `json:"exchanges"`
+		From      time.Time `json:"from"`
+		To        time.Time `json:"to"`
+	} `json:"losses"`
 }
 
 func stats(cmd *cobra.Command, _ []string) error {
-	var stores []storeStatus
-	if shown, err := askAdmin(cmd, "/llm/status", &stores); shown || err != nil {
+	var states []storeStatus
+	status, err := askAdmin(cmd, "/llm/status", &states)
+	if err != nil {
+		return err
+	}
+	var balances []storeBalance
+	integrity, err := askAdmin(cmd, "/weir/integrity", &balances)
+	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		return json.NewEncoder(out).Encode(map[string]json.RawMessage{"status": status, "integrity": integrity})
+	}
+	byStore := map[string]storeStatus{}
+	for _, s := range states {
+		byStore[s.Store] = s
+	}
+
 	g := &grid{
 		w:        out,
-		headings: []string{"STORE", "ENTRIES", "WAITING", "BODIES", "LOST", "STATE"},
-		right:    []bool{false, true, true, true, true, false},
+		headings: []string{"STORE", "SEEN", "RECORDED", "WAITING", "IN FLIGHT", "LOST", "BODIES", "STATE"},
+		right:    []bool{false, true, true, true, true, true, true, false},
 	}
-	for _, s := range stores {
-		g.add(s.row())
+	for _, b := range balances {
+		g.add(b.row(byStore[b.Store]))
 	}
 	if err := g.flush(); err != nil {
 		return err
 	}
-	for _, s := range stores {
-		for _, reason := range slices.Sorted(maps.Keys(s.Lost)) {
-			if _, err := fmt.Fprintf(out, "%s lost %s: %s\n", s.Store, formatCount(s.Lost[reason]), reason); err != nil {
+	var wrong error
+	for _, b := range balances {
+		for _, l := range b.Losses {
+			_, err := fmt.Fprintf(out, "%s lost %s exchanges (%s entries) from %s to %s: %s\n", b.Store, formatCount(l.Exchanges), formatCount(l.Entries),
+				l.From.Local().Format(time.DateTime), l.To.Local().Format(time.DateTime), l.Reason)
+			if err != nil {
 				return err
 			}
 		}
+		if b.Unaccounted != 0 {
+			wrong = fmt.Errorf("%d exchanges of the store %s are neither recorded, nor waiting, in flight or lost: please report it", b.Unaccounted, b.Store)
+		}
 	}
-	return nil
+	return wrong
 }
 
-func (s *storeStatus) row() []string {
-	var lost int64
-	for _, n := range s.Lost {
-		lost += n
-	}
+func (b *storeBalance) row(s storeStatus) []string {
 	state := "ok"
 	if s.Error != "" {
 		state = fmt.Sprintf("failing since %s: %s", s.FailingSince.Local().Format(time.DateTime), printable(s.Error))
 	}
 	return []string{
-		s.Store,
-		formatCount(s.Appended),
-		fmt.Sprintf("%s (%s)", formatCount(s.PendingRecords), formatBytes(s.PendingBytes)),
+		b.Store,
+		formatCount(b.Seen),
+		formatCount(b.Recorded),
+		fmt.Sprintf("%s (%s)", formatCount(b.Waiting), formatBytes(s.PendingBytes)),
+		formatCount(b.InFlight),
+		formatCount(b.Lost),
 		formatBytes(s.RawBytes + s.SealedBytes),
-		formatCount(lost),
 		state,
 	}
 }
