@@ -327,19 +327,21 @@ func (w *weir) descriptors() int {
 
 // record is what a query answers of one call.
 type record struct {
-	ID               string          `json:"request_id"`
-	User             string          `json:"request_user_id"`
-	Status           *int            `json:"response_status"`
-	EndState         string          `json:"end_state"`
-	PromptTokens     *int            `json:"prompt_tokens"`
-	CompletionTokens *int            `json:"completion_tokens"`
-	Cost             *float64        `json:"cost"`
-	Latency          *int            `json:"delay_ms"`
-	RequestOmitted   bool            `json:"request_omitted"`
-	ResponseOmitted  bool            `json:"response_omitted"`
-	RequestBody      json.RawMessage `json:"request_body"`
-	ResponseBody     json.RawMessage `json:"response_body"`
-	Inputs           json.RawMessage `json:"inputs"`
+	ID                string          `json:"request_id"`
+	User              string          `json:"request_user_id"`
+	Status            *int            `json:"response_status"`
+	EndState          string          `json:"end_state"`
+	PromptTokens      *int            `json:"prompt_tokens"`
+	CompletionTokens  *int            `json:"completion_tokens"`
+	Cost              *float64        `json:"cost"`
+	Latency           *int            `json:"delay_ms"`
+	RequestOmitted    bool            `json:"request_omitted"`
+	ResponseOmitted   bool            `json:"response_omitted"`
+	RequestTruncated  bool            `json:"request_truncated"`
+	ResponseTruncated bool            `json:"response_truncated"`
+	RequestBody       json.RawMessage `json:"request_body"`
+	ResponseBody      json.RawMessage `json:"response_body"`
+	Inputs            json.RawMessage `json:"inputs"`
 }
 
 // records are those of the default store since a time, by what calls they are
