@@ -235,6 +235,18 @@ func TestItem(t *testing.T) {
 	}
 }
 
+// Only the last item of a response may be incomplete.
+func TestIncompleteItem(t *testing.T) {
+	got := answer(t, func(a *Assembler) {
+		a.Item(json.RawMessage(`{"type":"code_interpreter_call","id":"ci","status":"incomplete","code":"1 +"}`))
+		a.Text(0, "t")
+		a.Finish(ReasonMaxOutputTokens)
+	})
+	if s := got.Get("output.#.status").Raw; s != `["failed","incomplete"]` {
+		t.Errorf("got %s", s)
+	}
+}
+
 // The keys that OpenAI always sends, and those that Open Responses requires.
 func TestResponseHasEveryKey(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Start("m-1", "up"); a.Finish(ReasonStop) })

@@ -67,7 +67,8 @@ func (a *Assembler) Item(raw json.RawMessage) {
 	a.Close(itemKey)
 }
 
-// native adds an item that has no text of its own to stream.
+// native adds an item that has no text of its own to stream. One that is
+// incomplete has failed.
 func (a *Assembler) native(item []byte, v gjson.Result) {
 	if !a.takes(len(item)) {
 		return
@@ -77,6 +78,9 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	added := item
 	if v.Get("status").Exists() {
 		added, _ = sjson.SetBytes(item, "status", statusInProgress)
+	}
+	if v.Get("status").Str == statusIncomplete { // only the last item may be, and whether it is shows later
+		item, _ = sjson.SetBytes(item, "status", statusFailed)
 	}
 	a.commit()
 	a.items = append(a.items, o)
