@@ -92,7 +92,7 @@ func TestMeasure(t *testing.T) {
 // TestFailures makes calls that must not count as answered.
 func TestFailures(t *testing.T) {
 	b := newBench(t, nil, "small-1")
-	answer := string(b.ping.answer)
+	answer := string(b.cases[0].ping.answer)
 	for _, c := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -112,10 +112,10 @@ func TestFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(c.answer)
 			defer s.Close()
-			calls := newCaller(&target{URL: s.URL}, nil)
+			calls := newCaller(&target{}, s.URL)
 			defer calls.close()
 			var seen tally
-			calls.call(t.Context(), &b.ping, time.Now(), &seen)
+			calls.call(t.Context(), b.cases[0].ping, time.Now(), &seen)
 			if failed := seen.failed == 1; failed != c.failed || failed != (seen.failure != nil) || seen.calls != 1 {
 				t.Errorf("failed: %v (%v), want %v", failed, seen.failure, c.failed)
 			}
@@ -126,9 +126,9 @@ func TestFailures(t *testing.T) {
 // TestAltered changes what the client says: the provider must notice.
 func TestAltered(t *testing.T) {
 	b := newBench(t, nil, "small-1")
-	calls := newCaller(&target{URL: "http://" + b.provider.address}, nil)
+	calls := newCaller(&target{}, "http://"+b.provider.address)
 	defer calls.close()
-	x := b.ping
+	x := *b.cases[0].ping
 	x.request = bytes.Replace(x.request, []byte("0.7"), []byte("0.8"), 1)
 	var seen tally
 	calls.call(t.Context(), &x, time.Now(), &seen)
@@ -147,7 +147,7 @@ func TestOpenLoop(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	calls := newCaller(&target{URL: s.URL}, nil)
+	calls := newCaller(&target{}, s.URL)
 	done := make(chan *tally)
 	go func() {
 		done <- calls.run(ctx, load{rate: 1000, duration: 5 * time.Millisecond}, []exchange{{request: []byte("x")}})

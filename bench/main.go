@@ -31,13 +31,15 @@ type benchCase struct {
 	traffic traffic
 	load    load // without a duration it takes -seconds
 	pool    []exchange
+	ping    *exchange // the call that a target begins and ends with
 }
 
 var (
-	small  = traffic{requestBytes: 2 << 10, answerBytes: 1500}
-	large  = traffic{requestBytes: 100 << 10, answerBytes: 1500}
-	stream = traffic{requestBytes: 2 << 10, events: 200}
-	paced  = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
+	small    = traffic{requestBytes: 2 << 10, answerBytes: 1500}
+	large    = traffic{requestBytes: 100 << 10, answerBytes: 1500}
+	stream   = traffic{requestBytes: 2 << 10, events: 200}
+	answered = traffic{requestBytes: 2 << 10, events: 200, responses: true}
+	paced    = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
 )
 
 var cases = []benchCase{
@@ -47,12 +49,13 @@ var cases = []benchCase{
 	{name: "small-200/s", traffic: small, load: load{rate: 200}},
 	{name: "large-16", traffic: large, load: load{clients: 16}},
 	{name: "stream-16", traffic: stream, load: load{clients: 16}},
+	{name: "responses-16", traffic: answered, load: load{clients: 16}},
 	// All 2,000 run at the same time for the last three of five seconds.
 	{name: "streams-2000", traffic: paced, load: load{rate: 1000, duration: 2 * time.Second}},
 }
 
 // quickCases are those of -quick.
-var quickCases = []string{"small-1", "small-16", "large-16", "stream-16"}
+var quickCases = []string{"small-1", "small-16", "large-16", "stream-16", "responses-16"}
 
 // bench is a run of the harness.
 type bench struct {
@@ -65,7 +68,6 @@ type bench struct {
 	dir      string // for everything that the run writes
 	weir     string // the binary
 	provider *provider
-	ping     exchange // the call that a target begins and ends with
 }
 
 func main() {
@@ -166,7 +168,6 @@ func choose(names string) (chosen []benchCase, err error) {
 // its answers.
 func (b *bench) compose() error {
 	all := compose(small, 0)
-	b.ping = all[0]
 	pools := map[traffic][]exchange{small: all}
 	for i := range b.cases {
 		c := &b.cases[i]
@@ -175,6 +176,10 @@ func (b *bench) compose() error {
 			all = append(all, pools[c.traffic]...)
 		}
 		c.pool = pools[c.traffic]
+		c.ping = &pools[small][0]
+		if c.traffic.responses {
+			c.ping = &c.pool[0]
+		}
 	}
 	var err error
 	b.provider, err = newProvider(all)
@@ -189,6 +194,9 @@ func (b *bench) run(ctx context.Context, done func(*cell) error) ([]*cell, error
 		for i := range b.cases {
 			for j := range b.targets {
 				t := &b.targets[(round+j)%len(b.targets)]
+				if t.url(b.cases[i].traffic) == "" {
+					continue
+				}
 				c, err := b.measure(ctx, t, &b.cases[i])
 				if err != nil {
 					return nil, fmt.Errorf("%s in %s: %w", t.Name, b.cases[i].name, err)

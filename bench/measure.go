@@ -66,7 +66,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 	defer os.RemoveAll(p["DIR"])
-	calls := newCaller(t, p)
+	calls := newCaller(t, p.expand(t.url(c.traffic)))
 	defer calls.close()
 
 	result := &cell{Case: c.name, Target: t.Name}
@@ -82,7 +82,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 	defer s.stop()
-	if err := s.await(ctx, calls, &b.ping); err != nil {
+	if err := s.await(ctx, calls, c.ping); err != nil {
 		return nil, err
 	}
 	cold := time.Since(began)
@@ -95,7 +95,7 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 	before := s.processor()
 	b.observe(ctx, result, s, calls, t, c)
 	time.Sleep(settle)
-	if err := s.await(ctx, calls, &b.ping); err != nil {
+	if err := s.await(ctx, calls, c.ping); err != nil {
 		return nil, err
 	}
 	if err := s.quiet(); err != nil {

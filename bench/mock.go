@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,14 +47,21 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if x.ends == nil {
+	reply := &x.reply
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		reply = &x.messages
+	case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
+		reply = &x.gemini
+	}
+	if reply.ends == nil {
 		w.Header()["Content-Type"] = []string{"application/json"}
-		w.Header()["Content-Length"] = []string{strconv.Itoa(len(x.answer))}
-		_, _ = w.Write(x.answer) // a client that has left is none of its concern
+		w.Header()["Content-Length"] = []string{strconv.Itoa(len(reply.answer))}
+		_, _ = w.Write(reply.answer) // a client that has left is none of its concern
 		return
 	}
 	w.Header()["Content-Type"] = []string{"text/event-stream"}
-	x.stream(w, r)
+	reply.stream(w, r, x.gap)
 }
 
 // read tells which exchange a request belongs to.
@@ -80,14 +88,14 @@ func (p *provider) read(r *http.Request) (*exchange, error) {
 
 // stream writes each event when its time has come, whatever became of the one
 // before.
-func (x *exchange) stream(w http.ResponseWriter, r *http.Request) {
+func (s *reply) stream(w http.ResponseWriter, r *http.Request, gap time.Duration) {
 	flusher := w.(http.Flusher)
 	began, from := time.Now(), 0
-	for i, end := range x.ends {
-		if x.gap > 0 {
-			time.Sleep(time.Until(began.Add(time.Duration(i) * x.gap)))
+	for i, end := range s.ends {
+		if gap > 0 {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * gap)))
 		}
-		if _, err := w.Write(x.answer[from:end]); err != nil || r.Context().Err() != nil {
+		if _, err := w.Write(s.answer[from:end]); err != nil || r.Context().Err() != nil {
 			return
 		}
 		flusher.Flush()

@@ -142,6 +142,9 @@ var goals = []struct {
 	{"CPU, × caddy", "large-16", "weir", ratio(cpu, plain), 1.45},
 	{"CPU, × caddy", "stream-16", "weir", ratio(cpu, plain), 1.20},
 	{"CPU, × caddy", "streams-2000", "weir", ratio(cpu, plain), 1.12},
+	{"CPU, × caddy", "responses-16", "gateway", ratio(cpu, plain), 1.00},
+	{"CPU, × caddy", "responses-16", "gateway-anthropic", ratio(cpu, plain), 2.00},
+	{"CPU, × caddy", "responses-16", "gateway-gemini", ratio(cpu, plain), 2.00},
 	{"memory above idle, × caddy", "streams-2000", "weir", ratio(growth, plain), 1.2},
 	{"late events, %", "streams-2000", "weir", value(late), 0},
 	{"peak memory, × caddy", "small-256", "weir", ratio(peak, plain), 2.0},
@@ -169,6 +172,9 @@ func (b *bench) reportAll(w io.Writer, cells []*cell) {
 	for i := range b.cases {
 		for j := range b.targets {
 			name, target := b.cases[i].name, b.targets[j].Name
+			if b.targets[j].url(b.cases[i].traffic) == "" {
+				continue
+			}
 			line := "| " + name + " | " + target + " |"
 			all := rounds(cells, name, target, plain, direct)
 			for _, column := range columns {

@@ -35,8 +35,10 @@ type target struct {
 	// Env is added to the environment, which has nothing else but PATH, HOME
 	// and the variables above.
 	Env map[string]string `json:"env,omitempty"`
-	// URL is where chat completions are posted.
-	URL string `json:"url"`
+	// URL is where chat completions are posted, and ResponsesURL where responses
+	// are. A target takes part in the cases for which it has one.
+	URL          string `json:"url,omitempty"`
+	ResponsesURL string `json:"responses_url,omitempty"`
 	// Headers are sent with each call.
 	Headers map[string]string `json:"headers,omitempty"`
 	// Rewrites says that the target changes bodies. Then only their status is
@@ -55,7 +57,7 @@ func readTargets(file string) ([]target, error) {
 	}
 	names := map[string]bool{}
 	for i, t := range targets {
-		if t.Name == "" || names[t.Name] || t.URL == "" {
+		if t.Name == "" || names[t.Name] || t.URL == "" && t.ResponsesURL == "" {
 			return nil, fmt.Errorf("%s: target %d: want a name of its own and a url", file, i+1)
 		}
 		names[t.Name] = true
@@ -64,6 +66,14 @@ func readTargets(file string) ([]target, error) {
 		return nil, fmt.Errorf("%s: want the targets %s and %s, which the others are compared with", file, direct, plain)
 	}
 	return targets, nil
+}
+
+// url is where a kind of traffic is posted, "" if the target does not take it.
+func (t *target) url(k traffic) string {
+	if k.responses {
+		return t.ResponsesURL
+	}
+	return t.URL
 }
 
 // place is what the variables of a target stand for.

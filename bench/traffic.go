@@ -12,20 +12,22 @@ import (
 	"time"
 )
 
-// exchange is one call of Chat Completions: what the client sends, and what the
-// provider answers.
+// exchange is one call of Chat Completions, or of Responses: what the client
+// sends, and what the provider answers.
 type exchange struct {
-	request, answer []byte
-	// ends are where the events of a streamed answer end, and gap is the time
-	// from one event to the next.
-	ends []int
-	gap  time.Duration
+	request []byte
+	reply
+	gap time.Duration // from one event to the next
+	// messages and gemini are what providers answer to Responses that were
+	// translated for them.
+	messages, gemini reply
 }
 
 // traffic is a kind of exchange.
 type traffic struct {
 	requestBytes, answerBytes int
-	events                    int // of a stream, else 0
+	events                    int  // of a stream, else 0
+	responses                 bool // in place of Chat Completions
 	gap                       time.Duration
 }
 
@@ -45,11 +47,15 @@ func compose(k traffic, first int) []exchange {
 	pool := make([]exchange, poolBytes/(k.requestBytes+k.answerBytes+k.events*event)+1)
 	for i := range pool {
 		x := &pool[i]
+		if k.responses {
+			*x = words.responsesExchange(k, first+i)
+			continue
+		}
 		x.request = words.request(k, first+i)
 		if k.events == 0 {
 			x.answer = words.answer(k, first+i)
 		} else {
-			x.answer, x.ends = words.stream(k, first+i)
+			x.reply = words.stream(k, first+i)
 			x.gap = k.gap
 		}
 	}
@@ -174,17 +180,11 @@ func (w *words) answer(k traffic, number int) []byte {
 }
 
 // stream is the role, the deltas, the finish reason, the usage and [DONE].
-func (w *words) stream(k traffic, number int) ([]byte, []int) {
-	var answer []byte
-	var ends []int
-	event := func(data []byte) {
-		answer = fmt.Appendf(answer, "data: %s\n\n", data)
-		ends = append(ends, len(answer))
-	}
+func (w *words) stream(k traffic, number int) (r reply) {
 	chunk := func(c choice) {
 		a := newAnswer("chat.completion.chunk", number)
 		a.Choices = []choice{c}
-		event(encode(a))
+		r.event("", encode(a))
 	}
 	chunk(choice{Delta: &message{Role: "assistant"}})
 	for range k.events - 4 {
@@ -194,9 +194,9 @@ func (w *words) stream(k traffic, number int) ([]byte, []int) {
 	chunk(choice{Delta: new(message), FinishReason: &stop})
 	last := newAnswer("chat.completion.chunk", number)
 	last.Choices, last.Usage = []choice{}, usageOf(k)
-	event(encode(last))
-	event([]byte("[DONE]"))
-	return answer, ends
+	r.event("", encode(last))
+	r.event("", []byte("[DONE]"))
+	return r
 }
 
 func newAnswer(object string, number int) chatAnswer {
