@@ -43,12 +43,16 @@ func (a *attempt) write(events []byte) {
 	if a.gone != nil {
 		return
 	}
-	if a.record.Stream && a.seen().Content && !a.record.TimeToFirstToken.Valid {
-		a.record.TimeToFirstToken = plugins.Known(time.Since(a.started).Milliseconds())
-	}
 	a.wrote = time.Now()
 	if _, a.gone = a.w.Write(events); a.gone == nil {
 		a.gone = http.NewResponseController(a.w).Flush()
+	}
+}
+
+// hear takes the time when the first content of a stream comes.
+func (a *attempt) hear() {
+	if !a.record.TimeToFirstToken.Valid && a.seen().Content {
+		a.record.TimeToFirstToken = plugins.Known(time.Since(a.started).Milliseconds())
 	}
 }
 

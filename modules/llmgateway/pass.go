@@ -118,7 +118,8 @@ type nativeStream struct {
 	upstream  http.Header
 	extractor plugins.Extractor
 	held      []byte // not yet written
-	sequence  int    // the number after that of the last event written
+	searched  int    // in held: no event ends before it
+	last      []byte // written, of a Responses stream that has not ended
 }
 
 // take takes n bytes that were read behind what is held, and writes what may go.
@@ -128,6 +129,7 @@ func (s *nativeStream) take(n int) {
 	fresh := s.held[len(s.held) : len(s.held)+n]
 	s.held = s.held[:len(s.held)+n]
 	s.extractor.Write(fresh)
+	a.hear()
 	a.copy.Write(fresh)
 	a.record.ResponseBytes += int64(n)
 	switch {
@@ -146,17 +148,27 @@ func (s *nativeStream) take(n int) {
 
 // release writes the whole events that are held.
 func (s *nativeStream) release() {
-	end := lastEvent(s.held)
+	end := lastEvent(s.held, s.searched)
+	s.searched = len(s.held) - end
 	if end == 0 {
 		return
 	}
 	events := s.held[:end]
-	if i := bytes.LastIndex(events, []byte(`"sequence_number":`)); i >= 0 {
-		s.sequence = number(events[i+len(`"sequence_number":`):]) + 1
+	if s.a.dialect == plugins.Responses && events[0] != ':' && s.extractor.Extraction().Phase != plugins.Ended {
+		s.last = append(s.last[:0], events...)
 	}
 	s.a.startStream(s.upstream)
 	s.a.write(events)
 	s.held = append(s.held[:0], s.held[end:]...)
+}
+
+// sequence is the number after that of the last event written.
+func (s *nativeStream) sequence() int {
+	const key = `"sequence_number":`
+	if i := bytes.LastIndex(s.last, []byte(key)); i >= 0 {
+		return number(s.last[i+len(key):]) + 1
+	}
+	return 0
 }
 
 // pause releases what is held, and keeps the connection alive. The client has
@@ -170,15 +182,17 @@ func (s *nativeStream) pause() time.Duration {
 	})
 }
 
-// lastEvent is where the last whole event of a stream ends.
-func lastEvent(b []byte) int {
-	end := 0
-	for _, blank := range []string{"\n\n", "\r\n\r\n", "\r\r"} {
-		if i := bytes.LastIndex(b, []byte(blank)); i >= 0 {
-			end = max(end, i+len(blank))
+// lastEvent is where the last whole event of a stream ends, 0 if none ends behind
+// from.
+func lastEvent(b []byte, from int) int {
+	for i := len(b) - 1; i >= max(from, 1); i-- {
+		switch {
+		case b[i] == '\n' && (b[i-1] == '\n' || i > 2 && string(b[i-3:i]) == "\r\n\r"),
+			b[i] == '\r' && b[i-1] == '\r':
+			return i + 1
 		}
 	}
-	return end
+	return 0
 }
 
 // number reads the decimal digits that b begins with.
@@ -222,13 +236,14 @@ func (s *nativeStream) failResponse(e *plugins.Error) []byte {
 	assembler.Usage(seen.Usage)
 	assembler.Fail(e)
 	assembler.End()
-	event, err := json.Marshal(errorEvent{"error", s.sequence, e.Code, e.Message, nil, newErrorInfo(e, nil)})
+	sequence := s.sequence()
+	event, err := json.Marshal(errorEvent{"error", sequence, e.Code, e.Message, nil, newErrorInfo(e, nil)})
 	if err != nil { // strings and numbers always marshal
 		return nil
 	}
 	b := fmt.Appendf(nil, "event: error\ndata: %s\n\n", event)
 	return fmt.Appendf(b, "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":%d,\"response\":%s}\n\n",
-		s.sequence+1, assembler.Response())
+		sequence+1, assembler.Response())
 }
 
 // errorEvent is an error within a stream, flat as it is published and nested as

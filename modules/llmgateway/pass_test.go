@@ -44,7 +44,7 @@ func TestLastEvent(t *testing.T) {
 	for stream, want := range map[string]int{
 		"": 0, "data: a": 0, "data: a\n": 0, "data: a\n\n": 9, "data: a\n\ndata": 9, "data: a\r\n\r\nda": 11, "data: a\r\rx": 9,
 	} {
-		if got := lastEvent([]byte(stream)); got != want {
+		if got := lastEvent([]byte(stream), 0); got != want {
 			t.Errorf("lastEvent(%q) = %d, want %d", stream, got, want)
 		}
 	}

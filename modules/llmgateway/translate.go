@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -14,8 +15,8 @@ import (
 // translate reads a provider's own dialect, and answers what the Assembler makes
 // of it.
 func (a *attempt) translate(resp *http.Response) *failure {
-	sink := &sink{a, resp.Header}
-	assembler := plugins.NewAssembler(a.prompt, sink, plugins.Options{Seal: a.seal})
+	relay := &relay{a: a, upstream: resp.Header}
+	assembler := plugins.NewAssembler(a.prompt, relay, plugins.Options{Seal: a.seal})
 	a.seen = assembler.Extraction
 	a.record.Stream = a.prompt.Stream
 
@@ -24,14 +25,16 @@ func (a *attempt) translate(resp *http.Response) *failure {
 			if !assembler.Committed() {
 				assembler.Release()
 			}
+			defer relay.flush()
 			return a.keepAlive(assembler.Ping)
 		})
 		defer body.end()
-		resp.Body = body
+		relay.ReadCloser = body
+		resp.Body = relay
 	}
 	a.decode(resp, assembler)
 
-	if e := assembler.Failure(); e != nil && !a.begun {
+	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		return a.broken(e)
 	}
 	whole := assembler.Failure() == nil
@@ -43,16 +46,17 @@ func (a *attempt) translate(resp *http.Response) *failure {
 		a.finish(whole)
 		return nil
 	}
-	a.record.ResponseBytes += int64(len(rest))
+	a.answer()
 	a.keep(assembler.Response())
-	a.startStream(resp.Header) // where nothing was said, the events that open it come only now
+	a.record.ResponseBytes += int64(len(relay.events) + len(rest))
+	relay.events = append(relay.events, rest...)
 	if !whole {
 		a.finish(false)
-		a.write(rest)
+		relay.flush()
 		return nil
 	}
 	a.commit()
-	a.write(rest)
+	relay.flush()
 	a.finish(true)
 	return nil
 }
@@ -72,16 +76,34 @@ func (a *attempt) decode(resp *http.Response, assembler *plugins.Assembler) {
 	}
 }
 
-// sink takes the events of an Assembler to the client.
-type sink struct {
+// relay is a provider's body on one side, and takes the events that an Assembler
+// makes of it to the client on the other: before more is read, so that what came
+// in one piece leaves in one.
+type relay struct {
+	io.ReadCloser
 	a        *attempt
 	upstream http.Header
+	events   []byte // on their way
+}
+
+// Read implements io.Reader.
+func (r *relay) Read(p []byte) (int, error) {
+	r.a.record.ResponseBytes += int64(len(r.events))
+	r.flush()
+	return r.ReadCloser.Read(p)
 }
 
 // Write implements io.Writer.
-func (s *sink) Write(events []byte) (int, error) {
-	s.a.startStream(s.upstream)
-	s.a.record.ResponseBytes += int64(len(events))
-	s.a.write(events)
-	return len(events), s.a.gone
+func (r *relay) Write(events []byte) (int, error) {
+	r.a.hear()
+	r.events = append(r.events, events...)
+	return len(events), r.a.gone
+}
+
+func (r *relay) flush() {
+	if len(r.events) > 0 {
+		r.a.startStream(r.upstream)
+		r.a.write(r.events)
+		r.events = r.events[:0]
+	}
 }
