@@ -24,7 +24,7 @@ func (c *call) restore(body []byte) []byte {
 			return item.Raw
 		}
 		id := item.Get("id").Str
-		for _, whole := range gjson.GetBytes(latest.get(c.memoryKey(id)), "output").Array() {
+		for _, whole := range gjson.Parse(latest.get(c.memoryKey(id))).Array() {
 			if whole.Get("id").Str == id {
 				return whole.Raw
 			}
@@ -116,7 +116,7 @@ type thought struct {
 func (a *attempt) thoughts(call *plugins.ToolCall) []thought {
 	var thoughts []thought
 	messages := 0
-	for _, item := range gjson.GetBytes(latest.get(a.memoryKey(call.CallID)), "output").Array() {
+	for _, item := range gjson.Parse(latest.get(a.memoryKey(call.CallID))).Array() {
 		switch item.Get("type").Str {
 		case "message":
 			messages++

@@ -7,15 +7,15 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// memory holds the latest responses that were translated, for clients that leave
-// out of the next request what these gave them. It is never on disk. Of its two
+// memory holds the output of the latest responses that were translated, for
+// clients that leave out of the next request what it gave them. It is never on disk. Of its two
 // generations the younger one takes what comes and what is asked for; when that
 // is full or old, it takes the place of the elder, which is forgotten.
 type memory struct {
 	mu            sync.Mutex
-	recent, older map[memoryKey][]byte
-	size          int       // of recent, in bytes
-	since         time.Time // recent
+	recent, older map[memoryKey]string // arrays of items
+	size          int                  // of recent, in bytes
+	since         time.Time            // recent
 }
 
 // memoryKey is an id within what one user of one API key was answered. Some
@@ -27,68 +27,66 @@ const (
 	maxMemory = 32 << 20
 	// maxRemembered bounds what is remembered of one, in bytes.
 	maxRemembered = 1 << 20
-	// entryOverhead is what an id takes beside the response, in bytes.
+	// entryOverhead is what an id takes beside the output, in bytes.
 	entryOverhead = 200
-	// memoryAge is when a generation is old: one response more, and it is the
-	// elder.
+	// memoryAge is when a generation is old: with one output more it is the elder.
 	memoryAge = time.Hour
 )
 
 // latest is the memory of the process: a reload forgets nothing.
 var latest memory
 
-// keep remembers a response under ids. An id that two responses have names
-// neither.
-func (m *memory) keep(response []byte, keys []memoryKey) {
-	if len(keys) == 0 || len(response) > maxRemembered {
+// keep remembers an output under ids. An id that two outputs have names neither.
+func (m *memory) keep(output string, keys []memoryKey) {
+	if len(keys) == 0 || len(output) > maxRemembered {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.makeRoom(len(response))
+	m.makeRoom(len(output))
 	for _, k := range keys {
 		if _, used := m.find(k); used {
-			m.put(k, nil)
+			m.put(k, "")
 		} else {
-			m.put(k, response)
+			m.put(k, output)
 		}
 	}
 }
 
-// get is the response that has the id, nil if there is none.
-func (m *memory) get(k memoryKey) []byte {
+// get is the output that has the id, "" if there is none.
+func (m *memory) get(k memoryKey) (output string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	response, _ := m.find(k)
-	if _, ok := m.recent[k]; !ok && response != nil {
-		m.makeRoom(len(response))
-		m.put(k, response)
+	output, _ = m.find(k)
+	if _, ok := m.recent[k]; !ok && output != "" {
+		m.makeRoom(len(output))
+		m.put(k, output)
 	}
-	return response
+	return output
 }
 
-func (m *memory) find(k memoryKey) (response []byte, known bool) {
-	if response, known = m.recent[k]; !known {
-		response, known = m.older[k]
+func (m *memory) find(k memoryKey) (output string, known bool) {
+	if output, known = m.recent[k]; !known {
+		output, known = m.older[k]
 	}
-	return response, known
+	return output, known
 }
 
-func (m *memory) put(k memoryKey, response []byte) {
-	m.recent[k] = response
+func (m *memory) put(k memoryKey, output string) {
+	m.recent[k] = output
 	m.size += entryOverhead
 }
 
 // makeRoom counts n bytes that are about to be put.
 func (m *memory) makeRoom(n int) {
 	if m.recent == nil || m.size+n > maxMemory/2 || time.Since(m.since) > memoryAge {
-		m.older, m.recent = m.recent, make(map[memoryKey][]byte)
+		m.older, m.recent = m.recent, make(map[memoryKey]string)
 		m.size, m.since = 0, time.Now()
 	}
 	m.size += n
 }
 
-// remember keeps a response: for references to its items, unless the client
+// remember keeps the output of a response: for references to its items, unless the client
 // wants none stored, and for the reasoning that led to its calls.
 func (a *attempt) remember(response []byte) {
 	if a.record.ResponseOmitted {
@@ -97,7 +95,8 @@ func (a *attempt) remember(response []byte) {
 	store := gjson.GetBytes(a.body, "store").Type != gjson.False
 	reasoned := false
 	var keys []memoryKey
-	gjson.GetBytes(response, "output").ForEach(func(_, item gjson.Result) bool {
+	output := gjson.GetBytes(response, "output")
+	output.ForEach(func(_, item gjson.Result) bool {
 		if store {
 			keys = append(keys, a.memoryKey(item.Get("id").Str))
 		}
@@ -111,7 +110,7 @@ func (a *attempt) remember(response []byte) {
 		}
 		return true
 	})
-	latest.keep(response, keys)
+	latest.keep(output.Raw, keys)
 }
 
 func (c *call) memoryKey(id string) memoryKey {

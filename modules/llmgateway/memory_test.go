@@ -18,40 +18,40 @@ func TestMemory(t *testing.T) {
 	key := func(id string) memoryKey { return memoryKey{"key", "user", id} }
 	synctest.Test(t, func(t *testing.T) {
 		var m memory
-		m.keep([]byte("one"), []memoryKey{key("a"), key("b")})
+		m.keep("one", []memoryKey{key("a"), key("b")})
 		for _, id := range []string{"a", "b"} {
-			if got := m.get(key(id)); string(got) != "one" {
+			if got := m.get(key(id)); got != "one" {
 				t.Errorf("%s: %q", id, got)
 			}
 		}
 		for _, other := range []memoryKey{key("c"), {"key", "", "a"}, {"other", "user", "a"}} {
-			if got := m.get(other); got != nil {
+			if got := m.get(other); got != "" {
 				t.Errorf("%v: %q", other, got)
 			}
 		}
 		for range 2 { // one id of three responses
-			m.keep([]byte("two"), []memoryKey{key("b")})
-			if got := m.get(key("b")); got != nil {
+			m.keep("two", []memoryKey{key("b")})
+			if got := m.get(key("b")); got != "" {
 				t.Errorf("an id of two responses: %q", got)
 			}
 		}
-		m.keep(make([]byte, maxRemembered+1), []memoryKey{key("large")})
-		if m.get(key("large")) != nil {
+		m.keep(strings.Repeat("x", maxRemembered+1), []memoryKey{key("large")})
+		if m.get(key("large")) != "" {
 			t.Error("a response over the bound is kept")
 		}
 
 		for range 3 { // what is asked for stays
 			time.Sleep(memoryAge * 3 / 4)
-			m.keep([]byte("other"), []memoryKey{key(time.Now().String())})
-			if string(m.get(key("a"))) != "one" {
+			m.keep("other", []memoryKey{key(time.Now().String())})
+			if m.get(key("a")) != "one" {
 				t.Error("what is asked for is forgotten")
 			}
 		}
 		for range 2 {
 			time.Sleep(memoryAge + time.Second)
-			m.keep([]byte("other"), []memoryKey{key(time.Now().String())})
+			m.keep("other", []memoryKey{key(time.Now().String())})
 		}
-		if m.get(key("a")) != nil {
+		if m.get(key("a")) != "" {
 			t.Error("what is old is not forgotten")
 		}
 	})
@@ -59,14 +59,14 @@ func TestMemory(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	var m memory
-	response := make([]byte, maxRemembered)
+	output := strings.Repeat("x", maxRemembered)
 	for i := range 3 * maxMemory / maxRemembered {
-		m.keep(response, []memoryKey{{id: fmt.Sprint(i)}})
+		m.keep(output, []memoryKey{{id: fmt.Sprint(i)}})
 		if kept := (len(m.recent) + len(m.older)) * maxRemembered; kept > maxMemory {
 			t.Fatalf("%d bytes are kept", kept)
 		}
 	}
-	if last := fmt.Sprint(3*maxMemory/maxRemembered - 1); m.get(memoryKey{id: last}) == nil {
+	if last := fmt.Sprint(3*maxMemory/maxRemembered - 1); m.get(memoryKey{id: last}) == "" {
 		t.Error("the last response is not kept")
 	}
 }
