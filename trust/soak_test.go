@@ -4,6 +4,7 @@ package trust
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -147,13 +148,16 @@ func (w *weir) level() level {
 		l.memory = kilobytes << 10
 	}
 	err = filepath.WalkDir(filepath.Join(w.dir, "data"), func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // segments go while we look
+		if err == nil && !d.IsDir() {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				l.disk += int(info.Size())
+			}
 		}
-		if info, err := d.Info(); err == nil {
-			l.disk += int(info.Size())
+		if errors.Is(err, fs.ErrNotExist) { // segments go while we look
+			return nil
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		w.t.Error(err)
