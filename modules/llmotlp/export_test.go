@@ -39,7 +39,7 @@ func TestExport(t *testing.T) {
 			}
 			for _, field := range []string{
 				"request_created_at", "provider", "model", "request_model", "response_model", "response_id", "response_status", "end_state",
-				"delay_ms", "time_to_first_token", "prompt_tokens", "completion_tokens", "cost", "request_user_id", "prompt_id", "trace_id",
+				"time_to_first_token", "prompt_tokens", "completion_tokens", "cost", "request_user_id", "prompt_id", "trace_id",
 				"properties.Service-Session-Id", "properties.Service-Session-Name", "properties.Tier",
 			} {
 				if got, want := theirs[0].Get(field), ours[0].Get(field); got.Raw != want.Raw || !got.Exists() {
