@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -43,8 +42,8 @@ var operations = map[string]plugins.Dialect{
 }
 
 // newCall reads a span; it is false of one that is no call of a model.
-func newCall(span *tracepb.Span, resource []*commonpb.KeyValue) (*call, bool) {
-	c := &call{span: span, attributes: make(attributes, len(span.GetAttributes()))}
+func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
+	c := &call{span: span, resource: resource, attributes: make(attributes, len(span.GetAttributes()))}
 	c.add(span.GetAttributes())
 	switch operation := strings.ToLower(c.text("gen_ai.operation.name", "llm.request.type", "openinference.span.kind")); operation {
 	case "", "unknown":
@@ -67,8 +66,6 @@ func newCall(span *tracepb.Span, resource []*commonpb.KeyValue) (*call, bool) {
 			c.add(event.Attributes)
 		}
 	}
-	c.resource = make(attributes, len(resource))
-	c.resource.add(resource)
 	return c, true
 }
 
@@ -107,7 +104,7 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	recording.Learn(r, &plugins.Extraction{
 		Model:       short(c.responded()),
 		ResponseID:  short(c.text("gen_ai.response.id")),
-		Finish:      short(c.finish(0)),
+		Finish:      short(c.finish()[0]),
 		ErrorType:   short(c.errorType()),
 		ServiceTier: short(c.text("gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier")),
 		Usage:       c.usage(),
@@ -146,21 +143,13 @@ func (c *call) parameter(name string) string {
 	return gjson.GetBytes(c.json("llm.invocation_parameters"), name).Raw
 }
 
-// finish is the reason for which the n-th choice ended.
-func (c *call) finish(n int) string {
-	if reasons := c.texts("gen_ai.response.finish_reasons"); n < len(reasons) {
-		return reasons[n]
+// finish are the reasons for which the choices ended.
+func (c *call) finish() []string {
+	if reasons := c.texts("gen_ai.response.finish_reasons"); len(reasons) > 0 {
+		return reasons
 	}
-	if choices := c.list("gen_ai.completion."); n < len(choices) {
-		if reason := choices[n].text("finish_reason"); reason != "" {
-			return reason
-		}
-	}
-	if n > 0 {
-		return ""
-	}
-	return c.text("gen_ai.response.finish_reason", "gen_ai.response.stop_reason",
-		"llm.response.finish_reason", "llm.response.stop_reason", "llm.finish_reason")
+	return []string{c.text("gen_ai.response.finish_reason", "gen_ai.response.stop_reason", "gen_ai.completion.0.finish_reason",
+		"llm.response.finish_reason", "llm.response.stop_reason", "llm.finish_reason")}
 }
 
 // usage is what the span reports, in the one convention of plugins.Usage, which

@@ -47,9 +47,11 @@ func FuzzSpans(f *testing.F) {
 			return
 		}
 		for _, resource := range request.ResourceSpans {
+			common := make(attributes)
+			common.add(resource.GetResource().GetAttributes())
 			for _, scope := range resource.GetScopeSpans() {
 				for _, span := range scope.GetSpans() {
-					c, ok := newCall(span, resource.GetResource().GetAttributes())
+					c, ok := newCall(span, common)
 					if !ok || check(span) != nil {
 						continue
 					}

@@ -100,9 +100,10 @@ func (c *call) response(r *storage.Record) any {
 		return nil
 	}
 	answered := &response{ID: r.ResponseID, Object: "chat.completion", Model: r.ResponseModel}
+	reasons := c.finish()
 	for i, m := range messages {
-		if m.finish == "" {
-			m.finish = c.finish(i)
+		if m.finish == "" && i < len(reasons) {
+			m.finish = reasons[i]
 		}
 		answered.Choices = append(answered.Choices, choice{i, m, m.finish})
 	}

@@ -113,13 +113,14 @@ func openInference(list []attributes, role string) []message {
 		}
 		m := said(own, a.text("message.content"))
 		var parts []any
+		var reasoning strings.Builder
 		for _, part := range a.list("message.contents.") {
 			switch kind := part.text("message_content.type"); kind {
 			case "image":
 				m.media = true
 				parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": part.text("message_content.image.image.url")}})
 			case "reasoning":
-				m.Reasoning += part.text("message_content.text")
+				reasoning.WriteString(part.text("message_content.text"))
 			default:
 				if text := part.text("message_content.text"); text != "" {
 					parts = append(parts, textPart{"text", text})
@@ -129,6 +130,7 @@ func openInference(list []attributes, role string) []message {
 		if len(parts) > 0 {
 			m.Content, _ = marshal(parts) // text always marshals
 		}
+		m.Reasoning += reasoning.String()
 		m.Name, m.ToolCallID = a.text("message.name"), a.text("message.tool_call_id")
 		m.finish = a.text("message.finish_reason")
 		for _, call := range a.list("message.tool_calls.") {

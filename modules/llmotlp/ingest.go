@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
@@ -39,9 +38,11 @@ const maxWarnings = 20
 // be sent again: what was recorded of it is known then.
 func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	for _, resource := range resources {
+		common := make(attributes)
+		common.add(resource.GetResource().GetAttributes())
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
-				if err := b.record(span, resource.GetResource().GetAttributes()); err != nil {
+				if err := b.record(span, common); err != nil {
 					return err
 				}
 			}
@@ -50,7 +51,7 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 	return nil
 }
 
-func (b *batch) record(span *tracepb.Span, resource []*commonpb.KeyValue) error {
+func (b *batch) record(span *tracepb.Span, resource attributes) error {
 	c, ok := newCall(span, resource)
 	if !ok {
 		spans.WithLabelValues(ignored).Inc()

@@ -121,6 +121,7 @@ func (m *message) empty() bool {
 func (m *message) parts(list gjson.Result) (results []message) {
 	var content []any
 	var texts int
+	var reasoning strings.Builder
 	eachOf(list, func(part gjson.Result) {
 		kind := part.Get("type").Str
 		text := part.Get("text")
@@ -129,7 +130,7 @@ func (m *message) parts(list gjson.Result) (results []message) {
 		}
 		switch {
 		case kind == "reasoning" && text.Type == gjson.String:
-			m.Reasoning += text.Str
+			reasoning.WriteString(text.Str)
 		case kind == "tool_call":
 			m.call(part.Get("id").Str, part.Get("name").Str, part.Get("arguments"))
 		case kind == "tool_call_response":
@@ -149,6 +150,7 @@ func (m *message) parts(list gjson.Result) (results []message) {
 			content = append(content, json.RawMessage(part.Raw))
 		}
 	})
+	m.Reasoning = reasoning.String()
 	switch {
 	case len(content) == 1 && texts == 1:
 		m.Content = appendText(nil, content[0].(textPart).Text)

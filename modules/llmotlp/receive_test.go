@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -239,6 +240,30 @@ func TestWarnings(t *testing.T) {
 	response, _ := s.send("root", export(t, span(1, wrong), span(2, wrong)), binary...)
 	if got := response.Header["Service-Warnings"]; len(got) != 1 || !strings.HasPrefix(got[0], "Service-Omit-Request: off") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestManyPieces: what takes a batch apart takes time by its length, not by the
+// square of it.
+func TestManyPieces(t *testing.T) {
+	s := newSite(t, "")
+	crowd := span(1, nil)
+	for n := range 50_000 {
+		crowd.Attributes = append(crowd.Attributes,
+			&commonpb.KeyValue{Key: fmt.Sprintf("gen_ai.completion.%d.content", n), Value: text("x")},
+			&commonpb.KeyValue{Key: fmt.Sprintf("traceloop.association.properties.p%d", n), Value: text("x")})
+	}
+	parts := strings.Repeat(`{"type":"reasoning","content":"because"},`, 100_000) + `{"type":"text","content":"x"}`
+	thoughtful := span(2, map[string]string{"gen_ai.output.messages": `[{"role":"assistant","parts":[` + parts + `]}]`})
+	began := time.Now()
+	if response, answer := s.send("root", export(t, crowd, thoughtful), binary...); response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %q", response.Status, answer)
+	}
+	if took := time.Since(began); took > 20*time.Second { // minutes, if anything is quadratic
+		t.Errorf("%s", took)
+	}
+	if records := s.records("root"); len(records) != 2 || records[0].Get("response_body.choices.#").Int() != 50_000 {
+		t.Errorf("%d records", len(records))
 	}
 }
 
