@@ -57,8 +57,8 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets = slices.DeleteFunc(targets, func(t target) bool { return t.Name == "weir-metrics" })
-	b := newBench(t, targets, "stream-16")
+	targets = slices.DeleteFunc(targets, func(t target) bool { return t.Name == "weir-metrics" || t.Name == "gateway" })
+	b := newBench(t, targets, "responses-16")
 	cells, err := b.run(t.Context(), func(*cell) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestMeasure(t *testing.T) {
 	}
 	var report bytes.Buffer
 	b.report(&report, cells)
-	if !strings.Contains(report.String(), "| CPU, × caddy | stream-16 | weir |") {
+	if !strings.Contains(report.String(), "| CPU, × caddy | responses-16 | gateway-anthropic |") {
 		t.Errorf("the report does not compare:\n%s", report.String())
 	}
 }

@@ -4,7 +4,7 @@
 // call, latency, and memory. It plays the provider and the clients, starts each
 // target by itself, and prints ratios. docs/performance.md has the method.
 //
-//	go run ./bench          # in the root of the repository; less than 6 minutes
+//	go run ./bench          # in the root of the repository; less than 7 minutes
 //	go run ./bench -quick   # less than one
 package main
 

@@ -17,6 +17,7 @@ type account struct {
 	*replay.Recording
 	Stream  bool // what the path asks for, also where the recording is an error
 	kind    string
+	host    string   // of its base URL, "" for any
 	base    string   // the path of its base URL
 	options []string // of the kind
 	model   string   // as the provider names it
@@ -50,6 +51,9 @@ func newAccount(r *replay.Recording) (account, bool) {
 		a.Stream = r.Stream || strings.HasSuffix(path, "/converse-stream")
 		a.model = cmp.Or(between(path, "/models/", ":"), between(path, "/deployments/", "/"), between(path, "/model/", "/"),
 			gjson.GetBytes(r.Request, "model").Str)
+		if r.Endpoint == "responses" && r.Provider == "openrouter" {
+			a.host = "http://openrouter.ai" // by which the kind knows it
+		}
 		if a.kind == "vertex" {
 			a.options = []string{"project " + between(path, "/projects/", "/"), "location " + between(path, "/locations/", "/")}
 		}
@@ -95,7 +99,12 @@ func (a account) request(tools []string) map[string]any {
 func gatewayConfig(provider string, accounts []account) string {
 	var b strings.Builder
 	for _, a := range accounts {
-		lines := slices.Concat([]string{"base_url " + provider + a.Prefix() + a.base, "api_key none"}, a.options)
+		host := provider
+		if a.host != "" {
+			host = a.host
+			a.options = append(a.options, "transport http {", "network_proxy url "+provider, "}")
+		}
+		lines := slices.Concat([]string{"base_url " + host + a.Prefix() + a.base, "api_key none"}, a.options)
 		fmt.Fprintf(&b, "provider %s %s {\n%s\n}\n", a.Name, a.kind, strings.Join(lines, "\n"))
 	}
 	return `{

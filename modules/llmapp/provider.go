@@ -94,8 +94,13 @@ type Account struct {
 	Transport http.RoundTripper
 }
 
-// dialTimeout bounds how long a provider may take to accept a connection.
-const dialTimeout = 5 * time.Second
+const (
+	// dialTimeout bounds how long a provider may take to accept a connection.
+	dialTimeout = 5 * time.Second
+	// readBuffer is how many bytes of a provider's answer are read at once: events
+	// that come close together leave together.
+	readBuffer = 16 << 10
+)
 
 // provisionProviders makes the accounts of the house and of each organisation.
 func (a *App) provisionProviders(ctx caddy.Context) error {
@@ -214,7 +219,7 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 		p.transport = own
 	default:
 		if a.transport == nil {
-			t := &reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout)}
+			t := &reverseproxy.HTTPTransport{DialTimeout: caddy.Duration(dialTimeout), ReadBufferSize: readBuffer}
 			if err := t.Provision(ctx); err != nil {
 				return err
 			}

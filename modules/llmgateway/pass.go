@@ -110,7 +110,8 @@ func (a *attempt) keepCopy() {
 	a.content.Response.Data, a.record.ResponseTruncated = a.copy.Bytes(), a.copy.Truncated()
 }
 
-const minRead = 4 << 10
+// minRead is what is asked for at least, in bytes.
+const minRead = 16 << 10
 
 // nativeStream is a stream that is passed on, on its way to the client.
 type nativeStream struct {
