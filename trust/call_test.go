@@ -225,6 +225,7 @@ func (c *call) do(ctx context.Context, w *weir) (o outcome) {
 		o.err = err
 		return o
 	}
+	defer plain.Close()
 	want := strings.Join(c.answerPieces(), "")
 	if c.reads > 0 {
 		want = want[:c.reads]

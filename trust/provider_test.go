@@ -141,20 +141,24 @@ func encode(w io.Writer, encoding string) encoder {
 	case "br":
 		return brotli.NewWriter(w)
 	case "zstd":
-		e, _ := zstd.NewWriter(w) // fails with options alone
+		e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)) // fails with options alone
 		return e
 	}
 	return identity{w}
 }
 
-func decode(r io.Reader, encoding string) (io.Reader, error) {
+func decode(r io.Reader, encoding string) (io.ReadCloser, error) {
 	switch encoding {
 	case "gzip":
 		return gzip.NewReader(r)
 	case "br":
-		return brotli.NewReader(r), nil
+		return io.NopCloser(brotli.NewReader(r)), nil
 	case "zstd":
-		return zstd.NewReader(r)
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil // holds megabytes until it is closed
 	}
-	return r, nil
+	return io.NopCloser(r), nil
 }
