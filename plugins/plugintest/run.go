@@ -191,12 +191,17 @@ func (x exchange) readers(body []byte) map[string]io.Reader {
 	}
 	if x.stream && (x.StreamType == "" || strings.HasPrefix(x.StreamType, "text/event-stream")) {
 		lf := bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n"))
-		all["CRLF"] = bytes.NewReader(bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n")))
-		all["comments"] = bytes.NewReader(bytes.ReplaceAll(lf, []byte("\n\n"), []byte("\n\n: PROCESSING\n\n")))
+		commented := bytes.ReplaceAll(lf, []byte("\n\n"), []byte("\n\n: PROCESSING\n\n"))
+		all["CRLF"] = bytes.NewReader(crlf(lf))
+		all["comments"] = bytes.NewReader(commented)
+		all["CRLF and comments byte by byte"] = iotest.OneByteReader(bytes.NewReader(crlf(commented)))
 		all["byte order mark"] = io.MultiReader(strings.NewReader("\xef\xbb\xbf"), bytes.NewReader(body))
 	}
 	return all
 }
+
+// crlf are lines that end as HTTP's own do.
+func crlf(lines []byte) []byte { return bytes.ReplaceAll(lines, []byte("\n"), []byte("\r\n")) }
 
 // chunks reads in pieces.
 type chunks struct {
