@@ -128,8 +128,8 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 		e.Code = "unsupported_endpoint"
 		return nil, e
 	}
-	if field, hint := a.stateful(); field != "" {
-		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, account.Label, hint)
+	if field := a.stateful.field; field != "" {
+		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, account.Label, a.stateful.hint)
 	}
 	parsed, err := a.parsed()
 	if err != nil {

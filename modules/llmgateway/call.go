@@ -36,9 +36,10 @@ type call struct {
 	release  func()
 	claimed  bool
 
-	body   []byte                          // the client's
-	sent   []byte                          // the same, with what it refers to
-	parsed func() (*plugins.Prompt, error) // of Responses
+	body     []byte                          // the client's
+	sent     []byte                          // the same, with what it refers to
+	parsed   func() (*plugins.Prompt, error) // of Responses
+	stateful stateful
 
 	id       uuid.UUID      // of the record of the attempt that answers
 	record   storage.Record // what all attempts have in common, in the end that of the answer
@@ -154,10 +155,11 @@ func (c *call) plan() ([]target, error) {
 	c.warnings = append(c.warnings, warnings...)
 	if c.dialect == plugins.Responses {
 		c.sent = c.restore(c.body)
+		c.stateful = statefulField(c.sent)
 	}
-	if field, hint := c.stateful(); field != "" && len(targets) > 1 {
+	if field := c.stateful.field; field != "" && len(targets) > 1 {
 		return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.%s",
-			field, targets[0].name(), hint)
+			field, targets[0].name(), c.stateful.hint)
 	}
 	return targets, nil
 }
@@ -176,23 +178,31 @@ func (c *call) malformed() error {
 	return e
 }
 
-// stateful is the first field of a body of Responses that refers to what a
-// provider keeps, "" if there is none, and what else the client can do.
-func (c *call) stateful() (field, hint string) {
-	if c.dialect != plugins.Responses {
-		return "", ""
-	}
-	for _, field := range [...]string{"previous_response_id", "conversation", "background", "prompt"} {
-		if v := gjson.GetBytes(c.sent, field); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
-			return field, ""
+// stateful is a field of a body of Responses that refers to what a provider
+// keeps, and what else the client can do.
+type stateful struct{ field, hint string }
+
+// statefulField is the first of a body, "" if there is none.
+func statefulField(body []byte) (found stateful) {
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "previous_response_id", "conversation", "background", "prompt":
+			if v.Type != gjson.Null && v.Type != gjson.False {
+				found.field = key.Str
+			}
+		case "input":
+			i := 0
+			v.ForEach(func(_, item gjson.Result) bool {
+				if item.Get("type").Str == "item_reference" {
+					found = stateful{fmt.Sprintf("input[%d]", i), " Clients send the item itself when 'store' is false."}
+				}
+				i++
+				return found.field == ""
+			})
 		}
-	}
-	for i, item := range gjson.GetBytes(c.sent, "input").Array() {
-		if item.Get("type").Str == "item_reference" {
-			return fmt.Sprintf("input[%d]", i), " Clients send the item itself when 'store' is false."
-		}
-	}
-	return "", ""
+		return found.field == ""
+	})
+	return found
 }
 
 // refuse answers a call for which no attempt was made.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"iter"
 	"mime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -67,6 +68,11 @@ func (a *Assembler) events(d plugins.Dialect, contentType string, raw []byte) it
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch mediaType {
 	case "text/event-stream":
+		if d == plugins.Responses {
+			if last, ok := completed(s); ok {
+				return slices.Values([]event{last})
+			}
+		}
 		return a.template.objects(sse(s))
 	case "application/x-ndjson":
 		return a.template.objects(strings.Lines(s))

@@ -63,6 +63,13 @@ func responses(events iter.Seq[event]) *node {
 	return root
 }
 
+// completed is the event that ends a stream with the whole response, so that no
+// other needs to be read.
+func completed(raw string) (last event, ok bool) {
+	last, ok = eventOf("", lastData(raw))
+	return last, ok && last.Get("type").Str == "response.completed" && last.Get("response.output.0").Exists()
+}
+
 func addItemEvent(item *node, e event) {
 	kind := e.Get("type").Str
 	if kind == "response.output_item.done" {

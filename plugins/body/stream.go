@@ -58,6 +58,20 @@ func sse(raw string) iter.Seq[string] {
 	}
 }
 
+// lastData is the data line that ends an event stream, but for the one that only
+// says so; "" if there is none.
+func lastData(raw string) string {
+	for {
+		raw = strings.TrimRight(raw, "\r\n")
+		start := strings.LastIndexAny(raw, "\r\n") + 1
+		value, ok := strings.CutPrefix(raw[start:], "data:")
+		if value = strings.TrimSpace(value); value != "[DONE]" || !ok {
+			return value
+		}
+		raw = raw[:start]
+	}
+}
+
 // array reads the elements of one JSON array, which may lack its end.
 func array(raw string) iter.Seq[string] {
 	return func(yield func(string) bool) {
