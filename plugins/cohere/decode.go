@@ -52,6 +52,10 @@ func (d *decoder) message(body []byte) {
 	v := gjson.ParseBytes(body)
 	d.a.Start("", v.Get("id").Str)
 	m := v.Get("message")
+	if m.Type == gjson.String { // an error alone
+		d.a.Fail(newError(http.StatusInternalServerError, m.Str))
+		return
+	}
 	for _, content := range m.Get("content").Array() {
 		d.content(content)
 	}
