@@ -57,7 +57,9 @@ func (d *decoder) message(v gjson.Result) {
 	})
 	i := 0
 	calls.ForEach(func(_, v gjson.Result) bool {
-		d.call(i, v)
+		if v.IsObject() { // Together's is null where there is no call
+			d.call(i, v)
+		}
 		i++
 		return true
 	})
