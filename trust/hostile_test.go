@@ -19,12 +19,14 @@ func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	w := newWeir(t, p)
-	w.start(config{})
+	patient := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	t.Cleanup(patient.Close)
+	w.start(config{site: "handle_path /slow/* {\nllm_proxy openai " + patient.URL + "\n}"})
 	since := time.Now()
 	first := succeed(t, p, w, 20, 0)
 	goroutines, descriptors := w.goroutines(), w.descriptors()
 
-	const head = "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+	const head = "POST /slow/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	begin := func(n int, text string) (open []net.Conn) {
 		for i := range n {
 			c, err := net.Dial("tcp", w.site)
