@@ -54,7 +54,13 @@ func fixtures(t testing.TB) map[string][]plugintest.Fixture {
 }
 
 func TestFixtures(t *testing.T) {
-	for kind, list := range fixtures(t) {
+	all := fixtures(t)
+	for i := range vendors {
+		if all[vendors[i].name] == nil {
+			t.Errorf("there is no fixture of %s", vendors[i].name)
+		}
+	}
+	for kind, list := range all {
 		t.Run(kind, func(t *testing.T) {
 			plugintest.Run(t, For(kind), plugins.Target{Model: "m", BaseURL: "http://localhost"}, list)
 		})
