@@ -102,7 +102,7 @@ func (f Fixture) unstreamed(t *testing.T, p plugins.Provider, target plugins.Tar
 }
 
 // maxCuts is in how many places an answer is cut off.
-const maxCuts = 300
+const maxCuts = 100
 
 func (f Fixture) compare(t *testing.T, got map[string]any) {
 	t.Helper()
