@@ -107,7 +107,7 @@ func TestPowerCut(t *testing.T) {
 			w.start(config{})
 			w.flush()
 			records := w.records(since)
-			missing := 0
+			missing, damaged := 0, 0 // of the damaged, something is left
 			for _, c := range calls {
 				r := records[c.name()]
 				hit := slices.ContainsFunc(flipped, func(at int) bool { return c.start <= at && at < c.end })
@@ -116,13 +116,19 @@ func TestPowerCut(t *testing.T) {
 					c.check(t, r, c.id)
 				case r == nil:
 					missing++
+					continue
 				case r.PromptTokens != nil && *r.PromptTokens != c.input(): // unknown, where a first version is left
 					t.Errorf("%s has %s tokens", c.name(), number(r.PromptTokens))
 				}
+				if hit {
+					damaged++
+				}
 			}
+			// A record counts with its first version: where that is damaged, a later
+			// one may stand for a call that is declared lost.
 			b := w.settled()
-			if b.Seen != int64(len(calls)) || b.Recorded != int64(len(records)) || b.Lost != int64(missing) {
-				t.Errorf("%d calls, %d are missing; the balance is %+v", len(calls), missing, b)
+			if b.Seen != int64(len(calls)) || b.Lost < int64(missing) || b.Lost > int64(missing+damaged) {
+				t.Errorf("%d calls, %d are missing, %d damaged; the balance is %+v", len(calls), missing, damaged, b)
 			}
 			c := p.call(chat)
 			id := c.must(t, w).id
