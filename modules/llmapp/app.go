@@ -163,6 +163,18 @@ func (a *App) Cleanup() error {
 	return nil
 }
 
+// Use returns the app of the configuration that ctx loads, and the store of that
+// name: what a handler is provisioned with.
+func Use(ctx caddy.Context, store string) (*App, *Store, error) {
+	loaded, err := ctx.App("llm")
+	if err != nil {
+		return nil, nil, err
+	}
+	app := loaded.(*App)
+	s, err := app.Store(store)
+	return app, s, err
+}
+
 // Store returns the store of that name; "" is the default one.
 func (a *App) Store(name string) (*Store, error) {
 	if name == "" {

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -85,15 +86,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	app, err := ctx.App("llm")
+	app, store, err := llmapp.Use(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.app = app.(*llmapp.App)
-	store, err := h.app.Store(h.Store)
-	if err != nil {
-		return err
-	}
+	h.app = app
 	h.open, h.credits = recording.Open(store), store.Credits
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
 		secret, err := h.app.Secret(store)
@@ -102,10 +99,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		return newSealer(secret)
 	})
-	h.store = h.Store
-	if h.store == "" {
-		h.store = llmapp.DefaultName
-	}
+	h.store = cmp.Or(h.Store, llmapp.DefaultName)
 	h.policy = policy{retries: defaultRetries, tryDuration: time.Duration(h.TryDuration)}
 	if h.Retries != nil {
 		h.policy.retries = *h.Retries

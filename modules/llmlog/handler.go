@@ -118,21 +118,14 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	app, err := ctx.App("llm")
+	app, store, err := llmapp.Use(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.app = app.(*llmapp.App)
-	store, err := h.app.Store(h.Store)
-	if err != nil {
-		return err
-	}
+	h.app = app
 	h.open = recording.Open(store)
 
-	h.store = h.Store
-	if h.store == "" {
-		h.store = llmapp.DefaultName
-	}
+	h.store = cmp.Or(h.Store, llmapp.DefaultName)
 	if home := h.app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != h.store && !h.RequireKey {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, llmapp.DefaultName), home, h.store)

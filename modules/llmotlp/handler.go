@@ -4,6 +4,7 @@
 package llmotlp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -56,15 +57,9 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	app, err := ctx.App("llm")
-	if err != nil {
-		return err
-	}
-	h.app = app.(*llmapp.App)
-	if h.Store == "" {
-		h.Store = llmapp.DefaultName
-	}
-	if h.store, err = h.app.Store(h.Store); err != nil {
+	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	var err error
+	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
 	if h.MaxRequest == 0 {

@@ -3,6 +3,7 @@
 package llmquery
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -71,15 +72,9 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	app, err := ctx.App("llm")
-	if err != nil {
-		return err
-	}
-	h.app = app.(*llmapp.App)
-	if h.Store == "" {
-		h.Store = llmapp.DefaultName
-	}
-	if h.store, err = h.app.Store(h.Store); err != nil {
+	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	var err error
+	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
 	if h.Timeout == 0 {
