@@ -25,15 +25,18 @@ type row struct {
 	lateAt storage.Timestamp
 }
 
-// column is one column of requests or details. NULL stands for the zero value
-// where that means none.
+// column is one column of requests or details. Zero values are encoded as nil.
+// What they become is NULL where they mean none.
 type column struct {
-	name string
-	// kind is the kind of names that the column refers to; with it, encode
-	// answers a text and decode takes one.
-	kind   string
+	name   string
 	encode func(*row) driver.Value
 	decode func(*row, driver.Value)
+	// kind is the kind of names that the column refers to, and text the one of a
+	// row. Such a column decodes a text and encodes nothing.
+	kind string
+	text func(*row) *string
+	// required columns have 0 in place of NULL.
+	required bool
 }
 
 // requestColumns are the columns of the table requests but n.
@@ -136,7 +139,7 @@ var detailColumns = []column{
 
 func named(name, kind string, at func(*row) *string) column {
 	c := text(name, at)
-	c.kind = kind
+	c.encode, c.kind, c.text = nil, kind, at
 	return c
 }
 
@@ -158,23 +161,23 @@ type anyInteger interface {
 }
 
 func integer[T anyInteger](name string, at func(*row) *T) column {
-	return column{
-		name:   name,
-		encode: func(r *row) driver.Value { return int64(*at(r)) },
-		decode: func(r *row, v driver.Value) { *at(r) = T(v.(int64)) },
-	}
+	c := optional(name, at)
+	c.required = true
+	return c
 }
 
 // optional is an integer whose zero means none.
 func optional[T anyInteger](name string, at func(*row) *T) column {
-	c := integer(name, at)
-	c.encode = func(r *row) driver.Value {
-		if i := *at(r); i != 0 {
-			return int64(i)
-		}
-		return nil
+	return column{
+		name: name,
+		encode: func(r *row) driver.Value {
+			if i := *at(r); i != 0 {
+				return int64(i)
+			}
+			return nil
+		},
+		decode: func(r *row, v driver.Value) { *at(r) = T(v.(int64)) },
 	}
-	return c
 }
 
 func count(name string, at func(*row) *plugins.Count) column {
@@ -192,9 +195,15 @@ func count(name string, at func(*row) *plugins.Count) column {
 
 func boolean(name string, at func(*row) *bool) column {
 	return column{
-		name:   name,
-		encode: func(r *row) driver.Value { return *at(r) },
-		decode: func(r *row, v driver.Value) { *at(r) = v.(int64) != 0 },
+		name: name,
+		encode: func(r *row) driver.Value {
+			if *at(r) {
+				return true
+			}
+			return nil
+		},
+		decode:   func(r *row, v driver.Value) { *at(r) = v.(int64) != 0 },
+		required: true,
 	}
 }
 
@@ -273,4 +282,15 @@ func columnList(columns []column, prefix string) string {
 		b.WriteString(prefix + c.name)
 	}
 	return b.String()
+}
+
+// parameterList is a parameter for each column. What nothing is bound to is NULL.
+func parameterList(columns []column) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		if list[i] = "?"; c.required {
+			list[i] = "coalesce(?, 0)"
+		}
+	}
+	return strings.Join(list, ", ")
 }

@@ -6,15 +6,35 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"slices"
 )
 
 // conn is one connection, used below database/sql: it prepares each statement
 // once and converts no values.
 type conn struct {
 	handle
-	prepared map[string]driver.Stmt // what exec runs: a dozen statements of the writer
-	args     []driver.NamedValue    // reused: the driver copies values as it binds them
+	prepared map[string]*statement // what exec runs: a dozen statements of the writer
+	args     []driver.NamedValue   // of queries; reused: the driver copies values as it binds them
+}
+
+// statement is a prepared statement with the arguments of its next run.
+type statement struct {
+	driver.Stmt
+	args    []driver.NamedValue
+	ordinal int
+}
+
+// bind sets the next argument. A parameter that nothing is bound to is NULL: half
+// of a record's are, and each binding is a call into C.
+func (s *statement) bind(v driver.Value) {
+	s.ordinal++
+	if v != nil {
+		s.args = append(s.args, driver.NamedValue{Ordinal: s.ordinal, Value: v})
+	}
+}
+
+// exec runs the statement, which is short enough not to be interrupted.
+func (s *statement) exec() (driver.Result, error) {
+	return s.Stmt.(driver.StmtExecContext).ExecContext(context.Background(), s.args)
 }
 
 // handle is what the driver's connections can do.
@@ -65,7 +85,7 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{handle: opened, prepared: make(map[string]driver.Stmt)}
+	c := &conn{handle: opened, prepared: make(map[string]*statement)}
 	for _, p := range pragmas {
 		if _, err := c.exec(p); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -76,31 +96,35 @@ func open(path string, parameters url.Values, pragmas ...string) (*conn, error) 
 
 // exec runs a statement that is short enough not to be interrupted. One with
 // arguments stays prepared.
-func (c *conn) exec(statement string, args ...driver.Value) (driver.Result, error) {
+func (c *conn) exec(text string, args ...driver.Value) (driver.Result, error) {
 	if len(args) == 0 {
-		return c.ExecContext(context.Background(), statement, nil)
+		return c.ExecContext(context.Background(), text, nil)
 	}
-	prepared, err := c.prepare(statement)
+	s, err := c.prepare(text)
 	if err != nil {
 		return nil, err
 	}
-	// A parameter that nothing is bound to is NULL. Half of a record's are, and
-	// each binding is a call into C.
-	return prepared.ExecContext(context.Background(), slices.DeleteFunc(c.ordinals(args), func(a driver.NamedValue) bool {
-		return a.Value == nil
-	}))
+	for _, a := range args {
+		s.bind(a)
+	}
+	return s.exec()
 }
 
-func (c *conn) prepare(statement string) (driver.StmtExecContext, error) {
-	s, ok := c.prepared[statement]
+// prepare answers the statement of a text, without arguments. There is one of
+// each text.
+func (c *conn) prepare(text string) (*statement, error) {
+	s, ok := c.prepared[text]
 	if !ok {
-		var err error
-		if s, err = c.Prepare(statement); err != nil {
+		prepared, err := c.Prepare(text)
+		if err != nil {
 			return nil, err
 		}
-		c.prepared[statement] = s
+		s = &statement{Stmt: prepared}
+		c.prepared[text] = s
 	}
-	return s.(driver.StmtExecContext), nil
+	clear(s.args)
+	s.args, s.ordinal = s.args[:0], 0
+	return s, nil
 }
 
 // Close closes the connection and what it prepared.
@@ -115,7 +139,11 @@ func (c *conn) Close() error {
 // query calls each for every row, which it reuses, until that fails: errStop
 // ends the query without error. It ends early with ctx.
 func (c *conn) query(ctx context.Context, query string, args []driver.Value, each func(row []driver.Value) error) error {
-	rows, err := c.QueryContext(ctx, query, c.ordinals(args))
+	c.args = c.args[:0]
+	for i, a := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	rows, err := c.QueryContext(ctx, query, c.args)
 	if err != nil {
 		return err
 	}
@@ -145,14 +173,6 @@ func (c *conn) integer(ctx context.Context, query string, args ...driver.Value) 
 		return errStop
 	})
 	return n, err
-}
-
-func (c *conn) ordinals(args []driver.Value) []driver.NamedValue {
-	c.args = c.args[:0]
-	for i, a := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
-	}
-	return c.args
 }
 
 // transaction does all of do or nothing. For a writer it takes the lock first.

@@ -49,7 +49,7 @@ func propertyKind(name string) string { return "property:" + name }
 type nameKey struct{ kind, name string }
 
 type nameEntry struct {
-	id   int64
+	id   driver.Value // an int64, made once for all records
 	seen storage.Timestamp
 }
 
@@ -67,26 +67,26 @@ type dictionary struct {
 const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
 
 // id is the id of a name, new or not, that a record of the time at uses.
-func (d *dictionary) id(kind, name string, at storage.Timestamp) (int64, error) {
+func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
 	key := nameKey{kind, name}
 	entry, ok := d.known.get(key)
 	if !ok {
 		var err error
 		if entry, err = d.find(key); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	switch {
-	case entry.id == 0:
+	case entry.id == nil:
 		entry = nameEntry{d.next, at}
 		if _, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?)", entry.id, kind, name, int64(at)); err != nil {
-			return 0, err
+			return nil, err
 		}
 		d.next++
 	case at > entry.seen+seenStep:
 		entry.seen = at
 		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
-			return 0, err
+			return nil, err
 		}
 	case ok:
 		return entry.id, nil
@@ -98,7 +98,7 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (int64, error) 
 func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
 	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
 		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
-			entry = nameEntry{row[0].(int64), storage.Timestamp(row[1].(int64))}
+			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
 			return nil
 		})
 	return entry, err

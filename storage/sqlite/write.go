@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -19,7 +18,6 @@ type writer struct {
 	c     *conn
 	names dictionary
 	rows  reader
-	args  []driver.Value
 	// kept follows the changes of the transaction once it is committed.
 	kept    *keeper
 	changes []change
@@ -166,22 +164,27 @@ func (w *writer) replace(old, next *row) error {
 var (
 	// A record takes the next free n of its millisecond.
 	insertRequest = "INSERT INTO requests (n, " + columnList(requestColumns, "") + `)
-		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?)` + strings.Repeat(", ?", len(requestColumns)) + `)
+		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?), ` + parameterList(requestColumns) + `)
 		ON CONFLICT (request_id) DO NOTHING`
-	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?" + strings.Repeat(", ?", len(detailColumns)) + ")"
+	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?, " + parameterList(detailColumns) + ")"
 )
 
 // insert inserts a record unless one of its id is there.
 func (w *writer) insert(r *row) (inserted bool, err error) {
-	first := firstN(r.CreatedAt)
+	request, err := w.c.prepare(insertRequest)
+	if err != nil {
+		return false, err
+	}
 	var n driver.Value
 	if r.n != 0 {
 		n = r.n
 	}
-	if err := w.encode(requestColumns, r, n, first, first|sequence, first); err != nil {
-		return false, err
-	}
-	result, err := w.c.exec(insertRequest, w.args...)
+	first := firstN(r.CreatedAt)
+	request.bind(n)
+	request.bind(first)
+	request.bind(first | sequence)
+	request.bind(first)
+	result, err := w.run(request, requestColumns, r)
 	if err != nil {
 		return false, err
 	}
@@ -189,52 +192,57 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 		return false, nil
 	}
 	r.n, _ = result.LastInsertId()
-	if err := w.encode(detailColumns, r, r.n); err != nil {
+	details, err := w.c.prepare(insertDetails)
+	if err != nil {
 		return false, err
 	}
-	if _, err := w.c.exec(insertDetails, w.args...); err != nil {
+	details.bind(r.n)
+	if _, err := w.run(details, detailColumns, r); err != nil {
 		return false, err
 	}
-	err = w.eachLabel(r, func(label int64) error {
+	err = w.eachLabel(r, func(label driver.Value) error {
 		_, err := w.c.exec("INSERT OR IGNORE INTO labels (label, n) VALUES (?, ?)", label, r.n)
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	return true, w.eachScore(r, func(name int64, value float64) error {
+	return true, w.eachScore(r, func(name driver.Value, value float64) error {
 		_, err := w.c.exec("INSERT INTO scores (name, n, value) VALUES (?, ?, ?)", name, r.n, value)
 		return err
 	})
 }
 
-// encode sets the arguments to the first ones and the values of columns.
-func (w *writer) encode(columns []column, r *row, first ...driver.Value) error {
-	w.args = append(w.args[:0], first...)
-	for _, c := range columns {
-		v := c.encode(r)
-		if name, ok := v.(string); ok && c.kind != "" {
-			id, err := w.names.id(c.kind, name, r.CreatedAt)
-			if err != nil {
-				return err
-			}
-			v = id
+// run runs a statement whose next arguments are the columns of a row.
+func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, error) {
+	for i := range columns {
+		c := &columns[i]
+		if c.kind == "" {
+			s.bind(c.encode(r))
+			continue
 		}
-		w.args = append(w.args, v)
+		var id driver.Value
+		if name := *c.text(r); name != "" {
+			var err error
+			if id, err = w.names.id(c.kind, name, r.CreatedAt); err != nil {
+				return nil, err
+			}
+		}
+		s.bind(id)
 	}
-	return nil
+	return s.exec()
 }
 
 // remove deletes a record with all that refers to it but names.
 func (w *writer) remove(r *row) error {
-	err := w.eachLabel(r, func(label int64) error {
+	err := w.eachLabel(r, func(label driver.Value) error {
 		_, err := w.c.exec("DELETE FROM labels WHERE label = ? AND n = ?", label, r.n)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = w.eachScore(r, func(name int64, _ float64) error {
+	err = w.eachScore(r, func(name driver.Value, _ float64) error {
 		_, err := w.c.exec("DELETE FROM scores WHERE name = ? AND n = ?", name, r.n)
 		return err
 	})
@@ -249,7 +257,7 @@ func (w *writer) remove(r *row) error {
 }
 
 // eachLabel calls do for the record's properties and assets.
-func (w *writer) eachLabel(r *row, do func(label int64) error) error {
+func (w *writer) eachLabel(r *row, do func(label driver.Value) error) error {
 	label := func(kind, name string) error {
 		id, err := w.names.id(kind, name, r.CreatedAt)
 		if err != nil {
@@ -271,7 +279,7 @@ func (w *writer) eachLabel(r *row, do func(label int64) error) error {
 }
 
 // eachScore calls do for the record's scores, of which feedback is one.
-func (w *writer) eachScore(r *row, do func(name int64, value float64) error) error {
+func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) error) error {
 	for name, value := range r.Scores {
 		id, err := w.names.id(scoreKind, name, r.CreatedAt)
 		if err != nil {
