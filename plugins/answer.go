@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -16,9 +17,20 @@ func ReadObject(resp *http.Response, p *Prompt) ([]byte, error) {
 	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxObject))
+	body, err := ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)
 	if err != nil {
 		return nil, err
 	}
 	return body, nil
+}
+
+// maxTrust is how much memory a mere announcement of a length gets.
+const maxTrust = 64 << 10
+
+// ReadAll is io.ReadAll of a body whose Content-Length is announced, or -1.
+func ReadAll(r io.Reader, announced int64) ([]byte, error) {
+	room := min(max(announced, 0), maxTrust)
+	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // else it grows to see the end
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }

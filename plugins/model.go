@@ -7,21 +7,27 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// WithModel is a copy of the body that asks for model, and is the same byte for
-// byte in all else. A body may name its model twice, and readers differ in which
+// WithModel is the body, or a copy of it that asks for model and is the same byte
+// for byte in all else. A body may name its model twice, and readers differ in which
 // one counts.
 func WithModel(body []byte, model string) []byte {
 	name, _ := json.Marshal(model) // a string
-	edited := make([]byte, 0, len(body)+len(name))
+	var edited []byte
 	rest := 0
 	gjson.Parse(view(body)).ForEach(func(key, v gjson.Result) bool {
-		if key.Str == "model" {
+		if key.Str == "model" && v.Raw != string(name) {
+			if edited == nil {
+				edited = make([]byte, 0, len(body)+len(name))
+			}
 			edited = append(edited, body[rest:v.Index]...)
 			edited = append(edited, name...)
 			rest = v.Index + len(v.Raw)
 		}
 		return true
 	})
+	if edited == nil {
+		return body
+	}
 	return append(edited, body[rest:]...)
 }
 

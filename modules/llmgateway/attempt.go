@@ -59,10 +59,12 @@ type mark struct {
 // maxError bounds what is kept of the body of an error, in bytes.
 const maxError = 64 << 10
 
+// unseen is the extraction of an attempt without a response.
+var unseen plugins.Extraction
+
 func (c *call) begin(t target, n int) *attempt {
 	a := &attempt{call: c, target: t, started: time.Now(), record: c.record}
-	nothing := new(plugins.Extraction)
-	a.seen = func() *plugins.Extraction { return nothing }
+	a.seen = func() *plugins.Extraction { return &unseen }
 	r := &a.record
 	r.CreatedAt, r.Number = storage.Millis(a.started), 0
 	r.Attempt, r.Provider = n, t.account.Provider

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -130,7 +129,7 @@ func (c *call) plan() ([]target, error) {
 		return nil, denied(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Send the body without Content-Encoding.")
 	}
 	var err error
-	c.body, err = io.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest))
+	c.body, err = plugins.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, denied(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", maxRequest))
 	}

@@ -43,7 +43,7 @@ func (a *attempt) pass(resp *http.Response) *failure {
 		return a.passStream(resp, extractor)
 	}
 
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	body, err := plugins.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}

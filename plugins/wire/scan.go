@@ -24,7 +24,7 @@ type value struct {
 	// key is the last step of the path, "" for an element of an array.
 	key string
 	// index is the position of the enclosing object in its array, 0 outside.
-	index int
+	index int32
 }
 
 // visitor is told what a scanner reads.
@@ -63,8 +63,8 @@ const maxDepth = 16
 // frame is a container that paths lead into.
 type frame struct {
 	node  *node // whose keys count in an object, or what the elements of an array are
+	index int32
 	array bool
-	index int
 }
 
 type state uint8

@@ -8,16 +8,28 @@ import (
 
 // report is what a provider has reported so far, each count by the last event
 // that had it: repeated reports are cumulative in every dialect.
-type report [endOfCounts - firstCount]plugins.Count
+type report struct {
+	counts [endOfCounts - firstCount]int64
+	told   uint64 // a bit for each of counts
+}
 
-func (r *report) set(f field, n int64)          { r[f-firstCount] = plugins.Known(n) }
-func (r *report) get(f field) plugins.Count     { return r[f-firstCount] }
+func (r *report) set(f field, n int64) {
+	r.counts[f-firstCount] = n
+	r.told |= 1 << (f - firstCount)
+}
+
+func (r *report) get(f field) plugins.Count {
+	return plugins.Count{N: r.counts[f-firstCount], Valid: r.told>>(f-firstCount)&1 != 0}
+}
+
 func (r *report) both(f, g field) plugins.Count { return r.get(f).Plus(r.get(g)) }
 
 // fill takes from other what r does not have.
 func (r *report) fill(other *report) {
-	for i := range r {
-		r[i] = r[i].Or(other[i])
+	for f := firstCount; f < endOfCounts; f++ {
+		if c := other.get(f); c.Valid && !r.get(f).Valid {
+			r.set(f, c.N)
+		}
 	}
 }
 
