@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/plugins"
@@ -289,6 +290,45 @@ func TestLoadOutlivesQuery(t *testing.T) {
 	}
 	if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
 		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// The texts of records that are gone are forgotten while queries go on.
+func TestColumnsForget(t *testing.T) {
+	smallChunks(t)
+	b := newBackend(t)
+	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1000}
+	const live, rounds = 50, 20
+	for n := range rounds {
+		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: uint32(n + 1)}}
+		for i := range live {
+			at := storage.Timestamp(n*live + i)
+			batch.Records = append(batch.Records, &storage.Record{
+				ID: uuid.New(), Org: "default", CreatedAt: at, UserID: fmt.Sprint(at),
+			})
+		}
+		write(t, b, batch)
+		for more, err := true, error(nil); more; {
+			if more, err = b.Prune(t.Context(), storage.Timestamp(n*live)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != live {
+			t.Fatalf("%d users of %d, %v", len(page.Users), live, err)
+		}
+	}
+	users, deadline := rounds*live, time.Now().Add(10*time.Second)
+	for users > 3*live && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+		if _, err := b.Users(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		b.kept.mu.Lock()
+		users = len(b.kept.table.users.all)
+		b.kept.mu.Unlock()
+	}
+	if users > 3*live {
+		t.Errorf("%d users are kept of %d", users, live)
 	}
 }
 

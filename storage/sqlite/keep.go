@@ -66,20 +66,20 @@ func (k *keeper) close() {
 }
 
 // ready waits until the table is loaded, or known to be too large. load starts to
-// load it.
+// load it. One that holds too much of what is gone serves until it is loaded anew.
 func (k *keeper) ready(ctx context.Context, load func()) error {
 	k.mu.Lock()
 	k.idle.Reset(keepFor)
-	if k.table != nil || errors.Is(k.refused, errTooLarge) {
-		k.mu.Unlock()
-		return nil
-	}
-	if k.loading == nil {
+	serves := k.table != nil || errors.Is(k.refused, errTooLarge)
+	if k.loading == nil && (!serves || k.table != nil && k.table.stale() && k.refused == nil) {
 		k.loading, k.refused = make(chan struct{}), nil
 		go load()
 	}
 	loading := k.loading
 	k.mu.Unlock()
+	if serves {
+		return nil
+	}
 	select {
 	case <-loading:
 	case <-ctx.Done():
@@ -116,7 +116,7 @@ func (k *keeper) load(ctx context.Context, r reader) error {
 	for _, c := range k.missed {
 		t.apply(c)
 	}
-	k.table = t
+	k.table, k.copy = t, nil
 	return nil
 }
 
@@ -133,18 +133,19 @@ func (k *keeper) loaded(err error) {
 func (k *keeper) follow(changes []change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case k.table != nil:
-		for _, c := range changes {
-			k.table.apply(c)
-		}
-		k.copy = nil
-		if k.table.size() > k.limit {
-			// Another load may find room: it leaves out what is gone.
-			k.table = nil
-		}
-	case k.missing:
+	if k.missing {
 		k.missed = append(k.missed, changes...)
+	}
+	if k.table == nil {
+		return
+	}
+	for _, c := range changes {
+		k.table.apply(c)
+	}
+	k.copy = nil
+	if k.table.size() > k.limit {
+		// Another load may find room: it leaves out what is gone.
+		k.table = nil
 	}
 }
 

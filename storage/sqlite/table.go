@@ -120,6 +120,15 @@ func (t *table) size() int {
 	return size
 }
 
+// stale tells whether most of the texts may be of requests that are gone.
+func (t *table) stale() bool {
+	live := chunkRows
+	for i := range t.requests {
+		live += t.requests[i].live
+	}
+	return t.removals > live
+}
+
 func (t *table) allTerms() [6]*terms {
 	return [...]*terms{&t.orgs, &t.users, &t.sessions, &t.models, &t.providers, &t.scoreNames}
 }
