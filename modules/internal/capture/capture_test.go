@@ -328,3 +328,11 @@ func TestHijackedConnectionClosesByHalf(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+func TestSizeClassIsTheLeastThatFits(t *testing.T) {
+	for n := int64(1); n <= classSize(classes-1); n += 97 {
+		if c := sizeClass(n); classSize(c) < n || c > 0 && classSize(c-1) >= n {
+			t.Fatalf("%d bytes get a buffer of %d", n, classSize(c))
+		}
+	}
+}

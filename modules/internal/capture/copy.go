@@ -91,7 +91,7 @@ func (c *Copy) reserve(n int64) bool {
 		return true
 	}
 	class := sizeClass(n)
-	more := int64(minBuffer)<<class - c.cap()
+	more := classSize(class) - c.cap()
 	if inUse.Add(more) > Memory {
 		inUse.Add(-more)
 		return false
@@ -109,12 +109,12 @@ func (c *Copy) reserve(n int64) bool {
 
 const (
 	minBuffer = 2 << 10
-	classes   = 13 // 2 KiB to 8 MiB
+	classes   = 25 // 2, 3, 4, 6, 8 KiB to 8 MiB
 	// maxTrust is how much memory a mere announcement of a length gets.
 	maxTrust = 64 << 10
 )
 
-// buffer is a block of memory of a power of two.
+// buffer is a block of memory of the size of a class.
 type buffer struct {
 	data  []byte
 	class int
@@ -122,8 +122,21 @@ type buffer struct {
 
 var pools [classes]sync.Pool
 
+// sizeClass is the class of the least buffers that hold n bytes. Their sizes are
+// the powers of two and what lies halfway between them.
 func sizeClass(n int64) int {
-	return bits.Len64(uint64(max(n, minBuffer)-1) / minBuffer)
+	class := 2 * bits.Len64(uint64(max(n, minBuffer)-1)/minBuffer)
+	if class > 0 && n <= classSize(class-1) {
+		class--
+	}
+	return class
+}
+
+func classSize(class int) int64 {
+	if class%2 == 1 {
+		return minBuffer * 3 / 2 << (class / 2)
+	}
+	return minBuffer << (class / 2)
 }
 
 func newBuffer(class int) *buffer {
@@ -132,7 +145,7 @@ func newBuffer(class int) *buffer {
 			return b
 		}
 	}
-	return &buffer{data: make([]byte, 0, minBuffer<<class), class: class}
+	return &buffer{data: make([]byte, 0, classSize(class)), class: class}
 }
 
 func (b *buffer) recycle() {
