@@ -65,16 +65,16 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 		a.content.Response.Type = resp.Header.Get("Content-Type")
 		a.copy.Keep(a.h.MaxBody, 0)
 	}
-	s := nativeStream{a: a, upstream: resp.Header, extractor: extractor}
+	s := nativeStream{a: a, upstream: resp.Header, extractor: extractor, held: buffers.Get().(*buffer)}
+	defer s.held.free()
 	body := watchPauses(resp.Body, s.pause)
 	defer body.end()
 
 	seen := extractor.Extraction()
 	var err error
 	for err == nil && a.gone == nil {
-		s.held = slices.Grow(s.held, minRead)
 		var n int
-		if n, err = body.Read(s.held[len(s.held):cap(s.held)]); n > 0 {
+		if n, err = body.Read(s.room()); n > 0 {
 			s.take(n)
 		}
 	}
@@ -87,12 +87,12 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 	if !a.begun && seen.ErrorType != "" {
 		return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", printable(seen.ErrorType)))
 	}
-	if whole && len(s.held) > 0 { // the last event may lack its blank line
+	if rest := s.held.data[s.written:]; whole && len(rest) > 0 { // the last event may lack its blank line
 		a.answer()
 		a.keepCopy()
 		a.commit()
 		a.startStream(resp.Header)
-		a.write(s.held)
+		a.write(rest)
 	}
 	if !whole && a.gone == nil && a.ctx.Err() == nil {
 		a.keepCopy()
@@ -118,17 +118,29 @@ type nativeStream struct {
 	a         *attempt
 	upstream  http.Header
 	extractor plugins.Extractor
-	held      []byte // not yet written
-	searched  int    // in held: no event ends before it
+	held      *buffer
+	written   int    // of held
+	searched  int    // in held: no event ends between what is written and it
 	last      []byte // written, of a Responses stream that has not ended
+}
+
+// room forgets what is written, and is where to read to. Until take, what is held
+// stays where it is: a pause may write of it meanwhile.
+func (s *nativeStream) room() []byte {
+	rest := append(s.held.data[:0], s.held.data[s.written:]...)
+	s.searched -= s.written
+	s.written = 0
+	s.held.data = slices.Grow(rest, minRead)
+	return s.held.data[len(rest):cap(s.held.data)]
 }
 
 // take takes n bytes that were read behind what is held, and writes what may go.
 func (s *nativeStream) take(n int) {
 	a, seen := s.a, s.extractor.Extraction()
 	before := seen.Phase
-	fresh := s.held[len(s.held) : len(s.held)+n]
-	s.held = s.held[:len(s.held)+n]
+	held := s.held.data
+	fresh := held[len(held) : len(held)+n]
+	s.held.data = held[:len(held)+n]
 	s.extractor.Write(fresh)
 	a.hear()
 	a.copy.Write(fresh)
@@ -149,18 +161,19 @@ func (s *nativeStream) take(n int) {
 
 // release writes the whole events that are held.
 func (s *nativeStream) release() {
-	end := lastEvent(s.held, s.searched)
-	s.searched = len(s.held) - end
+	held := s.held.data
+	end := lastEvent(held, s.searched)
+	s.searched = len(held)
 	if end == 0 {
 		return
 	}
-	events := s.held[:end]
+	events := held[s.written:end]
 	if s.a.dialect == plugins.Responses && events[0] != ':' && s.extractor.Extraction().Phase != plugins.Ended {
 		s.last = append(s.last[:0], events...)
 	}
 	s.a.startStream(s.upstream)
 	s.a.write(events)
-	s.held = append(s.held[:0], s.held[end:]...)
+	s.written = end
 }
 
 // sequence is the number after that of the last event written.

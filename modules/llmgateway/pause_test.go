@@ -33,6 +33,7 @@ func TestSilence(t *testing.T) {
 		pings  bool
 	}{
 		"native":              {"raw", native, 2*pingInterval + time.Second, true},
+		"native, whole":       {"raw", strings.SplitAfter(nativeEvents, "\n\n"), maxHold + time.Second, false},
 		"native, in time":     {"raw", native, pingInterval * 2 / 5, false},
 		"translated":          {"one", translated, 2*pingInterval + time.Second, true},
 		"translated, in time": {"one", translated, pingInterval * 2 / 5, false},

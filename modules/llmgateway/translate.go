@@ -15,7 +15,8 @@ import (
 // translate reads a provider's own dialect, and answers what the Assembler makes
 // of it.
 func (a *attempt) translate(resp *http.Response) *failure {
-	relay := &relay{a: a, upstream: resp.Header}
+	relay := &relay{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
+	defer relay.events.free()
 	assembler := plugins.NewAssembler(a.prompt, relay, plugins.Options{Seal: a.seal})
 	a.seen = assembler.Extraction
 	a.record.Stream = a.prompt.Stream
@@ -48,8 +49,8 @@ func (a *attempt) translate(resp *http.Response) *failure {
 	}
 	a.answer()
 	a.keep(assembler.Response())
-	a.record.ResponseBytes += int64(len(relay.events) + len(rest))
-	relay.events = append(relay.events, rest...)
+	a.record.ResponseBytes += int64(len(relay.events.data) + len(rest))
+	relay.events.data = append(relay.events.data, rest...)
 	if !whole {
 		a.finish(false)
 		relay.flush()
@@ -83,12 +84,12 @@ type relay struct {
 	io.ReadCloser
 	a        *attempt
 	upstream http.Header
-	events   []byte // on their way
+	events   *buffer
 }
 
 // Read implements io.Reader.
 func (r *relay) Read(p []byte) (int, error) {
-	r.a.record.ResponseBytes += int64(len(r.events))
+	r.a.record.ResponseBytes += int64(len(r.events.data))
 	r.flush()
 	return r.ReadCloser.Read(p)
 }
@@ -96,14 +97,14 @@ func (r *relay) Read(p []byte) (int, error) {
 // Write implements io.Writer.
 func (r *relay) Write(events []byte) (int, error) {
 	r.a.hear()
-	r.events = append(r.events, events...)
+	r.events.data = append(r.events.data, events...)
 	return len(events), r.a.gone
 }
 
 func (r *relay) flush() {
-	if len(r.events) > 0 {
+	if b := r.events; len(b.data) > 0 {
 		r.a.startStream(r.upstream)
-		r.a.write(r.events)
-		r.events = r.events[:0]
+		r.a.write(b.data)
+		b.data = b.data[:0]
 	}
 }

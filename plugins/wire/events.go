@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"sync"
 )
 
 // Event is one event of a stream. Its bytes hold until the next one.
@@ -34,11 +35,16 @@ func NDJSON(r io.Reader) iter.Seq2[Event, error] {
 	return eventsOf(r, func(to stream) framing { return &ndjson{to: to} })
 }
 
+// windows are what readers read into.
+var windows = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
 func eventsOf(r io.Reader, newFraming func(to stream) framing) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		y := &yielder{yield: yield}
 		f := newFraming(y)
-		buf := make([]byte, 16<<10)
+		window := windows.Get().(*[16 << 10]byte)
+		defer windows.Put(window)
+		buf := window[:]
 		begun := false
 		for !y.stopped {
 			n, err := r.Read(buf)
