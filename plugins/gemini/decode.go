@@ -53,6 +53,11 @@ type decoder struct {
 	reason plugins.Reason
 	usage  []byte // the usageMetadata that counts
 
+	repeat   wire.Repeat
+	plain    gjson.Result // the text of a piece
+	more     bool         // that is not all which the piece tells
+	repeated []byte       // the last piece, where it repeats
+
 	started   bool // the model is told
 	calls     int
 	signature string // of the text
@@ -68,6 +73,12 @@ type decoder struct {
 // response reads a response or, of a stream, a piece of one, and reports whether
 // more may follow.
 func (d *decoder) response(body []byte) bool {
+	if text, ok := d.repeat.Text(body); ok {
+		d.addText(text, "", false)
+		d.repeated = append(d.repeated[:0], body...)
+		return true
+	}
+	d.recall()
 	if !plugins.ValidJSON(body) {
 		d.a.Fail(plugins.Upstream("The provider sent what is not JSON."))
 		return false
@@ -79,6 +90,8 @@ func (d *decoder) response(body []byte) bool {
 		d.started = model != ""
 	}
 	ok := true
+	d.plain, d.more = gjson.Result{}, false
+	var usage gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "candidates":
@@ -87,11 +100,13 @@ func (d *decoder) response(body []byte) bool {
 				return false
 			})
 		case "promptFeedback":
+			d.more = true
 			if v.Get("blockReason").Str != "" {
 				d.a.Refusal(textKey, v.Get("blockReasonMessage").Str)
 				d.reason = plugins.ReasonContentFilter
 			}
 		case "usageMetadata":
+			usage = v
 			d.report(v)
 		case "error":
 			d.a.Fail(newError(0, v))
@@ -99,7 +114,20 @@ func (d *decoder) response(body []byte) bool {
 		}
 		return ok
 	})
+	if ok && d.started && d.plain.Type == gjson.String && !d.more {
+		d.repeat.Learn(body, d.plain, usage)
+	}
 	return ok
+}
+
+// recall reads the report of the last piece that was a repetition.
+func (d *decoder) recall() {
+	if len(d.repeated) > 0 {
+		if usage := gjson.GetBytes(d.repeated, "usageMetadata"); usage.Exists() {
+			d.report(usage)
+		}
+		d.repeated = d.repeated[:0]
+	}
 }
 
 func (d *decoder) candidate(v gjson.Result) {
@@ -109,12 +137,14 @@ func (d *decoder) candidate(v gjson.Result) {
 		case "content":
 			parts = v.Get("parts")
 		case "finishReason":
-			finish = v
+			finish, d.more = v, true
 		case "finishMessage":
-			message = v
+			message, d.more = v, true
 		case "groundingMetadata":
+			d.more = true
 			d.grounding = append(d.grounding[:0], v.Raw...)
 		case "logprobsResult":
+			d.more = true
 			d.logprobs(v)
 		}
 		return true
@@ -177,6 +207,7 @@ func (d *decoder) finish(finish, message string) {
 
 // end tells what is known only when all was read.
 func (d *decoder) end() {
+	d.recall()
 	d.count()
 	if d.reason == plugins.ReasonStop { // else what is open is incomplete, and stays last
 		d.cite()

@@ -23,6 +23,8 @@ func (d *decoder) part(v gjson.Result) {
 		}
 		return true
 	})
+	d.more = d.more || kind != "text" || thought || signature != "" || d.plain.Raw != ""
+	d.plain = value
 	switch kind {
 	case "text", "":
 		d.addText(value.Str, signature, thought)

@@ -17,6 +17,9 @@ type template struct {
 type gap struct {
 	start, end int
 	count      bool
+	// at is where the gap stood in the event that fitted last, and length how long
+	// it was.
+	at, length int
 }
 
 // maxGaps is more than the gaps of any event that repeats in streams.
@@ -27,24 +30,25 @@ func (t *template) fits(event []byte) bool {
 	if len(t.raw) == 0 {
 		return false
 	}
-	from := 0 // of the template
-	for _, g := range t.gaps {
-		rest, ok := bytes.CutPrefix(event, t.raw[from:g.start])
+	from, at := 0, 0 // in the template, and in the event
+	for i := range t.gaps {
+		g := &t.gaps[i]
+		rest, ok := bytes.CutPrefix(event[at:], t.raw[from:g.start])
 		if !ok {
 			return false
 		}
-		var n int
 		if g.count {
-			n = digits(rest)
+			g.length = digits(rest)
 		} else {
-			n = closingQuote(rest)
+			g.length = closingQuote(rest)
 		}
-		if n < 0 {
+		if g.length < 0 {
 			return false
 		}
-		event, from = rest[n:], g.end
+		g.at = len(event) - len(rest)
+		from, at = g.end, g.at+g.length
 	}
-	return bytes.Equal(event, t.raw[from:])
+	return bytes.Equal(event[at:], t.raw[from:])
 }
 
 // learn begins to read data, which may be an event's first.
@@ -58,7 +62,7 @@ func (t *template) gap(start, end int, count bool) {
 		t.learning = false
 	}
 	if t.learning {
-		t.gaps = append(t.gaps, gap{start, end, count})
+		t.gaps = append(t.gaps, gap{start: start, end: end, count: count})
 	}
 }
 
@@ -89,13 +93,14 @@ func closingQuote(b []byte) int {
 	}
 }
 
-// digits is how many of them b begins with, -1 where it does not.
+// digits is how many of them the whole number has that b begins with, -1 where it
+// does not.
 func digits(b []byte) int {
 	n := 0
 	for n < len(b) && '0' <= b[n] && b[n] <= '9' {
 		n++
 	}
-	if n == 0 {
+	if n == 0 || n > 1 && b[0] == '0' {
 		return -1
 	}
 	return n

@@ -308,7 +308,8 @@ func TestColumnsForget(t *testing.T) {
 			})
 		}
 		write(t, b, batch)
-		for more, err := true, error(nil); more; {
+		for more := true; more; {
+			var err error
 			if more, err = b.Prune(t.Context(), storage.Timestamp(n*live)); err != nil {
 				t.Fatal(err)
 			}
