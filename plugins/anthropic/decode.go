@@ -33,11 +33,12 @@ func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // decoder reads one answer. A message and a stream are the same to it: blocks
 // that start, in a message with all their content, and stop.
 type decoder struct {
-	a     *plugins.Assembler
-	usage usage
-	block block
-	runes int          // of the text of the message that is open
-	calls []serverCall // that have no result yet
+	a      *plugins.Assembler
+	repeat wire.Repeat // of deltas of text
+	usage  usage
+	block  block
+	runes  int          // of the text of the message that is open
+	calls  []serverCall // that have no result yet
 }
 
 // message reads an answer that is not a stream.
@@ -61,6 +62,10 @@ func (d *decoder) message(body []byte) {
 
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(data []byte) bool {
+	if text, ok := d.repeat.Text(data); ok {
+		d.text(text)
+		return true
+	}
 	if !plugins.ValidJSON(data) {
 		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
 		return false
@@ -72,7 +77,11 @@ func (d *decoder) event(data []byte) bool {
 	case "content_block_start":
 		d.startBlock(int(e.Get("index").Int()), e.Get("content_block"))
 	case "content_block_delta":
-		d.delta(e.Get("delta"))
+		delta := e.Get("delta")
+		d.delta(delta)
+		if text := delta.Get("text"); delta.Get("type").Str == "text_delta" && text.Type == gjson.String {
+			d.repeat.Learn(data, text, gjson.Result{})
+		}
 	case "content_block_stop":
 		d.stopBlock()
 	case "message_delta":

@@ -43,9 +43,12 @@ func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 type decoder struct {
 	a        *plugins.Assembler
 	vendor   *vendor
-	whole    bool // a completion, not a stream
-	named    bool // model and id are known
-	finished bool // a finish reason was given
+	repeat   wire.Repeat
+	plain    gjson.Result // the content of a chunk
+	more     bool         // that is not all which the chunk tells
+	whole    bool         // a completion, not a stream
+	named    bool         // model and id are known
+	finished bool         // a finish reason was given
 	thinker  thinker
 	calls    []string // ids of calls that come without an index
 	runes    int      // of the text
@@ -56,6 +59,10 @@ type decoder struct {
 // event reads an event of a stream or a completion, and reports whether more may
 // follow.
 func (d *decoder) event(name, data []byte) bool {
+	if text, ok := d.repeat.Text(data); ok && len(name) == 0 {
+		d.text(text)
+		return true
+	}
 	if bytes.Equal(data, []byte("[DONE]")) {
 		if !d.finished {
 			d.a.Finish(plugins.ReasonStop)
@@ -73,6 +80,7 @@ func (d *decoder) event(name, data []byte) bool {
 	}
 	fails := (c.failed || string(name) == "error") && !d.finished && !finishes(c.choices)
 	d.start(&c)
+	d.plain, d.more = gjson.Result{}, c.reports || fails
 	more := true
 	c.choices.ForEach(func(_, v gjson.Result) bool {
 		more = d.choice(v)
@@ -80,6 +88,9 @@ func (d *decoder) event(name, data []byte) bool {
 	})
 	if fails {
 		d.a.Fail(newError(0, body))
+	}
+	if d.plain.Type == gjson.String && !d.more {
+		d.repeat.Learn(data, d.plain, gjson.Result{})
 	}
 	return more && !fails
 }
@@ -183,6 +194,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 	if index.Int() != 0 {
 		return true
 	}
+	d.more = d.more || d.plain.Exists() || logprobs.IsObject() || failed(failure) || finish.Str != ""
 	if d.whole || !delta.IsObject() {
 		delta = message
 	}

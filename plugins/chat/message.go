@@ -17,9 +17,12 @@ const (
 func (d *decoder) message(v gjson.Result) {
 	var content, reasoning, details, refusal, annotations, images, calls gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
+		said := v.Type != gjson.Null && len(v.Raw) > len("[]") // or an empty string
 		switch key.Str {
+		case "role":
+			said = false
 		case "content":
-			content = v
+			content, d.plain, said = v, v, false
 		case "reasoning_content", "reasoning": // some send both, with the same text
 			if v.Type == gjson.String && v.Str != "" && reasoning.Str == "" {
 				reasoning = v
@@ -36,6 +39,7 @@ func (d *decoder) message(v gjson.Result) {
 		case "tool_calls":
 			calls = v
 		}
+		d.more = d.more || said
 		return true
 	})
 	if !d.details(details) && reasoning.Str != "" {

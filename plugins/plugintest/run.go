@@ -18,8 +18,8 @@ import (
 )
 
 // Run holds a provider to what every provider must do. Each fixture is read in
-// chunks of several sizes, an event stream also with other line endings and
-// with comments, and cut off all along; whatever comes of it must be a legal
+// chunks of several sizes, an event stream also with other line endings, with
+// comments and spaces, and cut off all along; whatever comes of it must be a legal
 // stream whose response does not depend on how the bytes came, nor on whether a
 // stream was asked for, or answered. An answer without end must be a failure.
 func Run(t *testing.T, p plugins.Provider, target plugins.Target, fixtures []Fixture) {
@@ -195,6 +195,7 @@ func (x exchange) readers(body []byte) map[string]io.Reader {
 		all["CRLF"] = bytes.NewReader(crlf(lf))
 		all["comments"] = bytes.NewReader(commented)
 		all["CRLF and comments byte by byte"] = iotest.OneByteReader(bytes.NewReader(crlf(commented)))
+		all["no event like another"] = bytes.NewReader(unlike(lf))
 		all["byte order mark"] = io.MultiReader(strings.NewReader("\xef\xbb\xbf"), bytes.NewReader(body))
 	}
 	return all
@@ -202,6 +203,15 @@ func (x exchange) readers(body []byte) map[string]io.Reader {
 
 // crlf are lines that end as HTTP's own do.
 func crlf(lines []byte) []byte { return bytes.ReplaceAll(lines, []byte("\n"), []byte("\r\n")) }
+
+// unlike are the same events, where no two have the same spaces.
+func unlike(lines []byte) []byte {
+	var b []byte
+	for i, rest := range bytes.SplitAfter(lines, []byte("\ndata: {")) {
+		b = append(append(b, bytes.Repeat([]byte(" "), i)...), rest...)
+	}
+	return b
+}
 
 // chunks reads in pieces.
 type chunks struct {
