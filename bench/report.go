@@ -142,6 +142,7 @@ var goals = []struct {
 	{"CPU, × caddy", "large-16", "weir", ratio(cpu, plain), 1.45},
 	{"CPU, × caddy", "stream-16", "weir", ratio(cpu, plain), 1.20},
 	{"CPU, × caddy", "streams-2000", "weir", ratio(cpu, plain), 1.12},
+	{"CPU, × caddy", "small-16", "gateway", ratio(cpu, plain), 1.00},
 	{"CPU, × caddy", "responses-16", "gateway", ratio(cpu, plain), 1.00},
 	{"CPU, × caddy", "responses-16", "gateway-anthropic", ratio(cpu, plain), 2.00},
 	{"CPU, × caddy", "responses-16", "gateway-gemini", ratio(cpu, plain), 2.00},
