@@ -84,6 +84,7 @@ type usageFilter struct {
 	caddyhttp.ResponseWriterWrapper
 	active bool
 	held   []byte // the event whose end has not come
+	long   bool   // the event is over maxEvent, and passes as it comes
 }
 
 func newUsageFilter(w http.ResponseWriter) *usageFilter {
@@ -116,17 +117,17 @@ func (f *usageFilter) Write(p []byte) (int, error) {
 		if n == 0 {
 			break
 		}
-		if isUsageOnly(pending[next : next+n]) {
+		if !f.long && isUsageOnly(pending[next:next+n]) {
 			if err := f.pass(pending[kept:next]); err != nil {
 				return 0, err
 			}
 			kept = next + n
 		}
 		next += n
+		f.long = false
 	}
-	if len(pending)-next > maxEvent {
-		f.active = false // whatever this is, it passes
-		next = len(pending)
+	if f.long = f.long || len(pending)-next > maxEvent; f.long {
+		next += len(bytes.TrimRight(pending[next:], "\r\n")) // the rest may be the first half of a blank line
 	}
 	if err := f.pass(pending[kept:next]); err != nil {
 		return 0, err
@@ -145,7 +146,7 @@ func (f *usageFilter) pass(p []byte) error {
 
 // flush passes on what is held at the end of the stream.
 func (f *usageFilter) flush() {
-	if !isUsageOnly(f.held) {
+	if f.long || !isUsageOnly(f.held) {
 		_ = f.pass(f.held)
 	}
 	f.held = nil

@@ -111,6 +111,27 @@ func TestUsageFilterAtAnyChunking(t *testing.T) {
 	}
 }
 
+// An event of any length passes, and the chunk behind it is taken out still.
+func TestUsageFilterAfterALongEvent(t *testing.T) {
+	crlf := strings.NewReplacer("\n", "\r\n")
+	for _, end := range []string{"\"}]}", "\"}],\"usage\":null}", "\"}]}\n: comment"} {
+		long := "data: {\"choices\":[{\"delta\":\"" + strings.Repeat("x", maxEvent) + end + "\n\n"
+		for _, c := range []struct{ stream, want string }{
+			{long + usageEvent + doneEvent, long + doneEvent},
+			{crlf.Replace(long + usageEvent + long + usageEvent + doneEvent), crlf.Replace(long + long + doneEvent)},
+			{long + strings.TrimSpace(usageEvent), long},
+			{strings.TrimSpace(long), strings.TrimSpace(long)},
+			{strings.TrimSpace(long) + "\n", strings.TrimSpace(long) + "\n"},
+		} {
+			for _, size := range []int{len(c.stream), 32 << 10, 4096, 4095, 4094, 4093, 4092, 1021} {
+				if got := filtered(t, []byte(c.stream), size); got != c.want {
+					t.Errorf("in pieces of %d: %d bytes, which end with %.300q, want %d", size, len(got), got[max(0, len(got)-300):], len(c.want))
+				}
+			}
+		}
+	}
+}
+
 func TestUsageFilterHoldsNoWholeEvent(t *testing.T) {
 	w := httptest.NewRecorder()
 	f := newUsageFilter(w)
@@ -158,7 +179,7 @@ func FuzzUsageFilter(f *testing.F) {
 	f.Add([]byte(deltaEvent+usageEvent+doneEvent), 7)
 	f.Add([]byte("data: a\r\rdata: b\r\n\r\n\n\n"), 1)
 	f.Fuzz(func(t *testing.T, stream []byte, size int) {
-		if size < 1 || len(stream) > maxEvent {
+		if size < 1 || len(stream) > 2*maxEvent {
 			return
 		}
 		whole, pieces := filtered(t, stream, len(stream)+1), filtered(t, stream, size)
