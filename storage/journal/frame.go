@@ -137,18 +137,22 @@ func (s *scanner) next() (entry, error) {
 }
 
 // seek goes to the first entry of at least this ordinal, which next will return
-// too. What is damaged on the way is not counted.
+// too. Of what is damaged on the way, it counts what comes from the ordinal on.
 func (s *scanner) seek(ordinal uint32) (entry, error) {
 	for {
+		from := max(s.ordinal, ordinal)
 		e, err := s.next()
-		s.lost = 0
-		if err != nil {
+		switch {
+		case err != nil:
+			if s.ordinal < ordinal {
+				s.lost = 0
+			}
 			return e, err
-		}
-		if e.ordinal >= ordinal {
-			s.off, s.ordinal = e.offset, e.ordinal
+		case e.ordinal >= ordinal:
+			s.off, s.ordinal, s.lost = e.offset, e.ordinal, int64(e.ordinal-from)
 			return e, nil
 		}
+		s.lost = 0
 	}
 }
 

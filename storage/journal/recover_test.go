@@ -251,3 +251,34 @@ func TestForeignFiles(t *testing.T) {
 		t.Errorf("content of a damaged file is %v, %v", c, err)
 	}
 }
+
+// Damage that begins where the backend stopped counts as any other.
+func TestDamageBehindThePosition(t *testing.T) {
+	for name, after := range map[string]int{"before others": 2, "at the end": 0} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{}
+			dir := t.TempDir()
+			j := open(t, b, Options{Dir: dir})
+			appendSample(t, j, 0)
+			flush(t, j)
+			unblock := b.block()
+			appendSample(t, j, 1)
+			for n := range after {
+				appendSample(t, j, 2+n)
+			}
+			path := files(t, dir, rawSuffix)[0]
+			abandon(j)
+			unblock()
+			flip(t, path, frames(t, path)[1]+headSize+5)
+			j = open(t, b, Options{Dir: dir})
+			flush(t, j)
+			eventually(t, "the segment is read to its end", func() bool { return j.Status().PendingBytes == 0 && j.cursorAt() > 1 })
+			appendSample(t, j, 7)
+			flush(t, j)
+			if got := b.lossOf(storage.LostCorrupt); got != 1 {
+				t.Errorf("%d losses, want 1", got)
+			}
+			wantBalance(t, j, int64(3+after), int64(2+after), 0, 0, map[string]int64{storage.LostCorrupt: 1})
+		})
+	}
+}
