@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -295,5 +296,26 @@ func TestReconfigure(t *testing.T) {
 	unblock()
 	if err := j.Flush(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A disk that becomes read-only in the middle keeps the file that was begun.
+func TestFileThatStaysBehind(t *testing.T) {
+	var f faults
+	f.limited.Store(true)
+	j := open(t, &backend{}, Options{Dir: t.TempDir(), open: func(path string, flag int) (file, error) {
+		opened, err := f.open(path, flag)
+		if err == nil && f.limited.Load() {
+			err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "not empty"), 0o700)) // which nobody can remove
+		}
+		return opened, err
+	}})
+	r, c := sample(0)
+	if err := j.Append(r, c); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	f.limited.Store(false)
+	if err := j.Append(r, c); err != nil {
+		t.Errorf("the disk can be written again, but: %v", err)
 	}
 }

@@ -63,7 +63,8 @@ type segment struct {
 	// exchanges counts the entries that are the first of an exchange, but for
 	// those that the backend had when the journal was opened.
 	exchanges int64
-	// newest is when the newest record was created.
+	// newest is when the newest record was created, but not after it was written:
+	// a client whose clock is wrong must not keep the content of others.
 	newest moment
 	// closed segments get no more entries.
 	closed bool
@@ -163,6 +164,7 @@ func (j *Journal) create(o *Options) (*segment, error) {
 	if s.file, err = o.open(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR); err != nil {
 		return nil, err
 	}
+	j.next++ // also when the file stays, though nothing can be written to it
 	err = s.file.write([][]byte{header(s.salt)}, 0)
 	if err == nil && o.Sync {
 		err = syncDir(j.dir)
