@@ -125,7 +125,7 @@ func (j *Journal) commit(group []*draft, o *Options) {
 	if err != nil {
 		j.fail(group, err)
 	} else {
-		j.publish(s, group)
+		j.publish(s, group, storage.Millis(o.now()))
 		j.counts.Writes.add(time.Since(start))
 	}
 	j.mu.Unlock()
@@ -137,15 +137,15 @@ func (j *Journal) commit(group []*draft, o *Options) {
 	}
 }
 
-// publish enters a group that was written in the books. It needs the mutex.
-func (j *Journal) publish(s *segment, group []*draft) {
+// publish enters a group that was written now in the books. It needs the mutex.
+func (j *Journal) publish(s *segment, group []*draft, now moment) {
 	for _, d := range group {
 		d.place = storage.Position{Segment: s.number, Ordinal: s.entries}
 		s.note(s.entries, s.size)
 		s.size += d.size()
 		s.entries++
 		if d.kind == kindRecord {
-			s.newest = max(s.newest, d.at)
+			s.newest = max(s.newest, min(d.at, now))
 			j.pending[d.id] = pending{d.org, d.place}
 		}
 		if d.number > 0 {

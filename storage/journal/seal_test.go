@@ -423,3 +423,42 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 		t.Errorf("deleted content is %+v, %v", c, err)
 	}
 }
+
+// A client whose clock is ahead does not keep the content of others.
+func TestRecordOfTheFuture(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, restart := range []string{"no", "raw", "sealed"} {
+		t.Run(restart, func(t *testing.T) {
+			var now clock
+			r, body := sample(0)
+			now.Store(time.Now().UnixMilli())
+			r.CreatedAt = storage.Millis(now.now())
+			b := &backend{}
+			dir := t.TempDir()
+			o := Options{Dir: dir, ContentRetention: 30 * day, now: now.now}
+			j := open(t, b, o)
+			if err := j.Append(r, body); err != nil {
+				t.Fatal(err)
+			}
+			future, body := sample(4)
+			future.CreatedAt = storage.Millis(now.now().Add(1000 * day))
+			if err := j.Append(future, body); err != nil {
+				t.Fatal(err)
+			}
+			if restart == "raw" {
+				abandon(j)
+				j = open(t, b, o)
+			}
+			seal(t, j, 1)
+			if restart == "sealed" {
+				j.Close(t.Context())
+				j = open(t, b, o)
+			}
+			now.Add((40 * day).Milliseconds())
+			j.keepHouse(t.Context())
+			if c, err := j.Content(t.Context(), r.Content); c != nil || err != nil {
+				t.Errorf("content is kept for longer than it may: %v %v", c != nil, err)
+			}
+		})
+	}
+}

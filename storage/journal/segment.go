@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // Names of files in the journal's directory: a segment is raw until it is
@@ -174,7 +176,6 @@ func (j *Journal) create(o *Options) (*segment, error) {
 		os.Remove(s.path)
 		return nil, err
 	}
-	j.next++
 	j.mu.Lock()
 	j.raw = append(j.raw, s)
 	j.mu.Unlock()
@@ -198,6 +199,7 @@ func (j *Journal) load(number uint64) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	s.size, s.opened = info.Size(), info.ModTime()
+	now := storage.Millis(j.options.now())
 	j.raw = append(j.raw, s)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
@@ -211,7 +213,7 @@ func (j *Journal) load(number uint64) error {
 		s.note(e.ordinal, e.offset)
 		s.entries = e.ordinal + 1
 		if r.CreatedAt = 0; e.kind == kindRecord && createdWire.parse(e.metadata, &r) == nil {
-			s.newest = max(s.newest, r.CreatedAt)
+			s.newest = max(s.newest, min(r.CreatedAt, now))
 		}
 	}
 }
