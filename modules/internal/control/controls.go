@@ -52,15 +52,26 @@ type Controls struct {
 
 // Read takes the control headers out of header, and fills in the record. Where
 // several prefixes say the same thing, the first prefix wins, except that either
-// may omit.
+// may omit; of one prefix, a property's own header wins over Service-Properties.
 func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *Controls {
 	c := &Controls{headers: headers, record: record}
 	for _, prefix := range c.headers.Prefixes {
+		var objectKey string
+		var objects []string
 		for key, values := range header {
-			if name, ok := strings.CutPrefix(key, prefix); ok {
-				delete(header, key)
-				c.set(key, name, values)
+			name, ok := strings.CutPrefix(key, prefix)
+			if !ok {
+				continue
 			}
+			delete(header, key)
+			if name == "Properties" {
+				objectKey, objects = key, values
+				continue
+			}
+			c.set(key, name, values)
+		}
+		if objects != nil {
+			c.properties(objectKey, objects)
 		}
 	}
 	c.trim("properties", c.record.Properties, maxProperties)
@@ -105,8 +116,6 @@ func (c *Controls) set(key, name string, values []string) {
 		c.text(&r.JobID, key, values)
 	case "Experiment-Id":
 		c.text(&r.ExperimentID, key, values)
-	case "Properties":
-		c.properties(key, values)
 	default:
 		if property, ok := strings.CutPrefix(name, "Property-"); ok {
 			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, maxValue)

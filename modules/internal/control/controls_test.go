@@ -50,6 +50,14 @@ func TestControlHeaders(t *testing.T) {
 			warnings: []string{"Service-Properties: ignored a value that is no string"},
 		},
 		{
+			name: "a property said twice",
+			header: http.Header{
+				"Service-Properties": {`{"Plan":"object","Team":"object"}`}, "Service-Property-Plan": {"header"},
+				"Helicone-Property-Plan": {"theirs"}, "Helicone-Property-Team": {"theirs"},
+			},
+			want: storage.Record{Properties: map[string]string{"Plan": "header", "Team": "object"}},
+		},
+		{
 			name:     "omit",
 			header:   http.Header{"Service-Omit-Request": {"True"}, "Service-Omit-Response": {"false", "true"}},
 			controls: Controls{OmitRequest: true, OmitResponse: true},
