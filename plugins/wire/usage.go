@@ -154,7 +154,7 @@ func parseDecimal(b []byte, scale int) (int64, bool) {
 	if roundUp {
 		n++
 	}
-	return n, true
+	return n, n >= 0 // one more than the most is none
 }
 
 // count reads what a provider reports as f.

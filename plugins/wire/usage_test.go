@@ -1,6 +1,9 @@
 package wire
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestParseDecimal(t *testing.T) {
 	for _, c := range []struct {
@@ -20,6 +23,8 @@ func TestParseDecimal(t *testing.T) {
 		{"0.00000000001", 9, 0, true},
 		{"9.99e-99", 9, 0, true},
 		{"123456789012.123456789", 9, 0, false},
+		{"9223372036.8547758074", 9, math.MaxInt64, true},
+		{"9223372036.8547758075", 9, 0, false},
 		{"45", -1, 5, true},
 		{"-1", 9, 0, false},
 		{"", 9, 0, false},
@@ -28,7 +33,7 @@ func TestParseDecimal(t *testing.T) {
 		{"1e999999999", 9, 0, false},
 		{"DONE", 9, 0, false},
 	} {
-		if n, ok := parseDecimal([]byte(c.s), c.scale); n != c.want || ok != c.ok {
+		if n, ok := parseDecimal([]byte(c.s), c.scale); ok != c.ok || ok && n != c.want {
 			t.Errorf("%q: %d, %t, want %d, %t", c.s, n, ok, c.want, c.ok)
 		}
 	}
