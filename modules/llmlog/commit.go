@@ -102,6 +102,7 @@ var makers = map[plugins.Dialect]string{
 	plugins.Completions:     "openai",
 	plugins.Embeddings:      "openai",
 	plugins.Messages:        "anthropic",
+	plugins.CountTokens:     "anthropic",
 	plugins.GenerateContent: "gemini",
 	plugins.Converse:        "bedrock",
 	plugins.Invoke:          "bedrock",

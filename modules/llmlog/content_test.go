@@ -174,6 +174,15 @@ func TestAccessLogAndPlaceholders(t *testing.T) {
 	}
 }
 
+// A count of tokens is free, with or without the gateway.
+func TestCountOfTokensCostsNothing(t *testing.T) {
+	s := serve(t, options{upstream: fixed(t, "", `{"input_tokens":14}`), config: object{}})
+	s.do("POST", "/v1/messages/count_tokens", `{"model":"claude-haiku-4-5","messages":[]}`)
+	if e := s.record(); e.Cost != plugins.Known(0) || e.Usage.Total().Valid || e.Provider != "anthropic" || e.Model != "claude-haiku-4-5" {
+		t.Errorf("%+v", e.Record)
+	}
+}
+
 // An error answer without usage cost nothing; another one nobody knows what.
 func TestCostWithoutUsage(t *testing.T) {
 	for status, known := range map[int]bool{200: false, 429: true, 500: true} {

@@ -31,7 +31,7 @@ func (e *refusal) write(w http.ResponseWriter, d plugins.Dialect) error {
 
 func (e *refusal) body(d plugins.Dialect) any {
 	switch d {
-	case plugins.Messages:
+	case plugins.Messages, plugins.CountTokens:
 		b := messagesError{Type: "error"}
 		b.Error.Type, b.Error.Message = e.messagesType(), e.message
 		return b

@@ -50,6 +50,7 @@ var suffixes = []struct {
 	{"/responses", plugins.Responses},
 	{"/embeddings", plugins.Embeddings},
 	{"/messages", plugins.Messages},
+	{"/messages/count_tokens", plugins.CountTokens},
 	{"/v2/chat", plugins.CohereChat},
 	{"/api/chat", plugins.OllamaChat},
 	{"/api/generate", plugins.OllamaGenerate},

@@ -24,7 +24,7 @@ func TestDetect(t *testing.T) {
 		{"azure", "/openai/deployments/ada%202/embeddings", plugins.Embeddings, "ada 2"},
 		{"mistral", "/v1/agents/completions", plugins.Chat, ""},
 		{"anthropic", "/v1/messages", plugins.Messages, ""},
-		{"anthropic", "/v1/messages/count_tokens", plugins.Unknown, ""},
+		{"anthropic", "/v1/messages/count_tokens", plugins.CountTokens, ""},
 		{"gemini", "/v1beta/models/gemini-x:generateContent", plugins.GenerateContent, "gemini-x"},
 		{"gemini", "/v1beta/models/gemini-x:streamGenerateContent", plugins.GenerateContent, "gemini-x"},
 		{"gemini", "/v1beta/models/gemini-x:countTokens", plugins.Unknown, ""},
