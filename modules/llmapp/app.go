@@ -141,8 +141,7 @@ func (a *App) Start() error {
 		if err != nil {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
-		j.Reconfigure(config.options(a.logger.Named("store." + name)))
-		config.store.exportTo(config.Export, a.logger.Named("export."+name))
+		config.apply(j)
 	}
 	return a.grantCredits()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,8 +55,10 @@ type StoreConfig struct {
 	// the disk for each group of answers.
 	Sync bool `json:"sync,omitempty"`
 
-	store *Store
-	held  bool
+	name   string
+	logger *zap.Logger
+	store  *Store
+	held   bool
 }
 
 func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logger) error {
@@ -75,28 +78,36 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 			return err
 		}
 	}
-	options := c.options(logger.Named("store." + name))
-	options.Dir = kept.Dir()
-	c.store = storeOf(kept, name, options)
+	c.name, c.logger = name, logger
+	c.store = storeOf(kept, name)
 	c.store.hold()
+	c.store.enter(c)
 	c.held = true
 	return nil
 }
 
-func (c *StoreConfig) options(logger *zap.Logger) journal.Options {
+func (c *StoreConfig) options() journal.Options {
 	return journal.Options{
+		Dir:              c.store.storage.Dir(),
 		MaxBytes:         c.MaxJournal,
 		Sync:             c.Sync,
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),
-		Logger:           logger,
+		Logger:           c.logger.Named("store." + c.name),
 	}
+}
+
+// apply hands the settings to an open store.
+func (c *StoreConfig) apply(j *journal.Journal) {
+	j.Reconfigure(c.options())
+	c.store.exportTo(c.Export, c.logger.Named("export."+c.name))
 }
 
 // release gives up the reference that provision took, if it took one.
 func (c *StoreConfig) release() {
 	if c.held {
 		c.held = false
+		c.store.leave(c)
 		c.store.release()
 	}
 }
@@ -119,8 +130,8 @@ var stores = caddy.NewUsagePool()
 // that the second waits for the first.
 var places sync.Map
 
-func storeOf(kept Storage, name string, o journal.Options) *Store {
-	s, _ := places.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept, options: o})
+func storeOf(kept Storage, name string) *Store {
+	s, _ := places.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept})
 	return s.(*Store)
 }
 
@@ -137,7 +148,9 @@ func init() {
 		}
 		for _, s := range open {
 			s.exchanges.wait(ctx)
+			s.mu.Lock()
 			_ = s.close(ctx) // what is not drained stays in the journal
+			s.mu.Unlock()
 		}
 	})
 }
@@ -151,12 +164,15 @@ type Store struct {
 	name    string
 	key     string
 	storage Storage
-	options journal.Options
 
 	exchanges exchanges
 	exported  atomic.Pointer[exported] // nil where nobody asked for it
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// configs are those that refer to the store, the newest last, and options
+	// what that one, or the last there was, has the journal opened with.
+	configs []*StoreConfig
+	options journal.Options
 	journal *journal.Journal // nil when closed
 	credits *credits.Ledger  // nil until they are asked for
 }
@@ -186,6 +202,30 @@ func (s *Store) hold() {
 
 func (s *Store) release() {
 	_, _ = stores.Delete(s.key) // a failed close was logged by the journal
+}
+
+// enter makes a configuration the newest.
+func (s *Store) enter(c *StoreConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configs, s.options = append(s.configs, c), c.options()
+}
+
+// leave takes a configuration out. Where the newest goes first, it could not be
+// started as a whole, and what was in force before is so again.
+func (s *Store) leave(c *StoreConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.configs, c)
+	s.configs = slices.Delete(s.configs, i, i+1)
+	if i == 0 || i < len(s.configs) {
+		return
+	}
+	before := s.configs[i-1]
+	s.options = before.options()
+	if s.journal != nil {
+		before.apply(s.journal)
+	}
 }
 
 // Journal returns the store's journal. It opens it when Start has not come to
@@ -247,12 +287,16 @@ func (s *Store) Name() string { return s.name }
 func (s *Store) Destruct() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, again := stores.References(s.key); again {
+		return nil // somebody came before it was closed, and may use it already
+	}
 	return s.close(ctx)
 }
 
+// close needs the mutex.
 func (s *Store) close(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.stopExport(ctx)
 	if s.journal == nil {
 		return nil
