@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -285,11 +286,16 @@ func (a *attempt) update(now time.Time) {
 	if r.ModelOverride == "" && r.ResponseModel == "" && a.target.model != "" {
 		r.Model = a.target.model
 	}
+	recorded := r.Model
+	if r.PassthroughBilling { // a client cannot choose what it pays
+		r.Model = cmp.Or(r.ResponseModel, a.target.model)
+	}
 	recording.Price(r, a.h.app.Catalog(), a.started)
 	if !r.Cost.Valid && r.Model != a.target.model && a.target.listed != nil {
 		r.Cost = a.target.listed.Cost(r.Usage, r.ServiceTier, a.started)
 		r.PriceVersion = a.h.app.Catalog().Version()
 	}
+	r.Model = recorded
 	a.charge(r.Cost)
 }
 

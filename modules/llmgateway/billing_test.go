@@ -253,3 +253,16 @@ func TestChargeBeforeEnd(t *testing.T) {
 		t.Errorf("on disk there is %s", fmt.Sprint(list))
 	}
 }
+
+// The name under which a client wants a call recorded is not the price it pays.
+func TestOverrideIsNoPrice(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	s.grant(1000)
+	s.post(bounded, "Authorization", "Bearer payer", "Service-Model-Override", "cheap")
+	if spent := s.audit(); spent != 13 {
+		t.Errorf("spent %d", spent)
+	}
+	if r := s.kept.all()[0]; r.Model != "cheap" {
+		t.Errorf("it is recorded as %s", r.Model)
+	}
+}

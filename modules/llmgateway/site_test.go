@@ -230,7 +230,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	prices := filepath.Join(t.TempDir(), "prices.json")
 	const price = `"input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1000", "output": "2000"}]`
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
-		{"id": "m", `+price+`}, {"id": "brief", "max_output": 100, `+price+`}]},
+		{"id": "m", `+price+`}, {"id": "cheap", "prices": [{"input": "0.001", "output": "0.001"}]}, {"id": "brief", "max_output": 100, `+price+`}]},
 		{"id": "raw", "models": [{"id": "priced", `+price+`}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
