@@ -79,9 +79,14 @@ func TestBug19ForeignReasoning(t *testing.T) {
 		passed = string(body)
 		says(`{"type":"response.completed","response":{"status":"completed"}}`)(w, r)
 	}}})
-	body := `{"model":"raw/m", "input": ` + input + `, "seed": 1.0e+2}`
-	if s.post(body); passed != body {
-		t.Errorf("the native provider got %s, want %s", passed, body)
+	for _, body := range []string{
+		`{"model":"raw/m", "input": ` + input + `, "seed": 1.0e+2}`,
+		`{"model":"raw/m", "input": ` + input + `, "metadata":{"a":"item_reference","b":"weir1.0"}}`,
+		`{"model":"raw/m", "input": "hi", "metadata":{"a":"item_reference","b":"weir1.0"}}`,
+	} {
+		if s.post(body); passed != body {
+			t.Errorf("the native provider got %s, want %s", passed, body)
+		}
 	}
 	resp, _ := s.post(`{"model":"one/m","input":` + input + `}`)
 	if got := received(); got != "m" {

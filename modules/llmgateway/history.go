@@ -48,19 +48,30 @@ func (a *attempt) readable(body []byte) []byte {
 	})
 }
 
-// editInput replaces the items of the input. "" leaves one out.
+// editInput replaces the items of the input. "" leaves one out. Where there are
+// none to replace, the body is the same byte for byte.
 func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
+	input := gjson.GetBytes(body, "input")
+	if !input.IsArray() {
+		return body
+	}
 	var items []string
-	for i, item := range gjson.GetBytes(body, "input").Array() {
-		if raw := edit(i, item); raw != "" {
+	edited := false
+	for i, item := range input.Array() {
+		raw := edit(i, item)
+		edited = edited || raw != item.Raw
+		if raw != "" {
 			items = append(items, raw)
 		}
 	}
-	edited, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
+	if !edited {
+		return body
+	}
+	whole, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
 	if err != nil { // not for an object, which it is
 		return body
 	}
-	return edited
+	return whole
 }
 
 // recall gives the calls of earlier turns back the reasoning that led to them,
