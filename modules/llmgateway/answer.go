@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -45,7 +46,9 @@ func (a *attempt) write(events []byte) {
 	}
 	a.wrote = time.Now()
 	if _, a.gone = a.w.Write(events); a.gone == nil {
-		a.gone = http.NewResponseController(a.w).Flush()
+		if err := http.NewResponseController(a.w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			a.gone = err // a writer that cannot flush still has a client
+		}
 	}
 }
 

@@ -119,9 +119,11 @@ type nativeStream struct {
 	upstream  http.Header
 	extractor plugins.Extractor
 	held      *buffer
-	written   int    // of held
-	searched  int    // in held: no event ends between what is written and it
-	last      []byte // written, of a Responses stream that has not ended
+	written   int           // of held
+	searched  int           // in held: no event ends between what is written and it
+	last      []byte        // written with a number, of a Responses stream that has not ended
+	stands    plugins.Phase // in the record
+	waited    bool          // for maxHold: nothing is held any longer
 }
 
 // room forgets what is written, and is where to read to. Until take, what is held
@@ -137,7 +139,6 @@ func (s *nativeStream) room() []byte {
 // take takes n bytes that were read behind what is held, and writes what may go.
 func (s *nativeStream) take(n int) {
 	a, seen := s.a, s.extractor.Extraction()
-	before := seen.Phase
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
@@ -147,19 +148,15 @@ func (s *nativeStream) take(n int) {
 	a.record.ResponseBytes += int64(n)
 	switch {
 	case a.begun || seen.Content:
-	case seen.Phase == plugins.Ended && seen.ErrorType == "": // an answer without content
+	case seen.ErrorType == "" && (s.waited || seen.Phase == plugins.Ended): // or an answer without content
 	default:
 		return
-	}
-	if seen.Phase > before {
-		a.answer()
-		a.keepCopy()
-		a.commit()
 	}
 	s.release()
 }
 
-// release writes the whole events that are held.
+// release writes the whole events that are held. The record stands before those
+// that bring the end near.
 func (s *nativeStream) release() {
 	held := s.held.data
 	end := lastEvent(held, s.searched)
@@ -167,8 +164,15 @@ func (s *nativeStream) release() {
 	if end == 0 {
 		return
 	}
+	phase := s.extractor.Extraction().Phase
+	if phase > s.stands {
+		s.stands = phase
+		s.a.answer()
+		s.a.keepCopy()
+		s.a.commit()
+	}
 	events := held[s.written:end]
-	if s.a.dialect == plugins.Responses && events[0] != ':' && s.extractor.Extraction().Phase != plugins.Ended {
+	if s.a.dialect == plugins.Responses && phase != plugins.Ended && bytes.Contains(events, sequenceKey) {
 		s.last = append(s.last[:0], events...)
 	}
 	s.a.startStream(s.upstream)
@@ -176,11 +180,12 @@ func (s *nativeStream) release() {
 	s.written = end
 }
 
+var sequenceKey = []byte(`"sequence_number":`)
+
 // sequence is the number after that of the last event written.
 func (s *nativeStream) sequence() int {
-	const key = `"sequence_number":`
-	if i := bytes.LastIndex(s.last, []byte(key)); i >= 0 {
-		return number(s.last[i+len(key):]) + 1
+	if i := bytes.LastIndex(s.last, sequenceKey); i >= 0 {
+		return number(s.last[i+len(sequenceKey):]) + 1
 	}
 	return 0
 }
@@ -188,6 +193,7 @@ func (s *nativeStream) sequence() int {
 // pause releases what is held, and keeps the connection alive. The client has
 // whole events alone, so that a comment never stands within one.
 func (s *nativeStream) pause() time.Duration {
+	s.waited = true
 	s.release()
 	return s.a.keepAlive(func() {
 		if s.a.begun && s.extractor.Extraction().Phase != plugins.Ended {

@@ -202,10 +202,16 @@ func TestBrokenStream(t *testing.T) {
 	for name, upstreams := range map[string]map[string][]upstream{
 		"translated": {"one": {says("text hel"), hello}},
 		"native":     {"raw": {says(begin, delta, `{"type":"response.output_te`)}},
+		"native, behind a comment": {"raw": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": here it comes\n\n")
+			says(begin, delta)(w, r)
+		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, upstreams)
-			model := map[string]string{"translated": "one/m", "native": "raw/m"}[name]
+			native := upstreams["raw"] != nil
+			model := map[bool]string{false: "one/m", true: "raw/m"}[native]
 			_, body := s.post(fmt.Sprintf(`{"model":%q,"input":"hi","stream":true}`, model))
 			failed := gjson.Parse(lastEventData(body, "response.failed"))
 			told := gjson.Parse(lastEventData(body, "error"))
@@ -213,7 +219,7 @@ func TestBrokenStream(t *testing.T) {
 				failed.Get("sequence_number").Int() != told.Get("sequence_number").Int()+1 {
 				t.Errorf("the stream is\n%s", body)
 			}
-			if name == "native" && (failed.Get("response.id").Str != "resp_1" || told.Get("sequence_number").Int() != 2) {
+			if native && (failed.Get("response.id").Str != "resp_1" || told.Get("sequence_number").Int() != 2) {
 				t.Errorf("the stream is\n%s", body)
 			}
 			records := s.kept.all()

@@ -26,8 +26,11 @@ func (a *attempt) translate(resp *http.Response) *failure {
 			if !assembler.Committed() {
 				assembler.Release()
 			}
-			defer relay.flush()
-			return a.keepAlive(assembler.Ping)
+			relay.pass()
+			return a.keepAlive(func() {
+				assembler.Ping()
+				relay.flush()
+			})
 		})
 		defer body.end()
 		relay.ReadCloser = body
@@ -89,9 +92,14 @@ type relay struct {
 
 // Read implements io.Reader.
 func (r *relay) Read(p []byte) (int, error) {
+	r.pass()
+	return r.ReadCloser.Read(p)
+}
+
+// pass sends the events of the response that have come together.
+func (r *relay) pass() {
 	r.a.record.ResponseBytes += int64(len(r.events.data))
 	r.flush()
-	return r.ReadCloser.Read(p)
 }
 
 // Write implements io.Writer.
