@@ -34,9 +34,10 @@ const (
 
 // Bounds of what waits for the collector; beyond them records are dropped.
 const (
-	maxQueue = 4096     // records
-	maxBytes = 64 << 20 // bytes of content
-	maxBatch = 512      // records in a request
+	maxQueue   = 4096     // records
+	maxBytes   = 64 << 20 // bytes of content
+	maxBatch   = 512      // records in a request
+	maxRequest = 8 << 20  // bytes of content in a request of several records, of 16 MiB or so that collectors take
 )
 
 // delay is how long a record waits for others to go with it.
@@ -150,11 +151,16 @@ func (e *Exporter) Close(ctx context.Context) {
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.done)
 	failing := false
-	for {
+	for closing := false; !closing; {
 		select {
 		case <-e.wake:
 			e.gather()
 		case <-e.closing:
+		}
+		select {
+		case <-e.closing: // nothing is added from here on
+			closing = true
+		default:
 		}
 		for batch := e.take(); len(batch) > 0; batch = e.take() {
 			err := e.send(ctx, batch)
@@ -166,11 +172,6 @@ func (e *Exporter) run(ctx context.Context) {
 					e.options.Logger.Info("the collector takes spans again", zap.String("store", e.options.Store))
 				}
 			}
-		}
-		select {
-		case <-e.closing:
-			return
-		default:
 		}
 	}
 }
@@ -197,14 +198,16 @@ func (e *Exporter) gather() {
 func (e *Exporter) take() []*item {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := min(len(e.queue), maxBatch)
+	n, size := 0, 0
+	for n < min(len(e.queue), maxBatch) && (n == 0 || size+e.queue[n].size() <= maxRequest) {
+		size += e.queue[n].size()
+		n++
+	}
 	batch := e.queue[:n:n]
 	if e.queue = e.queue[n:]; len(e.queue) == 0 {
 		e.queue = nil
 	}
-	for _, i := range batch {
-		e.bytes -= i.size()
-	}
+	e.bytes -= size
 	return batch
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ type collector struct {
 
 	gate   chan struct{} // each request takes an element, nil lets all pass
 	status int           // of answers; 0 is 200
+	most   int           // bytes of a request; 0 is any number
 }
 
 func newCollector(t *testing.T) *collector {
@@ -60,6 +62,10 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	raw, _ := io.ReadAll(body)
+	if c.most > 0 && len(raw) > c.most {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	}
 	request := new(collectorpb.ExportTraceServiceRequest)
 	if r.URL.Path != "/v1/traces" || proto.Unmarshal(raw, request) != nil {
 		w.WriteHeader(400)
@@ -203,6 +209,53 @@ func TestAgain(t *testing.T) {
 	shut(e, time.Second)
 	if c.received() != 1 || count(sent) != 1 {
 		t.Errorf("%d received, %d sent", c.received(), count(sent))
+	}
+}
+
+// TestLast: a record that comes right before the end, when the queue was just
+// found empty, is sent.
+func TestLast(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // whoever waits for the lock takes turns
+	c := newCollector(t)
+	c.gate = make(chan struct{})
+	e, count := start(t, c.URL, false)
+	before := count(sent)
+	for range maxBatch {
+		e.Export(record(), content())
+	}
+	c.gate <- struct{}{}
+	e.mu.Lock()
+	time.Sleep(50 * time.Millisecond) // the answer comes, and the exporter looks for more
+	go e.Export(record(), content())
+	time.Sleep(10 * time.Millisecond)
+	go shut(e, 10*time.Second)
+	time.Sleep(10 * time.Millisecond)
+	e.mu.Unlock()
+	e.mu.Lock()
+	time.Sleep(10 * time.Millisecond)
+	e.mu.Unlock()
+	close(c.gate)
+	<-e.done
+	if n := count(sent) - before; n != maxBatch+1 {
+		t.Errorf("%d of %d sent", n, maxBatch+1)
+	}
+}
+
+// TestLargeContent: no request is longer than collectors take, unless one record
+// is.
+func TestLargeContent(t *testing.T) {
+	c := newCollector(t)
+	c.most = 10 << 20
+	e, count := start(t, c.URL, true)
+	before := count(sent)
+	said := content()
+	said.Request.Data = []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("x", 3<<20) + `"}]}`)
+	for range 5 {
+		e.Export(record(), said)
+	}
+	shut(e, 20*time.Second)
+	if n := count(sent) - before; n != 5 || count(failed) != 0 {
+		t.Errorf("%d sent, %d failed", n, count(failed))
 	}
 }
 
