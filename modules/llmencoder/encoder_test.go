@@ -2,11 +2,14 @@ package llmencoder
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -17,8 +20,11 @@ import (
 func TestNoCredentials(t *testing.T) {
 	const canary = "c4n4ry"
 	r := httptest.NewRequest("POST", "/v1beta/models/m:generateContent?alt=sse&key="+canary, nil)
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Service-Auth", "Helicone-Auth", "Cookie"} {
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Service-Auth", "Helicone-Auth", "Cookie", "Sec-Websocket-Protocol", "Ocp-Apim-Subscription-Key"} {
 		r.Header.Set(name, "Bearer "+canary)
+	}
+	for _, name := range []string{"Location", "Referer", "X-Goog-Upload-Url"} {
+		r.Header.Set(name, "https://generativelanguage.googleapis.com/upload/v1beta/files?upload_id=1&key="+canary)
 	}
 	r.Header.Set("User-Agent", "visible-agent")
 	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{}))
@@ -62,4 +68,51 @@ func TestNoCredentials(t *testing.T) {
 			t.Errorf("the canary is in %s", line)
 		}
 	})
+}
+
+// TestFields: filters that are configured come besides, and in place of nothing.
+func TestFields(t *testing.T) {
+	const canary = "c4n4ry"
+	for name, config := range map[string]string{
+		"in the Caddyfile": "llm filter {\n wrap json\n request>headers rename h\n request>headers>User-Agent delete\n request>uri rename u\n request>host delete\n}",
+		"in JSON":          "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest("POST", "http://hidden/x?alt=sse&key="+canary, nil)
+			r.Header = http.Header{"X-Api-Key": {canary}, "User-Agent": {"hidden"}, "Accept": {"visible"}}
+			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{}))
+			e := new(Encoder)
+			if config != "" {
+				if err := e.UnmarshalCaddyfile(caddyfile.NewTestDispenser(config)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				e.FieldsRaw = caddy.ModuleMap{
+					"request>headers": json.RawMessage(`{"filter":"rename","name":"h"}`), "request>headers>User-Agent": json.RawMessage(`{"filter":"delete"}`),
+					"request>uri": json.RawMessage(`{"filter":"rename","name":"u"}`), "request>host": json.RawMessage(`{"filter":"delete"}`),
+				}
+			}
+			ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+			defer cancel()
+			if err := e.Provision(ctx); err != nil {
+				t.Fatal(err)
+			}
+			line, err := e.EncodeEntry(zapcore.Entry{}, []zap.Field{zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: r, ShouldLogCredentials: true})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := line.String()
+			for _, want := range []string{`"h":{`, `"u":"`, "alt=sse", "visible"} {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %s in %s", want, got)
+				}
+			}
+			if strings.Contains(got, canary) || strings.Contains(got, "hidden\"") {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+	if err := new(Encoder).UnmarshalCaddyfile(caddyfile.NewTestDispenser("llm {\n wrap console\n}")); err == nil {
+		t.Error("options of no encoder are taken")
+	}
 }

@@ -7,15 +7,21 @@ import (
 )
 
 // Header tells whether a header of that canonical name carries credentials, or
-// content: every `<prefix>-Auth` and `<prefix>-Prompt-Input-<Name>` does,
-// whatever the configured prefixes.
+// content: whatever the configured prefixes, `<prefix>-Auth` and
+// `<prefix>-Prompt-Input-<Name>` do. Gateways and clouds have headers of their
+// own for keys and tokens, which share the ends of their names; browsers send
+// OpenAI's key in Sec-WebSocket-Protocol.
 func Header(name string) bool {
 	switch name {
-	case "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie",
-		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token":
+	case "Cookie", "Set-Cookie", "Sec-Websocket-Protocol":
 		return true
 	}
-	return strings.HasSuffix(name, "-Auth") || strings.Contains(name, "-Prompt-Input-")
+	for _, end := range [...]string{"-Auth", "Authorization", "-Key", "-Token", "-Secret"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return strings.Contains(name, "-Prompt-Input-")
 }
 
 // URL is a URL, or the path and query of one, without its user, its fragment
@@ -59,13 +65,18 @@ func isSecret(escaped string) bool {
 	if err != nil {
 		return true
 	}
-	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 	switch name {
-	case "key", "api-key", "apikey", "access-key", "subscription-key", "token", "access-token",
-		"auth", "authorization", "auth-token", "id-token", "refresh-token", "sig", "signature",
-		"secret", "client-secret", "password", "jwt", "bearer", "credential":
+	case "key", "auth", "authorization", "sig", "signature", "password", "jwt", "bearer", "credential":
 		return true
 	}
-	return strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "x-goog-") ||
-		strings.HasSuffix(name, "-api-key") || strings.HasSuffix(name, "-token")
+	if strings.HasPrefix(name, "xamz") || strings.HasPrefix(name, "xgoog") {
+		return true
+	}
+	for _, end := range [...]string{"apikey", "accesskey", "subscriptionkey", "token", "secret"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
 }
