@@ -94,7 +94,7 @@ func newUsageFilter(w http.ResponseWriter) *usageFilter {
 // WriteHeader implements http.ResponseWriter.
 func (f *usageFilter) WriteHeader(status int) {
 	header := f.Header()
-	if status == http.StatusOK && contentEncoding(header) == "" && isStream(header.Get("Content-Type"), "") {
+	if status == http.StatusOK && contentEncoding(header) == "" && mediaType(header.Get("Content-Type")) == serverSentEvents {
 		f.active = true
 		header.Del("Content-Length")
 	}

@@ -147,6 +147,20 @@ func TestUsageFilterHoldsNoWholeEvent(t *testing.T) {
 	}
 }
 
+// What is no stream of events has no blank lines to wait for.
+func TestUsageFilterHoldsNoLines(t *testing.T) {
+	for _, contentType := range []string{"application/x-ndjson", "application/json", ""} {
+		w := httptest.NewRecorder()
+		f := newUsageFilter(w)
+		w.Header().Set("Content-Type", contentType)
+		f.WriteHeader(http.StatusOK)
+		f.Write([]byte("{}\n"))
+		if w.Body.String() != "{}\n" {
+			t.Errorf("%s: passed %q", contentType, w.Body)
+		}
+	}
+}
+
 func filtered(t testing.TB, stream []byte, size int) string {
 	w := httptest.NewRecorder()
 	f := newUsageFilter(w)
