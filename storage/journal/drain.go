@@ -61,7 +61,11 @@ func (j *Journal) drain(ctx context.Context) {
 	for {
 		start := time.Now()
 		d := j.gather(ctx)
-		if d.entries == 0 && len(d.Losses) == 0 {
+		j.mu.Lock()
+		// That a segment is over the backend must know before it goes.
+		empty := d.entries == 0 && len(d.Losses) == 0 && d.End.Segment <= j.position.Segment
+		j.mu.Unlock()
+		if empty {
 			j.mu.Lock()
 			j.pass(d)
 			j.mu.Unlock()

@@ -462,3 +462,17 @@ func TestRecordOfTheFuture(t *testing.T) {
 		})
 	}
 }
+
+// A backend flushes what it has when a segment ends, so it must be told of that
+// before the segment goes.
+func TestBackendKnowsWhatWasSealed(t *testing.T) {
+	b := &backend{}
+	j := open(t, b, Options{Dir: t.TempDir()})
+	appendSample(t, j, 0)
+	seal(t, j, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if end := b.batches[len(b.batches)-1].End; end.Segment < 2 {
+		t.Errorf("segment 1 is sealed, and the backend at %v", end)
+	}
+}

@@ -50,6 +50,13 @@ type handle interface {
 // cheaper, as the operating system caches the file too.
 const pageCache = "PRAGMA cache_size = -8192" // KiB
 
+// What a power cut takes of the newest batches the journal still has, until a
+// batch leaves a segment: then all before must be on the disk.
+const (
+	synchronousNormal = "PRAGMA synchronous = NORMAL"
+	synchronousFull   = "PRAGMA synchronous = FULL"
+)
+
 // openWriter opens the connection that writes. Whoever copies or repairs the
 // file may lock it for a while; the host tries again when that takes longer than
 // the busy timeout.
@@ -58,8 +65,7 @@ func openWriter(path string) (*conn, error) {
 		"PRAGMA busy_timeout = 1000",
 		"PRAGMA page_size = 8192", // before the file has its first page
 		"PRAGMA journal_mode = WAL",
-		// What a power cut takes of the newest batches, the journal still has.
-		"PRAGMA synchronous = NORMAL",
+		synchronousNormal,
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
 		"PRAGMA temp_store = MEMORY",

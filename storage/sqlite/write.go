@@ -18,6 +18,8 @@ type writer struct {
 	c     *conn
 	names dictionary
 	rows  reader
+	// segment is where the last batch ended.
+	segment uint64
 	// kept follows the changes of the transaction once it is committed.
 	kept    *keeper
 	changes []change
@@ -53,7 +55,13 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 }
 
 func (w *writer) write(ctx context.Context, b *storage.Batch) error {
-	return w.transaction(ctx, func() error {
+	if b.End.Segment != w.segment {
+		if _, err := w.c.exec(synchronousFull); err != nil {
+			return err
+		}
+		defer func() { _, _ = w.c.exec(synchronousNormal) }() // failing, it is but slower
+	}
+	err := w.transaction(ctx, func() error {
 		for _, r := range b.Records {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -79,6 +87,10 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 			int64(b.End.Segment), int64(b.End.Ordinal), b.Recorded, int64(b.Number))
 		return err
 	})
+	if err == nil {
+		w.segment = b.End.Segment
+	}
+	return err
 }
 
 // record inserts a record, or replaces its earlier version.
