@@ -153,11 +153,15 @@ func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 	return account.API.Prepare(ctx, a.prompt, t)
 }
 
+// clientLeft is why an answer ends that nobody waits for any more. It is no
+// provider's error, and nobody is told it.
+var clientLeft = plugins.Error{Message: "The client left."}
+
 // unreached is a provider that gave no answer.
 func (a *attempt) unreached(err error) *failure {
 	if a.ctx.Err() != nil {
 		a.record.Status = plugins.Known(recording.StatusClientLeft)
-		return a.failed(storage.ClientAborted, &plugins.Error{Message: "The client left."}, giveUp)
+		return a.failed(storage.ClientAborted, &clientLeft, giveUp)
 	}
 	e := plugins.Upstream("The provider could not be reached.")
 	e.Code = "upstream_unreachable"
@@ -217,7 +221,7 @@ func (a *attempt) failed(end storage.EndState, e *plugins.Error, after next) *fa
 // broken is a provider whose answer failed before any of it reached the client.
 func (a *attempt) broken(e *plugins.Error) *failure {
 	if a.ctx.Err() != nil {
-		return a.failed(storage.ClientAborted, e, giveUp)
+		return a.failed(storage.ClientAborted, &clientLeft, giveUp)
 	}
 	return a.failed(storage.UpstreamAborted, e, again)
 }

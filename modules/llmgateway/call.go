@@ -234,6 +234,9 @@ func (c *call) fail(failures []failure) {
 		return
 	}
 	a.answer()
+	if c.ctx.Err() != nil { // between two attempts, perhaps
+		a.record.EndState = storage.ClientAborted
+	}
 	a.enter()
 	a.report()
 	if c.ctx.Err() != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins/echo"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"
@@ -271,37 +272,59 @@ func TestRecordBeforeEnd(t *testing.T) {
 	}
 }
 
+// A client that leaves, at whatever point, is what its record says, and not that
+// the provider failed.
 func TestClientLeaves(t *testing.T) {
-	for _, model := range []string{"one/m", "raw/m"} {
-		t.Run(model, func(t *testing.T) {
-			cancelled := make(chan bool)
-			hang := func(first string) upstream {
-				return func(w http.ResponseWriter, r *http.Request) {
-					says(first)(w, r)
-					<-r.Context().Done()
-					close(cancelled)
-				}
-			}
-			s := serve(t, map[string][]upstream{
-				"one": {hang("text first")},
-				"raw": {hang(`{"type":"response.output_text.delta","sequence_number":1,"delta":"first"}`)},
-			})
+	hang := func(first string) upstream {
+		return func(w http.ResponseWriter, r *http.Request) {
+			says(first)(w, r)
+			<-r.Context().Done()
+		}
+	}
+	for name, c := range map[string]struct {
+		model    string
+		upstream upstream
+		begun    bool // the client has got something
+		status   int64
+	}{
+		"translated":                 {"one/m", hang("text first"), true, 200},
+		"translated, before content": {"one/m", hang("model m-1"), false, 200},
+		"native":                     {"raw/m", hang(`{"type":"response.output_text.delta","sequence_number":1,"delta":"first"}`), true, 200},
+		"native, before content":     {"raw/m", hang(`{"type":"response.created","response":{"id":"resp_1"}}`), false, 200},
+		"before an answer":           {"raw/m", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, false, recording.StatusClientLeft},
+		"between attempts":           {"raw/m", status(429), false, 429},
+	} {
+		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(fmt.Sprintf(`{"model":%q,"input":"hi","stream":true}`, model)))
+			defer cancel()
+			answer := func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.ReadAll(r.Body); err != nil { // else the server would not see that the gateway leaves
+					t.Error(err)
+				}
+				if !c.begun {
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				c.upstream(w, r)
+			}
+			s := serve(t, map[string][]upstream{"one": {answer}, "raw": {answer}})
+			r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(fmt.Sprintf(`{"model":%q,"input":"hi","stream":true}`, c.model)))
 			r.Header.Set("Authorization", "Bearer k")
 			resp, err := s.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
+			if (err == nil) != c.begun {
+				t.Fatalf("begun: %v", err)
 			}
-			_, _ = resp.Body.Read(make([]byte, 1))
-			cancel()
-			resp.Body.Close()
-			<-cancelled
+			if err == nil {
+				_, _ = resp.Body.Read(make([]byte, 1))
+				cancel()
+				resp.Body.Close()
+			}
 			for len(s.kept.all()) == 0 {
 				time.Sleep(time.Millisecond)
 			}
-			if e := s.kept.all()[0]; e.EndState != storage.ClientAborted || e.Status.N != 200 {
-				t.Errorf("the record is %+v", e.Record)
+			s.Close()
+			e := s.kept.all()[0]
+			if e.EndState != storage.ClientAborted || e.Status.N != c.status || e.Status.N == 200 && (e.ErrorType != "" || strings.Contains(e.response, "rovider")) {
+				t.Errorf("the record is %+v with %s", e.Record, e.response)
 			}
 		})
 	}

@@ -75,7 +75,11 @@ func (a *attempt) decode(resp *http.Response, assembler *plugins.Assembler) {
 			assembler.Fail(plugins.Upstream("The provider's answer could not be read."))
 		}
 	}()
-	if err := a.target.account.API.Decode(resp, assembler); err != nil {
+	switch err := a.target.account.API.Decode(resp, assembler); {
+	case err == nil:
+	case a.ctx.Err() != nil:
+		assembler.Fail(&clientLeft)
+	default:
 		assembler.Fail(plugins.Upstream("The provider broke off its answer."))
 	}
 }
