@@ -34,7 +34,7 @@ func (a *attempt) reserve() *plugins.Error {
 			return asError(err)
 		}
 	}
-	price := a.estimate(a.mayOutput(), gjson.GetBytes(a.body, "service_tier").Str)
+	price := a.estimate(a.mayOutput(), a.tier())
 	if !price.Valid {
 		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.name())
 		e.Code = "model_not_priced"
@@ -107,14 +107,19 @@ func (a *attempt) charge(cost plugins.Count) {
 	}
 }
 
+// tier is the one that was asked for.
+func (a *attempt) tier() string { return gjson.GetBytes(a.body, "service_tier").Str }
+
 // settle frees what is left of the reservation. An answer that ended before the
-// provider told its usage costs what has passed, by its length.
+// provider told its usage, or that came by a tier without a price, costs what has
+// passed, by its length.
 func (a *attempt) settle() {
 	if a.reservation == nil {
 		return
 	}
 	if a.answered && !a.record.Cost.Valid {
-		passed := a.estimate(a.record.ResponseBytes/bytesPerToken, a.record.ServiceTier)
+		output := a.record.ResponseBytes / bytesPerToken
+		passed := a.estimate(output, a.record.ServiceTier).Or(a.estimate(output, a.tier()))
 		passed.N = min(passed.N, a.reservation.Amount())
 		a.charge(passed)
 	}

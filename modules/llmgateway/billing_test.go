@@ -266,3 +266,16 @@ func TestOverrideIsNoPrice(t *testing.T) {
 		t.Errorf("it is recorded as %s", r.Model)
 	}
 }
+
+// A provider that serves another tier than was asked for, at a price that nobody
+// knows, is not free: what has passed is charged at the price that was agreed.
+func TestUnpricedTierIsNotFree(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"object":"chat.completion","model":"priced","service_tier":"scale","choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":5}}`))
+	}}})
+	s.grant(1000)
+	s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/priced","messages":[],"max_tokens":10}`), "Authorization", "Bearer payer")
+	if spent, reserved := s.balance(); spent == 0 || spent > 40 || reserved != 0 {
+		t.Errorf("spent %d, reserved %d", spent, reserved)
+	}
+}
