@@ -3,6 +3,7 @@ package llmotlp
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/control"
@@ -69,8 +70,8 @@ func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []st
 	return append(first.Warnings, second.Warnings...)
 }
 
-// header is a header in llm.headers, which OpenLLMetry writes as JSON or as
-// Python prints it.
+// header is a header in llm.headers as Python prints it, which OpenLLMetry does
+// where it does not write JSON.
 var header = regexp.MustCompile(`["']([A-Za-z0-9-]+)["']: *(?:"([^"\\]*)"|'([^'\\]*)')`)
 
 // headers are the control headers among the association properties, and among
@@ -80,7 +81,7 @@ func (c *call) headers(headers *llmapp.Headers) http.Header {
 	said := make(http.Header)
 	add := func(name, value string) {
 		name = http.CanonicalHeaderKey(name)
-		if _, control := headers.Cut(name); control {
+		if _, control := headers.Cut(name); control && !slices.Contains(said[name], value) {
 			said[name] = append(said[name], value)
 		}
 	}
@@ -89,9 +90,15 @@ func (c *call) headers(headers *llmapp.Headers) http.Header {
 			add(name, scalar(kv.Value))
 		}
 	}
-	for _, sent := range header.FindAllStringSubmatch(c.text("llm.headers", "gen_ai.headers"), -1) {
-		if name := http.CanonicalHeaderKey(sent[1]); said[name] == nil {
-			add(name, sent[2]+sent[3])
+	for _, key := range []string{"llm.headers", "gen_ai.headers"} {
+		if c.json(key) == nil {
+			for _, sent := range header.FindAllStringSubmatch(c.text(key), -1) {
+				add(sent[1], sent[2]+sent[3])
+			}
+			continue
+		}
+		for name, value := range c.object(key) {
+			add(name, value)
 		}
 	}
 	return said

@@ -290,3 +290,25 @@ func TestLongBatch(t *testing.T) {
 		t.Errorf("%.300s", answer)
 	}
 }
+
+// TestAnyPlaceOmits: content is omitted when any place says so, however it says
+// it.
+func TestAnyPlaceOmits(t *testing.T) {
+	s := newSite(t, "")
+	for n, said := range []map[string]string{
+		{"llm.headers": `{"Service-Omit-Request": "true"}`, "traceloop.association.properties.Service-Omit-Request": "false"},
+		{"llm.headers": `{"Service-Properties": "{\"a\":\"b\"}", "Helicone-Omit-Request" : "true"}`},
+		{"llm.headers": `{'Service-Properties': '{"a":"b"}', 'helicone-omit-request': 'true'}`},
+		{"llm.headers": `{"User-Agent": "x"}`, "gen_ai.headers": `{"Service-Omit-Request": "true"}`},
+	} {
+		said["gen_ai.input.messages"] = `[{"role":"user","parts":[{"type":"text","content":"hi"}]}]`
+		s.send("root", export(t, span(n, said)), binary...)
+		record := s.records("root")[n]
+		if !record.Get("request_omitted").Bool() || record.Get("request_body").Type != gjson.Null {
+			t.Errorf("%v: %s", said, record.Raw)
+		}
+		if strings.Contains(said["llm.headers"], "Properties") && record.Get("properties.a").Str != "b" {
+			t.Errorf("%v: %s", said, record.Get("properties"))
+		}
+	}
+}
