@@ -77,7 +77,9 @@ type cursor struct {
 	// overlap is how long before a record another may still turn up.
 	overlap storage.Timestamp
 	seen    map[string]storage.Timestamp
-	newest  storage.Timestamp
+	// newest is the time of the last record, unless that is still to come by the
+	// server's clock: who reports spans may have another.
+	newest storage.Timestamp
 }
 
 func newCursor(c *client, f storage.Filter, o order, overlap storage.Timestamp) *cursor {
@@ -101,7 +103,7 @@ func (c *cursor) read(ctx context.Context, since storage.Timestamp, emit func(gj
 		// A page that lies within one millisecond gets us on by its length alone.
 		if last > since {
 			since, offset = last, 0
-			c.forget(since - c.overlap)
+			c.forget(min(since, c.newest) - c.overlap)
 		} else {
 			offset += n
 		}
@@ -142,7 +144,7 @@ func (c *cursor) take(record gjson.Result, emit func(gjson.Result) error) (stora
 	if err := emit(record); err != nil {
 		return 0, err
 	}
-	c.seen[id], c.newest = t, max(c.newest, t)
+	c.seen[id], c.newest = t, max(c.newest, min(t, storage.Millis(c.client.date)))
 	return t, nil
 }
 

@@ -119,8 +119,12 @@ func TestTail(t *testing.T) {
 	f.shows("c", "b", "d", "e", "f")
 	a.ended(8, "g", now, 0) // got no answer
 	f.shows("c", "b", "d", "e", "f", "g")
+	a.ended(9, "h", now, now+600_000) // by a clock that is fast
+	f.shows("c", "b", "d", "e", "f", "g", "h")
+	a.ended(10, "i", now, now)
+	f.shows("c", "b", "d", "e", "f", "g", "h", "i")
 	f.polls(a, 3)
-	f.shows("c", "b", "d", "e", "f", "g")
+	f.shows("c", "b", "d", "e", "f", "g", "h", "i")
 	f.end()
 	if f.err != nil || f.stderr.String() != "" {
 		t.Errorf("interrupted: %v, stderr %q", f.err, &f.stderr)
