@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/weirhq/weir/modules/internal/export"
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -36,6 +37,9 @@ func (e *Export) provision() error {
 	u, err := url.Parse(e.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("otlp %q: want the URL of a collector, like http://localhost:4318", e.Endpoint)
+	}
+	if u.User != nil || u.RawQuery != "" { // the client would leave them out
+		return fmt.Errorf("otlp %q: want a URL without user and query, like http://localhost:4318; credentials go into a header", redact.URL(e.Endpoint))
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"

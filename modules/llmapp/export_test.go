@@ -16,10 +16,12 @@ func TestExportSettings(t *testing.T) {
 		"localhost:4318":                        "",
 		"grpc://localhost:4317":                 "",
 		"https://":                              "",
+		"https://me:pass@collector.example.com": "",
+		"https://collector.example.com/in?k=v":  "",
 	} {
 		e := &Export{Endpoint: given}
 		switch err := e.provision(); {
-		case want == "" && (err == nil || !strings.Contains(err.Error(), "like http://localhost:4318")):
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "like http://localhost:4318") || strings.Contains(err.Error(), "pass")):
 			t.Errorf("%s: %v", given, err)
 		case want != "" && (err != nil || e.Endpoint != want):
 			t.Errorf("%s: %s, %v", given, e.Endpoint, err)
