@@ -117,7 +117,7 @@ func (f *usageFilter) Write(p []byte) (int, error) {
 		if n == 0 {
 			break
 		}
-		if !f.long && isUsageOnly(pending[next:next+n]) {
+		if !f.long && n <= maxEvent && isUsageOnly(pending[next:next+n]) {
 			if err := f.pass(pending[kept:next]); err != nil {
 				return 0, err
 			}

@@ -121,6 +121,8 @@ func TestUsageFilterAfterALongEvent(t *testing.T) {
 			{crlf.Replace(long + usageEvent + long + usageEvent + doneEvent), crlf.Replace(long + long + doneEvent)},
 			{long + strings.TrimSpace(usageEvent), long},
 			{strings.TrimSpace(long), strings.TrimSpace(long)},
+			{strings.TrimSpace(long) + "\n" + usageEvent, strings.TrimSpace(long) + "\n" + usageEvent}, // one event
+			{": " + strings.Repeat("x", maxEvent) + "\n" + usageEvent, ": " + strings.Repeat("x", maxEvent) + "\n" + usageEvent},
 			{strings.TrimSpace(long) + "\n", strings.TrimSpace(long) + "\n"},
 		} {
 			for _, size := range []int{len(c.stream), 32 << 10, 4096, 4095, 4094, 4093, 4092, 1021} {
