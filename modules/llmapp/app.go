@@ -132,16 +132,15 @@ func (a *App) Validate() error {
 	return nil
 }
 
-// Start opens the stores, or hands the new settings to those that an earlier
-// configuration opened.
+// Start opens the stores. Those that an earlier configuration opened get the new
+// settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		config := a.Stores[name]
-		j, err := config.store.Journal()
-		if err != nil {
+		if _, err := config.store.Journal(); err != nil {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
-		config.apply(j)
+		config.store.started(config)
 	}
 	return a.grantCredits()
 }

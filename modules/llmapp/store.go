@@ -97,12 +97,6 @@ func (c *StoreConfig) options() journal.Options {
 	}
 }
 
-// apply hands the settings to an open store.
-func (c *StoreConfig) apply(j *journal.Journal) {
-	j.Reconfigure(c.options())
-	c.store.exportTo(c.Export, c.logger.Named("export."+c.name))
-}
-
 // release gives up the reference that provision took, if it took one.
 func (c *StoreConfig) release() {
 	if c.held {
@@ -169,8 +163,8 @@ type Store struct {
 	exported  atomic.Pointer[exported] // nil where nobody asked for it
 
 	mu sync.Mutex
-	// configs are those that refer to the store, the newest last, and options
-	// what that one, or the last there was, has the journal opened with.
+	// configs are the configurations that refer to the store, by age: the first is
+	// in force, and options are its settings, which the journal opens with.
 	configs []*StoreConfig
 	options journal.Options
 	journal *journal.Journal // nil when closed
@@ -204,27 +198,43 @@ func (s *Store) release() {
 	_, _ = stores.Delete(s.key) // a failed close was logged by the journal
 }
 
-// enter makes a configuration the newest.
+// enter notes a configuration that refers to the store.
 func (s *Store) enter(c *StoreConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.configs, s.options = append(s.configs, c), c.options()
+	s.configs = append(s.configs, c)
+	s.options = s.configs[0].options()
 }
 
-// leave takes a configuration out. Where the newest goes first, it could not be
-// started as a whole, and what was in force before is so again.
+// leave takes a configuration out. Caddy cleans up the one before when all of the
+// next has started, and the next when it has not: what is left is in force.
 func (s *Store) leave(c *StoreConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.configs, c)
-	s.configs = slices.Delete(s.configs, i, i+1)
-	if i == 0 || i < len(s.configs) {
-		return
+	was := s.configs[0]
+	s.configs = slices.DeleteFunc(s.configs, func(other *StoreConfig) bool { return other == c })
+	if len(s.configs) > 0 && s.configs[0] != was {
+		s.options = s.configs[0].options()
+		s.apply()
 	}
-	before := s.configs[i-1]
-	s.options = before.options()
+}
+
+// started hands the settings of a configuration to the open store, unless an
+// earlier one is in force.
+func (s *Store) started(c *StoreConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.configs[0] == c {
+		s.apply()
+	}
+}
+
+// apply needs the mutex.
+func (s *Store) apply() {
+	c := s.configs[0]
 	if s.journal != nil {
-		before.apply(s.journal)
+		s.journal.Reconfigure(s.options)
+		s.exportTo(c.Export, c.logger.Named("export."+c.name))
 	}
 }
 

@@ -63,9 +63,19 @@ func TestSettingsThatAreNotInForce(t *testing.T) {
 	if err := partial.Start(); err != nil {
 		t.Fatal(err)
 	}
+	wantKept(store)
 	unloadPartial() // because another app did not start
 	wantKept(store)
+
+	next, unloadNext := configured(t, db, `"max_journal": 1`)
+	if err := next.Start(); err != nil {
+		t.Fatal(err)
+	}
 	unloadFirst()
+	if store.Opened().Fits(1000) {
+		t.Error("the settings of the next configuration are not in force")
+	}
+	unloadNext()
 
 	_, unloadLast := configured(t, db, keepsAll)
 	defer unloadLast()

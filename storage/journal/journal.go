@@ -240,13 +240,13 @@ func (j *Journal) recover() (last uint64, err error) {
 // Backend is the backend that Open opened, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
 
-// Reconfigure changes the settings, except Dir, without reopening. Nothing is
-// deleted for it at once: they may be taken back.
+// Reconfigure changes the settings, except Dir, without reopening.
 func (j *Journal) Reconfigure(o Options) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	o.now, o.open = j.options.now, j.options.open
 	j.options = o.withDefaults()
+	j.mu.Unlock()
+	signal(j.tidy)
 }
 
 // Close drains until ctx ends and closes the backend. What is left then is
