@@ -98,8 +98,8 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	r.Stream = r.Stream || c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") ||
 		c.parameter("stream") == "true"
 
-	r.Provider, r.TargetURL, r.Dialect = c.provider(), c.target(), c.dialect
-	r.RequestModel = c.requested()
+	r.Provider, r.TargetURL, r.Dialect = short(c.provider()), short(c.target()), c.dialect
+	r.RequestModel = short(c.requested())
 	r.Status, r.EndState = c.outcome()
 	recording.Learn(r, &plugins.Extraction{
 		Model:       short(c.responded()),

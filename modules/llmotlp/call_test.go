@@ -70,7 +70,7 @@ func FuzzSpans(f *testing.F) {
 					if r.RequestOmitted && (content.Request.Data != nil || content.Inputs != nil) {
 						t.Error("what is omitted is kept")
 					}
-					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || len(r.ResponseID) > 256 {
+					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || max(len(r.ResponseID), len(r.RequestModel), len(r.Model), len(r.Provider), len(r.TargetURL)) > 256 {
 						t.Error("a bound does not hold")
 					}
 				}

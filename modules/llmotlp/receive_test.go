@@ -267,6 +267,23 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
+// TestHugeAttributes: what is no content is bounded, so that no span is too large
+// for the journal, and its batch sent again for ever.
+func TestHugeAttributes(t *testing.T) {
+	s := newSite(t, "")
+	huge := strings.Repeat("x", 9<<20)
+	for n, key := range []string{"gen_ai.request.model", "gen_ai.provider.name", "gen_ai.openai.api_base", "gen_ai.response.model"} {
+		call := span(n, nil)
+		call.Attributes = append([]*commonpb.KeyValue{{Key: key, Value: text("http://a/" + huge)}}, call.Attributes...)
+		if response, answer := s.send("root", export(t, call), binary...); response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %q", key, response.Status, answer)
+		}
+		if record := s.records("root")[n]; len(record.Raw) > 10_000 {
+			t.Errorf("%s: the record has %d bytes", key, len(record.Raw))
+		}
+	}
+}
+
 // TestLongBatch: a batch of ten megabytes is taken, and its content found.
 func TestLongBatch(t *testing.T) {
 	s := newSite(t, "")
