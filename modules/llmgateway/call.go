@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,7 +145,7 @@ func (c *call) plan() ([]target, error) {
 	if !plugins.ValidJSON(c.body) || model.Type != gjson.String || model.Str == "" {
 		return nil, c.malformed()
 	}
-	c.record.RequestModel = model.Str
+	c.record.RequestModel = strings.ToValidUTF8(model.Str[:min(len(model.Str), maxModel)], "")
 
 	resolver := resolver{c.h.app.Catalog(), c.h.app.Accounts(c.record.Org), c.h.app.Aliases}
 	targets, warnings, err := resolver.resolve(model.Str)

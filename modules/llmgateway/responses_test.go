@@ -408,6 +408,19 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A name that no model can have is cut in the record, which would not fit into
+// the journal else.
+func TestLongModel(t *testing.T) {
+	s := serve(t, nil)
+	resp, answer := s.post(`{"model":"` + strings.Repeat("é", 1<<20) + `","input":"hi"}`)
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(answer, "model") {
+		t.Errorf("%s %s", resp.Status, answer)
+	}
+	if all := s.kept.all(); len(all) != 1 || len(all[0].RequestModel) > maxModel {
+		t.Errorf("%d records", len(all))
+	}
+}
+
 // The limit holds for a body that does not tell its length, of which nothing is
 // sent on.
 func TestLongRequest(t *testing.T) {
