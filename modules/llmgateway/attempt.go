@@ -196,6 +196,7 @@ func (a *attempt) refused(resp *http.Response) *failure {
 			zap.String("target", a.target.name()), zap.Int("status", status))
 		e, after = plugins.Upstream("The provider does not accept the gateway's credentials."), elsewhere
 		e.Code = "upstream_auth"
+		a.content.Response, a.record.ResponseTruncated = storage.Body{}, false // it may name the key
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		after = again
 	}

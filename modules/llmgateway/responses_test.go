@@ -176,9 +176,15 @@ func TestErrors(t *testing.T) {
 
 func TestHouseKeyRefused(t *testing.T) {
 	for key, want := range map[string]int{"k": http.StatusBadGateway, "acme": http.StatusUnauthorized} {
-		s := serve(t, map[string][]upstream{"one": {status(401)}})
-		if resp, body := s.post(ask, "Authorization", "Bearer "+key); resp.StatusCode != want {
+		s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no such key: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+		}}})
+		resp, body := s.post(ask, "Authorization", "Bearer "+key)
+		if resp.StatusCode != want {
 			t.Errorf("with key %s: %d %s, want %d", key, resp.StatusCode, body, want)
+		}
+		if kept := s.kept.all()[0].response; strings.Contains(body+kept, "house-key") {
+			t.Errorf("with key %s: the client can read %s and %s", key, body, kept)
 		}
 	}
 }
