@@ -217,11 +217,7 @@ func (c *call) refuse(e *plugins.Error) {
 	a.answer()
 	a.commit()
 	a.report()
-	if c.ctx.Err() != nil {
-		return
-	}
-	c.announce(nil)
-	_ = writeError(c.w, c.dialect, e, nil) // the client is gone
+	c.tell(e, nil)
 }
 
 // nowhere is the account of calls that come to none.
@@ -240,11 +236,22 @@ func (c *call) fail(failures []failure) {
 	}
 	a.enter()
 	a.report()
-	if c.ctx.Err() != nil {
+	c.tell(a.err, reports(failures))
+}
+
+// tell answers an error, if there is a client: one whose call the end of the
+// process cut off is still there.
+func (c *call) tell(e *plugins.Error, attempts []attemptReport) {
+	if c.r.Context().Err() != nil {
 		return
 	}
+	if c.ctx.Err() != nil {
+		e, attempts = &plugins.Error{
+			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "server_error", Message: "The gateway is shutting down.",
+		}, nil
+	}
 	c.announce(nil)
-	_ = writeError(c.w, c.dialect, a.err, reports(failures)) // the client is gone
+	_ = writeError(c.w, c.dialect, e, attempts) // the client is gone
 }
 
 // announce sets our own response headers.

@@ -94,7 +94,7 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 		a.startStream(resp.Header)
 		a.write(rest)
 	}
-	if !whole && a.gone == nil && a.ctx.Err() == nil {
+	if !whole && a.gone == nil && a.r.Context().Err() == nil {
 		a.keepCopy()
 		a.record.EndState = storage.UpstreamAborted
 		a.commit()

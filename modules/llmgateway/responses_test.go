@@ -336,6 +336,36 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
+// A client that is still there when the process ends is told so.
+func TestCutOff(t *testing.T) {
+	const delta = `{"type":"response.output_text.delta","sequence_number":1,"delta":"first"}`
+	for name, c := range map[string]struct {
+		model, first string
+		status       int
+	}{
+		"translated":         {"one/m", "text first", 200},
+		"native":             {"raw/m", delta, 200},
+		"before content":     {"raw/m", `{"type":"response.created"}`, 503},
+		"before its content": {"one/m", "model m-1", 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hang := func(w http.ResponseWriter, r *http.Request) {
+				says(c.first)(w, r)
+				<-r.Context().Done()
+			}
+			s := serve(t, map[string][]upstream{"one": {hang}, "raw": {hang}})
+			s.handler.open = func(cancel context.CancelFunc) (recording.Recorder, func(), error) {
+				time.AfterFunc(50*time.Millisecond, cancel)
+				return s.kept, func() {}, nil
+			}
+			resp, body := s.post(fmt.Sprintf(`{"model":%q,"input":"hi","stream":true}`, c.model))
+			if resp.StatusCode != c.status || !strings.Contains(body, `"error":{`) {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		})
+	}
+}
+
 func TestOmission(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {speaksResponses}, "two": {status(400)}})
 	for _, model := range []string{"one/m", "raw/m", "two/m"} {
