@@ -333,6 +333,37 @@ func TestColumnsForget(t *testing.T) {
 	}
 }
 
+// Records that were too many may be fewer later.
+func TestColumnsFitAgain(t *testing.T) {
+	b := newBackend(t)
+	write(t, b, newTraffic(10).batch(10))
+	b.kept.limit = 0
+	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
+	for _, kept := range []bool{false, true} {
+		if kept {
+			b.kept.mu.Lock()
+			b.kept.limit, b.kept.large = tableLimit, b.kept.large.Add(-2*keepFor)
+			b.kept.mu.Unlock()
+		}
+		for range 2 {
+			if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
+				t.Errorf("%+v, %v", page, err)
+			}
+		}
+		b.kept.mu.Lock()
+		loading := b.kept.loading
+		b.kept.mu.Unlock()
+		if loading != nil {
+			<-loading
+		}
+		b.kept.mu.Lock()
+		if got := b.kept.table != nil; got != kept {
+			t.Errorf("the columns are kept: %v", got)
+		}
+		b.kept.mu.Unlock()
+	}
+}
+
 // looked is a context that ends when it is looked at for the second time.
 type looked struct {
 	context.Context

@@ -18,8 +18,9 @@ type keeper struct {
 
 	mu      sync.Mutex
 	table   *table
-	copy    *table // of table, nil after a change
-	refused error  // why there is no table though there was a load
+	copy    *table    // of table, nil after a change
+	refused error     // why there is no table though there was a load
+	large   time.Time // when a load found the records too many; else zero
 	loading chan struct{}
 	// missed are the changes since the load began to read.
 	missing bool
@@ -56,7 +57,7 @@ func (k *keeper) turn(ctx context.Context) (done func(), err error) {
 func (k *keeper) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.table, k.copy, k.refused = nil, nil, nil
+	k.table, k.copy, k.refused, k.large = nil, nil, nil, time.Time{}
 }
 
 // close frees the memory for good.
@@ -66,12 +67,14 @@ func (k *keeper) close() {
 }
 
 // ready waits until the table is loaded, or known to be too large. load starts to
-// load it. One that holds too much of what is gone serves until it is loaded anew.
+// load it. One that holds too much of what is gone serves until it is loaded anew,
+// and where the records were too many, there is another try now and then.
 func (k *keeper) ready(ctx context.Context, load func()) error {
 	k.mu.Lock()
 	k.idle.Reset(keepFor)
-	serves := k.table != nil || errors.Is(k.refused, errTooLarge)
-	if k.loading == nil && (!serves || k.table != nil && k.table.stale() && k.refused == nil) {
+	serves := k.table != nil || !k.large.IsZero()
+	again := k.refused == nil && time.Since(k.large) > keepFor && (k.table == nil || k.table.stale())
+	if k.loading == nil && (!serves || again) {
 		k.loading, k.refused = make(chan struct{}), nil
 		go load()
 	}
@@ -87,9 +90,6 @@ func (k *keeper) ready(ctx context.Context, load func()) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if errors.Is(k.refused, errTooLarge) {
-		return nil
-	}
 	return k.refused
 }
 
@@ -125,6 +125,10 @@ func (k *keeper) loaded(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	close(k.loading)
+	k.large = time.Time{}
+	if errors.Is(err, errTooLarge) {
+		k.large, err = time.Now(), nil
+	}
 	k.loading, k.refused = nil, err
 	k.missing, k.missed = false, nil
 }
