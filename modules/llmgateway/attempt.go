@@ -234,7 +234,7 @@ func (a *attempt) answer() {
 	}
 	a.answered = true
 	r := &a.record
-	r.Number, a.call.record.Number = a.call.record.Number, 0
+	r.Number, a.call.record.Number, a.counted = a.call.record.Number, 0, r
 	if !r.RequestOmitted {
 		kept := a.body[:min(int64(len(a.body)), a.h.MaxBody)]
 		a.content.Request = storage.Body{Type: a.r.Header.Get("Content-Type"), Data: kept}

@@ -44,6 +44,7 @@ type call struct {
 	id       uuid.UUID      // of the record of the attempt that answers
 	record   storage.Record // what all attempts have in common, in the end that of the answer
 	inputs   map[string]string
+	counted  *storage.Record // the one that has the exchange's Number
 	warnings []string
 	strict   bool // warnings are refusals
 
@@ -107,6 +108,7 @@ func (c *call) admit() *plugins.Error {
 	}
 	r.CreatedAt = storage.Millis(time.Now())
 	c.recorder.Begin(r)
+	c.counted = r
 	c.id, c.claimed = recording.Identify(c.ctx, c.recorder, ctl)
 	r.ID = c.id
 	recording.Placeholders(c.ctx, r)
@@ -117,7 +119,7 @@ func (c *call) admit() *plugins.Error {
 
 // end lets go of what the call held.
 func (c *call) end() {
-	c.recorder.Abandon(&c.record) // unless an attempt was recorded as the answer
+	c.recorder.Abandon(c.counted) // unless an attempt was recorded as the answer
 	if c.claimed {
 		c.recorder.Release(c.id)
 	}

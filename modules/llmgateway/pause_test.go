@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -179,5 +180,30 @@ func TestNoFlush(t *testing.T) {
 		if r := s.kept.all()[0]; r.EndState != storage.Complete {
 			t.Errorf("%s: the record says %s", model, r.EndState)
 		}
+	}
+}
+
+// An exchange that ends in a panic, at whatever point, is lost and known to be.
+func TestPanicIsCounted(t *testing.T) {
+	events := strings.SplitAfter(nativeEvents, "\n\n")
+	for name, text := range map[string]string{"before content": events[0], "behind content": events[0] + events[2]} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, nil)
+			for _, account := range s.handler.app.Accounts("default") {
+				account.Transport = transport(func(*http.Request) (*http.Response, error) {
+					body := io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.DataErrReader(nil)))
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+				})
+			}
+			defer func() {
+				if recover() == nil {
+					t.Error("there was no panic")
+				}
+				if s.kept.abandoned != 1 {
+					t.Errorf("%d exchanges are lost", s.kept.abandoned)
+				}
+			}()
+			s.call(t, httptest.NewRecorder(), "/v1/responses", `{"model":"raw/m","input":"hi","stream":true}`)
+		})
 	}
 }
