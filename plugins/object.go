@@ -14,9 +14,9 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if a.echo == nil {
 		a.echo = a.prompt.appendEcho(nil)
 	}
-	b = append(b, `{"id":"`...)
-	b = append(b, a.id...)
-	b = append(b, `","object":"response","created_at":`...)
+	b = append(b, `{"id":`...)
+	b = appendString(b, a.id) // which may be a provider's
+	b = append(b, `,"object":"response","created_at":`...)
 	b = strconv.AppendInt(b, a.created, 10)
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)

@@ -204,7 +204,7 @@ func TestOwnKeyFirst(t *testing.T) {
 // A provider that breaks off within its answer: the client is told, in a legal
 // stream, and no other attempt is made.
 func TestBrokenStream(t *testing.T) {
-	const begin = `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","model":"m","status":"in_progress"}}`
+	const begin = `{"type":"response.created","sequence_number":0,"response":{"id":"resp\n\"1\"","model":"m","status":"in_progress"}}`
 	const delta = `{"type":"response.output_text.delta","sequence_number":1,"delta":"hel"}`
 	for name, upstreams := range map[string]map[string][]upstream{
 		"translated": {"one": {says("text hel"), hello}},
@@ -226,7 +226,7 @@ func TestBrokenStream(t *testing.T) {
 				failed.Get("sequence_number").Int() != told.Get("sequence_number").Int()+1 {
 				t.Errorf("the stream is\n%s", body)
 			}
-			if native && (failed.Get("response.id").Str != "resp_1" || told.Get("sequence_number").Int() != 2) {
+			if native && (failed.Get("response.id").Str != "resp\n\"1\"" || told.Get("sequence_number").Int() != 2) {
 				t.Errorf("the stream is\n%s", body)
 			}
 			records := s.kept.all()
