@@ -25,7 +25,7 @@ func ReadObject(resp *http.Response, p *Prompt) ([]byte, error) {
 }
 
 // maxTrust is how much memory a mere announcement of a length gets.
-const maxTrust = 64 << 10
+const maxTrust = 1 << 20
 
 // ReadAll is io.ReadAll of a body whose Content-Length is announced, or -1.
 func ReadAll(r io.Reader, announced int64) ([]byte, error) {
