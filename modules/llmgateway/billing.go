@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
 
@@ -112,16 +114,30 @@ func (a *attempt) tier() string { return gjson.GetBytes(a.body, "service_tier").
 
 // settle frees what is left of the reservation. An answer that ended before the
 // provider told its usage, or that came by a tier without a price, costs what has
-// passed, by its length.
+// passed, by its length; so does one that its client left, unless the provider has
+// told of more: until the end, some tell only what they began with.
 func (a *attempt) settle() {
 	if a.reservation == nil {
 		return
 	}
-	if a.answered && !a.record.Cost.Valid {
-		output := a.record.ResponseBytes / bytesPerToken
+	if a.answered && (!a.record.Cost.Valid || a.record.EndState == storage.ClientAborted) {
+		output := a.length() / bytesPerToken
 		passed := a.estimate(output, a.record.ServiceTier).Or(a.estimate(output, a.tier()))
-		passed.N = min(passed.N, a.reservation.Amount())
+		passed.N = max(min(passed.N, a.reservation.Amount()), a.record.Cost.N)
 		a.charge(passed)
 	}
 	a.reservation.Release()
+}
+
+// length is that of what the model said, in bytes, or of all that passed where
+// nothing is kept.
+func (a *attempt) length() int64 {
+	r := a.content.Response
+	stored, _ := body.Stored(a.dialect, r.Type, r.Data)
+	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
+		if said.IsArray() {
+			return int64(len(said.Raw))
+		}
+	}
+	return a.record.ResponseBytes
 }

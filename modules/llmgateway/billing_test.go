@@ -211,31 +211,49 @@ func (s *site) audit() int64 {
 	return spent
 }
 
-// Who leaves before the provider tells its usage pays for what has passed.
+// Who leaves pays for what has passed, though the provider has told no usage yet,
+// or what it began with.
 func TestLeavingIsNotFree(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
-		says("text "+strings.Repeat("word ", 20))(w, r)
-		<-r.Context().Done()
-	}}})
-	s.grant(1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer payer")
-	resp, err := s.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = resp.Body.Read(make([]byte, 1))
-	cancel()
-	resp.Body.Close()
-	for spent, reserved := s.balance(); spent == 0 || reserved != 0; spent, reserved = s.balance() {
-		time.Sleep(time.Millisecond)
-	}
-	if spent, _ := s.balance(); spent > 40 {
-		t.Errorf("spent %d, more than was reserved", spent)
+	const words = "text word word word word word word word word "
+	for name, c := range map[string]struct {
+		says  []string
+		least int64
+	}{
+		"no usage yet":     {[]string{words}, 10},
+		"an early usage":   {[]string{"usage 3 1", words}, 10},
+		"usage of it all":  {[]string{words, "usage 20 5"}, 30},
+		"nothing was kept": {[]string{"usage 3 1", words}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
+				says(c.says...)(w, r)
+				<-r.Context().Done()
+			}}})
+			s.grant(1000)
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":true}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer payer")
+			if name == "nothing was kept" {
+				r.Header.Set("Service-Omit-Response", "true")
+			}
+			resp, err := s.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = resp.Body.Read(make([]byte, 1))
+			cancel()
+			resp.Body.Close()
+			spent, reserved := s.balance()
+			for ; spent == 0 || reserved != 0; spent, reserved = s.balance() {
+				time.Sleep(time.Millisecond)
+			}
+			if spent < c.least || spent > 40 {
+				t.Errorf("spent %d", spent)
+			}
+		})
 	}
 }
 
