@@ -1,12 +1,15 @@
 package llmlog
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -62,6 +65,37 @@ func TestControlHeadersStayHere(t *testing.T) {
 	}
 	if strings.Contains(fmt.Sprintf("%+v", e), "canary") {
 		t.Error("a credential is in the record")
+	}
+}
+
+// TestControlTrailersStayHere holds that control headers which come after the
+// body go nowhere, announced or not, and other trailers do.
+func TestControlTrailersStayHere(t *testing.T) {
+	host, got := sink(t)
+	for name, config := range map[string]object{"passed": {}, "read ahead": {"stream_usage": true}, "not kept": {"omit": []string{"request"}}} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, options{upstream: host, config: config})
+			conn, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: service-auth, X-Sum\r\n\r\n"+
+				"2\r\n{}\r\n0\r\nService-Auth: Bearer canary\r\nService-User-Id: late\r\nX-Sum: 1\r\n\r\n", chatPath)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			sent := <-got
+			if want := (http.Header{"X-Sum": {"1"}}); !reflect.DeepEqual(sent.Trailer, want) {
+				t.Errorf("the provider gets the trailers %v", sent.Trailer)
+			}
+			if e := s.record(); e.UserID != "" || e.Org != "default" {
+				t.Errorf("a trailer counts: %+v", e.Record)
+			}
+			stop(t, s)
+		})
 	}
 }
 

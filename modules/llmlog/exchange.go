@@ -72,6 +72,7 @@ func begin(h *Handler, r *http.Request) *exchange {
 func (x *exchange) admit() *refusal {
 	r := &x.record
 	c := control.Read(x.r.Header, x.h.app.Headers(), r)
+	control.RemoveTrailers(x.r, x.h.app.Headers())
 
 	r.Org = x.h.Org
 	if refused := x.authenticate(c); refused != nil {

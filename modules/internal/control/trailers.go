@@ -1,0 +1,44 @@
+package control
+
+import (
+	"io"
+	"maps"
+	"net/http"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+// RemoveTrailers takes the control headers out of the trailers of r, where they
+// come too late to count: their names now, and the values at the body's end.
+func RemoveTrailers(r *http.Request, headers *llmapp.Headers) {
+	if r.Trailer == nil {
+		return
+	}
+	b := &trailedBody{r.Body, r.Trailer, headers}
+	b.clean()
+	r.Body = b
+}
+
+// trailedBody is the body of a request with trailers, which net/http fills in
+// before Read tells of the end.
+type trailedBody struct {
+	io.ReadCloser
+	trailer http.Header
+	headers *llmapp.Headers
+}
+
+// Read implements io.Reader.
+func (b *trailedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.clean()
+	}
+	return n, err
+}
+
+func (b *trailedBody) clean() {
+	maps.DeleteFunc(b.trailer, func(name string, _ []string) bool {
+		_, control := b.headers.Cut(name)
+		return control
+	})
+}
