@@ -32,6 +32,8 @@ var chatFields = []table{
 		"id":                      responseID,
 		"model":                   model,
 		"service_tier":            tier,
+		"choices.#":               choice,
+		"choices.#.index":         choiceIndex,
 		"choices.#.finish_reason": finish,
 		"choices.#.text":          content,
 	},

@@ -24,7 +24,12 @@ type extractor struct {
 	reporting bool
 	phase     plugins.Phase // of seen, once the event ends
 	failed    bool          // the event says that it is an error
-	cause     rank          // what seen.ErrorType is
+	other     bool          // the choice under way is not the first
+	earlier   struct {      // what held before that choice
+		finish string
+		phase  plugins.Phase
+	}
+	cause rank // what seen.ErrorType is
 
 	detail detailCount
 }
@@ -143,7 +148,7 @@ func (x *extractor) dispatch(name []byte) {
 func (x *extractor) begin() {
 	x.settle()
 	x.scan.reset()
-	x.begun, x.phase, x.failed = false, plugins.Running, false
+	x.begun, x.phase, x.failed, x.other = false, plugins.Running, false, false
 }
 
 // endEvent lets count what the event said of the phase, now that all of it was
@@ -151,7 +156,7 @@ func (x *extractor) begin() {
 func (x *extractor) endEvent() {
 	x.settle()
 	x.seen.Phase = max(x.seen.Phase, x.phase)
-	x.phase, x.failed = plugins.Running, false
+	x.phase, x.failed, x.other = plugins.Running, false, false
 }
 
 func (x *extractor) endDocument() {
@@ -195,6 +200,14 @@ func (x *extractor) say(f field, v value) {
 		}
 	case finish:
 		x.finish(v)
+	case choice:
+		x.other = false
+		x.earlier.finish, x.earlier.phase = x.seen.Finish, x.phase
+	case choiceIndex:
+		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may stand behind the reason
+			x.other = true
+			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
+		}
 	case tier:
 		set(&x.seen.ServiceTier, v)
 	case content:
@@ -232,7 +245,7 @@ func set(s *string, v value) {
 // finish takes the finish reason of the first choice; of Responses the status,
 // unless it says that there is more to come.
 func (x *extractor) finish(v value) {
-	if v.kind != text || len(v.bytes) == 0 || v.index > 0 {
+	if v.kind != text || len(v.bytes) == 0 || v.index > 0 || x.other {
 		return
 	}
 	switch string(v.bytes) {

@@ -60,6 +60,22 @@ func TestExtractor(t *testing.T) {
 		plugins.Extraction{Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Ended,
 			Usage: usage{Input: known(3), Output: known(1)}},
 	}, {
+		"chat stream of two choices", plugins.Chat, "openai", sseType,
+		events(`{"id":"c1","model":"gpt","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`,
+			`{"id":"c1","model":"gpt","choices":[{"index":1,"delta":{"content":"a"},"finish_reason":null}]}`,
+			`{"id":"c1","model":"gpt","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+			`{"id":"c1","model":"gpt","choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`),
+		plugins.Extraction{Model: "gpt", ResponseID: "c1", Finish: "stop", Content: true, Phase: plugins.Finished},
+	}, {
+		"chat stream whose second choice alone has ended", plugins.Chat, "google", sseType,
+		events(`{"id":"c1","choices":[{"delta":{"content":"a"},"finish_reason":"length","index":1}]}`),
+		plugins.Extraction{ResponseID: "c1", Content: true},
+	}, {
+		"generate content of two candidates", plugins.GenerateContent, "google", sseType,
+		events(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MAX_TOKENS","index":1}],"responseId":"r"}`,
+			`{"candidates":[{"content":{"parts":[{"text":"b"}]},"index":0}],"responseId":"r"}`),
+		plugins.Extraction{ResponseID: "r", Content: true},
+	}, {
 		"chat stream without usage, cut", plugins.Chat, "azure", sseType,
 		events(`{"id":"","model":"","choices":[],"prompt_filter_results":[{}]}`,
 			`{"id":"c1","model":"gpt","choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),

@@ -10,6 +10,8 @@ const (
 	model
 	responseID
 	finish
+	choice      // a choice or candidate
+	choiceIndex // which one it is, wherever it stands
 	tier
 	content       // content that is there when it is not empty
 	outputType    // the type of an output item or block, which may be a tool call

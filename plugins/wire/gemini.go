@@ -10,6 +10,8 @@ var generateContent = dialect{
 		"":                                  sentinel,
 		"responseId":                        responseID,
 		"modelVersion":                      model,
+		"candidates.#":                      choice,
+		"candidates.#.index":                choiceIndex,
 		"candidates.#.finishReason":         finish,
 		"promptFeedback.blockReason":        finish,
 		"usageMetadata.serviceTier":         tier,
