@@ -37,9 +37,14 @@ type toolResultBlock struct {
 	IsError   bool   `json:"is_error,omitempty"`
 }
 
-// opening stands where a conversation does not begin with the user, as the
-// provider demands.
-const opening = "(The conversation begins.)"
+const (
+	// opening stands where a conversation does not begin with the user, as the
+	// provider demands.
+	opening = "(The conversation begins.)"
+	// failure stands where a call failed without a word, which the provider
+	// refuses.
+	failure = "(The call failed.)"
+)
 
 // setMessages translates instructions and turns. What the system says before
 // all others is the system prompt; what it says later stays in its place, as
@@ -82,7 +87,13 @@ func (r *request) addSystemTurn(p *plugins.Prompt, m *model, t plugins.Turn) err
 		return r.addMessages(p, m, t, "<system>\n", "\n</system>")
 	}
 	for _, item := range t.Items {
-		r.addSystem(p, item.(*plugins.Message).Content)
+		content := item.(*plugins.Message).Content
+		for i := range content {
+			if part := &content[i]; part.Type == plugins.PartImage || part.Type == plugins.PartFile {
+				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
+			}
+		}
+		r.addSystem(p, content)
 	}
 	return nil
 }
@@ -140,6 +151,9 @@ func (r *request) addOutputs(p *plugins.Prompt, m *model, t plugins.Turn) error 
 		content, err := r.blocks(p, m, o.Content)
 		if err != nil {
 			return err
+		}
+		if o.Failed && len(content) == 0 {
+			content = []any{&textBlock{Type: "text", Text: failure}}
 		}
 		r.add(plugins.RoleUser, toolResultBlock{"tool_result", toolUseID(o.CallID), content, o.Failed})
 	}

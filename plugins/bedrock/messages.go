@@ -55,6 +55,9 @@ const (
 	// besideDocument stands where a message has a document but no text, which the
 	// provider demands.
 	besideDocument = "(See the document.)"
+	// failure stands where a call failed without a word, which the provider
+	// refuses.
+	failure = "(The call failed.)"
 )
 
 // setMessages translates instructions and turns. What the system says before all
@@ -88,7 +91,13 @@ func (r *request) setMessages(p *plugins.Prompt, m *model) error {
 
 func (r *request) addSystem(p *plugins.Prompt, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
-		blocks, err := r.blocks(p, m, item.(*plugins.Message).Content)
+		content := item.(*plugins.Message).Content
+		for i := range content {
+			if part := &content[i]; len(r.Messages) == 0 && part.Type != plugins.PartText && part.Type != plugins.PartRefusal {
+				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
+			}
+		}
+		blocks, err := r.blocks(p, m, content)
 		if err != nil {
 			return err
 		}
@@ -180,6 +189,9 @@ func (r *request) addOutputs(p *plugins.Prompt, m *model, t plugins.Turn) error 
 				continue
 			}
 			result.Content = append(result.Content, b)
+		}
+		if o.Failed && len(result.Content) == 0 {
+			result.Content = []block{{Text: failure}}
 		}
 		r.add(plugins.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
 	}

@@ -157,7 +157,7 @@ var mapped = []struct {
 		want: `[[{"text":"hi"}],[{"toolUse":{"toolUseId":"c1","name":"f","input":{"a":1}}}],[{"toolResult":{"toolUseId":"c1","content":[{"text":"x"}]}}]]`},
 	{name: "failed and empty outputs", target: claude45,
 		fields: `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c1","name":"f","arguments":""},{"type":"function_call_output","call_id":"c1","output":"","status":"incomplete"},{"role":"user","content":"?"}],"tools":[` + function + `]`,
-		path:   "messages.#.content", want: `[[{"text":"hi"}],[{"toolUse":{"toolUseId":"c1","name":"f","input":{}}}],[{"toolResult":{"toolUseId":"c1","content":[],"status":"error"}},{"text":"?"}]]`},
+		path:   "messages.#.content", want: `[[{"text":"hi"}],[{"toolUse":{"toolUseId":"c1","name":"f","input":{}}}],[{"toolResult":{"toolUseId":"c1","content":[{"text":"(The call failed.)"}],"status":"error"}},{"text":"?"}]]`},
 	{name: "custom calls", target: claude45,
 		fields: `"input":[{"role":"user","content":"hi"},{"type":"custom_tool_call","call_id":"c1","name":"p","input":"a\"b"},{"type":"custom_tool_call_output","call_id":"c1","output":"x"}],"tools":[{"type":"custom","name":"p"}]`,
 		path:   "messages.1.content.0.toolUse.input", want: `{"input":"a\"b"}`},
@@ -325,6 +325,7 @@ func TestRefused(t *testing.T) {
 		param  string
 	}{
 		{"images at a URL", claude45, part(`"type":"input_image","image_url":"https://example.com/a.png"`), "input[0].content[1]"},
+		{"images of the system", claude45, `"input":[{"role":"system","content":[{"type":"input_image","image_url":"data:image/png;base64,aGk="}]}]`, "input[0].content[0]"},
 		{"stored files", claude45, part(`"type":"input_file","file_id":"file_1"`), "input[0].content[1]"},
 		{"other images", claude45, part(`"type":"input_image","image_url":"data:image/tiff;base64,aGk="`), "input[0].content[1]"},
 		{"other documents", claude45, part(`"type":"input_file","file_data":"AAECAw=="`), "input[0].content[1]"},
