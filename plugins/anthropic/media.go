@@ -29,6 +29,11 @@ var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // media is the block of an image or a file.
 func (r *request) media(p *plugins.Prompt, m *model, part *plugins.Part) (any, error) {
+	if part.Detail != "" && part.Detail != "auto" {
+		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
+			return nil, err
+		}
+	}
 	b := &mediaBlock{Type: "image"}
 	if part.CacheBreakpoint {
 		b.CacheControl = cacheOf(p)

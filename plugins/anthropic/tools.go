@@ -103,6 +103,11 @@ func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 	case "code_interpreter":
 		return tool{Type: "code_execution_20250825", Name: codeExecution}, nil
 	}
+	if v := field(t, "search_context_size"); v != nil && string(v) != `"medium"` {
+		if err := drop(p, t.Param+".search_context_size", "not supported by the provider, left out"); err != nil {
+			return tool{}, err
+		}
+	}
 	return tool{
 		Type:           "web_search_20250305",
 		Name:           webSearch,

@@ -217,7 +217,7 @@ func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([
 		part := &content[i]
 		switch part.Type {
 		case plugins.PartImage, plugins.PartFile, plugins.PartAudio:
-			b, err := r.media(m, part)
+			b, err := r.media(p, m, part)
 			if err != nil {
 				return nil, err
 			}

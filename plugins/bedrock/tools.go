@@ -193,6 +193,23 @@ func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 	case t.Type == "code_interpreter":
 		return tool{SystemTool: &systemTool{codeInterpreter}}, nil
 	}
+	return newSearch(p, t)
+}
+
+// newSearch is the web search of Nova, which takes no settings.
+func newSearch(p *plugins.Prompt, t *plugins.Tool) (tool, error) {
+	for _, filter := range []string{"filters.allowed_domains", "filters.blocked_domains"} {
+		if gjson.GetBytes(t.Raw, filter).Type != gjson.Null {
+			return tool{}, plugins.Unsupported(t.Param+"."+filter, "The provider cannot confine its search to domains.")
+		}
+	}
+	for _, hint := range []string{"user_location", "search_context_size"} {
+		if v := gjson.GetBytes(t.Raw, hint); v.Type != gjson.Null && v.Str != "medium" {
+			if err := drop(p, t.Param+"."+hint, "not supported by the provider, left out"); err != nil {
+				return tool{}, err
+			}
+		}
+	}
 	return tool{SystemTool: &systemTool{webSearch}}, nil
 }
 
