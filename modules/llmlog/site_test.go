@@ -94,12 +94,15 @@ func serve(t *testing.T, o options) *site {
 		handlers = append(handlers, proxy)
 	}
 
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	s.addr = "127.0.0.1:0" // which stays the same listener over reloads
+	if o.tls {             // HTTP/3 has to have the number of TCP's port
+		port, err := net.Listen("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.addr = port.Addr().String()
+		port.Close()
 	}
-	s.addr = port.Addr().String()
-	port.Close()
 	server := object{
 		"listen": []string{s.addr}, "automatic_https": object{"disable": true},
 		"protocols": []string{"h1"},
@@ -137,6 +140,11 @@ func serve(t *testing.T, o options) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = caddy.Stop() })
+	running, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = running.(*caddyhttp.App).Servers["s"].Listeners()[0].Addr().String()
 	return s
 }
 

@@ -2,29 +2,35 @@ package capture
 
 import (
 	"io"
+	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // Body is a request body that is watched while somebody reads it. A transport
-// may go on reading after the handler has returned; bytes then only pass.
+// may go on reading after the handler has returned: it is refused, as by the
+// server, before it comes to the counters beneath, which the access log reads.
 type Body struct {
 	io.ReadCloser
 
 	mu       sync.Mutex
 	tap      Tap
 	received int64
-	detached bool
+	detached atomic.Bool
 }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
+	if b.detached.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := b.ReadCloser.Read(p)
 	if n == 0 && err == nil {
 		return n, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.detached {
+	if b.detached.Load() {
 		return n, err
 	}
 	b.received += int64(n)
@@ -49,5 +55,5 @@ func (b *Body) Detach() {
 	defer b.mu.Unlock()
 	b.tap.Close()
 	b.tap.Free()
-	b.detached = true
+	b.detached.Store(true)
 }

@@ -148,7 +148,8 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// A transport may read a body after the handler has returned.
+// A transport may read a body after the handler has returned, when the server
+// answers nothing else.
 func TestBodyAfterDetach(t *testing.T) {
 	b := Body{ReadCloser: io.NopCloser(strings.NewReader("abcdef"))}
 	b.Look(func(tap *Tap, _ int64) { tap.Keep(100, 0) })
@@ -156,7 +157,7 @@ func TestBodyAfterDetach(t *testing.T) {
 	b.Detach()
 	rest, err := io.ReadAll(&b)
 	b.Look(func(tap *Tap, received int64) {
-		if string(rest) != "def" || err != nil || received != 3 || tap.Bytes() != nil {
+		if len(rest) > 0 || !errors.Is(err, http.ErrBodyReadAfterClose) || received != 3 || tap.Bytes() != nil {
 			t.Errorf("%q, %v, %d received, kept %q", rest, err, received, tap.Bytes())
 		}
 	})
