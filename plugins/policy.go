@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -169,7 +170,22 @@ func (p *Prompt) applyTools(policy Policy) error {
 		tools = append(tools, t)
 	}
 	p.Tools = tools
+	if c := p.ToolChoice; c.Type != "" && !slices.ContainsFunc(tools, c.takes) {
+		return Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", cmp.Or(c.Name, c.Type))
+	}
 	return nil
+}
+
+// takes reports whether t is the one tool that must be used.
+func (c ToolChoice) takes(t Tool) bool {
+	const webSearch = "web_search" // under which all its versions begin
+	switch {
+	case !t.Hosted():
+		return t.Name == c.Name
+	case strings.HasPrefix(c.Type, webSearch):
+		return strings.HasPrefix(t.Type, webSearch)
+	}
+	return t.Type == c.Type
 }
 
 // parts ranges over the content of messages and outputs.

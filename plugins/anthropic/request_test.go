@@ -353,6 +353,8 @@ func TestRejected(t *testing.T) {
 		"hosted tool":       {claude5, `"tools":[{"type":"file_search"}]`, "tools[0]"},
 		"forced without":    {claude5, `"tool_choice":"required"`, "tool_choice"},
 		"forced impossible": {opus55, `"tools":[` + function + `],"tool_choice":"required"`, "tool_choice"},
+		"forced another":    {claude5, `"tools":[{"type":"web_search"}],"tool_choice":{"type":"image_generation"}`, "tool_choice"},
+		"forced nameless":   {claude5, `"tools":[` + function + `],"tool_choice":{"type":"function"}`, "tool_choice"},
 		"allowed none":      {claude5, `"tools":[` + function + `],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`, "tool_choice"},
 		"effort":            {claude37, `"reasoning":{"effort":"huge"}`, "reasoning.effort"},
 		"answer tool":       {claude37, format + `,"tools":[{"type":"function","name":"structured_answer"}]`, "tools"},
