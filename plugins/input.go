@@ -49,9 +49,9 @@ func (p *Prompt) parseItem(c *conversation, i int, v gjson.Result) error {
 		c.say(m)
 		return nil
 	case "function_call":
-		return parseCall(c, &ToolCall{Index: i, Arguments: v.Get("arguments").Str}, param, v)
+		return parseCall(c, &ToolCall{Index: i}, param, "arguments", v)
 	case "custom_tool_call":
-		return parseCall(c, &ToolCall{Index: i, Custom: true, Arguments: v.Get("input").Str}, param, v)
+		return parseCall(c, &ToolCall{Index: i, Custom: true}, param, "input", v)
 	case "function_call_output", "custom_tool_call_output":
 		o := &ToolOutput{
 			Index:  i,
@@ -104,7 +104,13 @@ func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
 	return m, err
 }
 
-func parseCall(c *conversation, call *ToolCall, param string, v gjson.Result) error {
+// parseCall reads a call, whose arguments have a key of its kind.
+func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Result) error {
+	arguments := v.Get(key)
+	if arguments.Type != gjson.Null && arguments.Type != gjson.String {
+		return invalidType(param+"."+key, []jsonType{aString}, arguments)
+	}
+	call.Arguments = arguments.Str
 	call.CallID, call.Name = v.Get("call_id").Str, flatName(v)
 	if call.CallID == "" {
 		return missing(param + ".call_id")

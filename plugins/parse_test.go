@@ -162,6 +162,13 @@ func TestParseRequestRefuses(t *testing.T) {
 		{"choice of no tool", `{"model":"m","input":"x","tool_choice":{"type":"function","name":"f"}}`, "tool_choice", "'f' not found"},
 		{"format", `{"model":"m","input":"x","text":{"format":{"type":"xml"}}}`, "text.format.type", "'xml'"},
 		{"format without schema", `{"model":"m","input":"x","text":{"format":{"type":"json_schema"}}}`, "text.format.schema", "Missing"},
+		{"arguments that are no string", `{"model":"m","input":[{"type":"function_call","call_id":"c1","name":"f","arguments":{"a":1}},` + o1 + `]}`,
+			"input[0].arguments", "expected a string, but got an object"},
+		{"input of a call that is no string", `{"model":"m","input":[{"type":"custom_tool_call","call_id":"c1","name":"f","input":["x"]},` + patch + `]}`,
+			"input[0].input", "expected a string, but got an array"},
+		{"a number beyond all", `{"model":"m","input":"x","temperature":1e999}`, "temperature", "out of range"},
+		{"a negative number beyond all", `{"model":"m","input":"x","presence_penalty":-1e999}`, "presence_penalty", "out of range"},
+		{"a limit beyond 64 bits", `{"model":"m","input":"x","max_output_tokens":10000000000000000000}`, "max_output_tokens", "above maximum"},
 		{"negative limit", `{"model":"m","input":"x","max_output_tokens":-1}`, "max_output_tokens", "below minimum"},
 	}
 	for _, test := range tests {

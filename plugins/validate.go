@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -39,8 +40,12 @@ func check(body []byte, enums bool) error {
 type field struct {
 	types  []jsonType
 	values []string // of a string, all that are allowed
-	max    int64    // of an integer, 0 for none
+	max    int64    // of an integer, 0 for maxInteger
 }
+
+// maxInteger is the greatest that all readers of JSON tell exactly (RFC 8259,
+// section 6).
+const maxInteger = 1<<53 - 1
 
 type jsonType string
 
@@ -94,14 +99,17 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 	if enums && len(f.values) > 0 && v.Type == gjson.String && !slices.Contains(f.values, v.Str) {
 		return invalidValue(param, v.Str, f.values)
 	}
+	if math.IsInf(v.Num, 0) {
+		return Invalid(param, "Invalid '%s': the number is out of range.", param)
+	}
 	if typeOf(v) == anInteger && slices.Contains(f.types, anInteger) {
 		if v.Num < 0 {
 			return withCode(Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.",
 				param, v.Raw), "integer_below_min_value")
 		}
-		if f.max > 0 && v.Num > float64(f.max) {
+		if most := cmp.Or(f.max, maxInteger); v.Num > float64(most) {
 			return withCode(Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
-				param, f.max, v.Raw), "integer_above_max_value")
+				param, most, v.Raw), "integer_above_max_value")
 		}
 	}
 	element := map[string]jsonType{"tools": anObject, "include": aString}[param]
