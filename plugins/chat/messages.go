@@ -26,9 +26,7 @@ func (r *request) setMessages(a attempt) error {
 		var err error
 		switch t.Role {
 		case plugins.RoleSystem, plugins.RoleDeveloper:
-			for _, item := range t.Items {
-				r.addSystem(a, t.Role, join(item.(*plugins.Message).Content))
-			}
+			err = r.addSystemTurn(a, t)
 		case plugins.RoleAssistant:
 			err = r.addAssistant(a, t)
 		case plugins.RoleTool:
@@ -39,6 +37,17 @@ func (r *request) setMessages(a attempt) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (r *request) addSystemTurn(a attempt, t plugins.Turn) error {
+	for _, item := range t.Items {
+		text, err := textAlone(item.(*plugins.Message).Content)
+		if err != nil {
+			return err
+		}
+		r.addSystem(a, t.Role, text)
 	}
 	return nil
 }
@@ -79,10 +88,11 @@ func (r *request) say(a attempt, parts []part) {
 		return
 	}
 	last := &r.Messages[n-1]
-	if text, ok := last.Content.(string); ok {
-		last.Content = []part{{Type: "text", Text: text}}
+	said, _ := last.Content.([]part)
+	if text, _ := last.Content.(string); text != "" {
+		said = []part{{Type: "text", Text: text}}
 	}
-	last.Content = content(append(last.Content.([]part), parts...))
+	last.Content = content(append(said, parts...))
 }
 
 // addAssistant makes one message of a turn.
@@ -92,7 +102,11 @@ func (r *request) addAssistant(a attempt, t plugins.Turn) error {
 	for _, item := range t.Items {
 		switch item := item.(type) {
 		case *plugins.Message:
-			if text := join(item.Content); text != "" {
+			text, err := textAlone(item.Content)
+			if err != nil {
+				return err
+			}
+			if text != "" {
 				texts = append(texts, text)
 			}
 		case *plugins.ReasoningItem:
@@ -145,6 +159,16 @@ func (r *request) addOutputs(a attempt, t plugins.Turn) error {
 		r.say(a, media)
 	}
 	return nil
+}
+
+// textAlone is the text of a content that can have no other parts.
+func textAlone(content []plugins.Part) (string, error) {
+	for i := range content {
+		if c := &content[i]; c.Type != plugins.PartText && c.Type != plugins.PartRefusal {
+			return "", plugins.Unsupported(c.Param, "The provider takes only text of the system and the assistant.")
+		}
+	}
+	return join(content), nil
 }
 
 // join is the text of a content.
