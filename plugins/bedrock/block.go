@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -21,8 +22,8 @@ type openBlock struct {
 	from      int // where in its message a text begins, in runes
 	citations []gjson.Result
 
-	thoughts            []byte
-	signature, redacted string
+	thoughts, redacted []byte
+	signature          string
 
 	call   serverCall // of a tool that Bedrock hosts
 	result string     // the id of the call that the block answers
@@ -76,7 +77,7 @@ func (d *decoder) content(index int, v gjson.Result) {
 			text := content.Get("reasoningText")
 			d.think(text.Get("text").Str)
 			d.block.signature = text.Get("signature").Str
-			d.block.redacted += content.Get("redactedContent").Str
+			d.redact(content.Get("redactedContent").Str)
 		case "toolUse":
 			d.start(v)
 			if input := content.Get("input"); len(input.Map()) > 0 {
@@ -130,7 +131,7 @@ func (d *decoder) delta(v gjson.Result) {
 		case "reasoningContent":
 			d.think(content.Get("text").Str)
 			d.block.signature += content.Get("signature").Str
-			d.block.redacted += content.Get("redactedContent").Str
+			d.redact(content.Get("redactedContent").Str)
 		case "citation":
 			d.block.citations = append(d.block.citations, content)
 		case "toolResult":
@@ -155,7 +156,7 @@ func (d *decoder) stopBlock() {
 		}
 	case reasoningBlock:
 		switch {
-		case b.redacted != "":
+		case len(b.redacted) > 0:
 			d.a.Seal(b.key, seal(reasoningContent{RedactedContent: b.redacted}))
 		case b.signature != "":
 			d.a.Seal(b.key, seal(reasoningContent{ReasoningText: &reasoningText{string(b.thoughts), b.signature}}))
@@ -180,6 +181,12 @@ func (d *decoder) think(s string) {
 	d.become(reasoningBlock)
 	d.a.Summary(d.block.key, 0, s)
 	d.block.thoughts = append(d.block.thoughts, s...)
+}
+
+// redact reads thoughts that are encrypted, in base64 piece by piece.
+func (d *decoder) redact(s string) {
+	data, _ := base64.StdEncoding.DecodeString(s) // what is broken is of no use to anybody
+	d.block.redacted = append(d.block.redacted, data...)
 }
 
 func (d *decoder) image(v gjson.Result) {

@@ -47,6 +47,9 @@ func (r *request) setReasoning(p *plugins.Prompt, m *model) error {
 		return r.setThinking(p, m)
 	case asked == "", asked == "none" && m.maker == byAmazon: // which thinks only when told to
 		return nil
+	case asked == "none" && slices.Contains(m.Efforts, asked):
+		r.fields().ReasoningEffort = asked
+		return nil
 	case asked == "none":
 		return drop(p, "reasoning.effort", "not possible with a model that always thinks, left out")
 	}

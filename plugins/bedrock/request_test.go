@@ -40,6 +40,9 @@ var (
 	llama = plugins.Target{Model: "meta.llama3-3-70b-instruct-v1:0", Capabilities: &plugins.Capabilities{
 		Input: []string{"text"}, ToolCall: true, Temperature: true,
 	}}
+	gpt5 = plugins.Target{Model: "openai.gpt-5.5", Capabilities: &plugins.Capabilities{
+		Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"none", "low", "medium", "high"}, StructuredOutput: true, ToolCall: true,
+	}}
 	unknown = plugins.Target{Model: "acme.new-v1:0"}
 )
 
@@ -275,6 +278,8 @@ var mapped = []struct {
 		path: "additionalModelRequestFields", want: `{"reasoning_effort":"medium"}`},
 	{name: "gpt-oss always thinks", target: gptOSS, fields: `"reasoning":{"effort":"none"}`,
 		path: "additionalModelRequestFields", warnings: []string{"reasoning.effort"}},
+	{name: "an effort of none", target: gpt5, fields: `"reasoning":{"effort":"none"}`,
+		path: "additionalModelRequestFields", want: `{"reasoning_effort":"none"}`},
 	{name: "no efforts", target: deepseek, fields: `"reasoning":{"effort":"high"}`,
 		path: "additionalModelRequestFields", warnings: []string{"reasoning.effort"}},
 	{name: "no reasoning", target: llama, fields: `"reasoning":{"effort":"high","summary":"auto"}`,

@@ -14,7 +14,7 @@ import (
 
 type reasoningContent struct {
 	ReasoningText   *reasoningText `json:"reasoningText,omitempty"`
-	RedactedContent string         `json:"redactedContent,omitempty"` // in base64
+	RedactedContent []byte         `json:"redactedContent,omitempty"`
 }
 
 type reasoningText struct {
