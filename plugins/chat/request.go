@@ -75,7 +75,9 @@ func newRequest(v *vendor, p *plugins.Prompt, t plugins.Target) (*request, error
 			return nil, err
 		}
 	}
-	r.Verbosity = p.Verbosity
+	if v.translates("text.verbosity") {
+		r.Verbosity = p.Verbosity
+	}
 	r.setLimit(a)
 	r.setAccounting(a)
 	return r, nil
@@ -115,7 +117,7 @@ func (r *request) setSampling(a attempt) error {
 		{"frequency_penalty", a.FrequencyPenalty, 0, unpenalized, &r.FrequencyPenalty},
 	} {
 		switch {
-		case s.asked == nil:
+		case s.asked == nil || !a.translates(s.field):
 		case !s.refused:
 			*s.sampling = s.asked
 		case *s.asked != s.nothing:

@@ -98,6 +98,7 @@ var mapped = []struct {
 	{name: "none without a choice", vendor: "ollama", fields: functions + `,"tool_choice":"none"`, path: "tools"},
 	{name: "auto without a choice", vendor: "ollama", fields: functions + `,"tool_choice":"auto"`, path: "tool_choice"},
 	{name: "sequential calls", vendor: "groq", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", want: `false`},
+	{name: "parallel calls, as always", vendor: "deepseek", fields: functions + `,"parallel_tool_calls":true`, path: "parallel_tool_calls"},
 	{name: "sequential calls of none", vendor: "groq", fields: `"parallel_tool_calls":false`, path: "parallel_tool_calls"},
 	{name: "calls that are always parallel", vendor: "deepseek", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", warned: "parallel_tool_calls"},
 
@@ -133,6 +134,7 @@ var mapped = []struct {
 	{name: "a limit by its later name", vendor: "groq", fields: `"max_output_tokens":1`, path: "max_completion_tokens", want: `1`},
 	{name: "sampling", vendor: "openai", fields: `"temperature":0,"top_p":0.5,"presence_penalty":1,"frequency_penalty":-1`, path: "[temperature,top_p,presence_penalty,frequency_penalty]", want: `[0,0.5,1,-1]`},
 	{name: "Mistral's highest temperature", vendor: "mistral", fields: `"temperature":1.8`, path: "temperature", want: `1.5`, warned: "temperature"},
+	{name: "settings that ask for nothing", vendor: "cerebras", fields: functions + `,"text":{"verbosity":"medium"},"presence_penalty":0,"frequency_penalty":0`, path: "[verbosity,presence_penalty,frequency_penalty]", want: `[]`},
 	{name: "penalties that xAI refuses", vendor: "xai", target: hotThinker, fields: `"presence_penalty":1`, path: "presence_penalty", warned: "presence_penalty"},
 	{name: "penalties that Groq has not", vendor: "groq", fields: `"presence_penalty":1`, path: "presence_penalty", warned: "presence_penalty"},
 	{name: "logprobs", vendor: "openai", fields: late + `0`, path: "[logprobs,top_logprobs]", want: `[true]`},

@@ -89,7 +89,7 @@ func (r *request) setTools(a attempt) error {
 			r.Tools = append(r.Tools, newTool(a, t))
 		}
 	}
-	if len(r.Tools) > 0 {
+	if len(r.Tools) > 0 && a.translates("parallel_tool_calls") {
 		r.ParallelToolCalls = a.ParallelToolCalls
 	}
 	return r.setToolChoice(a)

@@ -266,5 +266,6 @@ func init() {
 	}
 }
 
-// translates reports whether the vendor has the field.
+// translates reports whether the vendor has the field. One that has not does
+// not get the field either where it asks for nothing.
 func (v *vendor) translates(field string) bool { return v.policy[field] == plugins.Translate }
