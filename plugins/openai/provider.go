@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -38,10 +39,10 @@ var paths = map[plugins.Dialect]string{
 	plugins.Embeddings: "/embeddings",
 }
 
-// irregular are the hosts whose streams clients stumble over: OpenRouter gives an
+// irregular are the domains whose streams clients stumble over: OpenRouter gives an
 // item another id in the end, xAI's citations lack what must be there, and with
 // Copilot the id of the response changes.
-var irregular = []string{"openrouter.ai", "api.x.ai", "api.githubcopilot.com"}
+var irregular = []string{"openrouter.ai", "x.ai", "githubcopilot.com"}
 
 // PrepareNative implements plugins.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
@@ -54,7 +55,9 @@ func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 
 func isIrregular(baseURL string) bool {
 	u, err := url.Parse(baseURL)
-	return err == nil && slices.Contains(irregular, u.Hostname())
+	return err == nil && slices.ContainsFunc(irregular, func(domain string) bool {
+		return strings.HasSuffix("."+u.Hostname(), "."+domain)
+	})
 }
 
 // Prepare implements plugins.Provider.

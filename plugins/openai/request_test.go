@@ -76,7 +76,8 @@ func TestPrepareNative(t *testing.T) {
 func TestIrregularStreams(t *testing.T) {
 	for baseURL, native := range map[string]bool{
 		"https://openrouter.ai/api/v1": false, "https://api.x.ai:443/v1": false, "https://api.githubcopilot.com": false,
-		"https://api.deepseek.com": true, "http://localhost:1234/v1": true, "https://my-openrouter.ai.example.com/v1": true,
+		"https://eu-west-1.api.x.ai/v1": false, "https://api.business.githubcopilot.com": false,
+		"https://api.deepseek.com": true, "http://localhost:1234/v1": true, "https://my-openrouter.ai.example.com/v1": true, "https://my-openrouter.ai/v1": true,
 	} {
 		target := plugins.Target{Model: "m", BaseURL: baseURL}
 		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, []byte(`{}`), target); native != (err == nil) || !native && !errors.Is(err, errors.ErrUnsupported) {
