@@ -104,6 +104,14 @@ func TestBug18CallsWithoutThoughts(t *testing.T) {
 	if err != nil || gjson.Get(body, "thinking.type").Str != "adaptive" {
 		t.Errorf("claude 5 does not mind: got %s, %v", body, err)
 	}
+	fields = `"reasoning":{"effort":"high"},"input":[{"role":"user","content":"hi"},
+		{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"c2ln\"}"},
+		{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"x"},
+		{"type":"function_call","call_id":"2","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"2","output":"x"}]`
+	_, body, _, err = prepare(t, claude45, withInput(fields), true)
+	if err != nil || gjson.Get(body, "thinking.type").Str != "enabled" {
+		t.Errorf("it has thought before the first call: got %s, %v", body, err)
+	}
 }
 
 func TestBug19ForeignReasoning(t *testing.T) {

@@ -176,19 +176,25 @@ func (r *request) setBudget(p *plugins.Prompt, m *model) error {
 	return nil
 }
 
-// unthinking reports whether the model is about to go on from calls that do not
-// begin with its thoughts.
+// unthinking reports whether the model is about to go on from calls before which
+// it did not think: of all calls since somebody else spoke, none begins with its
+// thoughts. It need not think again between them.
 func unthinking(turns []plugins.Turn) bool {
+	called := false
 	for _, t := range slices.Backward(turns) {
-		if t.Role != plugins.RoleAssistant {
-			continue
+		switch t.Role {
+		case plugins.RoleTool:
+			called = true
+		case plugins.RoleAssistant:
+			first, ok := t.Items[0].(*plugins.ReasoningItem)
+			if !called || ok && unseal(first.EncryptedContent) != nil {
+				return false
+			}
+		default:
+			if called {
+				return true
+			}
 		}
-		calls := slices.ContainsFunc(t.Items, func(item plugins.Item) bool {
-			_, ok := item.(*plugins.ToolCall)
-			return ok
-		})
-		first, ok := t.Items[0].(*plugins.ReasoningItem)
-		return calls && (!ok || unseal(first.EncryptedContent) == nil)
 	}
-	return false
+	return called
 }
