@@ -50,17 +50,21 @@ func (w *weir) losses() (sum int64) {
 }
 
 // account holds the records against all calls that the store has seen: what has
-// none must be counted as lost, in the balance and in the metrics.
+// none must be counted as lost, in the balance and in the metrics. So must be the
+// last version of a record of which only the one before stands.
 func (w *weir) account(since time.Time, made ...map[*call]string) {
 	w.t.Helper()
 	w.flush()
 	records := w.records(since)
 	calls, missing := 0, 0
+	var early int64 // versions of records, of whose streams the usage came later
 	for _, ids := range made {
 		for c, id := range ids {
 			calls++
 			if r := records[c.name()]; r == nil {
 				missing++
+			} else if c.stream && r.PromptTokens == nil {
+				early++
 			} else {
 				c.check(w.t, r, id)
 			}
@@ -73,6 +77,9 @@ func (w *weir) account(since time.Time, made ...map[*call]string) {
 	lost := w.status().lost()
 	if n := w.metric("weir_records_lost_total"); int64(n) != lost {
 		w.t.Errorf("weir_records_lost_total is %v, the status says %d", n, lost)
+	}
+	if early > lost-int64(missing) {
+		w.t.Errorf("%d records lack the usage, and %d versions beside the %d records that are missing are counted as lost", early, lost-int64(missing), missing)
 	}
 	w.t.Logf("%d calls, %d records missing, %d counted as lost", calls, missing, lost)
 	w.await("the losses stand in the database", func() bool { return w.losses() == lost })
