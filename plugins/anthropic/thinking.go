@@ -104,7 +104,7 @@ func (r *request) setBudget(p *plugins.Prompt, m *model) error {
 		return drop(p, "reasoning.summary", "not possible without reasoning.effort, left out")
 	case r.MaxTokens <= m.MinBudget:
 		return dropReasoning(p, "not possible within max_output_tokens, left out")
-	case unthinking(p.Turns):
+	case plugins.Unthinking(p.Turns, ownThoughts):
 		// "A final assistant message must start with a thinking block."
 		return dropReasoning(p, "not possible after calls without the reasoning that led to them, left out")
 	}
@@ -115,25 +115,5 @@ func (r *request) setBudget(p *plugins.Prompt, m *model) error {
 	return r.setEffort(p, m)
 }
 
-// unthinking reports whether the model is about to go on from calls before which
-// it did not think: of all calls since somebody else spoke, none begins with its
-// thoughts. It need not think again between them.
-func unthinking(turns []plugins.Turn) bool {
-	called := false
-	for _, t := range slices.Backward(turns) {
-		switch t.Role {
-		case plugins.RoleTool:
-			called = true
-		case plugins.RoleAssistant:
-			first, ok := t.Items[0].(*plugins.ReasoningItem)
-			if !called || ok && unseal(first.EncryptedContent) != nil {
-				return false
-			}
-		default:
-			if called {
-				return true
-			}
-		}
-	}
-	return called
-}
+// ownThoughts reports whether a reasoning is of this provider.
+func ownThoughts(r *plugins.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil }
