@@ -13,7 +13,7 @@ const maxObject = 64 << 20
 // ReadObject reads an answer to p that is one object: none was to be streamed,
 // or the provider does not stream after all. It is nil for a stream. What is over
 // 64 MiB long is cut off, and so no JSON.
-func ReadObject(resp *http.Response, p *Prompt) ([]byte, error) {
+func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
 	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, nil
 	}

@@ -36,13 +36,13 @@ const maxContent = 64 << 20
 // concurrent use: a host that has to write while Decode waits for the provider
 // does so in the Read of the body that it hands to Decode.
 type Assembler struct {
-	prompt *Prompt
+	prompt *Request
 	opts   Options
 	events *events // nil without streaming
 
 	id      string
 	created int64
-	seen    Extraction
+	seen    ResponseInfo
 	echo    []byte // the keys of the response that never change
 	reason  Reason
 	failure *Error
@@ -60,7 +60,7 @@ type Assembler struct {
 
 // NewAssembler makes the Assembler for one attempt at p. The sink takes the
 // events, and is not used unless p.Stream.
-func NewAssembler(p *Prompt, sink io.Writer, o Options) *Assembler {
+func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	if o.ID == nil {
 		o.ID = randomID
 	}
@@ -79,7 +79,7 @@ func NewAssembler(p *Prompt, sink io.Writer, o Options) *Assembler {
 }
 
 // Prompt is what is being answered.
-func (a *Assembler) Prompt() *Prompt { return a.prompt }
+func (a *Assembler) Request() *Request { return a.prompt }
 
 // Start tells the model that answers, and the provider's id of the response;
 // "" is unknown.
@@ -320,7 +320,7 @@ func (a *Assembler) Response() json.RawMessage { return a.response }
 
 // Extraction is what has been learned so far of the upstream response. It
 // stays the Assembler's.
-func (a *Assembler) Extraction() *Extraction {
+func (a *Assembler) Info() *ResponseInfo {
 	a.seen.Content = len(a.items) > 0
 	if a.failure != nil {
 		a.seen.ErrorType = a.failure.Type

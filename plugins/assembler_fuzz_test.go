@@ -117,7 +117,7 @@ func TestRandomScripts(t *testing.T) {
 	}
 }
 
-func benchmarkPrompt(b *testing.B) *Prompt {
+func benchmarkPrompt(b *testing.B) *Request {
 	p, err := ParseRequest([]byte(request))
 	if err != nil {
 		b.Fatal(err)

@@ -308,7 +308,7 @@ func TestLifecycleEventsAreHeld(t *testing.T) {
 }
 
 func TestFailureTellsBeforeTheEnd(t *testing.T) {
-	a := NewAssembler(&Prompt{Raw: []byte(`{}`)}, nil, Options{})
+	a := NewAssembler(&Request{Raw: []byte(`{}`)}, nil, Options{})
 	if a.Failure() == nil {
 		t.Error("a response without an end has failed")
 	}

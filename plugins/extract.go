@@ -38,7 +38,7 @@ const (
 
 // Extraction is what the traffic of one response says about its call. Text
 // that a provider controls is cut to 256 bytes.
-type Extraction struct {
+type ResponseInfo struct {
 	// Dialect is the one that was asked for, or what the shape of the traffic
 	// showed where that was Unknown.
 	Dialect Dialect
@@ -63,18 +63,18 @@ type Extraction struct {
 
 // Extractor reads one response as it passes, at any chunking and in constant
 // memory. It never fails: what it cannot read, it skips.
-type Extractor interface {
+type Observer interface {
 	// Write reads the next bytes of the body. It does not keep p.
 	Write(p []byte)
 	// Close says that the body ended.
 	Close()
 	// Extraction is what has been learned so far. It stays the extractor's and
 	// changes with every Write.
-	Extraction() *Extraction
+	Info() *ResponseInfo
 }
 
 // Request is what a request body says about the call.
-type Request struct {
+type RequestInfo struct {
 	// Model is the requested model as the body names it, "" if it names none.
 	Model string
 	// Stream is true when the body asks for a stream.

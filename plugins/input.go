@@ -8,7 +8,7 @@ import (
 )
 
 // parseInput reads the input into turns.
-func (p *Prompt) parseInput(input gjson.Result) error {
+func (p *Request) parseInput(input gjson.Result) error {
 	var c conversation
 	switch {
 	case input.Type == gjson.String:
@@ -35,7 +35,7 @@ var leftBehind = []string{
 	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output",
 }
 
-func (p *Prompt) parseItem(c *conversation, i int, v gjson.Result) error {
+func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 	param := at("input", i)
 	if !v.IsObject() {
 		return invalidType(param, []jsonType{anObject}, v)

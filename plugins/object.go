@@ -101,7 +101,7 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 
 // appendEcho appends what the response tells of its request: the values that
 // held, or else OpenAI's defaults.
-func (p *Prompt) appendEcho(b []byte) []byte {
+func (p *Request) appendEcho(b []byte) []byte {
 	b = append(b, `,"access_programs":null,"background":false,"moderation":null,"previous_response_id":null,"store":false`...)
 	b = append(b, `,"tool_usage":`+noToolUsage+`,"truncation":"disabled"`...)
 	b = append(b, `,"frequency_penalty":`...)
@@ -156,7 +156,7 @@ func (p *Prompt) appendEcho(b []byte) []byte {
 
 // appendField appends a field of the body as the client wrote it, but on one
 // line, for the events of a stream are lines.
-func (p *Prompt) appendField(b []byte, path, absent string) []byte {
+func (p *Request) appendField(b []byte, path, absent string) []byte {
 	raw := p.Field(path)
 	if raw == nil {
 		return append(b, absent...)
@@ -166,7 +166,7 @@ func (p *Prompt) appendField(b []byte, path, absent string) []byte {
 
 // appendTools appends the tools as the client sent them, functions with the
 // keys that Open Responses requires.
-func (p *Prompt) appendTools(b []byte) []byte {
+func (p *Request) appendTools(b []byte) []byte {
 	b = append(b, '[')
 	for i, t := range gjson.GetBytes(p.Raw, "tools").Array() {
 		if i > 0 {

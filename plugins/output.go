@@ -210,7 +210,7 @@ func (o *output) addPart(kind partKind, e *events) *part {
 }
 
 // resolve finds out, now that the call's name is whole, of which tool it is.
-func (o *output) resolve(p *Prompt) {
+func (o *output) resolve(p *Request) {
 	t := p.Tool(o.name)
 	if t == nil {
 		return

@@ -10,11 +10,11 @@ import (
 // ParseRequest reads the body of POST /v1/responses into the neutral request.
 // Errors are *Error and name the field. Each input item stands in one of the
 // turns; those that only a hosted tool left behind are left out with a warning.
-func ParseRequest(body []byte) (*Prompt, error) {
+func ParseRequest(body []byte) (*Request, error) {
 	if err := check(body, false); err != nil {
 		return nil, err
 	}
-	p := &Prompt{Raw: body}
+	p := &Request{Raw: body}
 	var input, tools, choice gjson.Result
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
 		if v.Type == gjson.Null {
@@ -91,7 +91,7 @@ func ParseRequest(body []byte) (*Prompt, error) {
 	return p, nil
 }
 
-func (p *Prompt) parseFormat() error {
+func (p *Request) parseFormat() error {
 	const param = "text.format"
 	v := gjson.GetBytes(p.Raw, param)
 	if v.Type == gjson.Null {
@@ -121,7 +121,7 @@ func (p *Prompt) parseFormat() error {
 }
 
 // parseTools adds tools, and those of namespaces flat.
-func (p *Prompt) parseTools(tools []gjson.Result, param, namespace string) error {
+func (p *Request) parseTools(tools []gjson.Result, param, namespace string) error {
 	for i, v := range tools {
 		t := Tool{
 			Param:       at(param, i),
@@ -157,7 +157,7 @@ func (p *Prompt) parseTools(tools []gjson.Result, param, namespace string) error
 	return nil
 }
 
-func (p *Prompt) parseToolChoice(v gjson.Result) error {
+func (p *Request) parseToolChoice(v gjson.Result) error {
 	if v.Type == gjson.String {
 		p.ToolChoice.Mode = v.Str
 		return documented["tool_choice"].check("tool_choice", v, true)

@@ -9,7 +9,7 @@ import (
 )
 
 // sketch tells turns in short: user[text], assistant[call c1], tool[c1].
-func sketch(p *Prompt) string {
+func sketch(p *Request) string {
 	var turns []string
 	for _, t := range p.Turns {
 		var items []string
@@ -34,7 +34,7 @@ func sketch(p *Prompt) string {
 	return strings.Join(turns, " ")
 }
 
-func parse(t *testing.T, fields string) *Prompt {
+func parse(t *testing.T, fields string) *Request {
 	t.Helper()
 	p, err := ParseRequest([]byte(`{"model":"m",` + fields + `}`))
 	if err != nil {

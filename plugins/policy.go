@@ -112,7 +112,7 @@ var defaults = map[string][]string{
 
 // Apply treats every field of the request as the policy says, in the order of
 // the body. The error is an *Error.
-func (p *Prompt) Apply(policy Policy) error {
+func (p *Request) Apply(policy Policy) error {
 	if err := p.applyFields(policy, "", gjson.ParseBytes(p.Raw)); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (p *Prompt) Apply(policy Policy) error {
 
 const notSupported = "not supported by the provider, left out"
 
-func (p *Prompt) applyFields(policy Policy, prefix string, fields gjson.Result) error {
+func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result) error {
 	var err error
 	fields.ForEach(func(key, v gjson.Result) bool {
 		path := prefix + key.Str
@@ -152,7 +152,7 @@ func (p *Prompt) applyFields(policy Policy, prefix string, fields gjson.Result) 
 	return err
 }
 
-func (p *Prompt) applyTools(policy Policy) error {
+func (p *Request) applyTools(policy Policy) error {
 	var tools []Tool
 	for _, t := range p.Tools {
 		if t.Hosted() {
@@ -189,7 +189,7 @@ func (c ToolChoice) takes(t Tool) bool {
 }
 
 // parts ranges over the content of messages and outputs.
-func (p *Prompt) parts(yield func(*Part) bool) {
+func (p *Request) parts(yield func(*Part) bool) {
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
 			var content []Part
@@ -211,7 +211,7 @@ func (p *Prompt) parts(yield func(*Part) bool) {
 // Drop treats one field that can't be honoured: an error for Reject, a warning
 // "<field>: <done>" for Warn, which is an error too where the prompt is strict.
 // With a warning the field is unset, so that the response tells what held.
-func (p *Prompt) Drop(a Action, field, done string) error {
+func (p *Request) Drop(a Action, field, done string) error {
 	if a == Warn && p.Strict {
 		a = Reject
 	}
@@ -225,7 +225,7 @@ func (p *Prompt) Drop(a Action, field, done string) error {
 	return nil
 }
 
-func (p *Prompt) unset(field string) {
+func (p *Request) unset(field string) {
 	switch field {
 	case "temperature":
 		p.Temperature = nil

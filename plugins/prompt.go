@@ -14,7 +14,7 @@ import (
 //
 // A copy of a Prompt is independent of it as long as nobody writes into its
 // slices: who tries several targets gives each attempt a copy.
-type Prompt struct {
+type Request struct {
 	// Raw is the body as the client sent it.
 	Raw json.RawMessage
 	// Model is the model as the client named it, or once it is known, as the
@@ -275,7 +275,7 @@ type Reasoning struct {
 
 // Field is the raw value of a top-level or nested field of the body, by its
 // path ("text.verbosity"), nil if the client did not send it or sent null.
-func (p *Prompt) Field(path string) json.RawMessage {
+func (p *Request) Field(path string) json.RawMessage {
 	v := gjson.GetBytes(p.Raw, path)
 	if v.Type == gjson.Null {
 		return nil
@@ -284,7 +284,7 @@ func (p *Prompt) Field(path string) json.RawMessage {
 }
 
 // Tool is the tool of that flat name, nil if there is none.
-func (p *Prompt) Tool(name string) *Tool {
+func (p *Request) Tool(name string) *Tool {
 	for i := range p.Tools {
 		if p.Tools[i].Name == name {
 			return &p.Tools[i]

@@ -12,7 +12,7 @@ type Provider interface {
 	// Prepare is the upstream request for p. An error that the client caused is
 	// an *Error. It may change p, which is the attempt's own, and adds warnings
 	// to it.
-	Prepare(ctx context.Context, p *Prompt, t Target) (*http.Request, error)
+	Prepare(ctx context.Context, p *Request, t Target) (*http.Request, error)
 
 	// Decode reads a successful answer, streaming or not as a.Prompt() asked
 	// for, and tells a. It ends at the provider's end; where that comes early

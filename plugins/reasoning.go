@@ -6,7 +6,7 @@ import "strconv"
 // is asked next, by the inverse of Options.Seal. What open does not know came
 // from elsewhere, and is left out with a warning: no provider takes another's
 // reasoning. The turns of other copies of p stay as they are.
-func (p *Prompt) Unseal(open func(sealed string) (string, bool)) error {
+func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 	turns := make([]Turn, 0, len(p.Turns))
 	for _, t := range p.Turns {
 		items := make([]Item, 0, len(t.Items))

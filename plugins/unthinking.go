@@ -5,7 +5,7 @@ import "slices"
 // Unthinking reports whether the model is about to go on from calls before which
 // it did not think: of all calls since somebody else spoke, none begins with
 // reasoning that own says is the model's. It need not think again between them.
-func Unthinking(turns []Turn, own func(*ReasoningItem) bool) bool {
+func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
 	called := false
 	for _, t := range slices.Backward(turns) {
 		switch t.Role {

@@ -18,7 +18,7 @@ func whole[T ~int64](n T) attribute { return numeric(amount(float64(n))) }
 
 // match compares as leaves about requests do: what lacks a number matches
 // not-equals alone.
-func (a attribute) match(l *Leaf, p *Patience) bool {
+func (a attribute) match(l *Leaf, p *CancelCheck) bool {
 	switch l.Field.Kind {
 	case Number:
 		if !a.number.Valid {

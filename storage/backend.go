@@ -61,7 +61,7 @@ type Batch struct {
 	// Records are new or amended records; an ID stands at most once.
 	Records []*Record
 	// Facts apply to records of this batch or earlier ones.
-	Facts []*Fact
+	Annotations []*Annotation
 	// Losses add to the ledger, once however often the batch is written.
 	Losses []Loss
 	// Recorded and Number are those of the Ledger as it is with the batch.
@@ -73,7 +73,7 @@ type Batch struct {
 
 // Fact is something learned about a record or session after it ended. Applying
 // one twice changes nothing. Facts about unknown records are dropped.
-type Fact struct {
+type Annotation struct {
 	Org string
 	// RequestID names the record, SessionID the session (for Tag alone).
 	RequestID uuid.UUID

@@ -9,7 +9,7 @@ import (
 // containsFold is strings.Contains without case. It looks closer only where the
 // rarest letter of sub stands. Where that comes to more than reading s a few
 // times, it goes on with a search whose time is linear whatever the texts are.
-func containsFold(s, sub string, p *Patience) bool {
+func containsFold(s, sub string, p *CancelCheck) bool {
 	if sub == "" {
 		return true
 	}
@@ -59,7 +59,7 @@ func lower(c byte) byte {
 
 // containsFoldASCII looks for a text in ASCII by the letter at a place of it,
 // which has no case but two.
-func containsFoldASCII(s, sub string, place int, p *Patience) bool {
+func containsFoldASCII(s, sub string, place int, p *CancelCheck) bool {
 	small := lower(sub[place])
 	capital := small
 	budget := 4*len(s) + len(sub)
@@ -105,7 +105,7 @@ func indexFrom(s string, c byte, from int) int {
 
 // containsFoldUnicode is containsFold for any letters. It looks closer where a
 // byte can begin the first letter of sub in one of its cases.
-func containsFoldUnicode(s, sub string, p *Patience) bool {
+func containsFoldUnicode(s, sub string, p *CancelCheck) bool {
 	var begins [256]bool
 	begins[sub[0]] = true
 	first, _ := letter(sub)
@@ -135,7 +135,7 @@ func containsFoldUnicode(s, sub string, p *Patience) bool {
 
 // containsFoldHashed is containsFold by the method of Rabin and Karp: it looks
 // closer only where the letters sum up to the same hash.
-func containsFoldHashed(s, sub string, p *Patience) bool {
+func containsFoldHashed(s, sub string, p *CancelCheck) bool {
 	const prime = 16777619
 	var want, power uint32 = 0, 1
 	missing := 0 // letters until the window is as long as sub

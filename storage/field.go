@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 )
 
 // Field is one field of one group. Fields are compared by pointer: there is one
@@ -55,7 +55,7 @@ func (f *Field) Texts(r *Record, c *Content, key string) iter.Seq[string] {
 		case f.text != nil:
 			yield(f.text(r, orNone(c)))
 		case f.body != nil:
-			yield(string(new(body.Unescaper).SearchText(f.body(orNone(c)).Data)))
+			yield(string(new(transcript.Unescaper).SearchText(f.body(orNone(c)).Data)))
 		case f.list != nil:
 			slices.Values(f.list(r))(yield)
 		case f.entries != nil:

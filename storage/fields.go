@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 )
 
 // The tables of interface.md, group by group, and where the decisions find each
@@ -188,5 +188,5 @@ func feedbackResponseID(r *Record) string {
 	return r.ID.String()
 }
 
-func inputText(r *Record, c *Content) string  { return body.InputText(r.Dialect, c.Request.Data) }
-func outputText(r *Record, c *Content) string { return body.OutputText(r.Dialect, c.Response.Data) }
+func inputText(r *Record, c *Content) string  { return transcript.InputText(r.Dialect, c.Request.Data) }
+func outputText(r *Record, c *Content) string { return transcript.OutputText(r.Dialect, c.Response.Data) }

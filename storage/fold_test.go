@@ -19,7 +19,7 @@ func FuzzContainsFold(f *testing.F) {
 			return
 		}
 		found := containsFold(s, sub, nil)
-		for name, contains := range map[string]func(s, sub string, p *Patience) bool{"Unicode": containsFoldUnicode, "hashes": containsFoldHashed} {
+		for name, contains := range map[string]func(s, sub string, p *CancelCheck) bool{"Unicode": containsFoldUnicode, "hashes": containsFoldHashed} {
 			if got := contains(s, sub, nil); got != found {
 				t.Errorf("%q in %q: %v, by %s %v", sub, s, found, name, got)
 			}

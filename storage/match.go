@@ -3,7 +3,7 @@ package storage
 import (
 	"unsafe"
 
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 )
 
 // Match tells whether a filter is true of a record. It is the meaning of the
@@ -21,12 +21,12 @@ type Matcher struct {
 	Filter Filter
 	// Patience is over when the query is: what Match answers then is worth
 	// nothing.
-	Patience *Patience
+	Patience *CancelCheck
 
 	record  *Record
 	load    func() *Content
 	content *Content
-	decoded body.Unescaper
+	decoded transcript.Unescaper
 }
 
 // Match is Match(m.Filter, r, load).

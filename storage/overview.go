@@ -31,7 +31,7 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 	if err := users.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
 		return nil, err
 	}
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	span := never
 	costs, requests := make([]sample, 0, len(users.chosen)), make([]sample, 0, len(users.chosen))
 	for _, u := range users.chosen {
@@ -66,7 +66,7 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 
 // byBucket takes the sample of each user apart into one for each bucket in which
 // there is a request.
-func byBucket(users []sample, cells *chains[tally], p *Patience, measure func(*tally) sample) (samples []sample) {
+func byBucket(users []sample, cells *chains[tally], p *CancelCheck, measure func(*tally) sample) (samples []sample) {
 	for _, u := range users {
 		for i, t := range cells.of(u.group) {
 			if p.over(groupSteps) {

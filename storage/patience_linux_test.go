@@ -28,7 +28,7 @@ func TestTextMatcherEnds(t *testing.T) {
 		{storage.NotContains, strings.Repeat("baaaaaaa", 1<<17), strings.Repeat("a", 8) + "b"},
 	} {
 		looks := 0
-		p := storage.NewPatience(func() error { looks++; return errLeft })
+		p := storage.NewCancelCheck(func() error { looks++; return errLeft })
 		storage.TextMatcher(test.op, test.value, p)(test.text)
 		if looks != 1 {
 			t.Errorf("%v looked %d times whether its query had ended, want once", test.op, looks)

@@ -50,13 +50,13 @@ func (q *ScoreQuery) Answer(rows Rows) ([]ScorePoint, error) {
 		return nil, err
 	}
 	points := make([]ScorePoint, 0, len(cells))
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	for c, scores := range cells {
 		// In one order, since floating-point sums depend on it.
 		if len(scores) < patienceSteps {
 			slices.Sort(scores)
 		} else {
-			slices.SortFunc(scores, Patient(p, cmp.Compare[float64])) // slower
+			slices.SortFunc(scores, CancellableOrder(p, cmp.Compare[float64])) // slower
 		}
 		if p.over(8 * len(scores)) {
 			return nil, p.ended

@@ -43,7 +43,7 @@ type sample struct {
 
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
-func (s *Series) quartiles(samples []sample, p *Patience) []sample {
+func (s *Series) quartiles(samples []sample, p *CancelCheck) []sample {
 	if !s.Interquartile || p.over(patienceSteps) {
 		return samples
 	}
@@ -68,7 +68,7 @@ func known(samples []sample) (values []int64) {
 }
 
 // points are the quantiles by bucket, or the histogram.
-func (s *Series) points(b Buckets, samples []sample, unit float64, p *Patience) []Point {
+func (s *Series) points(b Buckets, samples []sample, unit float64, p *CancelCheck) []Point {
 	if p.over(patienceSteps) {
 		return nil
 	}

@@ -46,7 +46,7 @@ type Average struct {
 
 // Answer makes the series from rows grouped BySession.
 func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	named := func(k Key) bool { return containsFold(k.Name, q.NameContains, p) }
 	var sessions []*totals
 	span := never

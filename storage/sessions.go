@@ -8,7 +8,7 @@ import (
 // Answer finds the sessions in rows grouped BySession.
 func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	var chosen []*Session
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	named := func(k Key) bool {
 		return (q.NameEquals == "" || q.NameEquals == k.Name) &&
 			(containsFold(k.ID, q.Search, p) || containsFold(k.Name, q.Search, p))
@@ -20,7 +20,7 @@ func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(chosen, Patient(p, func(a, b *Session) int {
+	slices.SortFunc(chosen, CancellableOrder(p, func(a, b *Session) int {
 		return -cmp.Or(
 			cmp.Compare(a.CreatedAt, b.CreatedAt),
 			cmp.Compare(a.SessionID, b.SessionID),
@@ -32,7 +32,7 @@ func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 
 // chooseSessions adds the requests up and gives each the sessions of a name that
 // the filter chooses.
-func chooseSessions(rows Rows, f Filter, w Window, p *Patience, named func(Key) bool, each func(group int, t *totals)) error {
+func chooseSessions(rows Rows, f Filter, w Window, p *CancelCheck, named func(Key) bool, each func(group int, t *totals)) error {
 	var sums byGroup
 	split := SplitFilter(f)
 	err := rows.Scan(split.Requests, w, func(r *Row) bool {

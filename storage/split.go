@@ -70,13 +70,13 @@ func and(a, b Filter) Filter {
 // chooser decides which groups a filter chooses.
 type chooser struct {
 	groups   Filter
-	patience *Patience
+	patience *CancelCheck
 	// any are the groups of which each of Split.Any is true.
 	any map[Filter]map[int]bool
 }
 
 // choose scans for what the filter says of any request of a group.
-func (s *Split) choose(rows Rows, w Window, p *Patience) (*chooser, error) {
+func (s *Split) choose(rows Rows, w Window, p *CancelCheck) (*chooser, error) {
 	c := &chooser{groups: s.Groups, patience: p, any: make(map[Filter]map[int]bool)}
 	for _, f := range s.Any {
 		groups := make(map[int]bool)

@@ -11,7 +11,7 @@ import (
 // case.
 //
 // When p is over, what it answers is worth nothing.
-func TextMatcher(op Operator, value string, p *Patience) func(string) bool {
+func TextMatcher(op Operator, value string, p *CancelCheck) func(string) bool {
 	return func(s string) bool { return op.holds(s, value, p) != op.Negative() }
 }
 
@@ -20,7 +20,7 @@ func (o Operator) Negative() bool { return o == NotEquals || o == NotContains }
 
 // holds tells whether s matches value by a text operator; for a negative one,
 // by the operator which it negates.
-func (o Operator) holds(s, value string, p *Patience) bool {
+func (o Operator) holds(s, value string, p *CancelCheck) bool {
 	switch o {
 	case Like:
 		return like(s, value, false, p)
@@ -36,7 +36,7 @@ func (o Operator) holds(s, value string, p *Patience) bool {
 // like is SQL's LIKE: % stands for any text, _ for any letter, and a backslash
 // takes the meaning from what follows it. On a mismatch the last % takes one
 // letter more; no earlier one ever needs to.
-func like(s, pattern string, ignoreCase bool, p *Patience) bool {
+func like(s, pattern string, ignoreCase bool, p *CancelCheck) bool {
 	var rest, again string
 	percent := false
 	for !p.over(1) {

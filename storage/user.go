@@ -111,11 +111,11 @@ func (u *User) attribute(f *Field) attribute {
 var byLastActive = []UserSort{{Key: UserLastActive, Desc: true}}
 
 // sortUsers puts users into the order of the keys.
-func sortUsers(users []*User, sorts []UserSort, p *Patience) {
+func sortUsers(users []*User, sorts []UserSort, p *CancelCheck) {
 	if len(sorts) == 0 {
 		sorts = byLastActive
 	}
-	slices.SortFunc(users, Patient(p, func(a, b *User) int {
+	slices.SortFunc(users, CancellableOrder(p, func(a, b *User) int {
 		for _, s := range sorts {
 			value := userAttributes[s.Key]
 			if d := value(a).compare(value(b), s.Desc); d != 0 {

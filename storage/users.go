@@ -22,7 +22,7 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 	for i, u := range found.chosen {
 		users[i] = &u.User
 	}
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	sortUsers(users, q.Sort, p)
 	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, p.ended
 }
@@ -51,7 +51,7 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 	if err != nil {
 		return err
 	}
-	p := NewPatience(rows.Err)
+	p := NewCancelCheck(rows.Err)
 	chooser, err := u.split.choose(rows, w, p)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (p Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (p Provider) Prepare(ctx context.Context, prompt *plugins.Request, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(prompt, t.Model)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // answer is what Acme says: an object has all of it, each event of a stream a
@@ -34,14 +34,14 @@ type failure struct {
 
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
-	switch object, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch object, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case object != nil:
 		read(object, a)
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ type tool struct {
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
-func newRequest(p *plugins.Prompt, model string) (*request, error) {
+func newRequest(p *plugins.Request, model string) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ var speakers = map[plugins.Role]string{
 	plugins.RoleTool:      "tools",
 }
 
-func (r *request) addTurn(p *plugins.Prompt, t plugins.Turn) error {
+func (r *request) addTurn(p *plugins.Request, t plugins.Turn) error {
 	said := turn{From: speakers[t.Role]}
 	for _, item := range t.Items {
 		switch item := item.(type) {
@@ -122,7 +122,7 @@ func text(parts []plugins.Part) string {
 
 // setTools offers the tools that the choice is about. Of the function that a
 // custom tool becomes, the Assembler gives the client the input again.
-func (r *request) setTools(p *plugins.Prompt) error {
+func (r *request) setTools(p *plugins.Request) error {
 	c := p.ToolChoice
 	for _, t := range p.Tools {
 		if c.Name != "" && c.Name != t.Name || c.Allowed != nil && !slices.Contains(c.Allowed, t.Name) {

@@ -84,7 +84,7 @@ type Account struct {
 	// kind, or the label where the catalogue has models under it.
 	Provider string
 	// House is true of an account that is configured for all organisations.
-	House bool
+	Platform bool
 	// Models are those that it serves; nil stands for those of the catalogue.
 	Models []string
 
@@ -250,7 +250,7 @@ func (p *Provider) account(house bool, c *catalog.Catalog) (*Account, error) {
 	}
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
-		Label: p.Label, Provider: p.name(c), House: house, Models: p.Models,
+		Label: p.Label, Provider: p.name(c), Platform: house, Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
 	}, nil
 }

@@ -28,7 +28,7 @@ func (*fakeAPI) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://api.fake.test/v1/", "WEIR_TEST_FAKE_KEY"
 }
 
-func (*fakeAPI) Prepare(context.Context, *plugins.Prompt, plugins.Target) (*http.Request, error) {
+func (*fakeAPI) Prepare(context.Context, *plugins.Request, plugins.Target) (*http.Request, error) {
 	return nil, nil
 }
 func (*fakeAPI) Decode(*http.Response, *plugins.Assembler) error { return nil }
@@ -56,7 +56,7 @@ func TestAccounts(t *testing.T) {
 		var lines []string
 		for _, a := range accounts {
 			owner := "own"
-			if a.House {
+			if a.Platform {
 				owner = "house"
 			}
 			lines = append(lines, strings.Join([]string{

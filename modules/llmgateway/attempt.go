@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -27,14 +27,14 @@ type attempt struct {
 	*call
 	target  target
 	started time.Time
-	prompt  *plugins.Prompt // what is sent, in the translating lane
+	prompt  *plugins.Request // what is sent, in the translating lane
 	sealer  *sealer         // of reasoning, likewise
 	notes   []string        // warnings of the other lane
 
 	record    storage.Record
 	content   storage.Content
 	copy      capture.Copy // of the response
-	seen      func() *plugins.Extraction
+	seen      func() *plugins.ResponseInfo
 	committed mark
 	lost      bool
 
@@ -54,18 +54,18 @@ type mark struct {
 	end        storage.EndState
 	status     plugins.Count
 	bytes      int64
-	extraction plugins.Extraction
+	extraction plugins.ResponseInfo
 }
 
 // maxError bounds what is kept of the body of an error, in bytes.
 const maxError = 64 << 10
 
 // unseen is the extraction of an attempt without a response.
-var unseen plugins.Extraction
+var unseen plugins.ResponseInfo
 
 func (c *call) begin(t target, n int) *attempt {
 	a := &attempt{call: c, target: t, started: time.Now(), record: c.record}
-	a.seen = func() *plugins.Extraction { return &unseen }
+	a.seen = func() *plugins.ResponseInfo { return &unseen }
 	r := &a.record
 	r.CreatedAt, r.Number = storage.Millis(a.started), 0
 	r.Attempt, r.Provider = n, t.account.Provider
@@ -191,7 +191,7 @@ func (a *attempt) refused(resp *http.Response) *failure {
 
 	after := giveUp
 	switch status := resp.StatusCode; {
-	case (unauthorized(status) || unauthorized(e.Status)) && a.target.account.House:
+	case (unauthorized(status) || unauthorized(e.Status)) && a.target.account.Platform:
 		a.h.logger.Error("a provider refuses the house's key", zap.Stringer("call", a.id),
 			zap.String("target", a.target.name()), zap.Int("status", status))
 		e, after = plugins.Upstream("The provider does not accept the gateway's credentials."), elsewhere
@@ -240,7 +240,7 @@ func (a *attempt) answer() {
 		a.content.Request = storage.Body{Type: a.r.Header.Get("Content-Type"), Data: kept}
 		r.RequestTruncated = len(kept) < len(a.body)
 		a.content.Inputs = a.inputs
-		reader := wire.NewRequestReader(a.dialect)
+		reader := observe.NewRequestReader(a.dialect)
 		reader.Write(a.body)
 		a.content.Media = reader.Request().Media
 	}

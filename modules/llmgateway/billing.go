@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -27,7 +27,7 @@ const (
 // an organisation that has credits, and for more than a count. Such calls must
 // keep to the documented schema.
 func (a *attempt) reserve() *plugins.Error {
-	if !a.target.account.House || !a.h.app.HasCredits(a.record.Org) || a.dialect == plugins.CountTokens {
+	if !a.target.account.Platform || !a.h.app.HasCredits(a.record.Org) || a.dialect == plugins.CountTokens {
 		return nil
 	}
 	a.record.PassthroughBilling = true
@@ -133,7 +133,7 @@ func (a *attempt) settle() {
 // nothing is kept.
 func (a *attempt) length() int64 {
 	r := a.content.Response
-	stored, _ := body.Stored(a.dialect, r.Type, r.Data)
+	stored, _ := transcript.Stored(a.dialect, r.Type, r.Data)
 	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
 		if said.IsArray() {
 			return int64(len(said.Raw))

@@ -38,7 +38,7 @@ type call struct {
 
 	body     []byte                          // the client's
 	sent     []byte                          // the same, with what it refers to
-	parsed   func() (*plugins.Prompt, error) // of Responses
+	parsed   func() (*plugins.Request, error) // of Responses
 	stateful stateful
 
 	id       uuid.UUID      // of the record of the attempt that answers
@@ -142,7 +142,7 @@ func (c *call) plan() ([]target, error) {
 	c.record.RequestBytes = int64(len(c.body))
 
 	c.sent = c.body
-	c.parsed = sync.OnceValues(func() (*plugins.Prompt, error) { return plugins.ParseRequest(c.sent) })
+	c.parsed = sync.OnceValues(func() (*plugins.Request, error) { return plugins.ParseRequest(c.sent) })
 	model := gjson.GetBytes(c.body, "model")
 	if !plugins.ValidJSON(c.body) || model.Type != gjson.String || model.Str == "" {
 		return nil, c.malformed()

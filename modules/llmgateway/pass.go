@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -36,8 +36,8 @@ func (a *attempt) passRequestHeaders(req *http.Request) {
 // pass answers the bytes of a provider that speaks the client's dialect itself.
 func (a *attempt) pass(resp *http.Response) *failure {
 	contentType := resp.Header.Get("Content-Type")
-	extractor := wire.NewExtractor(a.dialect, a.record.Provider, contentType)
-	a.seen = extractor.Extraction
+	extractor := observe.New(a.dialect, a.record.Provider, contentType)
+	a.seen = extractor.Info
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if a.record.Stream = mediaType == "text/event-stream"; a.record.Stream {
 		return a.passStream(resp, extractor)
@@ -60,7 +60,7 @@ func (a *attempt) pass(resp *http.Response) *failure {
 
 // passStream passes a stream on event by event. Until the first content, what
 // has come is held: another attempt may still answer.
-func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *failure {
+func (a *attempt) passStream(resp *http.Response, extractor plugins.Observer) *failure {
 	if !a.record.ResponseOmitted {
 		a.content.Response.Type = resp.Header.Get("Content-Type")
 		a.copy.Keep(a.h.MaxBody, 0)
@@ -70,7 +70,7 @@ func (a *attempt) passStream(resp *http.Response, extractor plugins.Extractor) *
 	body := watchPauses(resp.Body, s.pause)
 	defer body.end()
 
-	seen := extractor.Extraction()
+	seen := extractor.Info()
 	var err error
 	for err == nil && a.gone == nil {
 		var n int
@@ -117,7 +117,7 @@ const minRead = 16 << 10
 type nativeStream struct {
 	a         *attempt
 	upstream  http.Header
-	extractor plugins.Extractor
+	extractor plugins.Observer
 	held      *buffer
 	written   int           // of held
 	searched  int           // in held: no event ends between what is written and it
@@ -138,7 +138,7 @@ func (s *nativeStream) room() []byte {
 
 // take takes n bytes that were read behind what is held, and writes what may go.
 func (s *nativeStream) take(n int) {
-	a, seen := s.a, s.extractor.Extraction()
+	a, seen := s.a, s.extractor.Info()
 	held := s.held.data
 	fresh := held[len(held) : len(held)+n]
 	s.held.data = held[:len(held)+n]
@@ -164,7 +164,7 @@ func (s *nativeStream) release() {
 	if end == 0 {
 		return
 	}
-	phase := s.extractor.Extraction().Phase
+	phase := s.extractor.Info().Phase
 	if phase > s.stands {
 		s.stands = phase
 		s.a.answer()
@@ -196,7 +196,7 @@ func (s *nativeStream) pause() time.Duration {
 	s.waited = true
 	s.release()
 	return s.a.keepAlive(func() {
-		if s.a.begun && s.extractor.Extraction().Phase != plugins.Ended {
+		if s.a.begun && s.extractor.Info().Phase != plugins.Ended {
 			s.a.write([]byte(": ping\n\n"))
 		}
 	})
@@ -249,8 +249,8 @@ func (s *nativeStream) breakOff() []byte {
 // failResponse tells of an error, and of a response that failed under the id
 // that the client knows.
 func (s *nativeStream) failResponse(e *plugins.Error) []byte {
-	seen := s.extractor.Extraction()
-	prompt := &plugins.Prompt{Raw: s.a.body, Model: s.a.record.RequestModel}
+	seen := s.extractor.Info()
+	prompt := &plugins.Request{Raw: s.a.body, Model: s.a.record.RequestModel}
 	assembler := plugins.NewAssembler(prompt, nil, plugins.Options{ID: func(string) string { return seen.ResponseID }})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.Usage(seen.Usage)

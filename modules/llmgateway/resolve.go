@@ -116,8 +116,8 @@ func (r *resolver) anywhere(model string, serves func(*llmapp.Account, string) b
 		}
 	}
 	slices.SortStableFunc(found, func(a, b target) int {
-		if a.account.House != b.account.House {
-			if b.account.House {
+		if a.account.Platform != b.account.Platform {
+			if b.account.Platform {
 				return -1
 			}
 			return 1

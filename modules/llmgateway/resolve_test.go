@@ -36,7 +36,7 @@ func parseCatalog(t testing.TB) *catalog.Catalog {
 
 func testResolver(t *testing.T) *resolver {
 	account := func(label, provider string, house bool, models ...string) *llmapp.Account {
-		return &llmapp.Account{Label: label, Provider: provider, House: house, Models: models}
+		return &llmapp.Account{Label: label, Provider: provider, Platform: house, Models: models}
 	}
 	return &resolver{
 		catalog: parseCatalog(t),

@@ -22,7 +22,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -44,7 +44,7 @@ func (*plain) CaddyModule() caddy.ModuleInfo {
 
 func (*plain) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
 
-func (*plain) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (*plain) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	if err := p.Apply(plugins.DefaultPolicy); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (*plain) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) 
 }
 
 func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}

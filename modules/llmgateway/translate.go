@@ -18,7 +18,7 @@ func (a *attempt) translate(resp *http.Response) *failure {
 	relay := &relay{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer relay.events.free()
 	assembler := plugins.NewAssembler(a.prompt, relay, plugins.Options{Seal: a.seal})
-	a.seen = assembler.Extraction
+	a.seen = assembler.Info
 	a.record.Stream = a.prompt.Stream
 
 	if a.prompt.Stream {

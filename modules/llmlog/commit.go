@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -20,7 +20,7 @@ type mark struct {
 	end                         storage.EndState
 	status                      plugins.Count
 	requestBytes, responseBytes int64
-	extraction                  plugins.Extraction
+	extraction                  plugins.ResponseInfo
 }
 
 // commit brings the record into the journal as it is known now, unless it
@@ -63,13 +63,13 @@ func (x *exchange) update(now time.Time) {
 	r.Provider = x.provider()
 	r.RequestModel = asked.Model
 	if r.RequestModel == "" {
-		r.RequestModel = wire.PathModel(r.Dialect, r.Path)
+		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}
 	recording.Learn(r, seen)
 	recording.Price(r, x.h.app.Catalog(), x.started)
 }
 
-func (x *exchange) updateRequest() (asked plugins.Request) {
+func (x *exchange) updateRequest() (asked plugins.RequestInfo) {
 	r := &x.record
 	x.body.Look(func(t *capture.Tap, received int64) {
 		asked = *x.reader.Request()

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -34,11 +34,11 @@ type exchange struct {
 	writer capture.Writer
 	usage  *usageFilter // takes out the chunk that nobody asked for
 	body   capture.Body
-	reader *wire.RequestReader
+	reader *observe.RequestReader
 
 	response  capture.Tap
-	extractor plugins.Extractor
-	seen      *plugins.Extraction
+	extractor plugins.Observer
+	seen      *plugins.ResponseInfo
 
 	upstream string // provider by the upstream's host
 	warnings []string
@@ -55,7 +55,7 @@ type exchange struct {
 }
 
 // unseen is the extraction of an exchange without a response.
-var unseen plugins.Extraction
+var unseen plugins.ResponseInfo
 
 func begin(h *Handler, r *http.Request) *exchange {
 	x := &exchange{h: h, ctx: r.Context(), started: time.Now(), seen: &unseen}
@@ -63,7 +63,7 @@ func begin(h *Handler, r *http.Request) *exchange {
 	x.r, x.cancel = r.WithContext(ctx), cancel
 	x.record.CreatedAt = storage.Millis(x.started)
 	x.record.Path = r.URL.Path
-	x.record.Dialect = wire.Detect(h.Provider, r.URL.Path)
+	x.record.Dialect = observe.Detect(h.Provider, r.URL.Path)
 	return x
 }
 
@@ -123,7 +123,7 @@ func (x *exchange) authenticate(c *control.Controls) *refusal {
 
 // watch puts the exchange between the two sides.
 func (x *exchange) watch(w http.ResponseWriter) {
-	x.reader = wire.NewRequestReader(x.record.Dialect)
+	x.reader = observe.NewRequestReader(x.record.Dialect)
 	if x.r.Body != nil && x.r.Body != http.NoBody {
 		x.body.ReadCloser = x.r.Body
 		x.body.Look(x.openRequest)
@@ -164,8 +164,8 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	var reader capture.Reader
 	if x.r.Method == http.MethodPost {
 		// A GET of a stored response repeats the usage of the call that made it.
-		x.extractor = wire.NewExtractor(x.record.Dialect, x.record.Provider, contentType)
-		x.seen = x.extractor.Extraction()
+		x.extractor = observe.New(x.record.Dialect, x.record.Provider, contentType)
+		x.seen = x.extractor.Info()
 		reader = x.extractor
 	}
 	if !x.record.ResponseOmitted && !x.writer.Tunnel() {
@@ -217,10 +217,10 @@ func (x *exchange) locate() {
 	if repl, ok := x.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		hostport, _ = repl.GetString("http.reverse_proxy.upstream.hostport")
 	}
-	x.upstream = wire.Provider(hostport)
+	x.upstream = observe.Provider(hostport)
 	x.record.TargetURL = targetURL(hostport, x.r.URL)
 	x.record.Provider = x.provider()
-	x.record.Dialect = wire.Detect(x.record.Provider, x.record.Path)
+	x.record.Dialect = observe.Detect(x.record.Provider, x.record.Path)
 }
 
 // Interface guard

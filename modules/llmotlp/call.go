@@ -101,7 +101,7 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	r.Provider, r.TargetURL, r.Dialect = short(c.provider()), short(c.target()), c.dialect
 	r.RequestModel = short(c.requested())
 	r.Status, r.EndState = c.outcome()
-	recording.Learn(r, &plugins.Extraction{
+	recording.Learn(r, &plugins.ResponseInfo{
 		Model:       short(c.responded()),
 		ResponseID:  short(c.text("gen_ai.response.id")),
 		Finish:      short(c.finish()[0]),

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/redact"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // providers are the names that conventions have for providers, lower-case, where
@@ -40,7 +40,7 @@ var providers = map[string]string{
 // provider is the lower-case name of who answered: whose address it was, else
 // what the instrumentation says, which knows its own library best.
 func (c *call) provider() string {
-	if provider := wire.Provider(c.host()); provider != "" {
+	if provider := observe.Provider(c.host()); provider != "" {
 		return provider
 	}
 	name := strings.ToLower(c.text("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))

@@ -38,7 +38,7 @@ func addScores(c *call) error {
 	if *b.err != nil {
 		return *b.err
 	}
-	return c.learnOfRequest(http.StatusCreated, &storage.Fact{Scores: scores})
+	return c.learnOfRequest(http.StatusCreated, &storage.Annotation{Scores: scores})
 }
 
 // giveFeedback takes POST /v1/request/{id}/feedback.
@@ -48,7 +48,7 @@ func giveFeedback(c *call) error {
 		return err
 	}
 	now := time.Now()
-	return c.learnOfRequest(http.StatusOK, &storage.Fact{Feedback: &storage.Feedback{
+	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Feedback: &storage.Feedback{
 		ID:        now.UnixMicro(),
 		Rating:    rating,
 		CreatedAt: storage.Millis(now),
@@ -71,7 +71,7 @@ func setProperty(c *call) error {
 	if *b.err != nil {
 		return *b.err
 	}
-	return c.learnOfRequest(http.StatusOK, &storage.Fact{Property: property})
+	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Property: property})
 }
 
 // sessionID and sessionFeedback are the properties that stand for a session and
@@ -95,7 +95,7 @@ func giveSessionFeedback(c *call) error {
 	if rating {
 		value = "1"
 	}
-	return c.learn(http.StatusOK, &storage.Fact{
+	return c.learn(http.StatusOK, &storage.Annotation{
 		RequestID: first.ID,
 		Property:  &storage.Property{Name: sessionFeedback, Value: value},
 	})
@@ -117,7 +117,7 @@ func setSessionTag(c *call) error {
 	if _, err := c.firstOfSession(); err != nil {
 		return err
 	}
-	return c.learn(http.StatusOK, &storage.Fact{SessionID: c.r.PathValue("id"), Tag: &tag})
+	return c.learn(http.StatusOK, &storage.Annotation{SessionID: c.r.PathValue("id"), Tag: &tag})
 }
 
 // getSessionTag answers GET /v1/session/{id}/tag: null without a tag.
@@ -169,7 +169,7 @@ func (c *call) firstOfSession() (*storage.Record, error) {
 }
 
 // learnOfRequest records a fact about the request in the path.
-func (c *call) learnOfRequest(status int, f *storage.Fact) error {
+func (c *call) learnOfRequest(status int, f *storage.Annotation) error {
 	id, err := uuid.Parse(c.r.PathValue("id"))
 	if err != nil {
 		return storage.ErrNotFound
@@ -184,7 +184,7 @@ func (c *call) learnOfRequest(status int, f *storage.Fact) error {
 }
 
 // learn records a fact, and answers once the next query knows it.
-func (c *call) learn(status int, f *storage.Fact) error {
+func (c *call) learn(status int, f *storage.Annotation) error {
 	f.Org, f.At = c.org, storage.Millis(time.Now())
 	if err := c.journal.AppendFact(f); err != nil {
 		return err

@@ -48,7 +48,7 @@ func newOracle(t *testing.T, seed uint64) *oracle {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range batch.Facts {
+	for _, f := range batch.Annotations {
 		if err := j.AppendFact(f); err != nil {
 			t.Fatal(err)
 		}

@@ -6,20 +6,20 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
 		d.message(body)
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // that start, in a message with all their content, and stop.
 type decoder struct {
 	a      *plugins.Assembler
-	repeat wire.Repeat // of deltas of text
+	repeat observe.Repeat // of deltas of text
 	usage  usage
 	block  block
 	runes  int          // of the text of the message that is open

@@ -28,7 +28,7 @@ type source struct {
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // media is the block of an image or a file.
-func (r *request) media(p *plugins.Prompt, m *model, part *plugins.Part) (any, error) {
+func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (any, error) {
 	if part.Detail != "" && part.Detail != "auto" {
 		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
 			return nil, err

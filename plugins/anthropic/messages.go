@@ -49,7 +49,7 @@ const (
 // setMessages translates instructions and turns. What the system says before
 // all others is the system prompt; what it says later stays in its place, as
 // text of the user in tags.
-func (r *request) setMessages(p *plugins.Prompt, m *model) error {
+func (r *request) setMessages(p *plugins.Request, m *model) error {
 	r.addSystem(p, []plugins.Part{{Type: plugins.PartText, Text: p.Instructions}})
 	for _, t := range p.Turns {
 		var err error
@@ -74,7 +74,7 @@ func (r *request) setMessages(p *plugins.Prompt, m *model) error {
 	return nil
 }
 
-func (r *request) addSystem(p *plugins.Prompt, content []plugins.Part) {
+func (r *request) addSystem(p *plugins.Request, content []plugins.Part) {
 	for i := range content {
 		if block := textOf(p, &content[i]); block != nil {
 			r.System = append(r.System, block)
@@ -82,7 +82,7 @@ func (r *request) addSystem(p *plugins.Prompt, content []plugins.Part) {
 	}
 }
 
-func (r *request) addSystemTurn(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addSystemTurn(p *plugins.Request, m *model, t plugins.Turn) error {
 	if len(r.Messages) > 0 {
 		return r.addMessages(p, m, t, "<system>\n", "\n</system>")
 	}
@@ -100,7 +100,7 @@ func (r *request) addSystemTurn(p *plugins.Prompt, m *model, t plugins.Turn) err
 
 // addMessages adds a turn of messages of the user, each text between before and
 // after.
-func (r *request) addMessages(p *plugins.Prompt, m *model, t plugins.Turn, before, after string) error {
+func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn, before, after string) error {
 	for _, item := range t.Items {
 		blocks, err := r.blocks(p, m, item.(*plugins.Message).Content)
 		if err != nil {
@@ -116,7 +116,7 @@ func (r *request) addMessages(p *plugins.Prompt, m *model, t plugins.Turn, befor
 	return nil
 }
 
-func (r *request) addAssistant(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
 		switch item := item.(type) {
 		case *plugins.Message:
@@ -145,7 +145,7 @@ func (r *request) addAssistant(p *plugins.Prompt, m *model, t plugins.Turn) erro
 	return nil
 }
 
-func (r *request) addOutputs(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
 		o := item.(*plugins.ToolOutput)
 		content, err := r.blocks(p, m, o.Content)
@@ -173,7 +173,7 @@ func (r *request) add(role plugins.Role, blocks ...any) {
 }
 
 // blocks are those of a content.
-func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([]any, error) {
+func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) ([]any, error) {
 	var blocks []any
 	for i := range content {
 		part := &content[i]
@@ -194,7 +194,7 @@ func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([
 }
 
 // textOf is nil for the blank texts that the provider refuses.
-func textOf(p *plugins.Prompt, part *plugins.Part) *textBlock {
+func textOf(p *plugins.Request, part *plugins.Part) *textBlock {
 	if strings.TrimSpace(part.Text) == "" {
 		return nil
 	}

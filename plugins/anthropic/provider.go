@@ -32,7 +32,7 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 const apiVersion = "2023-06-01"
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err

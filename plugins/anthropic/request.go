@@ -69,7 +69,7 @@ type metadata struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
 	} else if p.User != "" {
 		r.Metadata = &metadata{p.User}
 	}
-	for _, set := range []func(*plugins.Prompt, *model) error{
+	for _, set := range []func(*plugins.Request, *model) error{
 		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
@@ -124,7 +124,7 @@ func (r *request) beta(name string) {
 // setSampling follows what the documentation of Claude 4 says: temperature up
 // to 1, not with thinking, not beside top_p. Later models take neither. What is
 // left out is 1.
-func (r *request) setSampling(p *plugins.Prompt, m *model) error {
+func (r *request) setSampling(p *plugins.Request, m *model) error {
 	refused := ""
 	switch {
 	case !m.Temperature:
@@ -161,7 +161,7 @@ func (r *request) setSampling(p *plugins.Prompt, m *model) error {
 
 // setServiceTier chooses between the tiers that Anthropic lets choose from: the
 // priority tier comes by itself where the account has it.
-func (r *request) setServiceTier(p *plugins.Prompt, _ *model) error {
+func (r *request) setServiceTier(p *plugins.Request, _ *model) error {
 	switch p.ServiceTier {
 	case "", "auto":
 	case "priority":
@@ -184,7 +184,7 @@ type cacheControl struct {
 }
 
 // cacheOf lasts five minutes, or an hour where the client asks for longer.
-func cacheOf(p *plugins.Prompt) *cacheControl {
+func cacheOf(p *plugins.Request) *cacheControl {
 	c := &cacheControl{Type: "ephemeral"}
 	if p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"` {
 		c.TTL = "1h"
@@ -194,11 +194,11 @@ func cacheOf(p *plugins.Prompt) *cacheControl {
 
 // setCache lets the provider choose the prefixes to cache, as OpenAI does, where
 // the client names a cache and does not mark the prefixes itself.
-func (r *request) setCache(p *plugins.Prompt) {
+func (r *request) setCache(p *plugins.Request) {
 	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
 		r.CacheControl = cacheOf(p)
 	}
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }

@@ -26,7 +26,7 @@ func TestEnforceable(t *testing.T) {
 			want:    `{"properties":{"0":{},"#":{},"":{}},"additionalProperties":false}`,
 			warning: "f: sent without minLength, which the provider does not enforce"},
 	} {
-		p := new(plugins.Prompt)
+		p := new(plugins.Request)
 		got, err := Enforceable(p, "f", json.RawMessage(test.schema))
 		if test.want == "" {
 			test.want = test.schema

@@ -38,7 +38,7 @@ const (
 
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
-func (r *request) setTools(p *plugins.Prompt, m *model) error {
+func (r *request) setTools(p *plugins.Request, m *model) error {
 	c := p.ToolChoice
 	for i := range p.Tools {
 		t := &p.Tools[i]
@@ -94,7 +94,7 @@ func chosen(c plugins.ToolChoice) string {
 	return webSearch
 }
 
-func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 	switch t.Type {
 	case "function":
 		return newFunction(p, m, t)
@@ -118,7 +118,7 @@ func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 	}, nil
 }
 
-func newFunction(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+func newFunction(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 	f := tool{Name: t.Name, Description: t.Description, InputSchema: objectSchema(t.Parameters)}
 	if t.Strict == nil || !*t.Strict {
 		return f, nil

@@ -25,7 +25,7 @@ type Vertex struct{ Provider }
 const vertexVersion = "vertex-2023-10-16"
 
 // Prepare implements plugins.Provider.
-func (Vertex) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Vertex) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	known := t
 	known.Model = strings.ReplaceAll(t.Model, "@", "-") // before a date
 	r, err := newRequest(p, known)

@@ -208,7 +208,7 @@ func (d *decoder) input(s string) {
 
 // answers reports whether a call is the answer that a schema was asked for.
 func (d *decoder) answers(name string) bool {
-	p := d.a.Prompt()
+	p := d.a.Request()
 	return name == answerTool && p.Format.Type == "json_schema" && p.Tool(name) == nil
 }
 

@@ -35,7 +35,7 @@ func TestCassettes(t *testing.T) {
 			}
 			stream := e.Get("stream").Bool()
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, &sink, plugins.Options{})
+			a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, &sink, plugins.Options{})
 			if err := new(Provider).Decode(response(http.StatusOK, body), a); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestCassettes(t *testing.T) {
 					t.Errorf("an illegal stream: %v", err)
 				}
 			}
-			r, x, want := gjson.ParseBytes(a.Response()), a.Extraction(), e.Get("expected.usage")
+			r, x, want := gjson.ParseBytes(a.Response()), a.Info(), e.Get("expected.usage")
 			if r.Get("status").Str != "completed" || len(r.Get("output").Array()) == 0 {
 				t.Errorf("the response is %s", r)
 			}

@@ -14,7 +14,7 @@ import (
 func (*Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:

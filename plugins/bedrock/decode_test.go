@@ -41,7 +41,7 @@ func TestResponseID(t *testing.T) {
 	resp := response(http.StatusOK, fixture(t, "text.json"))
 	resp.Header.Set("X-Amzn-Requestid", "b9ea026a")
 	a := assembler(false)
-	if err := new(Provider).Decode(resp, a); err != nil || a.Extraction().ResponseID != "b9ea026a" {
-		t.Errorf("got %q, %v", a.Extraction().ResponseID, err)
+	if err := new(Provider).Decode(resp, a); err != nil || a.Info().ResponseID != "b9ea026a" {
+		t.Errorf("got %q, %v", a.Info().ResponseID, err)
 	}
 }

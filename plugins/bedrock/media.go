@@ -54,7 +54,7 @@ var formatNames = map[string]string{
 }
 
 // media is the block of an image, a file or a sound.
-func (r *request) media(p *plugins.Prompt, m *model, part *plugins.Part) (block, error) {
+func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (block, error) {
 	if part.Detail != "" && part.Detail != "auto" {
 		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
 			return block{}, err

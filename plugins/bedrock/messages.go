@@ -63,7 +63,7 @@ const (
 // setMessages translates instructions and turns. What the system says before all
 // others is the system prompt; what it says later stays in its place, as text of
 // the user in tags.
-func (r *request) setMessages(p *plugins.Prompt, m *model) error {
+func (r *request) setMessages(p *plugins.Request, m *model) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.System = append(r.System, block{Text: p.Instructions})
 	}
@@ -89,7 +89,7 @@ func (r *request) setMessages(p *plugins.Prompt, m *model) error {
 	return nil
 }
 
-func (r *request) addSystem(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addSystem(p *plugins.Request, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
 		content := item.(*plugins.Message).Content
 		for i := range content {
@@ -115,7 +115,7 @@ func (r *request) addSystem(p *plugins.Prompt, m *model, t plugins.Turn) error {
 	return nil
 }
 
-func (r *request) addMessages(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn) error {
 	var blocks []block
 	for _, item := range t.Items {
 		more, err := r.blocks(p, m, item.(*plugins.Message).Content)
@@ -133,7 +133,7 @@ func (r *request) addMessages(p *plugins.Prompt, m *model, t plugins.Turn) error
 	return nil
 }
 
-func (r *request) addAssistant(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
 		switch item := item.(type) {
 		case *plugins.Message:
@@ -159,7 +159,7 @@ func (r *request) addAssistant(p *plugins.Prompt, m *model, t plugins.Turn) erro
 
 // addReasoning gives Claude its own thoughts back. No other model wants them, and
 // those without a signature are not sealed.
-func (r *request) addReasoning(p *plugins.Prompt, m *model, item *plugins.ReasoningItem) error {
+func (r *request) addReasoning(p *plugins.Request, m *model, item *plugins.ReasoningItem) error {
 	if item.EncryptedContent == "" {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (r *request) addReasoning(p *plugins.Prompt, m *model, item *plugins.Reason
 	return nil
 }
 
-func (r *request) addOutputs(p *plugins.Prompt, m *model, t plugins.Turn) error {
+func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error {
 	for _, item := range t.Items {
 		o := item.(*plugins.ToolOutput)
 		blocks, err := r.blocks(p, m, o.Content)
@@ -211,7 +211,7 @@ func (r *request) add(role plugins.Role, blocks ...block) {
 }
 
 // blocks are those of a content, without the blank texts that the provider refuses.
-func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([]block, error) {
+func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) ([]block, error) {
 	var blocks []block
 	for i := range content {
 		part := &content[i]
@@ -237,7 +237,7 @@ func (r *request) blocks(p *plugins.Prompt, m *model, content []plugins.Part) ([
 
 // cacheOf lasts five minutes, or an hour where the client asks for longer and the
 // model can.
-func cacheOf(p *plugins.Prompt, m *model) *cachePoint {
+func cacheOf(p *plugins.Request, m *model) *cachePoint {
 	c := &cachePoint{Type: "default"}
 	longer := p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"`
 	if longer && m.maker == byAnthropic {

@@ -69,7 +69,7 @@ func (*Provider) KeyOptional() bool { return true }
 func (b *Provider) HasCredentials() bool { return b.AccessKeyID != "" }
 
 // Prepare implements plugins.Provider.
-func (b *Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (b *Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err

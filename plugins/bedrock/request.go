@@ -67,7 +67,7 @@ type modelFields struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N
 	}
-	for _, set := range []func(*plugins.Prompt, *model) error{
+	for _, set := range []func(*plugins.Request, *model) error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
@@ -105,7 +105,7 @@ func (r *request) fields() *modelFields {
 }
 
 // setSampling passes temperatures up to 1, which is Converse's limit.
-func (r *request) setSampling(p *plugins.Prompt, m *model) error {
+func (r *request) setSampling(p *plugins.Request, m *model) error {
 	refused := ""
 	switch {
 	case !m.Temperature:
@@ -140,7 +140,7 @@ func (r *request) setSampling(p *plugins.Prompt, m *model) error {
 	return nil
 }
 
-func (r *request) setServiceTier(p *plugins.Prompt, _ *model) error {
+func (r *request) setServiceTier(p *plugins.Request, _ *model) error {
 	switch p.ServiceTier {
 	case "", "auto":
 	case "default", "flex", "priority", "reserved":
@@ -173,4 +173,4 @@ func alphanumeric(c rune) bool {
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }

@@ -47,7 +47,7 @@ var (
 )
 
 // prepare is the upstream request, its body and the warnings.
-func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Prompt, error) {
+func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
 	t.Helper()
 	p, err := plugins.ParseRequest([]byte(body))
 	if err != nil {

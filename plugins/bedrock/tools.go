@@ -60,7 +60,7 @@ const silence = "Do not call any tool: answer in text."
 
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
-func (r *request) setTools(p *plugins.Prompt, m *model) error {
+func (r *request) setTools(p *plugins.Request, m *model) error {
 	c := p.ToolChoice
 	var tools []tool
 	for i := range p.Tools {
@@ -92,7 +92,7 @@ func (r *request) setTools(p *plugins.Prompt, m *model) error {
 	return r.setToolChoice(p, m)
 }
 
-func (r *request) setToolChoice(p *plugins.Prompt, m *model) error {
+func (r *request) setToolChoice(p *plugins.Request, m *model) error {
 	c := p.ToolChoice
 	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
 		if m.maker == byAnthropic {
@@ -145,7 +145,7 @@ func (r *request) forced() bool {
 
 // keepTools is for a turn without calls. Where there were calls before, the
 // provider demands tools nevertheless.
-func (r *request) keepTools(p *plugins.Prompt, m *model, tools []tool) error {
+func (r *request) keepTools(p *plugins.Request, m *model, tools []tool) error {
 	called := callsOf(p)
 	if len(called) == 0 || m.answersByCall(p) {
 		return nil
@@ -159,7 +159,7 @@ func (r *request) keepTools(p *plugins.Prompt, m *model, tools []tool) error {
 }
 
 // callsOf are the tools that were called before, of which no more is known.
-func callsOf(p *plugins.Prompt) []tool {
+func callsOf(p *plugins.Request) []tool {
 	var tools []tool
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
@@ -172,7 +172,7 @@ func callsOf(p *plugins.Prompt) []tool {
 	return tools
 }
 
-func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
+func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 	switch {
 	case t.Type == "function":
 		f := &toolSpec{Name: t.Name, Description: t.Description, InputSchema: inputSchema{objectSchema(t.Parameters)}}
@@ -197,7 +197,7 @@ func newTool(p *plugins.Prompt, m *model, t *plugins.Tool) (tool, error) {
 }
 
 // newSearch is the web search of Nova, which takes no settings.
-func newSearch(p *plugins.Prompt, t *plugins.Tool) (tool, error) {
+func newSearch(p *plugins.Request, t *plugins.Tool) (tool, error) {
 	for _, filter := range []string{"filters.allowed_domains", "filters.blocked_domains"} {
 		if gjson.GetBytes(t.Raw, filter).Type != gjson.Null {
 			return tool{}, plugins.Unsupported(t.Param+"."+filter, "The provider cannot confine its search to domains.")

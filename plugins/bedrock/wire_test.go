@@ -57,5 +57,5 @@ func fixture(t testing.TB, name string) []byte {
 }
 
 func assembler(stream bool) *plugins.Assembler {
-	return plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, io.Discard, plugins.Options{})
+	return plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, io.Discard, plugins.Options{})
 }

@@ -30,7 +30,7 @@ type Azure struct {
 const azureVersion = "2024-10-21"
 
 // Prepare implements plugins.Provider.
-func (z *Azure) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (z *Azure) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
 	return z.authorize(req, t), err
 }

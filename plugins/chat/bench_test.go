@@ -24,7 +24,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	before := cpu(b)
 	for b.Loop() {
-		a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: true}, io.Discard, plugins.Options{})
+		a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: true}, io.Discard, plugins.Options{})
 		if err := p.Decode(response(http.StatusOK, body), a); err != nil || a.Failure() != nil {
 			b.Fatal(err, a.Failure())
 		}

@@ -44,7 +44,7 @@ func TestCassettes(t *testing.T) {
 			}
 			stream, want := e.Get("stream").Bool(), e.Get("expected")
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Prompt{Stream: stream, Model: "m"}, &sink, plugins.Options{})
+			a := plugins.NewAssembler(&plugins.Request{Stream: stream, Model: "m"}, &sink, plugins.Options{})
 			if err := p.Decode(response(http.StatusOK, string(body)), a); err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestCassettes(t *testing.T) {
 					}
 				}
 			}
-			r, x := gjson.ParseBytes(a.Response()), a.Extraction()
+			r, x := gjson.ParseBytes(a.Response()), a.Info()
 			status := statuses[want.Get("finish").Str]
 			if status == "" {
 				status = "completed"
@@ -99,7 +99,7 @@ func streamed(t *testing.T, p *Provider, completion []byte) gjson.Result {
 		t.Fatal(err)
 	}
 	chunk := bytes.Replace(compact.Bytes(), []byte(`"message":{`), []byte(`"delta":{`), 1)
-	a := plugins.NewAssembler(&plugins.Prompt{Stream: true, Model: "m"}, new(bytes.Buffer), plugins.Options{})
+	a := plugins.NewAssembler(&plugins.Request{Stream: true, Model: "m"}, new(bytes.Buffer), plugins.Options{})
 	if err := p.Decode(response(http.StatusOK, "data: "+string(chunk)+"\n\ndata: [DONE]\n\n"), a); err != nil {
 		t.Fatal(err)
 	}

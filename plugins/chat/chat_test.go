@@ -18,7 +18,7 @@ import (
 )
 
 // prepare is the upstream request, its body and the prompt that was changed.
-func prepare(t *testing.T, p plugins.Provider, target plugins.Target, body string) (*http.Request, string, *plugins.Prompt, error) {
+func prepare(t *testing.T, p plugins.Provider, target plugins.Target, body string) (*http.Request, string, *plugins.Request, error) {
 	t.Helper()
 	prompt, err := plugins.ParseRequest([]byte(body))
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/openai"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // Decode implements plugins.Provider.
 func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
-	if p.vendor.responds(a.Prompt()) {
+	if p.vendor.responds(a.Request()) {
 		return openai.Provider{}.Decode(resp, a)
 	}
 	d := &decoder{a: a, vendor: p.vendor}
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -26,7 +26,7 @@ func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 		d.end()
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 type decoder struct {
 	a        *plugins.Assembler
 	vendor   *vendor
-	repeat   wire.Repeat
+	repeat   observe.Repeat
 	plain    gjson.Result // the content of a chunk
 	more     bool         // that is not all which the chunk tells
 	whole    bool         // a completion, not a stream
@@ -142,10 +142,10 @@ func failed(v gjson.Result) bool {
 
 // usage is what body reports.
 func usage(v *vendor, body []byte) plugins.Usage {
-	x := wire.NewExtractor(plugins.Chat, v.name, "application/json")
+	x := observe.New(plugins.Chat, v.name, "application/json")
 	x.Write(body)
 	x.Close()
-	return x.Extraction().Usage
+	return x.Info().Usage
 }
 
 // start reads what is the same in every chunk. With Groq's Compound the id is

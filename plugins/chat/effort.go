@@ -17,7 +17,7 @@ type templateOptions struct {
 // setEffort says how much the model thinks, at the level nearest to the one
 // asked for.
 func (r *request) setEffort(a attempt) error {
-	asked := a.Prompt.Reasoning.Effort
+	asked := a.Request.Reasoning.Effort
 	if asked == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (r *request) setEffort(a attempt) error {
 		if err := a.drop("reasoning.effort", "no level of the model, '"+chosen+"' in place of '"+asked+"'"); err != nil {
 			return err
 		}
-		a.Prompt.Reasoning.Effort = chosen
+		a.Request.Reasoning.Effort = chosen
 	}
 	switch {
 	case a.effort == reasoningObject:

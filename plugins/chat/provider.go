@@ -48,7 +48,7 @@ func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Request, t plugins.Target) (*http.Request, error) {
 	if p.vendor.responds(prompt) {
 		return openai.Provider{}.Prepare(ctx, prompt, t)
 	}
@@ -89,7 +89,7 @@ func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*
 }
 
 // responds reports whether the vendor answers in its Responses API.
-func (v *vendor) responds(p *plugins.Prompt) bool {
+func (v *vendor) responds(p *plugins.Request) bool {
 	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t plugins.Tool) bool { return t.Hosted() })
 }
 

@@ -54,12 +54,12 @@ type streamOptions struct {
 // attempt is what there is to know while a request is made.
 type attempt struct {
 	*vendor
-	*plugins.Prompt
+	*plugins.Request
 	plugins.Target
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(v *vendor, p *plugins.Prompt, t plugins.Target) (*request, error) {
+func newRequest(v *vendor, p *plugins.Request, t plugins.Target) (*request, error) {
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
 	}

@@ -6,20 +6,20 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
 		d.message(body)
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}
@@ -165,10 +165,10 @@ var reasons = map[string]plugins.Reason{
 // used. A reason that is new is one to stop.
 func (d *decoder) end(v gjson.Result, body []byte) {
 	d.seal()
-	x := wire.NewExtractor(plugins.CohereChat, "cohere", "application/json")
+	x := observe.New(plugins.CohereChat, "cohere", "application/json")
 	x.Write(body)
 	x.Close()
-	d.a.Usage(x.Extraction().Usage)
+	d.a.Usage(x.Info().Usage)
 	stop := v.Get("finish_reason").Str
 	if stop == "" {
 		return

@@ -49,7 +49,7 @@ type calledByName struct {
 }
 
 // setMessages translates instructions and turns.
-func (r *request) setMessages(p *plugins.Prompt, c *plugins.Capabilities) error {
+func (r *request) setMessages(p *plugins.Request, c *plugins.Capabilities) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.Messages = append(r.Messages, message{Role: "system", Content: []any{textContent{"text", p.Instructions}}})
 	}
@@ -113,7 +113,7 @@ func newImage(c *plugins.Capabilities, part plugins.Part) (imageContent, error) 
 
 // addAssistant makes one message of the assistant's turn: thoughts, texts and
 // the plan come before the calls.
-func (r *request) addAssistant(p *plugins.Prompt, t plugins.Turn) error {
+func (r *request) addAssistant(p *plugins.Request, t plugins.Turn) error {
 	m := message{Role: "assistant"}
 	for _, item := range t.Items {
 		switch item := item.(type) {

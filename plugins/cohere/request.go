@@ -33,7 +33,7 @@ type request struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
+func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func newRequest(p *plugins.Prompt, t plugins.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}
-	for _, set := range []func(*plugins.Prompt, *plugins.Capabilities) error{
+	for _, set := range []func(*plugins.Request, *plugins.Capabilities) error{
 		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling,
 	} {
 		if err := set(p, t.Capabilities); err != nil {
@@ -57,7 +57,7 @@ type responseFormat struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-func (r *request) setFormat(p *plugins.Prompt, _ *plugins.Capabilities) error {
+func (r *request) setFormat(p *plugins.Request, _ *plugins.Capabilities) error {
 	switch {
 	case p.Format.Type == "" || p.Format.Type == "text":
 		return nil
@@ -70,7 +70,7 @@ func (r *request) setFormat(p *plugins.Prompt, _ *plugins.Capabilities) error {
 
 // setSampling keeps to the provider's limits
 // (https://docs.cohere.com/reference/chat), which are narrower than OpenAI's.
-func (r *request) setSampling(p *plugins.Prompt, _ *plugins.Capabilities) error {
+func (r *request) setSampling(p *plugins.Request, _ *plugins.Capabilities) error {
 	for _, s := range []struct {
 		field       string
 		asked, sent **float64
@@ -97,4 +97,4 @@ func (r *request) setSampling(p *plugins.Prompt, _ *plugins.Capabilities) error 
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Prompt, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }

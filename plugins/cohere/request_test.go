@@ -26,7 +26,7 @@ var (
 )
 
 // prepare is the upstream request, its body and the prompt.
-func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Prompt, error) {
+func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
 	t.Helper()
 	p, err := plugins.ParseRequest([]byte(body))
 	if err != nil {
@@ -233,7 +233,7 @@ func TestCalls(t *testing.T) {
 }
 
 func TestBug18ReasoningComesBack(t *testing.T) {
-	a := plugins.NewAssembler(&plugins.Prompt{Model: "m"}, nil, plugins.Options{})
+	a := plugins.NewAssembler(&plugins.Request{Model: "m"}, nil, plugins.Options{})
 	answer := `{"finish_reason":"TOOL_CALL","message":{"content":[{"type":"thinking","thinking":"Hm \u00e9<"}],"tool_plan":"I will.",` +
 		`"tool_calls":[{"id":"A","type":"function","function":{"name":"f","arguments":"{}"}}]}}`
 	if err := (Provider{}).Decode(response(http.StatusOK, answer), a); err != nil {

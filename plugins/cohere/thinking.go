@@ -25,7 +25,7 @@ var shares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60,
 // in tokens.
 const defaultOutput = 32_000
 
-func (r *request) setThinking(p *plugins.Prompt, c *plugins.Capabilities) error {
+func (r *request) setThinking(p *plugins.Request, c *plugins.Capabilities) error {
 	effort := p.Reasoning.Effort
 	share, known := shares[effort]
 	switch {

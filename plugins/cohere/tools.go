@@ -22,7 +22,7 @@ type function struct {
 
 // setTools translates the tools and the choice between them. What a choice
 // excludes is left out, for Cohere can only be made to call some tool.
-func (r *request) setTools(p *plugins.Prompt, _ *plugins.Capabilities) error {
+func (r *request) setTools(p *plugins.Request, _ *plugins.Capabilities) error {
 	c := p.ToolChoice
 	strict := len(p.Tools) > 0
 	for i := range p.Tools {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // ask is the provider's answer to a body of the Responses API.
@@ -48,10 +48,10 @@ func TestProvider(t *testing.T) {
 
 func TestProviderStreams(t *testing.T) {
 	resp, body := ask(t, `{"model":"echo/echo-1","input":"hello","stream":true}`)
-	x := wire.NewExtractor(plugins.Responses, "echo", resp.Header.Get("Content-Type"))
+	x := observe.New(plugins.Responses, "echo", resp.Header.Get("Content-Type"))
 	x.Write([]byte(body))
 	x.Close()
-	if got := x.Extraction(); got.Phase != plugins.Ended || !got.Content || !got.Usage.Output.Valid {
+	if got := x.Info(); got.Phase != plugins.Ended || !got.Content || !got.Usage.Output.Valid {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -32,7 +32,7 @@ func TestCassettes(t *testing.T) {
 			}
 			stream := e.Get("stream").Bool()
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, &sink, plugins.Options{})
+			a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, &sink, plugins.Options{})
 			if err := (Provider{}).Decode(response(http.StatusOK, string(body)), a); err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestCassettes(t *testing.T) {
 					t.Errorf("an illegal stream: %v", err)
 				}
 			}
-			r, x, want := gjson.ParseBytes(a.Response()), a.Extraction(), e.Get("expected")
+			r, x, want := gjson.ParseBytes(a.Response()), a.Info(), e.Get("expected")
 			status := map[string]string{"STOP": "completed", "MAX_TOKENS": "incomplete"}[want.Get("finish").Str]
 			if got := r.Get("status").Str; got != status {
 				t.Errorf("the response is %s: %s", got, r)

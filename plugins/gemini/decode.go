@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // generateContent reads answers and errors, which the Gemini API and Vertex AI
@@ -16,7 +16,7 @@ type generateContent struct{}
 
 // Decode implements plugins.Provider.
 func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
-	p := a.Prompt()
+	p := a.Request()
 	d := &decoder{a: a}
 	for i := range p.Tools {
 		d.cites = d.cites || p.Tools[i].Hosted()
@@ -29,7 +29,7 @@ func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
 		d.response(body)
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ type decoder struct {
 	reason plugins.Reason
 	usage  []byte // the usageMetadata that counts
 
-	repeat   wire.Repeat
+	repeat   observe.Repeat
 	plain    gjson.Result // the text of a piece
 	more     bool         // that is not all which the piece tells
 	repeated []byte       // the last piece, where it repeats

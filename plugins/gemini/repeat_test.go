@@ -38,7 +38,7 @@ func TestRepeatedPieces(t *testing.T) {
 		}
 		b.WriteString("data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n")
 		ids := 0
-		a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: true}, io.Discard, plugins.Options{
+		a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: true}, io.Discard, plugins.Options{
 			ID:  func(prefix string) string { ids++; return fmt.Sprint(prefix, ids) },
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})

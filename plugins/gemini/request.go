@@ -45,7 +45,7 @@ type request struct {
 	ServiceTier       string           `json:"serviceTier,omitempty"`
 	Labels            json.RawMessage  `json:"labels,omitempty"`
 
-	prompt *plugins.Prompt
+	prompt *plugins.Request
 	model  *model
 	vertex bool
 	tier   string // asked for
@@ -67,7 +67,7 @@ type generationConfig struct {
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
-func newRequest(p *plugins.Prompt, t plugins.Target, vertex bool) (*request, error) {
+func newRequest(p *plugins.Request, t plugins.Target, vertex bool) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ var (
 var vertex = Vertex{}
 
 // prepare is the upstream request of a provider, and its body.
-func prepare(t *testing.T, provider plugins.Provider, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Prompt, error) {
+func prepare(t *testing.T, provider plugins.Provider, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
 	t.Helper()
 	p, err := plugins.ParseRequest([]byte(body))
 	if err != nil {

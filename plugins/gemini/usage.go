@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // report keeps a report of usage. Every piece of a stream may have one, with
@@ -19,13 +19,13 @@ func (d *decoder) report(v gjson.Result) {
 
 // count tells the last report, once all was read.
 func (d *decoder) count() {
-	x := wire.NewExtractor(plugins.GenerateContent, "gemini", "application/json")
+	x := observe.New(plugins.GenerateContent, "gemini", "application/json")
 	x.Write([]byte(`{"usageMetadata":`))
 	x.Write(d.usage)
 	x.Write([]byte("}"))
 	x.Close()
-	d.a.Usage(x.Extraction().Usage)
-	d.a.ServiceTier(tier(x.Extraction().ServiceTier))
+	d.a.Usage(x.Info().Usage)
+	d.a.ServiceTier(tier(x.Info().ServiceTier))
 }
 
 // tiers are the names that OpenAI has for those of the Gemini API and of Vertex

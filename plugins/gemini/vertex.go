@@ -16,7 +16,7 @@ import (
 type Vertex struct{ generateContent }
 
 // Prepare implements plugins.Provider.
-func (Vertex) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Vertex) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, true)
 	if err != nil {
 		return nil, err

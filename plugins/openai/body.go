@@ -11,7 +11,7 @@ import (
 
 // withInput is the body with the input as the Prompt has it: without the items
 // that were left out, and with reasoning as the provider wrote it.
-func withInput(p *plugins.Prompt) ([]byte, error) {
+func withInput(p *plugins.Request) ([]byte, error) {
 	input := gjson.GetBytes(p.Raw, "input")
 	if !input.IsArray() {
 		return p.Raw, nil
@@ -41,7 +41,7 @@ func withInput(p *plugins.Prompt) ([]byte, error) {
 }
 
 // keptItems are the items of the turns by where they stand in the input.
-func keptItems(p *plugins.Prompt) map[int]plugins.Item {
+func keptItems(p *plugins.Request) map[int]plugins.Item {
 	kept := make(map[int]plugins.Item)
 	for _, t := range p.Turns {
 		for _, item := range t.Items {

@@ -6,20 +6,20 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // Decode implements plugins.Provider.
 func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
 		d.object(body)
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}
@@ -133,10 +133,10 @@ func (d *decoder) end(response gjson.Result, body []byte) {
 			d.endItem(key, v)
 		}
 	}
-	x := wire.NewExtractor(plugins.Responses, "openrouter", "application/json") // who adds a cost
+	x := observe.New(plugins.Responses, "openrouter", "application/json") // who adds a cost
 	x.Write(body)
 	x.Close()
-	d.a.Usage(x.Extraction().Usage)
+	d.a.Usage(x.Info().Usage)
 	switch response.Get("status").Str {
 	case "completed":
 		d.a.Finish(plugins.ReasonStop)

@@ -61,7 +61,7 @@ func isIrregular(baseURL string) bool {
 }
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	body, err := withInput(p)
 	if err != nil {
 		return nil, err

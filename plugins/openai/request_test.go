@@ -124,7 +124,7 @@ func TestAzure(t *testing.T) {
 }
 
 // prepared is the body sent for a request, and its prompt.
-func prepared(t *testing.T, body string, strict bool) (string, *plugins.Prompt, error) {
+func prepared(t *testing.T, body string, strict bool) (string, *plugins.Request, error) {
 	t.Helper()
 	p, err := plugins.ParseRequest([]byte(body))
 	if err != nil {
@@ -181,7 +181,7 @@ func TestPrepare(t *testing.T) {
 
 func TestBug19ReasoningComesBack(t *testing.T) {
 	const item = `{"type":"reasoning", "id":"rs_1","summary":[ ],"encrypted_content":"gAAA==","format":"openai-responses-v1"}`
-	p := &plugins.Prompt{Model: "m"}
+	p := &plugins.Request{Model: "m"}
 	a := plugins.NewAssembler(p, nil, plugins.Options{Seal: func(s string) string { return "sealed " + s }})
 	err := Provider{}.Decode(response(http.StatusOK, `{"status":"completed","output":[`+item+`]}`), a)
 	if err != nil {

@@ -37,7 +37,7 @@ func Cassettes(t *testing.T, provider plugins.Provider, endpoint string) {
 			}
 			stream := e.Get("stream").Bool()
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Prompt{Model: "m", Stream: stream}, &sink, plugins.Options{})
+			a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, &sink, plugins.Options{})
 			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 			if err := provider.Decode(answer, a); err != nil {
 				t.Fatal(err)
@@ -49,7 +49,7 @@ func Cassettes(t *testing.T, provider plugins.Provider, endpoint string) {
 					t.Errorf("an illegal stream: %v", err)
 				}
 			}
-			r, x, want := gjson.ParseBytes(a.Response()), a.Extraction(), e.Get("expected")
+			r, x, want := gjson.ParseBytes(a.Response()), a.Info(), e.Get("expected")
 			if got := r.Get("status").Str; got != "completed" {
 				t.Errorf("the response is %s: %s", got, r)
 			}

@@ -77,7 +77,7 @@ func Named(t testing.TB, fixtures []Fixture, name string) Fixture {
 }
 
 // prompt is the request for a stream or an object.
-func (f Fixture) prompt(t testing.TB, stream bool) *plugins.Prompt {
+func (f Fixture) prompt(t testing.TB, stream bool) *plugins.Request {
 	t.Helper()
 	request := f.Request
 	if request == "" {

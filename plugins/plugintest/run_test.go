@@ -9,13 +9,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/wire"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // toy is a provider whose stream has texts, and whose object has them all.
 type toy struct{}
 
-func (toy) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*http.Request, error) {
+func (toy) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
 	if err := p.Apply(plugins.DefaultPolicy); err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (toy) Prepare(ctx context.Context, p *plugins.Prompt, t plugins.Target) (*h
 }
 
 func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
-	switch body, err := plugins.ReadObject(resp, a.Prompt()); {
+	switch body, err := plugins.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -33,7 +33,7 @@ func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
 		}
 		return nil
 	}
-	for e, err := range wire.SSE(resp.Body) {
+	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
 		}

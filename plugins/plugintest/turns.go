@@ -14,7 +14,7 @@ import (
 
 // Send is the body that a provider is sent for a request, which must be one that
 // can be sent, to a target that has a key.
-func Send(t testing.TB, p plugins.Provider, target plugins.Target, request string, strict bool) (gjson.Result, *plugins.Prompt) {
+func Send(t testing.TB, p plugins.Provider, target plugins.Target, request string, strict bool) (gjson.Result, *plugins.Request) {
 	t.Helper()
 	prompt, err := plugins.ParseRequest([]byte(request))
 	if err != nil {

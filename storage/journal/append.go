@@ -47,7 +47,7 @@ func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 }
 
 // AppendFact writes a late fact, as Append does a record.
-func (j *Journal) AppendFact(f *storage.Fact) error {
+func (j *Journal) AppendFact(f *storage.Annotation) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.at = f.At

@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -51,7 +51,7 @@ type contentReader struct {
 	compressed  []byte
 
 	raw       []byte // of an entry of a raw segment
-	assembler body.Assembler
+	assembler transcript.Assembler
 }
 
 type sealedFile interface {

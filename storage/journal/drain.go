@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -178,11 +178,11 @@ func (j *Journal) take(ctx context.Context, d *delivery, e *entry, o *Options) e
 		d.at[r.ID] = len(d.Records)
 		d.Records = append(d.Records, r)
 	case kindFact:
-		f := new(storage.Fact)
+		f := new(storage.Annotation)
 		if err := factWire.parse(e.metadata, f); err != nil {
 			return err
 		}
-		d.Facts = append(d.Facts, f)
+		d.Annotations = append(d.Annotations, f)
 	case kindLoss:
 		var l storage.Loss
 		if err := lossWire.parse(e.metadata, &l); err != nil {
@@ -202,7 +202,7 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 		}
 		c, err := j.cursor.segment.content(e)
 		if err == nil {
-			r.Assets = body.Assets(c.Request.Data)
+			r.Assets = transcript.Assets(c.Request.Data)
 		}
 		return err
 	}
@@ -211,7 +211,7 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 	}
 	c, err := j.Content(ctx, r.Content)
 	if err == nil && c != nil && c.Media {
-		r.Assets = body.Assets(c.Request.Data)
+		r.Assets = transcript.Assets(c.Request.Data)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -212,7 +212,7 @@ func wantContent(t testing.TB, j *Journal, ref storage.ContentRef, n int) {
 		t.Fatal(err)
 	}
 	r, want := sample(n)
-	want.Response.Data, want.Response.Type = body.Stored(r.Dialect, want.Response.Type, want.Response.Data)
+	want.Response.Data, want.Response.Type = transcript.Stored(r.Dialect, want.Response.Type, want.Response.Data)
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("content of record %d at %v is\n%+v, want\n%+v", n, ref, got, want)
 	}
@@ -271,7 +271,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 	if err := j.Append(r, c); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.AppendFact(&storage.Fact{Org: "acme", RequestID: r.ID, At: 5, Scores: map[string]float64{"quality": 0.5}}); err != nil {
+	if err := j.AppendFact(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 5, Scores: map[string]float64{"quality": 0.5}}); err != nil {
 		t.Fatal(err)
 	}
 	bare, _ := sample(1)
@@ -287,7 +287,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := body.Assets(c.Request.Data); len(want) != 1 || !slices.Equal(got.Assets, want) {
+	if want := transcript.Assets(c.Request.Data); len(want) != 1 || !slices.Equal(got.Assets, want) {
 		t.Errorf("assets are %v, want %v", got.Assets, want)
 	}
 	if got.Scores["quality"] != 0.5 {

@@ -67,7 +67,7 @@ func TestBalance(t *testing.T) {
 		}
 		wantBalance(t, j, 1, 0, 1, 0, nil)
 	}
-	if err := j.AppendFact(&storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"a": 1}}); err != nil {
+	if err := j.AppendFact(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"a": 1}}); err != nil {
 		t.Fatal(err)
 	}
 	flying := begin(j, 2)
@@ -148,7 +148,7 @@ func TestBalanceOfLosses(t *testing.T) {
 			t.Fatal("an append to a full disk succeeds")
 		}
 	}
-	if err := j.AppendFact(&storage.Fact{}); err == nil {
+	if err := j.AppendFact(&storage.Annotation{}); err == nil {
 		t.Fatal("an append to a full disk succeeds")
 	}
 	wantBalance(t, j, 6, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 5})

@@ -9,7 +9,7 @@ import (
 
 type (
 	record  = storage.Record
-	fact    = storage.Fact
+	fact    = storage.Annotation
 	loss    = storage.Loss
 	content = storage.Content
 	moment  = storage.Timestamp

@@ -11,14 +11,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
 
 // sealer rewrites segments, one after the other, in memory that it keeps.
 type sealer struct {
 	w         sealedWriter
-	assembler body.Assembler
+	assembler transcript.Assembler
 	raw       []byte  // the content of an entry
 	content   content // consists of raw
 }

@@ -43,7 +43,7 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 		r := appendSample(t, j, n)
 		refs = append(refs, r.Content)
 		if n%10 == 0 {
-			if err := j.AppendFact(&storage.Fact{Org: "acme", RequestID: r.ID, At: 1}); err != nil {
+			if err := j.AppendFact(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}

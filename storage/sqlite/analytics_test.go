@@ -107,10 +107,10 @@ func (f *follower) change() {
 	for range f.IntN(20) {
 		r := f.records[f.IntN(len(f.records))]
 		tag := fmt.Sprint(f.IntN(3))
-		batch.Facts = append(batch.Facts,
-			&storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: r.Scores, Feedback: r.Feedback},
-			&storage.Fact{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Property: &storage.Property{Name: "Env", Value: tag}},
-			&storage.Fact{Org: r.Org, SessionID: r.SessionID, At: r.CreatedAt, Tag: &tag})
+		batch.Annotations = append(batch.Annotations,
+			&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: r.Scores, Feedback: r.Feedback},
+			&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Property: &storage.Property{Name: "Env", Value: tag}},
+			&storage.Annotation{Org: r.Org, SessionID: r.SessionID, At: r.CreatedAt, Tag: &tag})
 	}
 	for _, b := range []storage.Backend{f.got, &f.want} {
 		if err := b.Write(f.Context(), batch); err != nil {

@@ -151,7 +151,7 @@ func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 		}
 		for _, r := range batch.Records {
 			if r.ID[15]%10 == 0 {
-				batch.Facts = append(batch.Facts, &storage.Fact{
+				batch.Annotations = append(batch.Annotations, &storage.Annotation{
 					Org: r.Org, RequestID: r.ID, At: r.RespondedAt,
 					Scores: map[string]float64{"accuracy": float64(r.ID[14]) / 255, "helpfulness": float64(r.ID[13] % 5)},
 				})

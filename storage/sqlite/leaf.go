@@ -170,7 +170,7 @@ func (c *condition) named(column, kind string, l *storage.Leaf) {
 	case l.Op == storage.NotEquals:
 		c.write(column+" IS NOT ?", c.lookup(kind, l.Text))
 	default:
-		matches := storage.TextMatcher(l.Op, l.Text, storage.NewPatience(c.ctx.Err))
+		matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
 		c.write("(")
 		if matches("") {
 			c.write(column + " IS NULL OR ")
@@ -204,7 +204,7 @@ func (c *condition) label(l *storage.Leaf) {
 		c.write("r.n IN (SELECT n FROM labels WHERE label = ?)", c.lookup(kind, l.Text))
 		return
 	}
-	matches := storage.TextMatcher(l.Op, l.Text, storage.NewPatience(c.ctx.Err))
+	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
 	c.write("r.n IN (SELECT n FROM labels WHERE label IN (SELECT value FROM json_each(?)))",
 		c.matching(kind, func(s string) bool { return matches(s) != l.Op.Negative() }))
 }

@@ -22,7 +22,7 @@ type matching struct {
 	ctx      context.Context
 	content  func(context.Context, storage.ContentRef) (*storage.Content, error)
 	matcher  storage.Matcher
-	patience *storage.Patience
+	patience *storage.CancelCheck
 	kept     []candidate
 
 	// row is considered, and loaded its content, or failed the attempt to read it.
@@ -39,7 +39,7 @@ type candidate struct {
 
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, patience: storage.NewPatience(ctx.Err)}
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, patience: storage.NewCancelCheck(ctx.Err)}
 	m.matcher = storage.Matcher{Filter: x.undecided, Patience: m.patience}
 	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
@@ -86,7 +86,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // sort puts the best candidates into order and forgets the others.
 func (m *matching) sort(want int) {
-	slices.SortFunc(m.kept, storage.Patient(m.patience, func(a, b candidate) int { return a.rank.Compare(b.rank) }))
+	slices.SortFunc(m.kept, storage.CancellableOrder(m.patience, func(a, b candidate) int { return a.rank.Compare(b.rank) }))
 	if len(m.kept) > want {
 		clear(m.kept[want:])
 		m.kept = m.kept[:want]

@@ -18,7 +18,7 @@ var (
 )
 
 // predicate compiles a filter, nil if it compares what the table has not.
-func (t *table) predicate(f storage.Filter, p *storage.Patience) predicate {
+func (t *table) predicate(f storage.Filter, p *storage.CancelCheck) predicate {
 	switch f := f.(type) {
 	case *storage.Branch:
 		left, right := t.predicate(f.Left, p), t.predicate(f.Right, p)
@@ -35,7 +35,7 @@ func (t *table) predicate(f storage.Filter, p *storage.Patience) predicate {
 	return func(*chunk, int) bool { return true }
 }
 
-func (t *table) leaf(l *storage.Leaf, p *storage.Patience) predicate {
+func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	column := columnOf(l.Field)
 	if i, ok := textColumns[column]; ok {
 		return t.text(l, i, p)
@@ -79,7 +79,7 @@ func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicat
 }
 
 // text matches each text once.
-func (t *table) text(l *storage.Leaf, column int, p *storage.Patience) predicate {
+func (t *table) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
 	matches := storage.TextMatcher(l.Op, l.Text, p)
 	terms := t.terms(column)
 	var known []bool

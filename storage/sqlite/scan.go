@@ -21,7 +21,7 @@ type scan struct {
 // choose takes the filter apart.
 func (s *scan) choose(f storage.Filter) {
 	var mine storage.Filter
-	p := storage.NewPatience(s.ctx.Err)
+	p := storage.NewCancelCheck(s.ctx.Err)
 	for _, part := range conjuncts(f) {
 		switch {
 		case part == storage.All{}:

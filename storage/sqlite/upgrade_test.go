@@ -43,7 +43,7 @@ func sample() *storage.Batch {
 			ID: two, Org: "acme", CreatedAt: at + 1, UpdatedAt: at + 1, Status: plugins.Known(502),
 			EndState: storage.Failed, Provider: "custom", ErrorType: "connect", Attempt: 2, AttemptOf: one,
 		}},
-		Facts: []*storage.Fact{
+		Annotations: []*storage.Annotation{
 			{Org: "default", RequestID: one, At: at + 5000, Scores: map[string]float64{"accuracy": 0.75}},
 			{Org: "default", RequestID: one, At: at + 6000, Feedback: &storage.Feedback{ID: 1, Rating: true, CreatedAt: at + 6000}},
 			{Org: "default", RequestID: one, At: at + 7000, Property: &storage.Property{Name: "Reviewed", Value: "yes"}},

@@ -70,7 +70,7 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 				return fmt.Errorf("record %s: %w", r.ID, err)
 			}
 		}
-		for _, f := range b.Facts {
+		for _, f := range b.Annotations {
 			if err := w.fact(ctx, f); err != nil {
 				return fmt.Errorf("late fact about %s: %w", f.RequestID, err)
 			}
@@ -121,7 +121,7 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 }
 
 // fact applies a late fact; those about unknown records are dropped.
-func (w *writer) fact(ctx context.Context, f *storage.Fact) error {
+func (w *writer) fact(ctx context.Context, f *storage.Annotation) error {
 	if f.Tag != nil {
 		_, err := w.c.exec("INSERT OR REPLACE INTO session_tags (org, session, tag, set_at) VALUES (?, ?, ?, ?)",
 			f.Org, f.SessionID, *f.Tag, int64(f.At))

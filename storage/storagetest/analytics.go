@@ -30,7 +30,7 @@ func testRandomAnalytics(t *testing.T, open opener) {
 			b := open(t)
 			s := start(t, b, contents)
 			batch := Batch(records, storage.Position{Segment: 1})
-			batch.Facts = append(batch.Facts, facts...)
+			batch.Annotations = append(batch.Annotations, facts...)
 			s.write(batch)
 			rows := func(by storage.Grouping, org string) storage.Rows {
 				return storage.RowsOf(by, org, records, contents.Of, sessionTags[org])
@@ -89,9 +89,9 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 }
 
 // taggedSessions gives some sessions a tag, by organisation and session id.
-func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[string]string, []*storage.Fact) {
+func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[string]string, []*storage.Annotation) {
 	byOrg := make(map[string]map[string]string)
-	var facts []*storage.Fact
+	var facts []*storage.Annotation
 	for _, rec := range records {
 		if rec.SessionID == "" || !chance(r, 3) {
 			continue
@@ -101,7 +101,7 @@ func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[str
 			byOrg[rec.Org] = make(map[string]string)
 		}
 		byOrg[rec.Org][rec.SessionID] = tag
-		facts = append(facts, &storage.Fact{Org: rec.Org, SessionID: rec.SessionID, At: rec.CreatedAt, Tag: &tag})
+		facts = append(facts, &storage.Annotation{Org: rec.Org, SessionID: rec.SessionID, At: rec.CreatedAt, Tag: &tag})
 	}
 	return byOrg, facts
 }

@@ -35,7 +35,7 @@ type told struct {
 // entry is a record as it was written, and with its late facts, which are kept
 // when another version is written.
 type entry struct {
-	facts  []*storage.Fact
+	facts  []*storage.Annotation
 	record *storage.Record
 }
 
@@ -72,7 +72,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		}
 		m.records[r.ID] = e
 	}
-	for _, f := range batch.Facts {
+	for _, f := range batch.Annotations {
 		if f.Tag != nil {
 			m.tags[session{f.Org, f.SessionID}] = *f.Tag
 		}
@@ -97,7 +97,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 }
 
 // apply adds a late fact to a record.
-func apply(r *storage.Record, f *storage.Fact) {
+func apply(r *storage.Record, f *storage.Annotation) {
 	if len(f.Scores) > 0 {
 		r.Scores = merged(r.Scores, f.Scores)
 	}

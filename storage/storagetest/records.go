@@ -151,7 +151,7 @@ func Batch(records []*storage.Record, end storage.Position) *storage.Batch {
 		written.Scores, written.Feedback = nil, nil
 		if r.Scored() {
 			written.UpdatedAt = max(r.RespondedAt, r.CreatedAt)
-			batch.Facts = append(batch.Facts, &storage.Fact{
+			batch.Annotations = append(batch.Annotations, &storage.Annotation{
 				Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: r.Scores, Feedback: r.Feedback,
 			})
 		}

@@ -50,14 +50,14 @@ func testReplacedRecord(t *testing.T, open opener) {
 	amended, more := Records(r, 60)
 	maps.Copy(contents, more)
 	s := start(t, open(t), contents)
-	var facts []*storage.Fact
+	var facts []*storage.Annotation
 	for _, f := range first {
-		facts = append(facts, &storage.Fact{
+		facts = append(facts, &storage.Annotation{
 			Org: f.Org, RequestID: f.ID, At: epoch << 1, Property: &storage.Property{Name: "late", Value: "label"},
 		})
 	}
 	s.write(Batch(first, storage.Position{Segment: 1, Ordinal: 1}))
-	s.write(&storage.Batch{Facts: facts, End: storage.Position{Segment: 1, Ordinal: 2}})
+	s.write(&storage.Batch{Annotations: facts, End: storage.Position{Segment: 1, Ordinal: 2}})
 
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 3}}
 	for i, a := range amended {
@@ -89,22 +89,22 @@ func testFacts(t *testing.T, open opener) {
 	r.UpdatedAt = r.CreatedAt
 	s := start(t, open(t), contents)
 	end := storage.Position{Segment: 1}
-	fact := func(f storage.Fact) *storage.Fact {
+	fact := func(f storage.Annotation) *storage.Annotation {
 		f.Org, f.RequestID = r.Org, r.ID
 		return &f
 	}
 
 	written := *r
 	written.Scores, written.Feedback = map[string]float64{"in the record": 1}, &storage.Feedback{ID: 3} // not read
-	first := &storage.Batch{Records: []*storage.Record{&written}, End: end, Facts: []*storage.Fact{
-		fact(storage.Fact{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
+	first := &storage.Batch{Records: []*storage.Record{&written}, End: end, Annotations: []*storage.Annotation{
+		fact(storage.Annotation{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
 	}}
-	second := &storage.Batch{End: end, Facts: []*storage.Fact{
-		fact(storage.Fact{At: r.CreatedAt + 30, Scores: map[string]float64{"quality": 0.75}}),
-		fact(storage.Fact{At: r.CreatedAt + 20, Feedback: &storage.Feedback{ID: 4, Rating: true, CreatedAt: r.CreatedAt + 20}}),
-		fact(storage.Fact{At: r.CreatedAt + 25, Feedback: &storage.Feedback{ID: 5, Rating: false, CreatedAt: r.CreatedAt + 25}}),
-		fact(storage.Fact{At: r.CreatedAt + 5, Property: &storage.Property{Name: "env", Value: "prod"}}),
-		fact(storage.Fact{At: r.CreatedAt + 5, Property: &storage.Property{Name: "Env", Value: ""}}),
+	second := &storage.Batch{End: end, Annotations: []*storage.Annotation{
+		fact(storage.Annotation{At: r.CreatedAt + 30, Scores: map[string]float64{"quality": 0.75}}),
+		fact(storage.Annotation{At: r.CreatedAt + 20, Feedback: &storage.Feedback{ID: 4, Rating: true, CreatedAt: r.CreatedAt + 20}}),
+		fact(storage.Annotation{At: r.CreatedAt + 25, Feedback: &storage.Feedback{ID: 5, Rating: false, CreatedAt: r.CreatedAt + 25}}),
+		fact(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "env", Value: "prod"}}),
+		fact(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "Env", Value: ""}}),
 	}}
 	want := *r
 	want.Scores = map[string]float64{"quality": 0.75, "helpful": 1}
@@ -129,7 +129,7 @@ func testDroppedFacts(t *testing.T, open opener) {
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	batch := &storage.Batch{End: storage.Position{Segment: 2}}
 	drop := func(org string, id uuid.UUID) {
-		batch.Facts = append(batch.Facts, &storage.Fact{
+		batch.Annotations = append(batch.Annotations, &storage.Annotation{
 			Org: org, RequestID: id, At: epoch << 1, Scores: map[string]float64{"quality": 9},
 			Feedback: &storage.Feedback{ID: 99, Rating: true, CreatedAt: epoch}, Property: &storage.Property{Name: "x", Value: "y"},
 		})
@@ -152,7 +152,7 @@ func testTags(t *testing.T, open opener) {
 	gold, none := "gold", ""
 	for range 2 {
 		s.write(&storage.Batch{
-			Facts: []*storage.Fact{
+			Annotations: []*storage.Annotation{
 				{Org: "acme", SessionID: "s'1", At: epoch, Tag: &gold},
 				{Org: "acme", SessionID: "s'1", At: epoch + 1, Tag: &none},
 				{Org: "globex", SessionID: "s'1", At: epoch + 1, Tag: &gold},

@@ -14,7 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/body"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -163,10 +163,10 @@ type message struct {
 // addContent adds what was said, of which the item has nothing unless it was
 // asked for and kept.
 func (i *item) addContent(a *attributes) {
-	a.messages("gen_ai.input.messages", body.Input(i.Dialect, i.content.Request.Data))
+	a.messages("gen_ai.input.messages", transcript.Input(i.Dialect, i.content.Request.Data))
 	if len(i.content.Response.Data) > 0 {
-		stored, _ := body.Stored(i.Dialect, i.content.Response.Type, i.content.Response.Data)
-		a.messages("gen_ai.output.messages", body.Output(i.Dialect, stored))
+		stored, _ := transcript.Stored(i.Dialect, i.content.Response.Type, i.content.Response.Data)
+		a.messages("gen_ai.output.messages", transcript.Output(i.Dialect, stored))
 	}
 }
 
@@ -195,7 +195,7 @@ func (a *attributes) number(key string, v float64) {
 
 // messages adds turns as JSON text, which collectors and backends take whether
 // or not they know structured values.
-func (a *attributes) messages(key string, turns []body.Turn) {
+func (a *attributes) messages(key string, turns []transcript.Turn) {
 	if len(turns) == 0 {
 		return
 	}

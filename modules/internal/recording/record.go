@@ -15,7 +15,7 @@ import (
 const StatusClientLeft = 499
 
 // Learn fills in what the answer has told so far.
-func Learn(r *storage.Record, seen *plugins.Extraction) {
+func Learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
 	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)

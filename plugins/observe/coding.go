@@ -1,0 +1,104 @@
+package observe
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The decoders of each content coding (RFC 9110, section 8.4.1; RFC 9659 for
+// zstd). All are reused, since their windows are most of what a call costs.
+
+// inflater decodes gzip and deflate.
+type inflater struct {
+	in   *bufio.Reader
+	gzip gzip.Reader
+	raw  io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any {
+	return &inflater{in: bufio.NewReader(nil), raw: flate.NewReader(bytes.NewReader(nil))}
+}}
+
+func borrowInflater(r io.Reader) (z *inflater, giveBack func()) {
+	z = inflaters.Get().(*inflater)
+	z.in.Reset(r)
+	return z, func() {
+		z.in.Reset(nil)
+		inflaters.Put(z)
+	}
+}
+
+func gunzip(w io.Writer, r io.Reader) error {
+	z, giveBack := borrowInflater(r)
+	defer giveBack()
+	if err := z.gzip.Reset(z.in); err != nil {
+		return err
+	}
+	_, err := z.gzip.WriteTo(w)
+	return err
+}
+
+// inflate reads zlib's format as the specification wants it, and the bare one
+// that some servers send. It leaves zlib's checksum to the client.
+func inflate(w io.Writer, r io.Reader) error {
+	z, giveBack := borrowInflater(r)
+	defer giveBack()
+	if h, err := z.in.Peek(2); err == nil && h[0]&0x0f == 8 && (int(h[0])<<8|int(h[1]))%31 == 0 {
+		_, _ = z.in.Discard(2)
+	}
+	if err := z.raw.(flate.Resetter).Reset(z.in, nil); err != nil {
+		return err
+	}
+	_, err := z.raw.(io.WriterTo).WriteTo(w)
+	return err
+}
+
+// unbrotlier is a brotli reader with room for its output.
+type unbrotlier struct {
+	brotli.Reader
+	out [16 << 10]byte
+}
+
+var unbrotliers = sync.Pool{New: func() any { return new(unbrotlier) }}
+
+func unbrotli(w io.Writer, r io.Reader) error {
+	z := unbrotliers.Get().(*unbrotlier)
+	defer unbrotliers.Put(z)
+	if err := z.Reset(r); err != nil {
+		return err
+	}
+	defer func() { _ = z.Reset(nil) }()
+	_, err := io.CopyBuffer(w, &z.Reader, z.out[:])
+	return err
+}
+
+// maxWindow is what RFC 9659 lets a client need for a zstd stream.
+const maxWindow = 8 << 20
+
+var unzstders = sync.Pool{New: func() any {
+	// Without concurrency it has no goroutines to close.
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		panic(err) // the options are out of range
+	}
+	return z
+}}
+
+func unzstd(w io.Writer, r io.Reader) error {
+	z := unzstders.Get().(*zstd.Decoder)
+	defer unzstders.Put(z)
+	if err := z.Reset(r); err != nil {
+		return err
+	}
+	defer func() { _ = z.Reset(nil) }()
+	_, err := z.WriteTo(w)
+	return err
+}

@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+// maxDecoded is how much one coding of a body may decode to: 256 MiB.
+const maxDecoded = 256 << 20
+
+// maxCodings is how many codings of one body are undone.
+const maxCodings = 3
+
+var errTooLong = errors.New("content is over 256 MiB when decoded: nothing is read of what follows")
+
+// Decoder undoes a Content-Encoding as the bytes pass: what can be decoded of
+// them reaches the sink before Write returns. It starts no goroutines. After
+// an error it swallows its input.
+type Decoder struct {
+	codings []*pump // in the order in which they are undone
+	sink    func(p []byte)
+}
+
+// NewDecoder decodes encoding, a Content-Encoding header of up to three codings
+// out of gzip, deflate (with and without zlib's header), br, zstd and identity,
+// and hands what was decoded to sink, which must not keep it. Any other
+// encoding gives false.
+func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
+	names := strings.Split(encoding, ",")
+	if len(names) > maxCodings {
+		return nil, false
+	}
+	d := &Decoder{sink: sink}
+	for _, name := range names {
+		var decode func(io.Writer, io.Reader) error
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "gzip", "x-gzip":
+			decode = gunzip
+		case "deflate":
+			decode = inflate
+		case "br":
+			decode = unbrotli
+		case "zstd":
+			decode = unzstd
+		case "", "identity":
+			continue
+		default:
+			return nil, false
+		}
+		w := &limited{to: d.sink, left: maxDecoded}
+		c := newPump(func(r io.Reader) error { return decode(w, r) })
+		d.codings = append([]*pump{c}, d.codings...)
+		d.sink = c.write
+	}
+	return d, true
+}
+
+// Write decodes the next bytes of the body. It does not keep p.
+func (d *Decoder) Write(p []byte) { d.sink(p) }
+
+// Close says that the body ended, hands the sink what that releases, and frees
+// everything. A Decoder that was written to must be closed.
+func (d *Decoder) Close() {
+	for _, c := range d.codings {
+		c.close()
+	}
+}
+
+// Err says why decoding ended early: broken or truncated input, or more than
+// 256 MiB of output. It is nil as long as nothing is wrong.
+func (d *Decoder) Err() error {
+	for _, c := range d.codings {
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// limited writes to a func until a limit is reached.
+type limited struct {
+	to   func(p []byte)
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	l.to(p[:n])
+	if n < len(p) {
+		return n, errTooLong
+	}
+	return n, nil
+}

@@ -1,0 +1,71 @@
+package observe
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func collect(t *testing.T, events iter.Seq2[Event, error]) []string {
+	t.Helper()
+	var got []string
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(e.Name)+"|"+string(e.Data))
+	}
+	return got
+}
+
+func TestEvents(t *testing.T) {
+	tests := []struct {
+		name   string
+		stream string
+		read   func(io.Reader) iter.Seq2[Event, error]
+		want   []string
+	}{
+		{"named", "event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", SSE, []string{"a|1", "b|2"}},
+		{"bug 26: line endings", "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", SSE, []string{"|1", "|2", "|3"}},
+		{"bug 26: comments", ": PROCESSING\n\n: x\ndata: 1\n: y\n\n", SSE, []string{"|1"}},
+		{"bug 26: byte order mark", "\xef\xbb\xbfdata: 1\n\n", SSE, []string{"|1"}},
+		{"bug 26: several lines", "data: 1\ndata: 2\n\n", SSE, []string{"|1\n2"}},
+		{"no blank line at the end", "data: 1\n\ndata: 2", SSE, []string{"|1", "|2"}},
+		{"bug 26: long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", SSE, []string{"|" + strings.Repeat("x", 100_000)}},
+		{"lines", "1\r\n\n2\n3", NDJSON, []string{"|1", "|2", "|3"}},
+		{"nothing", "", SSE, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for _, r := range []io.Reader{strings.NewReader(test.stream), iotest.OneByteReader(strings.NewReader(test.stream))} {
+				if got := collect(t, test.read(r)); !slices.Equal(got, test.want) {
+					t.Errorf("got %.200q, want %.200q", got, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestEventsTellWhyReadingEnded(t *testing.T) {
+	broken := errors.New("broken")
+	var last error
+	n := 0
+	for _, err := range SSE(io.MultiReader(strings.NewReader("data: 1\n\ndata: 2"), iotest.ErrReader(broken))) {
+		last = err
+		n++
+	}
+	if n != 2 || !errors.Is(last, broken) {
+		t.Errorf("got %d events, the last with error %v; an unfinished event is none", n, last)
+	}
+}
+
+func TestEventsMayBeLeft(t *testing.T) {
+	for range SSE(strings.NewReader("data: 1\n\ndata: 2\n\n")) {
+		return
+	}
+	t.Error("no event")
+}

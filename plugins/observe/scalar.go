@@ -1,0 +1,118 @@
+package observe
+
+import "bytes"
+
+// maxText is how much is kept of a string or number, in bytes.
+const maxText = 256
+
+// string reads or skips a string up to its closing quote.
+func (s *scanner) string(p []byte, i int) int {
+	end, closed := s.closing(p, i)
+	if s.state == skipText {
+		if !closed {
+			return len(p)
+		}
+		if s.skipped > 0 {
+			s.state = skipContainer
+		} else {
+			s.template.gap(i, end, false)
+			s.ended(false)
+		}
+		return end + 1
+	}
+	if !closed {
+		s.keep(p[i:])
+		return len(p)
+	}
+	raw := s.whole(p[i:end])
+	next := end + 1
+	if s.state == inKey {
+		s.state, s.next = atColon, s.member(raw)
+		if next < len(p) && p[next] == ':' {
+			s.state = atValue
+			next++
+		}
+	} else {
+		if s.next.field == content {
+			s.template.gap(i, end, false)
+		}
+		s.visit(text, s.unescape(raw))
+		s.ended(false)
+	}
+	s.cut = s.cut[:0]
+	return next
+}
+
+// closing finds the quote that ends the string which p[i:] continues: the
+// first one that an even number of backslashes precedes.
+func (s *scanner) closing(p []byte, i int) (end int, closed bool) {
+	for {
+		end = len(p)
+		quote := bytes.IndexByte(p[i:], '"')
+		if quote > 0 && p[i+quote-1] != '\\' {
+			s.escaped = false
+			return i + quote, true
+		}
+		if quote >= 0 {
+			end = i + quote
+		}
+		run := end
+		for run > i && p[run-1] == '\\' {
+			run--
+		}
+		odd := (end-run)&1 == 1
+		if run == i && s.escaped {
+			odd = !odd
+		}
+		s.escaped = odd && quote < 0
+		if quote < 0 || !odd {
+			return end, quote >= 0
+		}
+		i = end + 1
+	}
+}
+
+// literal reads or skips a number, true, false, null, or what stands for one.
+func (s *scanner) literal(p []byte, i int) int {
+	end := i
+	for end < len(p) && !delimiter[p[end]] {
+		end++
+	}
+	if s.state == inLiteral {
+		if end == len(p) {
+			s.keep(p[i:])
+			return end
+		}
+		raw := s.whole(p[i:end])
+		raw = raw[:min(len(raw), maxText)]
+		k := number
+		switch raw[0] {
+		case 't', 'f':
+			k = boolean
+		case 'n':
+			k = null
+		}
+		s.visit(k, raw)
+		s.cut = s.cut[:0]
+	} else if digits(p[i:end]) == end-i {
+		s.template.gap(i, end, true)
+	}
+	if end < len(p) {
+		s.ended(false)
+	}
+	return end
+}
+
+func (s *scanner) keep(b []byte) {
+	s.cut = append(s.cut, b[:min(len(b), maxRaw-len(s.cut))]...)
+}
+
+func (s *scanner) whole(b []byte) []byte {
+	if len(s.cut) == 0 {
+		return b[:min(len(b), maxRaw)]
+	}
+	s.keep(b)
+	return s.cut
+}
+
+var space, delimiter [256]bool

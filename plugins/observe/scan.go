@@ -1,0 +1,304 @@
+package observe
+
+import "bytes"
+
+// kind is the type of a JSON value.
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	number
+	text
+	object
+	array
+)
+
+// value is a value at a path of the scanner's table: a scalar when it was
+// read, an object or array when it opens.
+type value struct {
+	kind kind
+	// bytes is a string without its escapes, any other scalar as it stands,
+	// cut to maxText. It is the visitor's until it returns.
+	bytes []byte
+	// key is the last step of the path, "" for an element of an array.
+	key string
+	// index is the position of the enclosing object in its array, 0 outside.
+	index int32
+}
+
+// visitor is told what a scanner reads.
+type visitor interface {
+	value(f field, v value)
+	// endEvent follows a top-level value that is no array, and each element of
+	// one that is: a Gemini stream without server-sent events is one array.
+	endEvent()
+	// endDocument follows a top-level value.
+	endDocument()
+}
+
+// scanner reads JSON in pieces of any size and tells its visitor of the values
+// that a table names. It skips the rest without looking at it twice, keeps
+// nothing but the piece of a key or named scalar that a chunk cut, and needs
+// the same memory at any depth. Broken JSON silences it until the next reset.
+type scanner struct {
+	to       visitor
+	root     *node
+	template template
+
+	state  state
+	next   *node // where the table stands at the value ahead, nil where it does not
+	depth  int
+	frames [maxDepth]frame
+
+	skipped int    // containers open within a value that no path leads into
+	escaped bool   // the string so far ends in an unfinished escape
+	cut     []byte // what earlier chunks held of the key or scalar
+	decoded []byte
+}
+
+// maxDepth is more than the steps of the longest path of any table.
+const maxDepth = 16
+
+// frame is a container that paths lead into.
+type frame struct {
+	node  *node // whose keys count in an object, or what the elements of an array are
+	index int32
+	array bool
+}
+
+type state uint8
+
+const (
+	atValue state = iota
+	atKey
+	atColon
+	atComma
+	inKey
+	inText
+	inLiteral
+	skipText
+	skipLiteral
+	skipContainer
+	broken
+)
+
+func (s *scanner) reset() {
+	s.state, s.next, s.depth = atValue, s.root, 0
+	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
+}
+
+// between tells whether a top-level value has ended, and no other begun.
+func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
+
+// finish ends a top-level number, which nothing but the end of input does.
+func (s *scanner) finish() {
+	if s.depth == 0 && (s.state == inLiteral || s.state == skipLiteral) {
+		s.write(newline)
+	}
+}
+
+// write reads the next piece.
+func (s *scanner) write(p []byte) {
+	for i := 0; i < len(p); {
+		switch s.state {
+		case inKey, inText, skipText:
+			i = s.string(p, i)
+		case inLiteral, skipLiteral:
+			i = s.literal(p, i)
+		case skipContainer:
+			i = s.skip(p, i)
+		case broken:
+			return
+		default:
+			i = s.token(p, i)
+		}
+	}
+}
+
+// token reads the structure of the containers that paths lead into.
+func (s *scanner) token(p []byte, i int) int {
+	c := p[i]
+	switch {
+	case space[c]:
+	case s.state == atValue:
+		return s.begin(p, i)
+	case s.state == atComma && c == ',':
+		f := &s.frames[s.depth-1]
+		if f.array {
+			f.index++
+			s.state, s.next = atValue, f.node
+			break
+		}
+		s.state = atKey
+		// Providers write no space here: two steps in one.
+		if i+1 < len(p) && p[i+1] == '"' {
+			s.state = inKey
+			return i + 2
+		}
+	case s.state == atKey && c == '"':
+		s.state = inKey
+	case s.state == atColon && c == ':':
+		s.state = atValue
+	case s.state == atComma && c == ']':
+		s.leave(true)
+	case s.state != atColon && c == '}':
+		s.leave(false)
+	default:
+		s.state = broken
+	}
+	return i + 1
+}
+
+// begin reads a value, or the first of it.
+func (s *scanner) begin(p []byte, i int) int {
+	named := s.next != nil && s.next.field != none
+	switch c := p[i]; c {
+	case '"':
+		s.state = skipText
+		if named {
+			s.state = inText
+		}
+		if i++; i < len(p) {
+			return s.string(p, i)
+		}
+		return i
+	case '{', '[':
+		if named {
+			k := object
+			if c == '[' {
+				k = array
+			}
+			s.visit(k, nil)
+		}
+		s.enter(c == '[')
+	case ']':
+		s.leave(true)
+	case '}', ',', ':':
+		s.state = broken
+	default:
+		s.state = skipLiteral
+		if named {
+			s.state = inLiteral
+		}
+		return s.literal(p, i)
+	}
+	return i + 1
+}
+
+// enter opens a container, to be read if paths lead into it.
+func (s *scanner) enter(isArray bool) {
+	n := s.next
+	if n != nil && isArray && s.depth > 0 {
+		n = n.elem
+	}
+	if n == nil || (!isArray && len(n.keys) == 0) {
+		s.state, s.skipped = skipContainer, 1
+		return
+	}
+	s.frames[s.depth] = frame{node: n, array: isArray}
+	s.depth++
+	s.state, s.next = atKey, nil
+	if isArray {
+		s.state, s.next = atValue, n
+	}
+}
+
+// leave closes the innermost container.
+func (s *scanner) leave(isArray bool) {
+	if s.depth == 0 || s.frames[s.depth-1].array != isArray {
+		s.state = broken
+		return
+	}
+	s.depth--
+	s.ended(isArray)
+}
+
+// ended follows every value.
+func (s *scanner) ended(isArray bool) {
+	s.state = atComma
+	switch {
+	case s.depth == 0:
+		s.state, s.next = atValue, s.root
+		if !isArray {
+			s.to.endEvent()
+		}
+		s.to.endDocument()
+	case s.depth == 1 && s.frames[0].array:
+		s.to.endEvent()
+	}
+}
+
+// member is where the table stands at a key.
+func (s *scanner) member(raw []byte) *node {
+	n := s.frames[s.depth-1].node
+	if child := n.child(raw); child != nil || bytes.IndexByte(raw, '\\') < 0 {
+		return child
+	}
+	return n.child(s.unescape(raw))
+}
+
+func (s *scanner) visit(k kind, b []byte) {
+	v := value{kind: k, bytes: b, key: s.next.key}
+	if d := s.depth - 2; d > 0 && s.frames[d].array {
+		v.index = s.frames[d].index
+	}
+	s.to.value(s.next.field, v)
+}
+
+// rebase continues the event with another table, from the top-level member
+// that is being visited, or from the next one.
+func (s *scanner) rebase(root *node, key string) *node {
+	s.root = root
+	top := 0
+	if s.frames[0].array {
+		s.frames[0].node = root
+		top = 1
+	}
+	s.frames[top].node = root
+	if s.depth == top+1 {
+		s.next = root.child([]byte(key))
+		return s.next
+	}
+	return nil
+}
+
+// maxRaw bytes of a string with escapes decode to maxText at least: the longest
+// escape of the shortest character is \u0041.
+const maxRaw = 6 * maxText
+
+// skip passes over a container that no path leads into.
+func (s *scanner) skip(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		switch structure[p[i]] {
+		case 0:
+		case '"':
+			s.state = skipText
+			return i + 1
+		case '{':
+			s.skipped++
+		case '}':
+			s.skipped--
+			if s.skipped == 0 {
+				s.ended(false)
+				return i + 1
+			}
+		}
+	}
+	return i
+}
+
+// structure is what skip looks at: strings, and brackets of either kind as one.
+var structure [256]byte
+
+func init() {
+	for _, c := range []byte(" \t\r\n") {
+		space[c], delimiter[c] = true, true
+	}
+	for _, c := range []byte(",]}") {
+		delimiter[c] = true
+	}
+	for c, class := range map[byte]byte{'"': '"', '{': '{', '[': '{', '}': '}', ']': '}'} {
+		structure[c] = class
+	}
+}

@@ -1,0 +1,77 @@
+package observe
+
+import (
+	"slices"
+	"strings"
+)
+
+// A table says what the values of a dialect's JSON mean, by their paths: keys
+// joined by dots, "#" for the elements of an array, "" for the whole value.
+type table map[string]field
+
+// under is the same table for an object at a path.
+func (t table) under(path string) table {
+	moved := make(table, len(t))
+	for p, f := range t {
+		moved[strings.TrimSuffix(path+"."+p, ".")] = f
+	}
+	return moved
+}
+
+// node is one step of the paths of a table, compiled.
+type node struct {
+	key   string
+	field field
+	elem  *node
+	keys  []*node
+	// lengths has bit n set where a key of n bytes is in keys: most keys of a
+	// document are in no table, and this tells so without comparing them.
+	lengths uint64
+}
+
+// compile joins tables; where two have the same path, the later one counts.
+func compile(tables ...table) *node {
+	root := new(node)
+	for _, t := range tables {
+		for path, f := range t {
+			n := root
+			for step := range strings.SplitSeq(path, ".") {
+				n = n.step(step)
+			}
+			n.field = f
+		}
+	}
+	return root
+}
+
+func (n *node) step(s string) *node {
+	switch s {
+	case "":
+		return n
+	case "#":
+		if n.elem == nil {
+			n.elem = new(node)
+		}
+		return n.elem
+	}
+	if i := slices.IndexFunc(n.keys, func(k *node) bool { return k.key == s }); i >= 0 {
+		return n.keys[i]
+	}
+	child := &node{key: s}
+	n.keys = append(n.keys, child)
+	n.lengths |= 1 << len(s)
+	return child
+}
+
+// child is the step to a member of an object, nil where the table has none.
+func (n *node) child(key []byte) *node {
+	if n.lengths>>len(key)&1 == 0 {
+		return nil
+	}
+	for _, k := range n.keys {
+		if k.key == string(key) {
+			return k
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package transcript
+
+import (
+	"encoding/base64"
+	"iter"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// invocationMetrics is what Bedrock adds to the last chunk of any model.
+const invocationMetrics = "amazon-bedrock-invocationMetrics"
+
+// plainText joins the chunks of the models that stream nothing but text: Llama
+// (generation), Titan (outputText), Mistral (outputs), Cohere Command (text or
+// generations) and the first Claude (completion).
+var plainText = objectOf(fields{
+	"generation":  pieces,
+	"outputText":  pieces,
+	"text":        pieces,
+	"completion":  pieces,
+	"outputs":     listOf(byIndex, fields{"text": pieces}),
+	"generations": listOf(byIndex, fields{"text": pieces}),
+})
+
+// invoke assembles Bedrock's InvokeModelWithResponseStream, whose chunks hold
+// the stream of the model's own dialect.
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html
+func invoke(events iter.Seq[event]) *node {
+	var native, exceptions []event
+	var metrics string
+	for e := range events {
+		if e.name != "chunk" {
+			exceptions = append(exceptions, e)
+			continue
+		}
+		data, err := base64.StdEncoding.DecodeString(e.Get("bytes").Str)
+		if err != nil {
+			continue
+		}
+		if e, ok := eventOf("", string(data)); ok {
+			native = append(native, e)
+		}
+	}
+	for _, e := range native {
+		if m := e.Get(invocationMetrics); m.Exists() {
+			metrics = m.Raw
+		}
+	}
+
+	root := assembleNative(native)
+	if root == nil {
+		root = new(node)
+	}
+	if metrics != "" {
+		root.at(invocationMetrics).set(metrics)
+	}
+	for _, e := range exceptions {
+		root.at(e.name).add(e.Result, converseEvent)
+	}
+	if root.none() {
+		return nil
+	}
+	return root
+}
+
+// assembleNative assembles the chunks of a model by the shape of the first.
+func assembleNative(events []event) *node {
+	if len(events) == 0 {
+		return nil
+	}
+	switch e := events[0]; {
+	case e.Get("type").Exists():
+		return messages(slices.Values(events))
+	case e.Get("choices").Exists():
+		return chat(slices.Values(events))
+	case e.Get("messageStart").Exists():
+		return converse(slices.Values(novaEvents(events)))
+	}
+	root := new(node)
+	for _, e := range events {
+		root.add(e.Result, plainText)
+	}
+	if root.get("outputText") != nil {
+		return titan(root)
+	}
+	return root
+}
+
+// novaEvents names the events of Amazon Nova, which are those of Converse under
+// their names as keys.
+func novaEvents(events []event) []event {
+	var named []event
+	for _, e := range events {
+		e.ForEach(func(key, value gjson.Result) bool {
+			if key.Str != invocationMetrics {
+				named = append(named, event{name: key.Str, Result: value})
+			}
+			return true
+		})
+	}
+	return named
+}
+
+// titan is the answer of a Titan text model, whose chunks are flat.
+func titan(chunk *node) *node {
+	root := new(node)
+	*root.at("inputTextTokenCount") = *chunk.at("inputTextTokenCount")
+	result := root.list("results").at("0")
+	*result.at("tokenCount") = *chunk.at("totalOutputTextTokenCount")
+	*result.at("outputText") = *chunk.at("outputText")
+	*result.at("completionReason") = *chunk.at("completionReason")
+	return root
+}

@@ -1,0 +1,76 @@
+package transcript
+
+import "iter"
+
+var contentBlock = objectOf(fields{
+	"text":      pieces,
+	"thinking":  pieces,
+	"signature": pieces,
+	"citations": every,
+})
+
+var contentBlockDelta = objectOf(fields{
+	"type":         padding,
+	"text":         pieces,
+	"thinking":     pieces,
+	"signature":    pieces,
+	"partial_json": pieces,
+	"content":      pieces, // of a compaction
+	"citation":     padding,
+})
+
+var message = objectOf(fields{
+	"type":    first,
+	"id":      first,
+	"model":   first,
+	"role":    first,
+	"content": listOf(byIndex, nil),
+	"usage":   fieldwise,
+})
+
+var messageDelta = objectOf(fields{
+	"type":  padding,
+	"delta": padding,
+	"usage": fieldwise,
+})
+
+// messages assembles the events of Anthropic Messages.
+// https://docs.claude.com/en/docs/build-with-claude/streaming
+func messages(events iter.Seq[event]) *node {
+	root := new(node)
+	for e := range events {
+		switch e.Get("type").Str {
+		case "message_start":
+			root.add(e.Get("message"), message)
+		case "content_block_start":
+			block := root.list("content").at(e.Get("index").Raw)
+			block.add(e.Get("content_block"), contentBlock)
+		case "content_block_delta":
+			block, delta := root.list("content").at(e.Get("index").Raw), e.Get("delta")
+			if citation := delta.Get("citation"); citation.Exists() {
+				block.add(delta, contentBlockDelta)
+				block.list("citations").push().set(citation.Raw)
+			} else {
+				e.add(block, delta, contentBlockDelta)
+			}
+		case "message_delta":
+			root.add(e.Get("delta"), message)
+			root.add(e.Result, messageDelta)
+		case "error":
+			root.add(e.Result, message)
+		}
+	}
+	if root.none() {
+		return nil
+	}
+	if content := root.get("content"); content != nil {
+		for _, block := range content.members {
+			if block.node.get("partial_json").none() {
+				continue
+			}
+			block.node.rename("partial_json", "input")
+			block.node.get("input").parse()
+		}
+	}
+	return root
+}

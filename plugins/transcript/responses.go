@@ -1,0 +1,101 @@
+package transcript
+
+import (
+	"iter"
+
+	"github.com/tidwall/gjson"
+)
+
+var outputItem = objectOf(fields{
+	"content": listOf(byIndex, fields{"text": pieces, "refusal": pieces, "annotations": every}),
+	"summary": listOf(byIndex, fields{"text": pieces}),
+})
+
+// outputPart is a part of an item's content or summary.
+var outputPart = objectOf(fields{"text": pieces, "refusal": pieces, "annotations": every})
+
+// itemDelta says where in an item the delta of an event belongs: into field, of
+// the element at index of list where the event names one.
+type itemDelta struct{ list, index, field string }
+
+var itemDeltas = map[string]itemDelta{
+	"response.output_text.delta":                {"content", "content_index", "text"},
+	"response.refusal.delta":                    {"content", "content_index", "refusal"},
+	"response.reasoning_text.delta":             {"content", "content_index", "text"},
+	"response.reasoning_summary_text.delta":     {"summary", "summary_index", "text"},
+	"response.function_call_arguments.delta":    {field: "arguments"},
+	"response.mcp_call_arguments.delta":         {field: "arguments"},
+	"response.custom_tool_call_input.delta":     {field: "input"},
+	"response.code_interpreter_call_code.delta": {field: "code"},
+}
+
+// responseError is an error event, flat as it is documented.
+var responseError = objectOf(fields{"type": padding, "sequence_number": padding})
+
+// responses is the response object of the last event that carries one. Where
+// that lacks the output, because the stream broke or the server leaves it out,
+// it is put together from the events of the items.
+// https://platform.openai.com/docs/api-reference/responses-streaming
+func responses(events iter.Seq[event]) *node {
+	root, output, failure := new(node), &node{kind: list}, new(node)
+	for e := range events {
+		if response := e.Get("response"); response.IsObject() {
+			root.set(response.Raw)
+		} else if index := e.Get("output_index"); index.Type == gjson.Number {
+			addItemEvent(output.at(index.Raw), e)
+		} else if e.Get("type").Str == "error" {
+			failure.add(e.Result, responseError)
+		}
+	}
+
+	response := gjson.Parse(root.raw)
+	if len(output.members) > 0 && !response.Get("output.0").Exists() {
+		root.expand()
+		*root.at("output") = *output
+	}
+	if !failure.none() && response.Get("error").Type == gjson.Null {
+		root.expand()
+		*root.at("error") = *failure
+	}
+	if root.none() {
+		return nil
+	}
+	return root
+}
+
+// completed is the event that ends a stream with the whole response, so that no
+// other needs to be read.
+func completed(raw string) (last event, ok bool) {
+	last, ok = eventOf("", lastData(raw))
+	return last, ok && last.Get("type").Str == "response.completed" && last.Get("response.output.0").Exists()
+}
+
+func addItemEvent(item *node, e event) {
+	kind := e.Get("type").Str
+	if kind == "response.output_item.done" {
+		item.set(e.Get("item").Raw)
+	}
+	if item.kind == whole && !item.none() {
+		return // is complete
+	}
+	switch kind {
+	case "response.output_item.added":
+		item.add(e.Get("item"), outputItem)
+	case "response.content_part.added":
+		item.list("content").at(e.Get("content_index").Raw).add(e.Get("part"), outputPart)
+	case "response.reasoning_summary_part.added":
+		item.list("summary").at(e.Get("summary_index").Raw).add(e.Get("part"), outputPart)
+	case "response.output_text.annotation.added":
+		part := item.list("content").at(e.Get("content_index").Raw)
+		part.list("annotations").push().set(e.Get("annotation").Raw)
+	default:
+		d, ok := itemDeltas[kind]
+		if !ok {
+			return
+		}
+		if d.list != "" {
+			item = item.list(d.list).at(e.Get(d.index).Raw)
+		}
+		e.add(item.at(d.field), e.Get("delta"), pieces, "sequence_number", "obfuscation")
+	}
+}

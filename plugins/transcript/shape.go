@@ -1,0 +1,134 @@
+package transcript
+
+import (
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// shape says what the pieces of a value come to. A nil shape is that of a value
+// that replaces the one before it. In every shape null replaces nothing.
+type shape struct {
+	how    how
+	fields fields // of an object
+	find   find   // of a list, or of a string that can become a list of parts
+	item   *shape // what find finds
+}
+
+type how uint8
+
+const (
+	merge    how = iota // objects, field by field
+	keep                // the first value that says something
+	join                // strings, one after the other
+	joinOnce            // as join, but a piece that repeats the whole is no piece
+	collect             // lists, element by element
+	replace             // the last value, of a string that each event has anew
+	drop                // padding, of which nothing is kept
+)
+
+type fields map[string]*shape
+
+// find returns the element of list that the i-th item of a piece belongs to, nil
+// where that is a new one: then under key, or at the end where that is empty. It
+// changes nothing, and looks at nothing of the item that is joined or dropped.
+type find func(list *node, item gjson.Result, i int) (element *node, key string)
+
+var (
+	first   = &shape{how: keep}
+	pieces  = &shape{how: join}
+	named   = &shape{how: joinOnce}
+	latest  = &shape{how: replace}
+	padding = &shape{how: drop}
+	every   = &shape{how: collect, find: appended, item: fieldwise}
+
+	fieldwise = &shape{how: merge}
+)
+
+func objectOf(f fields) *shape        { return &shape{how: merge, fields: f} }
+func listOf(by find, f fields) *shape { return &shape{how: collect, find: by, item: objectOf(f)} }
+
+// add joins the next piece v to n as s says.
+func (n *node) add(v gjson.Result, s *shape) {
+	switch {
+	case v.Type == gjson.Null && !n.none():
+	case s == nil:
+		n.set(v.Raw)
+	case s.how == drop:
+	case s.how == keep:
+		if n.blank() {
+			n.set(v.Raw)
+		}
+	case s.how == merge && v.IsObject():
+		n.become(object)
+		v.ForEach(func(key, value gjson.Result) bool {
+			n.at(key.Str).add(value, s.fields[key.Str])
+			return true
+		})
+	case s.find != nil && v.IsArray():
+		n.becomeParts()
+		i := 0
+		v.ForEach(func(_, item gjson.Result) bool {
+			s.element(n, item, i).add(item, s.item)
+			i++
+			return true
+		})
+	case s.how == join && s.find != nil && v.Type == gjson.String && n.kind == list:
+		if part := textPart(v.Raw); v.Str != "" {
+			s.element(n, part, 0).add(part, s.item)
+		}
+	case s.how == joinOnce && n.repeats(v.Raw):
+	case (s.how == join || s.how == joinOnce) && v.Type == gjson.String:
+		n.join(v.Raw)
+	default:
+		n.set(v.Raw)
+	}
+}
+
+// element is what find finds, or the new element that it asks for.
+func (s *shape) element(list *node, item gjson.Result, i int) *node {
+	element, key := s.find(list, item, i)
+	if element == nil {
+		return list.insert(key)
+	}
+	return element
+}
+
+// expand makes an object of a whole one, so that members can be put into it.
+func (n *node) expand() {
+	if n.kind == whole {
+		n.add(gjson.Parse(n.raw), fieldwise)
+	}
+}
+
+// becomeParts makes n a list. Text that it held is the first part.
+func (n *node) becomeParts() {
+	if n.kind == list {
+		return
+	}
+	var before string
+	if n.kind == text || n.kind == whole && !n.blank() && n.raw[0] == '"' {
+		before = string(n.appendJSON(nil))
+	}
+	n.become(list)
+	if before != "" {
+		n.push().add(textPart(before), objectOf(fields{"text": pieces}))
+	}
+}
+
+func textPart(raw string) gjson.Result {
+	return gjson.Parse(`{"type":"text","text":` + raw + `}`)
+}
+
+// appended makes each item an element of its own.
+func appended(*node, gjson.Result, int) (*node, string) { return nil, "" }
+
+// byIndex joins items of the same index, or of the same position where the
+// provider gives none.
+func byIndex(list *node, item gjson.Result, i int) (*node, string) {
+	key := strconv.Itoa(i)
+	if index := item.Get("index"); index.Type == gjson.Number {
+		key = index.Raw
+	}
+	return list.get(key), key
+}

@@ -1,0 +1,153 @@
+package transcript
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Turn is what one side said at a time: a message, whatever its dialect.
+type Turn struct {
+	// Role is the dialect's own word: user, assistant, model, tool and so on.
+	Role string
+	// Texts are the parts that are text, results of tools among them.
+	Texts []string
+	// Calls are those of tools.
+	Calls []Call
+	// Finish is why a choice of a response ended, "" where the body does not say.
+	Finish string
+}
+
+// Call is a call of a tool that a model asks for.
+type Call struct {
+	ID, Name string
+	// Arguments are JSON text.
+	Arguments string
+}
+
+// Input are the turns of a request in their order, instructions first. Reasoning
+// is none of them. It has none where the body is no whole JSON, or of a dialect
+// that Weir does not know.
+func Input(d plugins.Dialect, request []byte) []Turn {
+	if !json.Valid(request) {
+		return nil
+	}
+	var turns []Turn
+	for _, place := range inputTexts[d] {
+		role := "user"
+		switch place {
+		case "system", "instructions", "systemInstruction", "system_instruction":
+			role = "system"
+		}
+		at := gjson.GetBytes(request, place)
+		switch {
+		case role == "system" || at.Type == gjson.String:
+			turns = appendTurn(turns, at, role)
+		case at.IsArray():
+			at.ForEach(func(_, message gjson.Result) bool {
+				turns = appendTurn(turns, message, role)
+				return true
+			})
+		case at.IsObject():
+			turns = appendTurn(turns, at, role)
+		}
+	}
+	return turns
+}
+
+// choices are the places of a response's messages, one for each choice, and of
+// the reason for which each ended.
+var choices = map[plugins.Dialect]struct{ messages, finish string }{
+	plugins.Chat:            {"choices.#.message", "choices.#.finish_reason"},
+	plugins.Responses:       {"output", "status"},
+	plugins.Completions:     {"choices.#.text", "choices.#.finish_reason"},
+	plugins.Messages:        {"content", "stop_reason"},
+	plugins.GenerateContent: {"candidates.#.content", "candidates.#.finishReason"},
+	plugins.Converse:        {"output.message", "stopReason"},
+	plugins.CohereChat:      {"message", "finish_reason"},
+	plugins.OllamaChat:      {"message", "done_reason"},
+	plugins.OllamaGenerate:  {"response", "done_reason"},
+}
+
+// Output are the choices of a stored response.
+func Output(d plugins.Dialect, response []byte) []Turn {
+	place, ok := choices[d]
+	if !ok || !json.Valid(response) {
+		return nil
+	}
+	at, finish := gjson.GetBytes(response, place.messages), gjson.GetBytes(response, place.finish)
+	if !at.IsArray() || d == plugins.Responses || d == plugins.Messages {
+		turns := appendTurn(nil, at, "assistant")
+		for i := range turns {
+			turns[i].Role, turns[i].Finish = "assistant", finish.Str
+		}
+		return turns
+	}
+	var turns []Turn
+	reasons := finish.Array()
+	for i, message := range at.Array() {
+		before := len(turns)
+		turns = appendTurn(turns, message, "assistant")
+		if len(turns) > before && i < len(reasons) {
+			turns[before].Finish = reasons[i].Str
+		}
+	}
+	return turns
+}
+
+// appendTurn appends what v says, if it says anything.
+func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
+	t := Turn{Role: role}
+	switch kind := v.Get("type").Str; {
+	case v.IsArray():
+	case v.Get("role").Str != "":
+		t.Role = v.Get("role").Str
+	case kind == "function_call": // Responses
+		t.Role = "assistant"
+	case kind == "function_call_output":
+		t.Role = "tool"
+	}
+	eachPart(v, 0, func(part gjson.Result) {
+		text := part
+		if part.Type == gjson.JSON {
+			text = part.Get("text")
+			t.addCalls(part)
+		}
+		if text.Str != "" {
+			t.Texts = append(t.Texts, text.Str)
+		}
+	})
+	if t.Texts == nil && t.Calls == nil {
+		return turns
+	}
+	return append(turns, t)
+}
+
+// addCalls adds the calls that a message or part has or is.
+func (t *Turn) addCalls(part gjson.Result) {
+	add := func(id, name, arguments gjson.Result) {
+		if name.Str != "" {
+			t.Calls = append(t.Calls, Call{id.Str, name.Str, arguments.String()})
+		}
+	}
+	if calls := part.Get("tool_calls"); calls.IsArray() { // Chat, Cohere, Ollama
+		calls.ForEach(func(_, call gjson.Result) bool {
+			add(call.Get("id"), call.Get("function.name"), call.Get("function.arguments"))
+			return true
+		})
+	}
+	switch part.Get("type").Str {
+	case "tool_use": // Messages
+		add(part.Get("id"), part.Get("name"), part.Get("input"))
+	case "function_call": // Responses
+		add(part.Get("call_id"), part.Get("name"), part.Get("arguments"))
+	}
+	if call := part.Get("functionCall"); call.Exists() { // Gemini
+		add(call.Get("id"), call.Get("name"), call.Get("args"))
+	}
+	if call := part.Get("toolUse"); call.Exists() { // Converse
+		add(call.Get("toolUseId"), call.Get("name"), call.Get("input"))
+	}
+}

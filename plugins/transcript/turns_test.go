@@ -1,0 +1,84 @@
+package transcript_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// TestTurns: the same conversation is the same turns in every dialect.
+func TestTurns(t *testing.T) {
+	call := []transcript.Call{{ID: "c1", Name: "look", Arguments: `{"x":1}`}}
+	nameless := []transcript.Call{{Name: "look", Arguments: `{"x":1}`}}
+	for _, c := range []struct {
+		dialect           plugins.Dialect
+		request, response string
+		calls             []transcript.Call
+		finish            string
+	}{
+		{
+			plugins.Chat,
+			`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Hello"}]}]}`,
+			`{"choices":[{"message":{"role":"assistant","content":"Hi!","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"x\":1}"}}]},"finish_reason":"stop"}]}`,
+			call, "stop",
+		},
+		{
+			plugins.Responses,
+			`{"instructions":"Be brief.","input":"Hello"}`,
+			`{"status":"completed","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hi!"}]},{"type":"function_call","call_id":"c1","name":"look","arguments":"{\"x\":1}"}]}`,
+			call, "completed",
+		},
+		{
+			plugins.Messages,
+			`{"system":[{"type":"text","text":"Be brief."}],"messages":[{"role":"user","content":"Hello"}]}`,
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Hi!"},{"type":"tool_use","id":"c1","name":"look","input":{"x":1}}],"stop_reason":"tool_use"}`,
+			call, "tool_use",
+		},
+		{
+			plugins.GenerateContent,
+			`{"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`,
+			`{"candidates":[{"content":{"role":"assistant","parts":[{"text":"Hi!"},{"functionCall":{"name":"look","args":{"x":1}}}]},"finishReason":"STOP"}]}`,
+			nameless, "STOP",
+		},
+		{
+			plugins.Converse,
+			`{"system":[{"text":"Be brief."}],"messages":[{"role":"user","content":[{"text":"Hello"}]}]}`,
+			`{"output":{"message":{"role":"assistant","content":[{"text":"Hi!"},{"toolUse":{"toolUseId":"c1","name":"look","input":{"x":1}}}]}},"stopReason":"tool_use"}`,
+			call, "tool_use",
+		},
+		{
+			plugins.OllamaChat,
+			`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}]}`,
+			`{"message":{"role":"assistant","content":"Hi!","tool_calls":[{"function":{"name":"look","arguments":{"x":1}}}]},"done_reason":"stop"}`,
+			nameless, "stop",
+		},
+		{
+			plugins.OllamaGenerate,
+			`{"system":"Be brief.","prompt":"Hello"}`,
+			`{"response":"Hi!","done_reason":"stop"}`,
+			nil, "stop",
+		},
+	} {
+		t.Run(string(c.dialect), func(t *testing.T) {
+			want := []transcript.Turn{{Role: "system", Texts: []string{"Be brief."}}, {Role: "user", Texts: []string{"Hello"}}}
+			if got := transcript.Input(c.dialect, []byte(c.request)); !reflect.DeepEqual(got, want) {
+				t.Errorf("input %+v", got)
+			}
+			want = []transcript.Turn{{Role: "assistant", Texts: []string{"Hi!"}, Calls: c.calls, Finish: c.finish}}
+			if got := transcript.Output(c.dialect, []byte(c.response)); !reflect.DeepEqual(got, want) {
+				t.Errorf("output %+v", got)
+			}
+		})
+	}
+}
+
+func TestNoTurns(t *testing.T) {
+	for _, text := range []string{"", "{", `{"messages":`, `"text"`, "[]", `{"messages":7,"choices":7}`, strings.Repeat("[", 1<<20)} {
+		if in, out := transcript.Input(plugins.Chat, []byte(text)), transcript.Output(plugins.Chat, []byte(text)); in != nil || out != nil {
+			t.Errorf("%.20s: %v %v", text, in, out)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+//go:build linux
+
+// Command bench measures what Weir adds to plain Caddy: the processor time of a
+// call, latency, and memory. It plays the provider and the clients, starts each
+// target by itself, and prints ratios. docs/performance.md has the method.
+//
+//	go run ./test/bench          # in the root of the repository; less than 7 minutes
+//	go run ./test/bench -quick   # less than one
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// benchCase is a load with one kind of traffic.
+type benchCase struct {
+	name    string
+	traffic traffic
+	load    load // without a duration it takes -seconds
+	pool    []exchange
+	ping    *exchange // the call that a target begins and ends with
+}
+
+var (
+	small    = traffic{requestBytes: 2 << 10, answerBytes: 1500}
+	large    = traffic{requestBytes: 100 << 10, answerBytes: 1500}
+	stream   = traffic{requestBytes: 2 << 10, events: 200}
+	answered = traffic{requestBytes: 2 << 10, events: 200, responses: true}
+	paced    = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
+)
+
+var cases = []benchCase{
+	{name: "small-1", traffic: small, load: load{clients: 1}},
+	{name: "small-16", traffic: small, load: load{clients: 16}},
+	{name: "small-256", traffic: small, load: load{clients: 256}},
+	{name: "small-200/s", traffic: small, load: load{rate: 200}},
+	{name: "large-16", traffic: large, load: load{clients: 16}},
+	{name: "stream-16", traffic: stream, load: load{clients: 16}},
+	{name: "responses-16", traffic: answered, load: load{clients: 16}},
+	// All 2,000 run at the same time for the last three of five seconds.
+	{name: "streams-2000", traffic: paced, load: load{rate: 1000, duration: 2 * time.Second}},
+}
+
+// quickCases are those of -quick.
+var quickCases = []string{"small-1", "small-16", "large-16", "stream-16", "responses-16"}
+
+// bench is a run of the harness.
+type bench struct {
+	targetsFile string
+	targets     []target
+	cases       []benchCase
+	rounds      int
+	duration    time.Duration
+
+	dir      string // for everything that the run writes
+	weir     string // the binary
+	provider *provider
+}
+
+func main() {
+	var (
+		b     bench
+		names string
+		quick bool
+		raw   bool
+	)
+	flag.StringVar(&b.targetsFile, "targets", "test/bench/targets.json", "the `file` that describes the targets")
+	flag.StringVar(&names, "cases", "", "the cases to run, with commas between; default: all ("+strings.Join(caseNames(), ", ")+")")
+	flag.IntVar(&b.rounds, "rounds", 3, "how often each target is measured in each case")
+	flag.DurationVar(&b.duration, "duration", 1200*time.Millisecond, "how long each load lasts")
+	flag.BoolVar(&quick, "quick", false, "one short round of the main cases")
+	flag.BoolVar(&raw, "json", false, "print every measurement as a line of JSON, and no table")
+	flag.Parse()
+	if quick {
+		b.rounds, b.duration = 1, 500*time.Millisecond
+		names = cmp.Or(names, strings.Join(quickCases, ","))
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
+	}
+	if err := b.main(ctx, names, raw); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *bench) main(ctx context.Context, names string, raw bool) (err error) {
+	if b.cases, err = choose(names); err != nil {
+		return err
+	}
+	if b.targets, err = readTargets(b.targetsFile); err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp("", "weir-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	b.weir = filepath.Join(b.dir, "weir")
+	if err := build(ctx, b.weir); err != nil {
+		return err
+	}
+	if err := b.compose(); err != nil {
+		return err
+	}
+	defer b.provider.close()
+
+	encoder := json.NewEncoder(os.Stdout)
+	cells, err := b.run(ctx, func(c *cell) error {
+		if raw {
+			return encoder.Encode(c)
+		}
+		fmt.Fprintf(os.Stderr, "round %d/%d %s %s: %d calls, %d failed\n", c.Round, b.rounds, c.Case, c.Target, c.Calls, c.Failed)
+		return nil
+	})
+	if err == nil && !raw {
+		b.report(os.Stdout, cells)
+	}
+	return err
+}
+
+func build(ctx context.Context, binary string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/weirhq/weir/xcaddy/weir")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("building Weir: %w", err)
+	}
+	return nil
+}
+
+func caseNames() (names []string) {
+	for i := range cases {
+		names = append(names, cases[i].name)
+	}
+	return names
+}
+
+func choose(names string) (chosen []benchCase, err error) {
+	if names == "" {
+		return slices.Clone(cases), nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.Index(caseNames(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("there is no case %s; there are %s", name, strings.Join(caseNames(), ", "))
+		}
+		chosen = append(chosen, cases[i])
+	}
+	return chosen, nil
+}
+
+// compose writes the traffic of each case, and starts the provider that knows
+// its answers.
+func (b *bench) compose() error {
+	all := compose(small, 0)
+	pools := map[traffic][]exchange{small: all}
+	for i := range b.cases {
+		c := &b.cases[i]
+		if pools[c.traffic] == nil {
+			pools[c.traffic] = compose(c.traffic, len(all))
+			all = append(all, pools[c.traffic]...)
+		}
+		c.pool = pools[c.traffic]
+		c.ping = &pools[small][0]
+		if c.traffic.responses {
+			c.ping = &c.pool[0]
+		}
+	}
+	var err error
+	b.provider, err = newProvider(all)
+	return err
+}
+
+// run measures every target in every case, round by round, and each time
+// another target first.
+func (b *bench) run(ctx context.Context, done func(*cell) error) ([]*cell, error) {
+	var cells []*cell
+	for round := range b.rounds {
+		for i := range b.cases {
+			for j := range b.targets {
+				t := &b.targets[(round+j)%len(b.targets)]
+				if t.url(b.cases[i].traffic) == "" {
+					continue
+				}
+				c, err := b.measure(ctx, t, &b.cases[i])
+				if err != nil {
+					return nil, fmt.Errorf("%s in %s: %w", t.Name, b.cases[i].name, err)
+				}
+				c.Round = round + 1
+				cells = append(cells, c)
+				if err := done(c); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return cells, nil
+}

@@ -1,0 +1,187 @@
+//go:build linux
+
+package durability
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTenant has one organisation try to read and to change the records of
+// another in the same store, by every endpoint of the API. The victim's texts
+// are canaries: no answer to the other may hold one.
+func TestTenant(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	w := newWeir(t, p)
+	w.start(config{
+		llm:  "org victim {\nkey victim-key\n}\norg thief {\nkey thief-key\n}",
+		site: "llm_gateway",
+	})
+	since := time.Now()
+	canary := string(newCanary())
+	steal := func(c *call) {
+		for name, value := range map[string]string{
+			"Service-Session-Id": canary + "-session", "Service-Session-Name": canary + "-name",
+			"Service-Property-Secret": canary, "Service-Prompt-Input-Secret": canary, "Service-Auth": "Bearer victim-key",
+		} {
+			c.header.Set(name, value)
+		}
+		c.prompt, c.text = canary+" asked", canary+" answered"
+	}
+	victim := p.call(chat)
+	steal(victim)
+	id := victim.must(t, w).id
+	w.flush()
+	for path, body := range map[string]string{
+		"/v1/request/" + id + "/score":                `{"scores":{"` + canary + `":7}}`,
+		"/v1/session/" + canary + "-session/tag":      `{"tag":"` + canary + `"}`,
+		"/v1/session/" + canary + "-session/feedback": `{"rating":true}`,
+	} {
+		if status, answer := w.as(t, "victim-key", "POST", path, body); status/100 != 2 {
+			t.Fatalf("%s: %d %s", path, status, answer)
+		}
+	}
+	w.flush()
+	_, before := w.as(t, "victim-key", "GET", "/v1/request/"+id, "")
+	if !strings.Contains(before, canary+" answered") {
+		t.Fatalf("the victim does not see its own record: %s", before)
+	}
+
+	// Its own record is one that a good answer may show.
+	own := p.call(chat)
+	own.header.Set("Service-Auth", "Bearer thief-key")
+	own.header.Set("Service-Request-Id", id) // as if it were its own
+	own.header.Set("Service-Session-Id", canary+"-session")
+	if o := own.must(t, w); o.id == id {
+		t.Error("the thief's record took the victim's id")
+	}
+	w.flush()
+
+	leaf := func(group, field, op string) string { return `{"` + group + `":{"` + field + `":` + op + `}}` }
+	contains := `{"contains":"` + canary + `"}`
+	filters := []string{
+		`"all"`, `{}`,
+		leaf("request_response_rmt", "organization_id", `{"equals":"victim"}`),
+		leaf("request_response_rmt", "request_id", `{"equals":"`+id+`"}`),
+		leaf("request_response_rmt", "request_body", contains),
+		leaf("request_response_rmt", "response_body", contains),
+		leaf("request_response_rmt", "properties", `{"Secret":`+contains+`}`),
+		leaf("request_response_rmt", "user_id", `{"equals":"`+victim.name()+`"}`),
+		`{"left":` + leaf("request_response_rmt", "organization_id", `{"not-equals":"thief"}`) + `,"operator":"or","right":"all"}`,
+	}
+	legacy := []string{
+		leaf("request", "org_id", `{"equals":"victim"}`), leaf("values", "Secret", contains), leaf("properties", "Secret", contains),
+		leaf("response", "body_completion", contains), leaf("request", "prompt", contains),
+	}
+	queries := map[string][]string{}
+	for _, f := range filters {
+		for _, path := range []string{"/v1/request/query-clickhouse", "/v1/request/query"} {
+			queries[path] = append(queries[path], `{"filter":`+f+`,"limit":1000,"includeInputs":true,"organizationId":"victim","org":"victim"}`)
+		}
+		for _, path := range []string{"/v1/user/metrics/query", "/v1/user/metrics-overview/query", "/v1/session/query", "/v1/session/metrics/query", "/v1/dashboard/scores/query"} {
+			queries[path] = append(queries[path], `{"filter":`+f+`,"organizationId":"victim"}`)
+		}
+	}
+	for _, f := range legacy {
+		queries["/v1/request/query"] = append(queries["/v1/request/query"], `{"filter":`+f+`,"includeInputs":true}`)
+	}
+	for _, field := range []string{"session_id", "session_name", "session_tag"} {
+		queries["/v1/session/query"] = append(queries["/v1/session/query"], `{"filter":`+leaf("sessions_request_response_rmt", field, contains)+`}`)
+	}
+	queries["/v1/session/query"] = append(queries["/v1/session/query"], `{"search":"`+canary+`"}`, `{"nameEquals":"`+canary+`-name"}`)
+
+	// attacks are by method and path of the API's own description.
+	attacks := map[string][]attack{
+		"get /v1/request/{id}":           {{path: "/v1/request/" + id, want: http.StatusNotFound}},
+		"post /v1/request/{id}/score":    {{path: "/v1/request/" + id + "/score", body: `{"scores":{"stolen":1}}`, want: http.StatusNotFound}},
+		"post /v1/request/{id}/feedback": {{path: "/v1/request/" + id + "/feedback", body: `{"rating":false}`, want: http.StatusNotFound}},
+		"put /v1/request/{id}/property":  {{path: "/v1/request/" + id + "/property", body: `{"key":"Secret","value":"stolen"}`, want: http.StatusNotFound}},
+		"get /v1/session/{id}/tag":       {{path: "/v1/session/" + canary + "-session/tag"}},
+		"post /v1/session/{id}/tag":      {{path: "/v1/session/" + canary + "-session/tag", body: `{"tag":"stolen"}`}},
+		"post /v1/session/{id}/feedback": {{path: "/v1/session/" + canary + "-session/feedback", body: `{"rating":false}`}},
+		"get /openapi.json":              {{path: "/openapi.json"}},
+	}
+	for path, bodies := range queries {
+		for _, body := range bodies {
+			attacks["post "+path] = append(attacks["post "+path], attack{path: path, body: body})
+		}
+	}
+	_, description := w.as(t, "thief-key", "GET", "/openapi.json", "")
+	var api struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(description), &api); err != nil {
+		t.Fatal(err)
+	}
+	for path, operations := range api.Paths {
+		for method := range operations {
+			if method != "parameters" && attacks[method+" "+path] == nil {
+				t.Errorf("%s %s is not attacked", method, path)
+			}
+		}
+	}
+	tried := 0
+	for operation, list := range attacks {
+		method, _, _ := strings.Cut(operation, " ")
+		for _, a := range list {
+			tried++
+			status, answer := w.as(t, "thief-key", strings.ToUpper(method), a.path, a.body)
+			// It named the session itself, and may be told so; what else there is
+			// of the canary is the victim's.
+			known := strings.NewReplacer(canary+"-session", "").Replace(answer)
+			if a.want != 0 && status != a.want || status >= 500 || strings.Contains(known, canary) {
+				t.Errorf("%s with %s: %d %.500s", a.path, a.body, status, answer)
+			}
+		}
+	}
+	for _, wrong := range []string{"", "victim", "victim-key ", "VICTIM-KEY", "default", key + "x"} {
+		if status, answer := w.as(t, wrong, "GET", "/v1/request/"+id, ""); status != http.StatusUnauthorized && (wrong != "victim-key " || status != http.StatusOK) {
+			t.Errorf("the key %q: %d %.200s", wrong, status, answer)
+		}
+	}
+	w.flush()
+	if _, after := w.as(t, "victim-key", "GET", "/v1/request/"+id, ""); after != before {
+		t.Errorf("the victim's record was\n%s\nand is\n%s", before, after)
+	}
+	if _, tag := w.as(t, "victim-key", "GET", "/v1/session/"+canary+"-session/tag", ""); !strings.Contains(tag, canary) {
+		t.Errorf("the victim's tag is %s", tag)
+	}
+	if users := w.query("", "victim-key", since); len(users) != 1 {
+		t.Errorf("the victim has %d records", len(users))
+	}
+	t.Logf("%d attacks on %d operations", tried, len(attacks))
+}
+
+// attack is a request that is meant to show or change what is another's.
+type attack struct {
+	path, body string
+	want       int // status, 0 is any but a failure
+}
+
+// as asks the API with a key.
+func (w *weir) as(t *testing.T, key, method, path, body string) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+w.site+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	for _, name := range []string{"Service-Org", "Service-Organization-Id", "Organization-Id", "X-Org"} {
+		r.Header.Set(name, "victim")
+	}
+	response, err := direct.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}
