@@ -2,25 +2,25 @@ package plugins
 
 import "unicode/utf8"
 
-// appendString appends s as a JSON string (RFC 8259, section 7). What is not
+// AppendString appends s as a JSON string (RFC 8259, section 7). What is not
 // UTF-8 becomes U+FFFD.
-func appendString(b []byte, s string) []byte {
+func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	b = appendEscaped(b, s)
+	b = AppendEscaped(b, s)
 	return append(b, '"')
 }
 
-// appendStringOrNull appends null for "".
-func appendStringOrNull(b []byte, s string) []byte {
+// AppendStringOrNull appends s, or null for "".
+func AppendStringOrNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return appendString(b, s)
+	return AppendString(b, s)
 }
 
-// appendEscaped appends what stands between the quotes of a JSON string, so
+// AppendEscaped appends what stands between the quotes of a JSON string, so
 // that the escaped pieces of a text join to the escaped text.
-func appendEscaped(b []byte, s string) []byte {
+func AppendEscaped(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	from := 0
 	for i := 0; i < len(s); {

@@ -104,19 +104,20 @@ func RetryAfter(h http.Header) time.Duration {
 // AppendJSON appends the error as the body of an HTTP answer.
 func (e *Error) AppendJSON(b []byte) []byte {
 	b = append(b, `{"error":`...)
-	b = e.appendObject(b)
+	b = e.AppendObject(b)
 	return append(b, '}')
 }
 
-func (e *Error) appendObject(b []byte) []byte {
+// AppendObject appends the error alone, as events and objects hold it.
+func (e *Error) AppendObject(b []byte) []byte {
 	b = append(b, `{"message":`...)
-	b = appendString(b, e.Message)
+	b = AppendString(b, e.Message)
 	b = append(b, `,"type":`...)
-	b = appendString(b, e.Type)
+	b = AppendString(b, e.Type)
 	b = append(b, `,"param":`...)
-	b = appendStringOrNull(b, e.Param)
+	b = AppendStringOrNull(b, e.Param)
 	b = append(b, `,"code":`...)
-	b = appendStringOrNull(b, e.Code)
+	b = AppendStringOrNull(b, e.Code)
 	return append(b, '}')
 }
 

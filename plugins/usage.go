@@ -79,3 +79,22 @@ type Usage struct {
 
 // Total is Input plus Output; unknown only when both are.
 func (u Usage) Total() Count { return u.Input.Plus(u.Output) }
+
+// Merge takes over what patch knows: a later report of a count wins.
+func (u *Usage) Merge(patch Usage) {
+	u.Input = patch.Input.Or(u.Input)
+	u.Output = patch.Output.Or(u.Output)
+	u.CacheRead = patch.CacheRead.Or(u.CacheRead)
+	u.CacheWrite = patch.CacheWrite.Or(u.CacheWrite)
+	u.CacheWrite1h = patch.CacheWrite1h.Or(u.CacheWrite1h)
+	u.InputAudio = patch.InputAudio.Or(u.InputAudio)
+	u.CacheReadAudio = patch.CacheReadAudio.Or(u.CacheReadAudio)
+	u.InputImage = patch.InputImage.Or(u.InputImage)
+	u.Reasoning = patch.Reasoning.Or(u.Reasoning)
+	u.OutputAudio = patch.OutputAudio.Or(u.OutputAudio)
+	u.OutputImage = patch.OutputImage.Or(u.OutputImage)
+	u.BilledInput = patch.BilledInput.Or(u.BilledInput)
+	u.BilledOutput = patch.BilledOutput.Or(u.BilledOutput)
+	u.WebSearches = patch.WebSearches.Or(u.WebSearches)
+	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func init() {
@@ -62,8 +62,8 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://api.acme.example", "ACME_API_KEY"
 }
 
-// Prepare implements plugins.Provider.
-func (p Provider) Prepare(ctx context.Context, prompt *plugins.Request, t plugins.Target) (*http.Request, error) {
+// Prepare implements translate.Provider.
+func (p Provider) Prepare(ctx context.Context, prompt *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(prompt, t.Model)
 	if err != nil {
 		return nil, err

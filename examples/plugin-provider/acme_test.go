@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
-var target = plugins.Target{Model: "anvil-1", BaseURL: "https://api.acme.example", Key: "secret"}
+var target = translate.Target{Model: "anvil-1", BaseURL: "https://api.acme.example", Key: "secret"}
 
 func TestFixtures(t *testing.T) {
 	plugintest.Run(t, Provider{}, target, plugintest.Fixtures(t, "testdata"))
@@ -36,7 +36,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestPrepare(t *testing.T) {
-	p, err := plugins.ParseRequest([]byte(`{
+	p, err := translate.ParseRequest([]byte(`{
 		"model": "anvil-1", "instructions": "Be brief.", "stream": true, "max_output_tokens": 50, "temperature": 0.2, "top_p": 0.5,
 		"input": [
 			{"role": "user", "content": "Drop it on Tuesday."},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // answer is what Acme says: an object has all of it, each event of a stream a
@@ -32,9 +33,9 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// Decode implements plugins.Provider.
-func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
-	switch object, err := plugins.ReadObject(resp, a.Request()); {
+// Decode implements translate.Provider.
+func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
+	switch object, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case object != nil:
@@ -59,14 +60,14 @@ const (
 )
 
 // reasons are why a model stops.
-var reasons = map[string]plugins.Reason{
-	"done":    plugins.ReasonStop,
-	"limit":   plugins.ReasonMaxOutputTokens,
-	"blocked": plugins.ReasonContentFilter,
+var reasons = map[string]translate.Reason{
+	"done":    translate.ReasonStop,
+	"limit":   translate.ReasonMaxOutputTokens,
+	"blocked": translate.ReasonContentFilter,
 }
 
 // read tells a what an object or event says, and reports whether it is the last.
-func read(data []byte, a *plugins.Assembler) (ended bool) {
+func read(data []byte, a *translate.Assembler) (ended bool) {
 	var said answer
 	if err := json.Unmarshal(data, &said); err != nil {
 		a.Fail(plugins.Upstream("The provider's answer cannot be read: %v.", err))
@@ -90,7 +91,7 @@ func read(data []byte, a *plugins.Assembler) (ended bool) {
 	}
 	reason, known := reasons[said.Stopped]
 	if !known { // a new one, which is no reason to fail
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
 	a.Finish(reason)
 	return true
@@ -99,7 +100,7 @@ func read(data []byte, a *plugins.Assembler) (ended bool) {
 // maxError is how much of an error's body is read.
 const maxError = 1 << 20
 
-// Error implements plugins.Provider.
+// Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
 	var said answer
 	_ = json.NewDecoder(io.LimitReader(resp.Body, maxError)).Decode(&said) // of a proxy's page, the status tells

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what Acme has no equivalent for, where that differs from what most
 // providers have: a form that the client asked for is no hint, and its lack an
 // error.
-var policy = plugins.DefaultPolicy.With(plugins.Policy{
-	"text.format": plugins.Reject,
-	"top_p":       plugins.Warn,
+var policy = translate.DefaultPolicy.With(translate.Policy{
+	"text.format": translate.Reject,
+	"top_p":       translate.Warn,
 })
 
 // request is the body of POST /generate.
@@ -56,7 +57,7 @@ type tool struct {
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
-func newRequest(p *plugins.Request, model string) (*request, error) {
+func newRequest(p *translate.Request, model string) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -76,31 +77,31 @@ func newRequest(p *plugins.Request, model string) (*request, error) {
 }
 
 // speakers are Acme's names for roles.
-var speakers = map[plugins.Role]string{
-	plugins.RoleUser:      "user",
-	plugins.RoleSystem:    "system",
-	plugins.RoleDeveloper: "system",
-	plugins.RoleAssistant: "model",
-	plugins.RoleTool:      "tools",
+var speakers = map[translate.Role]string{
+	translate.RoleUser:      "user",
+	translate.RoleSystem:    "system",
+	translate.RoleDeveloper: "system",
+	translate.RoleAssistant: "model",
+	translate.RoleTool:      "tools",
 }
 
-func (r *request) addTurn(p *plugins.Request, t plugins.Turn) error {
+func (r *request) addTurn(p *translate.Request, t translate.Turn) error {
 	said := turn{From: speakers[t.Role]}
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			said.Text += text(item.Content)
-		case *plugins.ToolCall:
+		case *translate.ToolCall:
 			input, err := item.Object()
 			if err != nil {
 				return err
 			}
 			said.Calls = append(said.Calls, call{len(said.Calls), item.CallID, item.Name, string(input)})
-		case *plugins.ToolOutput:
+		case *translate.ToolOutput:
 			said.Results = append(said.Results, result{item.CallID, text(item.Content)})
-		case *plugins.ReasoningItem:
+		case *translate.ReasoningItem:
 			field := fmt.Sprintf("input[%d]", item.Index)
-			if err := p.Drop(plugins.Warn, field, "reasoning, which the provider does not take, left out"); err != nil {
+			if err := p.Drop(translate.Warn, field, "reasoning, which the provider does not take, left out"); err != nil {
 				return err
 			}
 		}
@@ -112,7 +113,7 @@ func (r *request) addTurn(p *plugins.Request, t plugins.Turn) error {
 }
 
 // text is what the parts say: the policy lets nothing but text pass.
-func text(parts []plugins.Part) string {
+func text(parts []translate.Part) string {
 	var b strings.Builder
 	for _, part := range parts {
 		b.WriteString(part.Text)
@@ -122,17 +123,17 @@ func text(parts []plugins.Part) string {
 
 // setTools offers the tools that the choice is about. Of the function that a
 // custom tool becomes, the Assembler gives the client the input again.
-func (r *request) setTools(p *plugins.Request) error {
+func (r *request) setTools(p *translate.Request) error {
 	c := p.ToolChoice
 	for _, t := range p.Tools {
 		if c.Name != "" && c.Name != t.Name || c.Allowed != nil && !slices.Contains(c.Allowed, t.Name) {
 			continue
 		}
 		if t.Type == "custom" {
-			t.Parameters = plugins.CustomParameters
+			t.Parameters = translate.CustomParameters
 		}
 		if t.Format != nil {
-			if err := p.Drop(plugins.Warn, t.Param+".format", "a grammar, which the provider does not take, left out"); err != nil {
+			if err := p.Drop(translate.Warn, t.Param+".format", "a grammar, which the provider does not take, left out"); err != nil {
 				return err
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // API is what a module of the namespace `llm.providers` provides. One that is an
@@ -28,7 +28,7 @@ import (
 // on the machine, which are the operator's, and HasCredentials() bool where some
 // are configured, which an organisation's own account needs.
 type API interface {
-	plugins.Provider
+	translate.Provider
 	// DefaultTarget returns the base URL of the vendor's public API, "" where
 	// there is none, and the environment variable from which the vendor's own
 	// tools take the key, "" for a provider that needs no key.

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func init() {
@@ -28,11 +29,11 @@ func (*fakeAPI) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://api.fake.test/v1/", "WEIR_TEST_FAKE_KEY"
 }
 
-func (*fakeAPI) Prepare(context.Context, *plugins.Request, plugins.Target) (*http.Request, error) {
+func (*fakeAPI) Prepare(context.Context, *translate.Request, translate.Target) (*http.Request, error) {
 	return nil, nil
 }
-func (*fakeAPI) Decode(*http.Response, *plugins.Assembler) error { return nil }
-func (*fakeAPI) Error(*http.Response) *plugins.Error             { return nil }
+func (*fakeAPI) Decode(*http.Response, *translate.Assembler) error { return nil }
+func (*fakeAPI) Error(*http.Response) *plugins.Error               { return nil }
 
 func TestAccounts(t *testing.T) {
 	t.Setenv("WEIR_TEST_FAKE_KEY", "from-env")

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -27,9 +28,9 @@ type attempt struct {
 	*call
 	target  target
 	started time.Time
-	prompt  *plugins.Request // what is sent, in the translating lane
-	sealer  *sealer         // of reasoning, likewise
-	notes   []string        // warnings of the other lane
+	prompt  *translate.Request // what is sent, in the translating lane
+	sealer  *sealer            // of reasoning, likewise
+	notes   []string           // warnings of the other lane
 
 	record    storage.Record
 	content   storage.Content
@@ -114,10 +115,10 @@ func (c *call) attempt(t target, n int) *failure {
 // prepare makes the upstream request.
 func (a *attempt) prepare(ctx context.Context) (*http.Request, error) {
 	account := a.target.account
-	t := plugins.Target{
+	t := translate.Target{
 		Model: a.target.model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.capabilities(),
 	}
-	if native, ok := account.API.(plugins.Native); ok {
+	if native, ok := account.API.(translate.Native); ok {
 		req, err := native.PrepareNative(ctx, a.dialect, a.readable(a.sent), t)
 		if err == nil {
 			a.passRequestHeaders(req)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -32,7 +33,7 @@ func (a *attempt) reserve() *plugins.Error {
 	}
 	a.record.PassthroughBilling = true
 	if a.dialect == plugins.Responses {
-		if err := plugins.Validate(a.body); err != nil {
+		if err := translate.Validate(a.body); err != nil {
 			return asError(err)
 		}
 	}

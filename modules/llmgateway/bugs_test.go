@@ -8,11 +8,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/plugins/vertex"
 )
 
@@ -134,7 +134,7 @@ func TestBug26Framing(t *testing.T) {
 
 // The catalogue tells which models refuse to be sampled.
 func TestBug27Sampling(t *testing.T) {
-	providers := map[string]plugins.Provider{"anthropic": anthropic.Provider{}, "bedrock": new(bedrock.Provider), "vertex": vertex.Provider{}}
+	providers := map[string]translate.Provider{"anthropic": anthropic.Provider{}, "bedrock": new(bedrock.Provider), "vertex": vertex.Provider{}}
 	refusing := 0
 	for m := range catalog.Default().Models() {
 		provider := providers[m.Provider]
@@ -146,7 +146,7 @@ func TestBug27Sampling(t *testing.T) {
 				continue
 			}
 			refusing++
-			at := plugins.Target{Model: m.ID, Key: "secret", Capabilities: target{listed: m}.capabilities()}
+			at := translate.Target{Model: m.ID, Key: "secret", Capabilities: target{listed: m}.capabilities()}
 			body, p := plugintest.Send(t, provider, at, `{"model":"m","input":"hi","temperature":0.5,"top_p":0.5}`, false)
 			if sent := body.Get("{temperature,top_p,inferenceConfig}").Raw; strings.Contains(sent, "0.5") || len(p.Warnings) != 2 {
 				t.Errorf("%s/%s is sent %s, with the warnings %q", m.Provider, m.ID, sent, p.Warnings)

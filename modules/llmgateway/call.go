@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -36,9 +37,9 @@ type call struct {
 	release  func()
 	claimed  bool
 
-	body     []byte                          // the client's
-	sent     []byte                          // the same, with what it refers to
-	parsed   func() (*plugins.Request, error) // of Responses
+	body     []byte                             // the client's
+	sent     []byte                             // the same, with what it refers to
+	parsed   func() (*translate.Request, error) // of Responses
 	stateful stateful
 
 	id       uuid.UUID      // of the record of the attempt that answers
@@ -132,7 +133,7 @@ func (c *call) plan() ([]target, error) {
 		return nil, denied(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Send the body without Content-Encoding.")
 	}
 	var err error
-	c.body, err = plugins.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
+	c.body, err = translate.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, denied(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", maxRequest))
 	}
@@ -142,7 +143,7 @@ func (c *call) plan() ([]target, error) {
 	c.record.RequestBytes = int64(len(c.body))
 
 	c.sent = c.body
-	c.parsed = sync.OnceValues(func() (*plugins.Request, error) { return plugins.ParseRequest(c.sent) })
+	c.parsed = sync.OnceValues(func() (*translate.Request, error) { return translate.ParseRequest(c.sent) })
 	model := gjson.GetBytes(c.body, "model")
 	if !plugins.ValidJSON(c.body) || model.Type != gjson.String || model.Str == "" {
 		return nil, c.malformed()

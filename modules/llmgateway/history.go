@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // restore is a body of Responses with the items that are remembered in the place
@@ -77,12 +78,12 @@ func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
 // recall gives the calls of earlier turns back the reasoning that led to them,
 // where the client has left it out: there are models that refuse to go on, or to
 // think on, without it. The turns must be the attempt's own.
-func (a *attempt) recall(turns []plugins.Turn) {
+func (a *attempt) recall(turns []translate.Turn) {
 	for i := range turns {
-		var items, since []plugins.Item // of the turn, and since its last call
+		var items, since []translate.Item // of the turn, and since its last call
 		for _, item := range turns[i].Items {
 			since = append(since, item)
-			if call, ok := item.(*plugins.ToolCall); ok {
+			if call, ok := item.(*translate.ToolCall); ok {
 				items = append(items, a.lead(since, call)...)
 				since = nil
 			}
@@ -92,10 +93,10 @@ func (a *attempt) recall(turns []plugins.Turn) {
 }
 
 // lead returns the items that end with a call, with the reasoning in its place.
-func (a *attempt) lead(items []plugins.Item, call *plugins.ToolCall) []plugins.Item {
-	var bare []plugins.Item
+func (a *attempt) lead(items []translate.Item, call *translate.ToolCall) []translate.Item {
+	var bare []translate.Item
 	for _, item := range items {
-		if r, ok := item.(*plugins.ReasoningItem); !ok {
+		if r, ok := item.(*translate.ReasoningItem); !ok {
 			bare = append(bare, item)
 		} else if r.EncryptedContent != "" {
 			return items
@@ -105,7 +106,7 @@ func (a *attempt) lead(items []plugins.Item, call *plugins.ToolCall) []plugins.I
 	if thoughts == nil {
 		return items
 	}
-	var led []plugins.Item
+	var led []translate.Item
 	for messages, item := range bare {
 		for len(thoughts) > 0 && (thoughts[0].messages <= messages || item == call) {
 			led = append(led, thoughts[0].item)
@@ -119,12 +120,12 @@ func (a *attempt) lead(items []plugins.Item, call *plugins.ToolCall) []plugins.I
 // thought is reasoning that stood behind so many messages.
 type thought struct {
 	messages int
-	item     *plugins.ReasoningItem
+	item     *translate.ReasoningItem
 }
 
 // thoughts are those between a call and the one before it that are remembered,
 // and that the provider can read.
-func (a *attempt) thoughts(call *plugins.ToolCall) []thought {
+func (a *attempt) thoughts(call *translate.ToolCall) []thought {
 	var thoughts []thought
 	messages := 0
 	for _, item := range gjson.Parse(latest.get(a.memoryKey(call.CallID))).Array() {
@@ -133,7 +134,7 @@ func (a *attempt) thoughts(call *plugins.ToolCall) []thought {
 			messages++
 		case "reasoning":
 			if content, ok := a.unseal(item.Get("encrypted_content").Str); ok {
-				thoughts = append(thoughts, thought{messages, &plugins.ReasoningItem{
+				thoughts = append(thoughts, thought{messages, &translate.ReasoningItem{
 					Index: call.Index, ID: item.Get("id").Str, EncryptedContent: content,
 				}})
 			}
@@ -152,7 +153,7 @@ func (a *attempt) thoughts(call *plugins.ToolCall) []thought {
 
 // same reports whether a call that is remembered is the client's, who may write
 // its arguments in another way.
-func same(item gjson.Result, call *plugins.ToolCall) bool {
+func same(item gjson.Result, call *translate.ToolCall) bool {
 	if call.Custom {
 		return item.Get("input").Str == call.Arguments
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -43,7 +44,7 @@ func (a *attempt) pass(resp *http.Response) *failure {
 		return a.passStream(resp, extractor)
 	}
 
-	body, err := plugins.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}
@@ -250,8 +251,8 @@ func (s *nativeStream) breakOff() []byte {
 // that the client knows.
 func (s *nativeStream) failResponse(e *plugins.Error) []byte {
 	seen := s.extractor.Info()
-	prompt := &plugins.Request{Raw: s.a.body, Model: s.a.record.RequestModel}
-	assembler := plugins.NewAssembler(prompt, nil, plugins.Options{ID: func(string) string { return seen.ResponseID }})
+	prompt := &translate.Request{Raw: s.a.body, Model: s.a.record.RequestModel}
+	assembler := translate.NewAssembler(prompt, nil, translate.Options{ID: func(string) string { return seen.ResponseID }})
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.Usage(seen.Usage)
 	assembler.Fail(e)

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // target is a model at an account: where an attempt can go.
@@ -168,12 +169,12 @@ func (t target) price() int64 {
 }
 
 // capabilities are what the catalogue knows of the target's model.
-func (t target) capabilities() *plugins.Capabilities {
+func (t target) capabilities() *translate.Capabilities {
 	m := t.listed
 	if m == nil {
 		return nil
 	}
-	c := &plugins.Capabilities{
+	c := &translate.Capabilities{
 		Input: m.Input, Output: m.Output, MaxOutput: m.MaxOutput,
 		Reasoning: m.Reasoning, Efforts: m.Efforts, Interleaved: m.Interleaved,
 		ToolCall: m.ToolCall, StructuredOutput: m.StructuredOutput, Temperature: m.Temperature,

@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -44,17 +45,17 @@ func (*plain) CaddyModule() caddy.ModuleInfo {
 
 func (*plain) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
 
-func (*plain) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
-	if err := p.Apply(plugins.DefaultPolicy); err != nil {
+func (*plain) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if err := p.Apply(translate.DefaultPolicy); err != nil {
 		return nil, err
 	}
 	body := t.Model
 	for _, turn := range p.Turns {
 		for _, item := range turn.Items {
 			switch item := item.(type) {
-			case *plugins.ReasoningItem:
+			case *translate.ReasoningItem:
 				body += " " + item.EncryptedContent
-			case *plugins.ToolCall:
+			case *translate.ToolCall:
 				body += " " + item.Name
 			}
 		}
@@ -66,7 +67,7 @@ func (*plain) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target)
 	return req, err
 }
 
-func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (*plain) Decode(resp *http.Response, a *translate.Assembler) error {
 	for e, err := range observe.SSE(resp.Body) {
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func (*plain) Decode(resp *http.Response, a *plugins.Assembler) error {
 			fmt.Sscan(rest, &u.Input.N, &u.Output.N)
 			a.Usage(u)
 		case "stop":
-			a.Finish(plugins.ReasonStop)
+			a.Finish(translate.ReasonStop)
 		case "panic":
 			panic("told to")
 		}
@@ -112,7 +113,7 @@ func (*native) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm.providers.native", New: func() caddy.Module { return new(native) }}
 }
 
-func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
 		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages", plugins.Embeddings: "/embeddings",
 		plugins.CountTokens: "/messages/count_tokens",

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // translate reads a provider's own dialect, and answers what the Assembler makes
@@ -17,7 +18,7 @@ import (
 func (a *attempt) translate(resp *http.Response) *failure {
 	relay := &relay{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer relay.events.free()
-	assembler := plugins.NewAssembler(a.prompt, relay, plugins.Options{Seal: a.seal})
+	assembler := translate.NewAssembler(a.prompt, relay, translate.Options{Seal: a.seal})
 	a.seen = assembler.Info
 	a.record.Stream = a.prompt.Stream
 
@@ -67,7 +68,7 @@ func (a *attempt) translate(resp *http.Response) *failure {
 
 // decode lets the provider's plugin read the answer. Whatever becomes of it,
 // the response can be ended.
-func (a *attempt) decode(resp *http.Response, assembler *plugins.Assembler) {
+func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.h.logger.Error("a provider's plugin panicked", zap.String("target", a.target.name()),

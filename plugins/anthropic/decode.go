@@ -7,12 +7,13 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements plugins.Provider.
-func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -33,7 +34,7 @@ func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // decoder reads one answer. A message and a stream are the same to it: blocks
 // that start, in a message with all their content, and stop.
 type decoder struct {
-	a      *plugins.Assembler
+	a      *translate.Assembler
 	repeat observe.Repeat // of deltas of text
 	usage  usage
 	block  block
@@ -104,15 +105,15 @@ func (d *decoder) start(message gjson.Result) {
 
 // reasons are those to stop. Of pause_turn the client has the turn so far, and
 // sends it again to go on.
-var reasons = map[string]plugins.Reason{
-	"end_turn":                      plugins.ReasonStop,
-	"stop_sequence":                 plugins.ReasonStop,
-	"tool_use":                      plugins.ReasonStop,
-	"pause_turn":                    plugins.ReasonStop,
-	"max_tokens":                    plugins.ReasonMaxOutputTokens,
-	"model_context_window_exceeded": plugins.ReasonMaxOutputTokens,
-	"compaction":                    plugins.ReasonMaxOutputTokens,
-	"refusal":                       plugins.ReasonContentFilter,
+var reasons = map[string]translate.Reason{
+	"end_turn":                      translate.ReasonStop,
+	"stop_sequence":                 translate.ReasonStop,
+	"tool_use":                      translate.ReasonStop,
+	"pause_turn":                    translate.ReasonStop,
+	"max_tokens":                    translate.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
+	"compaction":                    translate.ReasonMaxOutputTokens,
+	"refusal":                       translate.ReasonContentFilter,
 }
 
 // finish reads why the model stopped, if v tells. A reason that is new is one
@@ -124,9 +125,9 @@ func (d *decoder) finish(v gjson.Result) {
 	}
 	reason, ok := reasons[stop]
 	if !ok {
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
-	if reason == plugins.ReasonContentFilter {
+	if reason == translate.ReasonContentFilter {
 		d.a.Refusal(textKey, v.Get("stop_details.explanation").Str)
 	}
 	d.a.Finish(reason)

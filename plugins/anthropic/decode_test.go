@@ -3,13 +3,13 @@ package anthropic
 import (
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestFixtures(t *testing.T) {
 	fixtures := plugintest.Fixtures(t, "testdata")
-	plugintest.Run(t, Provider{}, plugins.Target{Model: "claude-3-7-sonnet-latest", BaseURL: "http://localhost"}, fixtures)
+	plugintest.Run(t, Provider{}, translate.Target{Model: "claude-3-7-sonnet-latest", BaseURL: "http://localhost"}, fixtures)
 	plugintest.Named(t, fixtures, "bug04_tools_alone").InTurn(t, Provider{})
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // outputFormat is what the text of the answer must be.
@@ -18,7 +19,7 @@ const answerTool = "structured_answer"
 
 const jsonInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
 
-func (r *request) setFormat(p *plugins.Request, m *model) error {
+func (r *request) setFormat(p *translate.Request, m *model) error {
 	switch {
 	case p.Format.Type == "json_object":
 		r.System = append(r.System, &textBlock{Type: "text", Text: jsonInstruction})
@@ -38,7 +39,7 @@ func (r *request) setFormat(p *plugins.Request, m *model) error {
 
 // setAnswerTool leaves the model no way to answer but by a call: to the
 // client's tools, where there are any, or with the answer.
-func (r *request) setAnswerTool(p *plugins.Request) error {
+func (r *request) setAnswerTool(p *translate.Request) error {
 	switch {
 	case p.Tool(answerTool) != nil:
 		return plugins.Invalid("tools", "A tool may not be named '%s' where the answer has a JSON schema.", answerTool)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // mediaBlock is an image or a document.
@@ -28,7 +29,7 @@ type source struct {
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // media is the block of an image or a file.
-func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (any, error) {
+func (r *request) media(p *translate.Request, m *model, part *translate.Part) (any, error) {
 	if part.Detail != "" && part.Detail != "auto" {
 		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
 			return nil, err
@@ -39,7 +40,7 @@ func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (any, 
 		b.CacheControl = cacheOf(p)
 	}
 	kind := "image"
-	if part.Type == plugins.PartFile {
+	if part.Type == translate.PartFile {
 		b.Type, b.Title, kind = "document", part.Filename, "pdf"
 	}
 	switch {
@@ -48,7 +49,7 @@ func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (any, 
 		r.beta("files-api-2025-04-14")
 	case part.Data == "":
 		b.Source = source{Type: "url", URL: part.URL}
-	case part.Type == plugins.PartFile:
+	case part.Type == translate.PartFile:
 		var err error
 		if b.Source, err = document(part); err != nil {
 			return nil, err
@@ -67,7 +68,7 @@ func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (any, 
 
 // document is an inline PDF, or a text. Clients that send bare base64 do not
 // say which.
-func document(part *plugins.Part) (source, error) {
+func document(part *translate.Part) (source, error) {
 	const pdf = "application/pdf"
 	data, err := part.Bytes()
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // message is a turn of the user or the assistant, who alternate. Its content
 // are blocks.
 type message struct {
-	Role    plugins.Role `json:"role"`
-	Content []any        `json:"content"`
+	Role    translate.Role `json:"role"`
+	Content []any          `json:"content"`
 }
 
 type textBlock struct {
@@ -49,16 +50,16 @@ const (
 // setMessages translates instructions and turns. What the system says before
 // all others is the system prompt; what it says later stays in its place, as
 // text of the user in tags.
-func (r *request) setMessages(p *plugins.Request, m *model) error {
-	r.addSystem(p, []plugins.Part{{Type: plugins.PartText, Text: p.Instructions}})
+func (r *request) setMessages(p *translate.Request, m *model) error {
+	r.addSystem(p, []translate.Part{{Type: translate.PartText, Text: p.Instructions}})
 	for _, t := range p.Turns {
 		var err error
 		switch t.Role {
-		case plugins.RoleSystem, plugins.RoleDeveloper:
+		case translate.RoleSystem, translate.RoleDeveloper:
 			err = r.addSystemTurn(p, m, t)
-		case plugins.RoleAssistant:
+		case translate.RoleAssistant:
 			err = r.addAssistant(p, m, t)
-		case plugins.RoleTool:
+		case translate.RoleTool:
 			err = r.addOutputs(p, m, t)
 		default:
 			err = r.addMessages(p, m, t, "", "")
@@ -67,14 +68,14 @@ func (r *request) setMessages(p *plugins.Request, m *model) error {
 			return err
 		}
 	}
-	if len(r.Messages) == 0 || r.Messages[0].Role != plugins.RoleUser {
-		begin := message{plugins.RoleUser, []any{textBlock{Type: "text", Text: opening}}}
+	if len(r.Messages) == 0 || r.Messages[0].Role != translate.RoleUser {
+		begin := message{translate.RoleUser, []any{textBlock{Type: "text", Text: opening}}}
 		r.Messages = append([]message{begin}, r.Messages...)
 	}
 	return nil
 }
 
-func (r *request) addSystem(p *plugins.Request, content []plugins.Part) {
+func (r *request) addSystem(p *translate.Request, content []translate.Part) {
 	for i := range content {
 		if block := textOf(p, &content[i]); block != nil {
 			r.System = append(r.System, block)
@@ -82,14 +83,14 @@ func (r *request) addSystem(p *plugins.Request, content []plugins.Part) {
 	}
 }
 
-func (r *request) addSystemTurn(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addSystemTurn(p *translate.Request, m *model, t translate.Turn) error {
 	if len(r.Messages) > 0 {
 		return r.addMessages(p, m, t, "<system>\n", "\n</system>")
 	}
 	for _, item := range t.Items {
-		content := item.(*plugins.Message).Content
+		content := item.(*translate.Message).Content
 		for i := range content {
-			if part := &content[i]; part.Type == plugins.PartImage || part.Type == plugins.PartFile {
+			if part := &content[i]; part.Type == translate.PartImage || part.Type == translate.PartFile {
 				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
 			}
 		}
@@ -100,9 +101,9 @@ func (r *request) addSystemTurn(p *plugins.Request, m *model, t plugins.Turn) er
 
 // addMessages adds a turn of messages of the user, each text between before and
 // after.
-func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn, before, after string) error {
+func (r *request) addMessages(p *translate.Request, m *model, t translate.Turn, before, after string) error {
 	for _, item := range t.Items {
-		blocks, err := r.blocks(p, m, item.(*plugins.Message).Content)
+		blocks, err := r.blocks(p, m, item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
@@ -111,21 +112,21 @@ func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn, befo
 				text.Text = before + text.Text + after
 			}
 		}
-		r.add(plugins.RoleUser, blocks...)
+		r.add(translate.RoleUser, blocks...)
 	}
 	return nil
 }
 
-func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			blocks, err := r.blocks(p, m, item.Content)
 			if err != nil {
 				return err
 			}
-			r.add(plugins.RoleAssistant, blocks...)
-		case *plugins.ReasoningItem:
+			r.add(translate.RoleAssistant, blocks...)
+		case *translate.ReasoningItem:
 			block := unseal(item.EncryptedContent)
 			if block == nil {
 				if err := drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out"); err != nil {
@@ -133,21 +134,21 @@ func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) err
 				}
 				continue
 			}
-			r.add(plugins.RoleAssistant, block)
-		case *plugins.ToolCall:
+			r.add(translate.RoleAssistant, block)
+		case *translate.ToolCall:
 			input, err := item.Object()
 			if err != nil {
 				return err
 			}
-			r.add(plugins.RoleAssistant, toolUseBlock{"tool_use", toolUseID(item.CallID), item.Name, input})
+			r.add(translate.RoleAssistant, toolUseBlock{"tool_use", toolUseID(item.CallID), item.Name, input})
 		}
 	}
 	return nil
 }
 
-func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
-		o := item.(*plugins.ToolOutput)
+		o := item.(*translate.ToolOutput)
 		content, err := r.blocks(p, m, o.Content)
 		if err != nil {
 			return err
@@ -155,13 +156,13 @@ func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error
 		if o.Failed && len(content) == 0 {
 			content = []any{&textBlock{Type: "text", Text: failure}}
 		}
-		r.add(plugins.RoleUser, toolResultBlock{"tool_result", toolUseID(o.CallID), content, o.Failed})
+		r.add(translate.RoleUser, toolResultBlock{"tool_result", toolUseID(o.CallID), content, o.Failed})
 	}
 	return nil
 }
 
 // add adds to the last message, or a new one when another speaks.
-func (r *request) add(role plugins.Role, blocks ...any) {
+func (r *request) add(role translate.Role, blocks ...any) {
 	if len(blocks) == 0 {
 		return
 	}
@@ -173,12 +174,12 @@ func (r *request) add(role plugins.Role, blocks ...any) {
 }
 
 // blocks are those of a content.
-func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) ([]any, error) {
+func (r *request) blocks(p *translate.Request, m *model, content []translate.Part) ([]any, error) {
 	var blocks []any
 	for i := range content {
 		part := &content[i]
 		switch part.Type {
-		case plugins.PartImage, plugins.PartFile:
+		case translate.PartImage, translate.PartFile:
 			block, err := r.media(p, m, part)
 			if err != nil {
 				return nil, err
@@ -194,7 +195,7 @@ func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) (
 }
 
 // textOf is nil for the blank texts that the provider refuses.
-func textOf(p *plugins.Request, part *plugins.Part) *textBlock {
+func textOf(p *translate.Request, part *translate.Part) *textBlock {
 	if strings.TrimSpace(part.Text) == "" {
 		return nil
 	}

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // model is what can be asked of a model.
 type model struct {
-	plugins.Capabilities
+	translate.Capabilities
 	quirk
 }
 
@@ -51,7 +51,7 @@ var quirks = []struct {
 
 // modelOf is what is known of the target. Models that nobody describes are taken
 // for new ones, unless they are known to be old: what new models refuse is more.
-func modelOf(t plugins.Target) *model {
+func modelOf(t translate.Target) *model {
 	m := new(model)
 	for _, q := range quirks {
 		if strings.HasPrefix(t.Model, q.prefix) {
@@ -63,9 +63,9 @@ func modelOf(t plugins.Target) *model {
 	case t.Capabilities != nil && len(t.Capabilities.Input) > 0:
 		m.Capabilities = *t.Capabilities
 	case m.is(early):
-		m.Capabilities = plugins.Capabilities{Temperature: true}
+		m.Capabilities = translate.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = plugins.Capabilities{Reasoning: true, Efforts: efforts[1:]}
+		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: efforts[1:]}
 	}
 	if t.Capabilities != nil {
 		m.MaxOutput = t.Capabilities.MaxOutput

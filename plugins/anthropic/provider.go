@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks Anthropic's Messages API.
@@ -32,7 +33,7 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 const apiVersion = "2023-06-01"
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Targe
 }
 
 // PrepareNative implements plugins.Native.
-func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -64,7 +65,7 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
-func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*http.Request, error) {
+func post(ctx context.Context, t translate.Target, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
 	if err != nil {
 		return nil, err
@@ -78,6 +79,6 @@ func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*
 }
 
 var (
-	_ plugins.Provider = (*Provider)(nil)
-	_ plugins.Native   = (*Provider)(nil)
+	_ translate.Provider = (*Provider)(nil)
+	_ translate.Native   = (*Provider)(nil)
 )

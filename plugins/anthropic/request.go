@@ -8,32 +8,33 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what the Messages API has equivalents for.
-var policy = plugins.DefaultPolicy.With(plugins.Policy{
-	"max_tool_calls":         plugins.Translate,
-	"parallel_tool_calls":    plugins.Translate,
-	"prompt_cache_key":       plugins.Translate,
-	"prompt_cache_options":   plugins.Translate,
-	"prompt_cache_retention": plugins.Translate,
-	"reasoning.effort":       plugins.Translate,
-	"reasoning.summary":      plugins.Translate,
-	"safety_identifier":      plugins.Translate,
-	"service_tier":           plugins.Translate,
-	"user":                   plugins.Translate,
+var policy = translate.DefaultPolicy.With(translate.Policy{
+	"max_tool_calls":         translate.Translate,
+	"parallel_tool_calls":    translate.Translate,
+	"prompt_cache_key":       translate.Translate,
+	"prompt_cache_options":   translate.Translate,
+	"prompt_cache_retention": translate.Translate,
+	"reasoning.effort":       translate.Translate,
+	"reasoning.summary":      translate.Translate,
+	"safety_identifier":      translate.Translate,
+	"service_tier":           translate.Translate,
+	"user":                   translate.Translate,
 
-	"input.input_image": plugins.Translate,
-	"input.input_file":  plugins.Translate,
+	"input.input_image": translate.Translate,
+	"input.input_file":  translate.Translate,
 
-	"tools.web_search":                    plugins.Translate,
-	"tools.web_search_2025_08_26":         plugins.Translate,
-	"tools.web_search_preview":            plugins.Translate,
-	"tools.web_search_preview_2025_03_11": plugins.Translate,
-	"tools.code_interpreter":              plugins.Translate,
+	"tools.web_search":                    translate.Translate,
+	"tools.web_search_2025_08_26":         translate.Translate,
+	"tools.web_search_preview":            translate.Translate,
+	"tools.web_search_preview_2025_03_11": translate.Translate,
+	"tools.code_interpreter":              translate.Translate,
 
-	"include.code_interpreter_call.outputs":  plugins.Translate,
-	"include.web_search_call.action.sources": plugins.Translate,
+	"include.code_interpreter_call.outputs":  translate.Translate,
+	"include.web_search_call.action.sources": translate.Translate,
 })
 
 // request is the body of POST /v1/messages.
@@ -69,7 +70,7 @@ type metadata struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
+func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	} else if p.User != "" {
 		r.Metadata = &metadata{p.User}
 	}
-	for _, set := range []func(*plugins.Request, *model) error{
+	for _, set := range []func(*translate.Request, *model) error{
 		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
@@ -124,7 +125,7 @@ func (r *request) beta(name string) {
 // setSampling follows what the documentation of Claude 4 says: temperature up
 // to 1, not with thinking, not beside top_p. Later models take neither. What is
 // left out is 1.
-func (r *request) setSampling(p *plugins.Request, m *model) error {
+func (r *request) setSampling(p *translate.Request, m *model) error {
 	refused := ""
 	switch {
 	case !m.Temperature:
@@ -161,7 +162,7 @@ func (r *request) setSampling(p *plugins.Request, m *model) error {
 
 // setServiceTier chooses between the tiers that Anthropic lets choose from: the
 // priority tier comes by itself where the account has it.
-func (r *request) setServiceTier(p *plugins.Request, _ *model) error {
+func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	switch p.ServiceTier {
 	case "", "auto":
 	case "priority":
@@ -184,7 +185,7 @@ type cacheControl struct {
 }
 
 // cacheOf lasts five minutes, or an hour where the client asks for longer.
-func cacheOf(p *plugins.Request) *cacheControl {
+func cacheOf(p *translate.Request) *cacheControl {
 	c := &cacheControl{Type: "ephemeral"}
 	if p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"` {
 		c.TTL = "1h"
@@ -194,11 +195,11 @@ func cacheOf(p *plugins.Request) *cacheControl {
 
 // setCache lets the provider choose the prefixes to cache, as OpenAI does, where
 // the client names a cache and does not mark the prefixes itself.
-func (r *request) setCache(p *plugins.Request) {
+func (r *request) setCache(p *translate.Request) {
 	if p.PromptCacheKey != "" && string(p.Field("prompt_cache_options.mode")) != `"explicit"` {
 		r.CacheControl = cacheOf(p)
 	}
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

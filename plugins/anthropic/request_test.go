@@ -12,34 +12,35 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes them: Claude 3.7 counts its thoughts in
 // tokens and has no output format, 4.5 counts and has levels of effort, 5
 // decides by effort alone, and of 5.5 nothing is known.
 var (
-	claude37 = plugins.Target{Model: "claude-3-7-sonnet-latest", Capabilities: &plugins.Capabilities{
+	claude37 = translate.Target{Model: "claude-3-7-sonnet-latest", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image"}, MaxOutput: 64000, Reasoning: true, MinBudget: 1024, ToolCall: true, Temperature: true,
 	}}
-	claude45 = plugins.Target{Model: "claude-opus-4-5", Capabilities: &plugins.Capabilities{
+	claude45 = translate.Target{Model: "claude-opus-4-5", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 64000, Reasoning: true, Efforts: []string{"low", "medium", "high"},
 		MinBudget: 1024, ToolCall: true, Temperature: true,
 	}}
-	claude5 = plugins.Target{Model: "claude-sonnet-5", Capabilities: &plugins.Capabilities{
+	claude5 = translate.Target{Model: "claude-sonnet-5", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 128000, Reasoning: true,
 		Efforts: []string{"low", "medium", "high", "xhigh", "max"}, ToolCall: true,
 	}}
-	haiku3 = plugins.Target{Model: "claude-3-haiku-20240307", Capabilities: &plugins.Capabilities{
+	haiku3 = translate.Target{Model: "claude-3-haiku-20240307", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image"}, MaxOutput: 4096, ToolCall: true, Temperature: true,
 	}}
-	opus55   = plugins.Target{Model: "claude-opus-5-5", Capabilities: new(plugins.Capabilities)}
-	sonnet55 = plugins.Target{Model: "claude-sonnet-5-5"}
+	opus55   = translate.Target{Model: "claude-opus-5-5", Capabilities: new(translate.Capabilities)}
+	sonnet55 = translate.Target{Model: "claude-sonnet-5-5"}
 )
 
 // prepare is the upstream request, its body and the warnings.
-func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
+func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(body))
+	p, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*ht
 }
 
 func TestPrepareNative(t *testing.T) {
-	at := plugins.Target{Model: "claude", BaseURL: "https://example.com", Key: "secret"}
+	at := translate.Target{Model: "claude", BaseURL: "https://example.com", Key: "secret"}
 	body := []byte(`{"model":"label/claude", "max_tokens":1e2}`)
 	req, err := Provider{}.PrepareNative(t.Context(), plugins.Messages, body, at)
 	if err != nil {
@@ -119,7 +120,7 @@ const (
 // its path in the body, "" for nothing, and how the client is warned.
 var mapped = []struct {
 	name     string
-	target   plugins.Target
+	target   translate.Target
 	fields   string // of the request; input is "hi" unless given
 	path     string
 	want     string
@@ -340,7 +341,7 @@ func withInput(fields string) string {
 
 func TestRejected(t *testing.T) {
 	for name, test := range map[string]struct {
-		target        plugins.Target
+		target        translate.Target
 		fields, param string
 	}{
 		"audio":             {claude5, `"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]`, "input[0].content[0]"},

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // refused are the keywords of JSON Schema that structured outputs and strict
@@ -31,7 +31,7 @@ var formats = []string{
 // closed. One that is fine stays as it is. Anthropic's rules
 // (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are
 // Bedrock's too.
-func Enforceable(p *plugins.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
+func Enforceable(p *translate.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
 	var f findings
 	f.walk("", gjson.ParseBytes(schema))
 	if len(f.names) > 0 {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestEnforceable(t *testing.T) {
@@ -26,7 +26,7 @@ func TestEnforceable(t *testing.T) {
 			want:    `{"properties":{"0":{},"#":{},"":{}},"additionalProperties":false}`,
 			warning: "f: sent without minLength, which the provider does not enforce"},
 	} {
-		p := new(plugins.Request)
+		p := new(translate.Request)
 		got, err := Enforceable(p, "f", json.RawMessage(test.schema))
 		if test.want == "" {
 			test.want = test.schema

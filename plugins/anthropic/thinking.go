@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // thinking is whether and how much the model thinks before it answers.
@@ -22,7 +23,7 @@ var efforts = []string{"minimal", "low", "medium", "high", "xhigh", "max"}
 // thoughts in tokens may spend on them by effort.
 var shares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60, "xhigh": 80, "max": 90}
 
-func (r *request) setThinking(p *plugins.Request, m *model) error {
+func (r *request) setThinking(p *translate.Request, m *model) error {
 	effort := p.Reasoning.Effort
 	switch {
 	case effort != "" && effort != "none" && !slices.Contains(efforts, effort):
@@ -49,7 +50,7 @@ func (r *request) setThinking(p *plugins.Request, m *model) error {
 	return r.setEffort(p, m)
 }
 
-func dropReasoning(p *plugins.Request, done string) error {
+func dropReasoning(p *translate.Request, done string) error {
 	if p.Reasoning.Effort != "" && p.Reasoning.Effort != "none" {
 		if err := drop(p, "reasoning.effort", done); err != nil {
 			return err
@@ -61,7 +62,7 @@ func dropReasoning(p *plugins.Request, done string) error {
 	return nil
 }
 
-func (r *request) disableThinking(p *plugins.Request, m *model) error {
+func (r *request) disableThinking(p *translate.Request, m *model) error {
 	switch {
 	case m.is(thinksBetweenTools):
 		r.Thinking = &thinking{Type: "between_tools"}
@@ -75,7 +76,7 @@ func (r *request) disableThinking(p *plugins.Request, m *model) error {
 
 // setEffort asks for the highest effort that the model has, up to the one that
 // the client asks for.
-func (r *request) setEffort(p *plugins.Request, m *model) error {
+func (r *request) setEffort(p *translate.Request, m *model) error {
 	asked := p.Reasoning.Effort
 	if asked == "" || len(m.Efforts) == 0 {
 		return nil
@@ -98,13 +99,13 @@ func (r *request) setEffort(p *plugins.Request, m *model) error {
 
 // setBudget is for the models that count their thoughts in tokens, of which
 // some have levels of effort too.
-func (r *request) setBudget(p *plugins.Request, m *model) error {
+func (r *request) setBudget(p *translate.Request, m *model) error {
 	switch {
 	case p.Reasoning.Effort == "":
 		return drop(p, "reasoning.summary", "not possible without reasoning.effort, left out")
 	case r.MaxTokens <= m.MinBudget:
 		return dropReasoning(p, "not possible within max_output_tokens, left out")
-	case plugins.ResumesWithoutReasoning(p.Turns, ownThoughts):
+	case translate.ResumesWithoutReasoning(p.Turns, ownThoughts):
 		// "A final assistant message must start with a thinking block."
 		return dropReasoning(p, "not possible after calls without the reasoning that led to them, left out")
 	}
@@ -116,4 +117,4 @@ func (r *request) setBudget(p *plugins.Request, m *model) error {
 }
 
 // ownThoughts reports whether a reasoning is of this provider.
-func ownThoughts(r *plugins.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil }
+func ownThoughts(r *translate.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // tool is a function, or a tool that the provider hosts, which has a type.
@@ -38,7 +39,7 @@ const (
 
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
-func (r *request) setTools(p *plugins.Request, m *model) error {
+func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	for i := range p.Tools {
 		t := &p.Tools[i]
@@ -84,7 +85,7 @@ func (r *request) forced() bool {
 }
 
 // chosen is the name of the one tool that must be used.
-func chosen(c plugins.ToolChoice) string {
+func chosen(c translate.ToolChoice) string {
 	switch c.Type {
 	case "function", "custom":
 		return c.Name
@@ -94,12 +95,12 @@ func chosen(c plugins.ToolChoice) string {
 	return webSearch
 }
 
-func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
+func newTool(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	switch t.Type {
 	case "function":
 		return newFunction(p, m, t)
 	case "custom":
-		return tool{Name: t.Name, Description: describe(t), InputSchema: plugins.CustomParameters}, nil
+		return tool{Name: t.Name, Description: describe(t), InputSchema: translate.CustomParameters}, nil
 	case "code_interpreter":
 		return tool{Type: "code_execution_20250825", Name: codeExecution}, nil
 	}
@@ -118,7 +119,7 @@ func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 	}, nil
 }
 
-func newFunction(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
+func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	f := tool{Name: t.Name, Description: t.Description, InputSchema: objectSchema(t.Parameters)}
 	if t.Strict == nil || !*t.Strict {
 		return f, nil
@@ -146,7 +147,7 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 
 // describe is the description of a custom tool, whose grammar has no other
 // place.
-func describe(t *plugins.Tool) string {
+func describe(t *translate.Tool) string {
 	definition := gjson.GetBytes(t.Format, "definition").Str
 	if definition == "" {
 		return t.Description
@@ -155,7 +156,7 @@ func describe(t *plugins.Tool) string {
 }
 
 // field is a field of the tool, nil if it is null or absent.
-func field(t *plugins.Tool, path string) json.RawMessage {
+func field(t *translate.Tool, path string) json.RawMessage {
 	v := gjson.GetBytes(t.Raw, path)
 	if v.Type == gjson.Null {
 		return nil

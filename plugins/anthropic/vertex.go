@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Vertex speaks the Messages API as Claude has it on Google's Vertex AI
@@ -25,7 +26,7 @@ type Vertex struct{ Provider }
 const vertexVersion = "vertex-2023-10-16"
 
 // Prepare implements plugins.Provider.
-func (Vertex) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	known := t
 	known.Model = strings.ReplaceAll(t.Model, "@", "-") // before a date
 	r, err := newRequest(p, known)
@@ -46,7 +47,7 @@ func (Vertex) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target)
 }
 
 // PrepareNative implements plugins.Native.
-func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d != plugins.Messages {
 		return nil, errors.ErrUnsupported
 	}
@@ -61,7 +62,7 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte,
 	return postVertex(ctx, t, bytes.NewReader(body), stream)
 }
 
-func postVertex(ctx context.Context, t plugins.Target, body io.Reader, stream bool) (*http.Request, error) {
+func postVertex(ctx context.Context, t translate.Target, body io.Reader, stream bool) (*http.Request, error) {
 	method := ":rawPredict"
 	if stream {
 		method = ":streamRawPredict"
@@ -79,6 +80,6 @@ func postVertex(ctx context.Context, t plugins.Target, body io.Reader, stream bo
 }
 
 var (
-	_ plugins.Provider = (*Vertex)(nil)
-	_ plugins.Native   = (*Vertex)(nil)
+	_ translate.Provider = (*Vertex)(nil)
+	_ translate.Native   = (*Vertex)(nil)
 )

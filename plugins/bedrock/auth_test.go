@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // signed is the request without a key.
 func signed(t *testing.T, b *Provider) (*http.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	baseURL, _ := b.DefaultTarget()
-	return b.Prepare(context.Background(), p, plugins.Target{Model: "amazon.nova-micro-v1:0", BaseURL: baseURL})
+	return b.Prepare(context.Background(), p, translate.Target{Model: "amazon.nova-micro-v1:0", BaseURL: baseURL})
 }
 
 func TestSignature(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Failures of other bridges, by their number in the list that conformance is
@@ -18,11 +18,11 @@ import (
 // answer is the response to a request that the provider answers with body.
 func answer(t *testing.T, request string, body []byte) gjson.Result {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(request))
+	p, err := translate.ParseRequest([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := plugins.NewAssembler(p, new(bytes.Buffer), plugins.Options{})
+	a := translate.NewAssembler(p, new(bytes.Buffer), translate.Options{})
 	if err := new(Provider).Decode(response(http.StatusOK, body), a); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestBug18Signatures(t *testing.T) {
 
 func TestBug19ForeignReasoning(t *testing.T) {
 	for _, test := range []struct {
-		target    plugins.Target
+		target    translate.Target
 		encrypted string
 		warnings  int
 	}{
@@ -111,7 +111,7 @@ func TestBug19ForeignReasoning(t *testing.T) {
 }
 
 func TestBug27Sampling(t *testing.T) {
-	for _, target := range []plugins.Target{claude48, opus55} {
+	for _, target := range []translate.Target{claude48, opus55} {
 		_, body, p, err := prepare(t, target, withInput(`"temperature":0.5,"top_p":0.5`), false)
 		if err != nil {
 			t.Fatal(err)

@@ -8,13 +8,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements plugins.Provider.
-func (*Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -38,7 +39,7 @@ func (*Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // decoder reads one answer. A message and a stream are the same to it: blocks
 // that start, in a message with all their content, and stop.
 type decoder struct {
-	a     *plugins.Assembler
+	a     *translate.Assembler
 	block openBlock
 	runes int          // of the text of the message that is open
 	calls []serverCall // that have no result yet
@@ -94,16 +95,16 @@ func (d *decoder) frame(f *frame) bool {
 }
 
 // reasons are those to stop.
-var reasons = map[string]plugins.Reason{
-	"end_turn":                      plugins.ReasonStop,
-	"stop_sequence":                 plugins.ReasonStop,
-	"tool_use":                      plugins.ReasonStop,
-	"max_tokens":                    plugins.ReasonMaxOutputTokens,
-	"model_context_window_exceeded": plugins.ReasonMaxOutputTokens,
-	"guardrail_intervened":          plugins.ReasonContentFilter,
-	"content_filtered":              plugins.ReasonContentFilter,
-	"malformed_model_output":        plugins.ReasonError,
-	"malformed_tool_use":            plugins.ReasonError,
+var reasons = map[string]translate.Reason{
+	"end_turn":                      translate.ReasonStop,
+	"stop_sequence":                 translate.ReasonStop,
+	"tool_use":                      translate.ReasonStop,
+	"max_tokens":                    translate.ReasonMaxOutputTokens,
+	"model_context_window_exceeded": translate.ReasonMaxOutputTokens,
+	"guardrail_intervened":          translate.ReasonContentFilter,
+	"content_filtered":              translate.ReasonContentFilter,
+	"malformed_model_output":        translate.ReasonError,
+	"malformed_tool_use":            translate.ReasonError,
 }
 
 // finish reads why the model stopped, if v tells. A reason that is new is one
@@ -115,7 +116,7 @@ func (d *decoder) finish(v gjson.Result) {
 	}
 	reason, ok := reasons[stop]
 	if !ok {
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
 	d.a.Finish(reason)
 }

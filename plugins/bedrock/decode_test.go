@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // target is a model that nobody describes.
-var target = plugins.Target{Model: "us.anthropic.claude-3-7-sonnet-20250219-v1:0", BaseURL: "http://localhost", Key: "secret"}
+var target = translate.Target{Model: "us.anthropic.claude-3-7-sonnet-20250219-v1:0", BaseURL: "http://localhost", Key: "secret"}
 
 // fixtures are those of testdata, whose streams eventStream encodes.
 func fixtures(t testing.TB) []plugintest.Fixture {

@@ -3,6 +3,7 @@ package bedrock
 import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // outputConfig is what the text of the answer must be.
@@ -32,11 +33,11 @@ const answerTool = "structured_answer"
 const jsonInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
 
 // answersByCall reports whether the model answers by the arguments of answerTool.
-func (m *model) answersByCall(p *plugins.Request) bool {
+func (m *model) answersByCall(p *translate.Request) bool {
 	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.is(choosesTools)
 }
 
-func (r *request) setFormat(p *plugins.Request, m *model) error {
+func (r *request) setFormat(p *translate.Request, m *model) error {
 	switch {
 	case p.Format.Type == "json_object":
 		r.System = append(r.System, block{Text: jsonInstruction})
@@ -60,7 +61,7 @@ func (r *request) setFormat(p *plugins.Request, m *model) error {
 
 // setAnswerTool leaves the model no way to answer but by a call: to the
 // client's tools, where there are any, or with the answer.
-func (r *request) setAnswerTool(p *plugins.Request, m *model) error {
+func (r *request) setAnswerTool(p *translate.Request, m *model) error {
 	switch {
 	case !m.ToolCall:
 		return plugins.Unsupported("text.format", "The model cannot be held to a JSON schema.")

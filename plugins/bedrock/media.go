@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // media is an image, a document, a sound or a video. Documents have a name.
@@ -54,7 +55,7 @@ var formatNames = map[string]string{
 }
 
 // media is the block of an image, a file or a sound.
-func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (block, error) {
+func (r *request) media(p *translate.Request, m *model, part *translate.Part) (block, error) {
 	if part.Detail != "" && part.Detail != "auto" {
 		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
 			return block{}, err
@@ -74,9 +75,9 @@ func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (block
 		return block{}, err
 	}
 	switch {
-	case part.Type == plugins.PartImage || strings.HasPrefix(part.MediaType, "image/"):
+	case part.Type == translate.PartImage || strings.HasPrefix(part.MediaType, "image/"):
 		return block{Image: v}, v.setFormat(m, part, "image", imageFormats, names)
-	case part.Type == plugins.PartAudio || strings.HasPrefix(part.MediaType, "audio/"):
+	case part.Type == translate.PartAudio || strings.HasPrefix(part.MediaType, "audio/"):
 		return block{Audio: v}, v.setFormat(m, part, "audio", audioFormats, names)
 	case strings.HasPrefix(part.MediaType, "video/"):
 		return block{Video: v}, v.setFormat(m, part, "video", videoFormats, names)
@@ -87,7 +88,7 @@ func (r *request) media(p *plugins.Request, m *model, part *plugins.Part) (block
 
 // setFormat takes the first of names that is a format. Documents are what the
 // catalogue calls pdf, and no model that reads text lacks the others.
-func (v *media) setFormat(m *model, part *plugins.Part, kind string, formats, names []string) error {
+func (v *media) setFormat(m *model, part *translate.Part, kind string, formats, names []string) error {
 	for _, name := range names {
 		if other, ok := formatNames[name]; ok {
 			name = other
@@ -108,13 +109,13 @@ func (v *media) setFormat(m *model, part *plugins.Part, kind string, formats, na
 
 // formatsOf are what the format may be called, by the media type, the names, and
 // for a file of which nothing says what it is, its content.
-func formatsOf(part *plugins.Part) ([]string, error) {
+func formatsOf(part *translate.Part) ([]string, error) {
 	_, subtype, _ := strings.Cut(part.MediaType, "/")
 	names := []string{subtype}
 	for _, name := range []string{part.Filename, part.URL} {
 		names = append(names, strings.ToLower(strings.TrimPrefix(path.Ext(name), ".")))
 	}
-	if part.Type == plugins.PartFile && part.Data != "" && (subtype == "" || subtype == "octet-stream") {
+	if part.Type == translate.PartFile && part.Data != "" && (subtype == "" || subtype == "octet-stream") {
 		data, err := part.Bytes()
 		if err != nil {
 			return nil, err

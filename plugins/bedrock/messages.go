@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // message is a turn of the user or the assistant, who alternate.
 type message struct {
-	Role    plugins.Role `json:"role"`
-	Content []block      `json:"content"`
+	Role    translate.Role `json:"role"`
+	Content []block        `json:"content"`
 }
 
 // block is a block of content: one of its fields.
@@ -63,18 +64,18 @@ const (
 // setMessages translates instructions and turns. What the system says before all
 // others is the system prompt; what it says later stays in its place, as text of
 // the user in tags.
-func (r *request) setMessages(p *plugins.Request, m *model) error {
+func (r *request) setMessages(p *translate.Request, m *model) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.System = append(r.System, block{Text: p.Instructions})
 	}
 	for _, t := range p.Turns {
 		var err error
 		switch t.Role {
-		case plugins.RoleSystem, plugins.RoleDeveloper:
+		case translate.RoleSystem, translate.RoleDeveloper:
 			err = r.addSystem(p, m, t)
-		case plugins.RoleAssistant:
+		case translate.RoleAssistant:
 			err = r.addAssistant(p, m, t)
-		case plugins.RoleTool:
+		case translate.RoleTool:
 			err = r.addOutputs(p, m, t)
 		default:
 			err = r.addMessages(p, m, t)
@@ -83,17 +84,17 @@ func (r *request) setMessages(p *plugins.Request, m *model) error {
 			return err
 		}
 	}
-	if len(r.Messages) == 0 || r.Messages[0].Role != plugins.RoleUser {
-		r.Messages = slices.Insert(r.Messages, 0, message{plugins.RoleUser, []block{{Text: opening}}})
+	if len(r.Messages) == 0 || r.Messages[0].Role != translate.RoleUser {
+		r.Messages = slices.Insert(r.Messages, 0, message{translate.RoleUser, []block{{Text: opening}}})
 	}
 	return nil
 }
 
-func (r *request) addSystem(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addSystem(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
-		content := item.(*plugins.Message).Content
+		content := item.(*translate.Message).Content
 		for i := range content {
-			if part := &content[i]; len(r.Messages) == 0 && part.Type != plugins.PartText && part.Type != plugins.PartRefusal {
+			if part := &content[i]; len(r.Messages) == 0 && part.Type != translate.PartText && part.Type != translate.PartRefusal {
 				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
 			}
 		}
@@ -110,15 +111,15 @@ func (r *request) addSystem(p *plugins.Request, m *model, t plugins.Turn) error 
 				blocks[i].Text = "<system>\n" + blocks[i].Text + "\n</system>"
 			}
 		}
-		r.add(plugins.RoleUser, blocks...)
+		r.add(translate.RoleUser, blocks...)
 	}
 	return nil
 }
 
-func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addMessages(p *translate.Request, m *model, t translate.Turn) error {
 	var blocks []block
 	for _, item := range t.Items {
-		more, err := r.blocks(p, m, item.(*plugins.Message).Content)
+		more, err := r.blocks(p, m, item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
@@ -129,29 +130,29 @@ func (r *request) addMessages(p *plugins.Request, m *model, t plugins.Turn) erro
 	if document && !text {
 		blocks = append(blocks, block{Text: besideDocument})
 	}
-	r.add(plugins.RoleUser, blocks...)
+	r.add(translate.RoleUser, blocks...)
 	return nil
 }
 
-func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			blocks, err := r.blocks(p, m, item.Content)
 			if err != nil {
 				return err
 			}
-			r.add(plugins.RoleAssistant, blocks...)
-		case *plugins.ReasoningItem:
+			r.add(translate.RoleAssistant, blocks...)
+		case *translate.ReasoningItem:
 			if err := r.addReasoning(p, m, item); err != nil {
 				return err
 			}
-		case *plugins.ToolCall:
+		case *translate.ToolCall:
 			input, err := item.Object()
 			if err != nil {
 				return err
 			}
-			r.add(plugins.RoleAssistant, block{ToolUse: &toolUse{toolUseID(item.CallID), item.Name, input}})
+			r.add(translate.RoleAssistant, block{ToolUse: &toolUse{toolUseID(item.CallID), item.Name, input}})
 		}
 	}
 	return nil
@@ -159,7 +160,7 @@ func (r *request) addAssistant(p *plugins.Request, m *model, t plugins.Turn) err
 
 // addReasoning gives Claude its own thoughts back. No other model wants them, and
 // those without a signature are not sealed.
-func (r *request) addReasoning(p *plugins.Request, m *model, item *plugins.ReasoningItem) error {
+func (r *request) addReasoning(p *translate.Request, m *model, item *translate.ReasoningItem) error {
 	if item.EncryptedContent == "" {
 		return nil
 	}
@@ -167,13 +168,13 @@ func (r *request) addReasoning(p *plugins.Request, m *model, item *plugins.Reaso
 	if reasoning == nil || m.maker != byAnthropic {
 		return drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another model, left out")
 	}
-	r.add(plugins.RoleAssistant, block{ReasoningContent: reasoning})
+	r.add(translate.RoleAssistant, block{ReasoningContent: reasoning})
 	return nil
 }
 
-func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error {
+func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
-		o := item.(*plugins.ToolOutput)
+		o := item.(*translate.ToolOutput)
 		blocks, err := r.blocks(p, m, o.Content)
 		if err != nil {
 			return err
@@ -193,13 +194,13 @@ func (r *request) addOutputs(p *plugins.Request, m *model, t plugins.Turn) error
 		if o.Failed && len(result.Content) == 0 {
 			result.Content = []block{{Text: failure}}
 		}
-		r.add(plugins.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
+		r.add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
 	}
 	return nil
 }
 
 // add adds to the last message, or a new one when another speaks.
-func (r *request) add(role plugins.Role, blocks ...block) {
+func (r *request) add(role translate.Role, blocks ...block) {
 	if len(blocks) == 0 {
 		return
 	}
@@ -211,12 +212,12 @@ func (r *request) add(role plugins.Role, blocks ...block) {
 }
 
 // blocks are those of a content, without the blank texts that the provider refuses.
-func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) ([]block, error) {
+func (r *request) blocks(p *translate.Request, m *model, content []translate.Part) ([]block, error) {
 	var blocks []block
 	for i := range content {
 		part := &content[i]
 		switch part.Type {
-		case plugins.PartImage, plugins.PartFile, plugins.PartAudio:
+		case translate.PartImage, translate.PartFile, translate.PartAudio:
 			b, err := r.media(p, m, part)
 			if err != nil {
 				return nil, err
@@ -237,7 +238,7 @@ func (r *request) blocks(p *plugins.Request, m *model, content []plugins.Part) (
 
 // cacheOf lasts five minutes, or an hour where the client asks for longer and the
 // model can.
-func cacheOf(p *plugins.Request, m *model) *cachePoint {
+func cacheOf(p *translate.Request, m *model) *cachePoint {
 	c := &cachePoint{Type: "default"}
 	longer := p.Field("prompt_cache_options.ttl") != nil || string(p.Field("prompt_cache_retention")) == `"24h"`
 	if longer && m.maker == byAnthropic {

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // model is what can be asked of a model.
 type model struct {
-	plugins.Capabilities
+	translate.Capabilities
 	maker maker
 	quirk quirk
 }
@@ -50,21 +50,21 @@ var quirks = []struct {
 // be old: what new models refuse is more.
 var families = []struct {
 	part         string
-	capabilities plugins.Capabilities
+	capabilities translate.Capabilities
 }{
-	{"claude-3-7", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
-	{"claude-opus-4-2025", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 32000, Temperature: true}},
-	{"claude-sonnet-4-2025", plugins.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
-	{"claude-3", plugins.Capabilities{Temperature: true}},
-	{"claude-v2", plugins.Capabilities{Temperature: true}},
-	{"claude-instant", plugins.Capabilities{Temperature: true}},
-	{"claude", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:], StructuredOutput: true}},
-	{"nova-2", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:4], Temperature: true}},
-	{"gpt-oss", plugins.Capabilities{Reasoning: true, Efforts: efforts[1:4], StructuredOutput: true, Temperature: true}},
-	{"", plugins.Capabilities{StructuredOutput: true, Temperature: true}},
+	{"claude-3-7", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
+	{"claude-opus-4-2025", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 32000, Temperature: true}},
+	{"claude-sonnet-4-2025", translate.Capabilities{Reasoning: true, MinBudget: 1024, MaxOutput: 64000, Temperature: true}},
+	{"claude-3", translate.Capabilities{Temperature: true}},
+	{"claude-v2", translate.Capabilities{Temperature: true}},
+	{"claude-instant", translate.Capabilities{Temperature: true}},
+	{"claude", translate.Capabilities{Reasoning: true, Efforts: efforts[1:], StructuredOutput: true}},
+	{"nova-2", translate.Capabilities{Reasoning: true, Efforts: efforts[1:4], Temperature: true}},
+	{"gpt-oss", translate.Capabilities{Reasoning: true, Efforts: efforts[1:4], StructuredOutput: true, Temperature: true}},
+	{"", translate.Capabilities{StructuredOutput: true, Temperature: true}},
 }
 
-func modelOf(t plugins.Target) *model {
+func modelOf(t translate.Target) *model {
 	m := new(model)
 	switch {
 	case strings.Contains(t.Model, "anthropic."), strings.Contains(t.Model, "claude"):

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks Amazon Bedrock's Converse API.
@@ -69,7 +69,7 @@ func (*Provider) KeyOptional() bool { return true }
 func (b *Provider) HasCredentials() bool { return b.AccessKeyID != "" }
 
 // Prepare implements plugins.Provider.
-func (b *Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (b *Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
@@ -100,4 +100,4 @@ func (b *Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Ta
 	return req, nil
 }
 
-var _ plugins.Provider = (*Provider)(nil)
+var _ translate.Provider = (*Provider)(nil)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // thinking is whether and how much Claude thinks before it answers.
@@ -35,7 +36,7 @@ var shares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60,
 
 // setReasoning asks for thoughts in the maker's own words. A summary needs asking
 // for with Claude alone: the others tell their thoughts anyway.
-func (r *request) setReasoning(p *plugins.Request, m *model) error {
+func (r *request) setReasoning(p *translate.Request, m *model) error {
 	asked := p.Reasoning.Effort
 	switch {
 	case asked != "" && asked != "none" && !slices.Contains(efforts, asked):
@@ -72,7 +73,7 @@ func (r *request) setReasoning(p *plugins.Request, m *model) error {
 
 // levelOf is the highest effort that the model has, up to the one that the client
 // asks for, "" where it has none.
-func levelOf(p *plugins.Request, m *model) (string, error) {
+func levelOf(p *translate.Request, m *model) (string, error) {
 	asked := p.Reasoning.Effort
 	rank, level := slices.Index(efforts, asked), ""
 	for i, e := range efforts {
@@ -104,7 +105,7 @@ func (r *request) thinks() bool {
 	return f.ReasoningConfig != nil && f.ReasoningConfig.MaxReasoningEffort == "high"
 }
 
-func (r *request) setThinking(p *plugins.Request, m *model) error {
+func (r *request) setThinking(p *translate.Request, m *model) error {
 	asked := p.Reasoning.Effort
 	switch {
 	case asked == "none":
@@ -133,7 +134,7 @@ func (r *request) setThinking(p *plugins.Request, m *model) error {
 	return err
 }
 
-func dropReasoning(p *plugins.Request, done string) error {
+func dropReasoning(p *translate.Request, done string) error {
 	if p.Reasoning.Effort != "" && p.Reasoning.Effort != "none" {
 		if err := drop(p, "reasoning.effort", done); err != nil {
 			return err
@@ -145,7 +146,7 @@ func dropReasoning(p *plugins.Request, done string) error {
 	return nil
 }
 
-func (r *request) disableThinking(p *plugins.Request, m *model) error {
+func (r *request) disableThinking(p *translate.Request, m *model) error {
 	switch {
 	case m.is(alwaysThinks):
 		return drop(p, "reasoning.effort", "not possible with a model that always thinks, left out")
@@ -156,14 +157,14 @@ func (r *request) disableThinking(p *plugins.Request, m *model) error {
 }
 
 // setBudget is for the models that count their thoughts in tokens.
-func (r *request) setBudget(p *plugins.Request, m *model) error {
+func (r *request) setBudget(p *translate.Request, m *model) error {
 	limit := p.MaxOutputTokens.Or(plugins.Known(m.MaxOutput)).N
 	switch {
 	case p.Reasoning.Effort == "":
 		return drop(p, "reasoning.summary", "not possible without reasoning.effort, left out")
 	case limit <= m.MinBudget:
 		return dropReasoning(p, "not possible within max_output_tokens, left out")
-	case plugins.ResumesWithoutReasoning(p.Turns, ownThoughts):
+	case translate.ResumesWithoutReasoning(p.Turns, ownThoughts):
 		// "A final assistant message must start with a thinking block."
 		return dropReasoning(p, "not possible after calls without the reasoning that led to them, left out")
 	}
@@ -177,4 +178,4 @@ func (r *request) setBudget(p *plugins.Request, m *model) error {
 }
 
 // ownThoughts reports whether a reasoning is of this provider.
-func ownThoughts(r *plugins.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil }
+func ownThoughts(r *translate.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil }

@@ -6,30 +6,30 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what the Converse API has equivalents for.
-var policy = plugins.DefaultPolicy.With(plugins.Policy{
-	"metadata":               plugins.Translate,
-	"parallel_tool_calls":    plugins.Translate,
-	"prompt_cache_options":   plugins.Translate,
-	"prompt_cache_retention": plugins.Translate,
-	"reasoning.effort":       plugins.Translate,
-	"reasoning.summary":      plugins.Translate,
-	"service_tier":           plugins.Translate,
+var policy = translate.DefaultPolicy.With(translate.Policy{
+	"metadata":               translate.Translate,
+	"parallel_tool_calls":    translate.Translate,
+	"prompt_cache_options":   translate.Translate,
+	"prompt_cache_retention": translate.Translate,
+	"reasoning.effort":       translate.Translate,
+	"reasoning.summary":      translate.Translate,
+	"service_tier":           translate.Translate,
 
-	"input.input_audio": plugins.Translate,
-	"input.input_file":  plugins.Translate,
-	"input.input_image": plugins.Translate,
+	"input.input_audio": translate.Translate,
+	"input.input_file":  translate.Translate,
+	"input.input_image": translate.Translate,
 
-	"tools.code_interpreter":              plugins.Translate,
-	"tools.web_search":                    plugins.Translate,
-	"tools.web_search_2025_08_26":         plugins.Translate,
-	"tools.web_search_preview":            plugins.Translate,
-	"tools.web_search_preview_2025_03_11": plugins.Translate,
+	"tools.code_interpreter":              translate.Translate,
+	"tools.web_search":                    translate.Translate,
+	"tools.web_search_2025_08_26":         translate.Translate,
+	"tools.web_search_preview":            translate.Translate,
+	"tools.web_search_preview_2025_03_11": translate.Translate,
 
-	"include.code_interpreter_call.outputs": plugins.Translate,
+	"include.code_interpreter_call.outputs": translate.Translate,
 })
 
 // request is the body of POST /model/{modelId}/converse and converse-stream.
@@ -67,7 +67,7 @@ type modelFields struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
+func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N
 	}
-	for _, set := range []func(*plugins.Request, *model) error{
+	for _, set := range []func(*translate.Request, *model) error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
@@ -105,7 +105,7 @@ func (r *request) fields() *modelFields {
 }
 
 // setSampling passes temperatures up to 1, which is Converse's limit.
-func (r *request) setSampling(p *plugins.Request, m *model) error {
+func (r *request) setSampling(p *translate.Request, m *model) error {
 	refused := ""
 	switch {
 	case !m.Temperature:
@@ -140,7 +140,7 @@ func (r *request) setSampling(p *plugins.Request, m *model) error {
 	return nil
 }
 
-func (r *request) setServiceTier(p *plugins.Request, _ *model) error {
+func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	switch p.ServiceTier {
 	case "", "auto":
 	case "default", "flex", "priority", "reserved":
@@ -173,4 +173,4 @@ func alphanumeric(c rune) bool {
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

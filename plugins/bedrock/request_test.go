@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes them: Claude 4.5 counts its thoughts in
@@ -19,37 +20,37 @@ import (
 // known; Nova 2 and gpt-oss have efforts of their own, DeepSeek has none, Llama
 // does not think.
 var (
-	claude45 = plugins.Target{Model: "us.anthropic.claude-haiku-4-5-20251001-v1:0", Capabilities: &plugins.Capabilities{
+	claude45 = translate.Target{Model: "us.anthropic.claude-haiku-4-5-20251001-v1:0", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 64000, Reasoning: true, MinBudget: 1024, ToolCall: true,
 		StructuredOutput: true, Temperature: true,
 	}}
-	claude48 = plugins.Target{Model: "anthropic.claude-opus-4-8", Capabilities: &plugins.Capabilities{
+	claude48 = translate.Target{Model: "anthropic.claude-opus-4-8", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "pdf"}, MaxOutput: 128000, Reasoning: true,
 		Efforts: []string{"low", "medium", "high", "xhigh", "max"}, ToolCall: true,
 	}}
-	opus55 = plugins.Target{Model: "global.anthropic.claude-opus-5-5", Capabilities: new(plugins.Capabilities)}
-	nova2  = plugins.Target{Model: "us.amazon.nova-2-lite-v1:0", Capabilities: &plugins.Capabilities{
+	opus55 = translate.Target{Model: "global.anthropic.claude-opus-5-5", Capabilities: new(translate.Capabilities)}
+	nova2  = translate.Target{Model: "us.amazon.nova-2-lite-v1:0", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "video"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}, ToolCall: true, Temperature: true,
 	}}
-	gptOSS = plugins.Target{Model: "openai.gpt-oss-120b-1:0", Capabilities: &plugins.Capabilities{
+	gptOSS = translate.Target{Model: "openai.gpt-oss-120b-1:0", Capabilities: &translate.Capabilities{
 		Input: []string{"text"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}, ToolCall: true, StructuredOutput: true, Temperature: true,
 	}}
-	deepseek = plugins.Target{Model: "us.deepseek.r1-v1:0", Capabilities: &plugins.Capabilities{
+	deepseek = translate.Target{Model: "us.deepseek.r1-v1:0", Capabilities: &translate.Capabilities{
 		Input: []string{"text"}, Reasoning: true, Temperature: true,
 	}}
-	llama = plugins.Target{Model: "meta.llama3-3-70b-instruct-v1:0", Capabilities: &plugins.Capabilities{
+	llama = translate.Target{Model: "meta.llama3-3-70b-instruct-v1:0", Capabilities: &translate.Capabilities{
 		Input: []string{"text"}, ToolCall: true, Temperature: true,
 	}}
-	gpt5 = plugins.Target{Model: "openai.gpt-5.5", Capabilities: &plugins.Capabilities{
+	gpt5 = translate.Target{Model: "openai.gpt-5.5", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"none", "low", "medium", "high"}, StructuredOutput: true, ToolCall: true,
 	}}
-	unknown = plugins.Target{Model: "acme.new-v1:0"}
+	unknown = translate.Target{Model: "acme.new-v1:0"}
 )
 
 // prepare is the upstream request, its body and the warnings.
-func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
+func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(body))
+	p, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestPrepare(t *testing.T) {
 }
 
 func TestModelInPath(t *testing.T) {
-	profile := plugins.Target{Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8"}
+	profile := translate.Target{Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8"}
 	req, _, _, err := prepare(t, profile, withInput(""), true)
 	want := "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fus.anthropic.claude-opus-4-8/converse"
 	if err != nil || req.URL.EscapedPath() != want {
@@ -133,7 +134,7 @@ func part(fields string) string {
 // warned.
 var mapped = []struct {
 	name     string
-	target   plugins.Target
+	target   translate.Target
 	fields   string // of the request; input is "hi" unless given
 	path     string
 	want     string
@@ -200,7 +201,7 @@ var mapped = []struct {
 	{name: "tools without parameters", target: claude45, fields: `"tools":[` + other + `]`,
 		path: "toolConfig", want: `{"tools":[{"toolSpec":{"name":"g","inputSchema":{"json":{"type":"object","properties":{}}}}}]}`},
 	{name: "custom tools", target: claude45, fields: `"tools":[{"type":"custom","name":"p","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`,
-		path: "toolConfig.tools.0.toolSpec", want: `{"name":"p","description":"d\n\nThe input matches this lark grammar:\nstart: A","inputSchema":{"json":` + string(plugins.CustomParameters) + `}}`},
+		path: "toolConfig.tools.0.toolSpec", want: `{"name":"p","description":"d\n\nThe input matches this lark grammar:\nstart: A","inputSchema":{"json":` + string(translate.CustomParameters) + `}}`},
 	{name: "strict is not everyone's", target: llama, fields: `"tools":[{"type":"function","name":"g","strict":true}]`,
 		path: "toolConfig.tools.0.toolSpec.strict", warnings: []string{"tools[0].strict"}},
 	{name: "the detail of an image", target: claude45,
@@ -334,7 +335,7 @@ func TestMapping(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		target plugins.Target
+		target translate.Target
 		fields string
 		param  string
 	}{

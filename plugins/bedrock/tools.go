@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 type toolConfig struct {
@@ -60,7 +61,7 @@ const silence = "Do not call any tool: answer in text."
 
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
-func (r *request) setTools(p *plugins.Request, m *model) error {
+func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	var tools []tool
 	for i := range p.Tools {
@@ -92,7 +93,7 @@ func (r *request) setTools(p *plugins.Request, m *model) error {
 	return r.setToolChoice(p, m)
 }
 
-func (r *request) setToolChoice(p *plugins.Request, m *model) error {
+func (r *request) setToolChoice(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
 		if m.maker == byAnthropic {
@@ -114,7 +115,7 @@ func (r *request) setToolChoice(p *plugins.Request, m *model) error {
 	return nil
 }
 
-func claudeMode(c plugins.ToolChoice) string {
+func claudeMode(c translate.ToolChoice) string {
 	switch {
 	case c.Type != "":
 		return "tool"
@@ -125,7 +126,7 @@ func claudeMode(c plugins.ToolChoice) string {
 }
 
 // chosen is the name of the one tool that must be used, "" if there is none.
-func chosen(c plugins.ToolChoice) string {
+func chosen(c translate.ToolChoice) string {
 	switch c.Type {
 	case "", "function", "custom":
 		return c.Name
@@ -145,7 +146,7 @@ func (r *request) forced() bool {
 
 // keepTools is for a turn without calls. Where there were calls before, the
 // provider demands tools nevertheless.
-func (r *request) keepTools(p *plugins.Request, m *model, tools []tool) error {
+func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error {
 	called := callsOf(p)
 	if len(called) == 0 || m.answersByCall(p) {
 		return nil
@@ -159,11 +160,11 @@ func (r *request) keepTools(p *plugins.Request, m *model, tools []tool) error {
 }
 
 // callsOf are the tools that were called before, of which no more is known.
-func callsOf(p *plugins.Request) []tool {
+func callsOf(p *translate.Request) []tool {
 	var tools []tool
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
-			call, ok := item.(*plugins.ToolCall)
+			call, ok := item.(*translate.ToolCall)
 			if ok && !slices.ContainsFunc(tools, func(t tool) bool { return t.ToolSpec.Name == call.Name }) {
 				tools = append(tools, tool{ToolSpec: &toolSpec{Name: call.Name, InputSchema: inputSchema{noParameters}}})
 			}
@@ -172,7 +173,7 @@ func callsOf(p *plugins.Request) []tool {
 	return tools
 }
 
-func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
+func newTool(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	switch {
 	case t.Type == "function":
 		f := &toolSpec{Name: t.Name, Description: t.Description, InputSchema: inputSchema{objectSchema(t.Parameters)}}
@@ -187,7 +188,7 @@ func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 		}
 		return tool{ToolSpec: f}, nil
 	case t.Type == "custom":
-		return tool{ToolSpec: &toolSpec{Name: t.Name, Description: describe(t), InputSchema: inputSchema{plugins.CustomParameters}}}, nil
+		return tool{ToolSpec: &toolSpec{Name: t.Name, Description: describe(t), InputSchema: inputSchema{translate.CustomParameters}}}, nil
 	case m.maker != byAmazon:
 		return tool{}, plugins.Unsupported(t.Param, "The model has no tool of type '%s'.", t.Type)
 	case t.Type == "code_interpreter":
@@ -197,7 +198,7 @@ func newTool(p *plugins.Request, m *model, t *plugins.Tool) (tool, error) {
 }
 
 // newSearch is the web search of Nova, which takes no settings.
-func newSearch(p *plugins.Request, t *plugins.Tool) (tool, error) {
+func newSearch(p *translate.Request, t *translate.Tool) (tool, error) {
 	for _, filter := range []string{"filters.allowed_domains", "filters.blocked_domains"} {
 		if gjson.GetBytes(t.Raw, filter).Type != gjson.Null {
 			return tool{}, plugins.Unsupported(t.Param+"."+filter, "The provider cannot confine its search to domains.")
@@ -229,7 +230,7 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 
 // describe is the description of a custom tool, whose grammar has no other
 // place.
-func describe(t *plugins.Tool) string {
+func describe(t *translate.Tool) string {
 	definition := gjson.GetBytes(t.Format, "definition").Str
 	if definition == "" {
 		return t.Description

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // eventStream encodes frames that are written as lines: the type of an event, or
@@ -56,6 +56,6 @@ func fixture(t testing.TB, name string) []byte {
 	return b
 }
 
-func assembler(stream bool) *plugins.Assembler {
-	return plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, io.Discard, plugins.Options{})
+func assembler(stream bool) *translate.Assembler {
+	return translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, io.Discard, translate.Options{})
 }

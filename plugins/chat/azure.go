@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Azure speaks Chat Completions with a resource of Azure OpenAI, whose
@@ -30,13 +31,13 @@ type Azure struct {
 const azureVersion = "2024-10-21"
 
 // Prepare implements plugins.Provider.
-func (z *Azure) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
 	return z.authorize(req, t), err
 }
 
 // PrepareNative implements plugins.Native.
-func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d == plugins.Responses {
 		return z.Azure.PrepareNative(ctx, d, body, t)
 	}
@@ -46,9 +47,9 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 
 // hasDeployments reports whether the deployment is named by the path, which
 // version 1 of the API leaves to the body.
-func hasDeployments(t plugins.Target) bool { return !strings.HasSuffix(t.BaseURL, "/v1") }
+func hasDeployments(t translate.Target) bool { return !strings.HasSuffix(t.BaseURL, "/v1") }
 
-func atDeployment(t plugins.Target) plugins.Target {
+func atDeployment(t translate.Target) translate.Target {
 	if hasDeployments(t) {
 		t.BaseURL += "/openai/deployments/" + url.PathEscape(t.Model)
 	}
@@ -57,7 +58,7 @@ func atDeployment(t plugins.Target) plugins.Target {
 
 // authorize gives a request, if there is one, the version and the key as Azure
 // wants them.
-func (z *Azure) authorize(req *http.Request, t plugins.Target) *http.Request {
+func (z *Azure) authorize(req *http.Request, t translate.Target) *http.Request {
 	if req == nil {
 		return nil
 	}
@@ -76,6 +77,6 @@ func (z *Azure) authorize(req *http.Request, t plugins.Target) *http.Request {
 }
 
 var (
-	_ plugins.Provider = (*Azure)(nil)
-	_ plugins.Native   = (*Azure)(nil)
+	_ translate.Provider = (*Azure)(nil)
+	_ translate.Native   = (*Azure)(nil)
 )

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // BenchmarkDecode reads a stream of 200 events of text, and reports the CPU that
@@ -24,7 +24,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	before := cpu(b)
 	for b.Loop() {
-		a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: true}, io.Discard, plugins.Options{})
+		a := translate.NewAssembler(&translate.Request{Model: "m", Stream: true}, io.Discard, translate.Options{})
 		if err := p.Decode(response(http.StatusOK, body), a); err != nil || a.Failure() != nil {
 			b.Fatal(err, a.Failure())
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // The known bugs of bridges between Chat Completions and Responses, those that
@@ -21,7 +21,7 @@ import (
 // keys beside the id.
 func decode(t *testing.T, kind, request string, chunks ...string) gjson.Result {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(request))
+	p, err := translate.ParseRequest([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func decode(t *testing.T, kind, request string, chunks ...string) gjson.Result {
 	}
 	stream.WriteString("data: [DONE]\n\n")
 	var sink bytes.Buffer
-	a := plugins.NewAssembler(p, &sink, plugins.Options{})
+	a := translate.NewAssembler(p, &sink, translate.Options{})
 	if err := For(kind).Decode(response(http.StatusOK, stream.String()), a); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestCalls(t *testing.T) {
 		"mistral": regexp.MustCompile(`^[a-zA-Z0-9]{9}$`),
 	} {
 		t.Run(kind, func(t *testing.T) {
-			plugintest.Calls(t, For(kind), plugins.Target{}, messages, false, legal.MatchString)
+			plugintest.Calls(t, For(kind), translate.Target{}, messages, false, legal.MatchString)
 		})
 	}
 }
@@ -132,7 +132,7 @@ func TestBug18ReasoningRoundTrip(t *testing.T) {
 		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
 	output := first.Get("output").Raw
 	second := `{"model":"m","input":[{"role":"user","content":"hi"},` + output[1:len(output)-1] + `,{"type":"function_call_output","call_id":"x","output":"1"}]}`
-	_, body, p, err := prepare(t, For("openrouter"), plugins.Target{}, second)
+	_, body, p, err := prepare(t, For("openrouter"), translate.Target{}, second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestBug18ReasoningRoundTrip(t *testing.T) {
 }
 
 func TestBug19ForeignReasoning(t *testing.T) {
-	_, body, p, err := prepare(t, For("groq"), plugins.Target{}, `{"model":"m","input":[{"role":"user","content":"hi"},
+	_, body, p, err := prepare(t, For("groq"), translate.Target{}, `{"model":"m","input":[{"role":"user","content":"hi"},
 		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"secret"}],"encrypted_content":"gAAAAA"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]}`)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestBug25ErrorMidStream(t *testing.T) {
 }
 
 func TestBug32ServiceTier(t *testing.T) {
-	_, body, _, err := prepare(t, For("openai"), plugins.Target{}, `{"model":"m","input":"hi","service_tier":"flex"}`)
+	_, body, _, err := prepare(t, For("openai"), translate.Target{}, `{"model":"m","input":"hi","service_tier":"flex"}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestModules(t *testing.T) {
@@ -22,7 +22,7 @@ func TestModules(t *testing.T) {
 			continue
 		}
 		p, ok := info.New().(interface {
-			plugins.Provider
+			translate.Provider
 			caddyfile.Unmarshaler
 			DefaultTarget() (baseURL, keyEnv string)
 		})

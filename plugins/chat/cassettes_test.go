@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // cassettes is recorded traffic, which is not part of this repository.
@@ -44,7 +45,7 @@ func TestCassettes(t *testing.T) {
 			}
 			stream, want := e.Get("stream").Bool(), e.Get("expected")
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Request{Stream: stream, Model: "m"}, &sink, plugins.Options{})
+			a := translate.NewAssembler(&translate.Request{Stream: stream, Model: "m"}, &sink, translate.Options{})
 			if err := p.Decode(response(http.StatusOK, string(body)), a); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +100,7 @@ func streamed(t *testing.T, p *Provider, completion []byte) gjson.Result {
 		t.Fatal(err)
 	}
 	chunk := bytes.Replace(compact.Bytes(), []byte(`"message":{`), []byte(`"delta":{`), 1)
-	a := plugins.NewAssembler(&plugins.Request{Stream: true, Model: "m"}, new(bytes.Buffer), plugins.Options{})
+	a := translate.NewAssembler(&translate.Request{Stream: true, Model: "m"}, new(bytes.Buffer), translate.Options{})
 	if err := p.Decode(response(http.StatusOK, "data: "+string(chunk)+"\n\ndata: [DONE]\n\n"), a); err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,13 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // prepare is the upstream request, its body and the prompt that was changed.
-func prepare(t *testing.T, p plugins.Provider, target plugins.Target, body string) (*http.Request, string, *plugins.Request, error) {
+func prepare(t *testing.T, p translate.Provider, target translate.Target, body string) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	prompt, err := plugins.ParseRequest([]byte(body))
+	prompt, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestFixtures(t *testing.T) {
 	}
 	for kind, list := range all {
 		t.Run(kind, func(t *testing.T) {
-			plugintest.Run(t, For(kind), plugins.Target{Model: "m", BaseURL: "http://localhost"}, list)
+			plugintest.Run(t, For(kind), translate.Target{Model: "m", BaseURL: "http://localhost"}, list)
 		})
 	}
 }
@@ -79,7 +80,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestPrepare(t *testing.T) {
-	req, body, p, err := prepare(t, For("openai"), plugins.Target{BaseURL: "https://example.com/v1", Key: "secret"}, `{
+	req, body, p, err := prepare(t, For("openai"), translate.Target{BaseURL: "https://example.com/v1", Key: "secret"}, `{
 		"model": "gpt", "instructions": "Be brief.", "input": "hi", "stream": true, "temperature": 0.2, "max_output_tokens": 5,
 		"tools": [{"type": "function", "name": "f", "description": "does <f>", "parameters": {"type": "object", "properties": {"b": {"const": 9007199254740993}, "a": {}}}}],
 		"user": "u", "metadata": {"k": "v"}, "store": true, "service_tier": "flex", "prompt_cache_key": "k"}`)
@@ -112,7 +113,7 @@ func TestAzure(t *testing.T) {
 		{"preview", "https://acme.openai.azure.com/openai/v1", "https://acme.openai.azure.com/openai/v1/chat/completions?api-version=preview"},
 	} {
 		z := &Azure{Provider: *For("azure"), APIVersion: test.version}
-		req, _, _, err := prepare(t, z, plugins.Target{BaseURL: test.baseURL, Key: "secret"}, `{"model":"m","input":"hi"}`)
+		req, _, _, err := prepare(t, z, translate.Target{BaseURL: test.baseURL, Key: "secret"}, `{"model":"m","input":"hi"}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +129,11 @@ func TestAzure(t *testing.T) {
 func TestAzureSpeaksResponses(t *testing.T) {
 	z := &Azure{Provider: *For("azure")}
 	body := []byte(`{"model":"azure/m","input":"hi"}`)
-	req, err := z.PrepareNative(t.Context(), plugins.Responses, body, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
+	req, err := z.PrepareNative(t.Context(), plugins.Responses, body, translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"})
 	if err != nil || req.URL.Path != "/openai/v1/responses" {
 		t.Errorf("got %v, %v", req, err)
 	}
-	_, err = z.PrepareNative(t.Context(), plugins.Responses, body, plugins.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
+	_, err = z.PrepareNative(t.Context(), plugins.Responses, body, translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com"})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v for a resource, which has no Responses without a version", err)
 	}
@@ -143,7 +144,7 @@ func TestPrepareNative(t *testing.T) {
 	azure := &Azure{Provider: *For("azure")}
 	const body = `{"messages": [], "model":"label/m", "seed":1.0e2}`
 	for name, test := range map[string]struct {
-		provider plugins.Native
+		provider translate.Native
 		dialect  plugins.Dialect
 		baseURL  string
 		want     string // "" is unsupported
@@ -158,7 +159,7 @@ func TestPrepareNative(t *testing.T) {
 		"version 1":         {azure, plugins.Chat, "https://x/openai/v1", "https://x/openai/v1/chat/completions"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, err := test.provider.PrepareNative(t.Context(), test.dialect, []byte(body), plugins.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
+			req, err := test.provider.PrepareNative(t.Context(), test.dialect, []byte(body), translate.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
 			if test.want == "" {
 				if !errors.Is(err, errors.ErrUnsupported) || req != nil {
 					t.Errorf("got %v, %v", req, err)
@@ -184,7 +185,7 @@ func TestVendors(t *testing.T) {
 	for i := range vendors {
 		names = append(names, vendors[i].name)
 		for path := range vendors[i].policy {
-			if _, ok := plugins.DefaultPolicy[path]; !ok && !strings.HasPrefix(path, "input.") && !strings.HasPrefix(path, "tools.") {
+			if _, ok := translate.DefaultPolicy[path]; !ok && !strings.HasPrefix(path, "input.") && !strings.HasPrefix(path, "tools.") {
 				t.Errorf("%s: there is no field %s", vendors[i].name, path)
 			}
 		}

@@ -7,17 +7,18 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements plugins.Provider.
-func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	if p.vendor.responds(a.Request()) {
 		return openai.Provider{}.Decode(resp, a)
 	}
 	d := &decoder{a: a, vendor: p.vendor}
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -41,7 +42,7 @@ func (p *Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // decoder reads one answer. A completion and the chunks of a stream are the same
 // to it, but for the name of what they hold.
 type decoder struct {
-	a        *plugins.Assembler
+	a        *translate.Assembler
 	vendor   *vendor
 	repeat   observe.Repeat
 	plain    gjson.Result // the content of a chunk
@@ -65,7 +66,7 @@ func (d *decoder) event(name, data []byte) bool {
 	}
 	if bytes.Equal(data, []byte("[DONE]")) {
 		if !d.finished {
-			d.a.Finish(plugins.ReasonStop)
+			d.a.Finish(translate.ReasonStop)
 		}
 		return false
 	}
@@ -215,20 +216,20 @@ func (d *decoder) choice(v gjson.Result) bool {
 }
 
 // reasons are those to stop.
-var reasons = map[string]plugins.Reason{
-	"length":                       plugins.ReasonMaxOutputTokens,
-	"model_length":                 plugins.ReasonMaxOutputTokens, // Mistral
-	"max_tokens":                   plugins.ReasonMaxOutputTokens,
-	"content_filter":               plugins.ReasonContentFilter,
-	"error":                        plugins.ReasonError, // Mistral, OpenRouter
-	"insufficient_system_resource": plugins.ReasonError, // DeepSeek
+var reasons = map[string]translate.Reason{
+	"length":                       translate.ReasonMaxOutputTokens,
+	"model_length":                 translate.ReasonMaxOutputTokens, // Mistral
+	"max_tokens":                   translate.ReasonMaxOutputTokens,
+	"content_filter":               translate.ReasonContentFilter,
+	"error":                        translate.ReasonError, // Mistral, OpenRouter
+	"insufficient_system_resource": translate.ReasonError, // DeepSeek
 }
 
 // finishes reports whether the model came to an end of its own. What fails after
 // that, such as OpenRouter's "Token limit reached", does not undo the answer.
 func finishes(choices gjson.Result) bool {
 	name := choices.Get("0.finish_reason").Str
-	return name != "" && reasons[name] != plugins.ReasonError
+	return name != "" && reasons[name] != translate.ReasonError
 }
 
 // finish takes a finish reason. Those that are new are ones to stop, and so is
@@ -236,7 +237,7 @@ func finishes(choices gjson.Result) bool {
 func (d *decoder) finish(name string) {
 	reason, ok := reasons[name]
 	if !ok {
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
 	d.finished = true
 	d.a.Finish(reason)

@@ -3,7 +3,7 @@ package chat
 import (
 	"encoding/json"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // responseFormat is the form that the text of the answer must have.
@@ -24,7 +24,7 @@ func (r *request) setFormat(a attempt) error {
 	switch {
 	case f.Type == "json_schema" && a.format == objectOnly:
 		r.ResponseFormat = &responseFormat{Type: "json_object"}
-		r.addSystem(a, plugins.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
+		r.addSystem(a, translate.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
 		return a.drop("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
 	case f.Type == "json_schema":
 		name := f.Name

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // part is a part of a message's content.
@@ -49,24 +50,24 @@ func content(parts []part) any {
 	return parts
 }
 
-func (a attempt) parts(content []plugins.Part) ([]part, error) {
+func (a attempt) parts(content []translate.Part) ([]part, error) {
 	var parts []part
 	for i := range content {
 		c := &content[i]
 		p := part{Type: "text", Text: c.Text}
 		var err error
 		switch {
-		case c.Type == plugins.PartText || c.Type == plugins.PartRefusal:
+		case c.Type == translate.PartText || c.Type == translate.PartRefusal:
 			if c.Text == "" {
 				continue
 			}
-		case c.FileID != "" && (c.Type != plugins.PartFile || a.file != openAIFile):
+		case c.FileID != "" && (c.Type != translate.PartFile || a.file != openAIFile):
 			err = plugins.Unsupported(c.Param, "The provider keeps no files: send the content in place of a file_id.")
-		case c.Type == plugins.PartImage:
+		case c.Type == translate.PartImage:
 			p, err = a.image(c)
-		case c.Type == plugins.PartAudio:
+		case c.Type == translate.PartAudio:
 			p, err = a.audio(c)
-		case c.Type == plugins.PartFile:
+		case c.Type == translate.PartFile:
 			p, err = a.document(c)
 		}
 		if err != nil {
@@ -77,7 +78,7 @@ func (a attempt) parts(content []plugins.Part) ([]part, error) {
 	return parts, nil
 }
 
-func (a attempt) image(c *plugins.Part) (part, error) {
+func (a attempt) image(c *translate.Part) (part, error) {
 	if !a.takes("image") {
 		return part{}, plugins.Unsupported(c.Param, "The model does not take images.")
 	}
@@ -91,7 +92,7 @@ func (a attempt) image(c *plugins.Part) (part, error) {
 	return part{Type: "image_url", ImageURL: image}, nil
 }
 
-func (a attempt) audio(c *plugins.Part) (part, error) {
+func (a attempt) audio(c *translate.Part) (part, error) {
 	if !a.takes("audio") {
 		return part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
 	}
@@ -102,7 +103,7 @@ func (a attempt) audio(c *plugins.Part) (part, error) {
 	return p, nil
 }
 
-func (a attempt) document(c *plugins.Part) (part, error) {
+func (a attempt) document(c *translate.Part) (part, error) {
 	switch a.file {
 	case documentURL:
 		return part{Type: "document_url", DocumentURL: c.DataURL()}, nil

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // message is one of the conversation.
 type message struct {
-	Role    plugins.Role `json:"role"`
-	Content any          `json:"content"` // a string, parts, or nil beside calls
+	Role    translate.Role `json:"role"`
+	Content any            `json:"content"` // a string, parts, or nil beside calls
 	thoughts
 	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -20,16 +21,16 @@ type message struct {
 // setMessages translates instructions and turns.
 func (r *request) setMessages(a attempt) error {
 	if a.Instructions != "" {
-		r.addSystem(a, plugins.RoleDeveloper, a.Instructions)
+		r.addSystem(a, translate.RoleDeveloper, a.Instructions)
 	}
 	for _, t := range a.Turns {
 		var err error
 		switch t.Role {
-		case plugins.RoleSystem, plugins.RoleDeveloper:
+		case translate.RoleSystem, translate.RoleDeveloper:
 			err = r.addSystemTurn(a, t)
-		case plugins.RoleAssistant:
+		case translate.RoleAssistant:
 			err = r.addAssistant(a, t)
-		case plugins.RoleTool:
+		case translate.RoleTool:
 			err = r.addOutputs(a, t)
 		default:
 			err = r.addUser(a, t)
@@ -41,9 +42,9 @@ func (r *request) setMessages(a attempt) error {
 	return nil
 }
 
-func (r *request) addSystemTurn(a attempt, t plugins.Turn) error {
+func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
-		text, err := textAlone(item.(*plugins.Message).Content)
+		text, err := textAlone(item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
@@ -54,23 +55,23 @@ func (r *request) addSystemTurn(a attempt, t plugins.Turn) error {
 
 // addSystem adds what the system says. Where one message of it must come first,
 // it joins that, or once others have spoken becomes text of the user in tags.
-func (r *request) addSystem(a attempt, role plugins.Role, text string) {
+func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	if !a.developer || !a.thinks() {
-		role = plugins.RoleSystem
+		role = translate.RoleSystem
 	}
 	switch n := len(r.Messages); {
 	case !a.alternate || n == 0:
 		r.Messages = append(r.Messages, message{Role: role, Content: text})
-	case n == 1 && r.Messages[0].Role == plugins.RoleSystem:
+	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
 	default:
 		r.say(a, []part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
 	}
 }
 
-func (r *request) addUser(a attempt, t plugins.Turn) error {
+func (r *request) addUser(a attempt, t translate.Turn) error {
 	for _, item := range t.Items {
-		parts, err := a.parts(item.(*plugins.Message).Content)
+		parts, err := a.parts(item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
@@ -83,8 +84,8 @@ func (r *request) addUser(a attempt, t plugins.Turn) error {
 // user and assistant take turns.
 func (r *request) say(a attempt, parts []part) {
 	n := len(r.Messages)
-	if !a.alternate || n == 0 || r.Messages[n-1].Role != plugins.RoleUser {
-		r.Messages = append(r.Messages, message{Role: plugins.RoleUser, Content: content(parts)})
+	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
+		r.Messages = append(r.Messages, message{Role: translate.RoleUser, Content: content(parts)})
 		return
 	}
 	last := &r.Messages[n-1]
@@ -96,12 +97,12 @@ func (r *request) say(a attempt, parts []part) {
 }
 
 // addAssistant makes one message of a turn.
-func (r *request) addAssistant(a attempt, t plugins.Turn) error {
-	m := message{Role: plugins.RoleAssistant}
+func (r *request) addAssistant(a attempt, t translate.Turn) error {
+	m := message{Role: translate.RoleAssistant}
 	var texts []string
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			text, err := textAlone(item.Content)
 			if err != nil {
 				return err
@@ -109,11 +110,11 @@ func (r *request) addAssistant(a attempt, t plugins.Turn) error {
 			if text != "" {
 				texts = append(texts, text)
 			}
-		case *plugins.ReasoningItem:
+		case *translate.ReasoningItem:
 			if err := m.replay(a, item); err != nil {
 				return err
 			}
-		case *plugins.ToolCall:
+		case *translate.ToolCall:
 			translated, err := newToolCall(a, item)
 			if err != nil {
 				return err
@@ -132,12 +133,12 @@ func (r *request) addAssistant(a attempt, t plugins.Turn) error {
 
 // addOutputs adds the outputs of tools. They are text: media follow as a message
 // of the user.
-func (r *request) addOutputs(a attempt, t plugins.Turn) error {
+func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	var media []part
 	for _, item := range t.Items {
-		o := item.(*plugins.ToolOutput)
+		o := item.(*translate.ToolOutput)
 		r.Messages = append(r.Messages, message{
-			Role: plugins.RoleTool, Content: join(o.Content), ToolCallID: a.id(o.CallID),
+			Role: translate.RoleTool, Content: join(o.Content), ToolCallID: a.id(o.CallID),
 		})
 		parts, err := a.parts(o.Content)
 		if err != nil {
@@ -162,9 +163,9 @@ func (r *request) addOutputs(a attempt, t plugins.Turn) error {
 }
 
 // textAlone is the text of a content that can have no other parts.
-func textAlone(content []plugins.Part) (string, error) {
+func textAlone(content []translate.Part) (string, error) {
 	for i := range content {
-		if c := &content[i]; c.Type != plugins.PartText && c.Type != plugins.PartRefusal {
+		if c := &content[i]; c.Type != translate.PartText && c.Type != translate.PartRefusal {
 			return "", plugins.Unsupported(c.Param, "The provider takes only text of the system and the assistant.")
 		}
 	}
@@ -172,7 +173,7 @@ func textAlone(content []plugins.Part) (string, error) {
 }
 
 // join is the text of a content.
-func join(content []plugins.Part) string {
+func join(content []translate.Part) string {
 	if len(content) == 1 {
 		return content[0].Text
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks Chat Completions as one vendor does.
@@ -48,7 +49,7 @@ func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (p *Provider) Prepare(ctx context.Context, prompt *translate.Request, t translate.Target) (*http.Request, error) {
 	if p.vendor.responds(prompt) {
 		return openai.Provider{}.Prepare(ctx, prompt, t)
 	}
@@ -66,7 +67,7 @@ func (p *Provider) Prepare(ctx context.Context, prompt *plugins.Request, t plugi
 }
 
 // PrepareNative implements plugins.Native.
-func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	switch {
 	case d == plugins.Chat:
 		return post(ctx, t, "/chat/completions", bytes.NewReader(plugins.WithModel(body, t.Model)))
@@ -76,7 +77,7 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 	return nil, errors.ErrUnsupported
 }
 
-func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*http.Request, error) {
+func post(ctx context.Context, t translate.Target, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
 	if err != nil {
 		return nil, err
@@ -89,11 +90,11 @@ func post(ctx context.Context, t plugins.Target, path string, body io.Reader) (*
 }
 
 // responds reports whether the vendor answers in its Responses API.
-func (v *vendor) responds(p *plugins.Request) bool {
-	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t plugins.Tool) bool { return t.Hosted() })
+func (v *vendor) responds(p *translate.Request) bool {
+	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return t.Hosted() })
 }
 
 var (
-	_ plugins.Provider = (*Provider)(nil)
-	_ plugins.Native   = (*Provider)(nil)
+	_ translate.Provider = (*Provider)(nil)
+	_ translate.Native   = (*Provider)(nil)
 )

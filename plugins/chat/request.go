@@ -3,7 +3,7 @@ package chat
 import (
 	"encoding/json"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // request is the body of POST /chat/completions. No vendor takes all of it.
@@ -54,12 +54,12 @@ type streamOptions struct {
 // attempt is what there is to know while a request is made.
 type attempt struct {
 	*vendor
-	*plugins.Request
-	plugins.Target
+	*translate.Request
+	translate.Target
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(v *vendor, p *plugins.Request, t plugins.Target) (*request, error) {
+func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
 	}
@@ -168,4 +168,4 @@ func (r *request) setAccounting(a attempt) {
 func (a attempt) thinks() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }
 
 // drop leaves out what is a hint to quality.
-func (a attempt) drop(field, done string) error { return a.Drop(plugins.Warn, field, done) }
+func (a attempt) drop(field, done string) error { return a.Drop(translate.Warn, field, done) }

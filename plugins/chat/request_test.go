@@ -9,16 +9,17 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes models.
 var (
-	thinker3   = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}}}
-	hotThinker = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true}}
-	twoLevels  = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"high", "max"}}}
-	qwen       = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"none", "default"}}}
-	plain      = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Temperature: true, ToolCall: true}}
-	remembers  = plugins.Target{Capabilities: &plugins.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Interleaved: "reasoning_content"}}
+	thinker3   = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text", "image"}, Reasoning: true, Efforts: []string{"low", "medium", "high"}}}
+	hotThinker = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true}}
+	twoLevels  = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"high", "max"}}}
+	qwen       = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Efforts: []string{"none", "default"}}}
+	plain      = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Temperature: true, ToolCall: true}}
+	remembers  = translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true, Temperature: true, Interleaved: "reasoning_content"}}
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 // its path in the body, "" for nothing, and of what the client is warned.
 var mapped = []struct {
 	name, vendor string
-	target       plugins.Target
+	target       translate.Target
 	fields       string // of the request; input is "hi" unless given
 	path, want   string
 	warned       string
@@ -182,27 +183,27 @@ func TestMapping(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, test := range []struct {
 		name, vendor string
-		target       plugins.Target
+		target       translate.Target
 		fields       string
 		param        string
 	}{
 		{"images of a model that sees none", "deepseek", plain, `"input":[{"role":"user","content":[` + image + `]}]`, "input[0].content[0]"},
-		{"an uploaded image", "openai", plugins.Target{}, `"input":[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, "input[0].content[0]"},
+		{"an uploaded image", "openai", translate.Target{}, `"input":[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, "input[0].content[0]"},
 		{"audio of a model that hears none", "openai", plain, sound, "input[0].content[0]"},
-		{"files", "groq", plugins.Target{}, file64, "input[0].content[0]"},
-		{"a file by URL", "openai", plugins.Target{}, fileAt, "input[0].content[0]"},
-		{"functions", "perplexity", plugins.Target{}, functions, "tools[0]"},
-		{"a forced call", "ollama", plugins.Target{}, functions + `,"tool_choice":"required"`, "tool_choice"},
-		{"a forced call of nothing", "groq", plugins.Target{}, `"tool_choice":"required"`, "tool_choice"},
-		{"a forced search", "openai", plugins.Target{}, `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},
-		{"search", "groq", plugins.Target{}, `"tools":[{"type":"web_search"}]`, "tools[0]"},
-		{"domains of a search", "openrouter", plugins.Target{}, `"tools":[{"type":"web_search","filters":{"allowed_domains":["a"]}}]`, "tools[0].filters"},
-		{"an image of the system", "openai", plugins.Target{}, `"input":[{"role":"system","content":[` + image + `]},{"role":"user","content":"hi"}]`, "input[0].content[0]"},
-		{"an image of the assistant", "groq", plugins.Target{}, `"input":[{"role":"assistant","content":[{"type":"output_text","text":"a"},` + image + `]}]`, "input[0].content[1]"},
-		{"a hosted tool", "openai", plugins.Target{}, `"tools":[{"type":"file_search"}]`, "tools[0]"},
-		{"logprobs", "groq", plugins.Target{}, `"top_logprobs":2`, "top_logprobs"},
-		{"arguments that are none", "groq", plugins.Target{}, `"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":""}]`, "input[0].arguments"},
-		{"state", "groq", plugins.Target{}, `"previous_response_id":"resp_1"`, "previous_response_id"},
+		{"files", "groq", translate.Target{}, file64, "input[0].content[0]"},
+		{"a file by URL", "openai", translate.Target{}, fileAt, "input[0].content[0]"},
+		{"functions", "perplexity", translate.Target{}, functions, "tools[0]"},
+		{"a forced call", "ollama", translate.Target{}, functions + `,"tool_choice":"required"`, "tool_choice"},
+		{"a forced call of nothing", "groq", translate.Target{}, `"tool_choice":"required"`, "tool_choice"},
+		{"a forced search", "openai", translate.Target{}, `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},
+		{"search", "groq", translate.Target{}, `"tools":[{"type":"web_search"}]`, "tools[0]"},
+		{"domains of a search", "openrouter", translate.Target{}, `"tools":[{"type":"web_search","filters":{"allowed_domains":["a"]}}]`, "tools[0].filters"},
+		{"an image of the system", "openai", translate.Target{}, `"input":[{"role":"system","content":[` + image + `]},{"role":"user","content":"hi"}]`, "input[0].content[0]"},
+		{"an image of the assistant", "groq", translate.Target{}, `"input":[{"role":"assistant","content":[{"type":"output_text","text":"a"},` + image + `]}]`, "input[0].content[1]"},
+		{"a hosted tool", "openai", translate.Target{}, `"tools":[{"type":"file_search"}]`, "tools[0]"},
+		{"logprobs", "groq", translate.Target{}, `"top_logprobs":2`, "top_logprobs"},
+		{"arguments that are none", "groq", translate.Target{}, `"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":""}]`, "input[0].arguments"},
+		{"state", "groq", translate.Target{}, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fields := test.fields
@@ -229,7 +230,7 @@ func TestCallID(t *testing.T) {
 	} {
 		seen := make(map[string]string)
 		for _, id := range ids {
-			_, body, _, err := prepare(t, For(vendor), plugins.Target{}, `{"model":"m","input":[
+			_, body, _, err := prepare(t, For(vendor), translate.Target{}, `{"model":"m","input":[
 				{"type":"function_call","call_id":"`+id+`","name":"f","arguments":"{}"},
 				{"type":"function_call_output","call_id":"`+id+`","output":"ok"}]}`)
 			if err != nil {
@@ -268,7 +269,7 @@ func TestEffective(t *testing.T) {
 // TestStrict: what would be a warning is an error.
 func TestStrict(t *testing.T) {
 	for _, fields := range []string{`"reasoning":{"effort":"max"}`, `"temperature":0.2`, schema} {
-		p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi",` + fields + `}`))
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi",` + fields + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

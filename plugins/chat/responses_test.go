@@ -3,11 +3,11 @@ package chat
 import (
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestResponsesForHostedTools(t *testing.T) {
-	target := plugins.Target{BaseURL: "https://api.x.ai/v1"}
+	target := translate.Target{BaseURL: "https://api.x.ai/v1"}
 	for tool, path := range map[string]string{
 		`{"type":"web_search"}`:          "/v1/responses",
 		`{"type":"function","name":"f"}`: "/v1/chat/completions",

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // webSearch is what the vendors have in place of the hosted tool web_search.
@@ -25,7 +26,7 @@ type plugin struct {
 
 // setSearch translates the web search. Domains that cannot be told to the
 // provider change what it may read, and are refused.
-func (r *request) setSearch(a attempt, t *plugins.Tool) error {
+func (r *request) setSearch(a attempt, t *translate.Tool) error {
 	var domains json.RawMessage
 	if v := gjson.GetBytes(t.Raw, "filters.allowed_domains"); len(v.Array()) > 0 {
 		domains = json.RawMessage(v.Raw)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // thoughts are the reasoning of a message, in the field that the vendor has for
@@ -39,7 +39,7 @@ type sealed struct {
 
 // replay adds an earlier reasoning to its message, where the vendor or the model
 // wants it.
-func (t *thoughts) replay(a attempt, item *plugins.ReasoningItem) error {
+func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
 	var s sealed
 	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.name {
 		return a.drop(fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out")

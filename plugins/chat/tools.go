@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // tool is a function, or a custom tool, whose input is free-form.
@@ -118,7 +119,7 @@ func (r *request) setToolChoice(a attempt) error {
 	return nil
 }
 
-func newTool(a attempt, t *plugins.Tool) tool {
+func newTool(a attempt, t *translate.Tool) tool {
 	definition, syntax := gjson.GetBytes(t.Format, "definition").Str, gjson.GetBytes(t.Format, "syntax").Str
 	switch {
 	case t.Type == "custom" && a.customTools:
@@ -128,7 +129,7 @@ func newTool(a attempt, t *plugins.Tool) tool {
 		}
 		return tool{Type: "custom", Custom: custom}
 	case t.Type == "custom":
-		f := &function{Name: t.Name, Description: t.Description, Parameters: plugins.CustomParameters}
+		f := &function{Name: t.Name, Description: t.Description, Parameters: translate.CustomParameters}
 		if definition != "" {
 			f.Description += "\n\nThe input matches this " + syntax + " grammar:\n" + definition
 		}
@@ -141,7 +142,7 @@ func newTool(a attempt, t *plugins.Tool) tool {
 	return tool{Type: "function", Function: f}
 }
 
-func newToolCall(a attempt, c *plugins.ToolCall) (toolCall, error) {
+func newToolCall(a attempt, c *translate.ToolCall) (toolCall, error) {
 	if c.Custom && a.customTools {
 		return toolCall{ID: a.id(c.CallID), Type: "custom", Custom: &customCall{c.Name, c.Arguments}}, nil
 	}

@@ -1,6 +1,6 @@
 package chat
 
-import "github.com/weirhq/weir/plugins"
+import "github.com/weirhq/weir/plugins/translate"
 
 // vendor is how one vendor's Chat Completions differ from what most of them do.
 type vendor struct {
@@ -9,7 +9,7 @@ type vendor struct {
 	keyEnv  string
 
 	// policy says what the vendor has equivalents for, beside common.
-	policy plugins.Policy
+	policy translate.Policy
 
 	// developer: what the system says to a reasoning model has the role of a
 	// developer.
@@ -107,42 +107,42 @@ const (
 )
 
 // common is what all take but for the exceptions in the table.
-var common = plugins.DefaultPolicy.With(plugins.Policy{
-	"frequency_penalty": plugins.Translate,
-	"presence_penalty":  plugins.Translate,
-	"reasoning.effort":  plugins.Translate,
-	"input.input_image": plugins.Translate,
+var common = translate.DefaultPolicy.With(translate.Policy{
+	"frequency_penalty": translate.Translate,
+	"presence_penalty":  translate.Translate,
+	"reasoning.effort":  translate.Translate,
+	"input.input_image": translate.Translate,
 })
 
 // parallel are those of a vendor that lets choose whether calls are parallel.
-var parallel = plugins.Policy{"parallel_tool_calls": plugins.Translate}
+var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
 
 // logprobs are those of a vendor that tells them.
-var logprobs = plugins.Policy{
-	"top_logprobs":                         plugins.Translate,
-	"include.message.output_text.logprobs": plugins.Translate,
+var logprobs = translate.Policy{
+	"top_logprobs":                         translate.Translate,
+	"include.message.output_text.logprobs": translate.Translate,
 }
 
 // search is that of a vendor that has a web search.
-var search = plugins.Policy{
-	"tools.web_search":                    plugins.Translate,
-	"tools.web_search_2025_08_26":         plugins.Translate,
-	"tools.web_search_preview":            plugins.Translate,
-	"tools.web_search_preview_2025_03_11": plugins.Translate,
+var search = translate.Policy{
+	"tools.web_search":                    translate.Translate,
+	"tools.web_search_2025_08_26":         translate.Translate,
+	"tools.web_search_preview":            translate.Translate,
+	"tools.web_search_preview_2025_03_11": translate.Translate,
 }
 
 // openAI is what OpenAI has beside.
-var openAI = parallel.With(logprobs).With(plugins.Policy{
-	"input.input_audio":      plugins.Translate,
-	"input.input_file":       plugins.Translate,
-	"metadata":               plugins.Translate,
-	"prompt_cache_key":       plugins.Translate,
-	"prompt_cache_retention": plugins.Translate,
-	"safety_identifier":      plugins.Translate,
-	"service_tier":           plugins.Translate,
-	"store":                  plugins.Translate,
-	"text.verbosity":         plugins.Translate,
-	"user":                   plugins.Translate,
+var openAI = parallel.With(logprobs).With(translate.Policy{
+	"input.input_audio":      translate.Translate,
+	"input.input_file":       translate.Translate,
+	"metadata":               translate.Translate,
+	"prompt_cache_key":       translate.Translate,
+	"prompt_cache_retention": translate.Translate,
+	"safety_identifier":      translate.Translate,
+	"service_tier":           translate.Translate,
+	"store":                  translate.Translate,
+	"text.verbosity":         translate.Translate,
+	"user":                   translate.Translate,
 })
 
 var (
@@ -169,11 +169,11 @@ var vendors = []vendor{
 	},
 	{
 		name: "mistral", baseURL: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY",
-		policy: parallel.With(plugins.Policy{
-			"input.input_audio": plugins.Translate,
-			"input.input_file":  plugins.Translate,
-			"prompt_cache_key":  plugins.Translate,
-			"service_tier":      plugins.Translate,
+		policy: parallel.With(translate.Policy{
+			"input.input_audio": translate.Translate,
+			"input.input_file":  translate.Translate,
+			"prompt_cache_key":  translate.Translate,
+			"service_tier":      translate.Translate,
 		}),
 		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
 		anyTool:    "any",
@@ -182,10 +182,10 @@ var vendors = []vendor{
 	},
 	{
 		name: "groq", baseURL: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY",
-		policy: parallel.With(plugins.Policy{
-			"frequency_penalty": plugins.Warn,
-			"presence_penalty":  plugins.Warn,
-			"user":              plugins.Translate,
+		policy: parallel.With(translate.Policy{
+			"frequency_penalty": translate.Warn,
+			"presence_penalty":  translate.Warn,
+			"user":              translate.Translate,
 		}),
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
@@ -195,7 +195,7 @@ var vendors = []vendor{
 	},
 	{
 		name: "xai", baseURL: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY",
-		policy:           parallel.With(logprobs).With(plugins.Policy{"user": plugins.Translate}),
+		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
 		completionTokens: true, unpenalized: true, hostsInResponses: true,
 	},
 	{
@@ -205,34 +205,34 @@ var vendors = []vendor{
 	},
 	{
 		name: "fireworks", baseURL: "https://api.fireworks.ai/inference/v1", keyEnv: "FIREWORKS_API_KEY",
-		policy:     logprobs.With(plugins.Policy{"user": plugins.Translate}),
+		policy:     logprobs.With(translate.Policy{"user": translate.Translate}),
 		efforts:    fourLevels,
 		embeddings: true,
 	},
 	{
 		name: "openrouter", baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY",
-		policy: parallel.With(logprobs).With(search).With(plugins.Policy{
-			"input.input_audio": plugins.Translate,
-			"input.input_file":  plugins.Translate,
-			"text.verbosity":    plugins.Translate,
-			"user":              plugins.Translate,
+		policy: parallel.With(logprobs).With(search).With(translate.Policy{
+			"input.input_audio": translate.Translate,
+			"input.input_file":  translate.Translate,
+			"text.verbosity":    translate.Translate,
+			"user":              translate.Translate,
 		}),
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
 		embeddings: true,
 	},
 	{
 		name: "perplexity", baseURL: "https://api.perplexity.ai", keyEnv: "PERPLEXITY_API_KEY",
-		policy:    search.With(plugins.Policy{"input.input_file": plugins.Translate}),
+		policy:    search.With(translate.Policy{"input.input_file": translate.Translate}),
 		alternate: true, file: fileURL, noStreamOptions: true,
 		efforts: []string{"minimal", "low", "medium", "high"},
 		format:  schemaOnly, tools: noTools, search: searchAlways,
 	},
 	{
 		name: "cerebras", baseURL: "https://api.cerebras.ai/v1", keyEnv: "CEREBRAS_API_KEY",
-		policy: parallel.With(logprobs).With(plugins.Policy{
-			"frequency_penalty": plugins.Warn,
-			"presence_penalty":  plugins.Warn,
-			"user":              plugins.Translate,
+		policy: parallel.With(logprobs).With(translate.Policy{
+			"frequency_penalty": translate.Warn,
+			"presence_penalty":  translate.Warn,
+			"user":              translate.Translate,
 		}),
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
@@ -243,7 +243,7 @@ var vendors = []vendor{
 	},
 	{
 		name: "vllm", baseURL: "http://localhost:8000/v1",
-		policy:    parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate}),
+		policy:    parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate}),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
 		embeddings: true,
 	},
@@ -254,7 +254,7 @@ var vendors = []vendor{
 	},
 	{
 		name:    "compatible",
-		policy:  parallel.With(logprobs).With(plugins.Policy{"input.input_audio": plugins.Translate, "user": plugins.Translate}),
+		policy:  parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate, "user": translate.Translate}),
 		efforts: allLevels, alternate: true,
 		embeddings: true,
 	},
@@ -268,4 +268,4 @@ func init() {
 
 // translates reports whether the vendor has the field. One that has not does
 // not get the field either where it asks for nothing.
-func (v *vendor) translates(field string) bool { return v.policy[field] == plugins.Translate }
+func (v *vendor) translates(field string) bool { return v.policy[field] == translate.Translate }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements plugins.Provider.
-func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -39,7 +40,7 @@ const (
 
 // decoder reads one answer.
 type decoder struct {
-	a              *plugins.Assembler
+	a              *translate.Assembler
 	thinking, plan []byte // that are not sealed yet
 }
 
@@ -151,14 +152,14 @@ func (d *decoder) call(index int, v gjson.Result) {
 }
 
 // reasons are those to stop.
-var reasons = map[string]plugins.Reason{
-	"COMPLETE":      plugins.ReasonStop,
-	"STOP_SEQUENCE": plugins.ReasonStop,
-	"TOOL_CALL":     plugins.ReasonStop,
-	"MAX_TOKENS":    plugins.ReasonMaxOutputTokens,
-	"ERROR":         plugins.ReasonError,
-	"ERROR_TOXIC":   plugins.ReasonContentFilter,
-	"TIMEOUT":       plugins.ReasonError,
+var reasons = map[string]translate.Reason{
+	"COMPLETE":      translate.ReasonStop,
+	"STOP_SEQUENCE": translate.ReasonStop,
+	"TOOL_CALL":     translate.ReasonStop,
+	"MAX_TOKENS":    translate.ReasonMaxOutputTokens,
+	"ERROR":         translate.ReasonError,
+	"ERROR_TOXIC":   translate.ReasonContentFilter,
+	"TIMEOUT":       translate.ReasonError,
 }
 
 // end reads why the model stopped and, from all of what v is part of, what it
@@ -175,7 +176,7 @@ func (d *decoder) end(v gjson.Result, body []byte) {
 	}
 	reason, ok := reasons[stop]
 	if !ok {
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
 	d.a.Finish(reason)
 	if message := v.Get("error").Str; message != "" {

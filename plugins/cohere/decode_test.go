@@ -3,13 +3,13 @@ package cohere
 import (
 	"testing"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestFixtures(t *testing.T) {
 	fixtures := plugintest.Fixtures(t, "testdata")
-	plugintest.Run(t, Provider{}, plugins.Target{Model: "m-1", BaseURL: "http://localhost"}, fixtures)
+	plugintest.Run(t, Provider{}, translate.Target{Model: "m-1", BaseURL: "http://localhost"}, fixtures)
 	plugintest.Named(t, fixtures, "plan_parallel_tools").InTurn(t, Provider{})
 }
 

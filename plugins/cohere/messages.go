@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // message is one of any role.
@@ -49,18 +50,18 @@ type calledByName struct {
 }
 
 // setMessages translates instructions and turns.
-func (r *request) setMessages(p *plugins.Request, c *plugins.Capabilities) error {
+func (r *request) setMessages(p *translate.Request, c *translate.Capabilities) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.Messages = append(r.Messages, message{Role: "system", Content: []any{textContent{"text", p.Instructions}}})
 	}
 	for _, t := range p.Turns {
 		var err error
 		switch t.Role {
-		case plugins.RoleAssistant:
+		case translate.RoleAssistant:
 			err = r.addAssistant(p, t)
-		case plugins.RoleTool:
+		case translate.RoleTool:
 			err = r.addOutputs(t)
-		case plugins.RoleUser:
+		case translate.RoleUser:
 			err = r.addMessage("user", c, t)
 		default:
 			err = r.addMessage("system", c, t)
@@ -76,11 +77,11 @@ func (r *request) setMessages(p *plugins.Request, c *plugins.Capabilities) error
 }
 
 // addMessage makes one message of a turn of the user or the system.
-func (r *request) addMessage(role string, c *plugins.Capabilities, t plugins.Turn) error {
+func (r *request) addMessage(role string, c *translate.Capabilities, t translate.Turn) error {
 	m := message{Role: role}
 	for _, item := range t.Items {
-		for _, part := range item.(*plugins.Message).Content {
-			if part.Type != plugins.PartImage {
+		for _, part := range item.(*translate.Message).Content {
+			if part.Type != translate.PartImage {
 				m.addText(part.Text)
 				continue
 			}
@@ -97,7 +98,7 @@ func (r *request) addMessage(role string, c *plugins.Capabilities, t plugins.Tur
 	return nil
 }
 
-func newImage(c *plugins.Capabilities, part plugins.Part) (imageContent, error) {
+func newImage(c *translate.Capabilities, part translate.Part) (imageContent, error) {
 	switch {
 	case part.FileID != "":
 		return imageContent{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")
@@ -113,18 +114,18 @@ func newImage(c *plugins.Capabilities, part plugins.Part) (imageContent, error) 
 
 // addAssistant makes one message of the assistant's turn: thoughts, texts and
 // the plan come before the calls.
-func (r *request) addAssistant(p *plugins.Request, t plugins.Turn) error {
+func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 	m := message{Role: "assistant"}
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			for _, part := range item.Content {
-				if part.Type == plugins.PartImage {
+				if part.Type == translate.PartImage {
 					return plugins.Unsupported(part.Param, "The provider takes no images of the assistant's.")
 				}
 				m.addText(part.Text)
 			}
-		case *plugins.ReasoningItem:
+		case *translate.ReasoningItem:
 			switch th := unseal(item.EncryptedContent); {
 			case th.Thinking != "":
 				m.Content = append(m.Content, thinkingContent{"thinking", th.Thinking})
@@ -135,7 +136,7 @@ func (r *request) addAssistant(p *plugins.Request, t plugins.Turn) error {
 					return err
 				}
 			}
-		case *plugins.ToolCall:
+		case *translate.ToolCall:
 			arguments, err := item.Object()
 			if err != nil {
 				return err
@@ -149,12 +150,12 @@ func (r *request) addAssistant(p *plugins.Request, t plugins.Turn) error {
 	return nil
 }
 
-func (r *request) addOutputs(t plugins.Turn) error {
+func (r *request) addOutputs(t translate.Turn) error {
 	for _, item := range t.Items {
-		o := item.(*plugins.ToolOutput)
+		o := item.(*translate.ToolOutput)
 		m := message{Role: "tool", ToolCallID: o.CallID}
 		for _, part := range o.Content {
-			if part.Type == plugins.PartImage {
+			if part.Type == translate.PartImage {
 				return plugins.Unsupported(part.Param, "The provider takes no images that tools put out.")
 			}
 			m.Content = append(m.Content, textContent{"text", part.Text})

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks version 2 of Cohere's Chat API.
@@ -26,7 +26,7 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
@@ -48,4 +48,4 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Targe
 	return req, nil
 }
 
-var _ plugins.Provider = (*Provider)(nil)
+var _ translate.Provider = (*Provider)(nil)

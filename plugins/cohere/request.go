@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what Cohere's Chat has equivalents for.
-var policy = plugins.DefaultPolicy.With(plugins.Policy{
-	"frequency_penalty": plugins.Translate,
-	"presence_penalty":  plugins.Translate,
-	"reasoning.effort":  plugins.Translate,
-	"input.input_image": plugins.Translate,
+var policy = translate.DefaultPolicy.With(translate.Policy{
+	"frequency_penalty": translate.Translate,
+	"presence_penalty":  translate.Translate,
+	"reasoning.effort":  translate.Translate,
+	"input.input_image": translate.Translate,
 })
 
 // request is the body of POST /v2/chat.
@@ -33,7 +34,7 @@ type request struct {
 }
 
 // newRequest translates p. An error that the client caused is an *plugins.Error.
-func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
+func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func newRequest(p *plugins.Request, t plugins.Target) (*request, error) {
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}
-	for _, set := range []func(*plugins.Request, *plugins.Capabilities) error{
+	for _, set := range []func(*translate.Request, *translate.Capabilities) error{
 		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling,
 	} {
 		if err := set(p, t.Capabilities); err != nil {
@@ -57,7 +58,7 @@ type responseFormat struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-func (r *request) setFormat(p *plugins.Request, _ *plugins.Capabilities) error {
+func (r *request) setFormat(p *translate.Request, _ *translate.Capabilities) error {
 	switch {
 	case p.Format.Type == "" || p.Format.Type == "text":
 		return nil
@@ -70,7 +71,7 @@ func (r *request) setFormat(p *plugins.Request, _ *plugins.Capabilities) error {
 
 // setSampling keeps to the provider's limits
 // (https://docs.cohere.com/reference/chat), which are narrower than OpenAI's.
-func (r *request) setSampling(p *plugins.Request, _ *plugins.Capabilities) error {
+func (r *request) setSampling(p *translate.Request, _ *translate.Capabilities) error {
 	for _, s := range []struct {
 		field       string
 		asked, sent **float64
@@ -97,4 +98,4 @@ func (r *request) setSampling(p *plugins.Request, _ *plugins.Capabilities) error
 }
 
 // drop leaves out what is a hint to quality.
-func drop(p *plugins.Request, field, done string) error { return p.Drop(plugins.Warn, field, done) }
+func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

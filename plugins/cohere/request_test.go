@@ -15,20 +15,21 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes them.
 var (
-	command = plugins.Target{Model: "command-a-03-2025", Capabilities: &plugins.Capabilities{Input: []string{"text"}, MaxOutput: 8000, ToolCall: true}}
-	thinks  = plugins.Target{Model: "command-a-reasoning-08-2025", Capabilities: &plugins.Capabilities{Input: []string{"text"}, MaxOutput: 32000, Reasoning: true}}
-	vision  = plugins.Target{Model: "command-a-vision-07-2025", Capabilities: &plugins.Capabilities{Input: []string{"text", "image"}}}
-	unknown = plugins.Target{Model: "command-z"}
+	command = translate.Target{Model: "command-a-03-2025", Capabilities: &translate.Capabilities{Input: []string{"text"}, MaxOutput: 8000, ToolCall: true}}
+	thinks  = translate.Target{Model: "command-a-reasoning-08-2025", Capabilities: &translate.Capabilities{Input: []string{"text"}, MaxOutput: 32000, Reasoning: true}}
+	vision  = translate.Target{Model: "command-a-vision-07-2025", Capabilities: &translate.Capabilities{Input: []string{"text", "image"}}}
+	unknown = translate.Target{Model: "command-z"}
 )
 
 // prepare is the upstream request, its body and the prompt.
-func prepare(t *testing.T, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
+func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(body))
+	p, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ const (
 func TestMapping(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		target plugins.Target
+		target translate.Target
 		fields string // of the request; input is "hi" unless given
 		path   string
 		want   string
@@ -125,7 +126,7 @@ func TestMapping(t *testing.T) {
 
 		{name: "a function without parameters", fields: functions, path: "tools.0.function", want: `{"name":"f","parameters":{"type":"object","properties":{}}}`},
 		{name: "Bug22 a custom tool", fields: `"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`,
-			path: "tools.0.function", want: `{"name":"patch","description":"d\n\nThe input matches this lark grammar:\nstart: A","parameters":` + string(plugins.CustomParameters) + `}`},
+			path: "tools.0.function", want: `{"name":"patch","description":"d\n\nThe input matches this lark grammar:\nstart: A","parameters":` + string(translate.CustomParameters) + `}`},
 		{name: "a tool in a namespace", fields: `"tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"f"}]}]`, path: "tools.0.function.name", want: `"crm__f"`},
 		{name: "strict tools", fields: `"tools":[` + strict + `]`, path: "strict_tools", want: "true"},
 		{name: "strict tools among others", fields: `"tools":[` + strict + `,{"type":"function","name":"g"}]`, path: "strict_tools", warned: []string{"tools[0].strict"}},
@@ -233,7 +234,7 @@ func TestCalls(t *testing.T) {
 }
 
 func TestBug18ReasoningComesBack(t *testing.T) {
-	a := plugins.NewAssembler(&plugins.Request{Model: "m"}, nil, plugins.Options{})
+	a := translate.NewAssembler(&translate.Request{Model: "m"}, nil, translate.Options{})
 	answer := `{"finish_reason":"TOOL_CALL","message":{"content":[{"type":"thinking","thinking":"Hm \u00e9<"}],"tool_plan":"I will.",` +
 		`"tool_calls":[{"id":"A","type":"function","function":{"name":"f","arguments":"{}"}}]}}`
 	if err := (Provider{}).Decode(response(http.StatusOK, answer), a); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // thinking is whether, and with how many tokens, the model thinks before it
@@ -25,7 +26,7 @@ var shares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60,
 // in tokens.
 const defaultOutput = 32_000
 
-func (r *request) setThinking(p *plugins.Request, c *plugins.Capabilities) error {
+func (r *request) setThinking(p *translate.Request, c *translate.Capabilities) error {
 	effort := p.Reasoning.Effort
 	share, known := shares[effort]
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 type tool struct {
@@ -22,7 +23,7 @@ type function struct {
 
 // setTools translates the tools and the choice between them. What a choice
 // excludes is left out, for Cohere can only be made to call some tool.
-func (r *request) setTools(p *plugins.Request, _ *plugins.Capabilities) error {
+func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) error {
 	c := p.ToolChoice
 	strict := len(p.Tools) > 0
 	for i := range p.Tools {
@@ -53,11 +54,11 @@ func (r *request) setTools(p *plugins.Request, _ *plugins.Capabilities) error {
 	return nil
 }
 
-func newFunction(t *plugins.Tool) function {
+func newFunction(t *translate.Tool) function {
 	f := function{t.Name, t.Description, t.Parameters}
 	switch {
 	case t.Type == "custom":
-		f.Parameters = plugins.CustomParameters
+		f.Parameters = translate.CustomParameters
 		if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" { // it has no other place
 			f.Description += "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider answers by itself, with no network and no key, what Handler answers
@@ -25,7 +26,7 @@ func NewProvider() *Provider { return &Provider{handler: Handler()} }
 func (*Provider) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
 
 // PrepareNative implements plugins.Native.
-func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d == plugins.Messages {
 		return anthropic.Provider{}.PrepareNative(ctx, d, body, t)
 	}
@@ -59,5 +60,5 @@ func (a *answerWriter) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 var (
 	_ http.RoundTripper = (*Provider)(nil)
-	_ plugins.Native    = (*Provider)(nil)
+	_ translate.Native  = (*Provider)(nil)
 )

@@ -12,13 +12,14 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // ask is the provider's answer to a body of the Responses API.
 func ask(t *testing.T, body string) (*http.Response, string) {
 	t.Helper()
 	p := NewProvider()
-	req, err := p.PrepareNative(context.Background(), plugins.Responses, []byte(body), plugins.Target{Model: "echo-1"})
+	req, err := p.PrepareNative(context.Background(), plugins.Responses, []byte(body), translate.Target{Model: "echo-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

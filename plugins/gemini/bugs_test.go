@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Failures of other bridges, by their number in the list that conformance is
@@ -119,11 +119,11 @@ func TestBug21Format(t *testing.T) {
 }
 
 func TestBug25FailuresInStream(t *testing.T) {
-	p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi","stream":true}`))
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := plugins.NewAssembler(p, new(strings.Builder), plugins.Options{})
+	a := translate.NewAssembler(p, new(strings.Builder), translate.Options{})
 	body := `data: {"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3s"}]}}` + "\n\n"
 	if err := (Provider{}).Decode(response(http.StatusOK, body), a); err != nil {
 		t.Fatal(err)

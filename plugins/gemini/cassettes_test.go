@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // cassettes is recorded traffic, which is not part of this repository.
@@ -32,7 +33,7 @@ func TestCassettes(t *testing.T) {
 			}
 			stream := e.Get("stream").Bool()
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, &sink, plugins.Options{})
+			a := translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, &sink, translate.Options{})
 			if err := (Provider{}).Decode(response(http.StatusOK, string(body)), a); err != nil {
 				t.Fatal(err)
 			}

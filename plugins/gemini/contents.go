@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // content is a turn of the user or the model. Its parts are a *textPart, a
@@ -71,11 +72,11 @@ func (r *request) setContents() error {
 	for _, t := range r.prompt.Turns {
 		var err error
 		switch t.Role {
-		case plugins.RoleSystem, plugins.RoleDeveloper:
+		case translate.RoleSystem, translate.RoleDeveloper:
 			err = r.addSystemTurn(t)
-		case plugins.RoleAssistant:
+		case translate.RoleAssistant:
 			err = r.addModel(t)
-		case plugins.RoleTool:
+		case translate.RoleTool:
 			err = r.addOutputs(t)
 		default:
 			err = r.addMessages(t)
@@ -101,11 +102,11 @@ func (r *request) addSystem(text string) {
 	r.SystemInstruction.Parts = append(r.SystemInstruction.Parts, &textPart{Text: text})
 }
 
-func (r *request) addSystemTurn(t plugins.Turn) error {
+func (r *request) addSystemTurn(t translate.Turn) error {
 	for _, item := range t.Items {
-		for _, part := range item.(*plugins.Message).Content {
+		for _, part := range item.(*translate.Message).Content {
 			switch {
-			case part.Type != plugins.PartText:
+			case part.Type != translate.PartText:
 				return plugins.Unsupported(part.Param, "The system can only say text.")
 			case len(r.Contents) == 0:
 				r.addSystem(part.Text)
@@ -117,9 +118,9 @@ func (r *request) addSystemTurn(t plugins.Turn) error {
 	return nil
 }
 
-func (r *request) addMessages(t plugins.Turn) error {
+func (r *request) addMessages(t translate.Turn) error {
 	for _, item := range t.Items {
-		parts, err := r.parts(item.(*plugins.Message).Content)
+		parts, err := r.parts(item.(*translate.Message).Content)
 		if err != nil {
 			return err
 		}
@@ -129,20 +130,20 @@ func (r *request) addMessages(t plugins.Turn) error {
 }
 
 // addModel adds a turn of the model, with its signatures in their places.
-func (r *request) addModel(t plugins.Turn) error {
+func (r *request) addModel(t translate.Turn) error {
 	signature := ""
 	if r.model.hasLevels() {
 		signature = unsigned // of the first call, unless it has one
 	}
 	for _, item := range t.Items {
 		switch item := item.(type) {
-		case *plugins.Message:
+		case *translate.Message:
 			parts, err := r.parts(item.Content)
 			if err != nil {
 				return err
 			}
 			r.add(roleModel, parts...)
-		case *plugins.ReasoningItem:
+		case *translate.ReasoningItem:
 			s, ok := unseal(item.EncryptedContent)
 			if !ok {
 				if err := r.drop(fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out"); err != nil {
@@ -156,7 +157,7 @@ func (r *request) addModel(t plugins.Turn) error {
 			if s.Call != "" {
 				signature = s.Call
 			}
-		case *plugins.ToolCall:
+		case *translate.ToolCall:
 			args, err := item.Object()
 			if err != nil {
 				return err
@@ -184,15 +185,15 @@ func (r *request) addHeld(part json.RawMessage) {
 
 // addOutputs adds what functions returned, all in one content, as the provider
 // demands. Results hold text alone: media follow them.
-func (r *request) addOutputs(t plugins.Turn) error {
+func (r *request) addOutputs(t translate.Turn) error {
 	var media []any
 	for _, item := range t.Items {
-		o := item.(*plugins.ToolOutput)
+		o := item.(*translate.ToolOutput)
 		var texts []string
 		var other []any
 		for i := range o.Content {
 			part := &o.Content[i]
-			if part.Type == plugins.PartText || part.Type == plugins.PartRefusal {
+			if part.Type == translate.PartText || part.Type == translate.PartRefusal {
 				texts = append(texts, part.Text)
 				continue
 			}
@@ -230,12 +231,12 @@ func (r *request) add(role string, parts ...any) {
 }
 
 // parts are those of a message; the provider refuses empty ones.
-func (r *request) parts(message []plugins.Part) ([]any, error) {
+func (r *request) parts(message []translate.Part) ([]any, error) {
 	var parts []any
 	for i := range message {
 		part := &message[i]
 		switch {
-		case part.Type != plugins.PartText && part.Type != plugins.PartRefusal:
+		case part.Type != translate.PartText && part.Type != translate.PartRefusal:
 			m, err := r.media(part)
 			if err != nil {
 				return nil, err

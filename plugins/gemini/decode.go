@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // generateContent reads answers and errors, which the Gemini API and Vertex AI
@@ -15,14 +16,14 @@ import (
 type generateContent struct{}
 
 // Decode implements plugins.Provider.
-func (generateContent) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (generateContent) Decode(resp *http.Response, a *translate.Assembler) error {
 	p := a.Request()
 	d := &decoder{a: a}
 	for i := range p.Tools {
 		d.cites = d.cites || p.Tools[i].Hosted()
 	}
 	defer d.end()
-	switch body, err := plugins.ReadObject(resp, p); {
+	switch body, err := translate.ReadObject(resp, p); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -49,8 +50,8 @@ const (
 
 // decoder reads one answer. A whole answer is a stream of one response.
 type decoder struct {
-	a      *plugins.Assembler
-	reason plugins.Reason
+	a      *translate.Assembler
+	reason translate.Reason
 	usage  []byte // the usageMetadata that counts
 
 	repeat   observe.Repeat
@@ -103,7 +104,7 @@ func (d *decoder) response(body []byte) bool {
 			d.more = true
 			if v.Get("blockReason").Str != "" {
 				d.a.Refusal(textKey, v.Get("blockReasonMessage").Str)
-				d.reason = plugins.ReasonContentFilter
+				d.reason = translate.ReasonContentFilter
 			}
 		case "usageMetadata":
 			usage = v
@@ -159,29 +160,29 @@ func (d *decoder) candidate(v gjson.Result) {
 }
 
 // reasons are those to stop; a turn of calls stops too.
-var reasons = map[string]plugins.Reason{
-	"STOP":                      plugins.ReasonStop,
-	"MAX_TOKENS":                plugins.ReasonMaxOutputTokens,
-	"CONTINUATION":              plugins.ReasonMaxOutputTokens,
-	"SAFETY":                    plugins.ReasonContentFilter,
-	"RECITATION":                plugins.ReasonContentFilter,
-	"BLOCKLIST":                 plugins.ReasonContentFilter,
-	"PROHIBITED_CONTENT":        plugins.ReasonContentFilter,
-	"SPII":                      plugins.ReasonContentFilter,
-	"LANGUAGE":                  plugins.ReasonContentFilter,
-	"MODEL_ARMOR":               plugins.ReasonContentFilter,
-	"IMAGE_SAFETY":              plugins.ReasonContentFilter,
-	"IMAGE_PROHIBITED_CONTENT":  plugins.ReasonContentFilter,
-	"IMAGE_RECITATION":          plugins.ReasonContentFilter,
-	"IMAGE_OTHER":               plugins.ReasonContentFilter,
-	"NO_IMAGE":                  plugins.ReasonError,
-	"MALFORMED_FUNCTION_CALL":   plugins.ReasonError,
-	"MALFORMED_RESPONSE":        plugins.ReasonError,
-	"MISSING_THOUGHT_SIGNATURE": plugins.ReasonError,
-	"UNEXPECTED_TOOL_CALL":      plugins.ReasonError,
-	"TOO_MANY_TOOL_CALLS":       plugins.ReasonError,
-	"OTHER":                     plugins.ReasonError,
-	"FINISH_REASON_UNSPECIFIED": plugins.ReasonNone,
+var reasons = map[string]translate.Reason{
+	"STOP":                      translate.ReasonStop,
+	"MAX_TOKENS":                translate.ReasonMaxOutputTokens,
+	"CONTINUATION":              translate.ReasonMaxOutputTokens,
+	"SAFETY":                    translate.ReasonContentFilter,
+	"RECITATION":                translate.ReasonContentFilter,
+	"BLOCKLIST":                 translate.ReasonContentFilter,
+	"PROHIBITED_CONTENT":        translate.ReasonContentFilter,
+	"SPII":                      translate.ReasonContentFilter,
+	"LANGUAGE":                  translate.ReasonContentFilter,
+	"MODEL_ARMOR":               translate.ReasonContentFilter,
+	"IMAGE_SAFETY":              translate.ReasonContentFilter,
+	"IMAGE_PROHIBITED_CONTENT":  translate.ReasonContentFilter,
+	"IMAGE_RECITATION":          translate.ReasonContentFilter,
+	"IMAGE_OTHER":               translate.ReasonContentFilter,
+	"NO_IMAGE":                  translate.ReasonError,
+	"MALFORMED_FUNCTION_CALL":   translate.ReasonError,
+	"MALFORMED_RESPONSE":        translate.ReasonError,
+	"MISSING_THOUGHT_SIGNATURE": translate.ReasonError,
+	"UNEXPECTED_TOOL_CALL":      translate.ReasonError,
+	"TOO_MANY_TOOL_CALLS":       translate.ReasonError,
+	"OTHER":                     translate.ReasonError,
+	"FINISH_REASON_UNSPECIFIED": translate.ReasonNone,
 }
 
 // finish reads why the model stopped, if it did. A reason that is new is one to
@@ -189,14 +190,14 @@ var reasons = map[string]plugins.Reason{
 func (d *decoder) finish(finish, message string) {
 	reason, ok := reasons[finish]
 	if !ok {
-		reason = plugins.ReasonStop
+		reason = translate.ReasonStop
 	}
 	switch reason {
-	case plugins.ReasonNone:
+	case translate.ReasonNone:
 		return
-	case plugins.ReasonContentFilter:
+	case translate.ReasonContentFilter:
 		d.a.Refusal(textKey, message)
-	case plugins.ReasonError:
+	case translate.ReasonError:
 		if message == "" {
 			message = "The model gave no answer."
 		}
@@ -209,12 +210,12 @@ func (d *decoder) finish(finish, message string) {
 func (d *decoder) end() {
 	d.recall()
 	d.count()
-	if d.reason == plugins.ReasonStop { // else what is open is incomplete, and stays last
+	if d.reason == translate.ReasonStop { // else what is open is incomplete, and stays last
 		d.cite()
 		d.seal()
 		d.tellSearch()
 	}
-	if d.reason != plugins.ReasonNone {
+	if d.reason != translate.ReasonNone {
 		d.a.Finish(d.reason)
 	}
 }

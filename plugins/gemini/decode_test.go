@@ -8,12 +8,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 func TestFixtures(t *testing.T) {
-	plugintest.Run(t, Provider{}, plugins.Target{Model: "gemini-3-test", BaseURL: "http://localhost"}, plugintest.Fixtures(t, "testdata"))
+	plugintest.Run(t, Provider{}, translate.Target{Model: "gemini-3-test", BaseURL: "http://localhost"}, plugintest.Fixtures(t, "testdata"))
 }
 
 // FuzzDecode: whatever the provider sends, the client gets a legal stream or
@@ -56,11 +56,11 @@ func TestServiceTiers(t *testing.T) {
 // answer is the response to a request that the provider answers with body.
 func answer(t *testing.T, request, body string) gjson.Result {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(request))
+	p, err := translate.ParseRequest([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := plugins.NewAssembler(p, io.Discard, plugins.Options{})
+	a := translate.NewAssembler(p, io.Discard, translate.Options{})
 	if err := (Provider{}).Decode(response(http.StatusOK, body), a); err != nil {
 		t.Fatal(err)
 	}

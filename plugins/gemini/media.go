@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // mediaPart is an image, audio, video or a document: inline, or at a URI.
@@ -28,7 +29,7 @@ type fileData struct {
 // filesAPI is where the URIs of the Gemini API's own files begin.
 const filesAPI = "https://generativelanguage.googleapis.com/v1beta/"
 
-func (r *request) media(part *plugins.Part) (any, error) {
+func (r *request) media(part *translate.Part) (any, error) {
 	if part.Detail == "low" || part.Detail == "high" || part.Detail == "original" {
 		if err := r.drop(part.Param+".detail", "not supported by the provider, left out"); err != nil {
 			return nil, err
@@ -60,14 +61,14 @@ func (r *request) media(part *plugins.Part) (any, error) {
 
 // kindOf is the kind of input as the catalogue names it, "" for texts and for
 // what cannot be known.
-func kindOf(t plugins.PartType, mediaType string) string {
+func kindOf(t translate.PartType, mediaType string) string {
 	kind, _, _ := strings.Cut(mediaType, "/")
 	switch {
 	case kind == "image" || kind == "audio" || kind == "video":
 		return kind
 	case mediaType == "application/pdf":
 		return "pdf"
-	case mediaType == "" && t == plugins.PartImage:
+	case mediaType == "" && t == translate.PartImage:
 		return "image"
 	}
 	return ""
@@ -75,7 +76,7 @@ func kindOf(t plugins.PartType, mediaType string) string {
 
 // inlineType is the declared type of inline data, or what the name and the first
 // bytes show where clients sent bare base64.
-func inlineType(part *plugins.Part) string {
+func inlineType(part *translate.Part) string {
 	if part.MediaType != "application/octet-stream" {
 		return part.MediaType
 	}

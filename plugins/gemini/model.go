@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // model is what can be asked of a model.
 type model struct {
-	plugins.Capabilities
+	translate.Capabilities
 	// thinksIfTold: the model does not think unless told to, and can be told
 	// not to whatever its least budget is. No catalogue tells.
 	thinksIfTold bool
@@ -20,15 +20,15 @@ var early = []string{"gemini-1", "gemini-2", "gemma"}
 
 // modelOf is what is known of the target. Models that nobody describes are taken
 // for new ones, unless they are known to be old.
-func modelOf(t plugins.Target) *model {
+func modelOf(t translate.Target) *model {
 	m := &model{thinksIfTold: strings.HasPrefix(t.Model, "gemini-2.5-flash-lite")}
 	switch {
 	case t.Capabilities != nil && len(t.Capabilities.Input) > 0:
 		m.Capabilities = *t.Capabilities
 	case slices.ContainsFunc(early, func(prefix string) bool { return strings.HasPrefix(t.Model, prefix) }):
-		m.Capabilities = plugins.Capabilities{Temperature: true}
+		m.Capabilities = translate.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = plugins.Capabilities{Reasoning: true, Efforts: efforts[1:5], Temperature: true}
+		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: efforts[1:5], Temperature: true}
 	}
 	return m
 }

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks the Gemini API.
@@ -30,7 +30,7 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, false)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Targe
 }
 
 // modelName is the last element of the model's resource name, for a path.
-func modelName(t plugins.Target) string {
+func modelName(t translate.Target) string {
 	return url.PathEscape(strings.TrimPrefix(t.Model, "models/"))
 }
 
@@ -77,4 +77,4 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-var _ plugins.Provider = (*Provider)(nil)
+var _ translate.Provider = (*Provider)(nil)

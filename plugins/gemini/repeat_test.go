@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // It makes no difference to the answer which pieces of a stream look alike.
@@ -38,7 +38,7 @@ func TestRepeatedPieces(t *testing.T) {
 		}
 		b.WriteString("data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n")
 		ids := 0
-		a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: true}, io.Discard, plugins.Options{
+		a := translate.NewAssembler(&translate.Request{Model: "m", Stream: true}, io.Discard, translate.Options{
 			ID:  func(prefix string) string { ids++; return fmt.Sprint(prefix, ids) },
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})

@@ -7,32 +7,33 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what generateContent has equivalents for.
-var policy = plugins.DefaultPolicy.With(plugins.Policy{
-	"frequency_penalty": plugins.Translate,
-	"presence_penalty":  plugins.Translate,
-	"reasoning.effort":  plugins.Translate,
-	"reasoning.summary": plugins.Translate,
-	"seed":              plugins.Translate,
-	"service_tier":      plugins.Translate,
-	"stop":              plugins.Translate,
-	"top_logprobs":      plugins.Translate,
+var policy = translate.DefaultPolicy.With(translate.Policy{
+	"frequency_penalty": translate.Translate,
+	"presence_penalty":  translate.Translate,
+	"reasoning.effort":  translate.Translate,
+	"reasoning.summary": translate.Translate,
+	"seed":              translate.Translate,
+	"service_tier":      translate.Translate,
+	"stop":              translate.Translate,
+	"top_logprobs":      translate.Translate,
 
-	"input.input_image": plugins.Translate,
-	"input.input_file":  plugins.Translate,
-	"input.input_audio": plugins.Translate,
+	"input.input_image": translate.Translate,
+	"input.input_file":  translate.Translate,
+	"input.input_audio": translate.Translate,
 
-	"tools.web_search":                    plugins.Translate,
-	"tools.web_search_2025_08_26":         plugins.Translate,
-	"tools.web_search_preview":            plugins.Translate,
-	"tools.web_search_preview_2025_03_11": plugins.Translate,
-	"tools.code_interpreter":              plugins.Translate,
+	"tools.web_search":                    translate.Translate,
+	"tools.web_search_2025_08_26":         translate.Translate,
+	"tools.web_search_preview":            translate.Translate,
+	"tools.web_search_preview_2025_03_11": translate.Translate,
+	"tools.code_interpreter":              translate.Translate,
 
-	"include.code_interpreter_call.outputs":  plugins.Translate,
-	"include.message.output_text.logprobs":   plugins.Translate,
-	"include.web_search_call.action.sources": plugins.Translate,
+	"include.code_interpreter_call.outputs":  translate.Translate,
+	"include.message.output_text.logprobs":   translate.Translate,
+	"include.web_search_call.action.sources": translate.Translate,
 })
 
 // request is the body of generateContent.
@@ -45,7 +46,7 @@ type request struct {
 	ServiceTier       string           `json:"serviceTier,omitempty"`
 	Labels            json.RawMessage  `json:"labels,omitempty"`
 
-	prompt *plugins.Request
+	prompt *translate.Request
 	model  *model
 	vertex bool
 	tier   string // asked for
@@ -67,7 +68,7 @@ type generationConfig struct {
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
-func newRequest(p *plugins.Request, t plugins.Target, vertex bool) (*request, error) {
+func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
@@ -136,4 +137,4 @@ func (r *request) setServiceTier() error {
 }
 
 // drop leaves out what is a hint to quality.
-func (r *request) drop(field, done string) error { return r.prompt.Drop(plugins.Warn, field, done) }
+func (r *request) drop(field, done string) error { return r.prompt.Drop(translate.Warn, field, done) }

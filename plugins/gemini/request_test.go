@@ -12,39 +12,40 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Targets as the catalogue describes them: 2.0 does not think, 2.5 counts its
 // thoughts in tokens, 3 has levels, and of the last nothing is known.
 var (
-	flash2 = plugins.Target{Model: "gemini-2.0-flash", Capabilities: &plugins.Capabilities{
+	flash2 = translate.Target{Model: "gemini-2.0-flash", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image"}, ToolCall: true, Temperature: true,
 	}}
-	flash25 = plugins.Target{Model: "gemini-2.5-flash", Capabilities: &plugins.Capabilities{
+	flash25 = translate.Target{Model: "gemini-2.5-flash", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, MaxBudget: 24576, ToolCall: true, Temperature: true,
 	}}
-	lite25 = plugins.Target{Model: "gemini-2.5-flash-lite", Capabilities: &plugins.Capabilities{
+	lite25 = translate.Target{Model: "gemini-2.5-flash-lite", Capabilities: &translate.Capabilities{
 		Input: []string{"text"}, Reasoning: true, MinBudget: 512, MaxBudget: 24576, ToolCall: true, Temperature: true,
 	}}
-	pro25 = plugins.Target{Model: "gemini-2.5-pro", Capabilities: &plugins.Capabilities{
+	pro25 = translate.Target{Model: "gemini-2.5-pro", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, MinBudget: 128, MaxBudget: 32768, ToolCall: true, Temperature: true,
 	}}
-	pro3 = plugins.Target{Model: "gemini-3-pro-preview", Capabilities: &plugins.Capabilities{
+	pro3 = translate.Target{Model: "gemini-3-pro-preview", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image", "audio", "video", "pdf"}, Reasoning: true, Efforts: []string{"low", "high"}, ToolCall: true, Temperature: true,
 	}}
-	image25 = plugins.Target{Model: "gemini-2.5-flash-image", Capabilities: &plugins.Capabilities{
+	image25 = translate.Target{Model: "gemini-2.5-flash-image", Capabilities: &translate.Capabilities{
 		Input: []string{"text", "image"}, Reasoning: true,
 	}}
-	unknown = plugins.Target{Model: "gemini-9", Capabilities: new(plugins.Capabilities)}
-	gemma   = plugins.Target{Model: "gemma-3-27b-it"}
+	unknown = translate.Target{Model: "gemini-9", Capabilities: new(translate.Capabilities)}
+	gemma   = translate.Target{Model: "gemma-3-27b-it"}
 )
 
 var vertex = Vertex{}
 
 // prepare is the upstream request of a provider, and its body.
-func prepare(t *testing.T, provider plugins.Provider, target plugins.Target, body string, strict bool) (*http.Request, string, *plugins.Request, error) {
+func prepare(t *testing.T, provider translate.Provider, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(body))
+	p, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +122,8 @@ func TestModelNames(t *testing.T) {
 		"models/gemini-3": "/models/gemini-3:generateContent",
 		"../x?a=b#c":      "/models/..%2Fx%3Fa=b%23c:generateContent",
 	} {
-		for _, provider := range []plugins.Provider{Provider{}, vertex} {
-			req, _, _, err := prepare(t, provider, plugins.Target{Model: model}, withInput(""), true)
+		for _, provider := range []translate.Provider{Provider{}, vertex} {
+			req, _, _, err := prepare(t, provider, translate.Target{Model: model}, withInput(""), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,8 +145,8 @@ const (
 // its path in the body, "" for nothing, and how the client is warned.
 var mapped = []struct {
 	name     string
-	provider plugins.Provider // Provider{} by default
-	target   plugins.Target
+	provider translate.Provider // Provider{} by default
+	target   translate.Target
 	fields   string // of the request; input is "hi" unless given
 	path     string
 	want     string
@@ -341,8 +342,8 @@ func withInput(fields string) string {
 
 func TestRejected(t *testing.T) {
 	for name, test := range map[string]struct {
-		provider      plugins.Provider
-		target        plugins.Target
+		provider      translate.Provider
+		target        translate.Target
 		fields, param string
 	}{
 		"audio of a model of images": {Provider{}, flash2, `"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]`, "input[0].content[0]"},

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // tool is the functions, or one tool that the provider hosts.
@@ -44,7 +45,7 @@ type functionCallingConfig struct {
 func (r *request) setTools() error {
 	c := r.prompt.ToolChoice
 	var functions []functionDeclaration
-	var hosted *plugins.Tool
+	var hosted *translate.Tool
 	strict := false
 	for i := range r.prompt.Tools {
 		t := &r.prompt.Tools[i]
@@ -104,7 +105,7 @@ func (r *request) setToolChoice(functions []functionDeclaration, strict bool) er
 
 // allowed are the names of the functions that a choice is confined to, nil for
 // no such choice.
-func allowed(c plugins.ToolChoice, functions []functionDeclaration) []string {
+func allowed(c translate.ToolChoice, functions []functionDeclaration) []string {
 	if c.Name != "" {
 		return []string{c.Name}
 	}
@@ -117,7 +118,7 @@ func allowed(c plugins.ToolChoice, functions []functionDeclaration) []string {
 	return names
 }
 
-func (r *request) addHosted(t *plugins.Tool) error {
+func (r *request) addHosted(t *translate.Tool) error {
 	if t.Type == "code_interpreter" {
 		r.Tools = append(r.Tools, tool{CodeExecution: new(struct{})})
 		return nil
@@ -140,9 +141,9 @@ func (r *request) addHosted(t *plugins.Tool) error {
 	return nil
 }
 
-func newFunction(t *plugins.Tool) functionDeclaration {
+func newFunction(t *translate.Tool) functionDeclaration {
 	if t.Type == "custom" {
-		return functionDeclaration{t.Name, describe(t), plugins.CustomParameters}
+		return functionDeclaration{t.Name, describe(t), translate.CustomParameters}
 	}
 	f := functionDeclaration{t.Name, t.Description, t.Parameters}
 	if len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
@@ -153,7 +154,7 @@ func newFunction(t *plugins.Tool) functionDeclaration {
 
 // describe is the description of a custom tool, whose grammar has no other
 // place.
-func describe(t *plugins.Tool) string {
+func describe(t *translate.Tool) string {
 	definition := gjson.GetBytes(t.Format, "definition").Str
 	if definition == "" {
 		return t.Description
@@ -162,7 +163,7 @@ func describe(t *plugins.Tool) string {
 }
 
 // field is a field of the tool, nil if it is null or absent.
-func field(t *plugins.Tool, path string) json.RawMessage {
+func field(t *translate.Tool, path string) json.RawMessage {
 	v := gjson.GetBytes(t.Raw, path)
 	if v.Type == gjson.Null {
 		return nil

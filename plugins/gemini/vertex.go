@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Vertex speaks to the Gemini models of Vertex AI. Its base URL is that of a
@@ -16,7 +16,7 @@ import (
 type Vertex struct{ generateContent }
 
 // Prepare implements plugins.Provider.
-func (Vertex) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, true)
 	if err != nil {
 		return nil, err
@@ -68,4 +68,4 @@ func fitsLabel(s string) bool {
 	}) < 0
 }
 
-var _ plugins.Provider = (*Vertex)(nil)
+var _ translate.Provider = (*Vertex)(nil)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Azure speaks the Responses API of a resource of Azure OpenAI. A provider of
@@ -16,7 +17,7 @@ type Azure struct{}
 // PrepareNative implements plugins.Native. Only version 1 of Azure's API has
 // Responses without a date of its own: its base URL is like
 // https://acme.openai.azure.com/openai/v1.
-func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if !strings.HasSuffix(t.BaseURL, "/openai/v1") {
 		return nil, errors.ErrUnsupported
 	}
@@ -29,4 +30,4 @@ func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, 
 	return req, err
 }
 
-var _ plugins.Native = (*Azure)(nil)
+var _ translate.Native = (*Azure)(nil)

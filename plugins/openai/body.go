@@ -6,12 +6,12 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // withInput is the body with the input as the Prompt has it: without the items
 // that were left out, and with reasoning as the provider wrote it.
-func withInput(p *plugins.Request) ([]byte, error) {
+func withInput(p *translate.Request) ([]byte, error) {
 	input := gjson.GetBytes(p.Raw, "input")
 	if !input.IsArray() {
 		return p.Raw, nil
@@ -21,10 +21,10 @@ func withInput(p *plugins.Request) ([]byte, error) {
 	items[0] = '['
 	for i, v := range input.Array() {
 		item, raw := kept[i], v.Raw
-		if r, ok := item.(*plugins.ReasoningItem); ok {
+		if r, ok := item.(*translate.ReasoningItem); ok {
 			if raw = replay(r, raw); raw == "" {
 				item = nil
-				if err := p.Drop(plugins.Warn, fmt.Sprintf("input[%d]", i), "reasoning of another provider, left out"); err != nil {
+				if err := p.Drop(translate.Warn, fmt.Sprintf("input[%d]", i), "reasoning of another provider, left out"); err != nil {
 					return nil, err
 				}
 			}
@@ -41,18 +41,18 @@ func withInput(p *plugins.Request) ([]byte, error) {
 }
 
 // keptItems are the items of the turns by where they stand in the input.
-func keptItems(p *plugins.Request) map[int]plugins.Item {
-	kept := make(map[int]plugins.Item)
+func keptItems(p *translate.Request) map[int]translate.Item {
+	kept := make(map[int]translate.Item)
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
 			switch i := item.(type) {
-			case *plugins.Message:
+			case *translate.Message:
 				kept[i.Index] = item
-			case *plugins.ToolCall:
+			case *translate.ToolCall:
 				kept[i.Index] = item
-			case *plugins.ToolOutput:
+			case *translate.ToolOutput:
 				kept[i.Index] = item
-			case *plugins.ReasoningItem:
+			case *translate.ReasoningItem:
 				kept[i.Index] = item
 			}
 		}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements plugins.Provider.
-func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
@@ -33,7 +34,7 @@ func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
 // decoder reads one answer. Of a stream it believes which item a delta belongs
 // to, and little else: ids may change, and items end before they begin.
 type decoder struct {
-	a     *plugins.Assembler
+	a     *translate.Assembler
 	items map[int]*item // that were told of, by output_index
 }
 
@@ -139,15 +140,15 @@ func (d *decoder) end(response gjson.Result, body []byte) {
 	d.a.Usage(x.Info().Usage)
 	switch response.Get("status").Str {
 	case "completed":
-		d.a.Finish(plugins.ReasonStop)
+		d.a.Finish(translate.ReasonStop)
 	case "incomplete":
 		if response.Get("incomplete_details.reason").Str == "content_filter" {
-			d.a.Finish(plugins.ReasonContentFilter)
+			d.a.Finish(translate.ReasonContentFilter)
 		} else {
-			d.a.Finish(plugins.ReasonMaxOutputTokens)
+			d.a.Finish(translate.ReasonMaxOutputTokens)
 		}
 	case "failed", "cancelled":
-		d.a.Finish(plugins.ReasonError)
+		d.a.Finish(translate.ReasonError)
 		if response.Get("error").IsObject() {
 			d.a.Fail(newError(0, response))
 		}

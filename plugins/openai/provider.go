@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks OpenAI's Responses API. Requests and answers pass unchanged
@@ -45,7 +46,7 @@ var paths = map[plugins.Dialect]string{
 var irregular = []string{"openrouter.ai", "x.ai", "githubcopilot.com"}
 
 // PrepareNative implements plugins.Native.
-func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok || d == plugins.Responses && isIrregular(t.BaseURL) {
 		return nil, errors.ErrUnsupported
@@ -61,7 +62,7 @@ func isIrregular(baseURL string) bool {
 }
 
 // Prepare implements plugins.Provider.
-func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	body, err := withInput(p)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Targe
 	return newRequest(ctx, paths[plugins.Responses], body, t)
 }
 
-func newRequest(ctx context.Context, path string, body []byte, t plugins.Target) (*http.Request, error) {
+func newRequest(ctx context.Context, path string, body []byte, t translate.Target) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(plugins.WithModel(body, t.Model)))
 	if err != nil {
 		return nil, err
@@ -82,6 +83,6 @@ func newRequest(ctx context.Context, path string, body []byte, t plugins.Target)
 }
 
 var (
-	_ plugins.Provider = (*Provider)(nil)
-	_ plugins.Native   = (*Provider)(nil)
+	_ translate.Provider = (*Provider)(nil)
+	_ translate.Native   = (*Provider)(nil)
 )

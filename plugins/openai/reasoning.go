@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // The encrypted_content of our reasoning items is the provider's whole item,
@@ -20,7 +21,7 @@ func (d *decoder) seal(key int, item gjson.Result) {
 // replay is the item to send for one that the client sent: the provider's own,
 // or one whose reasoning anybody can read. It is "" for that of another
 // provider.
-func replay(r *plugins.ReasoningItem, sent string) string {
+func replay(r *translate.ReasoningItem, sent string) string {
 	switch sealed := gjson.Parse(r.EncryptedContent); {
 	case plugins.ValidJSON([]byte(r.EncryptedContent)) && sealed.Get("type").Str == "reasoning":
 		return r.EncryptedContent

@@ -14,9 +14,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
-var target = plugins.Target{Model: "gpt-5", BaseURL: "https://example.com/v1", Key: "secret"}
+var target = translate.Target{Model: "gpt-5", BaseURL: "https://example.com/v1", Key: "secret"}
 
 func read(t *testing.T, req *http.Request) string {
 	t.Helper()
@@ -79,7 +80,7 @@ func TestIrregularStreams(t *testing.T) {
 		"https://eu-west-1.api.x.ai/v1": false, "https://api.business.githubcopilot.com": false,
 		"https://api.deepseek.com": true, "http://localhost:1234/v1": true, "https://my-openrouter.ai.example.com/v1": true, "https://my-openrouter.ai/v1": true,
 	} {
-		target := plugins.Target{Model: "m", BaseURL: baseURL}
+		target := translate.Target{Model: "m", BaseURL: baseURL}
 		if _, err := (Provider{}).PrepareNative(t.Context(), plugins.Responses, []byte(`{}`), target); native != (err == nil) || !native && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: got error %v", baseURL, err)
 		}
@@ -124,9 +125,9 @@ func TestAzure(t *testing.T) {
 }
 
 // prepared is the body sent for a request, and its prompt.
-func prepared(t *testing.T, body string, strict bool) (string, *plugins.Request, error) {
+func prepared(t *testing.T, body string, strict bool) (string, *translate.Request, error) {
 	t.Helper()
-	p, err := plugins.ParseRequest([]byte(body))
+	p, err := translate.ParseRequest([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +182,8 @@ func TestPrepare(t *testing.T) {
 
 func TestBug19ReasoningComesBack(t *testing.T) {
 	const item = `{"type":"reasoning", "id":"rs_1","summary":[ ],"encrypted_content":"gAAA==","format":"openai-responses-v1"}`
-	p := &plugins.Request{Model: "m"}
-	a := plugins.NewAssembler(p, nil, plugins.Options{Seal: func(s string) string { return "sealed " + s }})
+	p := &translate.Request{Model: "m"}
+	a := translate.NewAssembler(p, nil, translate.Options{Seal: func(s string) string { return "sealed " + s }})
 	err := Provider{}.Decode(response(http.StatusOK, `{"status":"completed","output":[`+item+`]}`), a)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestBug19ReasoningComesBack(t *testing.T) {
 	a.End()
 	told := gjson.GetBytes(a.Response(), "output.0").Raw
 
-	p, err = plugins.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},` + told + `]}`))
+	p, err = translate.ParseRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},` + told + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

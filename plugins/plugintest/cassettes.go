@@ -11,12 +11,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Cassettes decodes the recorded answers of an endpoint, as the recordings'
 // index names it, and holds model, id and usage against what was reported. The
 // recordings are not part of this repository: without them the test is skipped.
-func Cassettes(t *testing.T, provider plugins.Provider, endpoint string) {
+func Cassettes(t *testing.T, provider translate.Provider, endpoint string) {
 	const folder = "../../../shared/cassettes"
 	index, err := os.ReadFile(filepath.Join(folder, "index.json"))
 	if err != nil {
@@ -37,7 +38,7 @@ func Cassettes(t *testing.T, provider plugins.Provider, endpoint string) {
 			}
 			stream := e.Get("stream").Bool()
 			var sink bytes.Buffer
-			a := plugins.NewAssembler(&plugins.Request{Model: "m", Stream: stream}, &sink, plugins.Options{})
+			a := translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, &sink, translate.Options{})
 			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 			if err := provider.Decode(answer, a); err != nil {
 				t.Fatal(err)

@@ -10,16 +10,17 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // legal is a stream with an item of every kind, as events of JSON.
 func legal(t testing.TB) []string {
-	p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"x","stream":true,"tools":[{"type":"custom","name":"patch"}]}`))
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"x","stream":true,"tools":[{"type":"custom","name":"patch"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	a := plugins.NewAssembler(p, &b, options())
+	a := translate.NewAssembler(p, &b, options())
 	a.Summary(0, 0, "think")
 	a.Summary(0, 0, "ing")
 	a.Text(1, "Hello")
@@ -31,7 +32,7 @@ func legal(t testing.TB) []string {
 	a.Args(3, `{"input":"x"}`)
 	a.Args(2, `1}`)
 	a.Usage(plugins.Usage{Input: plugins.Known(3), Output: plugins.Known(4), Reasoning: plugins.Known(1)})
-	a.Finish(plugins.ReasonStop)
+	a.Finish(translate.ReasonStop)
 	end := a.End()
 	b.Write(end)
 	var events []string

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Fixture is one exchange with a provider.
@@ -77,7 +77,7 @@ func Named(t testing.TB, fixtures []Fixture, name string) Fixture {
 }
 
 // prompt is the request for a stream or an object.
-func (f Fixture) prompt(t testing.TB, stream bool) *plugins.Request {
+func (f Fixture) prompt(t testing.TB, stream bool) *translate.Request {
 	t.Helper()
 	request := f.Request
 	if request == "" {
@@ -87,7 +87,7 @@ func (f Fixture) prompt(t testing.TB, stream bool) *plugins.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plugins.ParseRequest([]byte(request))
+	p, err := translate.ParseRequest([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,11 +107,11 @@ func (f Fixture) answer(stream bool) (header http.Header, body []byte) {
 
 // Answer is the response to the fixture's request, for a stream or for an
 // object, and what the client was sent meanwhile of a stream.
-func (f Fixture) Answer(t testing.TB, p plugins.Provider, stream bool) (response gjson.Result, sent string) {
+func (f Fixture) Answer(t testing.TB, p translate.Provider, stream bool) (response gjson.Result, sent string) {
 	t.Helper()
 	header, body := f.answer(stream)
 	var sink bytes.Buffer
-	a := plugins.NewAssembler(f.prompt(t, stream), &sink, options())
+	a := translate.NewAssembler(f.prompt(t, stream), &sink, options())
 	if err := tell(p, nil, header, bytes.NewReader(body), a); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (f Fixture) Answer(t testing.TB, p plugins.Provider, stream bool) (response
 
 // InTurn holds a provider that makes one call after the other to tell the client
 // that one is done when the next begins. The fixture has at least two.
-func (f Fixture) InTurn(t *testing.T, p plugins.Provider) {
+func (f Fixture) InTurn(t *testing.T, p translate.Provider) {
 	t.Helper()
 	_, sent := f.Answer(t, p, true)
 	_, calls, _ := strings.Cut(sent, `"call_id"`)

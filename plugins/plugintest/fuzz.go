@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // The bits of what Fuzz varies beside the answer.
@@ -28,7 +29,7 @@ const (
 // events of a stream are fuzzed: they are lost, doubled, moved, cut, and mixed
 // with those of the other fixtures. What has no events of text is told by encode,
 // which makes a stream of the fixtures' lines; nil for events as they are.
-func Fuzz(f *testing.F, p plugins.Provider, fixtures []Fixture, encode func(t testing.TB, stream []byte) []byte) {
+func Fuzz(f *testing.F, p translate.Provider, fixtures []Fixture, encode func(t testing.TB, stream []byte) []byte) {
 	separator := []byte("\n\n")
 	if encode != nil {
 		separator = []byte("\n")
@@ -93,7 +94,7 @@ func edit(events, pool [][]byte, edits []byte) [][]byte {
 	return events
 }
 
-func (f Fixture) survive(t *testing.T, p plugins.Provider, stream bool, mode byte) {
+func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode byte) {
 	t.Helper()
 	header, body := f.answer(stream)
 	read := io.Reader(bytes.NewReader(body))
@@ -105,7 +106,7 @@ func (f Fixture) survive(t *testing.T, p plugins.Provider, stream bool, mode byt
 		o.Limit = 64
 	}
 	var sink bytes.Buffer
-	a := plugins.NewAssembler(f.prompt(t, stream), &sink, o)
+	a := translate.NewAssembler(f.prompt(t, stream), &sink, o)
 	if err := tell(p, nil, header, read, a); err != nil {
 		if errors.Is(err, io.EOF) {
 			t.Error("the end of an answer is no error")

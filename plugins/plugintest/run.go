@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Run holds a provider to what every provider must do. Each fixture is read in
@@ -22,7 +23,7 @@ import (
 // comments and spaces, and cut off all along; whatever comes of it must be a legal
 // stream whose response does not depend on how the bytes came, nor on whether a
 // stream was asked for, or answered. An answer without end must be a failure.
-func Run(t *testing.T, p plugins.Provider, target plugins.Target, fixtures []Fixture) {
+func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
 	t.Helper()
 	if len(fixtures) == 0 {
 		t.Fatal("there is no fixture to run")
@@ -32,7 +33,7 @@ func Run(t *testing.T, p plugins.Provider, target plugins.Target, fixtures []Fix
 	}
 	t.Run("an answer without end", func(t *testing.T) {
 		header, _ := Fixture{}.answer(false)
-		a := plugins.NewAssembler(Fixture{}.prompt(t, false), nil, options())
+		a := translate.NewAssembler(Fixture{}.prompt(t, false), nil, options())
 		body := &io.LimitedReader{R: blanks{}, N: 128 << 20}
 		if err := tell(p, nil, header, body, a); err == nil && a.Failure() == nil {
 			t.Error("it is no failure")
@@ -53,7 +54,7 @@ func (blanks) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (f Fixture) run(t *testing.T, p plugins.Provider, target plugins.Target) {
+func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target) {
 	var responses []map[string]any
 	for _, stream := range []bool{true, false} {
 		body := f.JSON
@@ -92,7 +93,7 @@ func (f Fixture) run(t *testing.T, p plugins.Provider, target plugins.Target) {
 
 // unstreamed holds a provider that answers an object in place of a stream to the
 // response that the object is.
-func (f Fixture) unstreamed(t *testing.T, p plugins.Provider, target plugins.Target, want map[string]any) {
+func (f Fixture) unstreamed(t *testing.T, p translate.Provider, target translate.Target, want map[string]any) {
 	t.Helper()
 	f.Stream, f.StreamType = f.JSON, "application/json; charset=utf-8"
 	x := exchange{f, p, target, true}
@@ -121,8 +122,8 @@ func (f Fixture) compare(t *testing.T, got map[string]any) {
 // exchange is a fixture in one mode.
 type exchange struct {
 	Fixture
-	provider plugins.Provider
-	target   plugins.Target
+	provider translate.Provider
+	target   translate.Target
 	stream   bool
 }
 
@@ -136,7 +137,7 @@ func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 	}
 	header, _ := x.answer(x.stream)
 	var sink bytes.Buffer
-	a := plugins.NewAssembler(prompt, &sink, options())
+	a := translate.NewAssembler(prompt, &sink, options())
 	if err := tell(x.provider, req, header, answer, a); err != nil {
 		a.Fail(plugins.Upstream("%v", err))
 	}
@@ -156,14 +157,14 @@ func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 }
 
 // tell has a provider read an answer of success.
-func tell(p plugins.Provider, req *http.Request, header http.Header, body io.Reader, a *plugins.Assembler) error {
+func tell(p translate.Provider, req *http.Request, header http.Header, body io.Reader, a *translate.Assembler) error {
 	return p.Decode(&http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(body), Request: req}, a)
 }
 
 // options make everything that is not the provider's the same in every run.
-func options() plugins.Options {
+func options() translate.Options {
 	n := 0
-	return plugins.Options{
+	return translate.Options{
 		ID: func(prefix string) string {
 			n++
 			return fmt.Sprint(prefix, n)
@@ -231,7 +232,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 // Errors holds a provider to answers that are no success: each status, with
 // bodies of every shape, must come to an error that the client can be told, with
 // the wait that the provider asks for.
-func Errors(t *testing.T, p plugins.Provider) {
+func Errors(t *testing.T, p translate.Provider) {
 	t.Helper()
 	for _, status := range []int{400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529} {
 		for _, body := range []string{"", "{", "null", "[]", `[{"error":{}}]`, "<html>", `{"error":"x"}`, `{"error":{"code":1}}`, `{"message":null}`} {

@@ -10,26 +10,27 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // toy is a provider whose stream has texts, and whose object has them all.
 type toy struct{}
 
-func (toy) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
-	if err := p.Apply(plugins.DefaultPolicy); err != nil {
+func (toy) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if err := p.Apply(translate.DefaultPolicy); err != nil {
 		return nil, err
 	}
 	return http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL, strings.NewReader(p.Model))
 }
 
-func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
-	switch body, err := plugins.ReadObject(resp, a.Request()); {
+func (toy) Decode(resp *http.Response, a *translate.Assembler) error {
+	switch body, err := translate.ReadObject(resp, a.Request()); {
 	case err != nil:
 		return err
 	case body != nil:
 		if gjson.ValidBytes(body) {
 			a.Text(0, gjson.GetBytes(body, "text").Str)
-			a.Finish(plugins.ReasonStop)
+			a.Finish(translate.ReasonStop)
 		}
 		return nil
 	}
@@ -38,7 +39,7 @@ func (toy) Decode(resp *http.Response, a *plugins.Assembler) error {
 			return err
 		}
 		if string(e.Data) == "[DONE]" {
-			a.Finish(plugins.ReasonStop)
+			a.Finish(translate.ReasonStop)
 			continue
 		}
 		a.Text(0, gjson.GetBytes(e.Data, "text").Str)
@@ -53,7 +54,7 @@ func (toy) Error(resp *http.Response) *plugins.Error {
 }
 
 func TestRun(t *testing.T) {
-	Run(t, toy{}, plugins.Target{BaseURL: "http://localhost"}, []Fixture{{
+	Run(t, toy{}, translate.Target{BaseURL: "http://localhost"}, []Fixture{{
 		Name:   "text",
 		Stream: []byte("data: {\"text\":\"Hel\"}\n\ndata: {\"text\":\"lo\"}\n\ndata: [DONE]\n\n"),
 		JSON:   []byte(`{"text":"Hello"}`),

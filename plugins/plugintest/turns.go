@@ -9,14 +9,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Send is the body that a provider is sent for a request, which must be one that
 // can be sent, to a target that has a key.
-func Send(t testing.TB, p plugins.Provider, target plugins.Target, request string, strict bool) (gjson.Result, *plugins.Request) {
+func Send(t testing.TB, p translate.Provider, target translate.Target, request string, strict bool) (gjson.Result, *translate.Request) {
 	t.Helper()
-	prompt, err := plugins.ParseRequest([]byte(request))
+	prompt, err := translate.ParseRequest([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ type Messages func(body gjson.Result) []Message
 // in whichever order clients send them: all calls of a turn are in one message,
 // and their outputs are next. Alternates says that no two messages in a row have
 // the same role; legal is what an id may be to the provider, nil for anything.
-func Calls(t *testing.T, p plugins.Provider, target plugins.Target, read Messages, alternates bool, legal func(id string) bool) {
+func Calls(t *testing.T, p translate.Provider, target translate.Target, read Messages, alternates bool, legal func(id string) bool) {
 	t.Helper()
 	call := func(id string) string {
 		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
@@ -115,7 +115,7 @@ func follow(t *testing.T, messages []Message, alternates bool) {
 // Next is the body that a provider is sent when a client goes on from the
 // fixture's response, with outputs for its calls and fields (`"name":value`)
 // beside. Nothing of the response may be left out but what the provider ran.
-func (f Fixture) Next(t testing.TB, p plugins.Provider, target plugins.Target, stream bool, fields ...string) gjson.Result {
+func (f Fixture) Next(t testing.TB, p translate.Provider, target translate.Target, stream bool, fields ...string) gjson.Result {
 	t.Helper()
 	response, _ := f.Answer(t, p, stream)
 	input := `{"role":"user","content":"hi"}`

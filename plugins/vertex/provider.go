@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/chat"
 	"github.com/weirhq/weir/plugins/gemini"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Provider speaks to the models of Vertex AI: `gemini-3.5-flash` as `gemini`
@@ -43,22 +44,22 @@ func (v Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements plugins.Provider.
-func (v Provider) Prepare(ctx context.Context, p *plugins.Request, t plugins.Target) (*http.Request, error) {
+func (v Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)
 	return api.Prepare(ctx, p, t)
 }
 
 // PrepareNative implements plugins.Native.
-func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t plugins.Target) (*http.Request, error) {
+func (v Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	api, t := v.route(t)
-	if native, ok := api.(plugins.Native); ok && d != plugins.Embeddings {
+	if native, ok := api.(translate.Native); ok && d != plugins.Embeddings {
 		return native.PrepareNative(ctx, d, body, t)
 	}
 	return nil, errors.ErrUnsupported
 }
 
 // Decode implements plugins.Provider.
-func (Provider) Decode(resp *http.Response, a *plugins.Assembler) error {
+func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	return answering(resp).Decode(resp, a)
 }
 
@@ -76,7 +77,7 @@ const (
 var others = chat.For("compatible")
 
 // route is who speaks to the model, and the target as they know it.
-func (v Provider) route(t plugins.Target) (plugins.Provider, plugins.Target) {
+func (v Provider) route(t translate.Target) (translate.Provider, translate.Target) {
 	project := "/projects/" + v.Project + "/locations/" + v.Location
 	publisher, name := publisherOf(t.Model)
 	switch {
@@ -112,7 +113,7 @@ func publisherOf(model string) (publisher, name string) {
 }
 
 // answering is who speaks to the model that answered.
-func answering(resp *http.Response) plugins.Provider {
+func answering(resp *http.Response) translate.Provider {
 	switch r := resp.Request; {
 	case r != nil && strings.Contains(r.URL.Path, atAnthropic):
 		return anthropic.Vertex{}
@@ -123,6 +124,6 @@ func answering(resp *http.Response) plugins.Provider {
 }
 
 var (
-	_ plugins.Provider = (*Provider)(nil)
-	_ plugins.Native   = (*Provider)(nil)
+	_ translate.Provider = (*Provider)(nil)
+	_ translate.Native   = (*Provider)(nil)
 )

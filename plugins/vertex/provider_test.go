@@ -11,11 +11,12 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 var (
 	here   = Provider{Project: "p", Location: "eu"}
-	target = plugins.Target{BaseURL: "https://x", Key: "secret"}
+	target = translate.Target{BaseURL: "https://x", Key: "secret"}
 )
 
 func TestPrepare(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPrepare(t *testing.T) {
 	} {
 		target := target
 		target.Model = model
-		p, err := plugins.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

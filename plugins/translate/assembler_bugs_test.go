@@ -1,4 +1,4 @@
-package plugins_test
+package translate_test
 
 import (
 	"bytes"
@@ -9,8 +9,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	. "github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	. "github.com/weirhq/weir/plugins/translate"
 )
 
 // The tests of this file are numbered by the bugs of other bridges that they
@@ -234,14 +235,14 @@ func TestBug22CustomTools(t *testing.T) {
 func TestBug23Usage(t *testing.T) {
 	tests := []struct {
 		name    string
-		patches []Usage
+		patches []plugins.Usage
 		want    string
 	}{
 		{"none", nil, `null`},
-		{"merged", []Usage{{Input: Known(10), CacheRead: Known(4)}, {Output: Known(5)}, {Output: Known(7), Reasoning: Known(2)}},
+		{"merged", []plugins.Usage{{Input: plugins.Known(10), CacheRead: plugins.Known(4)}, {Output: plugins.Known(5)}, {Output: plugins.Known(7), Reasoning: plugins.Known(2)}},
 			`{"input_tokens":10,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"output_tokens":7,` +
 				`"output_tokens_details":{"reasoning_tokens":2},"total_tokens":17}`},
-		{"parts over the whole", []Usage{{Input: Known(1), CacheRead: Known(4), CacheWrite: Known(1), Output: Known(-1), Reasoning: Known(2)}},
+		{"parts over the whole", []plugins.Usage{{Input: plugins.Known(1), CacheRead: plugins.Known(4), CacheWrite: plugins.Known(1), Output: plugins.Known(-1), Reasoning: plugins.Known(2)}},
 			`{"input_tokens":1,"input_tokens_details":{"cached_tokens":1,"cache_write_tokens":0},"output_tokens":0,` +
 				`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":1}`},
 	}
@@ -264,8 +265,8 @@ func TestBug25ErrorInTheStream(t *testing.T) {
 	for _, before := range []string{"", "half"} {
 		stream, response := play(t, func(a *Assembler) {
 			a.Text(0, before)
-			a.Fail(&Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"})
-			a.Fail(Upstream("later"))
+			a.Fail(&plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"})
+			a.Fail(plugins.Upstream("later"))
 			a.Text(0, "more")
 			a.Finish(ReasonStop)
 		}, options())
@@ -352,8 +353,8 @@ func TestBug24UsageAfterTheEnd(t *testing.T) {
 	got := answer(t, func(a *Assembler) {
 		a.Text(0, "x")
 		a.Finish(ReasonStop)
-		a.Usage(Usage{Input: Known(1), Output: Known(2)})
-		a.Usage(Usage{})
+		a.Usage(plugins.Usage{Input: plugins.Known(1), Output: plugins.Known(2)})
+		a.Usage(plugins.Usage{})
 	})
 	if n := got.Get("usage.total_tokens").Int(); n != 3 {
 		t.Errorf("total_tokens %d", n)

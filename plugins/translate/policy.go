@@ -1,4 +1,4 @@
-package plugins
+package translate
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Action is what becomes of a field that a provider has no equivalent for.
@@ -127,7 +129,7 @@ func (p *Request) Apply(policy Policy) error {
 	}
 	for part := range p.parts {
 		if policy.of("input."+string(part.Type), Reject) == Reject {
-			return Unsupported(part.Param, "The model does not take parts of type '%s'.", part.Type)
+			return plugins.Unsupported(part.Param, "The model does not take parts of type '%s'.", part.Type)
 		}
 	}
 	return nil
@@ -158,7 +160,7 @@ func (p *Request) applyTools(policy Policy) error {
 		if t.Hosted() {
 			a := policy.of("tools."+t.Type, Reject)
 			if a == Reject {
-				return Unsupported(t.Param, "The provider has no tool of type '%s'.", t.Type)
+				return plugins.Unsupported(t.Param, "The provider has no tool of type '%s'.", t.Type)
 			}
 			if err := p.Drop(a, t.Param, notSupported); err != nil {
 				return err
@@ -171,7 +173,7 @@ func (p *Request) applyTools(policy Policy) error {
 	}
 	p.Tools = tools
 	if c := p.ToolChoice; c.Type != "" && !slices.ContainsFunc(tools, c.takes) {
-		return Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", cmp.Or(c.Name, c.Type))
+		return plugins.Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", cmp.Or(c.Name, c.Type))
 	}
 	return nil
 }
@@ -217,7 +219,7 @@ func (p *Request) Drop(a Action, field, done string) error {
 	}
 	switch a {
 	case Reject:
-		return Unsupported(field, "Unsupported parameter: '%s' is %s.", field, strings.TrimSuffix(done, ", left out"))
+		return plugins.Unsupported(field, "Unsupported parameter: '%s' is %s.", field, strings.TrimSuffix(done, ", left out"))
 	case Warn:
 		p.Warnings = append(slices.Clip(p.Warnings), field+": "+done)
 		p.unset(field)
@@ -236,7 +238,7 @@ func (p *Request) unset(field string) {
 	case "frequency_penalty":
 		p.FrequencyPenalty = nil
 	case "top_logprobs":
-		p.TopLogprobs = Count{}
+		p.TopLogprobs = plugins.Count{}
 	case "parallel_tool_calls":
 		p.ParallelToolCalls = nil
 	case "service_tier":
@@ -250,6 +252,6 @@ func (p *Request) unset(field string) {
 	case "reasoning.summary":
 		p.Reasoning.Summary = ""
 	case "max_output_tokens":
-		p.MaxOutputTokens = Count{}
+		p.MaxOutputTokens = plugins.Count{}
 	}
 }

@@ -1,10 +1,12 @@
-package plugins
+package translate
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // parseInput reads the input into turns.
@@ -81,7 +83,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
 			return nil
 		}
-		return Unsupported(param, "Input items of type '%s' cannot be used here: send the conversation as messages, "+
+		return plugins.Unsupported(param, "Input items of type '%s' cannot be used here: send the conversation as messages, "+
 			"calls, outputs and reasoning.", kind)
 	}
 }
@@ -193,7 +195,7 @@ func parsePart(param string, v gjson.Result) (Part, error) {
 		return p, invalidValue(param+".type", string(p.Type), partTypes)
 	}
 	if p.Data == "" && p.URL == "" && p.FileID == "" {
-		return p, Invalid(param, "The part has no content: give it a URL, data or a file_id.")
+		return p, plugins.Invalid(param, "The part has no content: give it a URL, data or a file_id.")
 	}
 	return p, nil
 }
@@ -208,7 +210,7 @@ func (p *Part) setURL(param, url string) error {
 	head, data, _ := strings.Cut(data, ",")
 	mediaType, ok := strings.CutSuffix(head, ";base64")
 	if !ok || data == "" {
-		return Invalid(param, "The data: URL must be of the form data:<media type>;base64,<data>.")
+		return plugins.Invalid(param, "The data: URL must be of the form data:<media type>;base64,<data>.")
 	}
 	p.MediaType, _, _ = strings.Cut(mediaType, ";")
 	p.Data = data

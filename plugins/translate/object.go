@@ -1,10 +1,13 @@
-package plugins
+package translate
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // appendResponse appends the response object, whose keys are the same from the
@@ -15,7 +18,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 		a.echo = a.prompt.appendEcho(nil)
 	}
 	b = append(b, `{"id":`...)
-	b = appendString(b, a.id) // which may be a provider's
+	b = plugins.AppendString(b, a.id) // which may be a provider's
 	b = append(b, `,"object":"response","created_at":`...)
 	b = strconv.AppendInt(b, a.created, 10)
 	b = append(b, `,"status":"`...)
@@ -29,9 +32,9 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	b = append(b, `,"error":`...)
 	if status == statusFailed {
 		b = append(b, `{"code":`...)
-		b = appendString(b, a.failure.code())
+		b = plugins.AppendString(b, cmp.Or(a.failure.Code, "server_error"))
 		b = append(b, `,"message":`...)
-		b = appendString(b, a.failure.Message)
+		b = plugins.AppendString(b, a.failure.Message)
 		b = append(b, '}')
 	} else {
 		b = append(b, "null"...)
@@ -45,7 +48,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 		b = append(b, "null"...)
 	}
 	b = append(b, `,"model":`...)
-	b = appendString(b, a.model())
+	b = plugins.AppendString(b, a.model())
 	b = append(b, `,"output":[`...)
 	for i, o := range a.items {
 		if i > 0 {
@@ -61,10 +64,10 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if status == statusInProgress {
 		b = append(b, "null"...)
 	} else {
-		b = a.seen.Usage.appendResponses(b)
+		b = appendUsage(b, a.seen.Usage)
 	}
 	b = append(b, `,"service_tier":`...)
-	b = appendString(b, a.serviceTier())
+	b = plugins.AppendString(b, a.serviceTier())
 	b = append(b, a.echo...)
 	return append(b, '}')
 }
@@ -84,14 +87,6 @@ func (a *Assembler) serviceTier() string {
 		}
 	}
 	return "default"
-}
-
-// code is the error's, which a response that failed must have.
-func (e *Error) code() string {
-	if e.Code == "" {
-		return "server_error"
-	}
-	return e.Code
 }
 
 // noToolUsage is the usage of hosted tools where there was none.
@@ -119,15 +114,15 @@ func (p *Request) appendEcho(b []byte) []byte {
 	b = append(b, `,"presence_penalty":`...)
 	b = appendNumber(b, p.PresencePenalty, 0)
 	b = append(b, `,"prompt_cache_key":`...)
-	b = appendStringOrNull(b, p.PromptCacheKey)
+	b = plugins.AppendStringOrNull(b, p.PromptCacheKey)
 	b = append(b, `,"prompt_cache_retention":`...)
 	b = p.appendField(b, "prompt_cache_retention", "null")
 	b = append(b, `,"reasoning":{"effort":`...)
-	b = appendStringOrNull(b, p.Reasoning.Effort)
+	b = plugins.AppendStringOrNull(b, p.Reasoning.Effort)
 	b = append(b, `,"summary":`...)
-	b = appendStringOrNull(b, p.Reasoning.Summary)
+	b = plugins.AppendStringOrNull(b, p.Reasoning.Summary)
 	b = append(b, `},"safety_identifier":`...)
-	b = appendStringOrNull(b, p.SafetyIdentifier)
+	b = plugins.AppendStringOrNull(b, p.SafetyIdentifier)
 	b = append(b, `,"temperature":`...)
 	b = appendNumber(b, p.Temperature, 1)
 	b = append(b, `,"text":{"format":`...)
@@ -140,18 +135,18 @@ func (p *Request) appendEcho(b []byte) []byte {
 	if p.Verbosity == "" {
 		b = append(b, `"medium"`...)
 	} else {
-		b = appendString(b, p.Verbosity)
+		b = plugins.AppendString(b, p.Verbosity)
 	}
 	b = append(b, `},"tool_choice":`...)
 	b = p.appendField(b, "tool_choice", `"auto"`)
 	b = append(b, `,"tools":`...)
 	b = p.appendTools(b)
 	b = append(b, `,"top_logprobs":`...)
-	b = p.TopLogprobs.Or(Known(0)).AppendJSON(b)
+	b = p.TopLogprobs.Or(plugins.Known(0)).AppendJSON(b)
 	b = append(b, `,"top_p":`...)
 	b = appendNumber(b, p.TopP, 1)
 	b = append(b, `,"user":`...)
-	return appendStringOrNull(b, p.User)
+	return plugins.AppendStringOrNull(b, p.User)
 }
 
 // appendField appends a field of the body as the client wrote it, but on one

@@ -1,9 +1,11 @@
-package plugins
+package translate
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // commit opens the stream, once.
@@ -115,7 +117,7 @@ func (a *Assembler) closeAll(status string) {
 func (a *Assembler) settle(o *output, status string) {
 	if o.index == unopened { // a call that never got a name
 		if o.callID != "" || o.held != "" {
-			a.Fail(Upstream("The provider called a tool without naming it."))
+			a.Fail(plugins.Upstream("The provider called a tool without naming it."))
 		}
 		return
 	}

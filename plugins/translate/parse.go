@@ -1,10 +1,12 @@
-package plugins
+package translate
 
 import (
 	"encoding/json"
 	"fmt"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // ParseRequest reads the body of POST /v1/responses into the neutral request.
@@ -49,11 +51,11 @@ func ParseRequest(body []byte) (*Request, error) {
 		case "frequency_penalty":
 			p.FrequencyPenalty = &v.Num
 		case "top_logprobs":
-			p.TopLogprobs = Known(v.Int())
+			p.TopLogprobs = plugins.Known(v.Int())
 		case "max_output_tokens":
-			p.MaxOutputTokens = Known(v.Int())
+			p.MaxOutputTokens = plugins.Known(v.Int())
 		case "max_tool_calls":
-			p.MaxToolCalls = Known(v.Int())
+			p.MaxToolCalls = plugins.Known(v.Int())
 		case "include":
 			for _, value := range v.Array() {
 				p.Include = append(p.Include, value.Str)
@@ -185,7 +187,7 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 		return missing("tool_choice.type")
 	}
 	if name := p.ToolChoice.Name; name != "" && p.Tool(name) == nil && p.ToolChoice.Type != "mcp" {
-		return Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", name)
+		return plugins.Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", name)
 	}
 	return nil
 }

@@ -1,18 +1,20 @@
-package plugins
+package translate
 
 import (
 	"encoding/base64"
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
-// Prompt is the body of POST /v1/responses in the form that provider plugins
+// Request is the body of POST /v1/responses in the form that provider plugins
 // translate: tools flattened, history in turns, every call with its output.
 // What the client left out is nil, "" or an unknown Count. A plugin that cannot
 // honour a value unsets it, for the response tells the client what held.
 //
-// A copy of a Prompt is independent of it as long as nobody writes into its
+// A copy of a Request is independent of it as long as nobody writes into its
 // slices: who tries several targets gives each attempt a copy.
 type Request struct {
 	// Raw is the body as the client sent it.
@@ -53,12 +55,12 @@ type Request struct {
 	// FrequencyPenalty is a number of -2 to 2.
 	FrequencyPenalty *float64
 	// TopLogprobs is how many alternatives the logprobs of a token have, 0 to 20.
-	TopLogprobs Count
+	TopLogprobs plugins.Count
 
 	// MaxOutputTokens limits the output, reasoning included.
-	MaxOutputTokens Count
+	MaxOutputTokens plugins.Count
 	// MaxToolCalls limits the calls of hosted tools.
-	MaxToolCalls Count
+	MaxToolCalls plugins.Count
 
 	// Include are the parts of the answer that are left out unless asked for,
 	// such as "reasoning.encrypted_content".
@@ -197,7 +199,7 @@ type Part struct {
 func (p *Part) Bytes() ([]byte, error) {
 	b, err := base64.StdEncoding.DecodeString(p.Data)
 	if err != nil {
-		return nil, Invalid(p.Param, "The data is not valid base64.")
+		return nil, plugins.Invalid(p.Param, "The data is not valid base64.")
 	}
 	return b, nil
 }

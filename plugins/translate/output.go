@@ -1,6 +1,10 @@
-package plugins
+package translate
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // output is an item of a response's output.
 type output struct {
@@ -126,7 +130,7 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 		}
 		if o.sealed != "" {
 			b = append(b, `,"encrypted_content":`...)
-			b = appendString(b, o.sealed)
+			b = plugins.AppendString(b, o.sealed)
 		}
 	case callOutput:
 		b = append(b, `"function_call"`...)
@@ -136,9 +140,9 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 		b = o.appendCall(b)
 	case imageOutput:
 		b = append(b, `"image_generation_call","output_format":`...)
-		b = appendString(b, o.format)
+		b = plugins.AppendString(b, o.format)
 		b = append(b, `,"result":`...)
-		b = appendStringOrNull(b, o.result)
+		b = plugins.AppendStringOrNull(b, o.result)
 	}
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)
@@ -147,12 +151,12 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 
 func (o *output) appendCall(b []byte) []byte {
 	b = append(b, `,"call_id":`...)
-	b = appendString(b, o.callID)
+	b = plugins.AppendString(b, o.callID)
 	b = append(b, `,"name":`...)
-	b = appendString(b, o.name)
+	b = plugins.AppendString(b, o.name)
 	if o.namespace != "" {
 		b = append(b, `,"namespace":`...)
-		b = appendString(b, o.namespace)
+		b = plugins.AppendString(b, o.namespace)
 	}
 	p := &o.parts[0]
 	b = append(b, forms[p.kind].field...)

@@ -1,8 +1,10 @@
-package plugins
+package translate
 
 import (
 	"io"
 	"strconv"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // events encodes the events of a stream and numbers them. A nil *events is that
@@ -166,22 +168,22 @@ func (e *events) closePart(o *output, p *part) {
 
 // fail is an error in the form that every client takes: flat as it is
 // published, nested as OpenAI sends it.
-func (e *events) fail(f *Error) {
+func (e *events) fail(f *plugins.Error) {
 	e.begin("error")
 	e.buf = append(e.buf, `,"code":`...)
-	e.buf = appendStringOrNull(e.buf, f.Code)
+	e.buf = plugins.AppendStringOrNull(e.buf, f.Code)
 	e.buf = append(e.buf, `,"message":`...)
-	e.buf = appendString(e.buf, f.Message)
+	e.buf = plugins.AppendString(e.buf, f.Message)
 	e.buf = append(e.buf, `,"param":`...)
-	e.buf = appendStringOrNull(e.buf, f.Param)
+	e.buf = plugins.AppendStringOrNull(e.buf, f.Param)
 	e.buf = append(e.buf, `,"error":`...)
-	e.buf = f.appendObject(e.buf)
+	e.buf = f.AppendObject(e.buf)
 	e.end()
 }
 
 // terminal is what ends the stream, for the host to write: the error if there
 // was one, the terminal event, and the [DONE] that Open Responses demands.
-func (e *events) terminal(status string, f *Error, response []byte) []byte {
+func (e *events) terminal(status string, f *plugins.Error, response []byte) []byte {
 	if f != nil {
 		e.fail(f)
 	}

@@ -1,4 +1,4 @@
-package plugins_test
+package translate_test
 
 import (
 	"bytes"
@@ -14,8 +14,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	. "github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	. "github.com/weirhq/weir/plugins/translate"
 )
 
 // request has a function f, a custom tool patch, and crm__find in a namespace.
@@ -280,7 +281,7 @@ func TestLifecycleEventsAreHeld(t *testing.T) {
 	var sink bytes.Buffer
 	a := NewAssembler(p, &sink, Options{})
 	a.Start("m", "")
-	a.Usage(Usage{Input: Known(1)})
+	a.Usage(plugins.Usage{Input: plugins.Known(1)})
 	a.Text(0, "")
 	a.Call(1, "c", "f")
 	a.Ping()

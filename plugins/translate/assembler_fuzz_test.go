@@ -1,4 +1,4 @@
-package plugins_test
+package translate_test
 
 import (
 	"bytes"
@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	. "github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
+	. "github.com/weirhq/weir/plugins/translate"
 )
 
 // script plays bytes as calls of an Assembler: what any plugin could do.
@@ -75,7 +76,7 @@ func (s script) play(a *Assembler) {
 		case 14:
 			a.Close(key)
 		case 15:
-			a.Usage(Usage{Input: Known(int64(s.next()) - 9), CacheRead: Known(int64(s.next())), Reasoning: Known(int64(s.next()))})
+			a.Usage(plugins.Usage{Input: plugins.Known(int64(s.next()) - 9), CacheRead: plugins.Known(int64(s.next())), Reasoning: plugins.Known(int64(s.next()))})
 		case 16:
 			a.Finish(Reason(s.next() % 5))
 		case 17:
@@ -88,7 +89,7 @@ func (s script) play(a *Assembler) {
 				a.Release()
 			case 3:
 				if s.next() > 250 {
-					a.Fail(&Error{Message: s.text()})
+					a.Fail(&plugins.Error{Message: s.text()})
 				}
 			}
 		}

@@ -1,8 +1,10 @@
-package plugins
+package translate
 
 import (
 	"context"
 	"net/http"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Provider translates between the neutral request and one provider's API. Its
@@ -22,7 +24,7 @@ type Provider interface {
 
 	// Error is what an answer that is no success means to the client. It reads
 	// at most 1 MiB of the body, and never returns nil.
-	Error(resp *http.Response) *Error
+	Error(resp *http.Response) *plugins.Error
 }
 
 // Native is a Provider whose targets may speak a dialect themselves, so that
@@ -31,7 +33,7 @@ type Native interface {
 	// PrepareNative is the upstream request of dialect d with body as its body
 	// but for the model. It is errors.ErrUnsupported for a target that does not
 	// speak d.
-	PrepareNative(ctx context.Context, d Dialect, body []byte, t Target) (*http.Request, error)
+	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
 }
 
 // Target is where an attempt goes.

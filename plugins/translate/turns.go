@@ -1,6 +1,10 @@
-package plugins
+package translate
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // conversation puts the items of an input, which clients interleave as they
 // please, into turns: what the assistant says until all its calls have their
@@ -51,7 +55,7 @@ func (c *conversation) call(call *ToolCall) error {
 	_, pending := c.pending[call.CallID]
 	g := c.assist(call)
 	if pending || g.answers(call.CallID) {
-		return Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
+		return plugins.Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
 	}
 	g.pending++
 	if c.pending == nil {
@@ -66,7 +70,7 @@ func (c *conversation) call(call *ToolCall) error {
 func (c *conversation) output(o *ToolOutput) error {
 	call, ok := c.pending[o.CallID]
 	if !ok || call.Custom != o.Custom {
-		return Invalid(at("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
+		return plugins.Invalid(at("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
 			callNoun(o.Custom), o.CallID)
 	}
 	delete(c.pending, o.CallID)
@@ -80,7 +84,7 @@ func (c *conversation) output(o *ToolOutput) error {
 func (c *conversation) turns() ([]Turn, error) {
 	for _, call := range c.calls {
 		if p, ok := c.pending[call.CallID]; ok && p.ToolCall == call {
-			return nil, Invalid(at("input", call.Index)+".call_id", "No tool output found for %s %s.",
+			return nil, plugins.Invalid(at("input", call.Index)+".call_id", "No tool output found for %s %s.",
 				callNoun(call.Custom), call.CallID)
 		}
 	}

@@ -1,4 +1,4 @@
-package plugins
+package translate
 
 import (
 	"strconv"
@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // unwrapper takes the free-form input of a custom tool out of the JSON object
@@ -53,7 +55,7 @@ func (u *unwrapper) end() string {
 	}
 	s := u.raw
 	u.state, u.raw = unwrapRest, ""
-	if !ValidJSON([]byte(s)) {
+	if !plugins.ValidJSON([]byte(s)) {
 		return s
 	}
 	switch v := gjson.Get(s, "input"); {

@@ -1,4 +1,4 @@
-package plugins
+package translate
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // sketch tells turns in short: user[text], assistant[call c1], tool[c1].
@@ -120,7 +122,7 @@ func TestBug31HistoryOfHostedTools(t *testing.T) {
 	}
 	for i, kind := range []string{"compaction", "compaction_trigger", "configuration_update", "additional_tools", "item_reference", "program"} {
 		_, err := ParseRequest([]byte(`{"model":"m","input":[` + user1 + strings.Repeat(","+said, i) + `,{"type":"` + kind + `","id":"x"}]}`))
-		e, ok := errors.AsType[*Error](err)
+		e, ok := errors.AsType[*plugins.Error](err)
 		if want := at("input", i+1); !ok || e.Status != http.StatusBadRequest || e.Param != want || !strings.Contains(e.Message, kind) {
 			t.Errorf("%s: got %v, want a 400 that names %s", kind, err, want)
 		}
@@ -174,7 +176,7 @@ func TestParseRequestRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := ParseRequest([]byte(test.body))
-			var e *Error
+			var e *plugins.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v, want an *Error", err)
 			}
@@ -263,7 +265,7 @@ func TestObject(t *testing.T) {
 	}
 	for _, test := range tests {
 		got, err := test.call.Object()
-		var e *Error
+		var e *plugins.Error
 		if errors.As(err, &e) {
 			got = []byte(e.Param)
 		}
@@ -294,7 +296,7 @@ func TestValidate(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := "ok"
-		var e *Error
+		var e *plugins.Error
 		if errors.As(Validate([]byte(test.body)), &e) {
 			got = e.Param
 		}
@@ -309,7 +311,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, err := ParseRequest(body)
-		var e *Error
+		var e *plugins.Error
 		if err != nil && !errors.As(err, &e) {
 			t.Fatalf("%v is no *Error", err)
 		}

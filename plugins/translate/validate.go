@@ -1,4 +1,4 @@
-package plugins
+package translate
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Validate checks the values of the documented fields of the body of
@@ -18,13 +20,13 @@ func Validate(body []byte) error { return check(body, true) }
 // check checks the types of the documented fields, and their values.
 func check(body []byte, enums bool) error {
 	if !utf8.Valid(body) { // it would be repeated into a stream that must be UTF-8
-		return Invalid("", "The body of the request is not valid UTF-8.")
+		return plugins.Invalid("", "The body of the request is not valid UTF-8.")
 	}
-	if !ValidJSON(body) {
-		return Invalid("", "The body of the request is not valid JSON.")
+	if !plugins.ValidJSON(body) {
+		return plugins.Invalid("", "The body of the request is not valid JSON.")
 	}
 	if !gjson.ParseBytes(body).IsObject() {
-		return Invalid("", "The body of the request is not a JSON object.")
+		return plugins.Invalid("", "The body of the request is not a JSON object.")
 	}
 	var err error
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
@@ -100,15 +102,15 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 		return invalidValue(param, v.Str, f.values)
 	}
 	if math.IsInf(v.Num, 0) {
-		return Invalid(param, "Invalid '%s': the number is out of range.", param)
+		return plugins.Invalid(param, "Invalid '%s': the number is out of range.", param)
 	}
 	if typeOf(v) == anInteger && slices.Contains(f.types, anInteger) {
 		if v.Num < 0 {
-			return withCode(Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.",
+			return withCode(plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.",
 				param, v.Raw), "integer_below_min_value")
 		}
 		if most := cmp.Or(f.max, maxInteger); v.Num > float64(most) {
-			return withCode(Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
+			return withCode(plugins.Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",
 				param, most, v.Raw), "integer_above_max_value")
 		}
 	}
@@ -146,25 +148,25 @@ func typeOf(v gjson.Result) jsonType {
 	return aNull
 }
 
-func invalidType(param string, want []jsonType, got gjson.Result) *Error {
+func invalidType(param string, want []jsonType, got gjson.Result) *plugins.Error {
 	words := make([]string, len(want))
 	for i, t := range want {
 		words[i] = string(t)
 	}
-	return withCode(Invalid(param, "Invalid type for '%s': expected %s, but got %s instead.",
+	return withCode(plugins.Invalid(param, "Invalid type for '%s': expected %s, but got %s instead.",
 		param, strings.Join(words, " or "), typeOf(got)), "invalid_type")
 }
 
-func invalidValue(param, got string, want []string) *Error {
-	return withCode(Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
+func invalidValue(param, got string, want []string) *plugins.Error {
+	return withCode(plugins.Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
 		got, strings.Join(want, "', '")), "invalid_value")
 }
 
-func missing(param string) *Error {
-	return withCode(Invalid(param, "Missing required parameter: '%s'.", param), "missing_required_parameter")
+func missing(param string) *plugins.Error {
+	return withCode(plugins.Invalid(param, "Missing required parameter: '%s'.", param), "missing_required_parameter")
 }
 
-func withCode(e *Error, code string) *Error {
+func withCode(e *plugins.Error, code string) *plugins.Error {
 	e.Code = code
 	return e
 }

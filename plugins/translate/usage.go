@@ -1,30 +1,15 @@
-package plugins
+package translate
 
-import "strconv"
+import (
+	"strconv"
 
-// Merge takes over what patch knows: a later report of a count wins.
-func (u *Usage) Merge(patch Usage) {
-	u.Input = patch.Input.Or(u.Input)
-	u.Output = patch.Output.Or(u.Output)
-	u.CacheRead = patch.CacheRead.Or(u.CacheRead)
-	u.CacheWrite = patch.CacheWrite.Or(u.CacheWrite)
-	u.CacheWrite1h = patch.CacheWrite1h.Or(u.CacheWrite1h)
-	u.InputAudio = patch.InputAudio.Or(u.InputAudio)
-	u.CacheReadAudio = patch.CacheReadAudio.Or(u.CacheReadAudio)
-	u.InputImage = patch.InputImage.Or(u.InputImage)
-	u.Reasoning = patch.Reasoning.Or(u.Reasoning)
-	u.OutputAudio = patch.OutputAudio.Or(u.OutputAudio)
-	u.OutputImage = patch.OutputImage.Or(u.OutputImage)
-	u.BilledInput = patch.BilledInput.Or(u.BilledInput)
-	u.BilledOutput = patch.BilledOutput.Or(u.BilledOutput)
-	u.WebSearches = patch.WebSearches.Or(u.WebSearches)
-	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
-}
+	"github.com/weirhq/weir/plugins"
+)
 
-// appendResponses appends the usage of a response: null if there was no
+// appendUsage appends the usage of a response: null if there was no
 // report, and otherwise numbers whose parts do not exceed their whole, as
 // clients rely on, whatever the provider said.
-func (u Usage) appendResponses(b []byte) []byte {
+func appendUsage(b []byte, u plugins.Usage) []byte {
 	if !u.Total().Valid {
 		return append(b, "null"...)
 	}
@@ -51,4 +36,4 @@ func (u Usage) appendResponses(b []byte) []byte {
 const maxTokens = (1<<53 - 1) / 2
 
 // within is the count, 0 if unknown, between 0 and limit.
-func within(c Count, limit int64) int64 { return min(max(c.N, 0), limit) }
+func within(c plugins.Count, limit int64) int64 { return min(max(c.N, 0), limit) }

@@ -1,4 +1,4 @@
-package plugins
+package translate
 
 // Reason is why a model stopped. Plugins choose it by the provider's own
 // finish reason; what it means to the client is decided here alone.

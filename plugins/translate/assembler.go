@@ -1,9 +1,11 @@
-package plugins
+package translate
 
 import (
 	"encoding/json"
 	"io"
 	"time"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Options are what a host may decide about an Assembler.
@@ -42,10 +44,10 @@ type Assembler struct {
 
 	id      string
 	created int64
-	seen    ResponseInfo
+	seen    plugins.ResponseInfo
 	echo    []byte // the keys of the response that never change
 	reason  Reason
-	failure *Error
+	failure *plugins.Error
 	size    int // of the content, in bytes
 
 	items     []*output // by output_index
@@ -71,7 +73,7 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 		o.Limit = maxContent
 	}
 	a := &Assembler{prompt: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
-	a.seen.Dialect = Responses
+	a.seen.Dialect = plugins.Responses
 	if p.Stream {
 		a.events = &events{sink: sink}
 	}
@@ -211,7 +213,7 @@ func (a *Assembler) Args(key int, s string) {
 	o := a.find(key)
 	switch {
 	case o == nil || !o.call():
-		a.Fail(Upstream("The provider sent arguments for a call that is not open."))
+		a.Fail(plugins.Upstream("The provider sent arguments for a call that is not open."))
 	case o.name == "":
 		o.held += s
 	default:
@@ -239,18 +241,18 @@ func (a *Assembler) Close(key int) {
 }
 
 // Usage reports usage; a later report of a count wins.
-func (a *Assembler) Usage(patch Usage) { a.seen.Usage.Merge(patch) }
+func (a *Assembler) Usage(patch plugins.Usage) { a.seen.Usage.Merge(patch) }
 
 // Finish tells why the model stopped; the last word counts. Usage may follow.
 func (a *Assembler) Finish(r Reason) {
 	a.reason = r
 	a.seen.Finish = outcomes[r].finish
-	a.seen.Phase = Finished
+	a.seen.Phase = plugins.Finished
 }
 
 // Fail fails the response. The first failure counts, and nothing is taken
 // after it.
-func (a *Assembler) Fail(e *Error) {
+func (a *Assembler) Fail(e *plugins.Error) {
 	if !a.done() {
 		a.failure = e
 	}
@@ -258,14 +260,14 @@ func (a *Assembler) Fail(e *Error) {
 
 // Failure is why the response fails if it ends now: what Fail was told, or what
 // Finish was or was not told; else nil.
-func (a *Assembler) Failure() *Error {
+func (a *Assembler) Failure() *plugins.Error {
 	switch {
 	case a.failure != nil:
 		return a.failure
 	case a.reason == ReasonNone:
-		return Upstream("The upstream stream ended early.")
+		return plugins.Upstream("The upstream stream ended early.")
 	case outcomes[a.reason].status == statusFailed:
-		return Upstream("The provider failed to generate the response.")
+		return plugins.Upstream("The provider failed to generate the response.")
 	}
 	return nil
 }
@@ -302,7 +304,7 @@ func (a *Assembler) End() []byte {
 	a.failure = a.Failure()
 	a.commit()
 	a.events.flush()
-	a.seen.Phase = Ended
+	a.seen.Phase = plugins.Ended
 	status := statusFailed
 	if a.failure == nil {
 		status = outcomes[a.reason].status
@@ -320,7 +322,7 @@ func (a *Assembler) Response() json.RawMessage { return a.response }
 
 // Extraction is what has been learned so far of the upstream response. It
 // stays the Assembler's.
-func (a *Assembler) Info() *ResponseInfo {
+func (a *Assembler) Info() *plugins.ResponseInfo {
 	a.seen.Content = len(a.items) > 0
 	if a.failure != nil {
 		a.seen.ErrorType = a.failure.Type
@@ -344,7 +346,7 @@ func (a *Assembler) takes(n int) bool {
 		return false
 	}
 	if a.size += n; a.size > a.opts.Limit {
-		a.Fail(Upstream("The response is over %d bytes long.", a.opts.Limit))
+		a.Fail(plugins.Upstream("The response is over %d bytes long.", a.opts.Limit))
 		return false
 	}
 	return true
@@ -357,7 +359,7 @@ func (a *Assembler) write(o *output, kind partKind, s string) {
 		p = o.addPart(kind, a.events)
 	}
 	from := len(p.text)
-	p.text = appendEscaped(p.text, s)
+	p.text = plugins.AppendEscaped(p.text, s)
 	var logprobs []byte
 	if kind == textPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
 		logprobs = a.logprobs.raw

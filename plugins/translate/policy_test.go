@@ -1,9 +1,11 @@
-package plugins
+package translate
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 func TestApply(t *testing.T) {
@@ -29,7 +31,7 @@ func TestApply(t *testing.T) {
 			p := parse(t, `"input":"x",`+test.fields)
 			err := p.Apply(policy)
 			got := strings.Join(p.Warnings, "; ")
-			var e *Error
+			var e *plugins.Error
 			if errors.As(err, &e) {
 				got = "! " + e.Param
 			}
@@ -39,7 +41,7 @@ func TestApply(t *testing.T) {
 		})
 	}
 	p := parse(t, `"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com"}]}]`)
-	var e *Error
+	var e *plugins.Error
 	if !errors.As(p.Apply(policy), &e) || e.Param != "input[0].content[0]" {
 		t.Errorf("an image that is not translated: %v", e)
 	}
