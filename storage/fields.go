@@ -188,5 +188,7 @@ func feedbackResponseID(r *Record) string {
 	return r.ID.String()
 }
 
-func inputText(r *Record, c *Content) string  { return transcript.InputText(r.Dialect, c.Request.Data) }
-func outputText(r *Record, c *Content) string { return transcript.OutputText(r.Dialect, c.Response.Data) }
+func inputText(r *Record, c *Content) string { return transcript.InputText(r.Dialect, c.Request.Data) }
+func outputText(r *Record, c *Content) string {
+	return transcript.OutputText(r.Dialect, c.Response.Data)
+}

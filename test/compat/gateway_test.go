@@ -13,8 +13,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/test/compat/replay"
 	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // known are recordings that are not held against the gateway's answer, each with

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/test/compat/replay"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // bodies are the dialects as package body knows them.

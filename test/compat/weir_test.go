@@ -21,8 +21,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/test/compat/replay"
 	_ "github.com/weirhq/weir/modules/standard"
+	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // beWeir is the environment variable that makes the test's program a Weir, the
