@@ -3,6 +3,7 @@ package caddyfile
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -16,29 +17,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/llmlog"
+	"github.com/weirhq/weir/plugins"
 )
-
-// upstreams are where the providers live whose address is the same for all
-// their customers, or, for local ones, their default port.
-var upstreams = map[string]string{
-	"anthropic":   "https://api.anthropic.com",
-	"cerebras":    "https://api.cerebras.ai",
-	"cohere":      "https://api.cohere.com",
-	"deepseek":    "https://api.deepseek.com",
-	"fireworks":   "https://api.fireworks.ai",
-	"gemini":      "https://generativelanguage.googleapis.com",
-	"groq":        "https://api.groq.com",
-	"huggingface": "https://router.huggingface.co",
-	"lmstudio":    "http://localhost:1234",
-	"mistral":     "https://api.mistral.ai",
-	"ollama":      "http://localhost:11434",
-	"openai":      "https://api.openai.com",
-	"openrouter":  "https://openrouter.ai",
-	"perplexity":  "https://api.perplexity.ai",
-	"together":    "https://api.together.xyz",
-	"vllm":        "http://localhost:8000",
-	"xai":         "https://api.x.ai",
-}
 
 // logSubdirectives are those of llm_proxy's block which are llm_log's; all
 // others are reverse_proxy's.
@@ -71,8 +51,8 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	upstream := args[len(args)-1]
 	if !isURL(upstream) {
 		provider := upstream
-		if upstream = upstreams[provider]; upstream == "" {
-			return nil, h.Errf("provider '%s' has no one address: give its URL as a second argument", provider)
+		if upstream = upstreamOf(provider); upstream == "" {
+			return nil, h.Errf("provider '%s' has no default upstream: give its URL as a second argument", provider)
 		}
 	}
 	logLine, proxyLine := []string{"llm_log"}, []string{"reverse_proxy", upstream}
@@ -113,6 +93,17 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 		route.MatcherSetsRaw = []caddy.ModuleMap{matchers}
 	}
 	return []httpcaddyfile.ConfigValue{{Class: "route", Value: route}}, nil
+}
+
+// upstreamOf is the public address of a provider without the path, which clients
+// send, or "" where each of its customers has another.
+func upstreamOf(provider string) string {
+	baseURL, _ := plugins.DefaultTarget(provider)
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // isURL tells an upstream from the name of a provider, which has none of the

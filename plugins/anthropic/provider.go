@@ -26,7 +26,7 @@ type Provider struct{}
 // DefaultTarget is Anthropic's own API, and the environment variable that holds
 // its key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return "https://api.anthropic.com", "ANTHROPIC_API_KEY"
+	return plugins.DefaultTarget("anthropic")
 }
 
 // apiVersion is the only version of the API there is since 2023.

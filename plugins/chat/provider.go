@@ -45,7 +45,7 @@ func For(kind string) *Provider {
 // DefaultTarget is the vendor's own API, "" for one that has no single address,
 // and the environment variable that holds its key, "" for one that needs none.
 func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return p.vendor.baseURL, p.vendor.keyEnv
+	return plugins.DefaultTarget(p.vendor.name)
 }
 
 // Prepare implements plugins.Provider.

@@ -4,9 +4,7 @@ import "github.com/weirhq/weir/plugins/translate"
 
 // vendor is how one vendor's Chat Completions differ from what most of them do.
 type vendor struct {
-	name    string // the kind of provider
-	baseURL string
-	keyEnv  string
+	name string // the kind of provider
 
 	// policy says what the vendor has equivalents for, beside common.
 	policy translate.Policy
@@ -154,21 +152,21 @@ var (
 // vendors are the kinds of providers, by their own documentation.
 var vendors = []vendor{
 	{
-		name: "openai", baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY",
+		name:   "openai",
 		policy: openAI.With(search), developer: true, file: openAIFile, completionTokens: true,
 		efforts: allLevels, customTools: true,
 		idLimit: 40, search: searchOptions,
 		embeddings: true,
 	},
 	{
-		name: "azure", keyEnv: "AZURE_OPENAI_API_KEY",
+		name:   "azure",
 		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
 		efforts:    allLevels,
 		idLimit:    40,
 		embeddings: true,
 	},
 	{
-		name: "mistral", baseURL: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY",
+		name: "mistral",
 		policy: parallel.With(translate.Policy{
 			"input.input_audio": translate.Translate,
 			"input.input_file":  translate.Translate,
@@ -181,7 +179,7 @@ var vendors = []vendor{
 		embeddings: true,
 	},
 	{
-		name: "groq", baseURL: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY",
+		name: "groq",
 		policy: parallel.With(translate.Policy{
 			"frequency_penalty": translate.Warn,
 			"presence_penalty":  translate.Warn,
@@ -190,27 +188,27 @@ var vendors = []vendor{
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
-		name: "deepseek", baseURL: "https://api.deepseek.com", keyEnv: "DEEPSEEK_API_KEY",
+		name:   "deepseek",
 		policy: logprobs, effort: thinkingSwitch, format: objectOnly,
 	},
 	{
-		name: "xai", baseURL: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY",
+		name:             "xai",
 		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
 		completionTokens: true, unpenalized: true, hostsInResponses: true,
 	},
 	{
-		name: "together", baseURL: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY",
+		name:       "together",
 		efforts:    threeLevels,
 		embeddings: true,
 	},
 	{
-		name: "fireworks", baseURL: "https://api.fireworks.ai/inference/v1", keyEnv: "FIREWORKS_API_KEY",
+		name:       "fireworks",
 		policy:     logprobs.With(translate.Policy{"user": translate.Translate}),
 		efforts:    fourLevels,
 		embeddings: true,
 	},
 	{
-		name: "openrouter", baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY",
+		name: "openrouter",
 		policy: parallel.With(logprobs).With(search).With(translate.Policy{
 			"input.input_audio": translate.Translate,
 			"input.input_file":  translate.Translate,
@@ -221,14 +219,14 @@ var vendors = []vendor{
 		embeddings: true,
 	},
 	{
-		name: "perplexity", baseURL: "https://api.perplexity.ai", keyEnv: "PERPLEXITY_API_KEY",
+		name:      "perplexity",
 		policy:    search.With(translate.Policy{"input.input_file": translate.Translate}),
 		alternate: true, file: fileURL, noStreamOptions: true,
 		efforts: []string{"minimal", "low", "medium", "high"},
 		format:  schemaOnly, tools: noTools, search: searchAlways,
 	},
 	{
-		name: "cerebras", baseURL: "https://api.cerebras.ai/v1", keyEnv: "CEREBRAS_API_KEY",
+		name: "cerebras",
 		policy: parallel.With(logprobs).With(translate.Policy{
 			"frequency_penalty": translate.Warn,
 			"presence_penalty":  translate.Warn,
@@ -237,18 +235,18 @@ var vendors = []vendor{
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
-		name: "ollama", baseURL: "http://localhost:11434/v1",
+		name:    "ollama",
 		efforts: fourLevels, replays: true, tools: freeChoice,
 		embeddings: true,
 	},
 	{
-		name: "vllm", baseURL: "http://localhost:8000/v1",
+		name:      "vllm",
 		policy:    parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate}),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
 		embeddings: true,
 	},
 	{
-		name: "lmstudio", baseURL: "http://localhost:1234/v1",
+		name:      "lmstudio",
 		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
 		embeddings: true,
 	},

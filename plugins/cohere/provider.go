@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -22,7 +23,7 @@ type Provider struct{}
 // DefaultTarget is Cohere's own API, and the environment variable that holds its
 // key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return "https://api.cohere.com", "CO_API_KEY"
+	return plugins.DefaultTarget("cohere")
 }
 
 // Prepare implements plugins.Provider.

@@ -26,8 +26,11 @@ type fileData struct {
 	FileURI  string `json:"fileUri"`
 }
 
-// filesAPI is where the URIs of the Gemini API's own files begin.
-const filesAPI = "https://generativelanguage.googleapis.com/v1beta/"
+// fileURI is the address of one of the Gemini API's own files.
+func fileURI(id string) string {
+	baseURL, _ := plugins.DefaultTarget("gemini")
+	return baseURL + apiVersion + id
+}
 
 func (r *request) media(part *translate.Part) (any, error) {
 	if part.Detail == "low" || part.Detail == "high" || part.Detail == "original" {
@@ -45,7 +48,7 @@ func (r *request) media(part *translate.Part) (any, error) {
 		mediaType = typeOf(part.URL)
 		m.FileData = &fileData{mediaType, part.URL}
 	case strings.HasPrefix(part.FileID, "files/") && !r.vertex:
-		m.FileData = &fileData{FileURI: filesAPI + part.FileID}
+		m.FileData = &fileData{FileURI: fileURI(part.FileID)}
 	case strings.HasPrefix(part.FileID, "gs://") && r.vertex:
 		mediaType = typeOf(part.FileID)
 		m.FileData = &fileData{mediaType, part.FileID}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -26,7 +27,7 @@ type Provider struct{ generateContent }
 // DefaultTarget is Google's own API, and the environment variable that holds
 // its key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"
+	return plugins.DefaultTarget("gemini")
 }
 
 // Prepare implements plugins.Provider.
@@ -35,7 +36,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	if err != nil {
 		return nil, err
 	}
-	req, err := r.post(ctx, t.BaseURL+"/v1beta/models/"+modelName(t))
+	req, err := r.post(ctx, t.BaseURL+apiVersion+"models/"+modelName(t))
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +45,9 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	}
 	return req, nil
 }
+
+// apiVersion is the version of the API that has all of it, as paths begin.
+const apiVersion = "/v1beta/"
 
 // modelName is the last element of the model's resource name, for a path.
 func modelName(t translate.Target) string {

@@ -123,13 +123,7 @@ func Provider(host string) string {
 	if strings.HasSuffix(host, ".googleapis.com") && strings.Contains(host, "aiplatform.") {
 		return "vertex"
 	}
-	// The longest suffix is the most specific: regional hosts are subdomains.
-	for domain := host; domain != ""; _, domain, _ = strings.Cut(domain, ".") {
-		if provider, ok := providers[domain]; ok {
-			return provider
-		}
-	}
-	return ""
+	return plugins.VendorOfHost(host)
 }
 
 // isBedrock knows bedrock-runtime.{region}.amazonaws.com with its FIPS, China,
@@ -138,35 +132,4 @@ func isBedrock(host string) bool {
 	service := strings.HasPrefix(host, "bedrock-") || strings.Contains(host, ".bedrock-")
 	return service && (strings.HasSuffix(host, ".amazonaws.com") ||
 		strings.HasSuffix(host, ".amazonaws.com.cn") || strings.HasSuffix(host, ".api.aws"))
-}
-
-var providers = map[string]string{
-	"api.openai.com":                    "openai",
-	"openai.azure.com":                  "azure",
-	"openai.azure.us":                   "azure",
-	"openai.azure.cn":                   "azure",
-	"services.ai.azure.com":             "azure",
-	"cognitiveservices.azure.com":       "azure",
-	"models.ai.azure.com":               "azure",
-	"api.anthropic.com":                 "anthropic",
-	"generativelanguage.googleapis.com": "gemini",
-	"api.cohere.com":                    "cohere",
-	"api.cohere.ai":                     "cohere",
-	"mistral.ai":                        "mistral",
-	"api.groq.com":                      "groq",
-	"api.deepseek.com":                  "deepseek",
-	"api.x.ai":                          "xai",
-	"api.together.xyz":                  "together",
-	"api.together.ai":                   "together",
-	"api.fireworks.ai":                  "fireworks",
-	"openrouter.ai":                     "openrouter",
-	"api.perplexity.ai":                 "perplexity",
-	"api.cerebras.ai":                   "cerebras",
-	"ollama.com":                        "ollama",
-	"router.huggingface.co":             "huggingface",
-	"api-inference.huggingface.co":      "huggingface",
-	"api.z.ai":                          "zai",
-	"open.bigmodel.cn":                  "zai",
-	"api.moonshot.ai":                   "moonshot",
-	"api.moonshot.cn":                   "moonshot",
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -30,7 +29,7 @@ type Provider struct{}
 // DefaultTarget is OpenAI's own API, and the environment variable that holds its
 // key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return "https://api.openai.com/v1", "OPENAI_API_KEY"
+	return plugins.DefaultTarget("openai")
 }
 
 // paths are those of the dialects that OpenAI speaks.
@@ -40,10 +39,10 @@ var paths = map[plugins.Dialect]string{
 	plugins.Embeddings: "/embeddings",
 }
 
-// irregular are the domains whose streams clients stumble over: OpenRouter gives an
+// irregular are the vendors whose streams clients stumble over: OpenRouter gives an
 // item another id in the end, xAI's citations lack what must be there, and with
 // Copilot the id of the response changes.
-var irregular = []string{"openrouter.ai", "x.ai", "githubcopilot.com"}
+var irregular = []string{"openrouter", "xai", "github-copilot"}
 
 // PrepareNative implements plugins.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
@@ -56,9 +55,7 @@ func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 
 func isIrregular(baseURL string) bool {
 	u, err := url.Parse(baseURL)
-	return err == nil && slices.ContainsFunc(irregular, func(domain string) bool {
-		return strings.HasSuffix("."+u.Hostname(), "."+domain)
-	})
+	return err == nil && slices.Contains(irregular, plugins.VendorOfHost(u.Hostname()))
 }
 
 // Prepare implements plugins.Provider.
