@@ -169,11 +169,14 @@ const (
 	UpstreamAborted
 	// Failed: there was no answer, the provider could not be reached.
 	Failed
+	// Interrupted: the process ended first. It is the state of every version that
+	// is written before the end of its exchange.
+	Interrupted
 )
 
 // String is the state as answers spell it.
 func (s EndState) String() string {
-	return [...]string{"complete", "client_aborted", "upstream_aborted", "failed"}[s]
+	return [...]string{"complete", "client_aborted", "upstream_aborted", "failed", "interrupted"}[s]
 }
 
 // Feedback is a user's verdict on one answer.

@@ -40,10 +40,10 @@ func BenchmarkHandler(b *testing.B) {
 	if err := app.Provision(ctx); err != nil {
 		b.Fatal(err)
 	}
-	h := &Handler{
-		app: app, store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
-		open: func(context.CancelFunc) (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
-	}
+	h := &Handler{MaxBody: defaultMaxBody, site: &recording.Site{
+		App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(),
+		Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return forgetful{}, func() {}, nil },
+	}}
 	ask := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`
 	plain := strings.Replace(answerCanary, "canary-answer", strings.Repeat("word ", 250), 1)
 	delta, finish := []byte(deltaEvent), []byte(finishEvent+usageEvent+doneEvent)

@@ -21,26 +21,21 @@ func (x *exchange) end() {
 	}
 	if x.writer.Status() == 0 && x.returned && x.err == nil {
 		x.announce(x.writer.Header()) // the server answers for us
-		x.record.Status = plugins.Known(http.StatusOK)
+		x.Record.Status = plugins.Known(http.StatusOK)
 	}
-	if x.record.TargetURL == "" {
+	if x.Record.TargetURL == "" {
 		x.locate()
 	}
 	x.closeResponse()
-	x.record.ResponseBytes = x.writer.Sent()
-	x.record.EndState = x.endState()
-	x.commit()
+	x.Record.ResponseBytes = x.writer.Sent()
+	end := x.endState()
+	x.update()
+	x.End(end)
 
-	x.h.app.Observe(&x.record)
-	x.h.app.Export(&x.record, &x.content)
-	recording.Log(x.ctx, &x.record)
 	x.body.Detach()
 	x.response.Free()
-	x.content = storage.Content{}
-	if x.claimed {
-		x.recorder.Release(x.record.ID)
-	}
-	x.release()
+	x.Content = storage.Content{}
+	x.Close()
 	x.cancel()
 }
 
@@ -51,11 +46,11 @@ func (x *exchange) endState() storage.EndState {
 	case x.failed:
 		return storage.Failed
 	case left && (w.Status() == 0 || w.Status() == recording.StatusClientLeft):
-		x.record.Status = plugins.Known(recording.StatusClientLeft)
+		x.Record.Status = plugins.Known(recording.StatusClientLeft)
 		return storage.ClientAborted
 	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
 		return storage.Complete
-	case x.seen.Phase == plugins.Ended && w.Err() == nil && !w.Short():
+	case x.phase() == plugins.Ended && w.Err() == nil && !w.Short():
 		return storage.Complete // official clients hang up at the terminal event
 	case left:
 		return storage.ClientAborted
@@ -79,15 +74,14 @@ func (x *exchange) answerError() error {
 		return nil                                       //nolint:nilerr // nobody is there to be told
 	}
 	x.failed = true
-	x.record.EndState = storage.Failed
-	x.record.Status = plugins.Known(int64(status))
+	x.Record.Status = plugins.Known(int64(status))
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
 		return x.err
 	}
-	x.h.logger.Error("the provider gave no answer",
-		zap.Stringer("id", x.record.ID), zap.Int("status", status), zap.Error(x.err))
-	_ = (&refusal{status, errorCode(status), errorMessage(status)}).write(&x.writer, x.record.Dialect)
+	x.h.site.Logger.Error("the provider gave no answer",
+		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(x.err))
+	_ = (&refusal{status, errorCode(status), errorMessage(status)}).write(&x.writer, x.Record.Dialect)
 	return nil
 }
 

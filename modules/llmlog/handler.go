@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -98,11 +97,8 @@ type Handler struct {
 	// like `CF-IPCountry`. Default: none does.
 	CountryHeader string `json:"country_header,omitempty"`
 
-	app                       *llmapp.App
-	open                      recording.Opener
-	store                     string
+	site                      *recording.Site
 	omitRequest, omitResponse bool
-	logger                    *zap.Logger
 }
 
 const (
@@ -117,18 +113,15 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
 	app, store, err := llmapp.Use(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.app = app
-	h.open = recording.Open(store)
-
-	h.store = cmp.Or(h.Store, llmapp.DefaultName)
-	if home := h.app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != h.store && !h.RequireKey {
+	name := cmp.Or(h.Store, llmapp.DefaultName)
+	h.site = &recording.Site{App: app, Store: name, Open: recording.Open(store), Logger: ctx.Logger()}
+	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
-			cmp.Or(h.Org, llmapp.DefaultName), home, h.store)
+			cmp.Or(h.Org, llmapp.DefaultName), home, name)
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = defaultMaxBody
@@ -157,8 +150,8 @@ func (h *Handler) Validate() error {
 	if h.Errors != "" && h.Errors != errorsPass {
 		return fmt.Errorf("errors %q: want %s, or nothing", h.Errors, errorsPass)
 	}
-	if h.Org != "" && h.app.StoreOf(h.Org) != h.store {
-		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, h.app.StoreOf(h.Org), h.store)
+	if h.Org != "" && h.site.App.StoreOf(h.Org) != h.site.Store {
+		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, h.site.App.StoreOf(h.Org), h.site.Store)
 	}
 	return nil
 }
@@ -168,7 +161,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	x := begin(h, r)
 	if refused := x.admit(); refused != nil {
 		x.cancel()
-		return refused.write(w, x.record.Dialect)
+		return refused.write(w, x.Record.Dialect)
 	}
 	defer x.end()
 	x.watch(w)

@@ -228,7 +228,7 @@ func (h *testHandler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	kept := current.kept
-	h.open = func(context.CancelFunc) (recording.Recorder, func(), error) {
+	h.site.Open = func(context.CancelFunc) (recording.Recorder, func(), error) {
 		if kept.openErr != nil {
 			return nil, nil, kept.openErr
 		}

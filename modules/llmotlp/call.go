@@ -8,9 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -80,9 +78,9 @@ func (c *call) responded() string {
 	return c.text("gen_ai.response.model", "llm.response.model_name", "llm.model_name", "embedding.model_name", "reranker.model_name")
 }
 
-// describe fills in what is known of the call but who made it, and what was
-// said.
-func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
+// describe fills in what is known of the call but who made it, what was said, and
+// what the provider reported.
+func (c *call) describe(r *storage.Record) {
 	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
 	began := time.Unix(0, int64(min(start, 1<<63-1)))
 	r.CreatedAt = storage.Millis(began)
@@ -101,15 +99,18 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	r.Provider, r.TargetURL, r.Dialect = short(c.provider()), short(c.target()), c.dialect
 	r.RequestModel = short(c.requested())
 	r.Status, r.EndState = c.outcome()
-	recording.Learn(r, &plugins.ResponseInfo{
+}
+
+// answer is what the provider reported.
+func (c *call) answer() *plugins.ResponseInfo {
+	return &plugins.ResponseInfo{
 		Model:       short(c.responded()),
 		ResponseID:  short(c.text("gen_ai.response.id")),
 		Finish:      short(c.finish()[0]),
 		ErrorType:   short(c.errorType()),
 		ServiceTier: short(c.text("gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier")),
 		Usage:       c.usage(),
-	})
-	recording.Price(r, prices, began)
+	}
 }
 
 // short cuts what a provider controls to what is kept of it.

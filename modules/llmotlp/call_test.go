@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -57,20 +56,21 @@ func FuzzSpans(f *testing.F) {
 					}
 					r := &storage.Record{ID: recordID("org", span)}
 					c.caller(headers, r)
-					c.describe(r, catalog.Default())
+					c.describe(r)
+					answer := c.answer()
 					content := c.content(r)
 					for _, body := range []storage.Body{content.Request, content.Response} {
 						if body.Data != nil && len(body.Data) < maxBody && !json.Valid(body.Data) {
 							t.Errorf("no JSON: %s", body.Data)
 						}
 					}
-					if r.Usage.CacheRead.N > r.Usage.Input.N && r.Usage.Input.Valid {
-						t.Errorf("a part is more than the whole: %+v", r.Usage)
+					if answer.Usage.CacheRead.N > answer.Usage.Input.N && answer.Usage.Input.Valid {
+						t.Errorf("a part is more than the whole: %+v", answer.Usage)
 					}
 					if r.RequestOmitted && (content.Request.Data != nil || content.Inputs != nil) {
 						t.Error("what is omitted is kept")
 					}
-					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || max(len(r.ResponseID), len(r.RequestModel), len(r.Model), len(r.Provider), len(r.TargetURL)) > 256 {
+					if len(r.UserID) > 1<<10 || len(r.Properties) > 110 || max(len(answer.ResponseID), len(answer.Model), len(r.RequestModel), len(r.Provider), len(r.TargetURL)) > 256 {
 						t.Error("a bound does not hold")
 					}
 				}

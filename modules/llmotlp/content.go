@@ -51,7 +51,7 @@ func (c *call) content(r *storage.Record) *storage.Content {
 		r.RequestBytes = int64(len(content.Request.Data))
 	}
 	if !r.ResponseOmitted {
-		content.Response, r.ResponseTruncated = body(c.response(r))
+		content.Response, r.ResponseTruncated = body(c.response())
 		r.ResponseBytes = int64(len(content.Response.Data))
 	}
 	return content
@@ -94,12 +94,12 @@ func (c *call) request(r *storage.Record, media *bool) any {
 }
 
 // response is nil where the span tells nothing of the answer.
-func (c *call) response(r *storage.Record) any {
+func (c *call) response() any {
 	messages := c.output()
 	if len(messages) == 0 {
 		return nil
 	}
-	answered := &response{ID: r.ResponseID, Object: "chat.completion", Model: r.ResponseModel}
+	answered := &response{ID: short(c.text("gen_ai.response.id")), Object: "chat.completion", Model: short(c.responded())}
 	reasons := c.finish()
 	for i, m := range messages {
 		if m.finish == "" && i < len(reasons) {

@@ -12,8 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
-	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -42,9 +42,8 @@ type Handler struct {
 	// 16 MiB.
 	MaxRequest int64 `json:"max_request,omitempty"`
 
-	app    *llmapp.App
-	store  *llmapp.Store
-	logger *zap.Logger
+	site  *recording.Site
+	store *llmapp.Store
 }
 
 const defaultMaxRequest = 16 << 20
@@ -56,12 +55,13 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
 	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
-	var err error
-	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
+	app, store, err := llmapp.Use(ctx, h.Store)
+	if err != nil {
 		return err
 	}
+	h.site = &recording.Site{App: app, Store: h.Store, Open: recording.Open(store), Logger: ctx.Logger()}
+	h.store = store
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}
@@ -70,7 +70,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // Validate rejects a site that nobody could send to.
 func (h *Handler) Validate() error {
-	if !h.app.HasKeys(h.Store) {
+	if !h.site.App.HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.Store)
 	}
 	if h.MaxRequest < 0 {

@@ -72,15 +72,13 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		spans.WithLabelValues(duplicate).Inc()
 		return nil
 	}
-	b.warn(c.caller(b.app.Headers(), r))
-	c.describe(r, b.app.Catalog())
-	content := c.content(r)
-	if err := b.journal.Append(r, content); err != nil {
-		b.logger.Error("a batch of spans is sent back", zap.String("store", b.Store), zap.Error(err))
+	b.warn(c.caller(b.site.App.Headers(), r))
+	c.describe(r)
+	if err := b.site.Import(b.journal, r, c.answer(), c.content(r)); err != nil {
+		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 		return unavailable("the journal takes nothing now")
 	}
 	spans.WithLabelValues(recorded).Inc()
-	b.app.Observe(r)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err
 			return nil //nolint:nilerr // nobody is there to be told
 		}
 		reference := uuid.NewString()
-		h.logger.Error("no spans are taken", zap.String("store", h.Store), zap.String("reference", reference), zap.Error(err))
+		h.site.Logger.Error("no spans are taken", zap.String("store", h.Store), zap.String("reference", reference), zap.Error(err))
 		f = unavailable("the store takes nothing now; the log has the reason under reference " + reference)
 	}
 	for name, values := range f.header {
@@ -140,7 +140,7 @@ func (h *Handler) authorise(r *http.Request) (*llmapp.Key, error) {
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return nil, unauthorized("an API key is required: send Authorization: Bearer <API key>")
 	}
-	key, ok := h.app.Authenticate(secret)
+	key, ok := h.site.App.Authenticate(secret)
 	if !ok || key.Store() != h.Store {
 		return nil, unauthorized("the API key is not known here")
 	}

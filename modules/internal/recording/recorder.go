@@ -1,5 +1,7 @@
-// Package recording is what the handlers that make records have in common: where
-// records go, under which id, and how they are reported.
+// Package recording owns the life of a record from the beginning of its exchange
+// to the end: its id, its versions in the journal, its price, and how it is
+// reported. Whatever makes records uses it: the proxy, the gateway and the
+// receiver of traces.
 package recording
 
 import (
@@ -15,9 +17,15 @@ import (
 
 // Recorder is the part of a journal that an exchange needs.
 type Recorder interface {
+	// Begin counts an exchange, which lives until Abandon.
 	Begin(r *storage.Record)
-	Abandon(r *storage.Record)
+	// Append writes a version of the record. One whose EndState is
+	// storage.Interrupted is followed by another one as long as the process lives.
 	Append(r *storage.Record, c *storage.Content) error
+	// Abandon ends an exchange. It is lost if nothing was appended.
+	Abandon(r *storage.Record)
+	// Claim reserves an id that the client chose until Release, and is false if it
+	// is taken.
 	Claim(ctx context.Context, id uuid.UUID) bool
 	Release(id uuid.UUID)
 }

@@ -1,0 +1,215 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// Site is what the exchanges of one handler have in common.
+type Site struct {
+	App    *llmapp.App
+	Store  string // the name of the store that Open opens
+	Open   Opener
+	Logger *zap.Logger
+}
+
+// Exchange owns the record of one call from Begin to Close. A version of the
+// record is committed before the client can see the end of its answer, and
+// another one at the end if anything has changed since.
+//
+// A call of the gateway is one Exchange, too, and so is each Attempt at it: one
+// that answers ends with the call's record, one that another follows has a record
+// of its own.
+type Exchange struct {
+	Record  storage.Record
+	Content storage.Content
+	// Answer observes the answer, nil before there is one.
+	Answer interface{ Info() *plugins.ResponseInfo }
+	// TargetModel is the model that the gateway asked the provider for. An answer
+	// that names none, or one without a price, is this one's.
+	TargetModel string
+
+	site      *Site
+	ctx       context.Context // of the client's request
+	recorder  Recorder
+	release   func()    // the store
+	claimed   bool      // the record's id was the client's choice
+	call      *Exchange // that this is an attempt at, unless it is superseded
+	started   time.Time
+	stopped   time.Time // zero while the clock runs
+	committed version
+	lost      bool
+}
+
+// Import records an exchange that took place elsewhere, of which r and c tell all
+// but what the answer reported and what it cost.
+func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
+	Learn(r, answer)
+	Price(r, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)))
+	if err := to.Append(r, c); err != nil {
+		return err
+	}
+	s.App.Observe(r)
+	return nil
+}
+
+// version is what tells two versions of a record apart.
+type version struct {
+	made                        bool
+	id                          uuid.UUID
+	end                         storage.EndState
+	status                      plugins.Count
+	requestBytes, responseBytes int64
+	info                        plugins.ResponseInfo
+}
+
+// Begin counts the exchange, gives its record an id, and sets the placeholders.
+// Record says whose it is. Traffic goes on when the store does not open: then
+// nothing is recorded. cancel is called when the process ends and cannot wait
+// for the exchange. Close must follow.
+func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, cancel context.CancelFunc) {
+	x.site, x.ctx, x.started = site, ctx, time.Now()
+	var err error
+	if x.recorder, x.release, err = site.Open(cancel); err != nil {
+		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
+		x.recorder, x.release = Nowhere{}, func() {}
+	}
+	x.Record.CreatedAt = storage.Millis(x.started)
+	x.recorder.Begin(&x.Record)
+	x.Record.ID, x.claimed = Identify(ctx, x.recorder, c)
+	Placeholders(ctx, &x.Record)
+}
+
+// Attempt begins the nth attempt at the call that x is, from 1. End or Supersede
+// must follow. Its first Commit makes its record the call's.
+func (x *Exchange) Attempt(n int) *Exchange {
+	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, started: time.Now()}
+	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.started), n, 0
+	return a
+}
+
+// MarkFirstToken notes the time of a stream's first content, once.
+func (x *Exchange) MarkFirstToken() {
+	if !x.Record.TimeToFirstToken.Valid && x.info().Content {
+		x.Record.TimeToFirstToken = plugins.Known(time.Since(x.started).Milliseconds())
+	}
+}
+
+// Stop stops the clock of an exchange whose end is reported later.
+func (x *Exchange) Stop() { x.stopped = time.Now() }
+
+// Commit appends the record as it is known now to the journal, unless it stands
+// there already. It returns when the end of the process could not lose it any
+// more. end is storage.Interrupted while more of the answer is to come: such a
+// version is what a crash leaves, and no query sees it before.
+func (x *Exchange) Commit(end storage.EndState) {
+	r := &x.Record
+	r.EndState = end
+	x.update()
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, *x.info()}
+	if x.lost || v == x.committed {
+		return
+	}
+	if x.call != nil && x.call.Record.Number != 0 { // the first commit of the call
+		r.Number, x.call.Record.Number = x.call.Record.Number, 0
+	}
+	if err := x.recorder.Append(r, &x.Content); err != nil {
+		x.lost = true // the journal has counted it as lost, and must not get it again
+		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
+		return
+	}
+	x.committed = v
+}
+
+// update fills in what the answer has told so far.
+func (x *Exchange) update() {
+	r, now := &x.Record, x.stopped
+	if now.IsZero() {
+		now = time.Now()
+	}
+	r.UpdatedAt = storage.Millis(now)
+	if r.Status.Valid {
+		r.RespondedAt = r.UpdatedAt
+	}
+	r.Latency = plugins.Known(now.Sub(x.started).Milliseconds())
+	if x.Answer != nil {
+		errorType := r.ErrorType
+		Learn(r, x.Answer.Info())
+		r.ErrorType = cmp.Or(r.ErrorType, errorType)
+	}
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
+	x.price()
+}
+
+// price computes the cost by the model that the call counts for, or by the one
+// that was asked for where that has no price.
+func (x *Exchange) price() {
+	r := &x.Record
+	counted := r.Model
+	if r.PassthroughBilling { // the caller's override does not choose what is paid
+		r.Model = cmp.Or(r.ResponseModel, x.TargetModel)
+	}
+	Price(r, x.site.App.Catalog(), x.started)
+	if !r.Cost.Valid && x.TargetModel != "" && r.Model != x.TargetModel {
+		r.Model = x.TargetModel
+		Price(r, x.site.App.Catalog(), x.started)
+	}
+	r.Model = counted
+}
+
+// noAnswer is what is known of an answer before there is one.
+var noAnswer plugins.ResponseInfo
+
+func (x *Exchange) info() *plugins.ResponseInfo {
+	if x.Answer == nil {
+		return &noAnswer
+	}
+	return x.Answer.Info()
+}
+
+// End commits the final version of the record and reports it to the metrics, the
+// collector and the access log. Of an attempt, it is the call's record.
+func (x *Exchange) End(end storage.EndState) {
+	x.Commit(end)
+	x.report()
+	if x.call != nil {
+		x.call.Record = x.Record
+	}
+	Log(x.ctx, &x.Record)
+}
+
+// Supersede ends an attempt that another one follows, in place of End: its record
+// is one beside the call's and refers to it. Nothing of it was committed before.
+func (x *Exchange) Supersede(end storage.EndState) {
+	x.Record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
+	x.Record.AttemptOf = x.call.Record.ID
+	x.call = nil
+	x.recorder.Begin(&x.Record)
+	x.Commit(end)
+	x.report()
+	x.recorder.Abandon(&x.Record)
+}
+
+func (x *Exchange) report() {
+	x.site.App.Observe(&x.Record)
+	x.site.App.Export(&x.Record, &x.Content)
+}
+
+// Close lets go of the store after the last End. An exchange that was never
+// committed is declared lost. An attempt needs no Close.
+func (x *Exchange) Close() {
+	x.recorder.Abandon(&x.Record)
+	if x.claimed {
+		x.recorder.Release(x.Record.ID)
+	}
+	x.release()
+}

@@ -1,0 +1,177 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+// versions is a Recorder that remembers what it was given.
+type versions struct {
+	records         []storage.Record
+	begun, recorded int
+	lost, released  int
+	err             error // of Append
+}
+
+func (v *versions) Begin(r *storage.Record) { v.begun++; r.Number = uint64(v.begun) }
+func (v *versions) Append(r *storage.Record, _ *storage.Content) error {
+	if r.Number > 0 {
+		v.recorded++
+		r.Number = 0
+	}
+	v.records = append(v.records, *r)
+	return v.err
+}
+
+func (v *versions) Abandon(r *storage.Record) {
+	if r.Number > 0 {
+		v.lost++
+		r.Number = 0
+	}
+}
+func (v *versions) Claim(context.Context, uuid.UUID) bool { return true }
+func (v *versions) Release(uuid.UUID)                     {}
+
+// begin begins an exchange whose versions are told.
+func begin(t *testing.T) (*Exchange, *versions) {
+	t.Helper()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	app := &llmapp.App{Stores: map[string]*llmapp.StoreConfig{"default": {
+		StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/weir.db"),
+	}}}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kept := new(versions)
+	x := new(Exchange)
+	x.Record.Provider, x.Record.RequestModel = "openai", "gpt-4o"
+	x.Begin(t.Context(), &Site{App: app, Store: "default", Logger: zap.NewNop(), Open: func(context.CancelFunc) (Recorder, func(), error) {
+		return kept, func() { kept.released++ }, nil
+	}}, new(control.Controls), func() {})
+	return x, kept
+}
+
+// answer is what an observer has learned.
+type answer plugins.ResponseInfo
+
+func (a *answer) Info() *plugins.ResponseInfo { return (*plugins.ResponseInfo)(a) }
+
+func TestAVersionIsWrittenOnlyWhenSomethingChanged(t *testing.T) {
+	x, kept := begin(t)
+	told := new(answer)
+	x.Answer = told
+	x.Record.Status = plugins.Known(200)
+
+	told.Phase = plugins.Finished
+	x.Commit(storage.Interrupted)
+	x.Commit(storage.Interrupted)
+	told.Usage = plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(10)}
+	x.Commit(storage.Complete)
+	x.End(storage.Complete)
+	x.Close()
+
+	if len(kept.records) != 2 {
+		t.Fatalf("%d versions, want 2", len(kept.records))
+	}
+	if first := kept.records[0]; first.EndState != storage.Interrupted || first.Cost.Valid {
+		t.Errorf("before the end: %s, cost %v", first.EndState, first.Cost)
+	}
+	if last := kept.records[1]; last.EndState != storage.Complete || !last.Cost.Valid || last.RespondedAt == 0 {
+		t.Errorf("at the end: %s, cost %v, at %d", last.EndState, last.Cost, last.RespondedAt)
+	}
+	if kept.recorded != 1 || kept.lost != 0 || kept.released != 1 {
+		t.Errorf("%+v", kept)
+	}
+}
+
+func TestALostRecordIsNotWrittenAgain(t *testing.T) {
+	x, kept := begin(t)
+	kept.err = errors.New("disk on fire")
+	x.Commit(storage.Interrupted)
+	kept.err = nil
+	x.End(storage.Complete)
+	x.Close()
+	if len(kept.records) != 1 {
+		t.Errorf("%d versions, want the one that failed", len(kept.records))
+	}
+}
+
+func TestAnExchangeWithoutAVersionIsLost(t *testing.T) {
+	x, kept := begin(t)
+	x.Close()
+	if kept.begun != 1 || kept.lost != 1 || kept.released != 1 {
+		t.Errorf("%+v", kept)
+	}
+}
+
+func TestTheAttemptThatAnswersIsTheCallsRecord(t *testing.T) {
+	call, kept := begin(t)
+	first := call.Attempt(1)
+	first.Record.Status = plugins.Known(503)
+	first.Stop()
+	first.Supersede(storage.Complete)
+
+	second := call.Attempt(2)
+	second.Record.Status = plugins.Known(200)
+	second.End(storage.Complete)
+	call.Close()
+
+	if len(kept.records) != 2 {
+		t.Fatalf("%d records, want 2", len(kept.records))
+	}
+	failed, answered := kept.records[0], kept.records[1]
+	if failed.AttemptOf != answered.ID || failed.ID == answered.ID || failed.Attempt != 1 {
+		t.Errorf("the attempt that failed is %s, of %s", failed.ID, failed.AttemptOf)
+	}
+	if answered.ID != call.Record.ID || answered.AttemptOf != uuid.Nil || answered.Attempt != 2 {
+		t.Errorf("the attempt that answered is %s, the call %s", answered.ID, call.Record.ID)
+	}
+	if call.Record.Status != plugins.Known(200) {
+		t.Errorf("the call's placeholders say %v", call.Record.Status)
+	}
+	if kept.begun != 2 || kept.recorded != 2 || kept.lost != 0 || kept.released != 1 {
+		t.Errorf("%+v", kept)
+	}
+}
+
+func TestTheModelThatWasAskedForIsPricedWhereTheAnswersHasNoPrice(t *testing.T) {
+	for name, c := range map[string]struct {
+		override, response, target string
+		passthrough                bool
+		model                      string
+		priced                     bool
+	}{
+		"the answer's":                   {"", "gpt-4o-2024-08-06", "gpt-4o", false, "gpt-4o-2024-08-06", true},
+		"the target's":                   {"", "", "gpt-4o", false, "gpt-4o", true},
+		"the answer's has no price":      {"", "nobody-knows", "gpt-4o", false, "nobody-knows", true},
+		"the override has no price":      {"mine", "gpt-4o", "gpt-4o", false, "mine", true},
+		"nothing has":                    {"", "nobody-knows", "", false, "nobody-knows", false},
+		"the override when credits pay":  {"mine", "gpt-4o", "gpt-4o", true, "mine", true},
+		"an unknown one when they do so": {"gpt-4o", "nobody-knows", "", true, "gpt-4o", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := begin(t)
+			defer x.Close()
+			x.Record.ModelOverride, x.Record.PassthroughBilling, x.TargetModel = c.override, c.passthrough, c.target
+			x.Answer = &answer{Model: c.response, Usage: plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(10)}}
+			x.End(storage.Complete)
+			if x.Record.Model != c.model || x.Record.Cost.Valid != c.priced {
+				t.Errorf("model %q, cost %v", x.Record.Model, x.Record.Cost)
+			}
+		})
+	}
+}
