@@ -16,9 +16,10 @@ import (
 
 // Cassettes decodes the recorded answers of an endpoint, as the recordings'
 // index names it, and holds model, id and usage against what was reported. The
-// recordings are not part of this repository: without them the test is skipped.
+// recordings are not part of this repository: WEIR_RECORDINGS names their folder,
+// and without it the test is skipped.
 func Cassettes(t *testing.T, provider translate.Provider, endpoint string) {
-	const folder = "../../../shared/cassettes"
+	folder := os.Getenv("WEIR_RECORDINGS")
 	index, err := os.ReadFile(filepath.Join(folder, "index.json"))
 	if err != nil {
 		t.Skip("no recorded traffic: ", err)
