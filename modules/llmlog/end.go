@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -81,7 +82,7 @@ func (x *exchange) answerError() error {
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
 		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(x.err))
-	_ = (&refusal{status, errorCode(status), errorMessage(status)}).write(&x.writer, x.Record.Dialect)
+	_ = apierror.Write(&x.writer, x.Record.Dialect, upstreamError(status)) // the client is gone
 	return nil
 }
 
@@ -95,28 +96,16 @@ func errorStatus(err error) int {
 	return http.StatusBadGateway
 }
 
-func errorCode(status int) string {
+// upstreamError is what the client is told of a provider that did not answer.
+func upstreamError(status int) *plugins.Error {
+	e := plugins.Refused(status, http.StatusText(status))
 	switch status {
 	case http.StatusBadGateway:
-		return "upstream_unreachable"
+		e.Code, e.Message = "upstream_unreachable", "The provider could not be reached."
 	case http.StatusServiceUnavailable:
-		return "upstream_unavailable"
+		e.Code, e.Message = "upstream_unavailable", "No upstream of the provider is available."
 	case http.StatusGatewayTimeout:
-		return "upstream_timeout"
-	default:
-		return "request_failed"
+		e.Code, e.Message = "upstream_timeout", "The provider did not answer in time."
 	}
-}
-
-func errorMessage(status int) string {
-	switch status {
-	case http.StatusBadGateway:
-		return "the provider could not be reached"
-	case http.StatusServiceUnavailable:
-		return "no upstream of the provider is available"
-	case http.StatusGatewayTimeout:
-		return "the provider did not answer in time"
-	default:
-		return http.StatusText(status)
-	}
+	return e
 }

@@ -164,13 +164,13 @@ func TestUpstreamFailures(t *testing.T) {
 		answer               string
 	}{
 		{"dial", closed, chatPath, 502,
-			`{"error":{"message":"the provider could not be reached","type":"api_error","param":null,"code":"upstream_unreachable"}}`},
+			`{"error":{"message":"The provider could not be reached.","type":"server_error","param":null,"code":"upstream_unreachable"}}`},
 		{"dial", closed, "/v1/messages", 502,
-			`{"type":"error","error":{"type":"api_error","message":"the provider could not be reached"}}`},
+			`{"type":"error","error":{"type":"api_error","message":"The provider could not be reached."}}`},
 		{"dial", closed, "/v1beta/models/gemini-2.5-flash:generateContent", 502,
-			`{"error":{"code":502,"message":"the provider could not be reached","status":"UNAVAILABLE"}}`},
+			`{"error":{"code":502,"message":"The provider could not be reached.","status":"UNAVAILABLE"}}`},
 		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
-			`{"error":{"message":"the provider did not answer in time","type":"api_error","param":null,"code":"upstream_timeout"}}`},
+			`{"error":{"message":"The provider did not answer in time.","type":"server_error","param":null,"code":"upstream_timeout"}}`},
 	} {
 		t.Run(c.name+c.path, func(t *testing.T) {
 			s := serve(t, options{upstream: c.upstream, transport: slow, accessLogs: true, config: object{}})

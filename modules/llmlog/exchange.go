@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -54,20 +55,20 @@ func begin(h *Handler, r *http.Request) *exchange {
 
 // admit reads and removes what the caller says of the call, and decides whose
 // it is.
-func (x *exchange) admit() *refusal {
+func (x *exchange) admit() *plugins.Error {
 	r := &x.Record
 	c := control.Read(x.r.Header, x.h.site.App.Headers(), r)
 	control.RemoveTrailers(x.r, x.h.site.App.Headers())
 
 	r.Org = x.h.Org
-	if refused := x.authenticate(c); refused != nil {
-		return refused
+	if err := x.authenticate(c); err != nil {
+		return err
 	}
 	control.ReadEdge(x.r, x.h.CountryHeader, r)
 	if r.Org == "" {
 		r.Org = llmapp.DefaultName
 	} else if x.h.site.App.StoreOf(r.Org) != x.h.site.Store {
-		return &refusal{http.StatusForbidden, "wrong_region", "the key belongs to another region than this address"}
+		return gate.WrongRegion("organization")
 	}
 	control.SessionProperties(r)
 
@@ -82,19 +83,17 @@ func (x *exchange) admit() *refusal {
 	return nil
 }
 
-func (x *exchange) authenticate(c *control.Controls) *refusal {
+// authenticate finds out whose call it is by its key, if there is one.
+func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
 	if !c.Keyed {
 		if x.h.RequireKey {
-			return &refusal{http.StatusUnauthorized, "missing_api_key", "send an API key in the header Service-Auth: Bearer <key>"}
+			return gate.Missing("Service-Auth")
 		}
 		return nil
 	}
-	key, ok := x.h.site.App.Authenticate(c.Secret)
-	if !ok {
-		return &refusal{http.StatusUnauthorized, "invalid_api_key", "the API key in Service-Auth is not known"}
-	}
-	if !key.Allows(llmapp.ScopeLog) {
-		return &refusal{http.StatusForbidden, "insufficient_scope", "the API key in Service-Auth lacks the scope " + llmapp.ScopeLog}
+	key, err := x.h.gate.Check(c.Secret, llmapp.ScopeLog)
+	if err != nil {
+		return err
 	}
 	x.Record.Org, x.Record.AuthHash = key.Org(), key.Hash()
 	return nil

@@ -12,6 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
@@ -98,6 +100,7 @@ type Handler struct {
 	CountryHeader string `json:"country_header,omitempty"`
 
 	site                      *recording.Site
+	gate                      gate.Gate
 	omitRequest, omitResponse bool
 }
 
@@ -119,6 +122,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	name := cmp.Or(h.Store, llmapp.DefaultName)
 	h.site = &recording.Site{App: app, Store: name, Open: recording.Open(store), Logger: ctx.Logger()}
+	h.gate = gate.Gate{App: app, Store: name}
 	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",
 			cmp.Or(h.Org, llmapp.DefaultName), home, name)
@@ -159,9 +163,9 @@ func (h *Handler) Validate() error {
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
-	if refused := x.admit(); refused != nil {
+	if err := x.admit(); err != nil {
 		x.cancel()
-		return refused.write(w, x.Record.Dialect)
+		return apierror.Write(w, x.Record.Dialect, err)
 	}
 	defer x.end()
 	x.watch(w)

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
 
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
@@ -43,6 +44,7 @@ type Handler struct {
 	MaxRequest int64 `json:"max_request,omitempty"`
 
 	site  *recording.Site
+	gate  gate.Gate
 	store *llmapp.Store
 }
 
@@ -61,7 +63,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.site = &recording.Site{App: app, Store: h.Store, Open: recording.Open(store), Logger: ctx.Logger()}
-	h.store = store
+	h.gate, h.store = gate.Gate{App: app, Store: h.Store}, store
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}

@@ -7,17 +7,19 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/gzip"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"go.uber.org/zap"
-	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 )
 
 // encoding is one of OTLP's two: its media type. Answers have that of the
@@ -52,57 +54,48 @@ func (e encoding) write(w http.ResponseWriter, status int, m proto.Message) erro
 	return nil
 }
 
-// refusal is an answer other than success. A client sends the batch again after
-// a 429, 502, 503 or 504 alone.
-type refusal struct {
-	status  int
-	code    code.Code
-	message string
-	header  http.Header
+// badRequest is an answer to a batch that must not be sent again: clients do so
+// after a 429, 502, 503 or 504 alone.
+func badRequest(format string, args ...any) *plugins.Error {
+	return &plugins.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-func (f *refusal) Error() string { return f.message }
+// retryAfter is when a client is told to come again: about what a store takes that
+// was only busy.
+const retryAfter = 5 * time.Second
 
-func badRequest(format string, args ...any) error {
-	return &refusal{http.StatusBadRequest, code.Code_INVALID_ARGUMENT, fmt.Sprintf(format, args...), nil}
-}
-
-// retryAfter, in seconds, is when a client is told to come again: about what a
-// store takes that was only busy.
-const retryAfter = "5"
-
-func unavailable(message string) *refusal {
-	return &refusal{http.StatusServiceUnavailable, code.Code_UNAVAILABLE, message, http.Header{"Retry-After": {retryAfter}}}
+func unavailable(message string) *plugins.Error {
+	return &plugins.Error{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: retryAfter}
 }
 
 // refuse answers with a google.rpc.Status, and tells internals to the log alone.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err error) error {
-	var f *refusal
-	if !errors.As(err, &f) {
+	refused, ok := errors.AsType[*plugins.Error](err)
+	if !ok {
 		if r.Context().Err() != nil {
-			return nil //nolint:nilerr // nobody is there to be told
+			return nil // nobody is there to be told
 		}
 		reference := uuid.NewString()
 		h.site.Logger.Error("no spans are taken", zap.String("store", h.Store), zap.String("reference", reference), zap.Error(err))
-		f = unavailable("the store takes nothing now; the log has the reason under reference " + reference)
+		refused = unavailable("the store takes nothing now; the log has the reason under reference " + reference)
 	}
-	for name, values := range f.header {
-		w.Header()[name] = values
+	message := refused.Message
+	if refused.Code != "" {
+		message = refused.Code + ": " + message
 	}
-	return e.write(w, f.status, &status.Status{Code: int32(f.code), Message: f.message})
+	apierror.SetHeader(w.Header(), refused)
+	return e.write(w, refused.Status, &status.Status{Code: int32(apierror.GoogleCode(refused.Status)), Message: message})
 }
 
 // receive takes one request.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*collector.ExportTraceServiceResponse, error) {
 	if r.Method != http.MethodPost {
-		return nil, &refusal{
-			http.StatusMethodNotAllowed, code.Code_UNIMPLEMENTED,
-			"/v1/traces takes POST, not " + r.Method, http.Header{"Allow": {http.MethodPost}},
-		}
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, &plugins.Error{Status: http.StatusMethodNotAllowed, Message: "/v1/traces takes POST, not " + r.Method}
 	}
-	key, err := h.authorise(r)
-	if err != nil {
-		return nil, err
+	key, denied := h.gate.Admit(r.Header, llmapp.ScopeLog, "Authorization")
+	if denied != nil {
+		return nil, denied
 	}
 	body, err := h.read(w, r)
 	if err != nil {
@@ -132,30 +125,12 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	return b.answer(), nil
 }
 
-func (h *Handler) authorise(r *http.Request) (*llmapp.Key, error) {
-	unauthorized := func(message string) error {
-		return &refusal{http.StatusUnauthorized, code.Code_UNAUTHENTICATED, message, http.Header{"Www-Authenticate": {`Bearer realm="weir"`}}}
-	}
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return nil, unauthorized("an API key is required: send Authorization: Bearer <API key>")
-	}
-	key, ok := h.site.App.Authenticate(secret)
-	if !ok || key.Store() != h.Store {
-		return nil, unauthorized("the API key is not known here")
-	}
-	if !key.Allows(llmapp.ScopeLog) {
-		return nil, &refusal{http.StatusForbidden, code.Code_PERMISSION_DENIED, fmt.Sprintf("the API key lacks the scope %q", llmapp.ScopeLog), nil}
-	}
-	return key, nil
-}
-
 // read reads the body, of which neither the packed nor the unpacked size may
 // exceed the bound.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	tooLarge := &refusal{
-		http.StatusRequestEntityTooLarge, code.Code_RESOURCE_EXHAUSTED,
-		fmt.Sprintf("the request has more than %d bytes: send smaller batches, or raise max_request", h.MaxRequest), nil,
+	tooLarge := &plugins.Error{
+		Status:  http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("the request has more than %d bytes: send smaller batches, or raise max_request", h.MaxRequest),
 	}
 	var body io.Reader = http.MaxBytesReader(w, r.Body, h.MaxRequest)
 	switch coding := strings.ToLower(r.Header.Get("Content-Encoding")); coding {
@@ -168,7 +143,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		defer unpacked.Close()
 		body = io.LimitReader(unpacked, h.MaxRequest+1)
 	default:
-		return nil, &refusal{http.StatusUnsupportedMediaType, code.Code_INVALID_ARGUMENT, "Content-Encoding is gzip or nothing here", nil}
+		return nil, &plugins.Error{Status: http.StatusUnsupportedMediaType, Message: "Content-Encoding is gzip or nothing here"}
 	}
 	read, err := io.ReadAll(body)
 	var exceeded *http.MaxBytesError
@@ -192,9 +167,9 @@ func (e encoding) parse(body []byte) (*collector.ExportTraceServiceRequest, erro
 			restoreIDs(request)
 		}
 	default:
-		return nil, &refusal{
-			http.StatusUnsupportedMediaType, code.Code_INVALID_ARGUMENT,
-			fmt.Sprintf("Content-Type is %s or %s here", protobuf, jsonText), nil,
+		return nil, &plugins.Error{
+			Status:  http.StatusUnsupportedMediaType,
+			Message: fmt.Sprintf("Content-Type is %s or %s here", protobuf, jsonText),
 		}
 	}
 	if err != nil {

@@ -114,10 +114,10 @@ func TestRefusals(t *testing.T) {
 		status int
 		want   string
 	}{
-		{name: "no key", body: good, status: 401, want: "an API key is required"},
-		{name: "unknown key", key: "nobody", body: good, status: 401, want: "not known here"},
-		{name: "key of another region", key: "europe", body: good, status: 401, want: "not known here"},
-		{name: "key without the scope", key: "reader", body: good, status: 403, want: `lacks the scope "log"`},
+		{name: "no key", body: good, status: 401, want: "missing_api_key"},
+		{name: "unknown key", key: "nobody", body: good, status: 401, want: "invalid_api_key"},
+		{name: "key of another region", key: "europe", body: good, status: 403, want: "wrong_region"},
+		{name: "key without the scope", key: "reader", body: good, status: 403, want: "insufficient_scope"},
 		{name: "key with the scope", key: "logger", body: good, status: 200},
 		{name: "no protobuf", key: "root", body: []byte("\xff\xff\xff"), status: 400, want: "ExportTraceServiceRequest"},
 		{name: "no JSON", key: "root", body: []byte("{"), header: []string{"Content-Type", "application/json"}, status: 400, want: "ExportTraceServiceRequest"},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -116,23 +117,14 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org string, err e
 	if scope == scopeNone {
 		return "", nil
 	}
-	header := r.Header.Get("Authorization")
-	if header == "" && h.AllowPublic && scope == llmapp.ScopeQuery {
+	if h.AllowPublic && scope == llmapp.ScopeQuery && r.Header.Get("Authorization") == "" {
 		return llmapp.DefaultName, nil
 	}
-	unauthorized := func(message string) error {
-		return &problem{http.StatusUnauthorized, message, http.Header{"Www-Authenticate": {`Bearer realm="weir"`}}}
-	}
-	scheme, secret, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return "", unauthorized("an API key is required: send Authorization: Bearer <API key>")
-	}
-	key, ok := h.app.Authenticate(secret)
-	if !ok || key.Store() != h.Store {
-		return "", unauthorized("the API key is not known here")
-	}
-	if !key.Allows(scope) {
-		return "", &problem{status: http.StatusForbidden, message: fmt.Sprintf("the API key lacks the scope %q", scope)}
+	key, refused := h.gate.Admit(r.Header, scope, "Authorization")
+	if refused != nil {
+		p := &problem{status: refused.Status, message: refused.Code + ": " + refused.Message, header: make(http.Header)}
+		apierror.SetHeader(p.header, refused)
+		return "", p
 	}
 	return key.Org(), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -60,6 +61,7 @@ type Handler struct {
 
 	app    *llmapp.App
 	store  *llmapp.Store
+	gate   gate.Gate
 	mux    *http.ServeMux
 	logger *zap.Logger
 }
@@ -77,6 +79,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
+	h.gate = gate.Gate{App: h.app, Store: h.Store}
 	if h.Timeout == 0 {
 		h.Timeout = caddy.Duration(storage.DefaultTimeout)
 	}

@@ -262,8 +262,8 @@ func TestIsolation(t *testing.T) {
 		if prefix == "/eu" {
 			foreign = ""
 		}
-		if response, _ := s.do("POST", foreign+bulk, key, `{"filter":"all"}`); response.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s asks in the other region: %d, want 401", key, response.StatusCode)
+		if response, _ := s.do("POST", foreign+bulk, key, `{"filter":"all"}`); response.StatusCode != http.StatusForbidden {
+			t.Errorf("%s asks in the other region: %d, want 403", key, response.StatusCode)
 		}
 	}
 	_, answer := s.do("POST", "/public"+bulk, "", `{"filter":"all"}`)

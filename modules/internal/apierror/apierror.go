@@ -1,0 +1,163 @@
+// Package apierror writes errors the way the provider would whose dialect the
+// client speaks, so that the client's library understands them.
+package apierror
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Attempt tells of one failed attempt at a call.
+type Attempt struct {
+	Target  string `json:"target"`
+	Status  int    `json:"status"`
+	Message string `json:"message"`
+}
+
+// Write answers e, with the attempts that led to it.
+func Write(w http.ResponseWriter, d plugins.Dialect, e *plugins.Error, attempts ...Attempt) error {
+	body, err := json.Marshal(Body(d, e, attempts...))
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	SetHeader(header, e)
+	w.WriteHeader(e.Status)
+	_, err = w.Write(body)
+	return err
+}
+
+// SetHeader sets what stands in the header of an error, whatever its body is.
+func SetHeader(header http.Header, e *plugins.Error) {
+	if e.Status == http.StatusUnauthorized { // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2
+		header.Set("Www-Authenticate", `Bearer realm="weir"`)
+	}
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(e.RetryAfter)/float64(time.Second)))))
+	}
+}
+
+// Body is the body of e, to be marshalled as JSON.
+func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
+	switch d {
+	case plugins.Messages, plugins.CountTokens:
+		return anthropicBody{"error", anthropicError{anthropicType(e.Status), e.Message, attempts}}
+	case plugins.GenerateContent:
+		return googleBody{googleError{e.Status, e.Message, GoogleCode(e.Status).String(), attempts}}
+	default:
+		return openAIBody{NewOpenAI(e, attempts...)}
+	}
+}
+
+type openAIBody struct {
+	Error OpenAI `json:"error"`
+}
+
+// OpenAI is an error as OpenAI has it, and everybody who follows it.
+type OpenAI struct {
+	Message  string    `json:"message"`
+	Type     string    `json:"type"`
+	Param    *string   `json:"param"`
+	Code     *string   `json:"code"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// NewOpenAI is e as OpenAI has it.
+func NewOpenAI(e *plugins.Error, attempts ...Attempt) OpenAI {
+	o := OpenAI{Message: e.Message, Type: e.Type, Attempts: attempts}
+	if e.Param != "" {
+		o.Param = &e.Param
+	}
+	if e.Code != "" {
+		o.Code = &e.Code
+	}
+	return o
+}
+
+type anthropicBody struct {
+	Type  string         `json:"type"`
+	Error anthropicError `json:"error"`
+}
+
+type anthropicError struct {
+	Type     string    `json:"type"`
+	Message  string    `json:"message"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// statusOverloaded is Anthropic's own status.
+const statusOverloaded = 529
+
+// anthropicType is the type that Anthropic gives errors of a status
+// (https://platform.claude.com/docs/en/api/errors).
+func anthropicType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	case statusOverloaded:
+		return "overloaded_error"
+	}
+	if status < http.StatusInternalServerError {
+		return "invalid_request_error"
+	}
+	return "api_error"
+}
+
+type googleBody struct {
+	Error googleError `json:"error"`
+}
+
+type googleError struct {
+	Code     int       `json:"code"`
+	Message  string    `json:"message"`
+	Status   string    `json:"status"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// GoogleCode is the google.rpc.Code of errors of a status, which Gemini, Vertex
+// and OTLP answer.
+func GoogleCode(status int) code.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return code.Code_UNAUTHENTICATED
+	case http.StatusForbidden:
+		return code.Code_PERMISSION_DENIED
+	case http.StatusNotFound:
+		return code.Code_NOT_FOUND
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return code.Code_UNIMPLEMENTED
+	case http.StatusConflict:
+		return code.Code_ABORTED
+	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+		return code.Code_RESOURCE_EXHAUSTED
+	case http.StatusInternalServerError:
+		return code.Code_INTERNAL
+	case http.StatusGatewayTimeout:
+		return code.Code_DEADLINE_EXCEEDED
+	}
+	if status < http.StatusInternalServerError {
+		return code.Code_INVALID_ARGUMENT
+	}
+	return code.Code_UNAVAILABLE
+}

@@ -1,0 +1,55 @@
+package apierror
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+func TestWrite(t *testing.T) {
+	invalid := &plugins.Error{Status: 400, Type: "invalid_request_error", Code: "bad", Param: "input", Message: "No."}
+	unavailable := &plugins.Error{Status: 503, Type: "server_error", Message: "Later."}
+	overloaded := &plugins.Error{Status: 529, Type: "server_error", Message: "Later."}
+	for name, c := range map[string]struct {
+		dialect  plugins.Dialect
+		err      *plugins.Error
+		attempts []Attempt
+		want     string
+	}{
+		"OpenAI": {plugins.Responses, invalid, nil, `{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}`},
+		"OpenAI, nothing but a type": {plugins.Chat, unavailable, nil,
+			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null}}`},
+		"OpenAI, attempts": {plugins.Responses, unavailable, []Attempt{{"openai/m", 500, "No."}},
+			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null,"attempts":[{"target":"openai/m","status":500,"message":"No."}]}}`},
+		"Anthropic":                  {plugins.Messages, invalid, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},
+		"Anthropic is unavailable":   {plugins.CountTokens, unavailable, nil, `{"type":"error","error":{"type":"api_error","message":"Later."}}`},
+		"Anthropic is overloaded":    {plugins.Messages, overloaded, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Later."}}`},
+		"Gemini":                     {plugins.GenerateContent, invalid, nil, `{"error":{"code":400,"message":"No.","status":"INVALID_ARGUMENT"}}`},
+		"a dialect that we know not": {plugins.Unknown, invalid, nil, `{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			if err := Write(w, c.dialect, c.err, c.attempts...); err != nil {
+				t.Fatal(err)
+			}
+			if w.Code != c.err.Status || w.Body.String() != c.want || w.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestHeaderOfErrors(t *testing.T) {
+	w := httptest.NewRecorder()
+	_ = Write(w, plugins.Chat, &plugins.Error{Status: 401})
+	if w.Header().Get("Www-Authenticate") == "" {
+		t.Error("a 401 says not how to authenticate")
+	}
+	w = httptest.NewRecorder()
+	_ = Write(w, plugins.Chat, &plugins.Error{Status: 429, RetryAfter: 1500 * time.Millisecond})
+	if got := w.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("Retry-After: %s", got)
+	}
+}

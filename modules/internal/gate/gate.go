@@ -1,0 +1,59 @@
+// Package gate decides whom an API key lets in: every handler asks it, so that a
+// key means the same wherever it is sent.
+package gate
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+)
+
+// Gate admits the keys of one store.
+type Gate struct {
+	App   *llmapp.App
+	Store string // its name
+}
+
+// Admit returns the key in the first of the header fields that is there. An error
+// is 401 for a key that is missing or unknown, 403 for one of another store
+// (wrong_region) or without the scope (insufficient_scope).
+func (g Gate) Admit(header http.Header, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
+	for _, field := range fields {
+		if value := header.Get(field); value != "" {
+			return g.Check(control.Bearer(value), scope)
+		}
+	}
+	return nil, Missing(fields[0])
+}
+
+// Check is Admit for a key that was sent in another way.
+func (g Gate) Check(secret, scope string) (*llmapp.Key, *plugins.Error) {
+	key, ok := g.App.Authenticate(secret)
+	switch {
+	case !ok:
+		return nil, denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+	case key.Store() != g.Store:
+		return nil, WrongRegion("key")
+	case !key.Allows(scope):
+		return nil, denied(http.StatusForbidden, "insufficient_scope", fmt.Sprintf("The API key lacks the scope %q.", scope))
+	}
+	return key, nil
+}
+
+// Missing is the error for a call without a key in the header field.
+func Missing(field string) *plugins.Error {
+	return denied(http.StatusUnauthorized, "missing_api_key", "An API key is required: send the header "+field+": Bearer YOUR_API_KEY.")
+}
+
+// WrongRegion is the error for a key, or an organisation, whose records live in
+// another store than the one of this address.
+func WrongRegion(what string) *plugins.Error {
+	return denied(http.StatusForbidden, "wrong_region", "The "+what+" belongs to another region than this address.")
+}
+
+func denied(status int, code, message string) *plugins.Error {
+	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
+}

@@ -1,0 +1,65 @@
+package gate
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/llmapp"
+
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+func TestAdmit(t *testing.T) {
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	store := func(name string) *llmapp.StoreConfig {
+		return &llmapp.StoreConfig{StorageRaw: fmt.Appendf(nil, `{"backend":"sqlite","path":%q}`, t.TempDir()+"/"+name)}
+	}
+	app := &llmapp.App{
+		Stores: map[string]*llmapp.StoreConfig{"default": store("a.db"), "eu": store("b.db")},
+		Organisations: map[string]*llmapp.Organisation{
+			"acme":   {Keys: []*llmapp.Key{{Secret: "all"}, {Secret: "log", Scopes: []string{llmapp.ScopeLog}}}},
+			"europe": {Store: "eu", Keys: []*llmapp.Key{{Secret: "euro"}}},
+		},
+	}
+	if err := app.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	gate := Gate{App: app, Store: "default"}
+
+	for name, c := range map[string]struct {
+		header http.Header
+		org    string
+		status int
+		code   string
+	}{
+		"a bearer":          {http.Header{"Authorization": {"Bearer all"}}, "acme", 0, ""},
+		"lower case":        {http.Header{"Authorization": {"bearer  all"}}, "acme", 0, ""},
+		"the key alone":     {http.Header{"Authorization": {"all"}}, "acme", 0, ""},
+		"the other field":   {http.Header{"X-Api-Key": {"all"}}, "acme", 0, ""},
+		"the first counts":  {http.Header{"Authorization": {"Bearer nope"}, "X-Api-Key": {"all"}}, "", 401, "invalid_api_key"},
+		"none":              {nil, "", 401, "missing_api_key"},
+		"a field not taken": {http.Header{"Api-Key": {"all"}}, "", 401, "missing_api_key"},
+		"another scheme":    {http.Header{"Authorization": {"Basic all"}}, "", 401, "invalid_api_key"},
+		"no secret":         {http.Header{"Authorization": {"Bearer "}}, "", 401, "invalid_api_key"},
+		"unknown":           {http.Header{"Authorization": {"Bearer nope"}}, "", 401, "invalid_api_key"},
+		"of another store":  {http.Header{"Authorization": {"Bearer euro"}}, "", 403, "wrong_region"},
+		"without the scope": {http.Header{"Authorization": {"Bearer log"}}, "", 403, "insufficient_scope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, err := gate.Admit(c.header, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
+			if c.code == "" {
+				if err != nil || key.Org() != c.org {
+					t.Errorf("%v, %v", key, err)
+				}
+				return
+			}
+			if err == nil || err.Status != c.status || err.Code != c.code {
+				t.Errorf("%v, %+v", key, err)
+			}
+		})
+	}
+}
