@@ -1,41 +1,5 @@
 package plugins
 
-import "strconv"
-
-// Count is a number that a provider may not have told. The zero Count is
-// unknown, which is never the same as Known(0).
-type Count struct {
-	N     int64
-	Valid bool
-}
-
-// Known is the Count of a number that was told.
-func Known(n int64) Count { return Count{N: n, Valid: true} }
-
-// Or is c, or other where c is unknown.
-func (c Count) Or(other Count) Count {
-	if c.Valid {
-		return c
-	}
-	return other
-}
-
-// Plus is the sum of what is known of the two: unknown only when both are.
-func (c Count) Plus(other Count) Count {
-	return Count{N: c.N + other.N, Valid: c.Valid || other.Valid}
-}
-
-// MarshalJSON writes the number, or null when it is unknown.
-func (c Count) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
-
-// AppendJSON appends the number, or null when it is unknown, to b.
-func (c Count) AppendJSON(b []byte) []byte {
-	if !c.Valid {
-		return append(b, "null"...)
-	}
-	return strconv.AppendInt(b, c.N, 10)
-}
-
 // Usage is what one call consumed by its provider's own report, in one
 // convention for all of them (that of OpenAI's Responses): Input counts
 // everything charged as input, Output everything charged as output, and the
@@ -72,9 +36,9 @@ type Usage struct {
 	BilledInput, BilledOutput Count
 	// WebSearches is the number of searches that are charged by the piece.
 	WebSearches Count
-	// ReportedCost is what the provider says it charged, in billionths of a
-	// US dollar (OpenRouter, Perplexity, xAI).
-	ReportedCost Count
+	// ReportedCost is what the provider says it charged (OpenRouter, Perplexity,
+	// xAI).
+	ReportedCost Cost
 }
 
 // Total is Input plus Output; unknown only when both are.

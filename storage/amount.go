@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Amount is a number that may be unknown: a plugins.Count that need not be
+// Amount is a number that may be unknown: a plugins.Quantity that need not be
 // whole. The zero Amount is unknown, in JSON null.
 type Amount struct {
 	N     float64
@@ -30,25 +30,10 @@ func amount(n float64) Amount {
 	return Amount{N: n, Valid: true}
 }
 
-// scaled is a count in a larger unit, of which it takes unit.
-func scaled(c plugins.Count, unit float64) Amount {
-	if !c.Valid {
-		return Amount{}
-	}
-	return amount(float64(c.N) / unit)
-}
-
 // mean is the sum of n values over n, unknown when there are none.
-func mean(sum, n int64) Amount {
+func mean[T plugins.Unit](sum T, n int64) Amount {
 	if n == 0 {
 		return Amount{}
 	}
 	return amount(float64(sum) / float64(n))
 }
-
-// Units of counts in what answers say.
-const (
-	nanosPerDollar  = 1e9
-	millisPerSecond = 1e3
-	one             = 1
-)

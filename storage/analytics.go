@@ -62,8 +62,9 @@ type Row struct {
 	// Status, Cost, Input, Output, Latency and the times are the record's.
 	Status                 plugins.Count
 	CreatedAt, RespondedAt Timestamp
-	Cost, Input, Output    plugins.Count
-	Latency                plugins.Count
+	Cost                   plugins.Cost
+	Input, Output          plugins.Count
+	Latency                plugins.Duration
 	// Score is the value of the score.
 	Score float64
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,7 +19,7 @@ func asked(created string, change ...func(*storage.Record)) *storage.Record {
 	r := &storage.Record{
 		ID: uuid.New(), Org: "acme", UserID: "u", SessionID: "s", SessionName: "chat",
 		CreatedAt: at(created), RespondedAt: at(created) + 1500,
-		Latency: plugins.Known(1500), Status: plugins.Known(200), Cost: plugins.Known(2_000_000),
+		Latency: plugins.KnownDuration(1500 * time.Millisecond), Status: plugins.Known(200), Cost: plugins.KnownCost(2_000_000),
 		Usage: plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(20)},
 	}
 	for _, c := range change {
@@ -33,13 +34,13 @@ func within(id, name string) func(*storage.Record) {
 	return func(r *storage.Record) { r.SessionID, r.SessionName = id, name }
 }
 
-func costing(nanos int64) func(*storage.Record) {
-	return func(r *storage.Record) { r.Cost = plugins.Known(nanos) }
+func costing(nanos plugins.Nanodollars) func(*storage.Record) {
+	return func(r *storage.Record) { r.Cost = plugins.KnownCost(nanos) }
 }
 
 func lasting(ms int64) func(*storage.Record) {
 	return func(r *storage.Record) {
-		r.RespondedAt, r.Latency = r.CreatedAt+storage.Timestamp(ms), plugins.Known(ms)
+		r.RespondedAt, r.Latency = r.CreatedAt+storage.Timestamp(ms), plugins.KnownDuration(time.Duration(ms)*time.Millisecond)
 	}
 }
 
@@ -51,15 +52,15 @@ func rated(good bool) func(*storage.Record) {
 	return func(r *storage.Record) { r.Feedback = &storage.Feedback{ID: 1, Rating: good, CreatedAt: 1} }
 }
 
-func unpriced(r *storage.Record) { r.Cost = plugins.Count{} }
+func unpriced(r *storage.Record) { r.Cost = plugins.Cost{} }
 
 // unknown tells nothing but that the call was made.
 func unknown(r *storage.Record) {
-	r.Cost, r.Usage, r.Latency, r.RespondedAt = plugins.Count{}, plugins.Usage{}, plugins.Count{}, 0
+	r.Cost, r.Usage, r.Latency, r.RespondedAt = plugins.Cost{}, plugins.Usage{}, plugins.Duration{}, 0
 }
 
 func limited(r *storage.Record) {
-	r.Status, r.Usage, r.Cost = plugins.Known(429), plugins.Usage{}, plugins.Known(0)
+	r.Status, r.Usage, r.Cost = plugins.Known(429), plugins.Usage{}, plugins.KnownCost(0)
 }
 
 // failed is an attempt that another answered for.
@@ -323,7 +324,7 @@ func TestEmptySessionMetrics(t *testing.T) {
 func TestInterquartile(t *testing.T) {
 	var records []*storage.Record
 	for i, dollars := range []int64{100, 3, 1, 4, 2} {
-		records = append(records, asked("2026-11-20T12:00:00Z", within(string(rune('a'+i)), ""), costing(dollars*1e9)))
+		records = append(records, asked("2026-11-20T12:00:00Z", within(string(rune('a'+i)), ""), costing(plugins.Nanodollars(dollars*1e9))))
 	}
 	q := storage.SessionMetricsQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Series: storage.Series{Quantile: 990}}
 	for interquartile, want := range map[bool]string{
@@ -342,7 +343,7 @@ func TestInterquartile(t *testing.T) {
 }
 
 func TestDistribution(t *testing.T) {
-	histogram := func(costs ...int64) []storage.Point {
+	histogram := func(costs ...plugins.Nanodollars) []storage.Point {
 		var records []*storage.Record
 		for i, c := range costs {
 			records = append(records, asked("2026-11-20T12:00:00Z", within(string(rune('a'+i)), ""), costing(c)))

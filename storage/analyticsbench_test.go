@@ -3,6 +3,7 @@ package storage_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -16,7 +17,7 @@ func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Ro
 	first := at("2026-08-20T00:00:00Z")
 	step := 90 * day / storage.Timestamp(m.rows)
 	r := storage.Row{
-		Status: plugins.Known(200), Latency: plugins.Known(1500), Cost: plugins.Known(2_000_000),
+		Status: plugins.Known(200), Latency: plugins.KnownDuration(1500 * time.Millisecond), Cost: plugins.KnownCost(2_000_000),
 		Input: plugins.Known(100), Output: plugins.Known(20), Score: 0.5,
 	}
 	random := uint32(1)

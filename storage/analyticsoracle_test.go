@@ -115,25 +115,22 @@ func (g *group) answering() (records []*storage.Record) {
 }
 
 // sum adds what is known of the records.
-func sum(records []*storage.Record, count func(*storage.Record) plugins.Count) (total plugins.Count, known int) {
+func sum[T plugins.Unit](records []*storage.Record, quantity func(*storage.Record) plugins.Quantity[T]) (total plugins.Quantity[T], known int) {
 	exact := new(big.Int)
 	for _, r := range records {
-		if c := count(r); c.Valid {
-			exact.Add(exact, big.NewInt(c.N))
+		if q := quantity(r); q.Valid {
+			exact.Add(exact, big.NewInt(int64(q.N)))
 			known++
 		}
 	}
-	return plugins.Count{N: exact.Int64(), Valid: known > 0}, known
+	return plugins.Quantity[T]{N: T(exact.Int64()), Valid: known > 0}, known
 }
 
-func costOf(r *storage.Record) plugins.Count { return r.Cost }
+func costOf(r *storage.Record) plugins.Cost { return r.Cost }
 
-func (g *group) cost() (dollars storage.Amount, without int64) {
+func (g *group) cost() (total plugins.Cost, without int64) {
 	total, known := sum(g.records, costOf)
-	if !total.Valid {
-		return storage.Amount{}, int64(len(g.records))
-	}
-	return storage.Amount{N: float64(total.N) / 1e9, Valid: true}, int64(len(g.records) - known)
+	return total, int64(len(g.records) - known)
 }
 
 func (g *group) span() (first, last storage.Timestamp) {
@@ -156,7 +153,7 @@ func (g *group) tokens() (prompt, completion, total plugins.Count, perRequest st
 	return prompt, completion, total, over(total.N, known)
 }
 
-func over(sum int64, n int) storage.Amount {
+func over[T plugins.Unit](sum T, n int) storage.Amount {
 	if n == 0 {
 		return storage.Amount{}
 	}
@@ -186,7 +183,7 @@ func (g *group) session() storage.Session {
 	s.CreatedAt, s.LatestRequestCreatedAt = g.span()
 	s.PromptTokens, s.CompletionTokens, s.TotalTokens, _ = g.tokens()
 	s.TotalCost, s.RequestsWithoutCost = g.cost()
-	latency, known := sum(g.answering(), func(r *storage.Record) plugins.Count { return r.Latency })
+	latency, known := sum(g.answering(), func(r *storage.Record) plugins.Duration { return r.Latency })
 	s.AvgLatency = over(latency.N, known)
 	return s
 }
@@ -212,7 +209,9 @@ func holds(l *storage.Leaf, text string, number storage.Amount, at storage.Times
 	return number.Valid && storage.Compare(l.Op, number.N, l.Number) || !number.Valid && l.Op == storage.NotEquals
 }
 
-func number(c plugins.Count) storage.Amount { return storage.Amount{N: float64(c.N), Valid: c.Valid} }
+func number[T plugins.Unit](q plugins.Quantity[T]) storage.Amount {
+	return storage.Amount{N: q.Float(), Valid: q.Valid}
+}
 
 func userIs(z storage.Zone) func(*group, *storage.Leaf) bool {
 	return func(g *group, l *storage.Leaf) bool {
@@ -224,7 +223,7 @@ func userIs(z storage.Zone) func(*group, *storage.Leaf) bool {
 			"user_average_tokens_per_request":      u.AverageTokensPerRequest,
 			"user_total_completion_tokens":         number(u.TotalCompletionTokens),
 			"user_total_prompt_tokens":             number(u.TotalPromptTokens),
-			"user_cost":                            u.Cost,
+			"user_cost":                            number(u.Cost),
 		}
 		times := map[string]storage.Timestamp{"user_first_active": u.FirstActive, "user_last_active": u.LastActive}
 		return holds(l, u.UserID, numbers[l.Field.Name], times[l.Field.Name])
@@ -236,7 +235,7 @@ func sessionIs(tags map[string]string) func(*group, *storage.Leaf) bool {
 		s := g.session()
 		texts := map[string]string{"session_session_id": s.SessionID, "session_session_name": s.SessionName, "session_tag": tags[s.SessionID]}
 		numbers := map[string]storage.Amount{
-			"session_total_cost":        s.TotalCost,
+			"session_total_cost":        number(s.TotalCost),
 			"session_total_tokens":      number(s.TotalTokens),
 			"session_prompt_tokens":     number(s.PromptTokens),
 			"session_completion_tokens": number(s.CompletionTokens),
@@ -427,7 +426,7 @@ func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Rows
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := func(g *group) storage.Amount { c, _ := g.cost(); return c }
+	cost := func(g *group) storage.Amount { c, _ := g.cost(); return number(c) }
 	count := func(g *group) storage.Amount { return number(plugins.Known(int64(len(g.answering())))) }
 	for _, m := range []struct {
 		name    string
@@ -469,7 +468,7 @@ func checkMetrics(t *testing.T, q *storage.SessionMetricsQuery, rows storage.Row
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := func(g *group) storage.Amount { c, _ := g.cost(); return c }
+	cost := func(g *group) storage.Amount { c, _ := g.cost(); return number(c) }
 	for _, m := range []struct {
 		name    string
 		points  []storage.Point

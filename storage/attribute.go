@@ -3,6 +3,8 @@ package storage
 import (
 	"cmp"
 	"strings"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // attribute is one thing that is known of a user or session: a text, or a
@@ -15,6 +17,9 @@ type attribute struct {
 func textual(s string) attribute    { return attribute{text: s} }
 func numeric(a Amount) attribute    { return attribute{number: a} }
 func whole[T ~int64](n T) attribute { return numeric(amount(float64(n))) }
+func quantity[T plugins.Unit](q plugins.Quantity[T]) attribute {
+	return numeric(Amount{N: q.Float(), Valid: q.Valid})
+}
 
 // match compares as leaves about requests do: what lacks a number matches
 // not-equals alone.

@@ -27,9 +27,9 @@ var (
 			text("prompt_id", func(r *Record) string { return r.PromptID }),
 			text("prompt_version", func(r *Record) string { return r.PromptVersion }),
 			text("request_referrer", func(r *Record) string { return r.Referrer }),
-			number("latency", func(r *Record) plugins.Count { return r.Latency }),
-			&Field{Name: "cost", Kind: Number, number: dollars},
-			number("time_to_first_token", func(r *Record) plugins.Count { return r.TimeToFirstToken }),
+			number("latency", func(r *Record) plugins.Duration { return r.Latency }),
+			number("cost", func(r *Record) plugins.Cost { return r.Cost }),
+			number("time_to_first_token", func(r *Record) plugins.Duration { return r.TimeToFirstToken }),
 			number("status", func(r *Record) plugins.Count { return r.Status }),
 			number("prompt_tokens", func(r *Record) plugins.Count { return r.Usage.Input }),
 			number("completion_tokens", func(r *Record) plugins.Count { return r.Usage.Output }),
@@ -130,10 +130,10 @@ func text(name string, value func(*Record) string) *Field {
 	return &Field{Name: name, text: func(r *Record, _ *Content) string { return value(r) }}
 }
 
-func number(name string, value func(*Record) plugins.Count) *Field {
+func number[T plugins.Unit](name string, value func(*Record) plugins.Quantity[T]) *Field {
 	return &Field{Name: name, Kind: Number, number: func(r *Record, _ string) (float64, bool) {
-		c := value(r)
-		return float64(c.N), c.Valid
+		q := value(r)
+		return q.Float(), q.Valid
 	}}
 }
 
@@ -152,10 +152,6 @@ func cacheReferenceID(r *Record) string {
 		return ""
 	}
 	return r.CacheReferenceID.String()
-}
-
-func dollars(r *Record, _ string) (float64, bool) {
-	return float64(r.Cost.N) / 1e9, r.Cost.Valid
 }
 
 func properties(r *Record, _ *Content) map[string]string { return r.Properties }

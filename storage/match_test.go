@@ -3,6 +3,7 @@ package storage_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,11 +22,11 @@ var (
 	call    = &storage.Record{
 		ID: uuid.MustParse("0190b1c0-0000-4000-8000-0000000000Aa"), Org: "acme", AuthHash: "beef",
 		CreatedAt: created, RespondedAt: created + 1500,
-		Latency: plugins.Known(1500), TimeToFirstToken: plugins.Known(200), Status: plugins.Known(200),
+		Latency: plugins.KnownDuration(1500 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200),
 		Provider: "openai", Dialect: plugins.Chat, Path: "/v1/chat/completions", TargetURL: "https://api.openai.com/v1/chat/completions",
 		Model: "forced", RequestModel: "asked", ResponseModel: "answered", ModelOverride: "forced",
 		Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(5), CacheRead: plugins.Known(4), CacheWrite: plugins.Known(0)},
-		Cost:  plugins.Known(300_000_000), PassthroughBilling: true,
+		Cost:  plugins.KnownCost(300_000_000), PassthroughBilling: true,
 		UserID: "u1", NodeID: "n1", JobID: "j1", PromptID: "p1", PromptVersion: "v1", CountryCode: "DE", Referrer: "gateway", ExperimentID: "e1",
 		Threat: true, CacheEnabled: true, CacheReferenceID: uuid.MustParse("0190b1c0-0000-4000-8000-0000000000bb"),
 		Properties: map[string]string{"env": "Prod", "empty": ""}, Assets: []string{"aa11", "bb22"},
@@ -198,14 +199,14 @@ func TestMatch(t *testing.T) {
 
 func TestEvaluate(t *testing.T) {
 	id := func(n byte) uuid.UUID { return uuid.UUID{15: n} }
-	at := func(n byte, created storage.Timestamp, cost plugins.Count, user string) *storage.Record {
+	at := func(n byte, created storage.Timestamp, cost plugins.Cost, user string) *storage.Record {
 		return &storage.Record{ID: id(n), Org: "acme", CreatedAt: created, Cost: cost, UserID: user}
 	}
 	records := []*storage.Record{
-		at(1, 100, plugins.Known(5), "b"),
-		at(2, 300, plugins.Count{}, ""),
-		at(3, 200, plugins.Known(7), "a"),
-		at(4, 200, plugins.Known(5), "B"),
+		at(1, 100, plugins.KnownCost(5), "b"),
+		at(2, 300, plugins.Cost{}, ""),
+		at(3, 200, plugins.KnownCost(7), "a"),
+		at(4, 200, plugins.KnownCost(5), "B"),
 		{ID: id(5), Org: "globex", CreatedAt: 500},
 	}
 	records[0].RespondedAt = 400
@@ -293,7 +294,7 @@ func BenchmarkMatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := *call
-	r.Model, r.Cost = "gpt-4o", plugins.Known(1)
+	r.Model, r.Cost = "gpt-4o", plugins.KnownCost(1)
 	b.ReportAllocs()
 	for b.Loop() {
 		if !storage.Match(f, &r, nil) {

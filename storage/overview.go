@@ -33,17 +33,18 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 	}
 	p := NewCancelCheck(rows.Err)
 	span := never
-	costs, requests := make([]sample, 0, len(users.chosen)), make([]sample, 0, len(users.chosen))
+	costs := make([]sample[plugins.Nanodollars], 0, len(users.chosen))
+	requests := make([]sample[int64], 0, len(users.chosen))
 	for _, u := range users.chosen {
 		if p.over(groupSteps) {
 			return nil, p.ended
 		}
 		t := users.totals.at(u.group)
 		span = span.include(t)
-		costs = append(costs, sample{group: u.group, value: t.cost, withoutCost: t.withoutCost})
-		requests = append(requests, sample{group: u.group, value: plugins.Known(t.requests)})
+		costs = append(costs, sample[plugins.Nanodollars]{group: u.group, value: t.cost, withoutCost: t.withoutCost})
+		requests = append(requests, sample[int64]{group: u.group, value: plugins.Known(t.requests)})
 	}
-	costs, requests = q.quartiles(costs, p), q.quartiles(requests, p)
+	costs, requests = quartiles(&q.Series, costs, p), quartiles(&q.Series, requests, p)
 	w := q.Window.or(span)
 	b := NewBuckets(w, q.Zone)
 	if !q.Distribution && b.Len > 0 {
@@ -55,18 +56,20 @@ func (q *UserOverviewQuery) Answer(rows Rows) (*UserOverview, error) {
 		if err != nil {
 			return nil, err
 		}
-		costs = byBucket(costs, &cells, p, func(t *tally) sample { return sample{value: t.cost, withoutCost: t.withoutCost} })
-		requests = byBucket(requests, &cells, p, func(t *tally) sample { return sample{value: plugins.Known(t.requests)} })
+		costs = byBucket(costs, &cells, p, func(t *tally) sample[plugins.Nanodollars] {
+			return sample[plugins.Nanodollars]{value: t.cost, withoutCost: t.withoutCost}
+		})
+		requests = byBucket(requests, &cells, p, func(t *tally) sample[int64] { return sample[int64]{value: plugins.Known(t.requests)} })
 	}
 	return &UserOverview{
-		UserCost:     q.points(b, costs, nanosPerDollar, p),
-		RequestCount: q.points(b, requests, one, p),
+		UserCost:     points(&q.Series, b, costs, p),
+		RequestCount: points(&q.Series, b, requests, p),
 	}, p.ended
 }
 
 // byBucket takes the sample of each user apart into one for each bucket in which
 // there is a request.
-func byBucket(users []sample, cells *chains[tally], p *CancelCheck, measure func(*tally) sample) (samples []sample) {
+func byBucket[T plugins.Unit](users []sample[T], cells *chains[tally], p *CancelCheck, measure func(*tally) sample[T]) (samples []sample[T]) {
 	for _, u := range users {
 		for i, t := range cells.of(u.group) {
 			if p.over(groupSteps) {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Quantile is a share of the values in thousandths, so that it is exact.
@@ -24,9 +26,9 @@ func ParseQuantile(pSize string) (Quantile, error) {
 	return q, nil
 }
 
-// of interpolates linearly between the two values around the quantile. It orders
+// quantile interpolates linearly between the two values around q. It orders
 // values as far as it must; there must be some.
-func (q Quantile) of(values []int64) float64 {
+func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 	place := int(q) * (len(values) - 1)
 	at := place / 1000
 	bringTo(values, at)
@@ -40,7 +42,7 @@ func (q Quantile) of(values []int64) float64 {
 
 // bringTo puts at a place the value that a sort would, less ones before it and
 // greater ones behind: Hoare's selection, which looks at all values a few times.
-func bringTo(values []int64, place int) {
+func bringTo[T plugins.Unit](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
 		pivot := max(min(a, b), min(max(a, b), c)) // the middle one

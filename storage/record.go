@@ -27,12 +27,11 @@ type Record struct {
 	CreatedAt Timestamp
 	// RespondedAt is when the response ended, 0 if there was none.
 	RespondedAt Timestamp
-	// Latency is the time from CreatedAt to the end of the response, in
-	// milliseconds.
-	Latency plugins.Count
+	// Latency is the time from CreatedAt to the end of the response.
+	Latency plugins.Duration
 	// TimeToFirstToken is the time from CreatedAt to the first content event of
-	// a stream, in milliseconds; unknown without a stream.
-	TimeToFirstToken plugins.Count
+	// a stream; unknown without a stream.
+	TimeToFirstToken plugins.Duration
 	// Status is the status code that the provider answered, or 499 when the
 	// client left before; 502 or 504 when the provider could not be reached.
 	Status plugins.Count
@@ -66,8 +65,8 @@ type Record struct {
 
 	// Usage is what the provider reported.
 	Usage plugins.Usage
-	// Cost is in billionths of a US dollar.
-	Cost plugins.Count
+	// Cost is what the call cost by the provider's report, else by the catalogue.
+	Cost plugins.Cost
 	// PriceVersion names the price data that Cost was computed with.
 	PriceVersion string
 	// PassthroughBilling is true when the house's key paid, against credits.

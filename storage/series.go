@@ -34,16 +34,16 @@ type Point struct {
 }
 
 // sample is one measure of one user or session. Values are whole, so that sums
-// do not depend on their order; unit tells what they are in.
-type sample struct {
+// do not depend on their order.
+type sample[T plugins.Unit] struct {
 	group, bucket int
-	value         plugins.Count
+	value         plugins.Quantity[T]
 	withoutCost   int64
 }
 
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
-func (s *Series) quartiles(samples []sample, p *CancelCheck) []sample {
+func quartiles[T plugins.Unit](s *Series, samples []sample[T], p *CancelCheck) []sample[T] {
 	if !s.Interquartile || p.over(patienceSteps) {
 		return samples
 	}
@@ -51,14 +51,14 @@ func (s *Series) quartiles(samples []sample, p *CancelCheck) []sample {
 	if len(values) == 0 {
 		return samples
 	}
-	low, high := Quantile(250).of(values), Quantile(750).of(values)
-	return slices.DeleteFunc(samples, func(s sample) bool {
+	low, high := quantile(250, values), quantile(750, values)
+	return slices.DeleteFunc(samples, func(s sample[T]) bool {
 		return s.value.Valid && (float64(s.value.N) < low || float64(s.value.N) > high)
 	})
 }
 
 // known are the values that are.
-func known(samples []sample) (values []int64) {
+func known[T plugins.Unit](samples []sample[T]) (values []T) {
 	for _, s := range samples {
 		if s.value.Valid {
 			values = append(values, s.value.N)
@@ -67,16 +67,27 @@ func known(samples []sample) (values []int64) {
 	return values
 }
 
+// unit is how many of T make 1 in a series, which has dollars and seconds.
+func unit[T plugins.Unit]() float64 {
+	switch any(T(0)).(type) {
+	case plugins.Nanodollars:
+		return 1e9
+	case plugins.Milliseconds:
+		return 1e3
+	}
+	return 1
+}
+
 // points are the quantiles by bucket, or the histogram.
-func (s *Series) points(b Buckets, samples []sample, unit float64, p *CancelCheck) []Point {
+func points[T plugins.Unit](s *Series, b Buckets, samples []sample[T], p *CancelCheck) []Point {
 	if p.over(patienceSteps) {
 		return nil
 	}
 	if s.Distribution {
-		return histogram(samples, unit)
+		return histogram(samples)
 	}
 	points := make([]Point, b.Len)
-	there, values := make([]bool, b.Len), make([][]int64, b.Len)
+	there, values := make([]bool, b.Len), make([][]T, b.Len)
 	for _, s := range samples {
 		i := s.bucket
 		there[i] = true
@@ -93,7 +104,7 @@ func (s *Series) points(b Buckets, samples []sample, unit float64, p *CancelChec
 		case !there[i]:
 			point.Value = amount(0)
 		case len(values[i]) > 0:
-			point.Value = amount(s.Quantile.of(values[i]) / unit)
+			point.Value = amount(quantile(s.Quantile, values[i]) / unit[T]())
 		}
 	}
 	return points
@@ -104,7 +115,7 @@ const maxBins = 10
 
 // histogram counts the known values in even bins from the least to the largest,
 // both included; a single bin if all are equal.
-func histogram(samples []sample, unit float64) []Point {
+func histogram[T plugins.Unit](samples []sample[T]) []Point {
 	values := known(samples)
 	if len(values) == 0 {
 		return []Point{}
@@ -114,7 +125,7 @@ func histogram(samples []sample, unit float64) []Point {
 	bins := make([]Point, 1+min(maxBins-1, span))
 	bound := func(i int) string {
 		b := float64(least) + float64(span)*(float64(i)/float64(len(bins)))
-		return strconv.FormatFloat(b/unit, 'f', -1, 64)
+		return strconv.FormatFloat(b/unit[T](), 'f', -1, 64)
 	}
 	for i := range bins {
 		bins[i] = Point{RangeStart: bound(i), RangeEnd: bound(i + 1), Value: amount(0)}
@@ -136,8 +147,9 @@ func histogram(samples []sample, unit float64) []Point {
 }
 
 // average is the mean of the known values.
-func average(samples []sample, unit float64) [1]Average {
-	var sum, n int64
+func average[T plugins.Unit](samples []sample[T]) [1]Average {
+	var sum T
+	var n int64
 	for _, s := range samples {
 		if s.value.Valid {
 			sum += s.value.N
@@ -145,6 +157,6 @@ func average(samples []sample, unit float64) [1]Average {
 		}
 	}
 	a := mean(sum, n)
-	a.N /= unit
+	a.N /= unit[T]()
 	return [1]Average{{a}}
 }

@@ -24,16 +24,15 @@ type SessionQuery struct {
 // Session is what the requests of one session add up to: those that carry the
 // same id and name. Sums add what is known.
 type Session struct {
-	CreatedAt              Timestamp `json:"created_at"`
-	LatestRequestCreatedAt Timestamp `json:"latest_request_created_at"`
-	SessionID              string    `json:"session_id"`
-	SessionName            string    `json:"session_name"`
-	// TotalCost is in US dollars.
-	TotalCost        Amount        `json:"total_cost"`
-	TotalRequests    int64         `json:"total_requests"`
-	PromptTokens     plugins.Count `json:"prompt_tokens"`
-	CompletionTokens plugins.Count `json:"completion_tokens"`
-	TotalTokens      plugins.Count `json:"total_tokens"`
+	CreatedAt              Timestamp     `json:"created_at"`
+	LatestRequestCreatedAt Timestamp     `json:"latest_request_created_at"`
+	SessionID              string        `json:"session_id"`
+	SessionName            string        `json:"session_name"`
+	TotalCost              plugins.Cost  `json:"total_cost"`
+	TotalRequests          int64         `json:"total_requests"`
+	PromptTokens           plugins.Count `json:"prompt_tokens"`
+	CompletionTokens       plugins.Count `json:"completion_tokens"`
+	TotalTokens            plugins.Count `json:"total_tokens"`
 	// AvgLatency is in milliseconds, over the requests whose latency is known.
 	AvgLatency Amount `json:"avg_latency"`
 	// RequestsWithoutCost counts the requests that TotalCost lacks.
@@ -48,10 +47,10 @@ var sessionAttributes = map[string]func(*Session) attribute{
 	"session_id":                func(s *Session) attribute { return textual(s.SessionID) },
 	"session_name":              func(s *Session) attribute { return textual(s.SessionName) },
 	"tag":                       func(s *Session) attribute { return textual(s.tag) },
-	"total_cost":                func(s *Session) attribute { return numeric(s.TotalCost) },
-	"total_tokens":              func(s *Session) attribute { return numeric(scaled(s.TotalTokens, one)) },
-	"prompt_tokens":             func(s *Session) attribute { return numeric(scaled(s.PromptTokens, one)) },
-	"completion_tokens":         func(s *Session) attribute { return numeric(scaled(s.CompletionTokens, one)) },
+	"total_cost":                func(s *Session) attribute { return quantity(s.TotalCost) },
+	"total_tokens":              func(s *Session) attribute { return quantity(s.TotalTokens) },
+	"prompt_tokens":             func(s *Session) attribute { return quantity(s.PromptTokens) },
+	"completion_tokens":         func(s *Session) attribute { return quantity(s.CompletionTokens) },
 	"total_requests":            func(s *Session) attribute { return whole(s.TotalRequests) },
 	"created_at":                func(s *Session) attribute { return whole(s.CreatedAt) },
 	"latest_request_created_at": func(s *Session) attribute { return whole(s.LatestRequestCreatedAt) },

@@ -59,29 +59,30 @@ func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
 	}
 	b := NewBuckets(q.Window.or(span), q.Zone)
 
-	counts := make([]sample, b.Len)
+	counts := make([]sample[int64], b.Len)
 	for i := range counts {
-		counts[i] = sample{bucket: i, value: plugins.Known(0)}
+		counts[i] = sample[int64]{bucket: i, value: plugins.Known(0)}
 	}
-	durations, costs := make([]sample, 0, len(sessions)), make([]sample, 0, len(sessions))
+	durations := make([]sample[plugins.Milliseconds], 0, len(sessions))
+	costs := make([]sample[plugins.Nanodollars], 0, len(sessions))
 	for _, s := range sessions {
 		if p.over(1) {
 			return nil, p.ended
 		}
 		i := b.Index(s.first)
 		counts[i].value.N++
-		durations = append(durations, sample{bucket: i, value: s.duration()})
-		costs = append(costs, sample{bucket: i, value: s.cost, withoutCost: s.withoutCost})
+		durations = append(durations, sample[plugins.Milliseconds]{bucket: i, value: s.duration()})
+		costs = append(costs, sample[plugins.Nanodollars]{bucket: i, value: s.cost, withoutCost: s.withoutCost})
 	}
-	durations, costs = q.quartiles(durations, p), q.quartiles(costs, p)
+	durations, costs = quartiles(&q.Series, durations, p), quartiles(&q.Series, costs, p)
 	return &SessionMetrics{
-		SessionCount:    q.points(b, counts, one, p),
-		SessionDuration: q.points(b, durations, millisPerSecond, p),
-		SessionCost:     q.points(b, costs, nanosPerDollar, p),
+		SessionCount:    points(&q.Series, b, counts, p),
+		SessionDuration: points(&q.Series, b, durations, p),
+		SessionCost:     points(&q.Series, b, costs, p),
 		Average: SessionAverages{
-			SessionCost:     average(costs, nanosPerDollar),
-			SessionDuration: average(durations, millisPerSecond),
-			SessionCount:    average(counts, one),
+			SessionCost:     average(costs),
+			SessionDuration: average(durations),
+			SessionCount:    average(counts),
 		},
 	}, p.ended
 }

@@ -71,7 +71,7 @@ func newSession(k Key, t *totals) Session {
 		LatestRequestCreatedAt: t.last,
 		SessionID:              k.ID,
 		SessionName:            k.Name,
-		TotalCost:              scaled(t.cost, nanosPerDollar),
+		TotalCost:              t.cost,
 		TotalRequests:          t.requests,
 		PromptTokens:           t.input,
 		CompletionTokens:       t.output,

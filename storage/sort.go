@@ -114,8 +114,11 @@ func directed(order int, desc bool) int {
 	return order
 }
 
-func byText(s string) sortValue         { return sortValue{known: s != "", text: s} }
-func byCount(c plugins.Count) sortValue { return sortValue{known: c.Valid, number: c.N} }
+func byText(s string) sortValue { return sortValue{known: s != "", text: s} }
+func byNumber[T plugins.Unit](q plugins.Quantity[T]) sortValue {
+	return sortValue{known: q.Valid, number: int64(q.N)}
+}
+
 func byTime(t Timestamp, known bool) sortValue {
 	return sortValue{known: known, number: int64(t)}
 }
@@ -126,19 +129,19 @@ var sortValues = map[SortKey]func(r *Record, c *Content, name string) sortValue{
 	SortLastActive: func(r *Record, _ *Content, _ string) sortValue {
 		return byTime(cmp.Or(r.RespondedAt, r.CreatedAt), true)
 	},
-	SortLatency:          func(r *Record, _ *Content, _ string) sortValue { return byCount(r.Latency) },
-	SortTimeToFirstToken: func(r *Record, _ *Content, _ string) sortValue { return byCount(r.TimeToFirstToken) },
-	SortTotalTokens:      func(r *Record, _ *Content, _ string) sortValue { return byCount(r.Usage.Total()) },
-	SortCompletionTokens: func(r *Record, _ *Content, _ string) sortValue { return byCount(r.Usage.Output) },
-	SortPromptTokens:     func(r *Record, _ *Content, _ string) sortValue { return byCount(r.Usage.Input) },
-	SortCost:             func(r *Record, _ *Content, _ string) sortValue { return byCount(r.Cost) },
+	SortLatency:          func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Latency) },
+	SortTimeToFirstToken: func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.TimeToFirstToken) },
+	SortTotalTokens:      func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Total()) },
+	SortCompletionTokens: func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Output) },
+	SortPromptTokens:     func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Input) },
+	SortCost:             func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Cost) },
 	SortUserID:           func(r *Record, _ *Content, _ string) sortValue { return byText(r.UserID) },
 	SortBodyModel:        func(r *Record, _ *Content, _ string) sortValue { return byText(r.ResponseModel) },
 	SortIsCached: func(r *Record, _ *Content, _ string) sortValue {
 		if r.Cached() {
-			return byCount(plugins.Known(1))
+			return byNumber(plugins.Known(1))
 		}
-		return byCount(plugins.Known(0))
+		return byNumber(plugins.Known(0))
 	},
 	SortRequestPrompt: func(r *Record, c *Content, _ string) sortValue { return byText(inputText(r, c)) },
 	SortResponseText:  func(r *Record, c *Content, _ string) sortValue { return byText(outputText(r, c)) },

@@ -10,7 +10,7 @@ import (
 // cost: without an answering request there is no user and no session.
 type tally struct {
 	requests, withoutCost int64
-	cost                  plugins.Count
+	cost                  plugins.Cost
 }
 
 func (t *tally) add(r *Row) {
@@ -31,7 +31,7 @@ type totals struct {
 
 	input, output plugins.Count
 	withTokens    int64
-	latency       int64 // milliseconds, all together
+	latency       plugins.Milliseconds // all together
 	withLatency   int64
 	rateLimited   int64
 }
@@ -63,12 +63,12 @@ func (t *totals) add(r *Row) {
 func (t *totals) tokens() plugins.Count { return t.input.Plus(t.output) }
 
 // duration is the time from the start of the first request to the end of the
-// last answer, in milliseconds.
-func (t *totals) duration() plugins.Count {
+// last answer.
+func (t *totals) duration() plugins.Duration {
 	if t.ended == 0 {
-		return plugins.Count{}
+		return plugins.Duration{}
 	}
-	return plugins.Known(int64(t.ended - t.first))
+	return plugins.Duration{N: plugins.Milliseconds(t.ended - t.first), Valid: true}
 }
 
 // never is the window of no moment; include widens it.

@@ -48,8 +48,7 @@ type User struct {
 	AverageTokensPerRequest Amount        `json:"average_tokens_per_request"`
 	TotalCompletionTokens   plugins.Count `json:"total_completion_tokens"`
 	TotalPromptTokens       plugins.Count `json:"total_prompt_tokens"`
-	// Cost is in US dollars.
-	Cost Amount `json:"cost"`
+	Cost                    plugins.Cost  `json:"cost"`
 	// RateLimitedCount counts the requests that were answered with status 429.
 	RateLimitedCount int64 `json:"rate_limited_count"`
 	// RequestsWithoutCost counts the requests that Cost lacks.
@@ -93,9 +92,9 @@ var userAttributes = map[UserSortKey]func(*User) attribute{
 	UserTotalRequests:               func(u *User) attribute { return whole(u.TotalRequests) },
 	UserAverageRequestsPerDayActive: func(u *User) attribute { return numeric(u.AverageRequestsPerDayActive) },
 	UserAverageTokensPerRequest:     func(u *User) attribute { return numeric(u.AverageTokensPerRequest) },
-	UserTotalPromptTokens:           func(u *User) attribute { return numeric(scaled(u.TotalPromptTokens, one)) },
-	UserTotalCompletionTokens:       func(u *User) attribute { return numeric(scaled(u.TotalCompletionTokens, one)) },
-	UserCost:                        func(u *User) attribute { return numeric(u.Cost) },
+	UserTotalPromptTokens:           func(u *User) attribute { return quantity(u.TotalPromptTokens) },
+	UserTotalCompletionTokens:       func(u *User) attribute { return quantity(u.TotalCompletionTokens) },
+	UserCost:                        func(u *User) attribute { return quantity(u.Cost) },
 	UserRateLimitedCount:            func(u *User) attribute { return whole(u.RateLimitedCount) },
 }
 

@@ -87,7 +87,7 @@ func (u *userTotals) user(group int, t *totals, k Key) User {
 		AverageTokensPerRequest:     mean(t.tokens().N, t.withTokens),
 		TotalCompletionTokens:       t.output,
 		TotalPromptTokens:           t.input,
-		Cost:                        scaled(t.cost, nanosPerDollar),
+		Cost:                        t.cost,
 		RateLimitedCount:            t.rateLimited,
 		RequestsWithoutCost:         t.withoutCost,
 	}

@@ -4,22 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // creditsStatus is one element of the answer of /llm/credits, in US dollars.
 type creditsStatus struct {
-	Org      string `json:"org"`
-	Store    string `json:"store"`
-	Balance  string `json:"balance"`
-	Granted  string `json:"granted"`
-	Spent    string `json:"spent"`
-	Reserved string `json:"reserved"`
+	Org      string       `json:"org"`
+	Store    string       `json:"store"`
+	Balance  plugins.Cost `json:"balance"`
+	Granted  plugins.Cost `json:"granted"`
+	Spent    plugins.Cost `json:"spent"`
+	Reserved plugins.Cost `json:"reserved"`
 }
 
 // grant is the body of a POST to /llm/credits.
@@ -48,7 +48,9 @@ func listCredits(w http.ResponseWriter) error {
 		}
 		for _, b := range ledger.Balances() {
 			answer = append(answer, creditsStatus{
-				b.Org, store.Name(), dollars(b.Granted - b.Spent), dollars(b.Granted), dollars(b.Spent), dollars(b.Reserved),
+				Org: b.Org, Store: store.Name(),
+				Balance: plugins.KnownCost(b.Granted - b.Spent), Granted: plugins.KnownCost(b.Granted),
+				Spent: plugins.KnownCost(b.Spent), Reserved: plugins.KnownCost(b.Reserved),
 			})
 		}
 	}
@@ -85,14 +87,4 @@ func grantCredits(w http.ResponseWriter, r *http.Request) error {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
 	return listCredits(w)
-}
-
-// dollars writes billionths of a US dollar exactly, with at least two decimals.
-func dollars(nano int64) string {
-	sign := ""
-	if nano < 0 {
-		sign, nano = "-", -nano
-	}
-	whole, fraction := nano/1e9, fmt.Sprintf("%09d", nano%1e9)
-	return fmt.Sprintf("%s%d.%s%s", sign, whole, fraction[:2], strings.TrimRight(fraction[2:], "0"))
 }

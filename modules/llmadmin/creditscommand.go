@@ -58,7 +58,10 @@ func runCredits(flags caddycmd.Flags) (int, error) {
 		return caddy.ExitCodeFailedStartup, err
 	}
 	defer resp.Body.Close()
-	var list []creditsStatus
+	var list []struct {
+		Org                               string
+		Balance, Granted, Spent, Reserved json.Number
+	}
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
 		return caddy.ExitCodeFailedStartup, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/weirhq/weir/plugins"
 )
 
 // The scopes of a key: what it allows.
@@ -43,7 +44,7 @@ type Organisation struct {
 	Credits string `json:"credits,omitempty"`
 
 	accounts []*Account
-	grant    int64 // Credits in billionths of a US dollar
+	grant    plugins.Nanodollars // Credits in billionths of a US dollar
 }
 
 // Key is an API key of one organisation.

@@ -101,7 +101,7 @@ func observe(r *storage.Record, listed bool) {
 		}
 	}
 	if r.Cost.Valid {
-		c.cost.Add(float64(r.Cost.N) / 1e9)
+		c.cost.Add(r.Cost.Float())
 	} else {
 		c.unpriced.Inc()
 	}

@@ -96,7 +96,7 @@ func (a *api) write(w io.Writer, r *storage.Record) {
 	}
 	var cost *float64
 	if r.Cost.Valid {
-		dollars := float64(r.Cost.N) / 1e9
+		dollars := r.Cost.Float()
 		cost = &dollars
 	}
 	fields := map[string]any{

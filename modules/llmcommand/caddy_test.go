@@ -60,10 +60,10 @@ func TestCaddy(t *testing.T) {
 		at := storage.Timestamp(1_795_219_200_000 + n/120) // three crowded milliseconds
 		r := &storage.Record{
 			ID: uuid.Must(uuid.NewV7()), Org: "default", CreatedAt: at, RespondedAt: at + 10, Model: "gpt-4o", UserID: "ada",
-			Status: plugins.Known(200), Cost: plugins.Known(1_000_000), Properties: map[string]string{"Env": "prod"},
+			Status: plugins.Known(200), Cost: plugins.KnownCost(1_000_000), Properties: map[string]string{"Env": "prod"},
 		}
 		if n%10 == 0 {
-			r.UserID, r.Cost = "Grace Hopper", plugins.Count{}
+			r.UserID, r.Cost = "Grace Hopper", plugins.Cost{}
 		}
 		records = append(records, r)
 		body := storage.Body{Type: "application/json", Data: fmt.Appendf(nil, "{\n\"n\": %d,\n\"text\": \"naïve\"}", n)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -148,43 +149,18 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 			return t.Time().In(zone).Format(time.DateTime)
 		}
 	case millis:
-		return formatMillis(value.Int())
+		return plugins.Milliseconds(value.Int()).String()
 	case dollars:
-		return formatDollars(nanos(value))
+		return nanodollars(value).String()
 	case count:
 		return formatCount(value.Int())
 	}
 	return printable(value.String())
 }
 
-// formatMillis writes 850ms, 1.25s or 2m5s.
-func formatMillis(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%dms", ms)
-	case d < time.Minute:
-		return fmt.Sprintf("%.2fs", d.Seconds())
-	default:
-		return d.Round(time.Second).String()
-	}
-}
-
-// nanos is an amount of the API in billionths of a dollar, in which it is whole.
-func nanos(amount gjson.Result) int64 { return int64(math.Round(amount.Num * 1e9)) }
-
-// formatDollars writes an amount exactly, with at least six decimals, so that
-// most amounts align.
-func formatDollars(nanos int64) string {
-	sign := "$"
-	if nanos < 0 {
-		sign, nanos = "-$", -nanos
-	}
-	text := fmt.Sprintf("%s%d.%09d", sign, nanos/1e9, nanos%1e9)
-	for range 3 {
-		text = strings.TrimSuffix(text, "0")
-	}
-	return text
+// nanodollars is an amount of the API, which is in dollars.
+func nanodollars(amount gjson.Result) plugins.Nanodollars {
+	return plugins.Nanodollars(math.Round(amount.Num * 1e9))
 }
 
 // formatCount groups the digits by three.

@@ -171,7 +171,7 @@ func TestExportToFullDisk(t *testing.T) {
 func TestExportLinesAndCSV(t *testing.T) {
 	a := &api{body: "{\n  \"a\": [1,\n 2.0]\n}"}
 	a.add(&storage.Record{
-		ID: id(1), CreatedAt: 1_795_219_200_000, Model: "gpt-4o", UserID: `Ada "A", L`, Cost: plugins.Known(27_500),
+		ID: id(1), CreatedAt: 1_795_219_200_000, Model: "gpt-4o", UserID: `Ada "A", L`, Cost: plugins.KnownCost(27_500),
 		Status: plugins.Known(200), Properties: map[string]string{"Env.a": "prod"},
 	})
 	address := a.serve(t)

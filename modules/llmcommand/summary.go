@@ -4,22 +4,27 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
+	"github.com/weirhq/weir/plugins"
 )
 
 // summary adds up what a table shows. The unknown is counted apart.
 type summary struct {
-	requests     int64
-	cost, tokens sum
+	requests int64
+	cost     sum[plugins.Nanodollars]
+	tokens   sum[int64]
 }
 
-type sum struct{ total, unknown int64 }
+type sum[T plugins.Unit] struct {
+	total   T
+	unknown int64
+}
 
 func (s *summary) add(record gjson.Result) {
 	s.requests++
 	if cost := record.Get("cost"); cost.Type == gjson.Null {
 		s.cost.unknown++
 	} else {
-		s.cost.total += nanos(cost)
+		s.cost.total += nanodollars(cost)
 	}
 	if tokens := record.Get("total_tokens"); tokens.Type == gjson.Null {
 		s.tokens.unknown++
@@ -35,10 +40,10 @@ func (s *summary) String() string {
 		requests = "request"
 	}
 	return fmt.Sprintf("%s %s, cost %s, tokens %s", formatCount(s.requests), requests,
-		s.cost.text(s.requests, formatDollars), s.tokens.text(s.requests, formatCount))
+		s.cost.text(s.requests, plugins.Nanodollars.String), s.tokens.text(s.requests, formatCount))
 }
 
-func (s *sum) text(requests int64, format func(int64) string) string {
+func (s *sum[T]) text(requests int64, format func(T) string) string {
 	switch s.unknown {
 	case 0:
 		return format(s.total)

@@ -55,7 +55,7 @@ func (a *attempt) write(events []byte) {
 // hear takes the time when the first content of a stream comes.
 func (a *attempt) hear() {
 	if !a.record.TimeToFirstToken.Valid && a.seen().Content {
-		a.record.TimeToFirstToken = plugins.Known(time.Since(a.started).Milliseconds())
+		a.record.TimeToFirstToken = plugins.KnownDuration(time.Since(a.started))
 	}
 }
 

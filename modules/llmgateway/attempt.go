@@ -283,7 +283,7 @@ func (a *attempt) enter() {
 func (a *attempt) update(now time.Time) {
 	r := &a.record
 	r.RespondedAt, r.UpdatedAt = storage.Millis(now), storage.Millis(now)
-	r.Latency = plugins.Known(now.Sub(a.started).Milliseconds())
+	r.Latency = plugins.KnownDuration(now.Sub(a.started))
 	failure := r.ErrorType
 	recording.Learn(r, a.seen())
 	if r.ErrorType == "" {

@@ -50,7 +50,7 @@ func (a *attempt) reserve() *plugins.Error {
 	if errors.Is(err, credits.ErrInsufficient) {
 		return &plugins.Error{
 			Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
-			Message: "Your credits do not suffice for this call. Lower the limit of output tokens, or ask for more credits.",
+			Message: "Insufficient credits for this call. Lower the limit of output tokens, or ask for more credits.",
 		}
 	}
 	if err != nil {
@@ -92,21 +92,21 @@ func (a *attempt) mayOutput() int64 {
 }
 
 // estimate is what the call costs with so many tokens of output.
-func (a *attempt) estimate(output int64, tier string) plugins.Count {
+func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if a.target.listed == nil {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
 	input := (int64(len(a.sent)) + bytesPerToken - 1) / bytesPerToken
 	return a.target.listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
 }
 
 // charge takes what is known of the cost from the credits.
-func (a *attempt) charge(cost plugins.Count) {
+func (a *attempt) charge(cost plugins.Cost) {
 	if a.reservation == nil || !cost.Valid {
 		return
 	}
 	if err := a.reservation.Charge(cost.N); err != nil {
-		a.h.logger.Error("a charge is not on disk", zap.Stringer("id", a.id), zap.Int64("nanodollars", cost.N), zap.Error(err))
+		a.h.logger.Error("a charge is not on disk", zap.Stringer("id", a.id), zap.Stringer("cost", cost.N), zap.Error(err))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -22,7 +23,7 @@ const bounded = `{"model":"one/m","input":"hi","max_output_tokens":10}`
 func (s *site) balance() (spent, reserved int64) {
 	for _, b := range s.credits.Balances() {
 		if b.Org == "payer" {
-			return b.Spent / 1e6, b.Reserved / 1e6
+			return int64(b.Spent / 1e6), int64(b.Reserved / 1e6)
 		}
 	}
 	return 0, 0
@@ -30,7 +31,7 @@ func (s *site) balance() (spent, reserved int64) {
 
 func (s *site) grant(thousandths int64) {
 	s.t.Helper()
-	if err := s.credits.Grant("payer", thousandths*1e6); err != nil {
+	if err := s.credits.Grant("payer", plugins.Nanodollars(thousandths*1e6)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -203,7 +204,7 @@ func (s *site) audit() int64 {
 		if !r.Cost.Valid && r.EndState == storage.Complete {
 			s.t.Errorf("the cost of %+v is unknown", r.Record)
 		}
-		sum += r.Cost.N / 1e6
+		sum += int64(r.Cost.N / 1e6)
 	}
 	if spent != sum || reserved != 0 {
 		s.t.Errorf("spent %d, reserved %d; the records cost %d", spent, reserved, sum)

@@ -176,7 +176,7 @@ func TestDialectCredits(t *testing.T) {
 				t.Fatalf("%d %s", resp.StatusCode, answer)
 			}
 			r := s.kept.all()[0]
-			if spent, reserved := s.balance(); spent*1e6 != r.Cost.N || reserved != 0 || (spent > 0) != (c.status == 200) || r.PassthroughBilling != (c.status == 200) {
+			if spent, reserved := s.balance(); spent != int64(r.Cost.N/1e6) || reserved != 0 || (spent > 0) != (c.status == 200) || r.PassthroughBilling != (c.status == 200) {
 				t.Errorf("spent %d, reserved %d; the record has %+v", spent, reserved, r.Cost)
 			}
 		})

@@ -156,7 +156,7 @@ func (r *resolver) serves(a *llmapp.Account, model string) bool {
 func canServe(a *llmapp.Account, _ string) bool { return a.Models == nil }
 
 // price compares targets: what as many tokens in as out cost. Unknown is last.
-func (t target) price() int64 {
+func (t target) price() plugins.Nanodollars {
 	if t.listed == nil {
 		return math.MaxInt64
 	}

@@ -178,7 +178,7 @@ func TestAccessLogAndPlaceholders(t *testing.T) {
 func TestCountOfTokensCostsNothing(t *testing.T) {
 	s := serve(t, options{upstream: fixed(t, "", `{"input_tokens":14}`), config: object{}})
 	s.do("POST", "/v1/messages/count_tokens", `{"model":"claude-haiku-4-5","messages":[]}`)
-	if e := s.record(); e.Cost != plugins.Known(0) || e.Usage.Total().Valid || e.Provider != "anthropic" || e.Model != "claude-haiku-4-5" {
+	if e := s.record(); e.Cost != plugins.KnownCost(0) || e.Usage.Total().Valid || e.Provider != "anthropic" || e.Model != "claude-haiku-4-5" {
 		t.Errorf("%+v", e.Record)
 	}
 }

@@ -88,10 +88,10 @@ func (c *call) describe(r *storage.Record) {
 	if end >= start {
 		r.RespondedAt = storage.Timestamp(end / 1e6)
 		r.UpdatedAt = r.RespondedAt
-		r.Latency = plugins.Known(int64((end - start) / 1e6))
+		r.Latency = plugins.Duration{N: plugins.Milliseconds((end - start) / 1e6), Valid: true}
 	}
 	if first, ok := c.firstToken(); ok {
-		r.Stream, r.TimeToFirstToken = true, plugins.Known(first.Milliseconds())
+		r.Stream, r.TimeToFirstToken = true, plugins.KnownDuration(first)
 	}
 	r.Stream = r.Stream || c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") ||
 		c.parameter("stream") == "true"

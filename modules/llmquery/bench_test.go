@@ -29,9 +29,9 @@ func BenchmarkPointQuery(b *testing.B) {
 		ids[i] = uuid.Must(uuid.NewV7())
 		at := storage.Timestamp(1_790_000_000_000 + i*1000)
 		r := &storage.Record{
-			ID: ids[i], Org: "default", CreatedAt: at, RespondedAt: at + 900, Latency: plugins.Known(900), Status: plugins.Known(200),
+			ID: ids[i], Org: "default", CreatedAt: at, RespondedAt: at + 900, Latency: plugins.KnownDuration(900 * time.Millisecond), Status: plugins.Known(200),
 			Provider: "openai", Model: "gpt-5-mini", RequestModel: "gpt-5-mini", UserID: fmt.Sprint("user-", i/4),
-			Usage: plugins.Usage{Input: plugins.Known(1200), Output: plugins.Known(300)}, Cost: plugins.Known(900_000),
+			Usage: plugins.Usage{Input: plugins.Known(1200), Output: plugins.Known(300)}, Cost: plugins.KnownCost(900_000),
 			Properties: map[string]string{"Environment": "production", "Tenant": fmt.Sprint("tenant-", i/4)},
 		}
 		if err := j.Append(r, &storage.Content{

@@ -3,6 +3,7 @@ package llmquery_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -112,9 +113,9 @@ func TestAnalytics(t *testing.T) {
 		s.record("default", &storage.Record{
 			Org: "default", UserID: user, SessionID: "s-" + user, SessionName: "chat",
 			CreatedAt: midnight + storage.Timestamp(i)*3_600_000, RespondedAt: midnight + storage.Timestamp(i)*3_600_000 + 2000,
-			Latency: plugins.Known(2000), Status: plugins.Known(200), Model: "m",
+			Latency: plugins.KnownDuration(2000 * time.Millisecond), Status: plugins.Known(200), Model: "m",
 			Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(5)},
-			Cost:  plugins.Known(int64(3-i) * 1_000_000),
+			Cost:  plugins.KnownCost(plugins.Nanodollars(3-i) * 1_000_000),
 		}, nil)
 	}
 	for name, tc := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -47,7 +48,7 @@ func (n *tenant) record() (*storage.Record, *storage.Content) {
 	}
 	return &storage.Record{
 			ID: uuid.Must(uuid.NewV7()), Org: n.org, CreatedAt: at, RespondedAt: at + storage.Timestamp(n.mark*1000),
-			Latency: plugins.Known(int64(n.mark * 1000)), Cost: plugins.Known(int64(n.mark * 1e9)), Model: n.text(),
+			Latency: plugins.KnownDuration(time.Duration(n.mark) * time.Second), Cost: plugins.KnownCost(plugins.Nanodollars(n.mark * 1e9)), Model: n.text(),
 			UserID: user, SessionID: session, SessionName: n.text(),
 			Properties: map[string]string{"Service-Session-Id": session, "Owner": n.text()},
 		}, &storage.Content{

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -149,8 +150,8 @@ func TestRecord(t *testing.T) {
 		Org:              "default",
 		CreatedAt:        1_790_000_000_123,
 		RespondedAt:      1_790_000_001_123,
-		Latency:          plugins.Known(1000),
-		TimeToFirstToken: plugins.Known(200),
+		Latency:          plugins.KnownDuration(1000 * time.Millisecond),
+		TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond),
 		Status:           plugins.Known(200),
 		Stream:           true,
 		Provider:         "openai",
@@ -160,7 +161,7 @@ func TestRecord(t *testing.T) {
 		UserID:           "ada",
 		Properties:       map[string]string{"Tier": "gold"},
 		Usage:            plugins.Usage{Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(0)},
-		Cost:             plugins.Known(27_000),
+		Cost:             plugins.KnownCost(27_000),
 		Attempt:          2,
 	}, &storage.Content{
 		Request:  storage.Body{Type: "application/json", Data: []byte(`{"n": 1.0, "s":"<é>"}`)},

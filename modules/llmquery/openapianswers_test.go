@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,13 +25,13 @@ func TestAnswersAsDescribed(t *testing.T) {
 	d.strict = true
 	id := s.record("default", &storage.Record{
 		Org: "default", UserID: "ada", SessionID: "s1", SessionName: "chat", Properties: map[string]string{"Service-Session-Id": "s1"},
-		RespondedAt: 1_790_000_001_000, Latency: plugins.Known(1000), TimeToFirstToken: plugins.Known(200), Status: plugins.Known(200), Stream: true,
+		RespondedAt: 1_790_000_001_000, Latency: plugins.KnownDuration(1000 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200), Stream: true,
 		Provider: "openai", Model: "m", RequestModel: "m", ResponseModel: "m", ModelOverride: "m", ResponseID: "r", Path: "/v1/responses", TargetURL: "https://localhost",
 		Usage: plugins.Usage{
 			Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(10), CacheWrite: plugins.Known(0),
 			InputAudio: plugins.Known(1), OutputAudio: plugins.Known(1), Reasoning: plugins.Known(5),
 		},
-		Cost: plugins.Known(27_000), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
+		Cost: plugins.KnownCost(27_000), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
 		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7", Attempt: 1, CacheReferenceID: uuid.New(), Assets: []string{"a"},
 	}, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{}`)}, Inputs: map[string]string{"city": "Ulm"}}).String()
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2", AttemptOf: uuid.New()}, nil)

@@ -96,7 +96,7 @@ func (s *site) recordVariety() {
 		r := &storage.Record{
 			ID: uuid.Must(uuid.NewV7()), Org: "default", UserID: name, SessionID: name,
 			CreatedAt: 1_790_000_000_000 + i*day/2, RespondedAt: 1_790_000_000_000 + i*day/2 + i*i,
-			Cost: plugins.Known(int64(i * i * 1e6)),
+			Cost: plugins.KnownCost(plugins.Nanodollars(i * i * 1e6)),
 		}
 		if err := errors.Join(
 			j.Append(r, &storage.Content{Inputs: map[string]string{"n": name}}),

@@ -1,7 +1,6 @@
 package llmquery
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"unicode/utf8"
@@ -36,9 +35,9 @@ type record struct {
 	ModelOverride *string `json:"model_override"`
 	TargetURL     string  `json:"target_url"`
 
-	DelayMS          plugins.Count `json:"delay_ms"`
-	TimeToFirstToken plugins.Count `json:"time_to_first_token"`
-	TimeToLastToken  plugins.Count `json:"time_to_last_token"`
+	DelayMS          plugins.Duration `json:"delay_ms"`
+	TimeToFirstToken plugins.Duration `json:"time_to_first_token"`
+	TimeToLastToken  plugins.Duration `json:"time_to_last_token"`
 
 	TotalTokens            plugins.Count `json:"total_tokens"`
 	PromptTokens           plugins.Count `json:"prompt_tokens"`
@@ -48,8 +47,8 @@ type record struct {
 	PromptAudioTokens      plugins.Count `json:"prompt_audio_tokens"`
 	CompletionAudioTokens  plugins.Count `json:"completion_audio_tokens"`
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
-	Cost                   dollars       `json:"cost"`
-	CostUSD                dollars       `json:"costUSD"`
+	Cost                   plugins.Cost  `json:"cost"`
+	CostUSD                plugins.Cost  `json:"costUSD"`
 	PassthroughBilling     bool          `json:"is_passthrough_billing"`
 
 	OrganizationID string  `json:"organization_id"`
@@ -86,34 +85,6 @@ type record struct {
 	// Always null: bodies are inline, and records are in no other schema.
 	SignedBodyURL *string `json:"signed_body_url"`
 	LLMSchema     *string `json:"llmSchema"`
-}
-
-// dollars is an amount in billionths of a dollar, written in dollars.
-type dollars plugins.Count
-
-// MarshalJSON writes an exact decimal.
-func (d dollars) MarshalJSON() ([]byte, error) {
-	if !d.Valid {
-		return []byte("null"), nil
-	}
-	return appendDollars(nil, d.N), nil
-}
-
-func appendDollars(b []byte, nanos int64) []byte {
-	if nanos < 0 {
-		b, nanos = append(b, '-'), -nanos
-	}
-	b = plugins.Known(nanos / 1e9).AppendJSON(b)
-	fraction := nanos % 1e9
-	if fraction == 0 {
-		return b
-	}
-	digits := [10]byte{'.'}
-	for i := 9; i > 0; i-- {
-		digits[i] = byte('0' + fraction%10)
-		fraction /= 10
-	}
-	return append(b, bytes.TrimRight(digits[:], "0")...)
 }
 
 // appendRecord appends a record with its bodies, which pass as they are.
@@ -191,8 +162,8 @@ func newRecord(r *storage.Record) *record {
 		PromptAudioTokens:      u.InputAudio,
 		CompletionAudioTokens:  u.OutputAudio,
 		ReasoningTokens:        u.Reasoning,
-		Cost:                   dollars(r.Cost),
-		CostUSD:                dollars(r.Cost),
+		Cost:                   r.Cost,
+		CostUSD:                r.Cost,
 		PassthroughBilling:     r.PassthroughBilling,
 		OrganizationID:         r.Org,
 		PromptID:               orNull(r.PromptID),

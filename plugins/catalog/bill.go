@@ -40,18 +40,18 @@ func (b *bill) piece(n int64, r Rate) {
 	b.unknown = b.unknown || hi != 0 || carry != 0
 }
 
-// total is the sum in nano-dollars, rounded half up.
-func (b *bill) total() plugins.Count {
+// total is the sum, rounded half up.
+func (b *bill) total() plugins.Cost {
 	const million = 1_000_000
 	lo, carry := bits.Add64(b.lo, million/2, 0)
 	hi := b.hi + carry
 	if b.unknown || hi >= million {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
 	tokens, _ := bits.Div64(hi, lo, million)
 	sum, carry := bits.Add64(tokens, b.pieces, 0)
 	if carry != 0 || sum > math.MaxInt64 {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
-	return plugins.Known(int64(sum))
+	return plugins.KnownCost(plugins.Nanodollars(sum))
 }

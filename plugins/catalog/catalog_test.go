@@ -172,17 +172,17 @@ func TestOperatorsModelsWin(t *testing.T) {
 	million := plugins.Usage{Input: n(1_000_000), Output: n(1_000_000)}
 	for _, tt := range []struct {
 		provider, model, tier string
-		want                  plugins.Count
+		want                  plugins.Cost
 	}{
-		{"openai", "gpt-4o", "", n(7_500_000_001)},
-		{"openai", "ours", "", n(nano)},
-		{"openai", "gpt-5-chat", "", n(nano)},                 // their alias
-		{"openai", "gpt-4o-mini", "", n(750_000_000)},         // but an id is an id
-		{"openai", "ft:gpt-4o-2024-08-06:us::x", "", n(nano)}, // their rule
-		{"openai", "gpt-5", "", n(11_250_000_000)},            // untouched
-		{"lab", "gpt-5", "", n(11_250_000_000)},               // resold
-		{"lab", "llama", "", plugins.Count{}},                 // tokens without a price
-		{"lab", "llama", "night", plugins.Count{}},            // output without a price
+		{"openai", "gpt-4o", "", plugins.KnownCost(7_500_000_001)},
+		{"openai", "ours", "", plugins.KnownCost(nano)},
+		{"openai", "gpt-5-chat", "", plugins.KnownCost(nano)},                 // their alias
+		{"openai", "gpt-4o-mini", "", plugins.KnownCost(750_000_000)},         // but an id is an id
+		{"openai", "ft:gpt-4o-2024-08-06:us::x", "", plugins.KnownCost(nano)}, // their rule
+		{"openai", "gpt-5", "", plugins.KnownCost(11_250_000_000)},            // untouched
+		{"lab", "gpt-5", "", plugins.KnownCost(11_250_000_000)},               // resold
+		{"lab", "llama", "", plugins.Cost{}},                                  // tokens without a price
+		{"lab", "llama", "night", plugins.Cost{}},                             // output without a price
 	} {
 		if got := c.Cost(tt.provider, tt.model, million, tt.tier, noon); got != tt.want {
 			t.Errorf("%s/%s costs %+v, want %+v", tt.provider, tt.model, got, tt.want)
@@ -192,7 +192,7 @@ func TestOperatorsModelsWin(t *testing.T) {
 	if m.Name == "" || m.Context == 0 || !m.Multimodal() || len(m.Prices) != 2 {
 		t.Errorf("want the built-in facts and the file's prices: %+v", m)
 	}
-	if got := Default().Cost("openai", "gpt-4o", million, "", noon); got != n(12_500_000_000) {
+	if got := Default().Cost("openai", "gpt-4o", million, "", noon); got != plugins.KnownCost(12_500_000_000) {
 		t.Errorf("the built-in price became %+v", got)
 	}
 	if !regexp.MustCompile(`^` + Default().Version() + `\+[0-9a-f]{12}$`).MatchString(c.Version()) {

@@ -6,39 +6,39 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Cost is what a call cost, in billionths of a US dollar, rounded half up once.
+// Cost is what a call cost, rounded half up once to a billionth of a dollar.
 // What the provider says it charged (u.ReportedCost) wins over the table. Else
 // the counts are priced by what the model costs in the service tier at the
 // time; counts that the provider did not tell are taken as 0, but one of input
 // and output must be known. The cost is unknown where the model, its price in
 // that tier, or the price of something that was used is unknown.
-func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Count {
+func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
 	}
 	m, ok := c.Lookup(provider, model)
 	if !ok {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
 	return m.Cost(u, tier, at)
 }
 
 // Cost is the cost of a call of this model, by the rules of [Catalog.Cost].
-func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Count {
+func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
 	}
 	input, output := u.BilledInput.Or(u.Input), u.BilledOutput.Or(u.Output)
 	if !input.Valid && !output.Valid {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
 	if min(input.N, output.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.InputAudio.N, u.CacheReadAudio.N,
 		u.InputImage.N, u.Reasoning.N, u.OutputAudio.N, u.OutputImage.N) < 0 {
-		return plugins.Count{} // no sense can be made of it
+		return plugins.Cost{} // no sense can be made of it
 	}
 	p := m.price(u.Input.Or(input).N, tier, at)
 	if p == nil {
-		return plugins.Count{}
+		return plugins.Cost{}
 	}
 	var b bill
 	p.chargeInput(&b, input.N, u)

@@ -13,6 +13,7 @@ import (
 
 var (
 	n    = plugins.Known
+	cost = plugins.KnownCost
 	noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 )
 
@@ -23,89 +24,89 @@ func TestCost(t *testing.T) {
 		usage                 plugins.Usage
 		tier                  string
 		at                    time.Time
-		want                  plugins.Count
+		want                  plugins.Cost
 	}{
 		{"plain: 1000 x 2.5 + 500 x 10", "openai", "gpt-4o",
-			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, n(7_500_000)},
+			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, cost(7_500_000)},
 		{"cached input: 400 x 1.25 + 1600 x 0.125 + 300 x 10", "openai", "gpt-5",
-			plugins.Usage{Input: n(2000), CacheRead: n(1600), Output: n(300), Reasoning: n(256)}, "default", noon, n(3_700_000)},
+			plugins.Usage{Input: n(2000), CacheRead: n(1600), Output: n(300), Reasoning: n(256)}, "default", noon, cost(3_700_000)},
 		{"cache writes and read: 100 x 3 + 1000 x 3.75 + 500 x 6 + 4000 x 0.3 + 200 x 15", "anthropic", "claude-sonnet-4-6",
 			plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), CacheWrite1h: n(500), Output: n(200)}, "standard", noon,
-			n(300_000 + 3_750_000 + 3_000_000 + 1_200_000 + 3_000_000)},
+			cost(300_000 + 3_750_000 + 3_000_000 + 1_200_000 + 3_000_000)},
 		{"searches: 10 x 5 + 10 x 25 + 3 x 0.01 each", "anthropic", "claude-opus-4-8",
-			plugins.Usage{Input: n(10), Output: n(10), WebSearches: n(3)}, "", noon, n(50_000 + 250_000 + 30_000_000)},
+			plugins.Usage{Input: n(10), Output: n(10), WebSearches: n(3)}, "", noon, cost(50_000 + 250_000 + 30_000_000)},
 		{"long context, at the bound: 200000 x 1.25 + 1000 x 10", "gemini", "gemini-2.5-pro",
-			plugins.Usage{Input: n(200_000), Output: n(1000)}, "", noon, n(260_000_000)},
+			plugins.Usage{Input: n(200_000), Output: n(1000)}, "", noon, cost(260_000_000)},
 		{"long context, above: 200001 x 2.5 + 1000 x 15", "gemini", "gemini-2.5-pro",
-			plugins.Usage{Input: n(200_001), Output: n(1000)}, "", noon, n(515_002_500)},
+			plugins.Usage{Input: n(200_001), Output: n(1000)}, "", noon, cost(515_002_500)},
 		{"long context counts what is cached: 1 x 2.5 + 200000 x 0.25", "gemini", "gemini-2.5-pro",
-			plugins.Usage{Input: n(200_001), CacheRead: n(200_000)}, "", noon, n(50_002_500)},
+			plugins.Usage{Input: n(200_001), CacheRead: n(200_000)}, "", noon, cost(50_002_500)},
 		{"272k tokens are long for OpenAI: 272000 x 5", "openai", "gpt-5.4",
-			plugins.Usage{Input: n(272_000), Output: n(0)}, "", noon, n(1_360_000_000)},
+			plugins.Usage{Input: n(272_000), Output: n(0)}, "", noon, cost(1_360_000_000)},
 		{"audio in: 100 x 0.3 + 400 x 1 + 50 x 2.5", "gemini", "gemini-2.5-flash",
-			plugins.Usage{Input: n(500), InputAudio: n(400), Output: n(50)}, "", noon, n(30_000 + 400_000 + 125_000)},
+			plugins.Usage{Input: n(500), InputAudio: n(400), Output: n(50)}, "", noon, cost(30_000 + 400_000 + 125_000)},
 		{"cached audio: 100 x 0.3 + 300 x 1 + 100 x 0.1 + 50 x 0.03", "gemini", "gemini-2.5-flash",
 			plugins.Usage{Input: n(550), InputAudio: n(400), CacheRead: n(150), CacheReadAudio: n(100)}, "", noon,
-			n(30_000 + 300_000 + 10_000 + 1_500)},
+			cost(30_000 + 300_000 + 10_000 + 1_500)},
 		{"audio both ways: 10 x 2.5 + 90 x 32 + 20 x 10 + 80 x 64", "openai", "gpt-audio",
 			plugins.Usage{Input: n(100), InputAudio: n(90), Output: n(100), OutputAudio: n(80)}, "", noon,
-			n(25_000 + 2_880_000 + 200_000 + 5_120_000)},
+			cost(25_000 + 2_880_000 + 200_000 + 5_120_000)},
 		{"audio without a price of its own is text: 100 x 0.5", "cohere", "c4ai-aya-expanse-32b",
-			plugins.Usage{Input: n(100), InputAudio: n(100)}, "", noon, n(50_000)},
+			plugins.Usage{Input: n(100), InputAudio: n(100)}, "", noon, cost(50_000)},
 		{"image out: 100 x 0.3 + 10 x 2.5 + 1290 x 30", "gemini", "gemini-2.5-flash-image",
-			plugins.Usage{Input: n(100), Output: n(1300), OutputImage: n(1290)}, "", noon, n(30_000 + 25_000 + 38_700_000)},
+			plugins.Usage{Input: n(100), Output: n(1300), OutputImage: n(1290)}, "", noon, cost(30_000 + 25_000 + 38_700_000)},
 		{"images in that were cached too: 100 x 2 + 0 x 8 + 900 x 1.25", "openai", "gpt-image-1.5",
-			plugins.Usage{Input: n(1000), InputImage: n(900), CacheRead: n(900)}, "", noon, n(800_000 + 1_125_000)},
+			plugins.Usage{Input: n(1000), InputImage: n(900), CacheRead: n(900)}, "", noon, cost(800_000 + 1_125_000)},
 		{"cache read without a price of its own is input: 100 x 2", "gemini", "gemini-3-pro-image-preview",
-			plugins.Usage{Input: n(100), CacheRead: n(80)}, "", noon, n(200_000)},
+			plugins.Usage{Input: n(100), CacheRead: n(80)}, "", noon, cost(200_000)},
 		{"billed units: 5 x 2.5 + 20 x 10", "cohere", "command-a-03-2025",
-			plugins.Usage{Input: n(500), Output: n(21), BilledInput: n(5), BilledOutput: n(20)}, "", noon, n(12_500 + 200_000)},
+			plugins.Usage{Input: n(500), Output: n(21), BilledInput: n(5), BilledOutput: n(20)}, "", noon, cost(12_500 + 200_000)},
 		{"a fee for the request: 14 / 1000 + 10 x 3 + 20 x 15", "perplexity", "sonar-pro",
-			plugins.Usage{Input: n(10), Output: n(20)}, "", noon, n(14_000_000 + 30_000 + 300_000)},
+			plugins.Usage{Input: n(10), Output: n(20)}, "", noon, cost(14_000_000 + 30_000 + 300_000)},
 		{"peak hours: 1000 x 0.27", "deepseek", "deepseek-chat-v3-0324",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 29, 59, 0, time.UTC), n(270_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 29, 59, 0, time.UTC), cost(270_000)},
 		{"off-peak from 16:30 UTC: 1000 x 0.135", "deepseek", "deepseek-chat-v3-0324",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 30, 0, 0, time.UTC), n(135_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 1, 16, 30, 0, 0, time.UTC), cost(135_000)},
 		{"off-peak in another zone: 1000 x 0.135", "deepseek", "deepseek-chat-v3-0324",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 2, 1, 0, 0, 0, time.FixedZone("CST", 8*3600)), n(135_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 3, 2, 1, 0, 0, 0, time.FixedZone("CST", 8*3600)), cost(135_000)},
 		{"no peak hours before they began: 1000 x 0.435", "deepseek", "deepseek-v4-pro",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 16, 2, 0, 0, 0, time.UTC), n(435_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 16, 2, 0, 0, 0, time.UTC), cost(435_000)},
 		{"peak hours since they began: 1000 x 1.32", "deepseek", "deepseek-v4-pro",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 17, 2, 0, 0, 0, time.UTC), n(1_320_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2026, 8, 17, 2, 0, 0, 0, time.UTC), cost(1_320_000)},
 		{"the day before a price cut: 1000 x 10", "openai", "o3",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 9, 23, 59, 59, 0, time.UTC), n(10_000_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 9, 23, 59, 59, 0, time.UTC), cost(10_000_000)},
 		{"the day of a price cut: 1000 x 2", "openai", "o3",
-			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), n(2_000_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), cost(2_000_000)},
 		{"a price without a date holds at any time: 1000 x 2.5", "openai", "gpt-4o",
-			plugins.Usage{Input: n(1000)}, "", time.Time{}, n(2_500_000)},
+			plugins.Usage{Input: n(1000)}, "", time.Time{}, cost(2_500_000)},
 		{"priority: 1000 x 12.5 + 100 x 75", "openai", "gpt-5.5",
-			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", noon, n(20_000_000)},
+			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", noon, cost(20_000_000)},
 		{"rounds to the nearest: 1 x 0.0028", "deepseek", "deepseek-v4-flash",
-			plugins.Usage{Input: n(1), CacheRead: n(1)}, "", time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), n(3)},
+			plugins.Usage{Input: n(1), CacheRead: n(1)}, "", time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), cost(3)},
 		{"what is reported wins", "openrouter", "openai/gpt-4o",
-			plugins.Usage{Input: n(1000), Output: n(500), ReportedCost: n(42)}, "", noon, n(42)},
+			plugins.Usage{Input: n(1000), Output: n(500), ReportedCost: cost(42)}, "", noon, cost(42)},
 		{"what is reported needs no model", "custom", "who-knows",
-			plugins.Usage{ReportedCost: n(42)}, "", noon, n(42)},
+			plugins.Usage{ReportedCost: cost(42)}, "", noon, cost(42)},
 		{"free is 0", "mistral", "mistral-nemo:free",
-			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, n(0)},
-		{"given away is 0", "openai", "omni-moderation-latest", plugins.Usage{Input: n(1000)}, "", noon, n(0)},
-		{"free there is not free here", "vertex", "gemma-3-27b-it", plugins.Usage{Input: n(1000)}, "", noon, plugins.Count{}},
-		{"0 that means unknown", "cerebras", "qwen-3-coder-480b", plugins.Usage{Input: n(1000)}, "", noon, plugins.Count{}},
-		{"nothing used is 0", "openai", "gpt-4o", plugins.Usage{Input: n(0)}, "", noon, n(0)},
+			plugins.Usage{Input: n(1000), Output: n(500)}, "", noon, cost(0)},
+		{"given away is 0", "openai", "omni-moderation-latest", plugins.Usage{Input: n(1000)}, "", noon, cost(0)},
+		{"free there is not free here", "vertex", "gemma-3-27b-it", plugins.Usage{Input: n(1000)}, "", noon, plugins.Cost{}},
+		{"0 that means unknown", "cerebras", "qwen-3-coder-480b", plugins.Usage{Input: n(1000)}, "", noon, plugins.Cost{}},
+		{"nothing used is 0", "openai", "gpt-4o", plugins.Usage{Input: n(0)}, "", noon, cost(0)},
 
-		{"unknown provider", "custom", "gpt-4o", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
-		{"local provider", "ollama", "llama3", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
-		{"unknown model", "openai", "gpt-zero", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
-		{"no model", "openai", "", plugins.Usage{Input: n(1)}, "", noon, plugins.Count{}},
-		{"unknown usage", "openai", "gpt-4o", plugins.Usage{CacheRead: n(1)}, "", noon, plugins.Count{}},
-		{"unknown price of the tier", "openai", "gpt-4o", plugins.Usage{Input: n(1)}, "flex", noon, plugins.Count{}},
+		{"unknown provider", "custom", "gpt-4o", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
+		{"local provider", "ollama", "llama3", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
+		{"unknown model", "openai", "gpt-zero", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
+		{"no model", "openai", "", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
+		{"unknown usage", "openai", "gpt-4o", plugins.Usage{CacheRead: n(1)}, "", noon, plugins.Cost{}},
+		{"unknown price of the tier", "openai", "gpt-4o", plugins.Usage{Input: n(1)}, "flex", noon, plugins.Cost{}},
 		{"unknown price of searches", "anthropic", "claude-3-opus-latest",
-			plugins.Usage{Input: n(1), WebSearches: n(1)}, "", noon, plugins.Count{}},
+			plugins.Usage{Input: n(1), WebSearches: n(1)}, "", noon, plugins.Cost{}},
 		{"unknown price of one-hour writes", "vertex", "claude-sonnet-4-6@default",
-			plugins.Usage{Input: n(10), CacheWrite: n(10), CacheWrite1h: n(10)}, "", noon, plugins.Count{}},
-		{"paid by the hour", "openai", "whisper-1", plugins.Usage{Input: n(10)}, "", noon, plugins.Count{}},
-		{"nonsense", "openai", "gpt-4o", plugins.Usage{Input: n(10), CacheRead: n(-5)}, "", noon, plugins.Count{}},
-		{"more than can be counted", "openai", "o1-pro", plugins.Usage{Input: n(math.MaxInt64)}, "", noon, plugins.Count{}},
+			plugins.Usage{Input: n(10), CacheWrite: n(10), CacheWrite1h: n(10)}, "", noon, plugins.Cost{}},
+		{"paid by the hour", "openai", "whisper-1", plugins.Usage{Input: n(10)}, "", noon, plugins.Cost{}},
+		{"nonsense", "openai", "gpt-4o", plugins.Usage{Input: n(10), CacheRead: n(-5)}, "", noon, plugins.Cost{}},
+		{"more than can be counted", "openai", "o1-pro", plugins.Usage{Input: n(math.MaxInt64)}, "", noon, plugins.Cost{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestCost(t *testing.T) {
 func TestCostOverflows(t *testing.T) {
 	most := Rate{maxRate, true}
 	m := Model{Prices: []Price{{Input: most, WebSearch: most}}}
-	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, "", noon); got != n(9*maxRate) {
+	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, "", noon); got != cost(9*maxRate) {
 		t.Errorf("nine billion dollars are %+v", got)
 	}
 	for _, u := range []plugins.Usage{
@@ -139,7 +140,7 @@ func TestCostOverflows(t *testing.T) {
 // What is processed makes a call long; what is billed is charged.
 func TestLongContextOfBilledUnits(t *testing.T) {
 	m := Model{Prices: []Price{{Input: Rate{nano, true}}, {InputAbove: 100, Input: Rate{2 * nano, true}}}}
-	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, "", noon); got != n(20_000) {
+	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, "", noon); got != cost(20_000) {
 		t.Errorf("Cost = %+v", got)
 	}
 }
@@ -148,7 +149,7 @@ func TestLongContextOfBilledUnits(t *testing.T) {
 func TestStandardTier(t *testing.T) {
 	u := plugins.Usage{Input: n(1000)}
 	for _, tier := range []string{"", "default", "auto", "standard", "standard_only", "on_demand", "ON_DEMAND"} {
-		if got := Default().Cost("openai", "gpt-4o", u, tier, noon); got != n(2_500_000) {
+		if got := Default().Cost("openai", "gpt-4o", u, tier, noon); got != cost(2_500_000) {
 			t.Errorf("tier %q costs %+v", tier, got)
 		}
 	}
@@ -188,7 +189,7 @@ func TestCostIsExact(t *testing.T) {
 			Input: n(text + read + write + write1h), CacheRead: n(read), CacheWrite: n(write + write1h), CacheWrite1h: n(write1h),
 			Output: n(answer + thought), Reasoning: n(thought), WebSearches: n(searches),
 		}, "", noon)
-		if !got.Valid || got.N != rounded.Int64() {
+		if !got.Valid || int64(got.N) != rounded.Int64() {
 			t.Fatalf("Cost = %+v, want %v", got, rounded)
 		}
 	})
@@ -210,7 +211,7 @@ func TestCostOfAnyUsage(t *testing.T) {
 			CacheReadAudio: one, InputImage: one, Reasoning: one, OutputAudio: one, OutputImage: one}}}
 		got := m.Cost(u, "", noon)
 		want := max(u.Input.N, u.CacheRead.N+max(u.CacheWrite.N, u.CacheWrite1h.N)) + u.Output.N
-		if got.Valid && got.N != want*1000 {
+		if got.Valid && int64(got.N) != want*1000 {
 			t.Fatalf("%d tokens cost %d", want, got.N)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Price is what a call costs while its conditions hold. The conditions (From,
@@ -82,8 +84,8 @@ func ParseRate(s string) (Rate, error) {
 // Known reports whether there is a price.
 func (r Rate) Known() bool { return r.known }
 
-// Nano is the price in billionths of a US dollar, 0 if unknown.
-func (r Rate) Nano() int64 { return r.nano }
+// Nano is the price, 0 if unknown.
+func (r Rate) Nano() plugins.Nanodollars { return plugins.Nanodollars(r.nano) }
 
 // String is the price in US dollars, empty if unknown.
 func (r Rate) String() string {

@@ -91,7 +91,7 @@ func TestExtractor(t *testing.T) {
 		`{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":12,"completion_tokens":1,"total_tokens":241,
 			"completion_tokens_details":{"reasoning_tokens":228},"cost_in_usd_ticks":1234567895}}`,
 		plugins.ResponseInfo{Finish: "stop", Phase: plugins.Ended,
-			Usage: usage{Input: known(12), Output: known(229), Reasoning: known(228), ReportedCost: known(123456790)}},
+			Usage: usage{Input: known(12), Output: known(229), Reasoning: known(228), ReportedCost: plugins.KnownCost(123456790)}},
 	}, {
 		"more cached than prompted", plugins.Chat, "xai", jsonType,
 		`{"usage":{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":30}}}`,
@@ -117,12 +117,12 @@ func TestExtractor(t *testing.T) {
 		events(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`,
 			`{"object":"chat.completion.done","choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":9,"total_tokens":14,"reasoning_tokens":100,"num_search_queries":3,"cost":{"total_cost":0.0061}}}`),
 		plugins.ResponseInfo{Content: true, Finish: "stop", Phase: plugins.Finished, Usage: usage{Input: known(5), Output: known(109),
-			Reasoning: known(100), WebSearches: known(3), ReportedCost: known(6_100_000)}},
+			Reasoning: known(100), WebSearches: known(3), ReportedCost: plugins.KnownCost(6_100_000)}},
 	}, {
 		"openrouter's cost and error", plugins.Chat, "openrouter", sseType,
 		": OPENROUTER PROCESSING\n\n" + events(`{"error":{"code":400,"message":"x"},"choices":[{"delta":{"content":""},"finish_reason":null}],"usage":{"prompt_tokens":43,"completion_tokens":10,"total_tokens":53,"cost":1.5e-05,"completion_tokens_details":{"reasoning_tokens":11}}}`, `[DONE]`),
 		plugins.ResponseInfo{ErrorType: "400", Phase: plugins.Ended,
-			Usage: usage{Input: known(43), Output: known(10), Reasoning: known(11), ReportedCost: known(15_000)}},
+			Usage: usage{Input: known(43), Output: known(10), Reasoning: known(11), ReportedCost: plugins.KnownCost(15_000)}},
 	}, {
 		"a cost of unknown currency", plugins.Chat, "acme", jsonType,
 		`{"usage":{"prompt_tokens":1,"cost":3}}`,

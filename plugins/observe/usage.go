@@ -51,8 +51,13 @@ func (r *report) usage() plugins.Usage {
 		BilledInput:    r.get(billedInput),
 		BilledOutput:   r.get(billedOutput),
 		WebSearches:    r.get(webSearches),
-		ReportedCost:   r.get(reportedCost).Or(r.get(costInTicks)),
+		ReportedCost:   r.cost(),
 	}
+}
+
+func (r *report) cost() plugins.Cost {
+	c := r.get(reportedCost).Or(r.get(costInTicks))
+	return plugins.Cost{N: plugins.Nanodollars(c.N), Valid: c.Valid}
 }
 
 func (r *report) cacheWrite() plugins.Count {

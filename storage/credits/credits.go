@@ -18,14 +18,14 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/weirhq/weir/plugins"
 )
 
 // ErrInsufficient: the balance does not cover the reservation.
-var ErrInsufficient = errors.New("the credits do not suffice")
+var ErrInsufficient = errors.New("insufficient credits")
 
-// Ledger is an open file of credits. Amounts are billionths of a US dollar. It
-// is safe for use by several goroutines of one process; the journal's lock keeps
-// out other processes.
+// Ledger is an open file of credits. It is safe for use by several goroutines of
+// one process; the journal's lock keeps out other processes.
 type Ledger struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -33,18 +33,18 @@ type Ledger struct {
 	accounts map[string]*account
 }
 
-type account struct{ granted, spent, reserved int64 }
+type account struct{ granted, spent, reserved plugins.Nanodollars }
 
 // available is what can be reserved.
-func (a *account) available() int64 { return a.granted - a.spent - a.reserved }
+func (a *account) available() plugins.Nanodollars { return a.granted - a.spent - a.reserved }
 
 // entry is a line of the file.
 type entry struct {
 	Org string `json:"org"`
 	// Grant is added to what the organisation may spend, Charge to what it has
 	// spent.
-	Grant  int64 `json:"grant,omitempty"`
-	Charge int64 `json:"charge,omitempty"`
+	Grant  plugins.Nanodollars `json:"grant,omitempty"`
+	Charge plugins.Nanodollars `json:"charge,omitempty"`
 	// Request is the call that is charged.
 	Request string `json:"request,omitempty"`
 }
@@ -155,7 +155,7 @@ func (l *Ledger) write(e entry) error {
 }
 
 // Seed grants amount to an organisation that has never had a grant.
-func (l *Ledger) Seed(org string, amount int64) error {
+func (l *Ledger) Seed(org string, amount plugins.Nanodollars) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.accounts[org] != nil {
@@ -165,13 +165,13 @@ func (l *Ledger) Seed(org string, amount int64) error {
 }
 
 // Grant adds amount, which may be negative, to what an organisation may spend.
-func (l *Ledger) Grant(org string, amount int64) error {
+func (l *Ledger) Grant(org string, amount plugins.Nanodollars) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.grant(org, amount)
 }
 
-func (l *Ledger) grant(org string, amount int64) error {
+func (l *Ledger) grant(org string, amount plugins.Nanodollars) error {
 	e := entry{Org: org, Grant: amount}
 	if err := l.write(e); err != nil {
 		return err
@@ -180,14 +180,13 @@ func (l *Ledger) grant(org string, amount int64) error {
 	return nil
 }
 
-// Balance is the state of one organisation's credits, in billionths of a US
-// dollar.
+// Balance is the state of one organisation's credits.
 type Balance struct {
 	Org string
 	// Granted is the sum of all grants, Spent that of all charges.
-	Granted, Spent int64
+	Granted, Spent plugins.Nanodollars
 	// Reserved is what calls in flight may still spend.
-	Reserved int64
+	Reserved plugins.Nanodollars
 }
 
 // Balances are those of all organisations that ever had credits, by name.
@@ -207,13 +206,13 @@ type Reservation struct {
 	ledger  *Ledger
 	org     string
 	request uuid.UUID
-	amount  int64
-	held    int64 // of amount, not yet charged
-	charged int64
+	amount  plugins.Nanodollars
+	held    plugins.Nanodollars // of amount, not yet charged
+	charged plugins.Nanodollars
 }
 
 // Reserve sets amount aside for a call, or answers ErrInsufficient.
-func (l *Ledger) Reserve(org string, request uuid.UUID, amount int64) (*Reservation, error) {
+func (l *Ledger) Reserve(org string, request uuid.UUID, amount plugins.Nanodollars) (*Reservation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.accounts[org]
@@ -225,11 +224,11 @@ func (l *Ledger) Reserve(org string, request uuid.UUID, amount int64) (*Reservat
 }
 
 // Amount is what was set aside.
-func (r *Reservation) Amount() int64 { return r.amount }
+func (r *Reservation) Amount() plugins.Nanodollars { return r.amount }
 
 // Charge makes total what the call has cost: another charge replaces it. An
 // error is one of writing; the charge holds then until the process ends.
-func (r *Reservation) Charge(total int64) error {
+func (r *Reservation) Charge(total plugins.Nanodollars) error {
 	l := r.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +253,7 @@ func (r *Reservation) Release() {
 }
 
 // hold makes n what r holds.
-func (l *Ledger) hold(r *Reservation, n int64) {
+func (l *Ledger) hold(r *Reservation, n plugins.Nanodollars) {
 	l.account(r.org).reserved += n - r.held
 	r.held = n
 }

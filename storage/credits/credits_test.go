@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/weirhq/weir/plugins"
 )
 
 func open(t *testing.T, path string) *Ledger {
@@ -22,7 +23,7 @@ func open(t *testing.T, path string) *Ledger {
 	return l
 }
 
-func reserve(t *testing.T, l *Ledger, amount int64) *Reservation {
+func reserve(t *testing.T, l *Ledger, amount plugins.Nanodollars) *Reservation {
 	t.Helper()
 	r, err := l.Reserve("acme", uuid.New(), amount)
 	if err != nil {
@@ -136,7 +137,7 @@ func TestLongFileIsRewritten(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat(line, int(n)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := Balance{Granted: 3 * n, Spent: n}
+	want := Balance{Granted: plugins.Nanodollars(3 * n), Spent: plugins.Nanodollars(n)}
 	expect(t, open(t, path), want)
 	if info, err := os.Stat(path); err != nil || info.Size() > 200 {
 		t.Errorf("the file is still %d bytes long: %v", info.Size(), err)
@@ -169,7 +170,7 @@ func TestConcurrentReservations(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	expect(t, l, Balance{Granted: 1000, Spent: charged.Load()})
+	expect(t, l, Balance{Granted: 1000, Spent: plugins.Nanodollars(charged.Load())})
 	if left := 1000 - charged.Load(); left < 0 || left >= 7 || refused.Load() == 0 {
 		t.Errorf("%d are left, %d were refused", left, refused.Load())
 	}

@@ -169,7 +169,7 @@ func sample(n int) (*storage.Record, *storage.Content) {
 	r := &storage.Record{
 		ID: numbered(n), Org: "acme", CreatedAt: storage.Timestamp(1_700_000_000_000 + n),
 		Provider: "openai", Dialect: plugins.Chat, Model: "gpt-5", Path: "/v1/chat/completions",
-		Latency: plugins.Known(int64(n)), Status: plugins.Known(200), UserID: fmt.Sprint("user", n%7),
+		Latency: plugins.KnownDuration(time.Duration(n) * time.Millisecond), Status: plugins.Known(200), UserID: fmt.Sprint("user", n%7),
 		Properties: map[string]string{"env": "test"},
 	}
 	r.Usage.Input, r.Usage.Output = plugins.Known(12), plugins.Known(0)

@@ -78,7 +78,7 @@ type (
 	data[M any]                               func(*M) *[]byte
 	integer[M any, T ~int | ~int64 | ~uint64] func(*M) *T
 	enum[M any, T ~uint8 | ~uint32]           func(*M) *T
-	count[M any]                              func(*M) *plugins.Count
+	quantity[M any, T plugins.Unit]           func(*M) *plugins.Quantity[T]
 	double[M any]                             func(*M) *float64
 	flag[M any]                               func(*M) *bool
 	id[M any]                                 func(*M) *uuid.UUID
@@ -164,8 +164,8 @@ func (f enum[M, T]) parse(m *M, v value) {
 	}
 }
 
-// A count that is there is known, also when it is 0.
-func (f count[M]) append(b []byte, n protowire.Number, m *M) []byte {
+// A quantity that is there is known, also when it is 0.
+func (f quantity[M, T]) append(b []byte, n protowire.Number, m *M) []byte {
 	c := f(m)
 	if !c.Valid {
 		return b
@@ -173,9 +173,9 @@ func (f count[M]) append(b []byte, n protowire.Number, m *M) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), uint64(c.N))
 }
 
-func (f count[M]) parse(m *M, v value) {
+func (f quantity[M, T]) parse(m *M, v value) {
 	if v.kind == protowire.VarintType {
-		*f(m) = plugins.Known(int64(v.number))
+		*f(m) = plugins.Quantity[T]{N: T(v.number), Valid: true}
 	}
 }
 

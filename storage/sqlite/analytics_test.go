@@ -184,7 +184,7 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(f storage.Filter, right func(found []storage.User) bool) {
 		asking.Go(func() {
-			for cost := 0.0; cost < batches && !t.Failed(); {
+			for cost := plugins.Nanodollars(0); cost < batches && !t.Failed(); {
 				page, err := b.Users(ctx, &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100})
 				if err != nil || !right(page.Users) {
 					t.Errorf("%+v, %v", page, err)
@@ -193,7 +193,7 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				} else if len(all.Users) > 0 {
-					cost = all.Users[0].Cost.N * 1e9
+					cost = all.Users[0].Cost.N
 				}
 			}
 		})
@@ -214,7 +214,7 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 	batch := traffic.batch(users)
 	for i := range int64(batches) {
 		for user, r := range batch.Records {
-			r.UserID, r.Cost, r.Status = fmt.Sprint("user-", user), plugins.Known(i+1), plugins.Known(200)
+			r.UserID, r.Cost, r.Status = fmt.Sprint("user-", user), plugins.KnownCost(plugins.Nanodollars(i+1)), plugins.Known(200)
 			r.Properties = map[string]string{"Environment": "production"}
 			if i%2 == 0 {
 				r.Status, r.Properties = plugins.Known(429), nil

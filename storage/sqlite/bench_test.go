@@ -80,18 +80,18 @@ func (t *traffic) next() *storage.Record {
 	t.n++
 	t.at += storage.Timestamp(2 * r.Float64() * t.step)
 	session := t.session()
-	latency := int64(200 + r.ExpFloat64()*1500)
+	latency := time.Duration(200+r.ExpFloat64()*1500) * time.Millisecond
 	model := benchmarkModels[r.IntN(len(benchmarkModels))]
 	rec := &storage.Record{
 		ID: orderedID(t.at, r), Org: "default", AuthHash: "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
-		CreatedAt: t.at, RespondedAt: t.at + storage.Timestamp(latency), UpdatedAt: t.at + storage.Timestamp(latency),
-		Latency: plugins.Known(latency), TimeToFirstToken: plugins.Known(latency / 4), Status: plugins.Known(200),
+		CreatedAt: t.at, RespondedAt: t.at + storage.Timestamp(latency.Milliseconds()), UpdatedAt: t.at + storage.Timestamp(latency.Milliseconds()),
+		Latency: plugins.KnownDuration(latency), TimeToFirstToken: plugins.KnownDuration(latency / 4), Status: plugins.Known(200),
 		Provider: "openai", Dialect: plugins.Chat, Model: model, RequestModel: model, ResponseModel: model,
 		Path: "/v1/chat/completions", TargetURL: "https://api.openai.com/v1/chat/completions",
 		ResponseID: fmt.Sprintf("chatcmpl-%024x", r.Uint64()), Stream: true, Finish: "stop",
 		RequestBytes: 3000, ResponseBytes: 2000,
 		Usage:        plugins.Usage{Input: plugins.Known(r.Int64N(4000)), Output: plugins.Known(r.Int64N(1000)), CacheRead: plugins.Known(0)},
-		Cost:         plugins.Known(r.Int64N(10_000_000)),
+		Cost:         plugins.KnownCost(plugins.Nanodollars(r.Int64N(10_000_000))),
 		PriceVersion: "2026-11-01", CountryCode: "DE",
 		UserID:    fmt.Sprintf("user-%d", session.user),
 		SessionID: fmt.Sprintf("session-%d", session.number),

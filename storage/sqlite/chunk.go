@@ -119,6 +119,16 @@ func (c *chunk) value(column, row int) plugins.Count {
 	return plugins.Known(c.wide[i].value)
 }
 
+// quantityOf and countOf take a value in and out of its unit, which columns do
+// not have.
+func quantityOf[T plugins.Unit](c plugins.Count) plugins.Quantity[T] {
+	return plugins.Quantity[T]{N: T(c.N), Valid: c.Valid}
+}
+
+func countOf[T plugins.Unit](q plugins.Quantity[T]) plugins.Count {
+	return plugins.Count{N: int64(q.N), Valid: q.Valid}
+}
+
 // cross crosses out the rows of a request and answers how many there were.
 func (c *chunk) cross(n int64) (crossed int) {
 	if n < c.low || n > c.high {
@@ -156,8 +166,8 @@ func (c *chunk) respondedAt(row int) storage.Timestamp {
 func (c *chunk) read(r *storage.Row, row int) {
 	r.Attempt = c.value(attemptColumn, row).Valid
 	r.Status = c.value(statusColumn, row)
-	r.Latency = c.value(latencyColumn, row)
-	r.Cost = c.value(costColumn, row)
+	r.Latency = quantityOf[plugins.Milliseconds](c.value(latencyColumn, row))
+	r.Cost = quantityOf[plugins.Nanodollars](c.value(costColumn, row))
 	r.Input = c.value(inputColumn, row)
 	r.Output = c.value(outputColumn, row)
 	r.RespondedAt = c.respondedAt(row)

@@ -44,14 +44,14 @@ var requestColumns = []column{
 	named("org", "org", func(r *row) *string { return &r.Org }),
 	named("provider", "provider", func(r *row) *string { return &r.Provider }),
 	named("model", "model", func(r *row) *string { return &r.Model }),
-	count("status", func(r *row) *plugins.Count { return &r.Status }),
-	count("latency", func(r *row) *plugins.Count { return &r.Latency }),
-	count("ttft", func(r *row) *plugins.Count { return &r.TimeToFirstToken }),
-	count("cost", func(r *row) *plugins.Count { return &r.Cost }),
-	count("input", func(r *row) *plugins.Count { return &r.Usage.Input }),
-	count("output", func(r *row) *plugins.Count { return &r.Usage.Output }),
-	count("cache_read", func(r *row) *plugins.Count { return &r.Usage.CacheRead }),
-	count("cache_write", func(r *row) *plugins.Count { return &r.Usage.CacheWrite }),
+	quantity("status", func(r *row) *plugins.Count { return &r.Status }),
+	quantity("latency", func(r *row) *plugins.Duration { return &r.Latency }),
+	quantity("ttft", func(r *row) *plugins.Duration { return &r.TimeToFirstToken }),
+	quantity("cost", func(r *row) *plugins.Cost { return &r.Cost }),
+	quantity("input", func(r *row) *plugins.Count { return &r.Usage.Input }),
+	quantity("output", func(r *row) *plugins.Count { return &r.Usage.Output }),
+	quantity("cache_read", func(r *row) *plugins.Count { return &r.Usage.CacheRead }),
+	quantity("cache_write", func(r *row) *plugins.Count { return &r.Usage.CacheWrite }),
 	named("user", "user", func(r *row) *string { return &r.UserID }),
 	named("session", "session", func(r *row) *string { return &r.SessionID }),
 	named("session_name", "session_name", func(r *row) *string { return &r.SessionName }),
@@ -103,17 +103,17 @@ var detailColumns = []column{
 	boolean("response_omitted", func(r *row) *bool { return &r.ResponseOmitted }),
 	boolean("request_truncated", func(r *row) *bool { return &r.RequestTruncated }),
 	boolean("response_truncated", func(r *row) *bool { return &r.ResponseTruncated }),
-	count("reasoning", func(r *row) *plugins.Count { return &r.Usage.Reasoning }),
-	count("cache_write_1h", func(r *row) *plugins.Count { return &r.Usage.CacheWrite1h }),
-	count("input_audio", func(r *row) *plugins.Count { return &r.Usage.InputAudio }),
-	count("cache_read_audio", func(r *row) *plugins.Count { return &r.Usage.CacheReadAudio }),
-	count("input_image", func(r *row) *plugins.Count { return &r.Usage.InputImage }),
-	count("output_audio", func(r *row) *plugins.Count { return &r.Usage.OutputAudio }),
-	count("output_image", func(r *row) *plugins.Count { return &r.Usage.OutputImage }),
-	count("billed_input", func(r *row) *plugins.Count { return &r.Usage.BilledInput }),
-	count("billed_output", func(r *row) *plugins.Count { return &r.Usage.BilledOutput }),
-	count("web_searches", func(r *row) *plugins.Count { return &r.Usage.WebSearches }),
-	count("reported_cost", func(r *row) *plugins.Count { return &r.Usage.ReportedCost }),
+	quantity("reasoning", func(r *row) *plugins.Count { return &r.Usage.Reasoning }),
+	quantity("cache_write_1h", func(r *row) *plugins.Count { return &r.Usage.CacheWrite1h }),
+	quantity("input_audio", func(r *row) *plugins.Count { return &r.Usage.InputAudio }),
+	quantity("cache_read_audio", func(r *row) *plugins.Count { return &r.Usage.CacheReadAudio }),
+	quantity("input_image", func(r *row) *plugins.Count { return &r.Usage.InputImage }),
+	quantity("output_audio", func(r *row) *plugins.Count { return &r.Usage.OutputAudio }),
+	quantity("output_image", func(r *row) *plugins.Count { return &r.Usage.OutputImage }),
+	quantity("billed_input", func(r *row) *plugins.Count { return &r.Usage.BilledInput }),
+	quantity("billed_output", func(r *row) *plugins.Count { return &r.Usage.BilledOutput }),
+	quantity("web_searches", func(r *row) *plugins.Count { return &r.Usage.WebSearches }),
+	quantity("reported_cost", func(r *row) *plugins.Cost { return &r.Usage.ReportedCost }),
 	integer("updated_at", func(r *row) *storage.Timestamp { return &r.UpdatedAt }),
 	feedback("feedback_id", func(f *storage.Feedback) driver.Value { return f.ID },
 		func(f *storage.Feedback, v int64) { f.ID = v }),
@@ -180,16 +180,16 @@ func optional[T anyInteger](name string, at func(*row) *T) column {
 	}
 }
 
-func count(name string, at func(*row) *plugins.Count) column {
+func quantity[T plugins.Unit](name string, at func(*row) *plugins.Quantity[T]) column {
 	return column{
 		name: name,
 		encode: func(r *row) driver.Value {
-			if c := *at(r); c.Valid {
-				return c.N
+			if q := *at(r); q.Valid {
+				return int64(q.N)
 			}
 			return nil
 		},
-		decode: func(r *row, v driver.Value) { *at(r) = plugins.Known(v.(int64)) },
+		decode: func(r *row, v driver.Value) { *at(r) = plugins.Quantity[T]{N: T(v.(int64)), Valid: true} },
 	}
 }
 

@@ -41,16 +41,17 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		return t.text(l, i, p)
 	}
 	if i, ok := countColumns[column]; ok {
-		scale := 1.0
 		if i == costColumn {
-			scale = 1e9
+			return comparison(l, func(c *chunk, row int) plugins.Cost {
+				return quantityOf[plugins.Nanodollars](c.value(i, row))
+			})
 		}
-		return comparison(l, scale, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
+		return comparison(l, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
 	}
 	switch {
 	case l.Field.Map:
 	case l.Field.Name == "total_tokens":
-		return comparison(l, 1, func(c *chunk, row int) plugins.Count {
+		return comparison(l, func(c *chunk, row int) plugins.Count {
 			return c.value(inputColumn, row).Plus(c.value(outputColumn, row))
 		})
 	case column == "n":
@@ -61,13 +62,13 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	return nil
 }
 
-func comparison(l *storage.Leaf, scale float64, value func(*chunk, int) plugins.Count) predicate {
+func comparison[T plugins.Unit](l *storage.Leaf, value func(*chunk, int) plugins.Quantity[T]) predicate {
 	return func(c *chunk, row int) bool {
 		v := value(c, row)
 		if !v.Valid {
 			return l.Op == storage.NotEquals
 		}
-		return storage.Compare(l.Op, float64(v.N)/scale, l.Number)
+		return storage.Compare(l.Op, v.Float(), l.Number)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -29,12 +30,12 @@ func sample() *storage.Batch {
 	return &storage.Batch{
 		Records: []*storage.Record{{
 			ID: one, Org: "default", CreatedAt: at, RespondedAt: at + 1250, UpdatedAt: at + 1250,
-			Latency: plugins.Known(1250), TimeToFirstToken: plugins.Known(310), Status: plugins.Known(200),
+			Latency: plugins.KnownDuration(1250 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(310 * time.Millisecond), Status: plugins.Known(200),
 			Provider: "openai", Dialect: plugins.Chat, Model: "gpt-5-mini", RequestModel: "gpt-5-mini", ResponseModel: "gpt-5-mini-2026-08-07",
 			Path: "/v1/chat/completions", TargetURL: "https://api.openai.com/v1/chat/completions",
 			ResponseID: "chatcmpl-1", Stream: true, Finish: "stop", Attempt: 1,
 			Usage: plugins.Usage{Input: plugins.Known(120), Output: plugins.Known(34), Reasoning: plugins.Known(20)},
-			Cost:  plugins.Known(98_000), PriceVersion: "2026-11-01",
+			Cost:  plugins.KnownCost(98_000), PriceVersion: "2026-11-01",
 			UserID: "ann", SessionID: "s-1", SessionName: "checkout",
 			Properties: map[string]string{"Environment": "production", "Quoted": `a "b" <c>`},
 			Assets:     []string{"5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8"},

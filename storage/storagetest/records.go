@@ -61,8 +61,8 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		Org:                pick(r, orgs),
 		AuthHash:           pick(r, []string{"", strings.Repeat("0a", 32), strings.Repeat("ff", 32)}),
 		CreatedAt:          instant(r),
-		Latency:            count(r),
-		TimeToFirstToken:   count(r),
+		Latency:            quantity[plugins.Milliseconds](r),
+		TimeToFirstToken:   quantity[plugins.Milliseconds](r),
 		Status:             status(r),
 		EndState:           storage.EndState(r.IntN(4)),
 		Provider:           word(r),
@@ -261,25 +261,33 @@ func instant(r *rand.Rand) storage.Timestamp {
 	return epoch + storage.Timestamp(r.Int64N(int64(30*24*time.Hour/time.Millisecond)))
 }
 
-func count(r *rand.Rand) plugins.Count {
+func count(r *rand.Rand) plugins.Count { return quantity[int64](r) }
+
+func quantity[T plugins.Unit](r *rand.Rand) (q plugins.Quantity[T]) {
 	switch r.IntN(5) {
 	case 0:
-		return plugins.Count{}
+		return q
 	case 1:
-		return plugins.Known(0)
+		q.N = 0
 	case 2:
-		return plugins.Known(r.Int64N(1 << 40))
+		q.N = T(r.Int64N(1 << 40))
+	default:
+		q.N = T(r.Int64N(20))
 	}
-	return plugins.Known(r.Int64N(20))
+	q.Valid = true
+	return q
 }
 
 func status(r *rand.Rand) plugins.Count {
 	return pick(r, []plugins.Count{{}, plugins.Known(200), plugins.Known(200), plugins.Known(429), plugins.Known(499), plugins.Known(502)})
 }
 
-func cost(r *rand.Rand) plugins.Count {
-	return pick(r, []plugins.Count{{}, plugins.Known(0), plugins.Known(1), plugins.Known(1_500_000_000),
-		plugins.Known(100_000_000), plugins.Known(300_000_000), plugins.Known(r.Int64N(5e12)), plugins.Known(r.Int64N(1000))})
+func cost(r *rand.Rand) plugins.Cost {
+	return pick(r, []plugins.Cost{
+		{}, plugins.KnownCost(0), plugins.KnownCost(1), plugins.KnownCost(1_500_000_000),
+		plugins.KnownCost(100_000_000), plugins.KnownCost(300_000_000),
+		plugins.KnownCost(plugins.Nanodollars(r.Int64N(5e12))), plugins.KnownCost(plugins.Nanodollars(r.Int64N(1000))),
+	})
 }
 
 func usage(r *rand.Rand) plugins.Usage {
@@ -287,6 +295,6 @@ func usage(r *rand.Rand) plugins.Usage {
 		Input: count(r), Output: count(r), CacheRead: count(r), CacheWrite: count(r), CacheWrite1h: count(r),
 		InputAudio: count(r), CacheReadAudio: count(r), InputImage: count(r), Reasoning: count(r),
 		OutputAudio: count(r), OutputImage: count(r), BilledInput: count(r), BilledOutput: count(r),
-		WebSearches: count(r), ReportedCost: count(r),
+		WebSearches: count(r), ReportedCost: quantity[plugins.Nanodollars](r),
 	}
 }

@@ -214,19 +214,17 @@ func (w *weir) spent(org string) float64 {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var balances []struct{ Org, Spent string }
+	var balances []struct {
+		Org   string
+		Spent float64
+	}
 	if err := json.Unmarshal(answer, &balances); err != nil {
 		w.t.Fatalf("%v in %s", err, answer)
 	}
 	for _, b := range balances {
-		if b.Org != org {
-			continue
+		if b.Org == org {
+			return b.Spent
 		}
-		spent, err := strconv.ParseFloat(b.Spent, 64)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return spent
 	}
 	w.t.Fatalf("%s is not in %s", org, answer)
 	return 0

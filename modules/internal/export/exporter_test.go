@@ -94,7 +94,7 @@ func start(t *testing.T, endpoint string, content bool) (*Exporter, func(result 
 
 func record() *storage.Record {
 	return &storage.Record{
-		ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: 1_790_000_000_000, Latency: plugins.Known(1200), Status: plugins.Known(200),
+		ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: 1_790_000_000_000, Latency: plugins.KnownDuration(1200 * time.Millisecond), Status: plugins.Known(200),
 		TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331",
 		Provider: "bedrock", Dialect: plugins.Chat, RequestModel: "m", UserID: "a\xff",
 		Usage: plugins.Usage{Input: plugins.Known(3), Output: plugins.Known(5)},

@@ -134,7 +134,7 @@ func (i *item) addOwn(a *attributes) {
 	a.text("weir.organization_id", i.Org)
 	a.text("weir.end_state", i.EndState.String())
 	if i.Cost.Valid {
-		a.number("weir.cost", float64(i.Cost.N)/1e9) // US dollars
+		a.number("weir.cost", i.Cost.Float()) // US dollars
 	}
 	if i.Attempt > 0 {
 		a.count("weir.attempt", plugins.Known(int64(i.Attempt)))

@@ -100,7 +100,7 @@ func (x *Exchange) Attempt(n int) *Exchange {
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.info().Content {
-		x.Record.TimeToFirstToken = plugins.Known(time.Since(x.started).Milliseconds())
+		x.Record.TimeToFirstToken = plugins.KnownDuration(time.Since(x.started))
 	}
 }
 
@@ -140,7 +140,7 @@ func (x *Exchange) update() {
 	if r.Status.Valid {
 		r.RespondedAt = r.UpdatedAt
 	}
-	r.Latency = plugins.Known(now.Sub(x.started).Milliseconds())
+	r.Latency = plugins.KnownDuration(now.Sub(x.started))
 	if x.Answer != nil {
 		errorType := r.ErrorType
 		Learn(r, x.Answer.Info())

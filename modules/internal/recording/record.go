@@ -23,17 +23,17 @@ func Learn(r *storage.Record, seen *plugins.ResponseInfo) {
 }
 
 // Price computes the cost. A count of tokens costs nothing, and nor does an error
-// that reports no usage; any other answer without usage, or without a price, costs
-// nobody knows what.
+// that reports no usage; otherwise, without usage or without a price, the cost
+// is unknown.
 func Price(r *storage.Record, c *catalog.Catalog, at time.Time) {
-	r.Cost, r.PriceVersion = plugins.Count{}, ""
+	r.Cost, r.PriceVersion = plugins.Cost{}, ""
 	if r.Dialect == plugins.CountTokens {
-		r.Cost = plugins.Known(0)
+		r.Cost = plugins.KnownCost(0)
 		return
 	}
 	if r.Usage == (plugins.Usage{}) {
 		if status := r.Status.N; status >= http.StatusBadRequest && status != StatusClientLeft {
-			r.Cost = plugins.Known(0)
+			r.Cost = plugins.KnownCost(0)
 		}
 		return
 	}

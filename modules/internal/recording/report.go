@@ -40,24 +40,19 @@ func (r *logged) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 			enc.AddString(text.key, text.value)
 		}
 	}
-	for _, count := range [...]struct {
-		key   string
-		value plugins.Count
-	}{
-		{"status", r.Status},
-		{"latency", r.Latency},
-		{"time_to_first_token", r.TimeToFirstToken},
-		{"prompt_tokens", r.Usage.Input},
-		{"completion_tokens", r.Usage.Output},
-	} {
-		if count.value.Valid {
-			enc.AddInt64(count.key, count.value.N)
-		}
-	}
-	if r.Cost.Valid {
-		enc.AddFloat64("cost", dollars(r.Cost.N))
-	}
+	log(enc, "status", r.Status)
+	log(enc, "latency", r.Latency)
+	log(enc, "time_to_first_token", r.TimeToFirstToken)
+	log(enc, "prompt_tokens", r.Usage.Input)
+	log(enc, "completion_tokens", r.Usage.Output)
+	log(enc, "cost", r.Cost)
 	return nil
+}
+
+func log[T plugins.Unit](enc zapcore.ObjectEncoder, key string, q plugins.Quantity[T]) {
+	if q.Valid {
+		zap.Any(key, q.Value()).AddTo(enc)
+	}
 }
 
 // Placeholders answers {http.llm.*} from the record as it is when asked.
@@ -94,35 +89,22 @@ func placeholder(r *storage.Record, name string) (any, bool) {
 	case "stream":
 		return r.Stream, true
 	case "prompt_tokens":
-		return known(r.Usage.Input), true
+		return r.Usage.Input.Value(), true
 	case "completion_tokens":
-		return known(r.Usage.Output), true
+		return r.Usage.Output.Value(), true
 	case "total_tokens":
-		return known(r.Usage.Total()), true
+		return r.Usage.Total().Value(), true
 	case "cost":
-		if !r.Cost.Valid {
-			return nil, true
-		}
-		return dollars(r.Cost.N), true
+		return r.Cost.Value(), true
 	case "latency":
-		return known(r.Latency), true
+		return r.Latency.Value(), true
 	case "time_to_first_token":
-		return known(r.TimeToFirstToken), true
+		return r.TimeToFirstToken.Value(), true
 	case "end_state":
 		return r.EndState.String(), true
 	}
 	return nil, false
 }
-
-// known is a count as a placeholder's value, nil where it is unknown.
-func known(c plugins.Count) any {
-	if !c.Valid {
-		return nil
-	}
-	return c.N
-}
-
-func dollars(nano int64) float64 { return float64(nano) / 1e9 }
 
 // Interface guard
 var _ zapcore.ObjectMarshaler = (*logged)(nil)
