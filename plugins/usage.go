@@ -36,6 +36,19 @@ type Usage struct {
 	BilledInput, BilledOutput Count
 	// WebSearches is the number of searches that are charged by the piece.
 	WebSearches Count
+	// SearchUnits is the number of searches that a reranker charges (Cohere's
+	// billed_units.search_units: a query with up to a hundred documents).
+	SearchUnits Count
+	// Images is the number of images made, where they are charged by the piece.
+	Images Count
+	// Pages is the number of pages read from documents, where they are charged
+	// by the piece (Mistral's usage_info.pages_processed). Leave it unknown if
+	// something dearer was asked for, such as annotations.
+	Pages Count
+	// AudioDuration is the length of the audio heard, where it is charged by
+	// time (OpenAI's usage.seconds of a transcription, Mistral's
+	// usage.prompt_audio_seconds).
+	AudioDuration Duration
 	// ReportedCost is what the provider says it charged (OpenRouter, Perplexity,
 	// xAI).
 	ReportedCost Cost
@@ -60,5 +73,9 @@ func (u *Usage) Merge(patch Usage) {
 	u.BilledInput = patch.BilledInput.Or(u.BilledInput)
 	u.BilledOutput = patch.BilledOutput.Or(u.BilledOutput)
 	u.WebSearches = patch.WebSearches.Or(u.WebSearches)
+	u.SearchUnits = patch.SearchUnits.Or(u.SearchUnits)
+	u.Images = patch.Images.Or(u.Images)
+	u.Pages = patch.Pages.Or(u.Pages)
+	u.AudioDuration = patch.AudioDuration.Or(u.AudioDuration)
 	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
 }

@@ -90,6 +90,10 @@ var recordWire = message[record]{
 	70: integer[record, uint64](func(r *record) *uint64 { return &r.Content.Segment }),
 	71: enum[record, uint32](func(r *record) *uint32 { return &r.Content.Ordinal }),
 	72: integer[record, uint64](func(r *record) *uint64 { return &r.Number }),
+	73: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.SearchUnits }),
+	74: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Images }),
+	75: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Pages }),
+	76: quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.Usage.AudioDuration }),
 }
 
 var feedbackWire = message[storage.Feedback]{
