@@ -25,8 +25,11 @@ var (
 	cost = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_cost_dollars_total", Help: "Cost of calls with a known price, in US dollars.",
 	}, callLabels)
-	unpriced = prometheus.NewCounterVec(prometheus.CounterOpts{
+	costless = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_requests_without_cost_total", Help: "Calls whose cost is unknown.",
+	}, callLabels)
+	unpriced = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_unpriced_total", Help: "Calls whose usage is known and whose cost is not: the catalogue lacks the model, or the price of what was used.",
 	}, callLabels)
 	duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weir_request_duration_seconds", Help: "Time from a request to the end of its response.",
@@ -39,7 +42,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range []prometheus.Collector{requests, tokens, cost, unpriced, duration, firstToken, storeCollector{}, export.Spans} {
+	for _, c := range []prometheus.Collector{requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &registered) {
 			return err
@@ -51,7 +54,7 @@ func registerMetrics(registry *prometheus.Registry) error {
 // call is the series of one provider and model, looked up once.
 type call struct {
 	input, output, cacheRead, cacheWrite, reasoning prometheus.Counter
-	cost, unpriced                                  prometheus.Counter
+	cost, costless, unpriced                        prometheus.Counter
 	duration, firstToken                            prometheus.Observer
 }
 
@@ -70,6 +73,7 @@ func callOf(key callKey) *call {
 		cacheWrite: tokens.WithLabelValues(key.provider, key.model, "cache_write"),
 		reasoning:  tokens.WithLabelValues(key.provider, key.model, "reasoning"),
 		cost:       cost.WithLabelValues(key.provider, key.model),
+		costless:   costless.WithLabelValues(key.provider, key.model),
 		unpriced:   unpriced.WithLabelValues(key.provider, key.model),
 		duration:   duration.WithLabelValues(key.provider, key.model),
 		firstToken: firstToken.WithLabelValues(key.provider, key.model),
@@ -103,7 +107,10 @@ func observe(r *storage.Record, listed bool) {
 	if r.Cost.Valid {
 		c.cost.Add(r.Cost.Float())
 	} else {
-		c.unpriced.Inc()
+		c.costless.Inc()
+		if r.Usage != (plugins.Usage{}) {
+			c.unpriced.Inc()
+		}
 	}
 	if r.Latency.Valid {
 		c.duration.Observe(float64(r.Latency.N) / 1e3)

@@ -1,0 +1,59 @@
+package llmapp
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// A call without a price counts as unpriced if it tells what it used: one that tells
+// nothing lacks no price. Names that the catalogue does not list share one series.
+func TestUnpricedCallsAreCounted(t *testing.T) {
+	usage := plugins.Usage{Input: plugins.Known(10)}
+	for _, r := range []struct {
+		storage.Record
+		listed bool
+	}{
+		{storage.Record{Provider: "lab", Model: "listed", Usage: usage}, true},
+		{storage.Record{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)}, true},
+		{storage.Record{Provider: "lab", Model: "listed"}, true},
+		{storage.Record{Provider: "lab", Model: "made-up-1", Usage: usage}, false},
+		{storage.Record{Provider: "lab", Model: "made-up-2", Usage: usage}, false},
+	} {
+		observe(&r.Record, r.listed)
+	}
+	registry := prometheus.NewRegistry()
+	if err := registerMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := make(map[string]string)
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["provider"] == "lab" && m.GetCounter() != nil {
+				got[f.GetName()+" "+labels["model"]] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	for series, want := range map[string]float64{
+		"weir_unpriced_total listed": 1, "weir_unpriced_total other": 2,
+		"weir_requests_without_cost_total listed": 2, "weir_requests_without_cost_total other": 2,
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %v, want %v", series, got[series], want)
+		}
+	}
+	if n, ok := got["weir_unpriced_total made-up-1"]; ok {
+		t.Errorf("a made-up name has a series of its own: %v", n)
+	}
+}
