@@ -7,21 +7,35 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// bill adds up charges exactly: tokens in 128 bits of a millionth of a
-// nano-dollar, pieces in nano-dollars.
+// bill adds up charges exactly: tokens and audio in 128 bits of a part of a
+// nano-dollar that divides both a millionth and the 3,600,000 milliseconds of an
+// hour, pieces in nano-dollars.
 type bill struct {
 	hi, lo  uint64
 	pieces  uint64
 	unknown bool // something was used that has no price, or overflowed
 }
 
+const (
+	partsOfNano = 18_000_000
+	perToken    = partsOfNano / 1_000_000
+	perMilli    = partsOfNano / 3_600_000
+)
+
 // tokens charges n tokens at r dollars per million.
-func (b *bill) tokens(n int64, r Rate) {
+func (b *bill) tokens(n int64, r Rate) { b.add(n, perToken, r) }
+
+// audio charges n at r dollars per hour.
+func (b *bill) audio(n plugins.Milliseconds, r Rate) { b.add(int64(n), perMilli, r) }
+
+func (b *bill) add(n int64, parts uint64, r Rate) {
 	if n == 0 {
 		return
 	}
-	b.unknown = b.unknown || n < 0 || !r.known
-	hi, lo := bits.Mul64(uint64(n), uint64(r.nano))
+	b.unknown = b.unknown || n < 0 || !r.Known()
+	hi, lo := bits.Mul64(uint64(n), uint64(r.Nano())) // below 2^123, since rates are at most maxRate
+	over, lo := bits.Mul64(lo, parts)
+	hi = hi*parts + over
 	var carry uint64
 	b.lo, carry = bits.Add64(b.lo, lo, 0)
 	b.hi, carry = bits.Add64(b.hi, hi, carry)
@@ -33,8 +47,8 @@ func (b *bill) piece(n int64, r Rate) {
 	if n == 0 {
 		return
 	}
-	b.unknown = b.unknown || n < 0 || !r.known
-	hi, lo := bits.Mul64(uint64(n), uint64(r.nano))
+	b.unknown = b.unknown || n < 0 || !r.Known()
+	hi, lo := bits.Mul64(uint64(n), uint64(r.Nano()))
 	var carry uint64
 	b.pieces, carry = bits.Add64(b.pieces, lo, 0)
 	b.unknown = b.unknown || hi != 0 || carry != 0
@@ -42,14 +56,13 @@ func (b *bill) piece(n int64, r Rate) {
 
 // total is the sum, rounded half up.
 func (b *bill) total() plugins.Cost {
-	const million = 1_000_000
-	lo, carry := bits.Add64(b.lo, million/2, 0)
+	lo, carry := bits.Add64(b.lo, partsOfNano/2, 0)
 	hi := b.hi + carry
-	if b.unknown || hi >= million {
+	if b.unknown || hi >= partsOfNano {
 		return plugins.Cost{}
 	}
-	tokens, _ := bits.Div64(hi, lo, million)
-	sum, carry := bits.Add64(tokens, b.pieces, 0)
+	parts, _ := bits.Div64(hi, lo, partsOfNano)
+	sum, carry := bits.Add64(parts, b.pieces, 0)
 	if carry != 0 || sum > math.MaxInt64 {
 		return plugins.Cost{}
 	}

@@ -1,7 +1,7 @@
 // Package catalog knows the models that providers sell: what they take and
 // give, their limits, and what their use costs.
 //
-// The built-in data is generated from two public collections (see NOTICE) and
+// The built-in data is generated from three public collections (see NOTICE) and
 // holds facts only. An operator's file of the same schema goes over it; the
 // schema is described in docs/catalog.md. What the catalogue does not know is
 // unknown: it never guesses a price.
@@ -19,7 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-//go:generate go run ./generate -modeldata ../../../shared/modeldata -o catalog.json.zst
+//go:generate go run ./generate
 
 //go:embed catalog.json.zst
 var builtin []byte
@@ -104,11 +104,12 @@ func (c *Catalog) Models() iter.Seq[*Model] {
 }
 
 // Lookup finds what provider sells under the name model, which may be spelt as
-// requests and responses spell it. It tries, in this order: the exact id or an
-// alias; the provider's match rules; the same without the prefixes and suffixes
-// that name a region, a path, a date or a release (see spellings); and then all
-// of it with the providers whose models this one resells, in which case the
-// model is theirs. An unknown provider has no models.
+// requests and responses spell it. For the name as it is, and then without the
+// prefixes and suffixes that name a region, a path, a date or a release (see
+// spellings), it tries, in this order: the exact id or an alias; the provider's
+// match rules; the exact id or an alias of the providers whose models this one
+// resells, in which case the model is theirs. At last it tries their match rules.
+// An unknown provider has no models.
 func (c *Catalog) Lookup(provider, model string) (*Model, bool) {
 	p := c.providers[provider]
 	if p == nil || model == "" {
@@ -129,12 +130,25 @@ func (c *Catalog) Lookup(provider, model string) (*Model, bool) {
 }
 
 func (c *Catalog) search(p *provider, model string) *Model {
-	if m := p.find(model); m != nil {
-		return m
-	}
+	var resold []*provider
 	for _, id := range p.fallback {
 		if f := c.providers[id]; f != nil {
-			if m := f.find(model); m != nil {
+			resold = append(resold, f)
+		}
+	}
+	for s := range spellings(model) {
+		if m := p.find(s); m != nil {
+			return m
+		}
+		for _, f := range resold {
+			if m := f.named[s]; m != nil {
+				return m
+			}
+		}
+	}
+	for s := range spellings(model) {
+		for _, f := range resold {
+			if m := f.find(s); m != nil {
 				return m
 			}
 		}

@@ -35,17 +35,20 @@ func TestLookup(t *testing.T) {
 		{"gemini", "models/gemini-2.5-flash", "gemini/gemini-2.5-flash"},
 		{"vertex", "publishers/google/models/gemini-2.5-flash", "vertex/gemini-2.5-flash"},
 		{"vertex", "projects/p/locations/global/publishers/anthropic/models/claude-haiku-4-5@20251001", "vertex/claude-haiku-4-5@20251001"},
-		{"bedrock", "apac.amazon.nova-pro-v1:0", "bedrock/amazon.nova-pro-v1:0"},
+		{"bedrock", "jp.amazon.nova-pro-v1:0", "bedrock/amazon.nova-pro-v1:0"},
 		{"bedrock", "us.writer.palmyra-x5-v1:0", "bedrock/writer.palmyra-x5-v1:0"},
 		{"bedrock", "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8", "bedrock/anthropic.claude-opus-4-8"},
 		{"bedrock", "openai.gpt-oss-safeguard-20b:0", "bedrock/openai.gpt-oss-safeguard-20b"},
 		// Regions that have other prices stay apart.
 		{"bedrock", "global.anthropic.claude-opus-4-8", "bedrock/global.anthropic.claude-opus-4-8"},
+		{"bedrock", "eu.amazon.nova-pro-v1:0", "bedrock/eu.amazon.nova-pro-v1:0"},
 		// Resellers.
 		{"azure", "gpt-4o-mini", "azure/gpt-4o-mini"},
 		{"azure", "o1-pro", "openai/o1-pro"},
 		{"vertex", "gemini-2.0-flash-001", "gemini/gemini-2.0-flash"},
 		{"vertex", "claude-3-opus@20240229", "vertex/claude-3-opus"},
+		// What is resold under its full name goes before a shortened name.
+		{"azure", "gpt-4o-2024-05-13", "openai/gpt-4o-2024-05-13"},
 		// None.
 		{"openai", "gpt-zero", ""},
 		{"openai", "", ""},

@@ -10,7 +10,7 @@ import (
 // What the provider says it charged (u.ReportedCost) wins over the table. Else
 // the counts are priced by what the model costs in the service tier at the
 // time; counts that the provider did not tell are taken as 0, but one of input
-// and output must be known. The cost is unknown where the model, its price in
+// and output must be known, or what else the model charges for. The cost is unknown where the model, its price in
 // that tier, or the price of something that was used is unknown.
 func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	if u.ReportedCost.Valid {
@@ -29,7 +29,8 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 		return u.ReportedCost
 	}
 	input, output := u.BilledInput.Or(u.Input), u.BilledOutput.Or(u.Output)
-	if !input.Valid && !output.Valid {
+	tokens := input.Valid || output.Valid
+	if !tokens && !u.SearchUnits.Valid && !u.Images.Valid && !u.Pages.Valid && !u.AudioDuration.Valid {
 		return plugins.Cost{}
 	}
 	if min(input.N, output.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.InputAudio.N, u.CacheReadAudio.N,
@@ -41,13 +42,45 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 		return plugins.Cost{}
 	}
 	var b bill
-	p.chargeInput(&b, input.N, u)
-	p.chargeOutput(&b, output.N, u)
+	pieces := p.chargePieces(&b, u)
+	switch {
+	case !p.Input.Known() && !p.Output.Known() && pieces: // tokens are not what is charged
+	case !tokens:
+		return plugins.Cost{}
+	default:
+		p.chargeInput(&b, input.N, u)
+		p.chargeOutput(&b, output.N, u)
+	}
 	b.piece(u.WebSearches.N, p.WebSearch)
-	if p.Request.known {
+	if p.Request.Known() {
 		b.piece(1, p.Request)
 	}
 	return b.total()
+}
+
+// chargePieces charges what is priced by something else than tokens, and reports
+// whether anything is. Counts without a rate are charged as tokens or not at all.
+func (p *Price) chargePieces(b *bill, u plugins.Usage) (any bool) {
+	if p.AudioHour.Known() {
+		any = true
+		b.unknown = b.unknown || !u.AudioDuration.Valid
+		b.audio(u.AudioDuration.N, p.AudioHour)
+	}
+	for _, part := range [...]struct {
+		plugins.Count
+		rate Rate
+	}{
+		{u.SearchUnits, p.SearchUnit},
+		{u.Images, p.Image},
+		{u.Pages, p.Page},
+	} {
+		if part.rate.Known() {
+			any = true
+			b.unknown = b.unknown || !part.Valid
+			b.piece(part.N, part.rate)
+		}
+	}
+	return any
 }
 
 // chargeInput splits the input into the parts that have their own rate and the
@@ -55,22 +88,22 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 // some providers tell cached audio apart: what is cached is charged as cached.
 func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	read, readAudio := u.CacheRead.N, int64(0)
-	if p.CacheReadAudio.known {
+	if p.CacheReadAudio.Known() {
 		readAudio = min(u.CacheReadAudio.N, read)
 	}
-	if !p.CacheRead.known {
+	if !p.CacheRead.Known() {
 		read = readAudio
 	}
 	write, write1h := max(u.CacheWrite.N, u.CacheWrite1h.N), u.CacheWrite1h.N
-	if !p.CacheWrite.known && !p.CacheWrite1h.known {
+	if !p.CacheWrite.Known() && !p.CacheWrite1h.Known() {
 		write, write1h = 0, 0
 	}
 	uncached := max(input-read-write, 0)
 	var audio, image int64
-	if p.InputAudio.known {
+	if p.InputAudio.Known() {
 		audio = min(max(u.InputAudio.N-min(u.CacheReadAudio.N, read), 0), uncached)
 	}
-	if p.InputImage.known {
+	if p.InputImage.Known() {
 		image = min(u.InputImage.N, uncached-audio)
 	}
 	b.tokens(readAudio, p.CacheReadAudio)
@@ -92,7 +125,7 @@ func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
 		{u.OutputImage.N, p.OutputImage},
 		{u.Reasoning.N, p.Reasoning},
 	} {
-		if part.rate.known {
+		if part.rate.Known() {
 			n := min(part.n, output)
 			b.tokens(n, part.rate)
 			output -= n

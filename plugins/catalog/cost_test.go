@@ -15,7 +15,10 @@ var (
 	n    = plugins.Known
 	cost = plugins.KnownCost
 	noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+	late = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
+
+func millis(n plugins.Milliseconds) plugins.Duration { return plugins.Duration{N: n, Valid: true} }
 
 // The sums are worked by hand from the vendors' price lists.
 func TestCost(t *testing.T) {
@@ -41,8 +44,8 @@ func TestCost(t *testing.T) {
 			plugins.Usage{Input: n(200_001), Output: n(1000)}, "", noon, cost(515_002_500)},
 		{"long context counts what is cached: 1 x 2.5 + 200000 x 0.25", "gemini", "gemini-2.5-pro",
 			plugins.Usage{Input: n(200_001), CacheRead: n(200_000)}, "", noon, cost(50_002_500)},
-		{"272k tokens are long for OpenAI: 272000 x 5", "openai", "gpt-5.4",
-			plugins.Usage{Input: n(272_000), Output: n(0)}, "", noon, cost(1_360_000_000)},
+		{"more than 272k tokens are long for OpenAI: 272001 x 5", "openai", "gpt-5.4",
+			plugins.Usage{Input: n(272_001), Output: n(0)}, "", noon, cost(1_360_005_000)},
 		{"audio in: 100 x 0.3 + 400 x 1 + 50 x 2.5", "gemini", "gemini-2.5-flash",
 			plugins.Usage{Input: n(500), InputAudio: n(400), Output: n(50)}, "", noon, cost(30_000 + 400_000 + 125_000)},
 		{"cached audio: 100 x 0.3 + 300 x 1 + 100 x 0.1 + 50 x 0.03", "gemini", "gemini-2.5-flash",
@@ -80,7 +83,30 @@ func TestCost(t *testing.T) {
 		{"a price without a date holds at any time: 1000 x 2.5", "openai", "gpt-4o",
 			plugins.Usage{Input: n(1000)}, "", time.Time{}, cost(2_500_000)},
 		{"priority: 1000 x 12.5 + 100 x 75", "openai", "gpt-5.5",
-			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", noon, cost(20_000_000)},
+			plugins.Usage{Input: n(1000), Output: n(100)}, "priority", late, cost(20_000_000)},
+		{"flex: 1000 x 0.625 + 100 x 5", "openai", "gpt-5",
+			plugins.Usage{Input: n(1000), Output: n(100)}, "flex", late, cost(625_000 + 500_000)},
+		{"Vertex AI's name for flex: 1000 x 0.15 + 100 x 1.25", "vertex", "gemini-2.5-flash",
+			plugins.Usage{Input: n(1000), Output: n(100)}, "ON_DEMAND_FLEX", late, cost(150_000 + 125_000)},
+		{"batch: 1000 x 2.5 + 100 x 12.5", "anthropic", "claude-opus-4-8",
+			plugins.Usage{Input: n(1000), Output: n(100)}, "batch", late, cost(2_500_000 + 1_250_000)},
+		{"unknown price of long inputs in the tier", "openai", "gpt-5.5",
+			plugins.Usage{Input: n(300_000), Output: n(100)}, "priority", late, plugins.Cost{}},
+		{"unknown tier", "openai", "gpt-5", plugins.Usage{Input: n(1)}, "scale", late, plugins.Cost{}},
+		{"a minute and a half of audio: 0.025 x 0.36", "openai", "whisper-1",
+			plugins.Usage{AudioDuration: millis(90_000)}, "", late, cost(9_000_000)},
+		{"audio by the hour, with text: 0.1 x 0.24 + 1000 x 0.1 + 10 x 0.4", "mistral", "voxtral-small-latest",
+			plugins.Usage{Input: n(1000), Output: n(10), AudioDuration: millis(360_000)}, "", late, cost(24_000_000 + 100_000 + 4_000)},
+		{"pages: 3 x 0.004", "mistral", "mistral-ocr-latest", plugins.Usage{Pages: n(3)}, "", late, cost(12_000_000)},
+		{"images: 2 x 0.02", "xai", "grok-imagine-image", plugins.Usage{Images: n(2)}, "", late, cost(40_000_000)},
+		{"search units: 2 x 0.002", "cohere", "rerank-v3.5", plugins.Usage{SearchUnits: n(2)}, "", late, cost(4_000_000)},
+		{"tokens of what is charged by the piece", "cohere", "rerank-v3.5",
+			plugins.Usage{Input: n(500), SearchUnits: n(1)}, "", late, cost(2_000_000)},
+		{"pieces of what is charged by tokens: 1000 x 2.5", "openai", "gpt-4o",
+			plugins.Usage{Input: n(1000), Images: n(1), Pages: n(1)}, "", late, cost(2_500_000)},
+		{"unknown count of what is charged", "openai", "whisper-1", plugins.Usage{Input: n(10)}, "", late, plugins.Cost{}},
+		{"unknown count beside tokens", "mistral", "voxtral-small-latest", plugins.Usage{Input: n(10)}, "", late, plugins.Cost{}},
+		{"pieces without a price", "openai", "gpt-4o", plugins.Usage{Images: n(1)}, "", late, plugins.Cost{}},
 		{"rounds to the nearest: 1 x 0.0028", "deepseek", "deepseek-v4-flash",
 			plugins.Usage{Input: n(1), CacheRead: n(1)}, "", time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), cost(3)},
 		{"what is reported wins", "openrouter", "openai/gpt-4o",
@@ -102,9 +128,8 @@ func TestCost(t *testing.T) {
 		{"unknown price of the tier", "openai", "gpt-4o", plugins.Usage{Input: n(1)}, "flex", noon, plugins.Cost{}},
 		{"unknown price of searches", "anthropic", "claude-3-opus-latest",
 			plugins.Usage{Input: n(1), WebSearches: n(1)}, "", noon, plugins.Cost{}},
-		{"unknown price of one-hour writes", "vertex", "claude-sonnet-4-6@default",
+		{"unknown price of one-hour writes", "openrouter", "anthropic/claude-3-haiku",
 			plugins.Usage{Input: n(10), CacheWrite: n(10), CacheWrite1h: n(10)}, "", noon, plugins.Cost{}},
-		{"paid by the hour", "openai", "whisper-1", plugins.Usage{Input: n(10)}, "", noon, plugins.Cost{}},
 		{"nonsense", "openai", "gpt-4o", plugins.Usage{Input: n(10), CacheRead: n(-5)}, "", noon, plugins.Cost{}},
 		{"more than can be counted", "openai", "o1-pro", plugins.Usage{Input: n(math.MaxInt64)}, "", noon, plugins.Cost{}},
 	}
@@ -119,7 +144,7 @@ func TestCost(t *testing.T) {
 
 // A cost that 64 bits can't hold is unknown, not wrapped.
 func TestCostOverflows(t *testing.T) {
-	most := Rate{maxRate, true}
+	most := rateOf(maxRate)
 	m := Model{Prices: []Price{{Input: most, WebSearch: most}}}
 	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, "", noon); got != cost(9*maxRate) {
 		t.Errorf("nine billion dollars are %+v", got)
@@ -139,7 +164,7 @@ func TestCostOverflows(t *testing.T) {
 
 // What is processed makes a call long; what is billed is charged.
 func TestLongContextOfBilledUnits(t *testing.T) {
-	m := Model{Prices: []Price{{Input: Rate{nano, true}}, {InputAbove: 100, Input: Rate{2 * nano, true}}}}
+	m := Model{Prices: []Price{{Input: rateOf(nano)}, {InputAbove: 100, Input: rateOf(2 * nano)}}}
 	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, "", noon); got != cost(20_000) {
 		t.Errorf("Cost = %+v", got)
 	}
@@ -158,19 +183,20 @@ func TestStandardTier(t *testing.T) {
 // Costs are exact: they equal the rational sum, rounded half up once.
 func TestCostIsExact(t *testing.T) {
 	rate := func(t *rapid.T, name string) Rate {
-		return Rate{rapid.Int64Range(0, 1000*nano).Draw(t, name), true}
+		return rateOf(rapid.Int64Range(0, 1000*nano).Draw(t, name))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := Price{Input: rate(t, "input"), Output: rate(t, "output"), CacheRead: rate(t, "read"),
 			CacheWrite: rate(t, "write"), CacheWrite1h: rate(t, "write1h"), Reasoning: rate(t, "reasoning"),
-			Request: rate(t, "request"), WebSearch: rate(t, "search")}
+			Request: rate(t, "request"), WebSearch: rate(t, "search"), AudioHour: rate(t, "hour"), Page: rate(t, "page")}
 		count := func(name string) int64 { return rapid.Int64Range(0, 100_000_000).Draw(t, name) }
 		text, read, write, write1h := count("text"), count("read"), count("write"), count("write1h")
 		answer, thought, searches := count("answer"), count("thought"), rapid.Int64Range(0, 1000).Draw(t, "searches")
+		audio, pages := count("audio"), rapid.Int64Range(0, 1000).Draw(t, "pages")
 
 		want := new(big.Rat)
 		add := func(n int64, r Rate, per int64) {
-			charge := new(big.Rat).SetFrac64(r.nano, per)
+			charge := new(big.Rat).SetFrac64(int64(r.Nano()), per)
 			want.Add(want, charge.Mul(charge, new(big.Rat).SetInt64(n)))
 		}
 		add(text, p.Input, 1e6)
@@ -181,6 +207,8 @@ func TestCostIsExact(t *testing.T) {
 		add(thought, p.Reasoning, 1e6)
 		add(searches, p.WebSearch, 1)
 		add(1, p.Request, 1)
+		add(audio, p.AudioHour, 3_600_000)
+		add(pages, p.Page, 1)
 		want.Add(want, big.NewRat(1, 2))
 		rounded := new(big.Int).Quo(want.Num(), want.Denom())
 
@@ -188,6 +216,7 @@ func TestCostIsExact(t *testing.T) {
 		got := m.Cost(plugins.Usage{
 			Input: n(text + read + write + write1h), CacheRead: n(read), CacheWrite: n(write + write1h), CacheWrite1h: n(write1h),
 			Output: n(answer + thought), Reasoning: n(thought), WebSearches: n(searches),
+			AudioDuration: millis(plugins.Milliseconds(audio)), Pages: n(pages),
 		}, "", noon)
 		if !got.Valid || int64(got.N) != rounded.Int64() {
 			t.Fatalf("Cost = %+v, want %v", got, rounded)
@@ -199,7 +228,7 @@ func TestCostIsExact(t *testing.T) {
 // the input is charged twice: at one rate for everything it is a multiple of
 // what there was.
 func TestCostOfAnyUsage(t *testing.T) {
-	one := Rate{nano, true}
+	one := rateOf(nano)
 	rapid.Check(t, func(t *rapid.T) {
 		count := func(name string) plugins.Count {
 			return plugins.Count{N: rapid.Int64Range(-10, 1000).Draw(t, name), Valid: true}

@@ -105,10 +105,11 @@ func parsed[T any](v gjson.Result, to *T, parse func(string) (T, error)) error {
 	return err
 }
 
-// decoder reads a catalogue's text. Lists that are alike are shared, which
-// halves the memory of the models.
+// decoder reads a catalogue's text. Lists and names that are alike are shared,
+// which halves the memory of the models.
 type decoder struct {
 	lists map[string][]string
+	names map[string]string
 	fresh []*Model // those of the provider at hand
 }
 
@@ -127,12 +128,24 @@ func (d *decoder) list(v gjson.Result, to *[]string) error {
 	return err
 }
 
+func (d *decoder) name(v gjson.Result, to *string) error {
+	if err := text(v, to); err != nil {
+		return err
+	}
+	if known, ok := d.names[*to]; ok {
+		*to = known
+	} else {
+		d.names[*to] = *to
+	}
+	return nil
+}
+
 // decode puts a catalogue's text over what c has.
 func (c *Catalog) decode(src []byte) error {
 	if !gjson.ValidBytes(src) {
 		return errors.New("is not JSON; check its commas and quotes")
 	}
-	d := decoder{lists: make(map[string][]string)}
+	d := decoder{lists: make(map[string][]string), names: make(map[string]string)}
 	err := object(gjson.ParseBytes(src), func(key string, v gjson.Result) error {
 		switch key {
 		case "version":
@@ -232,7 +245,7 @@ func (d *decoder) model(p *provider, v gjson.Result) error {
 			m.Prices = nil
 			return array(v, func(v gjson.Result) error {
 				m.Prices = append(m.Prices, Price{})
-				return decodePrice(v, &m.Prices[len(m.Prices)-1])
+				return d.price(v, &m.Prices[len(m.Prices)-1])
 			})
 		}
 		return errField
@@ -257,7 +270,7 @@ func decodeBudget(v gjson.Result, b *Budget) error {
 	})
 }
 
-func decodePrice(v gjson.Result, p *Price) error {
+func (d *decoder) price(v gjson.Result, p *Price) error {
 	return object(v, func(key string, v gjson.Result) error {
 		switch key {
 		case "from":
@@ -268,6 +281,8 @@ func decodePrice(v gjson.Result, p *Price) error {
 			return text(v, &p.Tier)
 		case "input_above":
 			return count(v, &p.InputAbove)
+		case "source":
+			return d.name(v, &p.Source)
 		}
 		r := p.rate(key)
 		if r == nil {
@@ -306,6 +321,14 @@ func (p *Price) rate(key string) *Rate {
 		return &p.Request
 	case "web_search":
 		return &p.WebSearch
+	case "search_unit":
+		return &p.SearchUnit
+	case "image":
+		return &p.Image
+	case "page":
+		return &p.Page
+	case "audio_hour":
+		return &p.AudioHour
 	}
 	return nil
 }

@@ -26,6 +26,10 @@ type Price struct {
 	// price holds for the whole call. Default: any size.
 	InputAbove int64 `json:"input_above,omitempty"`
 
+	// Source names the collections that the price was taken from, such as
+	// "genai-prices, litellm". It is for people.
+	Source string `json:"source,omitempty"`
+
 	Input  Rate `json:"input,omitzero"`
 	Output Rate `json:"output,omitzero"`
 
@@ -49,14 +53,25 @@ type Price struct {
 	// WebSearch is US dollars for each search. Without it, a call that
 	// searched has no known price.
 	WebSearch Rate `json:"web_search,omitzero"`
+
+	// SearchUnit, Image and Page are US dollars for each of what a reranker
+	// counts as a search, of the images made, and of the pages read. AudioHour
+	// is US dollars for an hour of audio heard. Where one of them is set, a call
+	// that does not tell its count has no known price; a price of nothing else
+	// charges no tokens.
+	SearchUnit Rate `json:"search_unit,omitzero"`
+	Image      Rate `json:"image,omitzero"`
+	Page       Rate `json:"page,omitzero"`
+	AudioHour  Rate `json:"audio_hour,omitzero"`
 }
 
-// Rate is a price in US dollars for a million tokens, or for one request or
-// search, kept exactly to nine decimals. The zero Rate is unknown.
+// Rate is a price in US dollars for a million tokens, an hour, or one piece, kept
+// exactly to nine decimals. The zero Rate is unknown.
 type Rate struct {
-	nano  int64
-	known bool
+	plusOne int64 // billionths of a dollar and one
 }
+
+func rateOf(nano int64) Rate { return Rate{nano + 1} }
 
 // nano is the number of Rate's units in a dollar.
 const nano = 1_000_000_000
@@ -78,21 +93,21 @@ func ParseRate(s string) (Rate, error) {
 	if err != nil || n > maxRate { // err can only be of range
 		return Rate{}, fmt.Errorf("%q is above a billion dollars; prices are per million tokens, requests and searches per piece", s)
 	}
-	return Rate{n, true}, nil
+	return rateOf(n), nil
 }
 
 // Known reports whether there is a price.
-func (r Rate) Known() bool { return r.known }
+func (r Rate) Known() bool { return r.plusOne != 0 }
 
 // Nano is the price, 0 if unknown.
-func (r Rate) Nano() plugins.Nanodollars { return plugins.Nanodollars(r.nano) }
+func (r Rate) Nano() plugins.Nanodollars { return plugins.Nanodollars(max(r.plusOne-1, 0)) }
 
 // String is the price in US dollars, empty if unknown.
 func (r Rate) String() string {
-	if !r.known {
+	if !r.Known() {
 		return ""
 	}
-	s := fmt.Sprintf("%d.%09d", r.nano/nano, r.nano%nano)
+	s := fmt.Sprintf("%d.%09d", r.Nano()/nano, r.Nano()%nano)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
@@ -134,9 +149,7 @@ func (h Hours) MarshalText() ([]byte, error) {
 
 // price is the one that holds for a call with so much input, nil if none does.
 func (m *Model) price(input int64, tier string, at time.Time) *Price {
-	if standardTier(tier) {
-		tier = ""
-	}
+	tier = tierName(tier)
 	at = at.UTC()
 	today, minute := DateOf(at), minutes(at)
 	for i := len(m.Prices) - 1; i >= 0; i-- {
@@ -149,13 +162,20 @@ func (m *Model) price(input int64, tier string, at time.Time) *Price {
 	return nil
 }
 
-// standardTier reports whether a service tier is what one gets without asking.
-// OpenAI calls it auto and default, Anthropic standard and standard_only, Groq
-// and Vertex on_demand.
-func standardTier(tier string) bool {
-	switch strings.ToLower(tier) {
-	case "", "default", "auto", "standard", "standard_only", "on_demand":
-		return true
+// tierName is the catalogue's name for a service tier that a provider reports:
+// empty for what one gets without asking, which OpenAI calls auto and default,
+// Anthropic standard and standard_only, Groq and Vertex on_demand.
+func tierName(reported string) string {
+	for _, names := range [...][]string{
+		{"", "default", "auto", "standard", "standard_only", "on_demand"},
+		{"priority", "on_demand_priority"}, // Vertex AI's trafficType
+		{"flex", "on_demand_flex"},
+	} {
+		for _, name := range names {
+			if strings.EqualFold(reported, name) {
+				return names[0]
+			}
+		}
 	}
-	return false
+	return reported
 }

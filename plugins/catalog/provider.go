@@ -43,15 +43,13 @@ func (p *provider) index(fresh []*Model) {
 	}
 }
 
-// find is the model that one of the spellings of a name names.
+// find is the model that has the name or whose match rule it fits.
 func (p *provider) find(name string) *Model {
-	for s := range spellings(name) {
-		if m := p.named[s]; m != nil {
-			return m
-		}
-		if i := slices.IndexFunc(p.ruled, func(m *Model) bool { return m.Match.Matches(s) }); i >= 0 {
-			return p.ruled[i]
-		}
+	if m := p.named[name]; m != nil {
+		return m
+	}
+	if i := slices.IndexFunc(p.ruled, func(m *Model) bool { return m.Match.Matches(name) }); i >= 0 {
+		return p.ruled[i]
 	}
 	return nil
 }

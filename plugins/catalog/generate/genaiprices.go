@@ -13,10 +13,24 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// The shape of genai-prices' data.json; see its data.schema.json.
+// genai is the data of genai-prices by its ids of providers.
+type genai struct {
+	rules    map[string][]*rule
+	fallback map[string][]string // the providers whose models and prices one resells
+}
+
+// rule is a model of genai-prices: it says which names have which prices.
+type rule struct {
+	genaiModel
+	match  catalog.Match
+	prices []catalog.Price
+}
+
+// The shape of genai-prices' data.
 type genaiProvider struct {
-	ID     string       `json:"id"`
-	Models []genaiModel `json:"models"`
+	ID       string       `json:"id"`
+	Models   []genaiModel `json:"models"`
+	Fallback []string     `json:"fallback_model_providers"`
 }
 
 type genaiModel struct {
@@ -25,6 +39,11 @@ type genaiModel struct {
 	Match   genaiMatch  `json:"match"`
 	Context int64       `json:"context_window"`
 	Prices  genaiPrices `json:"prices"`
+	// Variants are rates that replace those of the same unit in some contexts.
+	Variants []struct {
+		When map[string]string `json:"when"`
+		genaiPrice
+	} `json:"price_variants"`
 }
 
 type genaiMatch struct {
@@ -58,6 +77,41 @@ type genaiRate struct {
 		Start int64       `json:"start"`
 		Price json.Number `json:"price"`
 	} `json:"tiers"`
+}
+
+func parseGenai(text []byte) (*genai, error) {
+	var providers []genaiProvider
+	if err := json.Unmarshal(text, &providers); err != nil {
+		return nil, err
+	}
+	g := &genai{make(map[string][]*rule), make(map[string][]string)}
+	for _, p := range providers {
+		g.fallback[p.ID] = p.Fallback
+		for _, m := range p.Models {
+			r := &rule{genaiModel: m}
+			var err error
+			if r.match, err = m.Match.match(); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.ID, err)
+			}
+			if r.prices, err = m.prices(); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.ID, err)
+			}
+			g.rules[p.ID] = append(g.rules[p.ID], r)
+		}
+	}
+	return g, nil
+}
+
+// find is the first rule that holds for a name, of the provider or else of those
+// that it resells. Nil if there is none.
+func (g *genai) find(provider, name string) *rule {
+	for _, id := range append([]string{provider}, g.fallback[provider]...) {
+		rules := g.rules[id]
+		if i := slices.IndexFunc(rules, func(r *rule) bool { return r.match.Matches(name) }); i >= 0 {
+			return rules[i]
+		}
+	}
+	return nil
 }
 
 func (p *genaiPrices) UnmarshalJSON(b []byte) error {
@@ -95,38 +149,74 @@ var errUncounted = errors.New("charges for what usages don't count")
 func (m genaiModel) prices() ([]catalog.Price, error) {
 	var prices []catalog.Price
 	var from catalog.Date
+	base := m.Prices[0].Prices
 	for _, g := range m.Prices {
-		var when catalog.Price
-		if c := g.Constraint; c != nil {
-			var err error
-			if c.StartDate != "" {
-				from, err = catalog.ParseDate(c.StartDate)
-			} else {
-				when.Hours, err = catalog.ParseHours(clock(c.StartTime) + "-" + clock(c.EndTime))
-			}
-			if err != nil {
-				return nil, err
+		if g.Constraint != nil && g.Constraint.StartDate != "" || g.Constraint == nil {
+			base = g.Prices
+		}
+		if err := g.add(&prices, &from, ""); err != nil {
+			return uncounted(err)
+		}
+	}
+	for _, v := range m.Variants {
+		tier := v.When["service_tier"] + v.When["processing"] + v.When["speed"]
+		if len(v.When) != 1 || tier == "" || tier == "default" {
+			continue // told by what no usage says, or no tier
+		}
+		v.Prices = maps.Clone(v.Prices)
+		for unit, r := range base {
+			if _, ok := v.Prices[unit]; !ok {
+				v.Prices[unit] = r
 			}
 		}
-		// A constraint can't hold both a date and hours, so that the hours that
-		// follow a date are those from that date on.
-		when.From = from
-		for _, start := range g.tiers() {
-			p := when
-			p.InputAbove = start
-			switch err := setGenaiRates(&p, g.Prices, start); {
-			case errors.Is(err, errUncounted):
-				return nil, nil
-			case err != nil:
-				return nil, err
-			}
-			prices = append(prices, p)
+		from = 0
+		if err := v.add(&prices, &from, tier); err != nil {
+			return uncounted(err)
 		}
 	}
 	return prices, nil
 }
 
-func clock(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, "Z"), ":00") }
+func uncounted(err error) ([]catalog.Price, error) {
+	if errors.Is(err, errUncounted) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// add appends the prices of one set of rates. A constraint can't hold both a date
+// and hours, so that the hours that follow a date are those from that date on.
+func (g genaiPrice) add(prices *[]catalog.Price, from *catalog.Date, tier string) error {
+	when := catalog.Price{Tier: tier}
+	if c := g.Constraint; c != nil {
+		var err error
+		if c.StartDate != "" {
+			*from, err = catalog.ParseDate(c.StartDate)
+		} else {
+			when.Hours, err = catalog.ParseHours(clock(c.StartTime) + "-" + clock(c.EndTime))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	when.From = *from
+	for _, start := range g.tiers() {
+		p := when
+		p.InputAbove = start
+		if err := setGenaiRates(&p, g.Prices, start); err != nil {
+			return err
+		}
+		*prices = append(*prices, p)
+	}
+	return nil
+}
+
+// clock is a time of day in UTC, such as "16:30:00Z" or "16:30:00+00:00", without
+// its seconds.
+func clock(s string) string {
+	s = strings.TrimSuffix(strings.TrimSuffix(s, "Z"), "+00:00")
+	return strings.TrimSuffix(s, ":00")
+}
 
 // tiers are the sizes of input at which some rate changes, with 0 for the base.
 func (g genaiPrice) tiers() []int64 {
@@ -176,10 +266,13 @@ func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) er
 			to, per = &p.Request, 1000
 		case "web_searches_kcount":
 			to, per = &p.WebSearch, 1000
-		case "storage_searches_kcount", "cache_image_read_mtok", "input_video_mtok":
+		case "audio_hours", "input_audio_hours": // the same price under both names
+			to = &p.AudioHour
+		case "input_document_kpages":
+			to, per = &p.Page, 1000
+		case "storage_searches_kcount", "cache_image_read_mtok", "input_video_mtok", "input_annotated_document_kpages":
 			continue // optional extras that usages don't count
-		case "audio_hours", "input_audio_hours", "input_document_kpages", "input_annotated_document_kpages",
-			"input_text_messages_kcount", "output_citation_mtok", "output_video_mtok":
+		case "input_mchars", "input_text_messages_kcount", "output_citation_mtok", "output_video_mtok":
 			return errUncounted
 		default:
 			return fmt.Errorf("unknown unit %q of price", unit)

@@ -1,19 +1,25 @@
-// Command generate makes the built-in data of package catalog out of a snapshot
-// of genai-prices (prices, names) and one of models.dev (facts, other prices).
-// It keeps facts and leaves all prose behind. Its output depends on nothing but
-// its input. Run from the root of the repository:
+// Command generate makes the built-in data of package catalog out of three
+// collections: genai-prices and LiteLLM, of which it downloads pinned versions
+// from PyPI with pip, and models.dev. It keeps facts and leaves all prose behind.
+// Its output depends on nothing but its input. In the folder of the package:
 //
-//	go run ./plugins/catalog/generate -modeldata <folder>
+//	go generate
+//	go run ./generate -models-dev <file or URL>
+//	go run ./generate -report differences.txt
+//
+// The last compares the built-in prices with those of the two packages, and
+// fails on a difference that the file does not list.
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -24,37 +30,34 @@ type file struct {
 	Providers []provider `json:"providers"`
 }
 
-type source struct {
-	Name     string `json:"name"`
-	URL      string `json:"url"`
-	Licence  string `json:"licence"`
-	Snapshot string `json:"snapshot"`
-}
-
 type provider struct {
 	ID       string           `json:"id"`
 	Fallback []string         `json:"fallback,omitempty"`
 	Models   []*catalog.Model `json:"models"`
 }
 
-// The snapshots carry no date of their own: change these with them.
-var sources = []source{
-	{"genai-prices", "https://github.com/pydantic/genai-prices", "MIT", "2026-08-21"},
-	{"models.dev", "https://github.com/anomalyco/models.dev", "MIT", "2026-07-02"},
-}
-
 func main() {
-	dir := flag.String("modeldata", "", "folder that holds genai-prices.json and models.dev.json")
-	out := flag.String("o", "plugins/catalog/catalog.json.zst", "file to write")
+	var in inputs
+	flag.StringVar(&in.genai, "genai-prices", "", "wheel of the package genai-prices, as a path or URL (default: the pinned version, by pip)")
+	flag.StringVar(&in.litellm, "litellm", "", "wheel of the package litellm, as a path or URL (default: the pinned version, by pip)")
+	flag.StringVar(&in.modelsDev, "models-dev", "https://models.dev/api.json", "api.json of models.dev, as a path or URL")
+	out := flag.String("o", "catalog.json.zst", "file to write")
+	report := flag.String("report", "", "compare instead, and allow the differences that this file lists")
 	flag.Parse()
-	if err := run(*dir, *out); err != nil {
+	err := error(nil)
+	if *report != "" {
+		err = compare(in, *report)
+	} else {
+		err = write(in, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, out string) error {
-	text, err := generate(dir)
+func write(in inputs, out string) error {
+	text, err := generate(in)
 	if err != nil {
 		return err
 	}
@@ -69,16 +72,12 @@ func run(dir, out string) error {
 }
 
 // generate is the catalogue's JSON.
-func generate(dir string) ([]byte, error) {
-	var priced []genaiProvider
-	if err := read(filepath.Join(dir, "genai-prices.json"), &priced); err != nil {
+func generate(in inputs) ([]byte, error) {
+	c, err := in.read()
+	if err != nil {
 		return nil, err
 	}
-	var described map[string]modelsDevProvider
-	if err := read(filepath.Join(dir, "models.dev.json"), &described); err != nil {
-		return nil, err
-	}
-	providers, err := merge(priced, described)
+	providers, err := c.merge()
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +85,10 @@ func generate(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers = append(providers, own)
-	return json.Marshal(file{Version: sources[0].Snapshot, Sources: sources, Providers: providers})
-}
-
-func read(path string, v any) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	sources := c.sources()
+	version := ""
+	for _, s := range sources {
+		version = max(version, s.Date)
 	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return json.Marshal(file{Version: cmp.Or(version, "unknown"), Sources: sources, Providers: append(providers, own)})
 }

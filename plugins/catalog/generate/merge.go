@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,39 +11,81 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-func merge(priced []genaiProvider, described map[string]modelsDevProvider) ([]provider, error) {
-	byID := make(map[string]genaiProvider)
-	for _, g := range priced {
-		byID[g.ID] = g
-	}
+// merge is the catalogue's providers.
+func (c collections) merge() ([]provider, error) {
 	var providers []provider
+	var of []*offers
 	for _, o := range origins {
-		var models []modelsDevModel
-		for _, id := range o.modelsDev {
-			all, ok := described[id]
-			if !ok {
-				return nil, fmt.Errorf("models.dev has no provider %q", id)
-			}
-			for _, key := range slices.Sorted(maps.Keys(all.Models)) {
-				m := all.Models[key]
-				if !slices.ContainsFunc(models, func(o modelsDevModel) bool { return o.ID == m.ID }) {
-					models = append(models, m)
-				}
-			}
+		offers, err := c.offers(o)
+		if err != nil {
+			return nil, err
 		}
-		g, ok := byID[o.genai]
-		if !ok && o.genai != "" {
-			return nil, fmt.Errorf("genai-prices has no provider %q", o.genai)
-		}
-		p := provider{ID: o.id, Fallback: o.fallback}
-		var err error
-		if p.Models, err = o.models(g.Models, models); err != nil {
+		of = append(of, offers)
+		models, err := offers.models()
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.id, err)
 		}
-		providers = append(providers, p)
+		providers = append(providers, provider{ID: o.id, Fallback: o.fallback, Models: models})
 	}
 	setOwners(providers)
-	return providers, nil
+	return addPriced(providers, of)
+}
+
+// offers is what the collections have of one provider.
+type offers struct {
+	origin
+	genai     *genai
+	litellm   map[string]litellmModel
+	modelsDev []modelsDevModel
+	date      string // of models.dev
+}
+
+func (c collections) offers(o origin) (*offers, error) {
+	if _, ok := c.genai.rules[o.genai]; !ok && o.genai != "" {
+		return nil, fmt.Errorf("genai-prices has no provider %q", o.genai)
+	}
+	described, err := c.modelsDev.models(o.modelsDev)
+	return &offers{o, c.genai, c.litellm.models(o), described, c.modelsDev.date()}, err
+}
+
+// quotes are what the sources say that a name costs, in the order in which their
+// prices are taken if they agree: genai-prices knows when a price changed.
+func (o *offers) quotes(name string) ([]quote, error) {
+	var quotes []quote
+	say := func(source, date string, prices []catalog.Price, err error) error {
+		if err == nil && len(prices) > 0 && o.believes(name, prices) {
+			quotes = append(quotes, quote{source, date, prices})
+		}
+		return err
+	}
+	if r := o.genai.find(o.origin.genai, name); r != nil && o.believes(r.ID, r.prices) {
+		say(genaiPin.Name, genaiPin.Date, r.prices, nil)
+	}
+	if m, ok := o.litellm[name]; ok {
+		prices, err := m.prices()
+		if err := say(litellmPin.Name, litellmPin.Date, prices, err); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if i := slices.IndexFunc(o.modelsDev, func(d modelsDevModel) bool { return d.ID == name }); i >= 0 {
+		prices, err := o.modelsDev[i].prices()
+		if err := say("models.dev", o.date, prices, err); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return quotes, nil
+}
+
+// prices are those of a name.
+func (o *offers) prices(name string) ([]catalog.Price, error) {
+	quotes, err := o.quotes(name)
+	// A model that Bedrock runs in a region costs more than one that it runs
+	// anywhere. A name without a place is of the first kind, which only genai-prices
+	// knows: it has a rule for both.
+	if r := o.genai.find(o.origin.genai, name); r != nil && strings.HasPrefix(r.ID, "regional.") && !placed(name) && len(quotes) > 0 {
+		quotes = slices.DeleteFunc(quotes, func(q quote) bool { return !agree(quotes[0].prices, q.prices, "", today()) })
+	}
+	return decide(quotes, today()), err
 }
 
 // setOwners gives models whose id tells no maker that of the maker's own model
@@ -63,63 +106,60 @@ func setOwners(providers []provider) {
 	}
 }
 
-// rule is a model of genai-prices: it says which names have which prices.
-type rule struct {
-	genaiModel
-	match  catalog.Match
-	prices []catalog.Price
-	models []*catalog.Model // those of models.dev that it matches
-}
-
-// models are those of models.dev, with the prices of the first rule that
-// matches their id, else with their own; and one for each rule that matches
-// none of them, with its prices alone.
-func (o origin) models(priced []genaiModel, described []modelsDevModel) ([]*catalog.Model, error) {
-	rules, err := o.rules(priced)
-	if err != nil {
-		return nil, err
-	}
+// models are those of models.dev, and one for each model of genai-prices that
+// matches none of them. A name of the latter is an alias of the model that it
+// matches, unless it has other prices.
+func (o *offers) models() ([]*catalog.Model, error) {
+	var err error
 	var models []*catalog.Model
+	matched := make(map[*rule][]*catalog.Model)
 	taken := make(map[string]bool) // ids and aliases
-	for _, d := range described {
+	for _, d := range o.modelsDev {
 		m := d.model()
 		m.Owner = o.owner(cmp.Or(d.BaseModel, d.ID))
-		if i := slices.IndexFunc(rules, func(r *rule) bool { return r.match.Matches(d.ID) }); i >= 0 {
-			m.Prices = rules[i].prices
-			rules[i].models = append(rules[i].models, m)
-		} else if m.Prices, err = d.prices(); err != nil {
-			return nil, fmt.Errorf("%s: %w", d.ID, err)
-		} else if !o.believes(d.ID, m.Prices) {
-			m.Prices = nil
+		if m.Prices, err = o.prices(d.ID); err != nil {
+			return nil, err
 		}
-		tiers, err := d.tierPrices()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.ID, err)
+		if r := o.genai.find(o.origin.genai, d.ID); r != nil {
+			matched[r] = append(matched[r], m)
 		}
-		m.Prices = slices.Concat(m.Prices, tiers)
 		models = append(models, m)
 		taken[m.ID] = true
 	}
 	// Rules keep their order, since the first that matches counts.
 	var ordered []*catalog.Model
-	for _, r := range rules {
-		m := r.model()
+	for _, r := range o.genai.rules[o.origin.genai] {
+		m := representative(r, matched[r])
 		if m == nil {
 			if taken[r.ID] || o.sells != nil && !o.sells(r.ID) {
 				continue
 			}
-			m = &catalog.Model{ID: r.ID, Name: r.Name, Context: r.Context, Prices: r.prices, Owner: o.owner(r.ID)}
+			m = &catalog.Model{ID: r.ID, Name: r.Name, Context: r.Context, Owner: o.owner(r.ID)}
+			if m.Prices, err = o.prices(r.ID); err != nil {
+				return nil, err
+			}
 			taken[m.ID] = true
 		}
-		aliases, match := split(r.match)
-		for _, alias := range append(aliases, r.ID) {
-			if !taken[alias] {
-				taken[alias] = true
-				m.Aliases = append(m.Aliases, alias)
+		ordered = append(ordered, m)
+		names, match := split(r.match)
+		for _, name := range append(names, r.ID) {
+			if taken[name] {
+				continue
 			}
+			taken[name] = true
+			prices, err := o.prices(name)
+			if err != nil {
+				return nil, err
+			}
+			if covers(m.Prices, prices) {
+				m.Aliases = append(m.Aliases, name)
+				continue
+			}
+			other := *m
+			other.ID, other.Aliases, other.Match, other.Prices = name, nil, nil, prices
+			ordered = append(ordered, &other)
 		}
 		m.Match = match
-		ordered = append(ordered, m)
 	}
 	for _, m := range models {
 		if !slices.Contains(ordered, m) {
@@ -129,32 +169,13 @@ func (o origin) models(priced []genaiModel, described []modelsDevModel) ([]*cata
 	return ordered, nil
 }
 
-func (o origin) rules(priced []genaiModel) ([]*rule, error) {
-	var rules []*rule
-	for _, g := range priced {
-		r := &rule{genaiModel: g}
-		var err error
-		if r.match, err = g.Match.match(); err != nil {
-			return nil, fmt.Errorf("%s: %w", g.ID, err)
-		}
-		if r.prices, err = g.prices(); err != nil {
-			return nil, fmt.Errorf("%s: %w", g.ID, err)
-		}
-		if !o.believes(g.ID, r.prices) {
-			r.prices = nil
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
-}
-
-// model is the one that stands for all names of the rule: that with the rule's
-// id, else the one with the shortest id. Nil if the rule matches none.
-func (r *rule) model() *catalog.Model {
-	if len(r.models) == 0 {
+// representative is the model that stands for all names of a rule: that with the
+// rule's id, else the one with the shortest id. Nil if there are none.
+func representative(r *rule, models []*catalog.Model) *catalog.Model {
+	if len(models) == 0 {
 		return nil
 	}
-	return slices.MinFunc(r.models, func(a, b *catalog.Model) int {
+	return slices.MinFunc(models, func(a, b *catalog.Model) int {
 		rank := func(m *catalog.Model) int {
 			if m.ID == r.ID {
 				return 0
@@ -163,6 +184,47 @@ func (r *rule) model() *catalog.Model {
 		}
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
+}
+
+// addPriced adds the names that only LiteLLM has, where a look-up finds nothing or
+// something with other prices.
+func addPriced(providers []provider, of []*offers) ([]provider, error) {
+	text, err := json.Marshal(file{Providers: providers, Version: "none"})
+	if err != nil {
+		return nil, err
+	}
+	known, err := catalog.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range of {
+		for _, name := range slices.Sorted(maps.Keys(o.litellm)) {
+			prices, err := o.prices(name)
+			if err != nil {
+				return nil, err
+			}
+			m, ok := known.Lookup(o.id, name)
+			if len(prices) == 0 || ok && (m.Provider == o.id && named(m, name) || covers(m.Prices, prices)) {
+				continue
+			}
+			providers[i].Models = append(providers[i].Models, &catalog.Model{ID: name, Owner: o.owner(name), Prices: prices})
+		}
+	}
+	return providers, nil
+}
+
+func named(m *catalog.Model, name string) bool {
+	return m.ID == name || slices.Contains(m.Aliases, name)
+}
+
+// covers reports whether prices are what others are, in each tier of those.
+func covers(prices, others []catalog.Price) bool {
+	for _, p := range others {
+		if !agree(prices, others, p.Tier, today()) {
+			return false
+		}
+	}
+	return true
 }
 
 // split takes the plain names out of a rule; what is left may be nil.
@@ -194,7 +256,7 @@ func (o origin) owner(id string) string {
 	maker, _, ok := strings.Cut(id, "/")
 	if o.id == "bedrock" && !ok {
 		parts := strings.Split(id, ".")
-		if len(parts) > 2 && slices.Contains([]string{"us", "eu", "apac", "au", "jp", "global", "regional"}, parts[0]) {
+		if len(parts) > 2 && placed(id) {
 			parts = parts[1:]
 		}
 		maker, ok = parts[0], len(parts) > 1
@@ -207,4 +269,10 @@ func (o origin) owner(id string) string {
 		return ""
 	}
 	return cmp.Or(makers[maker], maker)
+}
+
+// placed reports whether one of Bedrock's names says where the model runs.
+func placed(id string) bool {
+	place, _, _ := strings.Cut(id, ".")
+	return slices.Contains([]string{"us", "us-gov", "eu", "apac", "au", "jp", "ca", "in", "sa", "global", "regional"}, place)
 }

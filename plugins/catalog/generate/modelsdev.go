@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -9,6 +10,8 @@ import (
 )
 
 // The shape of models.dev's api.json, as far as it is read.
+type modelsDev map[string]modelsDevProvider
+
 type modelsDevProvider struct {
 	Models map[string]modelsDevModel `json:"models"`
 }
@@ -18,6 +21,7 @@ type modelsDevModel struct {
 	Name             string          `json:"name"`
 	BaseModel        string          `json:"base_model"`
 	ReleaseDate      string          `json:"release_date"`
+	LastUpdated      string          `json:"last_updated"`
 	Reasoning        bool            `json:"reasoning"`
 	Temperature      bool            `json:"temperature"`
 	ToolCall         bool            `json:"tool_call"`
@@ -71,6 +75,37 @@ type modelsDevCost struct {
 	} `json:"tiers"`
 }
 
+// date is that of the newest entry.
+func (d modelsDev) date() (newest string) {
+	for _, p := range d {
+		for _, m := range p.Models {
+			newest = max(newest, m.LastUpdated)
+		}
+	}
+	return newest
+}
+
+// models are those of several of its providers, by id and each once.
+func (d modelsDev) models(providers []string) (models []modelsDevModel, err error) {
+	if d == nil { // the report does without
+		return nil, nil
+	}
+	seen := make(map[string]bool)
+	for _, id := range providers {
+		p, ok := d[id]
+		if !ok {
+			return nil, fmt.Errorf("models.dev has no provider %q", id)
+		}
+		for _, key := range slices.Sorted(maps.Keys(p.Models)) {
+			if m := p.Models[key]; !seen[m.ID] {
+				seen[m.ID] = true
+				models = append(models, m)
+			}
+		}
+	}
+	return models, nil
+}
+
 // model is what models.dev says about a model, but for its prices.
 func (d modelsDevModel) model() *catalog.Model {
 	m := &catalog.Model{
@@ -106,8 +141,8 @@ func (d modelsDevModel) model() *catalog.Model {
 	return m
 }
 
-// prices are those that models.dev has, none where they charge for what usages
-// don't count.
+// prices are those that models.dev has, those of service tiers last; none where
+// they charge for what usages don't count.
 func (d modelsDevModel) prices() ([]catalog.Price, error) {
 	c := d.Cost
 	if c == nil || c.Citation+c.Request+c.Image != "" {
@@ -126,12 +161,6 @@ func (d modelsDevModel) prices() ([]catalog.Price, error) {
 		p.InputAbove = t.Tier.Size
 		prices = append(prices, p)
 	}
-	return prices, nil
-}
-
-// tierPrices are those of service tiers that cost otherwise.
-func (d modelsDevModel) tierPrices() ([]catalog.Price, error) {
-	var prices []catalog.Price
 	for _, name := range slices.Sorted(maps.Keys(d.Experimental.Modes)) {
 		mode := d.Experimental.Modes[name]
 		tier := mode.Provider.Body.ServiceTier + mode.Provider.Body.Speed // one of them is set

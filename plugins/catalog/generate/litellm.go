@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// litellm is LiteLLM's table of models, by its providers and then by the name
+// that the provider's API takes.
+type litellm map[string]map[string]litellmModel
+
+// The shape of an entry, as far as it is read. Rates are in the fields whose
+// names say "cost", such as input_cost_per_token_above_200k_tokens_priority.
+type litellmModel struct {
+	Provider string `json:"litellm_provider"`
+	Mode     string `json:"mode"`
+
+	rates map[string]json.Number // dollars for one, by field
+}
+
+func parseLitellm(text []byte) (litellm, error) {
+	var entries map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(text, &entries); err != nil {
+		return nil, err
+	}
+	delete(entries, "sample_spec") // describes the fields
+	l := make(litellm)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		fields := entries[key]
+		m := litellmModel{rates: make(map[string]json.Number)}
+		whole, err := json.Marshal(fields)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(whole, &m); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		for name, value := range fields {
+			var n json.Number
+			if strings.Contains(name, "cost") && json.Unmarshal(value, &n) == nil && n != "" {
+				m.rates[name] = n
+			}
+		}
+		m.rates["web_search"] = webSearch(fields["search_context_cost_per_query"])
+		names := l[m.Provider]
+		if names == nil {
+			names = make(map[string]litellmModel)
+			l[m.Provider] = names
+		}
+		names[key] = m
+	}
+	return l, nil
+}
+
+// webSearch is the price of a search if it is the same however much of what is
+// found the model reads, which no usage says; else empty.
+func webSearch(raw json.RawMessage) json.Number {
+	var sizes map[string]json.Number
+	if json.Unmarshal(raw, &sizes) != nil || len(sizes) == 0 {
+		return ""
+	}
+	prices := slices.Collect(maps.Values(sizes))
+	if len(slices.Compact(prices)) != 1 {
+		return ""
+	}
+	return prices[0]
+}
+
+// models are those of a provider of Weir's by the name that its API takes. Keys of
+// regions, commitments, and sizes of images are no names.
+func (l litellm) models(o origin) map[string]litellmModel {
+	models := make(map[string]litellmModel)
+	for _, p := range o.litellm {
+		prefix, hasPrefix := p+"/", false
+		for key := range l[p] {
+			hasPrefix = hasPrefix || strings.HasPrefix(key, prefix)
+		}
+		for key, m := range l[p] {
+			name, prefixed := strings.CutPrefix(key, prefix)
+			if !prefixed && (strings.Contains(name, "/") || hasPrefix && !o.bare) || strings.Contains(name, "/") && !o.paths {
+				continue
+			}
+			if _, ok := models[name]; !ok || prefixed {
+				models[name] = m
+			}
+		}
+	}
+	return models
+}
+
+// condition is the end of a rate's field that says when it holds.
+var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches))?$`)
+
+// litellmRates are the fields of rates that are read, with how many of the unit
+// the catalogue prices.
+var litellmRates = map[string]struct {
+	rate func(*catalog.Price) *catalog.Rate
+	per  int64
+}{
+	"input_cost_per_token":                      {func(p *catalog.Price) *catalog.Rate { return &p.Input }, 1e6},
+	"output_cost_per_token":                     {func(p *catalog.Price) *catalog.Rate { return &p.Output }, 1e6},
+	"cache_read_input_token_cost":               {func(p *catalog.Price) *catalog.Rate { return &p.CacheRead }, 1e6},
+	"cache_creation_input_token_cost":           {func(p *catalog.Price) *catalog.Rate { return &p.CacheWrite }, 1e6},
+	"cache_creation_input_token_cost_above_1hr": {func(p *catalog.Price) *catalog.Rate { return &p.CacheWrite1h }, 1e6},
+	"input_cost_per_audio_token":                {func(p *catalog.Price) *catalog.Rate { return &p.InputAudio }, 1e6},
+	"cache_read_input_audio_token_cost":         {func(p *catalog.Price) *catalog.Rate { return &p.CacheReadAudio }, 1e6},
+	"input_cost_per_image_token":                {func(p *catalog.Price) *catalog.Rate { return &p.InputImage }, 1e6},
+	"output_cost_per_reasoning_token":           {func(p *catalog.Price) *catalog.Rate { return &p.Reasoning }, 1e6},
+	"output_cost_per_audio_token":               {func(p *catalog.Price) *catalog.Rate { return &p.OutputAudio }, 1e6},
+	"output_cost_per_image_token":               {func(p *catalog.Price) *catalog.Rate { return &p.OutputImage }, 1e6},
+	"web_search":                                {func(p *catalog.Price) *catalog.Rate { return &p.WebSearch }, 1},
+}
+
+// litellmPieces are the fields that price what models of a mode charge in place of tokens.
+var litellmPieces = map[string]struct {
+	fields []string
+	rate   func(*catalog.Price) *catalog.Rate
+	per    int64
+}{
+	"rerank":              {[]string{"input_cost_per_query"}, func(p *catalog.Price) *catalog.Rate { return &p.SearchUnit }, 1},
+	"ocr":                 {[]string{"ocr_cost_per_page"}, func(p *catalog.Price) *catalog.Rate { return &p.Page }, 1},
+	"audio_transcription": {[]string{"input_cost_per_second"}, func(p *catalog.Price) *catalog.Rate { return &p.AudioHour }, 3600},
+	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, func(p *catalog.Price) *catalog.Rate { return &p.Image }, 1},
+}
+
+// when is the conditions of a price that the end of a field says.
+type when struct {
+	tier  string
+	above int64
+}
+
+// prices are the model's prices, none if it charges for what usages don't count.
+func (m litellmModel) prices() ([]catalog.Price, error) {
+	sets := map[when]*catalog.Price{{}: {}}
+	for _, field := range slices.Sorted(maps.Keys(m.rates)) {
+		parts := condition.FindStringSubmatch(field)
+		known, ok := litellmRates[parts[1]]
+		if !ok || m.rates[field] == "" {
+			continue
+		}
+		w := when{tier: strings.TrimSuffix(parts[3], "es")}
+		if parts[2] != "" {
+			w.above, _ = strconv.ParseInt(parts[2], 10, 64)
+			w.above *= 1000
+		}
+		p := sets[w]
+		if p == nil {
+			p = &catalog.Price{Tier: w.tier, InputAbove: w.above}
+			sets[w] = p
+		}
+		r, err := rateOf(m.rates[field], known.per)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", field, err)
+		}
+		*known.rate(p) = r
+	}
+	base := sets[when{}]
+	if base.Input.Nano()+base.Output.Nano() == 0 {
+		return m.pieces()
+	}
+	var prices []catalog.Price
+	for _, tier := range []string{"", "batch", "flex", "priority"} {
+		var of []catalog.Price
+		for w, p := range sets {
+			if w.tier == tier && p.Input.Known() {
+				of = append(of, withoutZeros(*p))
+			}
+		}
+		slices.SortFunc(of, func(a, b catalog.Price) int { return int(a.InputAbove - b.InputAbove) })
+		for i := range of {
+			of[i].WebSearch = base.WebSearch
+			if base.Output.Nano() == 0 {
+				of[i].Output = base.Output // embeddings have none in any tier
+			}
+		}
+		if len(of) > 0 && of[0].InputAbove == 0 {
+			prices = append(prices, of...)
+		}
+	}
+	return prices, nil
+}
+
+// pieces are the prices of a model that charges no tokens.
+func (m litellmModel) pieces() ([]catalog.Price, error) {
+	piece := litellmPieces[m.Mode]
+	for _, field := range piece.fields {
+		dollars := m.rates[field]
+		if dollars == "" {
+			continue
+		}
+		r, err := rateOf(dollars, piece.per)
+		if err != nil || r.Nano() == 0 {
+			return nil, err
+		}
+		var p catalog.Price
+		*piece.rate(&p) = r
+		return []catalog.Price{p}, nil
+	}
+	return nil, nil
+}
+
+// withoutZeros takes out the rates of parts that are 0, which is written for what
+// is unknown, and those that are the rate of the whole.
+func withoutZeros(p catalog.Price) catalog.Price {
+	for _, r := range []*catalog.Rate{&p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &p.CacheReadAudio, &p.WebSearch} {
+		if r.Nano() == 0 {
+			*r = catalog.Rate{}
+		}
+	}
+	for _, r := range []*catalog.Rate{&p.InputAudio, &p.InputImage} {
+		if r.Nano() == 0 || *r == p.Input {
+			*r = catalog.Rate{}
+		}
+	}
+	for _, r := range []*catalog.Rate{&p.Reasoning, &p.OutputAudio, &p.OutputImage} {
+		if r.Nano() == 0 || *r == p.Output {
+			*r = catalog.Rate{}
+		}
+	}
+	return p
+}
+
+// rateOf is dollars for so many, given those for one.
+func rateOf(dollars json.Number, per int64) (catalog.Rate, error) {
+	n, ok := new(big.Rat).SetString(string(dollars))
+	if !ok {
+		return catalog.Rate{}, fmt.Errorf("%q is not a number", dollars)
+	}
+	return catalog.ParseRate(n.Mul(n, big.NewRat(per, 1)).FloatString(9))
+}

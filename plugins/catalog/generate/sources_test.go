@@ -1,0 +1,271 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+const genaiData = `
+import datetime
+from decimal import Decimal
+
+from .types import *
+
+__all__ = ('providers',)
+
+providers: list[Provider] = [
+    Provider(
+        id='maker',
+        models=[
+            ModelInfo(
+                id='one',
+                match=ClauseOr(or_=[ClauseEquals(equals='one'), ClauseEquals(equals='one-latest'), ClauseStartsWith(starts_with='one-20')]),
+                prices=[
+                    ConditionalPrice(constraint=None, prices=ModelPrice(input_mtok=Decimal('3'), output_mtok=Decimal('4'))),
+                    ConditionalPrice(
+                        constraint=StartDateConstraint(start_date=datetime.date(2026, 3, 16)),
+                        prices=ModelPrice(
+                            input_mtok=TieredPrices(base=Decimal('1'), tiers=[Tier(start=200000, price=Decimal('2'))]),
+                            output_mtok=Decimal('2'),
+                            web_searches_kcount=Decimal('10'),
+                        ),
+                    ),
+                    ConditionalPrice(
+                        constraint=TimeOfDateConstraint(
+                            start_time=datetime.time(1, 0, tzinfo=datetime.timezone.utc),
+                            end_time=datetime.time(4, 30, tzinfo=datetime.timezone.utc),
+                        ),
+                        prices=ModelPrice(input_mtok=Decimal('9')),
+                    ),
+                ],
+                price_variants=[
+                    PriceVariant(
+                        when={'processing': 'batch'},
+                        prices=ModelPrice(input_mtok=Decimal('0.5'), output_mtok=Decimal('1')),
+                        constraint=StartDateConstraint(start_date=datetime.date(2026, 10, 14)),
+                    ),
+                    PriceVariant(when={'service_tier': 'default'}, prices=ModelPrice()),
+                    PriceVariant(when={'route': 'eu'}, prices=ModelPrice(input_mtok=Decimal('7'))),
+                ],
+            ),
+            ModelInfo(id='hear', match=ClauseEquals(equals='hear'), prices=ModelPrice(audio_hours=Decimal('0.36'), input_audio_hours=Decimal('0.36'))),
+            ModelInfo(id='read', match=ClauseEquals(equals='read'), prices=ModelPrice(input_document_kpages=Decimal('4'))),
+            ModelInfo(id='speak', match=ClauseEquals(equals='speak'), prices=ModelPrice(input_mchars=Decimal('15'))),
+        ],
+    ),
+    Provider(id='seller', fallback_model_providers=['maker'], models=[]),
+]
+`
+
+func readGenai(t *testing.T) *genai {
+	t.Helper()
+	text, err := genaiJSON([]byte(genaiData))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := parseGenai(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// check compares prices by their JSON.
+func check(t *testing.T, name string, got []catalog.Price, want string) {
+	t.Helper()
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != want {
+		t.Errorf("%s has\n%s\nwant\n%s", name, text, want)
+	}
+}
+
+func TestGenaiPricesAreRead(t *testing.T) {
+	g := readGenai(t)
+	for name, want := range map[string]string{
+		"one-2031": `[{"input":"3","output":"4"},` +
+			`{"from":"2026-03-16","input":"1","output":"2","web_search":"0.01"},` +
+			`{"from":"2026-03-16","input_above":200000,"input":"2","output":"2","web_search":"0.01"},` +
+			`{"from":"2026-03-16","hours":"01:00-04:30","input":"9"},` +
+			`{"from":"2026-10-14","tier":"batch","input":"0.5","output":"1","web_search":"0.01"}]`,
+		"hear":  `[{"audio_hour":"0.36"}]`,
+		"read":  `[{"page":"0.004"}]`,
+		"speak": `null`,
+	} {
+		r := g.find("seller", name)
+		if r == nil {
+			t.Errorf("%s is not found at who resells it", name)
+			continue
+		}
+		check(t, name, r.prices, want)
+	}
+	if r := g.find("maker", "none"); r != nil {
+		t.Errorf("%q is found for a name that nobody has", r.ID)
+	}
+}
+
+func TestLitellmIsRead(t *testing.T) {
+	l, err := parseLitellm([]byte(`{
+		"sample_spec": {"litellm_provider": "one of ...", "input_cost_per_token": 0},
+		"lab/one": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":1e-06,"output_cost_per_token":2e-06,
+			"cache_read_input_token_cost":1.0000000000000001e-07,"input_cost_per_image_token":1e-06,
+			"input_cost_per_token_above_200k_tokens":2e-06,"output_cost_per_token_above_200k_tokens":3e-06,
+			"input_cost_per_token_flex":5e-07,"output_cost_per_token_flex":1e-06,
+			"input_cost_per_token_above_200k_tokens_priority":4e-06,
+			"input_cost_per_token_ultrafast":9e-06,
+			"search_context_cost_per_query":{"low":0.01,"high":0.01}},
+		"lab/searches": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":1e-06,"output_cost_per_token":2e-06,
+			"search_context_cost_per_query":{"low":0.01,"high":0.02}},
+		"lab/embed": {"litellm_provider":"lab","mode":"embedding","input_cost_per_token":1e-07,"output_cost_per_token":0.0},
+		"lab/hear": {"litellm_provider":"lab","mode":"audio_transcription","input_cost_per_second":0.0001,"output_cost_per_second":0.0001},
+		"lab/rank": {"litellm_provider":"lab","mode":"rerank","input_cost_per_query":0.002,"input_cost_per_token":0.0,"output_cost_per_token":0.0},
+		"lab/read": {"litellm_provider":"lab","mode":"ocr","ocr_cost_per_page":0.004},
+		"lab/draw": {"litellm_provider":"lab","mode":"image_generation","output_cost_per_image":0.04},
+		"lab/see": {"litellm_provider":"lab","mode":"chat","input_cost_per_image":0.04},
+		"lab/free": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":0.0,"output_cost_per_token":0.0},
+		"hd/1024-x-1024/draw": {"litellm_provider":"lab","mode":"image_generation","input_cost_per_image":0.08},
+		"lab/eu/one": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":2e-06,"output_cost_per_token":2e-06}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := l.models(origin{litellm: []string{"lab"}})
+	for name, want := range map[string]string{
+		"one": `[{"input":"1","output":"2","cache_read":"0.1","web_search":"0.01"},` +
+			`{"input_above":200000,"input":"2","output":"3","web_search":"0.01"},` +
+			`{"tier":"flex","input":"0.5","output":"1","web_search":"0.01"}]`,
+		"searches": `[{"input":"1","output":"2"}]`,
+		"embed":    `[{"input":"0.1","output":"0"}]`,
+		"hear":     `[{"audio_hour":"0.36"}]`,
+		"rank":     `[{"search_unit":"0.002"}]`,
+		"read":     `[{"page":"0.004"}]`,
+		"draw":     `[{"image":"0.04"}]`,
+		"see":      `null`,
+		"free":     `null`,
+	} {
+		m, ok := models[name]
+		if !ok {
+			t.Errorf("%s is missing", name)
+			continue
+		}
+		delete(models, name)
+		got, err := m.prices()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, name, got, want)
+	}
+	for name := range models {
+		t.Errorf("%s is no name that an API takes", name)
+	}
+	if paths := l.models(origin{litellm: []string{"lab"}, paths: true}); len(paths) == 0 || paths["eu/one"].Provider == "" {
+		t.Errorf("names with slashes are missing where there are some: %v", paths)
+	}
+}
+
+// A name of a rule that the other sources price differently is a model of its own.
+func TestNamesWithOtherPricesAreModels(t *testing.T) {
+	l, err := parseLitellm([]byte(`{"lab/one-latest": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":5e-06,"output_cost_per_token":6e-06}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d modelsDev
+	text := `{"lab":{"models":{"one-latest":{"id":"one-latest","last_updated":"2026-01-02","cost":{"input":5,"output":6}},
+		"one":{"id":"one","name":"One","limit":{"context":1000},"last_updated":"2026-01-01","cost":{"input":1,"output":2,"tiers":[{"tier":{"size":200000},"input":2,"output":2}]}}}}}`
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatal(err)
+	}
+	c := collections{readGenai(t), l, d}
+	o, err := c.offers(origin{id: "lab", genai: "maker", litellm: []string{"lab"}, modelsDev: []string{"lab"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := o.models()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, m := range models {
+		ids = append(ids, m.ID)
+		if m.ID == "one" && (m.Match == nil || m.Context != 1000 || slices.Contains(m.Aliases, "one-latest")) {
+			t.Errorf("one is %+v", m)
+		}
+		if m.ID == "one-latest" {
+			check(t, m.ID, m.Prices, `[{"source":"litellm","input":"5","output":"6"}]`)
+		}
+	}
+	if want := []string{"one", "hear", "read", "speak", "one-latest"}; !slices.Equal(ids, want) {
+		t.Errorf("models are %v, want %v", ids, want)
+	}
+	if d.date() != "2026-01-02" {
+		t.Errorf("models.dev is of %s", d.date())
+	}
+}
+
+func TestReasons(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "differences.txt")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# why\n\nlitellm groq whisper-* standard: rounds\nlitellm azure * flex: unknown\n")
+	reasons, err := readReasons(path)
+	if err != nil || len(reasons) != 2 {
+		t.Fatalf("got %v, %v", reasons, err)
+	}
+	for _, tt := range []struct {
+		d    difference
+		want bool
+	}{
+		{difference{"litellm", "groq", "whisper-large", "", ""}, true},
+		{difference{"litellm", "groq", "whisper-large", "flex", ""}, false},
+		{difference{"genai-prices", "groq", "whisper-large", "", ""}, false},
+		{difference{"litellm", "azure", "gpt", "flex", ""}, true},
+		{difference{"litellm", "azure", "gpt", "", ""}, false},
+	} {
+		got := slices.ContainsFunc(reasons, func(r *reason) bool { return r.explains(tt.d) })
+		if got != tt.want {
+			t.Errorf("%+v is explained: %v", tt.d, got)
+		}
+	}
+	for _, line := range []string{"litellm groq standard: three fields", "litellm groq whisper standard:", "litellm groq whisper standard"} {
+		write(line)
+		if _, err := readReasons(path); err == nil || !strings.Contains(err.Error(), "differences.txt:1: want") {
+			t.Errorf("%q gives %v", line, err)
+		}
+	}
+}
+
+// A catalogue that lacks a price, has another, or has none for a tier differs; one
+// that has the price under another name of the model does not.
+func TestDifferences(t *testing.T) {
+	ours, err := catalog.Parse([]byte(`{"providers":[{"id":"p","models":[{"id":"m","prices":[{"input":1,"output":2},{"tier":"flex","input":"0.5","output":1}]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := ours.Lookup("p", "m")
+	for _, tt := range []struct {
+		theirs, tier string
+		want         bool
+	}{
+		{`[{"input":1,"output":2}]`, "", false},
+		{`[{"input":"1.001","output":2}]`, "", false},
+		{`[{"input":"1.1","output":2}]`, "", true},
+		{`[{"input":1,"output":2},{"input_above":1000,"input":2,"output":2}]`, "", true},
+		{`[{"tier":"flex","input":"0.5","output":1}]`, "flex", false},
+		{`[{"tier":"flex","input":"0.6","output":1}]`, "flex", true},
+		{`[{"tier":"batch","input":"0.5","output":1}]`, "batch", true},
+	} {
+		if got := differs(m.Prices, prices(t, tt.theirs), tt.tier); (got != "") != tt.want {
+			t.Errorf("%s: %q", tt.theirs, got)
+		}
+	}
+}
