@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/nearest"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -121,8 +122,38 @@ func (c *Controls) set(key, name string, values []string) {
 			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, maxValue)
 		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
 			c.entry(&c.Inputs, key, input, values, maxInput)
+		} else {
+			c.unknown(key, name)
 		}
 	}
+}
+
+// names are those of all control headers, without a prefix; openNames go on with
+// a name of the caller's.
+var (
+	names = []string{
+		"Auth", "Cache-Enabled", "Experiment-Id", "Job-Id", "Model-Override", "Node-Id", "Omit-Request", "Omit-Response", "Prompt-Id",
+		"Prompt-Version", "Properties", "Request-Id", "Session-Id", "Session-Name", "Session-Path", "Strict", "User-Id",
+	}
+	openNames = []string{"Property-", "Prompt-Input-"}
+)
+
+// unknown reports a header that has a prefix of control headers and no meaning:
+// clients of other services send some, such as Helicone-Retry-Enabled.
+func (c *Controls) unknown(key, name string) {
+	near := nearest.Name(name, names)
+	for _, open := range openNames {
+		parts := strings.SplitAfterN(name, "-", strings.Count(open, "-")+1)
+		last := len(parts) - 1
+		if nearest.Name(strings.Join(parts[:last], ""), []string{open}) != "" {
+			near = open + parts[last]
+		}
+	}
+	done := "ignored, there is no such control header"
+	if near != "" {
+		done += "; did you mean " + strings.TrimSuffix(key, name) + near + "?"
+	}
+	c.Warn(key, done)
 }
 
 // isTrue reads a boolean header: on when any value is `true`.

@@ -102,7 +102,25 @@ func TestControlHeaders(t *testing.T) {
 			header:   http.Header{"Service-Property-": {"x"}},
 			warnings: []string{"Service-Property-: ignored, a name has 1 to 256 bytes"},
 		},
-		{name: "unknown", header: http.Header{"Service-Whatever": {"x"}}},
+		{
+			name: "unknown",
+			header: http.Header{
+				"Helicone-Ratelimit-Policy": {"x"}, "Helicone-Retry-Enabled": {"true"}, "Helicone-Fallbacks": {"x"},
+				"Helicone-Moderations-Enabled": {"true"}, "Helicone-Webhook-Enabled": {"true"},
+				"Service-Propery-X": {"x"}, "Service-Omit-Requests": {"true"}, "Service-Sesion-Id": {"x"}, "Service-Promt-Input-My-City": {"x"},
+			},
+			warnings: []string{
+				"Helicone-Fallbacks: ignored, there is no such control header",
+				"Helicone-Moderations-Enabled: ignored, there is no such control header",
+				"Helicone-Ratelimit-Policy: ignored, there is no such control header",
+				"Helicone-Retry-Enabled: ignored, there is no such control header",
+				"Helicone-Webhook-Enabled: ignored, there is no such control header",
+				"Service-Omit-Requests: ignored, there is no such control header; did you mean Service-Omit-Request?",
+				"Service-Promt-Input-My-City: ignored, there is no such control header; did you mean Service-Prompt-Input-My-City?",
+				"Service-Propery-X: ignored, there is no such control header; did you mean Service-Property-X?",
+				"Service-Sesion-Id: ignored, there is no such control header; did you mean Service-Session-Id?",
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			headers := testHeaders(t)
