@@ -66,8 +66,8 @@ type App struct {
 	headers   *Headers
 	keys      keyring
 	catalog   *catalog.Catalog
-	offered   []*Account // configured for all organisations
-	house     []*Account // those of them that have a key
+	platform  []*Account // configured for all organisations, with a key
+	keyless   []*Account // likewise, without one
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger
 }

@@ -46,7 +46,7 @@ func (a *App) grantCredits() error {
 	return nil
 }
 
-// HasCredits tells whether an organisation pays for the house's providers.
+// HasCredits tells whether an organisation pays for calls with platform credentials.
 func (a *App) HasCredits(org string) bool {
 	o := a.Organisations[org]
 	return o != nil && o.Credits != ""

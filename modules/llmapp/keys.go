@@ -38,7 +38,7 @@ type Organisation struct {
 	Providers []*Provider `json:"providers,omitempty"`
 
 	// Credits are what the organisation may spend, in US dollars, on providers
-	// that the house's key pays for; a plain decimal like `50.00`. It is granted
+	// that platform credentials pay for; a plain decimal like `50.00`. It is granted
 	// when the organisation is first seen, `weir credits` grants more. Default:
 	// no limit.
 	Credits string `json:"credits,omitempty"`

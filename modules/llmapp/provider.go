@@ -83,7 +83,8 @@ type Account struct {
 	// Provider is the provider's name, as records and the catalogue have it: the
 	// kind, or the label where the catalogue has models under it.
 	Provider string
-	// House is true of an account that is configured for all organisations.
+	// Platform is true of an account that is configured for all organisations,
+	// with the platform's credentials.
 	Platform bool
 	// Models are those that it serves; nil stands for those of the catalogue.
 	Models []string
@@ -102,28 +103,28 @@ const (
 	readBuffer = 16 << 10
 )
 
-// provisionProviders makes the accounts of the house and of each organisation.
+// provisionProviders makes the accounts of the platform and of each organisation.
 func (a *App) provisionProviders(ctx caddy.Context) error {
+	labels := make(map[string]bool)
 	for _, p := range a.Providers {
 		if err := a.provisionProvider(ctx, p, nil); err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
-		for _, other := range a.offered {
-			if other.Label == p.Label {
-				return fmt.Errorf("two providers are labelled %s", p.Label)
-			}
+		if labels[p.Label] {
+			return fmt.Errorf("two providers are labelled %s", p.Label)
 		}
+		labels[p.Label] = true
 		account, err := p.account(true, a.catalog)
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
-		a.offered = append(a.offered, account)
 		if !account.usable() {
 			a.logger.Info("only organisations with a key of their own can use this provider: it has none",
 				zap.String("provider", p.Label))
+			a.keyless = append(a.keyless, account)
 			continue
 		}
-		a.house = append(a.house, account)
+		a.platform = append(a.platform, account)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
 		if err := a.provisionOwn(ctx, a.Organisations[name]); err != nil {
@@ -230,12 +231,16 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 	return nil
 }
 
-// account is the provider as its key reaches it.
-func (p *Provider) account(house bool, c *catalog.Catalog) (*Account, error) {
+// account is the provider as its key reaches it. A placeholder without a value is
+// an error: the first call would fail in its place.
+func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) {
 	baseURL, keyEnv := p.api.DefaultTarget()
 	repl := caddy.NewReplacer()
 	if p.BaseURL != "" {
-		baseURL = repl.ReplaceAll(p.BaseURL, "")
+		var err error
+		if baseURL, err = repl.ReplaceOrErr(p.BaseURL, true, true); err != nil {
+			return nil, fmt.Errorf("base_url: %w", err)
+		}
 	}
 	baseURL = strings.TrimRight(baseURL, "/")
 	if _, local := p.api.(http.RoundTripper); !local || baseURL != "" {
@@ -244,13 +249,16 @@ func (p *Provider) account(house bool, c *catalog.Catalog) (*Account, error) {
 			return nil, fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", baseURL)
 		}
 	}
-	key := repl.ReplaceAll(p.APIKey, "")
-	if p.APIKey == "" && house && keyEnv != "" {
+	key, err := repl.ReplaceOrErr(p.APIKey, true, true)
+	if err != nil {
+		return nil, fmt.Errorf("api_key: %w; set it, or leave out the provider", err)
+	}
+	if p.APIKey == "" && platform && keyEnv != "" {
 		key = os.Getenv(keyEnv)
 	}
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
-		Label: p.Label, Provider: p.name(c), Platform: house, Models: p.Models,
+		Label: p.Label, Provider: p.name(c), Platform: platform, Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
 	}, nil
 }
@@ -267,32 +275,55 @@ func (p *Provider) name(c *catalog.Catalog) string {
 
 // usable reports whether the account has the credentials that it needs.
 func (a *Account) usable() bool {
-	_, keyEnv := a.API.DefaultTarget()
 	o, ok := a.API.(keyOptional)
-	return a.Key != "" || keyEnv == "" || ok && o.KeyOptional()
+	return a.Key != "" || a.KeyEnv() == "" || ok && o.KeyOptional()
 }
 
 // payable reports whether an organisation's account has credentials of its own,
 // so that nobody else pays for its calls. ownAPI is true of an API that was
 // configured for the organisation.
 func (a *Account) payable(ownAPI bool) bool {
-	_, keyEnv := a.API.DefaultTarget()
 	c, ok := a.API.(credentials)
-	return a.Key != "" || keyEnv == "" || ownAPI && ok && c.HasCredentials()
+	return a.Key != "" || a.KeyEnv() == "" || ownAPI && ok && c.HasCredentials()
 }
 
-// Offered returns the accounts that are configured for all, also those
-// without a key, in the order of the configuration.
-func (a *App) Offered() []*Account { return a.offered }
+// KeyEnv returns the environment variable from which the account takes its key
+// unless one is configured, "" for a provider that needs none.
+func (a *Account) KeyEnv() string {
+	_, keyEnv := a.API.DefaultTarget()
+	return keyEnv
+}
 
-// Accounts returns what an organisation can use, in the order of preference
-// where nothing else decides: its own, and then the house's.
+// Accounts returns what an organisation can call, in the order of preference
+// where nothing else decides: its own, and then those of the platform.
 func (a *App) Accounts(org string) []*Account {
 	o := a.Organisations[org]
 	if o == nil || len(o.accounts) == 0 {
-		return a.house
+		return a.platform
 	}
-	return append(o.accounts[:len(o.accounts):len(o.accounts)], a.house...)
+	return append(o.accounts[:len(o.accounts):len(o.accounts)], a.platform...)
+}
+
+// Keyless returns the accounts that an organisation cannot call because they have
+// no key, neither its own nor one of the platform.
+func (a *App) Keyless(org string) []*Account {
+	o := a.Organisations[org]
+	if o == nil || len(o.accounts) == 0 {
+		return a.keyless
+	}
+	return slices.DeleteFunc(slices.Clone(a.keyless), func(k *Account) bool {
+		return slices.ContainsFunc(o.accounts, func(own *Account) bool { return own.Label == k.Label })
+	})
+}
+
+// AllAccounts returns those of the platform, with and without a key, and of all
+// organisations.
+func (a *App) AllAccounts() []*Account {
+	all := slices.Concat(a.platform, a.keyless)
+	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
+		all = append(all, a.Organisations[name].accounts...)
+	}
+	return all
 }
 
 // provisionAliases rejects aliases that nobody could call.

@@ -14,6 +14,18 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(fakeAPI))
+	caddy.RegisterModule(new(keylessAPI))
+}
+
+// keylessAPI is a kind of provider whose key is not set.
+type keylessAPI struct{ fakeAPI }
+
+func (*keylessAPI) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.keyless", New: func() caddy.Module { return new(keylessAPI) }}
+}
+
+func (*keylessAPI) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://api.fake.test/v1/", "WEIR_TEST_NO_SUCH_KEY"
 }
 
 // fakeAPI is a kind of provider.
@@ -41,7 +53,7 @@ func TestAccounts(t *testing.T) {
 		"providers": [
 			{"label": "fake"},
 			{"label": "lab", "api": {"kind": "fake", "region": "eu"}, "base_url": "http://10.0.0.5:8000/v1", "api_key": "lab-key", "models": ["llama-4"]},
-			{"api": {"kind": "fake"}, "label": "keyless", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}
+			{"api": {"kind": "keyless"}, "label": "keyless"}
 		],
 		"orgs": {"acme": {"providers": [
 			{"label": "keyless", "api_key": "acme-1"},
@@ -58,26 +70,29 @@ func TestAccounts(t *testing.T) {
 		for _, a := range accounts {
 			owner := "own"
 			if a.Platform {
-				owner = "house"
+				owner = "platform"
 			}
 			lines = append(lines, strings.Join([]string{
-				owner, a.Label, a.Provider, a.BaseURL, a.Key, strings.Join(a.Models, "+"), a.API.(*fakeAPI).Region}, " "))
+				owner, a.Label, a.Provider, a.BaseURL, a.Key, strings.Join(a.Models, "+"), region(a.API)}, " "))
 		}
 		return strings.Join(lines, "\n")
 	}
-	const house = "house fake fake https://api.fake.test/v1 from-env  \n" +
-		"house lab fake http://10.0.0.5:8000/v1 lab-key llama-4 eu"
+	const platform = "platform fake fake https://api.fake.test/v1 from-env  \n" +
+		"platform lab fake http://10.0.0.5:8000/v1 lab-key llama-4 eu"
 	for org, want := range map[string]string{
-		"default": house,
-		"acme": "own keyless fake https://api.fake.test/v1 acme-1  \n" +
-			"own lab fake http://10.0.0.5:8000/v1 acme-2 llama-4 eu\n" + house,
+		"default": platform,
+		"acme": "own keyless keyless https://api.fake.test/v1 acme-1  \n" +
+			"own lab fake http://10.0.0.5:8000/v1 acme-2 llama-4 eu\n" + platform,
 	} {
 		if got := show(app.Accounts(org)); got != want {
 			t.Errorf("%s can use\n%s\nwant\n%s", org, got, want)
 		}
 	}
-	if n := len(app.Offered()); n != 3 {
-		t.Errorf("%d providers are offered, want all 3", n)
+	if k := app.Keyless("default"); len(k) != 1 || k[0].Label != "keyless" || k[0].KeyEnv() != "WEIR_TEST_NO_SUCH_KEY" {
+		t.Errorf("without a key are %v", k)
+	}
+	if k := app.Keyless("acme"); len(k) != 0 {
+		t.Errorf("acme has a key of its own, and is told to set that of %s", k[0].Label)
 	}
 	acme := app.Accounts("acme")
 	if acme[0].ID == acme[1].ID || acme[0].ID == acme[2].ID || acme[0].Transport == nil {
@@ -93,6 +108,8 @@ func TestProviderErrors(t *testing.T) {
 		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                            "slash",
 		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                      "base_url",
 		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`: "api_key of its own",
+		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:          "{env.WEIR_TEST_NO_SUCH_KEY}",
+		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:      "{env.WEIR_TEST_NO_SUCH_URL}",
 		`{"aliases": {"fast": []}}`:                                                             "alias fast",
 		`{"aliases": {"a,b": ["fake/x"]}}`:                                                      "comma",
 	} {
@@ -103,6 +120,14 @@ func TestProviderErrors(t *testing.T) {
 			t.Errorf("%s: %v, want something about %s", config, err, want)
 		}
 	}
+}
+
+// region is the setting of a fake kind.
+func region(api API) string {
+	if f, ok := api.(*fakeAPI); ok {
+		return f.Region
+	}
+	return ""
 }
 
 // cloudAPI signs with credentials of its own, or with those of the machine.
@@ -123,13 +148,13 @@ func (c *cloudAPI) HasCredentials() bool { return c.ID != "" }
 func TestCloudCredentials(t *testing.T) {
 	caddy.RegisterModule(new(cloudAPI))
 	for config, ok := range map[string]bool{
-		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}]}`:                                                                                            true,
-		`{"providers": [{"label": "cloud"}]}`:                                                                                                                                     true,
-		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                        false,
-		`{"orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                                                                                                    false,
-		`{"orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`:                                                                             true,
-		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`: true,
-		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "house"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api_key": "own"}]}}}`:                      true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "platform"}}]}`:                                                                                            true,
+		`{"providers": [{"label": "cloud"}]}`:                                                                                                                                        true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "platform"}}], "orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                        false,
+		`{"orgs": {"o": {"providers": [{"label": "cloud"}]}}}`:                                                                                                                       false,
+		`{"orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`:                                                                                true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "platform"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "own"}}]}}}`: true,
+		`{"providers": [{"label": "cloud", "api": {"kind": "cloud", "id": "platform"}}], "orgs": {"o": {"providers": [{"label": "cloud", "api_key": "own"}]}}}`:                      true,
 	} {
 		_, unload, err := load(t, config)
 		if (err == nil) != ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
@@ -80,13 +81,15 @@ func BenchmarkStream(b *testing.B) {
 	}
 	h := &Handler{
 		sealer: func() (*sealer, error) { return newSealer([]byte("secret")) },
-		app:    loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
-		policy: policy{tryDuration: defaultTryDuration},
-		open: func(context.CancelFunc) (recording.Recorder, func(), error) {
-			return recording.Nowhere{}, func() {}, nil
+		site: &recording.Site{
+			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
+				return recording.Nowhere{}, func() {}, nil
+			},
 		},
+		policy: routing.Policy{TryDuration: defaultTryDuration}, MaxBody: defaultMaxBody,
 	}
-	for _, account := range h.app.Accounts("default") {
+	for _, account := range h.site.App.Accounts("default") {
 		account.Transport = transport(func(*http.Request) (*http.Response, error) {
 			body := chunks(bytes.SplitAfter(bytes.Join(streams[account.Label], nil), []byte("\n\n")))
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}, nil

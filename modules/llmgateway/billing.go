@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/transcript"
-	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -24,28 +23,26 @@ const (
 	assumedOutput = 4096
 )
 
-// reserve sets aside what the attempt may cost, where the house's key pays for
-// an organisation that has credits, and for more than a count. Such calls must
-// keep to the documented schema.
-func (a *attempt) reserve() *plugins.Error {
-	if !a.target.account.Platform || !a.h.app.HasCredits(a.record.Org) || a.dialect == plugins.CountTokens {
+// reserve sets aside what the attempt may cost, where an organisation pays with
+// credits for platform credentials, and for more than a count.
+func (a *attempt) reserve() error {
+	if !a.shared() || a.call.dialect == plugins.CountTokens {
 		return nil
 	}
-	a.record.PassthroughBilling = true
-	if a.dialect == plugins.Responses {
-		if err := translate.Validate(a.body); err != nil {
-			return asError(err)
-		}
+	a.x.Record.PassthroughBilling = true
+	output, err := a.outputTokenLimit()
+	if err != nil {
+		return err
 	}
-	price := a.estimate(a.mayOutput(), a.tier())
+	price := a.estimate(output, a.call.tier()).Or(a.estimate(output, ""))
 	if !price.Valid {
-		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.name())
+		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.Name())
 		e.Code = "model_not_priced"
 		return e
 	}
-	ledger, err := a.h.credits()
+	ledger, err := a.call.h.credits()
 	if err == nil {
-		a.reservation, err = ledger.Reserve(a.record.Org, a.id, price.N)
+		a.reservation, err = ledger.Reserve(a.x.Record.Org, a.x.Record.ID, price.N)
 	}
 	if errors.Is(err, credits.ErrInsufficient) {
 		return &plugins.Error{
@@ -54,10 +51,9 @@ func (a *attempt) reserve() *plugins.Error {
 		}
 	}
 	if err != nil {
-		a.h.logger.Error("credits cannot be read", zap.String("store", a.h.store), zap.Error(err))
-		return asError(err)
+		a.call.h.site.Logger.Error("credits cannot be read", zap.String("store", a.call.h.site.Store), zap.Error(err))
 	}
-	return nil
+	return err
 }
 
 // outputLimits are the fields that bound the output, in tokens.
@@ -70,75 +66,96 @@ var outputLimits = map[plugins.Dialect][]string{
 // maxChoices is how many answers one call can ask for, OpenAI's own limit.
 const maxChoices = 128
 
-// mayOutput is how many tokens the provider may answer.
-func (a *attempt) mayOutput() int64 {
-	if a.dialect == plugins.Embeddings {
-		return 0
+// outputTokenLimit returns how many tokens the provider may answer.
+func (a *attempt) outputTokenLimit() (int64, error) {
+	c := a.call
+	if c.dialect == plugins.Embeddings {
+		return 0, nil
 	}
 	output := int64(assumedOutput)
-	if m := a.target.listed; m != nil && m.MaxOutput > 0 {
+	if m := a.target.Listed; m != nil && m.MaxOutput > 0 {
 		output = min(output, m.MaxOutput)
 	}
-	for _, field := range outputLimits[a.dialect] {
-		if asked := gjson.GetBytes(a.body, field); asked.Type == gjson.Number {
-			output = min(asked.Int(), math.MaxInt32) // which can be multiplied
-			break
+	for _, field := range outputLimits[c.dialect] {
+		asked := gjson.GetBytes(c.body, field)
+		if asked.Type != gjson.Number {
+			continue
 		}
+		if asked.Num < 0 {
+			e := plugins.Invalid(field, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.", field, asked.Raw)
+			e.Code = "integer_below_min_value"
+			return 0, e
+		}
+		output = min(asked.Int(), math.MaxInt32) // which can be multiplied
+		break
 	}
-	if a.dialect == plugins.Chat {
-		output *= min(max(gjson.GetBytes(a.body, "n").Int(), 1), maxChoices)
+	if c.dialect == plugins.Chat {
+		output *= min(max(gjson.GetBytes(c.body, "n").Int(), 1), maxChoices)
 	}
-	return output
+	return output, nil
 }
 
-// estimate is what the call costs with so many tokens of output.
+// estimate returns what the call costs with so many tokens of output.
 func (a *attempt) estimate(output int64, tier string) plugins.Cost {
-	if a.target.listed == nil {
+	if a.target.Listed == nil {
 		return plugins.Cost{}
 	}
-	input := (int64(len(a.sent)) + bytesPerToken - 1) / bytesPerToken
-	return a.target.listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
+	input := (int64(len(a.call.sent)) + bytesPerToken - 1) / bytesPerToken
+	return a.target.Listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
 }
 
-// charge takes what is known of the cost from the credits.
+// tier is the one that was asked for.
+func (c *call) tier() string { return gjson.GetBytes(c.body, "service_tier").Str }
+
+// unpricedTier reports whether a tier was asked for that cannot be paid for,
+// because it has no price where the model has one. It is left out of the request.
+func (a *attempt) unpricedTier() bool {
+	tier := a.call.tier()
+	return tier != "" && a.shared() && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
+}
+
+// charge takes a cost from the credits. One that is lower than what was charged
+// before changes nothing.
 func (a *attempt) charge(cost plugins.Cost) {
 	if a.reservation == nil || !cost.Valid {
 		return
 	}
 	if err := a.reservation.Charge(cost.N); err != nil {
-		a.h.logger.Error("a charge is not on disk", zap.Stringer("id", a.id), zap.Stringer("cost", cost.N), zap.Error(err))
+		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
 	}
 }
 
-// tier is the one that was asked for.
-func (a *attempt) tier() string { return gjson.GetBytes(a.body, "service_tier").Str }
-
-// settle frees what is left of the reservation. An answer that ended before the
-// provider told its usage, or that came by a tier without a price, costs what has
-// passed, by its length; so does one that its client left, unless the provider has
-// told of more: until the end, some tell only what they began with.
-func (a *attempt) settle() {
-	if a.reservation == nil {
+// settle charges an answer whose cost nothing has told: one that ended before the
+// provider reported usage, or that came by a tier without a price. It costs what
+// has passed, by its length. So does one that its client left, unless the provider
+// has reported more: until the end, some report only what they began with.
+func (a *attempt) settle(end storage.EndState) {
+	cost := a.x.Record.Cost
+	if a.reservation == nil || cost.Valid && end != storage.ClientAborted {
 		return
 	}
-	if a.answered && (!a.record.Cost.Valid || a.record.EndState == storage.ClientAborted) {
-		output := a.length() / bytesPerToken
-		passed := a.estimate(output, a.record.ServiceTier).Or(a.estimate(output, a.tier()))
-		passed.N = max(min(passed.N, a.reservation.Amount()), a.record.Cost.N)
-		a.charge(passed)
+	output := a.length() / bytesPerToken
+	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
+	a.x.Charged = max(min(passed.N, a.reservation.Amount()), cost.N)
+	a.commit(end)
+}
+
+// release frees what is left of the reservation.
+func (a *attempt) release() {
+	if a.reservation != nil {
+		a.reservation.Release()
 	}
-	a.reservation.Release()
 }
 
 // length is that of what the model said, in bytes, or of all that passed where
 // nothing is kept.
 func (a *attempt) length() int64 {
-	r := a.content.Response
-	stored, _ := transcript.Stored(a.dialect, r.Type, r.Data)
+	r := a.x.Content.Response
+	stored, _ := transcript.Stored(a.call.dialect, r.Type, r.Data)
 	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
 		if said.IsArray() {
 			return int64(len(said.Raw))
 		}
 	}
-	return a.record.ResponseBytes
+	return a.x.Record.ResponseBytes
 }

@@ -2,8 +2,11 @@ package llmgateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,10 +16,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
-	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -35,15 +40,20 @@ func init() {
 // `POST /v1/messages/count_tokens` | Counts the tokens of a request to such a model, for free
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
+// `GET /v1/models/{id}` | One of them
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
-// with `X-Api-Key: <API key>` if they like; the lists need no key. The model is
-// an alias, `label/model`, the id of a model that a provider serves, or several
-// of these with commas, which are tried in this order. Until an answer has begun,
-// what fails is tried again, there or elsewhere. Each attempt is a record, and
-// `Service-Id` names the one that answered. The control headers and placeholders
-// are those of `llm_log`.
+// with `X-Api-Key: <API key>` if they like; the lists need no key, and with one
+// they are those of its organisation. The model is an alias, `label/model`, the id
+// of a model that a provider serves, or several of these with commas, which are
+// tried in this order. Until an answer has begun, what fails is tried again, at the
+// same provider or at the next. Each attempt is a record, and `Service-Id` names
+// the one that answered. The control headers and placeholders are those of
+// `llm_log`.
+//
+// Clients in browsers are answered, from any origin: nothing but the key in a
+// header identifies a caller.
 //
 // Requests for other paths go to the next handler.
 type Handler struct {
@@ -59,17 +69,21 @@ type Handler struct {
 	// take its time. Default: 60s.
 	TryDuration caddy.Duration `json:"try_duration,omitempty"`
 
+	// FirstByteTimeout is for how long a provider may take to begin its answer
+	// before the next one is tried. Default: 30s for a stream while another
+	// provider is left, and else no limit: an answer in one piece begins when the
+	// model has come to its end.
+	FirstByteTimeout caddy.Duration `json:"first_byte_timeout,omitempty"`
+
 	// MaxBody is how many bytes of each body are kept at most. Default: 8 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
-	app     *llmapp.App
-	open    recording.Opener
-	credits func() (*credits.Ledger, error)
-	sealer  func() (*sealer, error)
-	store   string
-	policy  policy
-	models  []*modelEntry
-	logger  *zap.Logger
+	site      *recording.Site
+	credits   func() (*credits.Ledger, error)
+	sealer    func() (*sealer, error)
+	policy    routing.Policy
+	models    []*modelEntry            // of whoever has no provider of its own
+	ownModels map[string][]*modelEntry // by organisation
 }
 
 const (
@@ -85,42 +99,81 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
 	app, store, err := llmapp.Use(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.app = app
-	h.open, h.credits = recording.Open(store), store.Credits
+	h.site = &recording.Site{
+		App: app, Store: cmp.Or(h.Store, llmapp.DefaultName), Open: recording.Open(store), Logger: ctx.Logger(),
+	}
+	h.credits = store.Credits
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
-		secret, err := h.app.Secret(store)
+		secret, err := app.Secret(store)
 		if err != nil {
 			return nil, err
 		}
 		return newSealer(secret)
 	})
-	h.store = cmp.Or(h.Store, llmapp.DefaultName)
-	h.policy = policy{retries: defaultRetries, tryDuration: time.Duration(h.TryDuration)}
-	if h.Retries != nil {
-		h.policy.retries = *h.Retries
+	h.policy = routing.Policy{
+		Retries: defaultRetries, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}
-	if h.policy.tryDuration == 0 {
-		h.policy.tryDuration = defaultTryDuration
+	if h.Retries != nil {
+		h.policy.Retries = *h.Retries
+	}
+	if h.policy.TryDuration == 0 {
+		h.policy.TryDuration = defaultTryDuration
 	}
 	if h.MaxBody == 0 {
 		h.MaxBody = defaultMaxBody
 	}
-	h.models = models(h.app.Catalog(), h.app.Offered())
+	h.models = models(app.Catalog(), app.Accounts(""))
+	h.ownModels = make(map[string][]*modelEntry)
+	for name, org := range app.Organisations {
+		if len(org.Providers) > 0 {
+			h.ownModels[name] = models(app.Catalog(), app.Accounts(name))
+		}
+	}
+	return h.checkProviders()
+}
+
+// checkProviders rejects a configuration with which no call could succeed, or none
+// of an alias.
+func (h *Handler) checkProviders() error {
+	app := h.site.App
+	everybody := routing.Resolver{Catalog: app.Catalog(), Accounts: app.AllAccounts()}
+	if len(everybody.Accounts) == 0 {
+		return errors.New("no provider is configured: name one in the global option llm, as in `provider openai`")
+	}
+	for _, alias := range slices.Sorted(maps.Keys(app.Aliases)) {
+		for _, model := range app.Aliases[alias] {
+			if _, _, err := everybody.Resolve(model); err != nil {
+				return fmt.Errorf("alias %s: %w", alias, err)
+			}
+		}
+	}
 	return nil
+}
+
+func (h *Handler) gate() gate.Gate { return gate.Gate{App: h.site.App, Store: h.site.Store} }
+
+// resolver returns what the names of models mean to an organisation.
+func (h *Handler) resolver(org string) *routing.Resolver {
+	app := h.site.App
+	return &routing.Resolver{
+		Catalog: app.Catalog(), Accounts: app.Accounts(org), Keyless: app.Keyless(org), Aliases: app.Aliases,
+	}
 }
 
 // Validate checks the settings.
 func (h *Handler) Validate() error {
-	if h.policy.retries < 0 {
-		return fmt.Errorf("retries %d: want 0 or more", h.policy.retries)
+	if h.policy.Retries < 0 {
+		return fmt.Errorf("retries %d: want 0 or more", h.policy.Retries)
 	}
-	if h.policy.tryDuration < 0 {
-		return fmt.Errorf("try_duration %s: want a time to try", h.policy.tryDuration)
+	if h.policy.TryDuration < 0 {
+		return fmt.Errorf("try_duration %s: want a time to try", h.policy.TryDuration)
+	}
+	if h.policy.FirstByteTimeout < 0 {
+		return fmt.Errorf("first_byte_timeout %s: want a time to wait", h.policy.FirstByteTimeout)
 	}
 	if h.MaxBody < 0 {
 		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
@@ -137,46 +190,72 @@ var dialects = map[string]plugins.Dialect{
 	"/v1/embeddings":            plugins.Embeddings,
 }
 
-// anthropics reports whether a dialect has Anthropic's headers and errors.
-func anthropics(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
+// modelsPath is that of the list of models.
+const modelsPath = "/v1/models"
+
+// isAnthropic reports whether a dialect has Anthropic's headers and errors.
+func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	switch r.URL.Path {
-	case "/v1/models", "/v1/models/multimodal":
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return methodNotAllowed(w, plugins.Responses, "GET, HEAD")
-		}
-		return h.serveModels(w, r, r.URL.Path == "/v1/models/multimodal")
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	dialect, calls := dialects[path]
+	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
+	if !calls && !lists && !strings.HasPrefix(path, "/v1/responses/") {
+		return next.ServeHTTP(w, r)
 	}
-	if dialect, ok := dialects[r.URL.Path]; ok {
-		if r.Header.Get("Upgrade") != "" {
-			return writeError(w, dialect, &plugins.Error{
-				Status: http.StatusUpgradeRequired, Type: "invalid_request_error", Code: "websocket_unsupported",
-				Message: "This endpoint speaks no WebSocket: send a POST.",
-			}, nil)
-		}
-		if r.Method != http.MethodPost {
-			return methodNotAllowed(w, dialect, "POST")
-		}
-		return h.serveCall(w, r, dialect)
+	methods := "POST"
+	if lists {
+		methods = "GET, HEAD"
 	}
-	if strings.HasPrefix(r.URL.Path, "/v1/responses/") {
-		return writeError(w, plugins.Responses, &plugins.Error{
-			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found",
-			Message: "Responses are not kept for retrieval here.",
-		}, nil)
+	allowOrigins(w.Header(), r, methods)
+	switch {
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", methods+", OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case !calls && !lists:
+		return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found",
+			"There is no "+r.Method+" "+path+" here: responses are created with POST /v1/responses, and not kept."))
+	case calls && r.Header.Get("Upgrade") != "":
+		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
+			"This endpoint speaks no WebSocket: send a POST."))
+	case !slices.Contains(strings.Split(methods, ", "), r.Method):
+		w.Header().Set("Allow", methods+", OPTIONS")
+		return apierror.Write(w, dialect, rejected(http.StatusMethodNotAllowed, "method_not_allowed",
+			"This endpoint takes "+methods+"."))
+	case lists:
+		return h.serveModels(w, r, path)
 	}
-	return next.ServeHTTP(w, r)
+	return h.serveCall(w, r, dialect)
+}
+
+// allowOrigins lets clients in browsers call from any site. There are no cookies
+// that a site could use in its visitor's name.
+func allowOrigins(header http.Header, r *http.Request, methods string) {
+	if r.Header.Get("Origin") == "" {
+		return
+	}
+	header.Set("Access-Control-Allow-Origin", "*")
+	if r.Method == http.MethodOptions {
+		header.Set("Access-Control-Allow-Methods", methods)
+		header.Set("Access-Control-Max-Age", "86400")
+		if asked := r.Header.Values("Access-Control-Request-Headers"); asked != nil {
+			header["Access-Control-Allow-Headers"] = asked
+		}
+		return
+	}
+	header.Set("Access-Control-Expose-Headers", "Service-Id, Service-Warnings, Retry-After, X-Request-Id, Request-Id")
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	llm_gateway [<matcher>] {
-//		store        <name>
-//		retries      <number>
-//		try_duration <duration>
-//		max_body     <size>
+//		store              <name>
+//		retries            <number>
+//		try_duration       <duration>
+//		first_byte_timeout <duration>
+//		max_body           <size>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
@@ -200,10 +279,16 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			var duration time.Duration
 			duration, err = caddy.ParseDuration(arg)
 			h.TryDuration = caddy.Duration(duration)
+		case "first_byte_timeout":
+			var duration time.Duration
+			duration, err = caddy.ParseDuration(arg)
+			h.FirstByteTimeout = caddy.Duration(duration)
 		case "max_body":
 			var size uint64
 			size, err = humanize.ParseBytes(arg)
-			h.MaxBody = int64(size)
+			if h.MaxBody = int64(size); h.MaxBody == 0 && err == nil {
+				err = errors.New("want 1 byte or more; Service-Omit-Request and Service-Omit-Response keep bodies out of the records")
+			}
 		default:
 			return d.Errf("unrecognized subdirective '%s'", option)
 		}

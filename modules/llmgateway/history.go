@@ -14,9 +14,9 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// restore is a body of Responses with the items that are remembered in the place
+// restoreItems is a body of Responses with the items that are remembered in the place
 // of references to them.
-func (c *call) restore(body []byte) []byte {
+func (c *call) restoreItems(body []byte) []byte {
 	if !bytes.Contains(body, []byte(`"item_reference"`)) {
 		return body
 	}
@@ -37,14 +37,14 @@ func (c *call) restore(body []byte) []byte {
 // readable is a body without the reasoning that was sealed here: a provider that
 // speaks the client's dialect could not read it.
 func (a *attempt) readable(body []byte) []byte {
-	if a.dialect != plugins.Responses || !bytes.Contains(body, []byte(`"`+sealed)) {
+	if a.call.dialect != plugins.Responses || !bytes.Contains(body, []byte(`"`+sealed)) {
 		return body
 	}
 	return editInput(body, func(i int, item gjson.Result) string {
 		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, sealed) {
 			return item.Raw
 		}
-		a.notes = append(a.notes, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
+		a.warnings = append(a.warnings, "input["+strconv.Itoa(i)+"].encrypted_content: reasoning of another provider, left out")
 		return ""
 	})
 }
@@ -75,16 +75,16 @@ func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
 	return whole
 }
 
-// recall gives the calls of earlier turns back the reasoning that led to them,
-// where the client has left it out: there are models that refuse to go on, or to
-// think on, without it. The turns must be the attempt's own.
-func (a *attempt) recall(turns []translate.Turn) {
+// restoreReasoning gives the calls of earlier turns back the reasoning that led to them,
+// where the client has left it out: there are models that refuse to continue, or to
+// reason on, without it. The turns must be the attempt's own.
+func (a *attempt) restoreReasoning(turns []translate.Turn) {
 	for i := range turns {
 		var items, since []translate.Item // of the turn, and since its last call
 		for _, item := range turns[i].Items {
 			since = append(since, item)
 			if call, ok := item.(*translate.ToolCall); ok {
-				items = append(items, a.lead(since, call)...)
+				items = append(items, a.reasoningFor(since, call)...)
 				since = nil
 			}
 		}
@@ -92,8 +92,8 @@ func (a *attempt) recall(turns []translate.Turn) {
 	}
 }
 
-// lead returns the items that end with a call, with the reasoning in its place.
-func (a *attempt) lead(items []translate.Item, call *translate.ToolCall) []translate.Item {
+// reasoningFor returns the items that end with a call, with the reasoning in its place.
+func (a *attempt) reasoningFor(items []translate.Item, call *translate.ToolCall) []translate.Item {
 	var bare []translate.Item
 	for _, item := range items {
 		if r, ok := item.(*translate.ReasoningItem); !ok {
@@ -102,39 +102,39 @@ func (a *attempt) lead(items []translate.Item, call *translate.ToolCall) []trans
 			return items
 		}
 	}
-	thoughts := a.thoughts(call)
-	if thoughts == nil {
+	entries := a.remembered(call)
+	if entries == nil {
 		return items
 	}
-	var led []translate.Item
+	var restored []translate.Item
 	for messages, item := range bare {
-		for len(thoughts) > 0 && (thoughts[0].messages <= messages || item == call) {
-			led = append(led, thoughts[0].item)
-			thoughts = thoughts[1:]
+		for len(entries) > 0 && (entries[0].messages <= messages || item == call) {
+			restored = append(restored, entries[0].item)
+			entries = entries[1:]
 		}
-		led = append(led, item)
+		restored = append(restored, item)
 	}
-	return led
+	return restored
 }
 
-// thought is reasoning that stood behind so many messages.
-type thought struct {
+// reasoningEntry is reasoning that stood behind so many messages.
+type reasoningEntry struct {
 	messages int
 	item     *translate.ReasoningItem
 }
 
-// thoughts are those between a call and the one before it that are remembered,
-// and that the provider can read.
-func (a *attempt) thoughts(call *translate.ToolCall) []thought {
-	var thoughts []thought
+// remembered is the reasoning between a call and the one before it that is
+// remembered, and that the provider can read.
+func (a *attempt) remembered(call *translate.ToolCall) []reasoningEntry {
+	var entries []reasoningEntry
 	messages := 0
-	for _, item := range gjson.Parse(latest.get(a.memoryKey(call.CallID))).Array() {
+	for _, item := range gjson.Parse(latest.get(a.call.memoryKey(call.CallID))).Array() {
 		switch item.Get("type").Str {
 		case "message":
 			messages++
 		case "reasoning":
 			if content, ok := a.unseal(item.Get("encrypted_content").Str); ok {
-				thoughts = append(thoughts, thought{messages, &translate.ReasoningItem{
+				entries = append(entries, reasoningEntry{messages, &translate.ReasoningItem{
 					Index: call.Index, ID: item.Get("id").Str, EncryptedContent: content,
 				}})
 			}
@@ -143,9 +143,9 @@ func (a *attempt) thoughts(call *translate.ToolCall) []thought {
 				if !same(item, call) {
 					return nil
 				}
-				return thoughts
+				return entries
 			}
-			thoughts, messages = nil, 0
+			entries, messages = nil, 0
 		}
 	}
 	return nil

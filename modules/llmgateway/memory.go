@@ -8,9 +8,10 @@ import (
 )
 
 // memory holds the output of the latest responses that were translated, for
-// clients that leave out of the next request what it gave them. It is never on disk. Of its two
-// generations the younger one takes what comes and what is asked for; when that
-// is full or old, it takes the place of the elder, which is forgotten.
+// clients that leave out of the next request what it gave them. It is never on
+// disk. Of its two generations the younger one takes what comes and what is asked
+// for; when that is full or old, it takes the place of the elder, which is
+// forgotten.
 type memory struct {
 	mu            sync.Mutex
 	recent, older map[memoryKey]string // arrays of items
@@ -86,26 +87,26 @@ func (m *memory) makeRoom(n int) {
 	m.size += n
 }
 
-// remember keeps the output of a response: for references to its items, unless the client
-// wants none stored, and for the reasoning that led to its calls.
+// remember keeps the output of a response: for references to its items, unless the
+// client wants none stored, and for the reasoning that led to its calls.
 func (a *attempt) remember(response []byte) {
-	if a.record.ResponseOmitted {
+	if a.x.Record.ResponseOmitted {
 		return
 	}
-	store := gjson.GetBytes(a.body, "store").Type != gjson.False
+	store := gjson.GetBytes(a.call.body, "store").Type != gjson.False
 	reasoned := false
 	var keys []memoryKey
 	output := gjson.GetBytes(response, "output")
 	output.ForEach(func(_, item gjson.Result) bool {
 		if store {
-			keys = append(keys, a.memoryKey(item.Get("id").Str))
+			keys = append(keys, a.call.memoryKey(item.Get("id").Str))
 		}
 		switch item.Get("type").Str {
 		case "reasoning":
 			reasoned = reasoned || item.Get("encrypted_content").Str != ""
 		case "function_call", "custom_tool_call":
 			if reasoned {
-				keys = append(keys, a.memoryKey(item.Get("call_id").Str))
+				keys = append(keys, a.call.memoryKey(item.Get("call_id").Str))
 			}
 		}
 		return true
@@ -114,5 +115,5 @@ func (a *attempt) remember(response []byte) {
 }
 
 func (c *call) memoryKey(id string) memoryKey {
-	return memoryKey{c.record.AuthHash, c.record.UserID, id}
+	return memoryKey{c.exchange.Record.AuthHash, c.exchange.Record.UserID, id}
 }

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
@@ -44,8 +46,8 @@ type modelOffer struct {
 	Prices   []catalog.Price `json:"prices"`
 }
 
-// models lists what the accounts serve, by id. Of a model that several serve,
-// the first that knows tells its maker and date.
+// models lists what the accounts serve, by id. Of a model that several serve, the
+// first that knows tells its maker and date.
 func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
 	entries := make(map[string]*modelEntry)
 	for _, a := range accounts {
@@ -93,7 +95,9 @@ func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *cata
 		e.OwnedBy = m.Owner
 	}
 	e.multimodal = e.multimodal || m.Multimodal()
-	e.Providers = append(e.Providers, modelOffer{a.Label, nonNil(m.Prices)})
+	if !slices.ContainsFunc(e.Providers, func(o modelOffer) bool { return o.Provider == a.Label }) {
+		e.Providers = append(e.Providers, modelOffer{a.Label, nonNil(m.Prices)})
+	}
 }
 
 // known is a number that is null where it is 0.
@@ -111,22 +115,53 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// serveModels answers GET /v1/models and /v1/models/multimodal.
-func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, multimodal bool) error {
-	detail := r.URL.Query().Get("detail") == "true"
-	list := modelList{Object: "list", Data: []*modelEntry{}}
-	for _, e := range h.models {
-		if multimodal && !e.multimodal {
-			continue
-		}
-		if !detail {
-			brief := *e
-			brief.modelDetail = nil
-			e = &brief
-		}
-		list.Data = append(list.Data, e)
+// modelsOf returns the models that an organisation can call.
+func (h *Handler) modelsOf(org string) []*modelEntry {
+	if list, ok := h.ownModels[org]; ok {
+		return list
 	}
-	body, err := json.Marshal(list)
+	return h.models
+}
+
+// serveModels answers GET /v1/models and what is below it. It needs no key: with
+// one, the list is that of its organisation.
+func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path string) error {
+	list := h.models
+	if key, e := h.gate().Admit(r.Header, llmapp.ScopeGateway, "Authorization"); e == nil {
+		list = h.modelsOf(key.Org())
+	}
+	detail := r.URL.Query().Get("detail") == "true"
+	shown := func(e *modelEntry) *modelEntry {
+		if detail {
+			return e
+		}
+		brief := *e
+		brief.modelDetail = nil
+		return &brief
+	}
+	id, one := strings.CutPrefix(path, modelsPath+"/")
+	multimodal := one && id == "multimodal"
+	if one && !multimodal {
+		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == id })
+		if i < 0 {
+			return apierror.Write(w, plugins.Responses, &plugins.Error{
+				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
+				Message: "The model '" + id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
+			})
+		}
+		return writeJSON(w, shown(list[i]))
+	}
+	answer := modelList{Object: "list", Data: []*modelEntry{}}
+	for _, e := range list {
+		if e.multimodal || !multimodal {
+			answer.Data = append(answer.Data, shown(e))
+		}
+	}
+	return writeJSON(w, answer)
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}

@@ -51,9 +51,9 @@ func (s *sealer) open(provider, text string) (content string, ok bool) {
 }
 
 func (a *attempt) seal(content string) string {
-	return a.sealer.seal(a.target.account.Provider, content)
+	return a.sealer.seal(a.target.Account.Provider, content)
 }
 
 func (a *attempt) unseal(text string) (content string, ok bool) {
-	return a.sealer.open(a.target.account.Provider, text)
+	return a.sealer.open(a.target.Account.Provider, text)
 }

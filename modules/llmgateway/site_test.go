@@ -21,6 +21,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -102,7 +103,7 @@ func (*plain) Decode(resp *http.Response, a *translate.Assembler) error {
 func (*plain) Error(resp *http.Response) *plugins.Error {
 	body, _ := io.ReadAll(resp.Body)
 	e := plugins.Upstream("%s", body)
-	e.Status = resp.StatusCode
+	e.Status, e.RetryAfter = resp.StatusCode, plugins.RetryAfter(resp.Header)
 	return e
 }
 
@@ -229,7 +230,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			answer(w, r)
 		}))
 		t.Cleanup(server.Close)
-		providers = append(providers, fmt.Sprintf(`{"label": %q, "api": {"kind": %q}, "base_url": %q, "api_key": "house-key"}`, p.label, p.kind, server.URL))
+		providers = append(providers, fmt.Sprintf(`{"label": %q, "api": {"kind": %q}, "base_url": %q, "api_key": "platform-key"}`, p.label, p.kind, server.URL))
 	}
 	base, err := caddy.ProvisionContext(nil)
 	if err != nil {
@@ -244,7 +245,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		{"id": "raw", "models": [{"id": "priced", `+price+`}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := strings.Replace(providers[0], "house-key", "own-key", 1)
+	own := strings.Replace(providers[0], "platform-key", "own-key", 1)
 	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{
 		"keys": [{"secret": "k"}, {"secret": "narrow", "scopes": ["query"]}],
 		"catalog": "`+prices+`",
@@ -263,9 +264,11 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	s.handler = &Handler{
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		credits: func() (*credits.Ledger, error) { return s.credits, nil },
-		app:     loaded.(*llmapp.App), store: llmapp.DefaultName, MaxBody: defaultMaxBody, logger: zap.NewNop(),
-		policy: policy{retries: 1, tryDuration: defaultTryDuration},
-		open:   func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
+		site: &recording.Site{
+			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },
+		},
+		policy: routing.Policy{Retries: 1, TryDuration: defaultTryDuration}, MaxBody: defaultMaxBody,
 	}
 	next := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusTeapot)

@@ -2,40 +2,40 @@ package llmgateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
 )
 
-// translate reads a provider's own dialect, and answers what the Assembler makes
-// of it.
-func (a *attempt) translate(resp *http.Response) *failure {
-	relay := &relay{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
-	defer relay.events.free()
-	assembler := translate.NewAssembler(a.prompt, relay, translate.Options{Seal: a.seal})
-	a.seen = assembler.Info
-	a.record.Stream = a.prompt.Stream
+// translate reads an answer in the provider's own dialect, and answers what the
+// Assembler makes of it.
+func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
+	defer out.events.free()
+	assembler := translate.NewAssembler(a.request, out, translate.Options{Seal: a.seal})
+	a.x.Answer = assembler
+	a.x.Record.Stream = a.request.Stream
 
-	if a.prompt.Stream {
-		body := watchPauses(resp.Body, func() time.Duration {
+	if a.request.Stream {
+		body := newIdleReader(resp.Body, out.flush, func() time.Duration {
 			if !assembler.Committed() {
 				assembler.Release()
 			}
-			relay.pass()
-			return a.keepAlive(func() {
+			out.flush()
+			return a.client.keepAlive(func() {
 				assembler.Ping()
-				relay.flush()
+				out.send() // which is no part of the response
 			})
 		})
-		defer body.end()
-		relay.ReadCloser = body
-		resp.Body = relay
+		defer body.stop()
+		resp.Body = body
 	}
 	a.decode(resp, assembler)
 
@@ -45,25 +45,22 @@ func (a *attempt) translate(resp *http.Response) *failure {
 	whole := assembler.Failure() == nil
 	rest := assembler.End()
 	a.remember(assembler.Response())
-	if !a.prompt.Stream {
-		a.record.ResponseBytes = int64(len(rest))
-		a.object(rest, resp.Header)
+	if !a.request.Stream {
+		a.x.Record.ResponseBytes = int64(len(rest))
+		a.writeObject(rest, resp.Header)
 		a.finish(whole)
-		return nil
+		return routing.Answered, nil
 	}
-	a.answer()
-	a.keep(assembler.Response())
-	a.record.ResponseBytes += int64(len(relay.events.data) + len(rest))
-	relay.events.data = append(relay.events.data, rest...)
+	a.keepResponse(assembler.Response())
+	out.add(rest)
+	end := storage.Complete
 	if !whole {
-		a.finish(false)
-		relay.flush()
-		return nil
+		end = storage.UpstreamAborted
 	}
-	a.commit()
-	relay.flush()
-	a.finish(true)
-	return nil
+	a.commit(end) // before the client has the terminal event
+	out.send()
+	a.finish(whole)
+	return routing.Answered, nil
 }
 
 // decode lets the provider's plugin read the answer. Whatever becomes of it,
@@ -71,53 +68,51 @@ func (a *attempt) translate(resp *http.Response) *failure {
 func (a *attempt) decode(resp *http.Response, assembler *translate.Assembler) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.h.logger.Error("a provider's plugin panicked", zap.String("target", a.target.name()),
+			a.call.h.site.Logger.Error("a provider's plugin panicked", zap.String("target", a.target.Name()),
 				zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
 			assembler.Fail(plugins.Upstream("The provider's answer could not be read."))
 		}
 	}()
-	switch err := a.target.account.API.Decode(resp, assembler); {
+	switch err := a.target.Account.API.Decode(resp, assembler); {
 	case err == nil:
-	case a.ctx.Err() != nil:
+	case a.call.ctx.Err() != nil:
 		assembler.Fail(&clientLeft)
 	default:
 		assembler.Fail(plugins.Upstream("The provider broke off its answer."))
 	}
 }
 
-// relay is a provider's body on one side, and takes the events that an Assembler
-// makes of it to the client on the other: before more is read, so that what came
-// in one piece leaves in one.
-type relay struct {
-	io.ReadCloser
+// translatedStream takes the events of an Assembler to the client. What came from
+// the provider in one piece leaves in one: it is flushed before more is read.
+type translatedStream struct {
 	a        *attempt
 	upstream http.Header
 	events   *buffer
 }
 
-// Read implements io.Reader.
-func (r *relay) Read(p []byte) (int, error) {
-	r.pass()
-	return r.ReadCloser.Read(p)
-}
-
-// pass sends the events of the response that have come together.
-func (r *relay) pass() {
-	r.a.record.ResponseBytes += int64(len(r.events.data))
-	r.flush()
-}
-
 // Write implements io.Writer.
-func (r *relay) Write(events []byte) (int, error) {
-	r.a.hear()
-	r.events.data = append(r.events.data, events...)
-	return len(events), r.a.gone
+func (s *translatedStream) Write(events []byte) (int, error) {
+	s.a.x.MarkFirstToken()
+	s.events.data = append(s.events.data, events...)
+	return len(events), s.a.client.err
 }
 
-func (r *relay) flush() {
-	if b := r.events; len(b.data) > 0 {
-		r.a.startStream(r.upstream)
-		r.a.write(b.data)
-		b.data = b.data[:0]
+// add adds events of which the assembler is rid.
+func (s *translatedStream) add(events []byte) {
+	s.events.data = append(s.events.data, events...)
+	s.a.x.Record.ResponseBytes += int64(len(s.events.data))
+}
+
+// flush counts and sends the events that have come together.
+func (s *translatedStream) flush() {
+	s.add(nil)
+	s.send()
+}
+
+// send sends what has come together.
+func (s *translatedStream) send() {
+	if len(s.events.data) > 0 {
+		s.a.writeEvents(s.events.data, s.upstream)
+		s.events.data = s.events.data[:0]
 	}
 }

@@ -37,6 +37,9 @@ type Exchange struct {
 	// TargetModel is the model that the gateway asked the provider for. An answer
 	// that names none, or one without a price, is this one's.
 	TargetModel string
+	// Charged is what the caller's credits were charged. It is the cost where that
+	// is unknown or less.
+	Charged plugins.Nanodollars
 
 	site      *Site
 	ctx       context.Context // of the client's request
@@ -69,6 +72,7 @@ type version struct {
 	end                         storage.EndState
 	status                      plugins.Count
 	requestBytes, responseBytes int64
+	charged                     plugins.Nanodollars
 	info                        plugins.ResponseInfo
 }
 
@@ -104,8 +108,12 @@ func (x *Exchange) MarkFirstToken() {
 	}
 }
 
-// Stop stops the clock of an exchange whose end is reported later.
-func (x *Exchange) Stop() { x.stopped = time.Now() }
+// Stop stops the clock of an exchange whose end is reported later, and prices what
+// its answer has reported.
+func (x *Exchange) Stop() {
+	x.stopped = time.Now()
+	x.update()
+}
 
 // Commit appends the record as it is known now to the journal, unless it stands
 // there already. It returns when the end of the process could not lose it any
@@ -115,7 +123,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
 	r.EndState = end
 	x.update()
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, *x.info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Charged, *x.info()}
 	if x.lost || v == x.committed {
 		return
 	}
@@ -164,6 +172,9 @@ func (x *Exchange) price() {
 		Price(r, x.site.App.Catalog(), x.started)
 	}
 	r.Model = counted
+	if x.Charged > r.Cost.N {
+		r.Cost = plugins.Cost{N: x.Charged, Valid: true}
+	}
 }
 
 // noAnswer is what is known of an answer before there is one.

@@ -1,4 +1,4 @@
-package llmgateway
+package routing
 
 import (
 	"errors"
@@ -23,7 +23,8 @@ const testCatalog = `{"version": "test", "providers": [
 	{"id": "beta", "models": [
 		{"id": "maker/open", "input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1", "output": "1"}]},
 		{"id": "free-price", "input": ["text"], "output": ["text"], "context": 1000}
-	]}
+	]},
+	{"id": "gamma", "models": [{"id": "secret", "input": ["text"], "output": ["text"], "context": 1000}]}
 ]}`
 
 func parseCatalog(t testing.TB) *catalog.Catalog {
@@ -34,20 +35,21 @@ func parseCatalog(t testing.TB) *catalog.Catalog {
 	return c
 }
 
-func testResolver(t *testing.T) *resolver {
-	account := func(label, provider string, house bool, models ...string) *llmapp.Account {
-		return &llmapp.Account{Label: label, Provider: provider, Platform: house, Models: models}
+func testResolver(t *testing.T) *Resolver {
+	account := func(label, provider string, platform bool, models ...string) *llmapp.Account {
+		return &llmapp.Account{Label: label, Provider: provider, Platform: platform, Models: models, API: needsKey{}}
 	}
-	return &resolver{
-		catalog: parseCatalog(t),
-		accounts: []*llmapp.Account{
+	return &Resolver{
+		Catalog: parseCatalog(t),
+		Accounts: []*llmapp.Account{
 			account("mine", "alpha", false),
 			account("alpha", "alpha", true),
 			account("beta", "beta", true),
 			account("lab", "vllm", true, "llama", "small"),
 			account("any", "compatible", true),
 		},
-		aliases: map[string][]string{"fast": {"small", "beta/maker/open"}, "big": {"alpha/small"}, "broken": {"nothing"}},
+		Keyless: []*llmapp.Account{account("gamma", "gamma", true)},
+		Aliases: map[string][]string{"fast": {"small", "beta/maker/open"}, "big": {"alpha/small"}, "broken": {"nothing"}},
 	}
 }
 
@@ -75,15 +77,20 @@ func TestResolve(t *testing.T) {
 		"nothing":                       "404",
 		"broken":                        "404",
 		"lab/unlisted":                  "404", // the block names what it serves
+		"nobody/small":                  "404", // a label that does not exist is no part of a name
+		"nobody/maker/open":             "404",
+		"small-2025-01-01":              "404", // no exact id
+		"gamma/secret":                  "404", // no key
+		"secret":                        "404",
 		"alpha/":                        "404",
 		"/alpha":                        "404",
 		",":                             "404",
-		strings.Repeat("x", maxModel+1): "400",
+		strings.Repeat("x", MaxModel+1): "400",
 	} {
-		targets, warnings, err := r.resolve(model)
+		targets, warnings, err := r.Resolve(model)
 		var got []string
 		for _, t := range targets {
-			got = append(got, t.name())
+			got = append(got, t.Name())
 		}
 		for _, w := range warnings {
 			got = append(got, "("+w+")")
@@ -97,24 +104,35 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestNotFoundTellsNearNames(t *testing.T) {
+func TestNotFoundExplains(t *testing.T) {
+	const labels = "The labels of providers are: mine, alpha, beta, lab, any."
 	for model, want := range map[string]string{
-		"smal":       "small",
-		"fsat-price": "",
-		"maker/opn":  "maker/open",
-		"BIG-":       "big",
-		"lama":       "llama",
+		"smal":         "'smal'. Did you mean small? " + labels,
+		"maker/opn":    "Did you mean maker/open? ",
+		"BIG-":         "Did you mean big?",
+		"lama":         "Did you mean llama?",
+		"nobody/small": "Did you mean small? " + labels,
+		"nobody/new":   "'nobody/new'. " + labels,
+		"gamma/secret": "The provider 'gamma' has no API key: set TEST_API_KEY.",
+		"secret":       "The provider 'gamma' has no API key: set TEST_API_KEY.",
 	} {
-		_, _, err := testResolver(t).resolve(model)
+		_, _, err := testResolver(t).Resolve(model)
 		e, ok := errors.AsType[*plugins.Error](err)
 		if !ok || e.Code != "model_not_found" || e.Param != "model" {
 			t.Errorf("%s: %v, want model_not_found", model, err)
 			continue
 		}
-		if want != "" && !strings.Contains(e.Message, "Did you mean "+want) {
-			t.Errorf("%s: %q does not propose %s", model, e.Message, want)
+		if !strings.Contains(e.Message, want) {
+			t.Errorf("%s: got %q, want %q in it", model, e.Message, want)
 		}
 	}
+}
+
+// needsKey is the API of a provider that takes a key.
+type needsKey struct{ llmapp.API }
+
+func (needsKey) DefaultTarget() (baseURL, keyEnv string) {
+	return "https://example.com", "TEST_API_KEY"
 }
 
 func TestDistance(t *testing.T) {
@@ -131,9 +149,9 @@ func TestDistance(t *testing.T) {
 func FuzzResolve(f *testing.F) {
 	f.Add("alpha/big, fast")
 	f.Add("a/b/c/d,")
-	r := &resolver{catalog: parseCatalog(f), accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha"}}}
+	r := &Resolver{Catalog: parseCatalog(f), Accounts: []*llmapp.Account{{Label: "alpha", Provider: "alpha"}}}
 	f.Fuzz(func(t *testing.T, model string) {
-		targets, warnings, err := r.resolve(model)
+		targets, warnings, err := r.Resolve(model)
 		if (err == nil) != (len(targets) > 0) {
 			t.Fatalf("%d targets, error %v", len(targets), err)
 		}

@@ -28,7 +28,7 @@ type piece struct {
 
 // play lets every provider answer the pieces of a stream.
 func (s *site) play(pieces ...piece) {
-	for _, account := range s.handler.app.Accounts("default") {
+	for _, account := range s.handler.site.App.Accounts("default") {
 		account.Transport = transport(func(*http.Request) (*http.Response, error) {
 			body, provider := io.Pipe()
 			go func() {
@@ -189,7 +189,7 @@ func TestPanicIsCounted(t *testing.T) {
 	for name, text := range map[string]string{"before content": events[0], "behind content": events[0] + events[2]} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, nil)
-			for _, account := range s.handler.app.Accounts("default") {
+			for _, account := range s.handler.site.App.Accounts("default") {
 				account.Transport = transport(func(*http.Request) (*http.Response, error) {
 					body := io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.DataErrReader(nil)))
 					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil

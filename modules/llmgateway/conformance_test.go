@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -16,9 +17,8 @@ import (
 	"github.com/weirhq/weir/plugins/vertex"
 )
 
-// Failures of other bridges, by their number in the list that conformance is
-// held to, as far as the gateway could have them. Those of a provider are tested
-// beside it.
+// What other bridges between formats get wrong, as far as the gateway could. What
+// a provider could get wrong is tested beside it.
 
 // response is the object of an answer, streamed or not.
 func response(t *testing.T, answer string) gjson.Result {
@@ -34,7 +34,7 @@ func response(t *testing.T, answer string) gjson.Result {
 
 var modes = map[string]string{"object": `"stream":false`, "stream": `"stream":true`}
 
-func TestBug16NeitherModeDropsCalls(t *testing.T) {
+func TestNeitherModeDropsCalls(t *testing.T) {
 	for mode, field := range modes {
 		s := serve(t, map[string][]upstream{"one": {says("text Let me see.", `call c-1 {"a":1}`, `call c-2 {"a":2}`, "usage 3 5", "stop")}})
 		_, body := s.post(`{"model":"one/m","input":"hi",` + field + `}`)
@@ -54,7 +54,7 @@ func TestBug16NeitherModeDropsCalls(t *testing.T) {
 
 // What a provider signed is the same byte by byte when it comes back, with all
 // the calls of its turn.
-func TestBug17And18SignaturesComeBack(t *testing.T) {
+func TestSignaturesComeBack(t *testing.T) {
 	const signature = `{"parts":[{"thoughtSignature":"c2lnbmVk+/=\u00e9"}],"x":"ä"}`
 	for mode, field := range modes {
 		answers, received := listener("think "+signature, `call c-1 {}`, `call c-2 {}`, "stop")
@@ -70,7 +70,7 @@ func TestBug17And18SignaturesComeBack(t *testing.T) {
 
 // What another provider encrypted passes as it is where it could be its own, and
 // is left out with a warning where nobody could read it.
-func TestBug19ForeignReasoning(t *testing.T) {
+func TestReasoningOfAnotherProvider(t *testing.T) {
 	const input = `[{"role":"user","content":"hi"}, {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA_x=="},{"role":"user","content":"?"}]`
 	translated, received := listener("text hello", "stop")
 	var passed string
@@ -99,7 +99,7 @@ func TestBug19ForeignReasoning(t *testing.T) {
 
 // However a stream is framed and cut, the client and the record have what it
 // said.
-func TestBug26Framing(t *testing.T) {
+func TestFraming(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	events := "data: model m-1\n\ndata: text " + long + "\n\ndata: usage 3 5\n\ndata: stop\n\n"
 	for name, framed := range map[string]string{
@@ -133,7 +133,7 @@ func TestBug26Framing(t *testing.T) {
 }
 
 // The catalogue tells which models refuse to be sampled.
-func TestBug27Sampling(t *testing.T) {
+func TestSamplingIsLeftOut(t *testing.T) {
 	providers := map[string]translate.Provider{"anthropic": anthropic.Provider{}, "bedrock": new(bedrock.Provider), "vertex": vertex.Provider{}}
 	refusing := 0
 	for m := range catalog.Default().Models() {
@@ -146,7 +146,7 @@ func TestBug27Sampling(t *testing.T) {
 				continue
 			}
 			refusing++
-			at := translate.Target{Model: m.ID, Key: "secret", Capabilities: target{listed: m}.capabilities()}
+			at := translate.Target{Model: m.ID, Key: "secret", Capabilities: routing.Target{Listed: m}.Capabilities()}
 			body, p := plugintest.Send(t, provider, at, `{"model":"m","input":"hi","temperature":0.5,"top_p":0.5}`, false)
 			if sent := body.Get("{temperature,top_p,inferenceConfig}").Raw; strings.Contains(sent, "0.5") || len(p.Warnings) != 2 {
 				t.Errorf("%s/%s is sent %s, with the warnings %q", m.Provider, m.ID, sent, p.Warnings)
@@ -161,7 +161,7 @@ func TestBug27Sampling(t *testing.T) {
 
 // The gateway keeps no responses: who names one is told so, unless there is a
 // single provider that could have kept it.
-func TestBug30PreviousResponse(t *testing.T) {
+func TestPreviousResponse(t *testing.T) {
 	native, received := listener(`{"type":"response.completed","response":{"id":"resp_2","status":"completed"}}`)
 	s := serve(t, map[string][]upstream{"raw": {native}, "raw2": {native}, "one": {hello}})
 	const fields = `"input":"go on","previous_response_id":"resp_1"`

@@ -1,0 +1,156 @@
+package llmgateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+)
+
+// failing is how one attempt fails: a status, and for how many seconds the
+// provider asks to wait.
+type failing struct{ status, retryAfter int }
+
+// answered is what a native provider answers.
+const answered = `{"id":"resp_1","object":"response","status":"completed","model":"m","output":[]}`
+
+// script lets the attempts at each provider fail as told, in their order; what
+// follows succeeds. It returns which attempts were made when.
+func (s *site) script(failures map[string][]failing) func() string {
+	begin := time.Now()
+	var made []string
+	for _, account := range s.handler.site.App.Accounts("default") {
+		account.ID = sha256.Sum256([]byte(s.t.Name() + account.Label)) // whose circuit no other test has opened
+		account.Transport = transport(func(*http.Request) (*http.Response, error) {
+			made = append(made, fmt.Sprintf("%s@%s", account.Label, time.Since(begin).Round(time.Second)))
+			resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answered))}
+			if left := failures[account.Label]; len(left) > 0 {
+				failures[account.Label] = left[1:]
+				resp.StatusCode = left[0].status
+				resp.Header.Set("Retry-After", fmt.Sprint(left[0].retryAfter))
+			}
+			return resp, nil
+		})
+	}
+	return func() string { return strings.Join(made, " ") }
+}
+
+func TestAttempts(t *testing.T) {
+	standard := routing.Policy{Retries: 1, TryDuration: time.Minute}
+	for name, c := range map[string]struct {
+		policy routing.Policy
+		script map[string][]failing
+		want   string
+		status int
+	}{
+		"the first answers":    {standard, nil, "raw@0s", 200},
+		"a retry answers":      {standard, map[string][]failing{"raw": {{500, 0}}}, "raw@0s raw@0s", 200},
+		"the next answers":     {standard, map[string][]failing{"raw": {{500, 0}, {500, 0}}}, "raw@0s raw@0s raw2@0s", 200},
+		"failover alone":       {standard, map[string][]failing{"raw": {{401, 0}}}, "raw@0s raw2@0s", 200},
+		"a redirect":           {standard, map[string][]failing{"raw": {{307, 0}}}, "raw@0s raw2@0s", 200},
+		"redirects alone":      {standard, map[string][]failing{"raw": {{307, 0}}, "raw2": {{307, 0}}}, "raw@0s raw2@0s", 502},
+		"the client's fault":   {standard, map[string][]failing{"raw": {{400, 0}}}, "raw@0s", 400},
+		"a wait asked for":     {standard, map[string][]failing{"raw": {{429, 20}}}, "raw@0s raw@20s", 200},
+		"too long a wait":      {standard, map[string][]failing{"raw": {{429, 31}}}, "raw@0s raw2@0s", 200},
+		"a wait over the time": {routing.Policy{Retries: 1, TryDuration: 10 * time.Second}, map[string][]failing{"raw": {{429, 20}}}, "raw@0s raw2@0s", 200},
+		"no retries":           {routing.Policy{TryDuration: time.Minute}, map[string][]failing{"raw": {{500, 0}}}, "raw@0s raw2@0s", 200},
+		"all fail":             {standard, map[string][]failing{"raw": {{500, 0}, {500, 0}}, "raw2": {{500, 0}, {503, 0}}}, "raw@0s raw@0s raw2@0s raw2@0s", 503},
+		"time is over": {routing.Policy{Retries: 2, TryDuration: 15 * time.Second}, map[string][]failing{"raw": {{429, 10}, {429, 10}, {429, 10}}},
+			"raw@0s raw@10s raw2@10s", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, nil)
+			s.handler.policy = c.policy
+			synctest.Test(t, func(t *testing.T) {
+				made := s.script(c.script)
+				w := httptest.NewRecorder()
+				s.call(t, w, "/v1/responses", `{"model":"raws","input":"hi"}`)
+				if got := made(); got != c.want || w.Code != c.status {
+					t.Errorf("attempts %s, %d %s; want %s, %d", got, w.Code, w.Body, c.want, c.status)
+				}
+			})
+		})
+	}
+}
+
+// A client that leaves between two attempts is waited for no longer.
+func TestClientGoneEndsAttempts(t *testing.T) {
+	s := serve(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		made := s.script(map[string][]failing{"raw": {{429, 20}}})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/responses", strings.NewReader(`{"model":"raws","input":"hi"}`))
+		r.Header.Set("Authorization", "Bearer k")
+		if err := s.handler.ServeHTTP(httptest.NewRecorder(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := made(); got != "raw@0s" {
+			t.Errorf("attempts %s", got)
+		}
+	})
+}
+
+// One model that fails moves the calls of that model to another provider, and no
+// others.
+func TestOneModelsFailuresAreItsOwn(t *testing.T) {
+	s := serve(t, nil)
+	s.handler.policy = routing.Policy{TryDuration: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		made := s.script(map[string][]failing{"raw": {{500, 0}, {500, 0}, {500, 0}}})
+		for range 4 {
+			s.call(t, httptest.NewRecorder(), "/v1/responses", `{"model":"raw/bad,raw2/bad","input":"hi"}`)
+		}
+		s.call(t, httptest.NewRecorder(), "/v1/responses", `{"model":"raw/good,raw2/good","input":"hi"}`)
+		const want = "raw@0s raw2@0s raw@0s raw2@0s raw@0s raw2@0s raw2@0s raw@0s"
+		if got := made(); got != want {
+			t.Errorf("attempts %s, want %s", got, want)
+		}
+	})
+}
+
+// A provider that never begins to answer is given up for the next one.
+func TestHangingProvider(t *testing.T) {
+	for name, c := range map[string]struct {
+		body    string
+		timeout time.Duration
+		status  int
+		after   time.Duration
+	}{
+		"a stream":                 {`{"model":"raws","input":"hi","stream":true}`, 0, 200, 30 * time.Second},
+		"an object, bounded":       {`{"model":"raws","input":"hi"}`, 5 * time.Second, 200, 5 * time.Second},
+		"the only one, bounded":    {`{"model":"raw/m","input":"hi"}`, 5 * time.Second, 504, 5 * time.Second},
+		"the only one, of streams": {`{"model":"raw/m","input":"hi","stream":true}`, 0, 200, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, nil)
+			s.handler.policy.FirstByteTimeout = c.timeout
+			synctest.Test(t, func(t *testing.T) {
+				s.script(nil)
+				answer := s.handler.site.App.Accounts("default")[2].Transport
+				s.handler.site.App.Accounts("default")[2].Transport = transport(func(r *http.Request) (*http.Response, error) {
+					select {
+					case <-r.Context().Done():
+						return nil, r.Context().Err()
+					case <-time.After(time.Hour):
+						return answer.RoundTrip(r)
+					}
+				})
+				begin := time.Now()
+				w := httptest.NewRecorder()
+				s.call(t, w, "/v1/responses", c.body)
+				if w.Code != c.status || time.Since(begin) != c.after {
+					t.Errorf("after %s: %d %s", time.Since(begin), w.Code, w.Body)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package llmgateway
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// client is the side of an attempt on which the client is.
+type client struct {
+	w     http.ResponseWriter
+	begun bool      // it has the header
+	wrote time.Time // when it was last sent something
+	err   error     // of writing
+}
+
+// write sends whole events at once, unless the client has left.
+func (c *client) write(events []byte) {
+	if c.err != nil {
+		return
+	}
+	c.wrote = time.Now()
+	if _, c.err = c.w.Write(events); c.err == nil {
+		if err := http.NewResponseController(c.w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			c.err = err // a writer that cannot flush still has a client
+		}
+	}
+}
+
+// keepAlive calls ping if the client was sent nothing for pingInterval, and
+// returns when that may be so again.
+func (c *client) keepAlive(ping func()) time.Duration {
+	if silence := time.Since(c.wrote); silence < pingInterval {
+		return pingInterval - silence
+	}
+	ping()
+	return pingInterval
+}
+
+// writeHeader begins the answer, with what the client gets of the provider's
+// headers, and ours.
+func (a *attempt) writeHeader(upstream http.Header) {
+	a.client.begun = true
+	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
+		if id := upstream.Get(name); id != "" {
+			a.client.w.Header().Set(name, id)
+		}
+	}
+	if a.request != nil {
+		a.call.warn(a.request.Warnings)
+	} else {
+		a.call.warn(a.warnings)
+	}
+	a.client.w.WriteHeader(http.StatusOK)
+}
+
+// writeEvents sends whole events of a stream, and its header before the first.
+func (a *attempt) writeEvents(events []byte, upstream http.Header) {
+	if !a.client.begun {
+		header := a.client.w.Header()
+		header.Set("Content-Type", "text/event-stream")
+		header.Set("Cache-Control", "no-cache")
+		a.writeHeader(upstream)
+	}
+	a.client.write(events)
+}
+
+// writeObject answers one JSON object. Its record stands before it goes out.
+func (a *attempt) writeObject(body []byte, upstream http.Header) {
+	a.keepResponse(body)
+	a.commit(storage.Complete)
+	header := a.client.w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	a.writeHeader(upstream)
+	_, a.client.err = a.client.w.Write(body)
+}
+
+// keepResponse makes body that of the record.
+func (a *attempt) keepResponse(body []byte) {
+	if a.x.Record.ResponseOmitted {
+		return
+	}
+	kept := body[:min(int64(len(body)), a.call.h.MaxBody)]
+	a.x.Content.Response = storage.Body{Type: "application/json", Data: kept}
+	a.x.Record.ResponseTruncated = len(kept) < len(body)
+}
+
+// buffer holds events on their way to a client.
+type buffer struct{ data []byte }
+
+// keepSize bounds what an idle buffer holds, in bytes.
+const keepSize = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// free lets others use the buffer.
+func (b *buffer) free() {
+	if cap(b.data) > keepSize {
+		return
+	}
+	b.data = b.data[:0]
+	buffers.Put(b)
+}

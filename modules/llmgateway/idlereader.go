@@ -1,0 +1,59 @@
+package llmgateway
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// maxHold is for how long the events that open a stream are held back for
+	// the first content, after the provider's header.
+	maxHold = 2 * time.Second
+	// pingInterval is after how long a silence the client gets a comment, which
+	// keeps the connection alive.
+	pingInterval = 15 * time.Second
+)
+
+// idleReader is a provider's body. It tells its reader when it is about to wait
+// for the provider, and when it has waited for long. The reader holds the lock but
+// while it waits, so that it and onIdle never run at the same time.
+type idleReader struct {
+	io.ReadCloser
+	beforeRead func() // nil for nothing to do
+	mu         sync.Mutex
+	timer      *time.Timer
+	closed     bool
+}
+
+// newIdleReader begins to watch: onIdle is called after maxHold, and then whenever
+// the time that it returned has passed. stop must follow.
+func newIdleReader(body io.ReadCloser, beforeRead func(), onIdle func() time.Duration) *idleReader {
+	r := &idleReader{ReadCloser: body, beforeRead: beforeRead}
+	r.mu.Lock()
+	r.timer = time.AfterFunc(maxHold, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.closed {
+			r.timer.Reset(onIdle())
+		}
+	})
+	return r
+}
+
+// Read implements io.Reader.
+func (r *idleReader) Read(b []byte) (int, error) {
+	if r.beforeRead != nil {
+		r.beforeRead()
+	}
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	return r.ReadCloser.Read(b)
+}
+
+// stop ends the watch.
+func (r *idleReader) stop() {
+	r.closed = true
+	r.timer.Stop()
+	r.mu.Unlock()
+}

@@ -1,0 +1,76 @@
+package llmgateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// passRequestHeaders gives the provider what the client's headers say of the body.
+func (a *attempt) passRequestHeaders(req *http.Request) {
+	c := a.call
+	names := []string{"Anthropic-Version", "Anthropic-Beta"}
+	if !isAnthropic(c.dialect) {
+		names = []string{"Openai-Beta"}
+		if !a.shared() { // else the caller would choose whose budget of the platform is spent
+			names = append(names, "Openai-Organization", "Openai-Project")
+		}
+	}
+	for _, name := range names {
+		if values := c.r.Header[name]; values != nil {
+			req.Header[name] = values
+		}
+	}
+	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
+		if a.shared() { // one organisation must not get the answer of another
+			sum := sha256.Sum256([]byte(c.exchange.Record.Org + "\x00" + key))
+			key = hex.EncodeToString(sum[:])
+		}
+		req.Header.Set("Idempotency-Key", key)
+	}
+}
+
+// noPrice is why a service tier is left out of a request.
+const noPrice = "without a known price, left out"
+
+// nativeBody returns the client's body as the provider can take it. It is the same
+// byte for byte unless there is something in it that the provider must not get.
+func (a *attempt) nativeBody() ([]byte, error) {
+	body := a.readable(a.call.sent)
+	if !a.unpricedTier() {
+		return body, nil
+	}
+	if a.call.strict {
+		return nil, plugins.Unsupported("service_tier", "Unsupported parameter: the 'service_tier' has no known price, and cannot be paid for with credits.")
+	}
+	a.warnings = append(a.warnings, "service_tier: "+noPrice)
+	return sjson.DeleteBytes(body, "service_tier")
+}
+
+// required is the field that tells the object of a dialect from any other.
+var required = map[plugins.Dialect]string{
+	plugins.Responses:   "output",
+	plugins.Chat:        "choices",
+	plugins.Messages:    "content",
+	plugins.CountTokens: "input_tokens",
+	plugins.Embeddings:  "data",
+}
+
+// answers reports whether a body is a response of the dialect. There are
+// providers that answer errors, pages and nothing with the status 200.
+func answers(d plugins.Dialect, body []byte) bool {
+	return plugins.ValidJSON(body) && gjson.GetBytes(body, required[d]).Exists()
+}
+
+// beginsEvents reports whether a body may be a stream of server-sent events as far
+// as its first bytes tell.
+func beginsEvents(body []byte) bool {
+	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), " \t\r\n")
+	return len(body) == 0 || bytes.IndexByte([]byte("deir:\xEF\xBB"), body[0]) >= 0
+}

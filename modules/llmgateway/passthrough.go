@@ -1,0 +1,301 @@
+package llmgateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxResponse bounds a response that is no stream, in bytes.
+const maxResponse = 64 << 20
+
+// pass answers the bytes of a provider that speaks the client's dialect itself.
+func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	contentType := resp.Header.Get("Content-Type")
+	observer := observe.New(a.call.dialect, a.x.Record.Provider, contentType)
+	a.x.Answer = observer
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	if a.x.Record.Stream = mediaType == "text/event-stream"; a.x.Record.Stream {
+		return a.passStream(resp, observer)
+	}
+
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	if err != nil {
+		return a.broken(plugins.Upstream("The provider broke off its answer."))
+	}
+	if len(body) > maxResponse {
+		return a.broken(plugins.Upstream("The response is over %d bytes long.", maxResponse))
+	}
+	if !answers(a.call.dialect, body) {
+		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
+	}
+	observer.Write(body)
+	observer.Close()
+	a.x.Record.ResponseBytes = int64(len(body))
+	a.bind(body)
+	a.writeObject(body, resp.Header)
+	a.finish(true)
+	return routing.Answered, nil
+}
+
+// passStream passes a stream on event by event. Until the first content, what
+// has come is held: another attempt may still answer.
+func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
+	if !a.x.Record.ResponseOmitted {
+		a.x.Content.Response.Type = resp.Header.Get("Content-Type")
+		a.copy.Keep(a.call.h.MaxBody, 0)
+	}
+	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
+	defer s.held.free()
+	body := newIdleReader(resp.Body, nil, s.idle)
+	defer body.stop()
+
+	seen := observer.Info()
+	var err error
+	for err == nil && a.client.err == nil && !s.unfinished {
+		var n int
+		if n, err = body.Read(s.room()); n > 0 {
+			s.take(n)
+		}
+	}
+	observer.Close()
+	whole := !s.unfinished && (seen.Phase == plugins.Ended ||
+		a.call.dialect == plugins.Chat && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
+	if !a.client.begun && !whole {
+		return a.broken(plugins.Upstream("The upstream stream ended early."))
+	}
+	if !a.client.begun && seen.ErrorType != "" {
+		return a.broken(plugins.Upstream("The provider failed to generate the response: %s.", seen.ErrorType))
+	}
+	if rest := s.held.data[s.written:]; whole && len(rest) > 0 { // the last event may lack its blank line
+		a.keepCopy()
+		a.bind(nil)
+		a.commit(storage.Complete)
+		a.writeEvents(rest, resp.Header)
+	}
+	if !whole && a.client.err == nil && a.call.r.Context().Err() == nil {
+		a.keepCopy()
+		a.commit(storage.UpstreamAborted)
+		a.client.write(s.failure())
+	}
+	a.keepCopy()
+	a.finish(whole)
+	return routing.Answered, nil
+}
+
+// keepCopy makes what was copied of the response the record's.
+func (a *attempt) keepCopy() {
+	a.x.Content.Response.Data, a.x.Record.ResponseTruncated = a.copy.Bytes(), a.copy.Truncated()
+}
+
+// minRead is what is asked for at least, in bytes.
+const minRead = 16 << 10
+
+// nativeStream is a stream that is passed on, on its way to the client.
+type nativeStream struct {
+	a         *attempt
+	upstream  http.Header
+	observer  plugins.Observer
+	held      *buffer
+	written   int           // of held
+	searched  int           // in held: no event ends between what is written and it
+	last      []byte        // written with a number, of a Responses stream that has not ended
+	committed plugins.Phase // in the record
+	waited    bool          // for maxHold: nothing is held any longer
+	// unfinished is a stream that is over and told no end: its first bytes are no
+	// event, or it is of Responses and says [DONE] in place of a terminal event.
+	unfinished bool
+}
+
+// room forgets what is written, and is where to read to. Until take, what is held
+// stays where it is: idle may write of it meanwhile.
+func (s *nativeStream) room() []byte {
+	rest := append(s.held.data[:0], s.held.data[s.written:]...)
+	s.searched -= s.written
+	s.written = 0
+	s.held.data = slices.Grow(rest, minRead)
+	return s.held.data[len(rest):cap(s.held.data)]
+}
+
+// take takes n bytes that were read behind what is held, and writes what may go.
+func (s *nativeStream) take(n int) {
+	a, seen := s.a, s.observer.Info()
+	held := s.held.data
+	fresh := held[len(held) : len(held)+n]
+	s.held.data = held[:len(held)+n]
+	if !a.client.begun && !beginsEvents(s.held.data) {
+		s.unfinished = true
+		return
+	}
+	running := seen.Phase != plugins.Ended
+	s.observer.Write(fresh)
+	a.x.MarkFirstToken()
+	if running && seen.Phase == plugins.Ended && a.call.dialect == plugins.Responses && seen.Finish == "" {
+		if done := bytes.LastIndex(s.held.data, doneEvent); done >= 0 && !bytes.Contains(s.held.data, terminalEvent) {
+			fresh = fresh[:max(len(fresh)-(len(s.held.data)-done), 0)]
+			s.held.data = s.held.data[:done]
+			s.unfinished = true
+		}
+	}
+	a.copy.Write(fresh)
+	a.x.Record.ResponseBytes += int64(len(fresh))
+	switch {
+	case a.client.begun || seen.Content:
+	case seen.ErrorType == "" && !s.unfinished && (s.waited || seen.Phase == plugins.Ended): // or an answer without content
+	default:
+		return
+	}
+	s.release()
+}
+
+var (
+	doneEvent     = []byte("data: [DONE]")
+	terminalEvent = []byte(`"type":"response.completed"`)
+)
+
+// release writes the whole events that are held. The record stands before those
+// that bring the end near.
+func (s *nativeStream) release() {
+	held := s.held.data
+	end := lastEvent(held, s.searched)
+	s.searched = len(held)
+	if end == 0 {
+		return
+	}
+	phase := s.observer.Info().Phase
+	if phase > s.committed && !s.unfinished {
+		s.committed = phase
+		s.a.keepCopy()
+		if phase == plugins.Ended {
+			s.a.bind(nil)
+		}
+		s.a.commit(endStates[phase])
+	}
+	events := held[s.written:end]
+	if s.a.call.dialect == plugins.Responses && (phase != plugins.Ended || s.unfinished) && bytes.Contains(events, sequenceKey) {
+		s.last = append(s.last[:0], events...)
+	}
+	s.a.writeEvents(events, s.upstream)
+	s.written = end
+}
+
+// endStates are what the record says if the process ends behind a phase.
+var endStates = [...]storage.EndState{plugins.Finished: storage.Interrupted, plugins.Ended: storage.Complete}
+
+var sequenceKey = []byte(`"sequence_number":`)
+
+// sequence is the number after that of the last event written.
+func (s *nativeStream) sequence() int {
+	if i := bytes.LastIndex(s.last, sequenceKey); i >= 0 {
+		return number(s.last[i+len(sequenceKey):]) + 1
+	}
+	return 0
+}
+
+// idle releases what is held, and keeps the connection alive. The client has
+// whole events alone, so that a comment never stands within one.
+func (s *nativeStream) idle() time.Duration {
+	s.waited = true
+	s.release()
+	return s.a.client.keepAlive(func() {
+		if s.a.client.begun && s.observer.Info().Phase != plugins.Ended {
+			s.a.client.write([]byte(": ping\n\n"))
+		}
+	})
+}
+
+// lastEvent is where the last whole event of a stream ends, 0 if none ends behind
+// from.
+func lastEvent(b []byte, from int) int {
+	for i := len(b) - 1; i >= max(from, 1); i-- {
+		switch {
+		case b[i] == '\n' && (b[i-1] == '\n' || i > 2 && string(b[i-3:i]) == "\r\n\r"),
+			b[i] == '\r' && b[i-1] == '\r':
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// number reads the decimal digits that b begins with.
+func number(b []byte) int {
+	b = bytes.TrimLeft(b, " ")
+	digits := 0
+	for digits < len(b) && digits < 9 && '0' <= b[digits] && b[digits] <= '9' {
+		digits++
+	}
+	n, err := strconv.Atoi(string(b[:digits]))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// failure is what ends a stream that the provider left without an end: an error,
+// unless the provider has told one itself, and the failed response of Responses.
+func (s *nativeStream) failure() []byte {
+	e := plugins.Upstream("The upstream stream ended early.")
+	told := s.observer.Info().ErrorType != ""
+	if s.a.call.dialect == plugins.Responses {
+		return s.failedResponse(e, told)
+	}
+	if told {
+		return nil
+	}
+	data, err := json.Marshal(apierror.Body(s.a.call.dialect, e))
+	if err != nil { // strings always marshal
+		return nil
+	}
+	if s.a.call.dialect == plugins.Messages {
+		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", data)
+	}
+	return fmt.Appendf(nil, "data: %s\n\n", data)
+}
+
+// failedResponse is an error, unless it was told, and a response that failed under
+// the id that the client knows.
+func (s *nativeStream) failedResponse(e *plugins.Error, told bool) (events []byte) {
+	seen := s.observer.Info()
+	request := &translate.Request{Raw: s.a.call.body, Model: s.a.x.Record.RequestModel}
+	assembler := translate.NewAssembler(request, nil, translate.Options{ID: func(string) string { return seen.ResponseID }})
+	assembler.Start(seen.Model, seen.ResponseID)
+	assembler.Usage(seen.Usage)
+	assembler.Fail(e)
+	assembler.End()
+	sequence := s.sequence()
+	if !told {
+		event, err := json.Marshal(errorEvent{"error", sequence, e.Code, e.Message, nil, apierror.NewOpenAI(e)})
+		if err != nil { // strings and numbers always marshal
+			return nil
+		}
+		events = fmt.Appendf(events, "event: error\ndata: %s\n\n", event)
+		sequence++
+	}
+	return fmt.Appendf(events, "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":%d,\"response\":%s}\n\n",
+		sequence, assembler.Response())
+}
+
+// errorEvent is an error within a stream, flat as it is published and nested as
+// OpenAI sends it.
+type errorEvent struct {
+	Type     string          `json:"type"`
+	Sequence int             `json:"sequence_number"`
+	Code     string          `json:"code"`
+	Message  string          `json:"message"`
+	Param    *string         `json:"param"`
+	Error    apierror.OpenAI `json:"error"`
+}

@@ -1,0 +1,84 @@
+package routing
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Outcome says what may follow an attempt.
+type Outcome uint8
+
+const (
+	// Answered: the client has the answer.
+	Answered Outcome = iota
+	// Retry: the same target may answer after a pause, or else another one.
+	Retry
+	// Failover: only another target may answer.
+	Failover
+	// Abort: the failure is the answer, or no client waits for one.
+	Abort
+)
+
+// Policy bounds the attempts at one call.
+type Policy struct {
+	// Retries is how often an attempt is repeated at the same target.
+	Retries int
+	// TryDuration is the time in which attempts may begin.
+	TryDuration time.Duration
+	// FirstByteTimeout bounds the time until a provider begins to answer. 0 is
+	// 30 seconds for a stream, and no bound for an answer in one piece, which
+	// begins when the model has come to its end.
+	FirstByteTimeout time.Duration
+}
+
+const (
+	firstBackoff      = 250 * time.Millisecond
+	maxRetryAfter     = 30 * time.Second
+	firstEventTimeout = 30 * time.Second
+	unbounded         = time.Duration(math.MaxInt64)
+)
+
+// FirstByte returns how long a provider may take until it begins to answer. The
+// last target has no default bound, because no other one could answer in its place.
+func (p Policy) FirstByte(stream, last bool) time.Duration {
+	switch {
+	case p.FirstByteTimeout > 0:
+		return p.FirstByteTimeout
+	case stream && !last:
+		return firstEventTimeout
+	}
+	return unbounded
+}
+
+// Pause returns how long to wait before the target is tried again after so many
+// attempts at it, the first of which is 1; ok is false if it should not be. The
+// provider asks to wait for retryAfter, 0 if it does not say, and no attempt
+// begins after the deadline.
+func (p Policy) Pause(attempts int, retryAfter time.Duration, deadline time.Time) (pause time.Duration, ok bool) {
+	if attempts > p.Retries || retryAfter > maxRetryAfter {
+		return 0, false
+	}
+	pause = max(backoff(attempts), retryAfter)
+	return pause, !time.Now().Add(pause).After(deadline)
+}
+
+// backoff doubles with each attempt, and is shortened by up to a half at random,
+// so that callers who failed together do not come back together.
+func backoff(attempts int) time.Duration {
+	d := firstBackoff << min(attempts-1, 10)
+	return d - rand.N(d/2)
+}
+
+// Sleep waits for d. It returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,142 @@
+package routing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// Resolver knows which targets the names of models stand for, to one
+// organisation.
+type Resolver struct {
+	Catalog *catalog.Catalog
+	// Accounts are those that the organisation can call: its own, then those
+	// with platform credentials.
+	Accounts []*llmapp.Account
+	// Keyless are the accounts that are configured for all organisations and
+	// have no key. They serve nothing, and explain why.
+	Keyless []*llmapp.Account
+	// Aliases are the models that each alias stands for, in their order.
+	Aliases map[string][]string
+}
+
+// MaxModel bounds the length of the field model, in bytes.
+const MaxModel = 2 << 10
+
+// Resolve returns the targets of the field model in the order in which they are
+// tried. A comma separates fallbacks. A name that no provider serves is left out
+// with a warning if there are others, and else a 404.
+func (r *Resolver) Resolve(model string) (targets []Target, warnings []string, err error) {
+	if len(model) > MaxModel {
+		return nil, nil, plugins.Invalid("model", "The model is over %d bytes long.", MaxModel)
+	}
+	var missing []string
+	add := func(name string) {
+		found := r.entry(name)
+		if found == nil {
+			missing = append(missing, name)
+		}
+		for _, t := range found {
+			if !slices.Contains(targets, t) {
+				targets = append(targets, t)
+			}
+		}
+	}
+	for name := range strings.SplitSeq(model, ",") {
+		name = strings.TrimSpace(name)
+		if models, ok := r.Aliases[name]; ok {
+			for _, m := range models {
+				add(m)
+			}
+			continue
+		}
+		add(name)
+	}
+	if targets == nil {
+		return nil, nil, r.notFound(missing)
+	}
+	for _, name := range missing {
+		warnings = append(warnings, "model: no provider serves "+printable(name)+", left out")
+	}
+	return targets, warnings, nil
+}
+
+// entry returns the targets of one name that is no alias, by the first rule that
+// finds any. The name of a model may have slashes of its own.
+func (r *Resolver) entry(name string) []Target {
+	label, model, _ := strings.Cut(name, "/")
+	if found := r.labelled(label, model, r.serves); found != nil {
+		return found
+	}
+	if found := r.unlabelled(name); found != nil {
+		return found
+	}
+	if found := r.labelled(label, model, mayServe); found != nil {
+		return found
+	}
+	i := strings.LastIndexByte(name, '/')
+	return r.labelled(name[i+1:], name[:max(i, 0)], mayServe)
+}
+
+// labelled returns the accounts of that label which serve the model.
+func (r *Resolver) labelled(label, model string, serves func(*llmapp.Account, string) bool) []Target {
+	var found []Target
+	for _, a := range r.Accounts {
+		if a.Label == label && model != "" && serves(a, model) {
+			found = append(found, r.target(a, model))
+		}
+	}
+	return found
+}
+
+// unlabelled returns the accounts that list the model under exactly this name:
+// the organisation's own before the others, and of those the cheapest first.
+func (r *Resolver) unlabelled(model string) []Target {
+	var found []Target
+	for _, a := range r.Accounts {
+		if r.lists(a, model) {
+			found = append(found, r.target(a, model))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Target) int {
+		if a.Account.Platform != b.Account.Platform {
+			if b.Account.Platform {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.price(), b.price())
+	})
+	return found
+}
+
+func (r *Resolver) target(a *llmapp.Account, model string) Target {
+	listed, _ := r.Catalog.Lookup(a.Provider, model)
+	return Target{a, model, listed}
+}
+
+// lists reports whether a serves the model under exactly this name.
+func (r *Resolver) lists(a *llmapp.Account, model string) bool {
+	if a.Models != nil {
+		return slices.Contains(a.Models, model)
+	}
+	m, ok := r.Catalog.Lookup(a.Provider, model)
+	return ok && (m.ID == model || slices.Contains(m.Aliases, model))
+}
+
+// serves reports whether a serves the model, however it is spelt.
+func (r *Resolver) serves(a *llmapp.Account, model string) bool {
+	if a.Models != nil {
+		return slices.Contains(a.Models, model)
+	}
+	_, ok := r.Catalog.Lookup(a.Provider, model)
+	return ok
+}
+
+// mayServe is true of an account that does not name its models: it may serve one
+// that is newer than the catalogue.
+func mayServe(a *llmapp.Account, _ string) bool { return a.Models == nil }

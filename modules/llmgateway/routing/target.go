@@ -1,0 +1,57 @@
+// Package routing decides where a call of a model goes: which targets the field
+// model of a request names, in which order they are tried, and how long to wait
+// between two attempts. It makes no request itself.
+package routing
+
+import (
+	"math"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// Target is a model at an account: where an attempt can go.
+type Target struct {
+	Account *llmapp.Account
+	// Model is the model's name at the provider.
+	Model string
+	// Listed is the model in the catalogue, nil where that does not know it.
+	Listed *catalog.Model
+}
+
+// Name returns `label/model`, which is how a client names exactly this target.
+func (t Target) Name() string { return t.Account.Label + "/" + t.Model }
+
+// Capabilities returns what the catalogue knows of the model, nil for nothing.
+func (t Target) Capabilities() *translate.Capabilities {
+	m := t.Listed
+	if m == nil {
+		return nil
+	}
+	c := &translate.Capabilities{
+		Input: m.Input, Output: m.Output, MaxOutput: m.MaxOutput,
+		Reasoning: m.Reasoning, Efforts: m.Efforts, Interleaved: m.Interleaved,
+		ToolCall: m.ToolCall, StructuredOutput: m.StructuredOutput, Temperature: m.Temperature,
+	}
+	if m.Budget != nil {
+		c.MinBudget, c.MaxBudget = m.Budget.Min, m.Budget.Max
+	}
+	return c
+}
+
+// price is the cost by which targets are compared: that of as many tokens in as
+// out. An unknown price compares as the highest.
+func (t Target) price() plugins.Nanodollars {
+	if t.Listed == nil {
+		return math.MaxInt64
+	}
+	const tokens = 1000
+	cost := t.Listed.Cost(plugins.Usage{Input: plugins.Known(tokens), Output: plugins.Known(tokens)}, "", time.Now())
+	if !cost.Valid {
+		return math.MaxInt64
+	}
+	return cost.N
+}

@@ -1,0 +1,162 @@
+package llmgateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// storedState is what a request refers to that a provider keeps.
+type storedState struct {
+	field string // the first field that only the provider who keeps it can serve, "" if there is none
+	hint  string // what else the client can do
+	ids   []storedID
+}
+
+// storedID is an id that a provider gave out, and where it stands in the request.
+type storedID struct{ param, id string }
+
+// findStoredState looks through a request.
+func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		switch name := key.Str; {
+		case d == plugins.Responses && name == "input":
+			found.addItems(v)
+		case d == plugins.Responses && (name == "previous_response_id" || name == "conversation" || name == "background" || name == "prompt"):
+			if v.Type == gjson.Null || v.Type == gjson.False {
+				break
+			}
+			if found.field == "" {
+				found.field, found.hint = name, ""
+			}
+			if id := v.Get("id"); name != "background" {
+				found.ids = append(found.ids, storedID{name, v.Str + id.Str})
+			}
+		case name == "container" && v.Type == gjson.String: // of Anthropic's code execution
+			found.ids = append(found.ids, storedID{name, v.Str})
+		case name == "messages" || name == "tools":
+			found.addFiles(name, v)
+		}
+		return true
+	})
+	return found
+}
+
+func (s *storedState) addItems(input gjson.Result) {
+	i := 0
+	input.ForEach(func(_, item gjson.Result) bool {
+		param := fmt.Sprintf("input[%d]", i)
+		if item.Get("type").Str == "item_reference" {
+			if s.field == "" {
+				s.field, s.hint = param, " Clients send the item itself when 'store' is false."
+			}
+			s.ids = append(s.ids, storedID{param, item.Get("id").Str})
+		}
+		s.addFiles(param, item)
+		i++
+		return true
+	})
+}
+
+// idFields hold ids of files, and of what files are kept in.
+var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", "container_id"}
+
+// addFiles adds the ids of files, at any depth.
+func (s *storedState) addFiles(param string, v gjson.Result) {
+	if !strings.Contains(v.Raw, "file_id") && !strings.Contains(v.Raw, "vector_store_ids") && !strings.Contains(v.Raw, "container") {
+		return
+	}
+	v.ForEach(func(key, v gjson.Result) bool {
+		if slices.Contains(idFields, key.Str) {
+			for _, id := range v.Array() {
+				if id.Type == gjson.String {
+					s.ids = append(s.ids, storedID{param, id.Str})
+				}
+			}
+		}
+		if v.IsObject() || v.IsArray() {
+			s.addFiles(param, v)
+		}
+		return true
+	})
+}
+
+// keeper returns the targets that may have kept what the request refers to: all, if
+// it refers to nothing, or else the one account at which the client's calls of the
+// one target end up, the organisation's own before that of the platform.
+func (c *call) keeper(targets []routing.Target) ([]routing.Target, error) {
+	field := c.stored.field
+	if field == "" {
+		return targets, nil
+	}
+	for _, t := range targets {
+		if t.Name() != targets[0].Name() {
+			return nil, plugins.Unsupported(field, "'%s' names what one provider keeps: name that one alone, as in '%s'.%s",
+				field, targets[0].Name(), c.stored.hint)
+		}
+	}
+	return targets[:1], nil
+}
+
+// shared reports whether the attempt goes to an account of the platform that
+// organisations share who pay with credits, and so do not trust each other.
+func (a *attempt) shared() bool { return a.call.shared(a.target) }
+
+func (c *call) shared(t routing.Target) bool {
+	return t.Account.Platform && c.h.site.App.HasCredits(c.exchange.Record.Org)
+}
+
+// allow refuses what an organisation with credits must not ask of an account that
+// it shares: a field beside the documented schema, what the account keeps for
+// others, and an answer that is not there to be charged.
+func (c *call) allow(t routing.Target) error {
+	if !c.shared(t) {
+		return nil
+	}
+	if c.dialect == plugins.Responses {
+		if err := translate.Validate(c.body); err != nil {
+			return err
+		}
+	}
+	if c.stored.field == "background" || gjson.GetBytes(c.body, "background").Type == gjson.True {
+		return plugins.Unsupported("background", "'background' cannot be paid for with credits.")
+	}
+	for _, stored := range c.stored.ids {
+		if given.get(c.ownedKey(stored.id)) == "" {
+			return plugins.Unsupported(stored.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
+				stored.param, t.Account.Label, c.stored.hint)
+		}
+	}
+	return nil
+}
+
+// given are the ids that organisations were given from accounts that they share.
+var given memory
+
+func (c *call) ownedKey(id string) memoryKey {
+	return memoryKey{authHash: c.exchange.Record.Org, id: id}
+}
+
+// bind remembers whose the ids of an answer are. body is that of an object, nil for
+// a stream.
+func (a *attempt) bind(body []byte) {
+	if a.call.dialect != plugins.Responses || !a.shared() {
+		return
+	}
+	if body == nil {
+		r := a.x.Content.Response
+		body, _ = transcript.Stored(a.call.dialect, r.Type, r.Data)
+	}
+	keys := []memoryKey{a.call.ownedKey(a.x.Answer.Info().ResponseID)}
+	for _, id := range gjson.GetBytes(body, "output.#.id").Array() {
+		keys = append(keys, a.call.ownedKey(id.Str))
+	}
+	given.keep("known", keys)
+}
