@@ -199,8 +199,8 @@ func TestSessions(t *testing.T) {
 		{"a window cuts a session", storage.SessionQuery{Limit: 9, Window: between("2026-11-20T12:05:00.001Z", "2026-11-20T13:00:00Z")}, `"all"`, `[` + late + `]`},
 		{"search of names", storage.SessionQuery{Limit: 9, Search: "STRA"}, `"all"`, `[` + other + `]`},
 		{"search of ids", storage.SessionQuery{Limit: 1, Search: "S"}, `"all"`, `[` + chat + `]`},
-		{"a name", storage.SessionQuery{Limit: 9, NameEquals: "chat"}, `"all"`, `[` + chat + `]`},
-		{"a name is exact", storage.SessionQuery{Limit: 9, NameEquals: "Chat"}, `"all"`, `[]`},
+		{"a name", storage.SessionQuery{Limit: 9, NameEquals: new("chat")}, `"all"`, `[` + chat + `]`},
+		{"a name is exact", storage.SessionQuery{Limit: 9, NameEquals: new("Chat")}, `"all"`, `[]`},
 		{"a tag", storage.SessionQuery{Limit: 1}, `{"sessions_request_response_rmt":{"session_tag":{"equals":"prod"}}}`, `[` + chat + `]`},
 		{
 			"requests and sessions", storage.SessionQuery{Limit: 9},
@@ -550,7 +550,7 @@ func TestParseUserSort(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"price":"asc"}`:             `sort: unknown key "price"`,
 		`{"cost":"up"}`:               `sort.cost: expected "asc" or "desc", got the string "up"`,
-		`{"cost":"asc","cost":"asc"}`: `sort: the key "cost" stands twice`,
+		`{"cost":"asc","cost":"asc"}`: `sort: duplicate key "cost"`,
 		`[]`:                          `sort: expected an object, got an array`,
 		`{"cost":"asc"} x`:            `sort: malformed JSON`,
 	} {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -206,6 +208,9 @@ func holds(l *storage.Leaf, text string, number storage.Amount, at storage.Times
 	case storage.Time:
 		return storage.Compare(l.Op, at, l.Time)
 	}
+	if l.Op == storage.IsNull {
+		return number.Valid != l.Bool
+	}
 	return number.Valid && storage.Compare(l.Op, number.N, l.Number) || !number.Valid && l.Op == storage.NotEquals
 }
 
@@ -325,7 +330,7 @@ func quartered(q storage.Series, groups []*group, measure func(*group) storage.A
 	low, high := interpolated(values, 0.25), interpolated(values, 0.75)
 	return slices.DeleteFunc(slices.Clone(groups), func(g *group) bool {
 		a := measure(g)
-		return a.Valid && (a.N < low-1e-9*math.Abs(low) || a.N > high+1e-9*math.Abs(high))
+		return a.Valid && (a.N < low-1e-12*math.Abs(low) || a.N > high+1e-12*math.Abs(high))
 	})
 }
 
@@ -401,12 +406,35 @@ func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Rows, o *
 	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
 	contains := storage.TextMatcher(storage.Contains, q.Search, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool {
-		return q.NameEquals != "" && q.NameEquals != g.name || !contains(g.id) && !contains(g.name)
+		return q.NameEquals != nil && *q.NameEquals != g.name || !contains(g.id) && !contains(g.name)
 	})
+	keys := q.Sort
+	if len(keys) == 0 {
+		keys = []storage.SessionSort{{Key: storage.SessionCreatedAt, Desc: true}}
+	}
 	slices.SortFunc(groups, func(a, b *group) int {
-		first, _ := a.span()
-		other, _ := b.span()
-		return cmp.Or(cmp.Compare(other, first), strings.Compare(b.id, a.id), strings.Compare(b.name, a.name))
+		x, y := gjson.Parse(encoded(t, a.session())), gjson.Parse(encoded(t, b.session()))
+		for _, key := range keys {
+			x, y := x.Get(string(key.Key)), y.Get(string(key.Key))
+			order := cmp.Or(cmp.Compare(x.Num, y.Num), strings.Compare(x.Str, y.Str))
+			if key.Desc {
+				order = -order
+			}
+			unknown := func(v gjson.Result) int {
+				if v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
+					return 1
+				}
+				return 0
+			}
+			if order := cmp.Or(unknown(x)-unknown(y), order); order != 0 {
+				return order
+			}
+		}
+		order := cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.name, b.name))
+		if keys[0].Desc {
+			return -order
+		}
+		return order
 	})
 	got, err := q.Answer(rows)
 	if err != nil || len(got) != len(groups) {

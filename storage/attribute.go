@@ -26,10 +26,7 @@ func quantity[T plugins.Unit](q plugins.Quantity[T]) attribute {
 func (a attribute) match(l *Leaf, p *CancelCheck) bool {
 	switch l.Field.Kind {
 	case Number:
-		if !a.number.Valid {
-			return l.Op == NotEquals
-		}
-		return Compare(l.Op, a.number.N, l.Number)
+		return l.CompareNumber(a.number.N, a.number.Valid)
 	case Time:
 		return a.number.Valid && Compare(l.Op, a.number.N, float64(l.Time))
 	}

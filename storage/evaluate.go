@@ -14,8 +14,9 @@ func Evaluate(q *RequestQuery, records []*Record, load func(*Record) *Content) [
 		rank   Rank
 	}
 	var found []candidate
+	m := NewMatcher(q.Filter, nil)
 	for _, r := range records {
-		if !q.Selects(r) || !Match(q.Filter, r, func() *Content { return load(r) }) {
+		if !q.Selects(r) || !m.Match(r, func() *Content { return load(r) }) {
 			continue
 		}
 		var c *Content

@@ -7,8 +7,7 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// The tables of interface.md, group by group, and where the decisions find each
-// field in a record.
+// The fields of each group, and where each is found in a record.
 var (
 	fields = slices.Concat(
 		in(RequestResponse,
@@ -27,6 +26,12 @@ var (
 			text("prompt_id", func(r *Record) string { return r.PromptID }),
 			text("prompt_version", func(r *Record) string { return r.PromptVersion }),
 			text("request_referrer", func(r *Record) string { return r.Referrer }),
+			text("end_state", func(r *Record) string { return r.EndState.String() }),
+			text("finish_reason", func(r *Record) string { return r.Finish }),
+			text("error_type", func(r *Record) string { return r.ErrorType }),
+			text("request_model", func(r *Record) string { return r.RequestModel }),
+			text("request_path", func(r *Record) string { return r.Path }),
+			text("session_id", func(r *Record) string { return r.SessionID }),
 			number("latency", func(r *Record) plugins.Duration { return r.Latency }),
 			number("cost", func(r *Record) plugins.Cost { return r.Cost }),
 			number("time_to_first_token", func(r *Record) plugins.Duration { return r.TimeToFirstToken }),
@@ -43,6 +48,7 @@ var (
 			boolean("cached", (*Record).Cached),
 			&Field{Name: FeedbackScore, Kind: Boolean, boolean: rating},
 			boolean("is_passthrough_billing", func(r *Record) bool { return r.PassthroughBilling }),
+			boolean("stream", func(r *Record) bool { return r.Stream }),
 			&Field{Name: "request_body", Kind: ContainsText, Content: RequestPart, body: func(c *Content) *Body { return &c.Request }},
 			&Field{Name: "response_body", Kind: ContainsText, Content: ResponsePart, body: func(c *Content) *Body { return &c.Response }},
 			&Field{Name: "property_key", Kind: PropertyKey},

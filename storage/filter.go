@@ -24,7 +24,7 @@ type Leaf struct {
 	// score.
 	Key string
 	Op  Operator
-	// Exactly one of these holds the value, by Field.Kind.
+	// Exactly one of these holds the value, by Field.Kind; Bool for IsNull.
 	Text   string
 	Number float64
 	Time   Timestamp
@@ -34,21 +34,6 @@ type Leaf struct {
 func (All) filter()     {}
 func (*Branch) filter() {}
 func (*Leaf) filter()   {}
-
-// Leaves yields the leaves of a filter from left to right.
-func Leaves(f Filter) iter.Seq[*Leaf] {
-	return func(yield func(*Leaf) bool) { eachLeaf(f, yield) }
-}
-
-func eachLeaf(f Filter, yield func(*Leaf) bool) bool {
-	switch f := f.(type) {
-	case *Branch:
-		return eachLeaf(f.Left, yield) && eachLeaf(f.Right, yield)
-	case *Leaf:
-		return yield(f)
-	}
-	return true
-}
 
 // Groups yields the group of each leaf, so that a query can tell what it cannot
 // apply.
@@ -85,9 +70,10 @@ const (
 	LTE                         // lte
 	LT                          // lt
 	GT                          // gt
+	IsNull                      // is-null: whether the number is unknown
 )
 
-var operatorNames = [...]string{"equals", "not-equals", "like", "ilike", "contains", "not-contains", "gte", "lte", "lt", "gt"}
+var operatorNames = [...]string{"equals", "not-equals", "like", "ilike", "contains", "not-contains", "gte", "lte", "lt", "gt", "is-null"}
 
 // String is the operator as the filter language spells it.
 func (o Operator) String() string { return operatorNames[o] }
@@ -116,7 +102,7 @@ var kinds = [...]struct {
 	operators []Operator
 }{
 	Text:         {"text", []Operator{Equals, NotEquals, Like, ILike, Contains, NotContains}},
-	Number:       {"number", []Operator{Equals, NotEquals, GTE, LTE, LT, GT}},
+	Number:       {"number", []Operator{Equals, NotEquals, GTE, LTE, LT, GT, IsNull}},
 	Time:         {"timestamp", []Operator{Equals, GTE, LTE, LT, GT}},
 	Boolean:      {"boolean", []Operator{Equals}},
 	ContainsText: {"content", []Operator{Contains}},

@@ -7,19 +7,29 @@ import (
 
 // AppendJSON appends a filter in the form that ParseFilter reads.
 func AppendJSON(b []byte, f Filter) []byte {
-	switch f := f.(type) {
-	case *Branch:
-		b = AppendJSON(append(b, `{"left":`...), f.Left)
-		if f.Or {
-			b = append(b, `,"operator":"or","right":`...)
-		} else {
-			b = append(b, `,"operator":"and","right":`...)
-		}
-		return append(AppendJSON(b, f.Right), '}')
-	case *Leaf:
-		return f.appendJSON(b)
+	type piece struct {
+		before string
+		filter Filter // nil for none
 	}
-	return append(b, `"all"`...)
+	rest := []piece{{filter: f}}
+	for len(rest) > 0 {
+		next := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		b = append(b, next.before...)
+		switch f := next.filter.(type) {
+		case *Branch:
+			operator := `,"operator":"and","right":`
+			if f.Or {
+				operator = `,"operator":"or","right":`
+			}
+			rest = append(rest, piece{before: "}"}, piece{operator, f.Right}, piece{`{"left":`, f.Left})
+		case *Leaf:
+			b = f.appendJSON(b)
+		case All:
+			b = append(b, `"all"`...)
+		}
+	}
+	return b
 }
 
 func (l *Leaf) appendJSON(b []byte) []byte {
@@ -34,13 +44,13 @@ func (l *Leaf) appendJSON(b []byte) []byte {
 	for _, k := range keys {
 		b = append(appendString(append(b, '{'), k), ':')
 	}
-	switch l.Field.Kind {
-	case Number:
-		b = strconv.AppendFloat(b, l.Number, 'g', -1, 64)
-	case Time:
-		b = appendString(b, l.Time.String())
-	case Boolean:
+	switch kind := l.Field.Kind; {
+	case kind == Boolean || l.Op == IsNull:
 		b = strconv.AppendBool(b, l.Bool)
+	case kind == Number:
+		b = strconv.AppendFloat(b, l.Number, 'g', -1, 64)
+	case kind == Time:
+		b = appendString(b, l.Time.String())
 	default:
 		b = appendString(b, l.Text)
 	}

@@ -12,16 +12,13 @@ import (
 // load returns the record's content, nil when there is none. It is called once
 // at most, and only for a leaf that compares content.
 func Match(f Filter, r *Record, load func() *Content) bool {
-	m := Matcher{Filter: f}
-	return m.Match(r, load)
+	return NewMatcher(f, nil).Match(r, load)
 }
 
 // Matcher matches one record after the other, in memory that it keeps.
 type Matcher struct {
-	Filter Filter
-	// Patience is over when the query is: what Match answers then is worth
-	// nothing.
-	Patience *CancelCheck
+	program *Program
+	cancel  *CancelCheck
 
 	record  *Record
 	load    func() *Content
@@ -29,23 +26,21 @@ type Matcher struct {
 	decoded transcript.Unescaper
 }
 
-// Match is Match(m.Filter, r, load).
-func (m *Matcher) Match(r *Record, load func() *Content) bool {
-	m.record, m.load, m.content = r, load, nil
-	return m.match(m.Filter)
+// NewMatcher matches a filter. When the query of cancel is over, what Match
+// answers is worth nothing.
+func NewMatcher(f Filter, cancel *CancelCheck) *Matcher {
+	return &Matcher{program: Compile(f, nil), cancel: cancel}
 }
 
-func (m *Matcher) match(f Filter) bool {
-	switch f := f.(type) {
-	case *Branch:
-		if f.Or {
-			return m.match(f.Left) || m.match(f.Right)
-		}
-		return m.match(f.Left) && m.match(f.Right)
-	case *Leaf:
-		return m.matchLeaf(f)
-	}
-	return true
+// Match is the function Match.
+func (m *Matcher) Match(r *Record, load func() *Content) bool {
+	m.record, m.load, m.content = r, load, nil
+	return m.program.Run(m.holds)
+}
+
+// holds tells whether the leaf of a step is true of the record.
+func (m *Matcher) holds(step int) bool {
+	return !m.cancel.over(1) && m.matchLeaf(m.program.Steps[step].Filter.(*Leaf))
 }
 
 func (m *Matcher) matchLeaf(l *Leaf) bool {
@@ -56,10 +51,10 @@ func (m *Matcher) matchLeaf(l *Leaf) bool {
 	switch f.Kind {
 	case Number:
 		n, ok := f.Number(m.record, l.Key)
-		if !ok {
-			return l.Op == NotEquals && !f.Map
+		if !ok && f.Map && l.Op == NotEquals {
+			return false // of a score that the record has not
 		}
-		return Compare(l.Op, n, l.Number)
+		return l.CompareNumber(n, ok)
 	case Time:
 		t := f.Time(m.record)
 		return t != 0 && Compare(l.Op, t, l.Time)
@@ -83,14 +78,26 @@ func (m *Matcher) anyHolds(l *Leaf) bool {
 		// The text shares the memory of the body, which nothing writes to until
 		// the next record.
 		s := m.decoded.SearchText(l.Field.body(m.content).Data)
-		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text, m.Patience)
+		return l.Op.holds(unsafe.String(unsafe.SliceData(s), len(s)), l.Text, m.cancel)
 	}
 	for s := range l.Field.Texts(m.record, m.content, l.Key) {
-		if l.Op.holds(s, l.Text, m.Patience) {
+		if l.Op.holds(s, l.Text, m.cancel) {
 			return true
 		}
 	}
 	return false
+}
+
+// CompareNumber tells whether a leaf about a number is true of n, or of a number
+// that is not known.
+func (l *Leaf) CompareNumber(n float64, known bool) bool {
+	switch {
+	case l.Op == IsNull:
+		return known != l.Bool
+	case !known:
+		return l.Op == NotEquals
+	}
+	return Compare(l.Op, n, l.Number)
 }
 
 // Compare tells whether a number or timestamp compares so with the value of a

@@ -27,6 +27,7 @@ var (
 		Model: "forced", RequestModel: "asked", ResponseModel: "answered", ModelOverride: "forced",
 		Usage: plugins.Usage{Input: plugins.Known(10), Output: plugins.Known(5), CacheRead: plugins.Known(4), CacheWrite: plugins.Known(0)},
 		Cost:  plugins.KnownCost(300_000_000), PassthroughBilling: true,
+		EndState: storage.UpstreamAborted, Finish: "length", ErrorType: "overloaded_error", Stream: true, SessionID: "s1",
 		UserID: "u1", NodeID: "n1", JobID: "j1", PromptID: "p1", PromptVersion: "v1", CountryCode: "DE", Referrer: "gateway", ExperimentID: "e1",
 		Threat: true, CacheEnabled: true, CacheReferenceID: uuid.MustParse("0190b1c0-0000-4000-8000-0000000000bb"),
 		Properties: map[string]string{"env": "Prod", "empty": ""}, Assets: []string{"aa11", "bb22"},
@@ -92,6 +93,26 @@ func TestMatch(t *testing.T) {
 		{`{"request_response_rmt":{"prompt_cache_read_tokens":{"equals":4}}}`, true, false},
 		{`{"request_response_rmt":{"prompt_cache_write_tokens":{"equals":0}}}`, true, false},
 		{`{"request_response_rmt":{"total_tokens":{"equals":15}}}`, true, false},
+
+		{`{"request_response_rmt":{"cost":{"is-null":true}}}`, false, true},
+		{`{"request_response_rmt":{"cost":{"is-null":false}}}`, true, false},
+		{`{"request_response_rmt":{"scores":{"quality":{"is-null":true}}}}`, false, true},
+		{`{"request_response_rmt":{"scores":{"nothing":{"is-null":false}}}}`, false, false},
+		{`{"feedback":{"id":{"is-null":true}}}`, false, true},
+
+		// How calls ended.
+		{`{"request_response_rmt":{"end_state":{"equals":"upstream_aborted"}}}`, true, false},
+		{`{"request_response_rmt":{"end_state":{"not-equals":"upstream_aborted"}}}`, false, true},
+		{`{"request_response_rmt":{"end_state":{"like":"%abort%"}}}`, true, false},
+		{`{"request_response_rmt":{"end_state":{"equals":""}}}`, false, false},
+		{`{"request_response_rmt":{"finish_reason":{"equals":"length"}}}`, true, false},
+		{`{"request_response_rmt":{"finish_reason":{"equals":""}}}`, false, true},
+		{`{"request_response_rmt":{"error_type":{"contains":"OVERLOADED"}}}`, true, false},
+		{`{"request_response_rmt":{"request_model":{"equals":"asked"}}}`, true, false},
+		{`{"request_response_rmt":{"request_path":{"equals":"/v1/chat/completions"}}}`, true, false},
+		{`{"request_response_rmt":{"session_id":{"equals":"s1"}}}`, true, false},
+		{`{"request_response_rmt":{"stream":{"equals":true}}}`, true, false},
+		{`{"request_response_rmt":{"stream":{"equals":false}}}`, false, true},
 
 		// Timestamps, at milliseconds.
 		{`{"request_response_rmt":{"request_created_at":{"equals":"2026-11-20T14:04:05.6789Z"}}}`, true, true},
@@ -295,9 +316,10 @@ func BenchmarkMatch(b *testing.B) {
 	}
 	r := *call
 	r.Model, r.Cost = "gpt-4o", plugins.KnownCost(1)
+	m := storage.NewMatcher(f, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !storage.Match(f, &r, nil) {
+		if !m.Match(&r, nil) {
 			b.Fatal("no match")
 		}
 	}

@@ -30,7 +30,6 @@ type parser struct {
 	tokens *json.Decoder
 	path   []string
 	groups []Group
-	leaves int
 }
 
 func newParser(root string, raw []byte) *parser {
@@ -69,16 +68,12 @@ func (p *parser) object(member func(key string) error) error {
 func (p *parser) members(member func(key string) error) error {
 	var seen []string
 	for {
-		t, err := p.token()
-		if err != nil {
+		key, more, err := p.key()
+		if err != nil || !more {
 			return err
 		}
-		key, ok := t.(string)
-		if !ok {
-			return nil // the closing brace: the decoder lets nothing else pass
-		}
 		if slices.Contains(seen, key) {
-			return p.fail("the key %s stands twice", quote(key))
+			return p.fail("duplicate key %s", quote(key))
 		}
 		seen = append(seen, key)
 		if err := member(key); err != nil {
@@ -87,11 +82,21 @@ func (p *parser) members(member func(key string) error) error {
 	}
 }
 
+// key reads the next key of an object, or its closing brace.
+func (p *parser) key() (key string, more bool, err error) {
+	t, err := p.token()
+	if err != nil {
+		return "", false, err
+	}
+	key, more = t.(string) // else it is the brace: the decoder lets nothing else pass
+	return key, more, nil
+}
+
 func (p *parser) token() (json.Token, error) {
 	t, err := p.tokens.Token()
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, p.fail("malformed JSON: it ends too early")
+		return nil, p.fail("malformed JSON: unexpected end")
 	case err != nil:
 		return nil, p.fail("malformed JSON: %v", err)
 	}
@@ -164,9 +169,16 @@ func (p *parser) time() (Timestamp, error) {
 
 // fail is an error at the present path.
 func (p *parser) fail(format string, args ...any) error {
+	const most = 16 // keys from either end of the path
 	var path strings.Builder
 	path.WriteString(p.path[0])
-	for _, key := range p.path[1:] {
+	for i, key := range p.path[1:] {
+		if left := len(p.path) - 1 - i; i >= most && left > most {
+			if i == most {
+				path.WriteString("...")
+			}
+			continue
+		}
 		path.WriteByte('.')
 		if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == '.' || r == '"' || r > '~' }) || key == "" {
 			path.WriteString(quote(key))
@@ -175,31 +187,6 @@ func (p *parser) fail(format string, args ...any) error {
 		path.WriteString(cut(key))
 	}
 	return &FilterError{Path: path.String(), Problem: fmt.Sprintf(format, args...)}
-}
-
-// unknown is an error about a name that is none of those known.
-func unknown[T ~string](p *parser, what, name string, known []T) error {
-	for _, k := range known {
-		if nearlyEqual(name, string(k)) {
-			return p.fail("unknown %s %s (did you mean %q?)", what, quote(name), k)
-		}
-	}
-	return p.fail("unknown %s %s (known are %s)", what, quote(name), join(known))
-}
-
-// nearlyEqual is true when a and b differ in letter case, in - and _, and in one
-// letter more, less or changed.
-func nearlyEqual(a, b string) bool {
-	plain := strings.NewReplacer("-", "", "_", "")
-	a, b = strings.ToLower(plain.Replace(cut(a))), strings.ToLower(plain.Replace(b))
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	return len(b)-len(a) <= 1 && (a[i:] == b[min(i+1, len(b)):] || a[min(i+1, len(a)):] == b[min(i+1, len(b)):])
 }
 
 func join[T any](names []T) string {

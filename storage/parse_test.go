@@ -56,29 +56,32 @@ func TestParseFilterErrors(t *testing.T) {
 		`"none"`:  `filter: expected "all", a leaf or a branch, got the string "none"`,
 		`[]`:      `filter: expected "all", a leaf or a branch, got an array`,
 		`5`:       `filter: expected "all", a leaf or a branch, got the number 5`,
-		`{`:       `filter: malformed JSON: it ends too early`,
-		`{"left"`: `filter.left: malformed JSON: it ends too early`,
+		`{`:       `filter: malformed JSON: unexpected end`,
+		`{"left"`: `filter.left: malformed JSON: unexpected end`,
 		`{a}`:     `filter: malformed JSON: invalid character 'a'`,
 		`{} {}`:   `filter: malformed JSON: something follows the value`,
 		`"all"x`:  `filter: malformed JSON: something follows the value`,
 		"{\"request\":{\"path\":{\"equals\":\"\xff\"}}}": `filter: the text is not valid UTF-8`,
 
-		`{"left":{},"right":{}}`:                   `filter: a branch takes left, operator and right, all three`,
-		`{"left":{},"operator":"and"}`:             `filter: a branch takes left, operator and right, all three`,
-		`{"left":{},"operator":"xor","right":{}}`:  `filter.operator: expected "and" or "or", got "xor"`,
-		`{"left":{},"operator":"","right":{}}`:     `filter.operator: expected "and" or "or", got ""`,
-		`{"left":{},"operator":1,"right":{}}`:      `filter.operator: expected a string, got the number 1`,
-		`{"left":{},"left":{}}`:                    `filter: the key "left" stands twice`,
-		`{"left":{},"middle":{}}`:                  `filter: unknown key "middle" (known are left, operator, right)`,
-		`{"left":{},"request":{}}`:                 `filter: unknown key "request" (known are left, operator, right)`,
-		`{"left":{"right":null}}`:                  `filter.left.right: expected "all", a leaf or a branch, got null`,
-		`{"left":{"request":{"path":{"gt":"a"}}}}`: `filter.left.request.path: unknown operator "gt" (text fields take equals, not-equals, like, ilike, contains, not-contains)`,
+		`{"left":{},"right":{}}`:                            `filter: a branch takes left, operator and right, all three`,
+		`{"left":{},"operator":"and"}`:                      `filter: a branch takes left, operator and right, all three`,
+		`{"left":{},"operator":"xor","right":{}}`:           `filter.operator: expected "and" or "or", got "xor"`,
+		`{"left":{},"operator":"","right":{}}`:              `filter.operator: expected "and" or "or", got ""`,
+		`{"left":{},"operator":1,"right":{}}`:               `filter.operator: expected a string, got the number 1`,
+		`{"left":{},"left":{}}`:                             `filter: duplicate key "left"`,
+		`{"left":{},"operator":"or","right":{},"right":{}}`: `filter: duplicate key "right"`,
+		`{"operator":"or","operator":"or"}`:                 `filter: duplicate key "operator"`,
+		`{"left":{},"middle":{}}`:                           `filter: unknown key "middle" (known are left, operator, right)`,
+		`{"left":{},"request":{}}`:                          `filter: unknown key "request" (known are left, operator, right)`,
+		`{"left":{"right":null}}`:                           `filter.left.right: expected "all", a leaf or a branch, got null`,
+		`{"left":{"request":{"path":{"gt":"a"}}}}`:          `filter.left.request.path: unknown operator "gt" (text fields take equals, not-equals, like, ilike, contains, not-contains)`,
 
 		`{"jobs":{}}`:                                                `filter: unknown group "jobs" (known are request_response_rmt, request)`,
 		`{"Request-response_rmt":{}}`:                                `filter: unknown group "Request-response_rmt" (did you mean "request_response_rmt"?)`,
 		`{"request":{}}`:                                             `filter.request: expected one field, got an empty object`,
 		`{"request":[]}`:                                             `filter.request: expected an object, got an array`,
-		`{"request":{"mdoel":{}}}`:                                   `filter.request: unknown field "mdoel" (known are prompt, user_id, auth_hash, org_id, id, node_id, model, modelOverride, path, country_code, prompt_id, created_at)`,
+		`{"request":{"mdoel":{}}}`:                                   `filter.request: unknown field "mdoel" (did you mean "model"?)`,
+		`{"request":{"tokens":{}}}`:                                  `filter.request: unknown field "tokens" (known are prompt, user_id, auth_hash, org_id, id, node_id, model, modelOverride, path, country_code, prompt_id, created_at)`,
 		`{"request":{"model_override":{}}}`:                          `filter.request: unknown field "model_override" (did you mean "modelOverride"?)`,
 		`{"request":{"path":"x"}}`:                                   `filter.request.path: expected an object, got the string "x"`,
 		`{"request":{"path":{}}}`:                                    `filter.request.path: expected one operator, got an empty object`,
@@ -88,7 +91,8 @@ func TestParseFilterErrors(t *testing.T) {
 		`{"request":{"created_at":{"gt":1}}}`:                        `filter.request.created_at.gt: expected a string, got the number 1`,
 		`{"request":{"created_at":{"not-equals":"2026-11-20"}}}`:     `filter.request.created_at: unknown operator "not-equals" (timestamp fields take equals, gte, lte, lt, gt)`,
 		`{"feedback":{"rating":{"equals":1}}}`:                       `filter.feedback.rating.equals: expected true or false, got the number 1`,
-		`{"request_response_rmt":{"cost":{"like":1}}}`:               `filter.request_response_rmt.cost: unknown operator "like" (number fields take equals, not-equals, gte, lte, lt, gt)`,
+		`{"request_response_rmt":{"cost":{"like":1}}}`:               `filter.request_response_rmt.cost: unknown operator "like" (number fields take equals, not-equals, gte, lte, lt, gt, is-null)`,
+		`{"request_response_rmt":{"cost":{"is-null":1}}}`:            `filter.request_response_rmt.cost.is-null: expected true or false, got the number 1`,
 		`{"request_response_rmt":{"cost":{"gt":"1"}}}`:               `filter.request_response_rmt.cost.gt: expected a number, got the string "1"`,
 		`{"request_response_rmt":{"cost":{"gt":1e999}}}`:             `filter.request_response_rmt.cost.gt: the number 1e999 is out of range`,
 		`{"request_response_rmt":{"request_body":{"equals":"x"}}}`:   `filter.request_response_rmt.request_body: unknown operator "equals" (content fields take contains)`,
@@ -102,7 +106,7 @@ func TestParseFilterErrors(t *testing.T) {
 		`{"request":{"path":{"equals":"a"}},"left":{}}`:                           `filter: a leaf takes one group, not "request" and "left": join conditions with branches`,
 		`{"request":{"path":{"equals":"a"},"model":{"equals":"b"}}}`:              `filter.request: a leaf takes one field, not "path" and "model": join conditions with branches`,
 		`{"request":{"path":{"equals":"a","like":"b"}}}`:                          `filter.request.path: a leaf takes one operator, not "equals" and "like": join conditions with branches`,
-		`{"request":{"path":{"equals":"a","equals":"b"}}}`:                        `filter.request.path: the key "equals" stands twice`,
+		`{"request":{"path":{"equals":"a","equals":"b"}}}`:                        `filter.request.path: duplicate key "equals"`,
 		`{"properties":{"a":{"equals":"a"},"b":{"equals":"a"}}}`:                  `filter.properties: a leaf takes one name, not "a" and "b": join conditions with branches`,
 	} {
 		got, err := storage.ParseFilter([]byte(raw), storage.RequestResponse, storage.RequestGroup)
@@ -114,38 +118,52 @@ func TestParseFilterErrors(t *testing.T) {
 	}
 }
 
-func TestParseFilterBounds(t *testing.T) {
-	nested := func(depth int) []byte {
-		return []byte(strings.Repeat(`{"left":"all","operator":"and","right":`, depth) + `{}` + strings.Repeat(`}`, depth))
-	}
+// A filter is as deep and as wide as the largest body has room for.
+func TestParseFilterOfAnySize(t *testing.T) {
+	const body = 1 << 20
 	const leaf = `{"request":{"id":{"equals":""}}}`
-	var wide func(leaves int) string
-	wide = func(leaves int) string {
-		if leaves == 1 {
-			return leaf
-		}
-		return fmt.Sprintf(`{"left":%s,"operator":"or","right":%s}`, wide(leaves/2), wide(leaves-leaves/2))
-	}
-	long := strings.Repeat("é", 1<<19)
-	for _, test := range []struct {
-		raw  []byte
-		want string
-	}{
-		{nested(storage.MaxFilterDepth), ""},
-		{nested(storage.MaxFilterDepth + 1), "filter: branches nest deeper than 500"},
-		{nested(20_000), "filter: branches nest deeper than 500"},
-		{[]byte(wide(storage.MaxFilterLeaves)), ""},
-		{[]byte(wide(storage.MaxFilterLeaves + 1)), "filter: more than 1000 leaves"},
-		{[]byte(`{"request":{"id":{"equals":"` + long + `"}}}`), ""},
-		{[]byte(`{"request":{"` + long + `":{}}}`), "filter.request: unknown field"},
-		{[]byte(`{"properties":{"` + long + `":{"equals":` + strings.Repeat("1", 1<<19) + `}}}`), "filter.properties."},
+	for name, deep := range map[string][3]string{
+		"to the right": {`{"left":` + leaf + `,"operator":"and","right":`, leaf, `}`},
+		"to the left":  {`{"left":`, leaf, `,"operator":"or","right":` + leaf + `}`},
+		"of nothing":   {`{"operator":"or","left":"all","right":`, `{}`, `}`},
+		"alternating":  {`{"left":` + leaf + `,"operator":"and","right":{"left":` + leaf + `,"operator":"or","right":`, leaf, `}}`},
 	} {
-		_, err := storage.ParseFilter(test.raw)
-		switch {
-		case test.want == "" && err != nil:
-			t.Errorf("%.60s: %v", test.raw, err)
-		case test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want) || len(err.Error()) > 1000):
-			t.Errorf("%.60s: %.1200v, want %s", test.raw, err, test.want)
+		depth := (body - len(deep[1])) / len(deep[0]+deep[2])
+		raw := strings.Repeat(deep[0], depth) + deep[1] + strings.Repeat(deep[2], depth)
+		f, err := storage.ParseFilter([]byte(raw))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		leaves := 0
+		for range storage.Leaves(f) {
+			leaves++
+		}
+		if want := strings.Count(raw, `"equals"`); leaves != want {
+			t.Errorf("%s: %d leaves, want %d", name, leaves, want)
+		}
+		if storage.ContentParts(f) != 0 || !storage.Match(f, &storage.Record{}, nil) == (leaves == 0) {
+			t.Errorf("%s: does not match as it should", name)
+		}
+		again, err := storage.ParseFilter(storage.AppendJSON(nil, f))
+		if err != nil || string(storage.AppendJSON(nil, again)) != string(storage.AppendJSON(nil, f)) {
+			t.Errorf("%s: is another filter after it was written: %v", name, err)
+		}
+		if s := storage.SplitFilter(f); s.Groups != (storage.All{}) {
+			t.Errorf("%s: has parts about groups", name)
+		}
+	}
+}
+
+func TestFilterErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("é", 1<<19)
+	for raw, want := range map[string]string{
+		`{"request":{"` + long + `":{}}}`:                                               "filter.request: unknown field",
+		`{"properties":{"` + long + `":{"equals":` + strings.Repeat("1", 1<<19) + `}}}`: "filter.properties.",
+		strings.Repeat(`{"left":`, 20_000) + `{"right":1`:                               "filter.left.left.",
+	} {
+		if _, err := storage.ParseFilter([]byte(raw)); err == nil || !strings.HasPrefix(err.Error(), want) || len(err.Error()) > 1000 {
+			t.Errorf("%.60s: %.1200v, want %s", raw, err, want)
 		}
 	}
 }
@@ -157,12 +175,14 @@ func TestFields(t *testing.T) {
 		kind   storage.Kind
 		fields string
 	}
+	// Beyond interface.md, as is stream.
+	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id"
 	want := make(map[string]bool)
 	for _, row := range []table{
-		{"request_response_rmt", storage.Text, "country_code, provider, model, user_id, organization_id, node_id, job_id, request_id, target_url, scores_column, cache_reference_id, assets, prompt_id, prompt_version, request_referrer, properties, search_properties"},
+		{"request_response_rmt", storage.Text, "country_code, provider, model, user_id, organization_id, node_id, job_id, request_id, target_url, scores_column, cache_reference_id, assets, prompt_id, prompt_version, request_referrer, properties, search_properties, " + beyond},
 		{"request_response_rmt", storage.Number, "latency, cost, time_to_first_token, status, prompt_tokens, completion_tokens, prompt_cache_read_tokens, prompt_cache_write_tokens, total_tokens, scores"},
 		{"request_response_rmt", storage.Time, "request_created_at, response_created_at"},
-		{"request_response_rmt", storage.Boolean, "threat, cache_enabled, cached, service-score-feedback, is_passthrough_billing"},
+		{"request_response_rmt", storage.Boolean, "threat, cache_enabled, cached, service-score-feedback, is_passthrough_billing, stream"},
 		{"request_response_rmt", storage.ContainsText, "request_body, response_body"},
 		{"request_response_rmt", storage.PropertyKey, "property_key"},
 		{"users_view", storage.Text, "user_user_id"},
@@ -268,17 +288,17 @@ func TestParseSort(t *testing.T) {
 	for raw, want := range map[string]string{
 		`[]`:                                  `sort: expected an object, got an array`,
 		`{"price":"asc"}`:                     `sort: unknown key "price" (known are `,
-		`{"created":"asc"}`:                   `sort: unknown key "created" (known are `,
-		`{"latencies":"asc"}`:                 `sort: unknown key "latencies" (known are `,
+		`{"created":"asc"}`:                   `sort: unknown key "created" (did you mean "created_at"?)`,
+		`{"latencies":"asc"}`:                 `sort: unknown key "latencies" (did you mean "latency"?)`,
 		`{"createdAt":"asc"}`:                 `sort: unknown key "createdAt" (did you mean "created_at"?)`,
 		`{"cost":"up"}`:                       `sort.cost: expected "asc" or "desc", got the string "up"`,
 		`{"cost":1}`:                          `sort.cost: expected "asc" or "desc", got the number 1`,
 		`{"random":"asc"}`:                    `sort.random: expected true or false, got the string "asc"`,
 		`{"properties":"asc"}`:                `sort.properties: expected an object, got the string "asc"`,
 		`{"properties":{"a":{}}}`:             `sort.properties.a: expected "asc" or "desc", got an object`,
-		`{"cost":"asc","cost":"desc"}`:        `sort: the key "cost" stands twice`,
+		`{"cost":"asc","cost":"desc"}`:        `sort: duplicate key "cost"`,
 		`{"cost":"asc"}}`:                     `sort: malformed JSON: something follows the value`,
-		`{"cost":"asc"`:                       `sort: malformed JSON: it ends too early`,
+		`{"cost":"asc"`:                       `sort: malformed JSON: unexpected end`,
 		"{\"properties\":{\"\xff\":\"asc\"}}": `sort: the text is not valid UTF-8`,
 		`{"values":{` + strings.Join(many, ",") + `}}`: `sort.values.20: more than 20 sort keys`,
 	} {

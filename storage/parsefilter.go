@@ -5,14 +5,6 @@ import (
 	"slices"
 )
 
-// MaxFilterDepth bounds how deep branches nest, MaxFilterLeaves the leaves of
-// one filter. They keep a query of the largest body from a stack or an SQL
-// statement without end.
-const (
-	MaxFilterDepth  = 500
-	MaxFilterLeaves = 1000
-)
-
 // ParseFilter reads and type-checks a node of the filter language. Absent raw,
 // "all" and {} are All. groups are those that the endpoint knows, all if none is
 // given; errors name them, but a leaf of another group of the language is no
@@ -26,7 +18,7 @@ func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	if p.absent() {
 		return All{}, nil
 	}
-	f, err := p.node(0)
+	f, err := p.filter()
 	if err != nil {
 		return nil, err
 	}
@@ -36,78 +28,139 @@ func ParseFilter(raw []byte, groups ...Group) (Filter, error) {
 	return f, nil
 }
 
-func (p *parser) node(depth int) (Filter, error) {
+// openBranch is a branch of which not all members have been read.
+type openBranch struct {
+	*Branch
+	operator string
+	// side is where the filter that is being read belongs.
+	side *Filter
+}
+
+// filter reads a filter as deep as it may be: the branches that are open stand
+// on a stack.
+func (p *parser) filter() (Filter, error) {
+	var open []*openBranch
+	for {
+		f, b, err := p.node()
+		if err != nil {
+			return nil, err
+		}
+		if b != nil {
+			open = append(open, b)
+		}
+		for b == nil || b.side == nil {
+			if b != nil {
+				f, open = b.Branch, open[:len(open)-1]
+			}
+			if len(open) == 0 {
+				return f, nil
+			}
+			b = open[len(open)-1]
+			*b.side = f
+			p.path = p.path[:len(p.path)-1]
+			if err := p.branch(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// node reads "all", a leaf, or a branch up to the filter on its first side.
+func (p *parser) node() (Filter, *openBranch, error) {
 	t, err := p.token()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case t == "all":
-		return All{}, nil
+		return All{}, nil, nil
 	case t != json.Delim('{'):
-		return nil, p.fail(`expected "all", a leaf or a branch, got %s`, describe(t))
+		return nil, nil, p.fail(`expected "all", a leaf or a branch, got %s`, describe(t))
 	}
-	var leaf *Leaf
-	var branch *Branch
-	var operator string
-	err = p.members(func(key string) (err error) {
-		isBranchKey := key == "left" || key == "operator" || key == "right"
-		switch {
-		case leaf != nil:
-			return p.several("group", string(leaf.Field.Group), key)
-		case !isBranchKey && branch != nil:
-			return unknown(p, "key", key, []string{"left", "operator", "right"})
-		case !isBranchKey:
-			leaf = &Leaf{}
-			return p.group(leaf, key)
-		case branch == nil:
-			branch = &Branch{}
-			if depth == MaxFilterDepth {
-				p.path = p.path[:1]
-				return p.fail("branches nest deeper than %d", MaxFilterDepth)
-			}
-		}
-		return p.into(key, func() error {
-			switch key {
-			case "left":
-				branch.Left, err = p.node(depth + 1)
-			case "right":
-				branch.Right, err = p.node(depth + 1)
-			default:
-				operator, err = p.text()
-				if err == nil && operator != "and" && operator != "or" {
-					err = p.fail(`expected "and" or "or", got %s`, quote(operator))
-				}
-				branch.Or = operator == "or"
-			}
-			return err
-		})
-	})
+	key, more, err := p.key()
 	switch {
 	case err != nil:
-		return nil, err
-	case leaf != nil:
-		return leaf, nil
-	case branch == nil:
-		return All{}, nil
-	case branch.Left == nil || branch.Right == nil || operator == "":
-		return nil, p.fail("a branch takes left, operator and right, all three")
+		return nil, nil, err
+	case !more:
+		return All{}, nil, nil
+	case slices.Contains(branchKeys, key):
+		b := &openBranch{Branch: new(Branch)}
+		if more, err = p.member(b, key); more && err == nil {
+			err = p.branch(b)
+		}
+		return nil, b, err
 	}
-	return branch, nil
+	l := new(Leaf)
+	if err := p.group(l, key); err != nil {
+		return nil, nil, err
+	}
+	second, more, err := p.key()
+	if more && err == nil {
+		err = p.several("group", key, second)
+	}
+	return l, nil, err
+}
+
+var branchKeys = []string{"left", "operator", "right"}
+
+// branch reads the members of a branch up to the next filter in it, or to its
+// end; then it has no side.
+func (p *parser) branch(b *openBranch) error {
+	for {
+		key, more, err := p.key()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if more, err = p.member(b, key); err != nil || !more {
+			return err
+		}
+	}
+	if b.side = nil; b.Left == nil || b.Right == nil || b.operator == "" {
+		return p.fail("a branch takes left, operator and right, all three")
+	}
+	return nil
+}
+
+// member reads a member of a branch; more is false when a filter comes next.
+func (p *parser) member(b *openBranch, key string) (more bool, err error) {
+	switch key {
+	case "left":
+		b.side = &b.Left
+	case "right":
+		b.side = &b.Right
+	case "operator":
+		if b.operator != "" {
+			return false, p.fail("duplicate key %s", quote(key))
+		}
+		return true, p.into(key, func() error {
+			b.operator, err = p.text()
+			if err == nil && b.operator != "and" && b.operator != "or" {
+				err = p.fail(`expected "and" or "or", got %s`, quote(b.operator))
+			}
+			b.Or = b.operator == "or"
+			return err
+		})
+	default:
+		return false, p.fail("%s", Unknown("key", key, branchKeys))
+	}
+	if *b.side != nil {
+		return false, p.fail("duplicate key %s", quote(key))
+	}
+	p.path = append(p.path, key)
+	return false, nil
 }
 
 // group reads what a leaf says of one group.
 func (p *parser) group(l *Leaf, name string) error {
 	g := Group(name)
 	if !slices.Contains(allGroups, g) {
-		return unknown(p, "group", name, p.groups)
-	}
-	if p.leaves++; p.leaves > MaxFilterLeaves {
-		p.path = p.path[:1]
-		return p.fail("more than %d leaves", MaxFilterLeaves)
+		return p.fail("%s", Unknown("group", name, p.groups))
 	}
 	return p.into(name, func() error {
 		if l.Field = LookupField(g, ""); l.Field != nil {
-			return p.key(l)
+			return p.name(l)
 		}
 		return p.only("field", func(name string) error {
 			if l.Field = LookupField(g, name); l.Field == nil {
@@ -117,11 +170,11 @@ func (p *parser) group(l *Leaf, name string) error {
 						names = append(names, f.Name)
 					}
 				}
-				return unknown(p, "field", name, names)
+				return p.fail("%s", Unknown("field", name, names))
 			}
 			return p.into(name, func() error {
 				if l.Field.Map {
-					return p.key(l)
+					return p.name(l)
 				}
 				return p.comparison(l)
 			})
@@ -129,8 +182,8 @@ func (p *parser) group(l *Leaf, name string) error {
 	})
 }
 
-// key reads the name inside a map field and what stands under it.
-func (p *parser) key(l *Leaf) error {
+// name reads the name inside a map field and what stands under it.
+func (p *parser) name(l *Leaf) error {
 	return p.only("name", func(name string) error {
 		l.Key = name
 		return p.into(name, func() error { return p.comparison(l) })
@@ -148,13 +201,13 @@ func (p *parser) comparison(l *Leaf) error {
 		}
 		l.Op = operators[i]
 		return p.into(name, func() error {
-			switch kind {
-			case Number:
-				l.Number, err = p.number()
-			case Time:
-				l.Time, err = p.time()
-			case Boolean:
+			switch {
+			case kind == Boolean || l.Op == IsNull:
 				l.Bool, err = p.boolean()
+			case kind == Number:
+				l.Number, err = p.number()
+			case kind == Time:
+				l.Time, err = p.time()
 			default:
 				l.Text, err = p.text()
 			}

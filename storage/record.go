@@ -173,6 +173,9 @@ const (
 	Interrupted
 )
 
+// EndStates are all there are.
+var EndStates = []EndState{Complete, ClientAborted, UpstreamAborted, Failed}
+
 // String is the state as answers spell it.
 func (s EndState) String() string {
 	return [...]string{"complete", "client_aborted", "upstream_aborted", "failed", "interrupted"}[s]

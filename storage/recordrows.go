@@ -22,8 +22,9 @@ func RowsOf(by Grouping, org string, records []*Record, load func(*Record) *Cont
 }
 
 func (rs *recordRows) Scan(f Filter, w Window, each func(*Row) bool) error {
+	m := NewMatcher(f, nil)
 	for _, r := range rs.records {
-		if r.Org != rs.org || !w.Contains(r.CreatedAt) || !Match(f, r, func() *Content { return rs.load(r) }) {
+		if r.Org != rs.org || !w.Contains(r.CreatedAt) || !m.Match(r, func() *Content { return rs.load(r) }) {
 			continue
 		}
 		if !rs.rowsOf(r, each) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// SessionQuery asks for sessions, newest first (interface.md, endpoint 3).
+// SessionQuery asks for sessions.
 type SessionQuery struct {
 	Org string
 	// Filter has leaves about requests and about sessions; see SplitFilter.
@@ -16,8 +16,12 @@ type SessionQuery struct {
 	// Search is text in the session's id or name, whatever its case; "" chooses
 	// all.
 	Search string
-	// NameEquals is the session's name; "" chooses all.
-	NameEquals    string
+	// NameEquals is the session's name, "" that of sessions without one; nil
+	// chooses all.
+	NameEquals *string
+	// Sort orders the sessions; ties break by session id and name in the
+	// direction of the first key. No key means created_at, newest first.
+	Sort          []SessionSort
 	Offset, Limit int
 }
 
@@ -41,25 +45,48 @@ type Session struct {
 	tag string
 }
 
-// sessionAttributes are what the leaves of a filter compare, without the prefix
-// session_.
-var sessionAttributes = map[string]func(*Session) attribute{
-	"session_id":                func(s *Session) attribute { return textual(s.SessionID) },
-	"session_name":              func(s *Session) attribute { return textual(s.SessionName) },
-	"tag":                       func(s *Session) attribute { return textual(s.tag) },
-	"total_cost":                func(s *Session) attribute { return quantity(s.TotalCost) },
-	"total_tokens":              func(s *Session) attribute { return quantity(s.TotalTokens) },
-	"prompt_tokens":             func(s *Session) attribute { return quantity(s.PromptTokens) },
-	"completion_tokens":         func(s *Session) attribute { return quantity(s.CompletionTokens) },
-	"total_requests":            func(s *Session) attribute { return whole(s.TotalRequests) },
-	"created_at":                func(s *Session) attribute { return whole(s.CreatedAt) },
-	"latest_request_created_at": func(s *Session) attribute { return whole(s.LatestRequestCreatedAt) },
+// SessionSort is one sort key of a SessionQuery.
+type SessionSort = OrderBy[SessionSortKey]
+
+// SessionSortKey names what sessions are ordered by: the fields of the answer.
+type SessionSortKey string
+
+// The sort keys of sessions.
+const (
+	SessionCreatedAt              SessionSortKey = "created_at"
+	SessionLatestRequestCreatedAt SessionSortKey = "latest_request_created_at"
+	SessionID                     SessionSortKey = "session_id"
+	SessionName                   SessionSortKey = "session_name"
+	SessionTotalCost              SessionSortKey = "total_cost"
+	SessionTotalRequests          SessionSortKey = "total_requests"
+	SessionPromptTokens           SessionSortKey = "prompt_tokens"
+	SessionCompletionTokens       SessionSortKey = "completion_tokens"
+	SessionTotalTokens            SessionSortKey = "total_tokens"
+	SessionAvgLatency             SessionSortKey = "avg_latency"
+)
+
+// sessionAttributes are what sessions are sorted by and, with the prefix
+// session_, what the leaves of a filter compare.
+var sessionAttributes = map[SessionSortKey]func(*Session) attribute{
+	SessionID:                     func(s *Session) attribute { return textual(s.SessionID) },
+	SessionName:                   func(s *Session) attribute { return textual(s.SessionName) },
+	SessionTotalCost:              func(s *Session) attribute { return quantity(s.TotalCost) },
+	SessionTotalTokens:            func(s *Session) attribute { return quantity(s.TotalTokens) },
+	SessionPromptTokens:           func(s *Session) attribute { return quantity(s.PromptTokens) },
+	SessionCompletionTokens:       func(s *Session) attribute { return quantity(s.CompletionTokens) },
+	SessionTotalRequests:          func(s *Session) attribute { return whole(s.TotalRequests) },
+	SessionAvgLatency:             func(s *Session) attribute { return numeric(s.AvgLatency) },
+	SessionCreatedAt:              func(s *Session) attribute { return whole(s.CreatedAt) },
+	SessionLatestRequestCreatedAt: func(s *Session) attribute { return whole(s.LatestRequestCreatedAt) },
 }
 
 // attribute finds what a leaf of sessions_request_response_rmt compares.
 func (s *Session) attribute(f *Field) attribute {
-	if f.Group != SessionsView {
+	switch {
+	case f.Group != SessionsView:
 		return attribute{}
+	case f.Name == "session_tag":
+		return textual(s.tag)
 	}
-	return sessionAttributes[strings.TrimPrefix(f.Name, "session_")](s)
+	return sessionAttributes[SessionSortKey(strings.TrimPrefix(f.Name, "session_"))](s)
 }

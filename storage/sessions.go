@@ -1,16 +1,11 @@
 package storage
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Answer finds the sessions in rows grouped BySession.
 func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	var chosen []*Session
 	p := NewCancelCheck(rows.Err)
 	named := func(k Key) bool {
-		return (q.NameEquals == "" || q.NameEquals == k.Name) &&
+		return (q.NameEquals == nil || *q.NameEquals == k.Name) &&
 			(containsFold(k.ID, q.Search, p) || containsFold(k.Name, q.Search, p))
 	}
 	err := chooseSessions(rows, q.Filter, q.Window, p, named, func(group int, t *totals) {
@@ -20,13 +15,7 @@ func (q *SessionQuery) Answer(rows Rows) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(chosen, CancellableOrder(p, func(a, b *Session) int {
-		return -cmp.Or(
-			cmp.Compare(a.CreatedAt, b.CreatedAt),
-			cmp.Compare(a.SessionID, b.SessionID),
-			cmp.Compare(a.SessionName, b.SessionName),
-		)
-	}))
+	sortBy(chosen, q.Sort, SessionCreatedAt, sessionAttributes, bySessionName, p)
 	return pageOf(chosen, q.Offset, q.Limit), p.ended
 }
 
@@ -42,7 +31,7 @@ func chooseSessions(rows Rows, f Filter, w Window, p *CancelCheck, named func(Ke
 	if err != nil {
 		return err
 	}
-	chooser, err := split.choose(rows, w, p)
+	chosen, err := split.groupFilter(rows, w, p)
 	if err != nil {
 		return err
 	}
@@ -50,7 +39,7 @@ func chooseSessions(rows Rows, f Filter, w Window, p *CancelCheck, named func(Ke
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if key := rows.Key(group); named(key) && (chooser.all() || chooser.matches(group, sessionAttribute(key, t))) {
+		if key := rows.Key(group); named(key) && (chosen.all() || chosen.matches(group, sessionAttribute(key, t))) {
 			each(group, t)
 		}
 	}

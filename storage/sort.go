@@ -23,7 +23,7 @@ type Sort struct {
 	Desc bool
 }
 
-// SortKey names what records are ordered by (interface.md, endpoints 6 and 7).
+// SortKey names what records are ordered by.
 // Records without the value come last in both directions; text sorts by bytes.
 type SortKey string
 
@@ -157,6 +157,14 @@ func ParseSort(raw []byte) (sorts []Sort, random bool, err error) {
 	if p.absent() {
 		return nil, false, nil
 	}
+	add := func(s Sort) (err error) {
+		if len(sorts) == MaxSortKeys {
+			return p.fail("more than %d sort keys", MaxSortKeys)
+		}
+		s.Desc, err = p.direction()
+		sorts = append(sorts, s)
+		return err
+	}
 	err = p.object(func(key string) error {
 		if key == "random" {
 			return p.into(key, func() error {
@@ -166,14 +174,14 @@ func ParseSort(raw []byte) (sorts []Sort, random bool, err error) {
 		}
 		k := SortKey(key)
 		if _, ok := sortValues[k]; !ok {
-			return unknown(p, "key", key, append(slices.Sorted(maps.Keys(sortValues)), "random"))
+			return p.fail("%s", Unknown("key", key, append(slices.Sorted(maps.Keys(sortValues)), "random")))
 		}
 		return p.into(key, func() error {
 			if k != SortProperties && k != SortValues {
-				return p.direction(&sorts, Sort{Key: k})
+				return add(Sort{Key: k})
 			}
 			return p.object(func(name string) error {
-				return p.into(name, func() error { return p.direction(&sorts, Sort{Key: k, Name: name}) })
+				return p.into(name, func() error { return add(Sort{Key: k, Name: name}) })
 			})
 		})
 	})
@@ -184,21 +192,4 @@ func ParseSort(raw []byte) (sorts []Sort, random bool, err error) {
 		return nil, false, err
 	}
 	return sorts, random, nil
-}
-
-// direction reads asc or desc and appends the key.
-func (p *parser) direction(sorts *[]Sort, s Sort) error {
-	t, err := p.token()
-	if err != nil {
-		return err
-	}
-	if t != "asc" && t != "desc" {
-		return p.fail("expected \"asc\" or \"desc\", got %s", describe(t))
-	}
-	if len(*sorts) == MaxSortKeys {
-		return p.fail("more than %d sort keys", MaxSortKeys)
-	}
-	s.Desc = t == "desc"
-	*sorts = append(*sorts, s)
-	return nil
 }

@@ -6,54 +6,66 @@ type Split struct {
 	// Requests are the parts with leaves about requests alone. They choose the
 	// requests before aggregation.
 	Requests Filter
-	// Groups are the other parts. They choose among users or sessions.
+	// Groups are the other parts. They choose among users or sessions: of their
+	// largest subtrees with leaves about requests alone, one is true of a user or
+	// session when it is true of any of its requests.
 	Groups Filter
-	// Any are the largest subtrees of Groups with leaves about requests alone.
-	// One is true of a user or session when it is true of any of its requests.
-	Any []Filter
+	about  branchSubjects
 }
 
 // SplitFilter takes a filter apart.
 func SplitFilter(f Filter) *Split {
-	s := &Split{Requests: All{}, Groups: All{}}
-	s.add(f)
+	s := &Split{Requests: All{}, Groups: All{}, about: subjectsOf(f)}
+	for part := range Conjuncts(f) {
+		if s.about.of(part)&aboutGroups == 0 {
+			s.Requests = and(s.Requests, part)
+		} else {
+			s.Groups = and(s.Groups, part)
+		}
+	}
 	return s
 }
 
-func (s *Split) add(part Filter) {
-	if b, ok := part.(*Branch); ok && !b.Or {
-		s.add(b.Left)
-		s.add(b.Right)
-		return
-	}
-	if !hasLeaf(part, false) {
-		s.Requests = and(s.Requests, part)
-		return
-	}
-	s.Groups = and(s.Groups, part)
-	s.collect(part)
-}
+// subjects is what the leaves of a filter are about.
+type subjects uint8
 
-// collect finds the subtrees about requests alone.
-func (s *Split) collect(f Filter) {
-	switch b, ok := f.(*Branch); {
-	case !hasLeaf(f, true):
-	case !hasLeaf(f, false):
-		s.Any = append(s.Any, f)
-	case ok:
-		s.collect(b.Left)
-		s.collect(b.Right)
-	}
-}
+const (
+	aboutRequests subjects = 1 << iota
+	aboutGroups
+)
 
-// hasLeaf tells whether any leaf is about requests, or any is not.
-func hasLeaf(f Filter, aboutRequests bool) bool {
-	for l := range Leaves(f) {
-		if l.Field.Applies() == aboutRequests {
-			return true
+// branchSubjects are the subjects of all branches of a filter.
+type branchSubjects map[*Branch]subjects
+
+func subjectsOf(f Filter) branchSubjects {
+	about := make(branchSubjects)
+	rest := []Filter{f}
+	for len(rest) > 0 {
+		b, ok := rest[len(rest)-1].(*Branch)
+		switch _, entered := about[b]; {
+		case ok && !entered:
+			about[b] = 0
+			rest = append(rest, b.Left, b.Right)
+			continue
+		case ok:
+			about[b] = about.of(b.Left) | about.of(b.Right)
 		}
+		rest = rest[:len(rest)-1]
 	}
-	return false
+	return about
+}
+
+func (about branchSubjects) of(f Filter) subjects {
+	switch f := f.(type) {
+	case *Branch:
+		return about[f]
+	case *Leaf:
+		if f.Field.Applies() {
+			return aboutRequests
+		}
+		return aboutGroups
+	}
+	return 0
 }
 
 // and joins two filters.
@@ -67,51 +79,45 @@ func and(a, b Filter) Filter {
 	return &Branch{Left: a, Right: b}
 }
 
-// chooser decides which groups a filter chooses.
-type chooser struct {
-	groups   Filter
-	patience *CancelCheck
-	// any are the groups of which each of Split.Any is true.
-	any map[Filter]map[int]bool
+// groupFilter decides which groups a filter chooses.
+type groupFilter struct {
+	program *Program
+	cancel  *CancelCheck
+	// any has, by step of the program, the groups of which a subtree about
+	// requests is true; nil for leaves about groups.
+	any []map[int]bool
 }
 
-// choose scans for what the filter says of any request of a group.
-func (s *Split) choose(rows Rows, w Window, p *CancelCheck) (*chooser, error) {
-	c := &chooser{groups: s.Groups, patience: p, any: make(map[Filter]map[int]bool)}
-	for _, f := range s.Any {
-		groups := make(map[int]bool)
-		err := rows.Scan(and(s.Requests, f), w, func(r *Row) bool {
-			groups[r.Group] = true
+// groupFilter scans for what the filter says of any request of a group.
+func (s *Split) groupFilter(rows Rows, w Window, cancel *CancelCheck) (*groupFilter, error) {
+	p := Compile(s.Groups, func(b *Branch) bool { return s.about[b] == aboutRequests })
+	g := &groupFilter{program: p, cancel: cancel, any: make([]map[int]bool, len(p.Steps))}
+	for i, step := range p.Steps {
+		if s.about.of(step.Filter) != aboutRequests {
+			continue
+		}
+		g.any[i] = make(map[int]bool)
+		err := rows.Scan(and(s.Requests, step.Filter), w, func(r *Row) bool {
+			g.any[i][r.Group] = true
 			return true
 		})
 		if err != nil {
 			return nil, err
 		}
-		c.any[f] = groups
 	}
-	return c, nil
+	return g, nil
 }
 
 // all is true when every group is chosen.
-func (c *chooser) all() bool { return c.groups == All{} }
+func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program.start == accept }
 
 // matches tells whether a group is chosen. value is what a field has there.
-func (c *chooser) matches(group int, value func(*Field) attribute) bool {
-	return c.match(c.groups, group, value)
-}
-
-func (c *chooser) match(f Filter, group int, value func(*Field) attribute) bool {
-	if groups, ok := c.any[f]; ok {
-		return groups[group]
-	}
-	switch f := f.(type) {
-	case *Branch:
-		if f.Or {
-			return c.match(f.Left, group, value) || c.match(f.Right, group, value)
+func (g *groupFilter) matches(group int, value func(*Field) attribute) bool {
+	return g.program.Run(func(step int) bool {
+		if g.any[step] != nil {
+			return g.any[step][group]
 		}
-		return c.match(f.Left, group, value) && c.match(f.Right, group, value)
-	case *Leaf:
-		return value(f.Field).match(f, c.patience)
-	}
-	return true
+		l := g.program.Steps[step].Filter.(*Leaf)
+		return !g.cancel.over(1) && value(l.Field).match(l, g.cancel)
+	})
 }

@@ -1,15 +1,12 @@
 package storage
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// UserQuery asks for users (interface.md, endpoint 1).
+// UserQuery asks for users.
 type UserQuery struct {
 	Org string
 	// Filter has leaves about requests and about users; see SplitFilter.
@@ -56,13 +53,9 @@ type User struct {
 }
 
 // UserSort is one sort key of a UserQuery.
-type UserSort struct {
-	Key  UserSortKey
-	Desc bool
-}
+type UserSort = OrderBy[UserSortKey]
 
-// UserSortKey names what users are ordered by (interface.md, endpoint 1). Users
-// without the value come last in both directions; text sorts by bytes.
+// UserSortKey names what users are ordered by.
 type UserSortKey string
 
 // The sort keys of users.
@@ -104,55 +97,4 @@ func (u *User) attribute(f *Field) attribute {
 		return attribute{}
 	}
 	return userAttributes[UserSortKey(strings.TrimPrefix(f.Name, "user_"))](u)
-}
-
-// byLastActive is the order of a query that names none.
-var byLastActive = []UserSort{{Key: UserLastActive, Desc: true}}
-
-// sortUsers puts users into the order of the keys.
-func sortUsers(users []*User, sorts []UserSort, p *CancelCheck) {
-	if len(sorts) == 0 {
-		sorts = byLastActive
-	}
-	slices.SortFunc(users, CancellableOrder(p, func(a, b *User) int {
-		for _, s := range sorts {
-			value := userAttributes[s.Key]
-			if d := value(a).compare(value(b), s.Desc); d != 0 {
-				return d
-			}
-		}
-		return directed(cmp.Compare(a.ID, b.ID), sorts[0].Desc)
-	}))
-}
-
-// ParseUserSort reads the field sort of a user query: an object of keys with
-// their directions, in the order in which they apply. Absent raw is no key.
-// Errors are *FilterError.
-func ParseUserSort(raw []byte) ([]UserSort, error) {
-	p := newParser("sort", raw)
-	if p.absent() {
-		return nil, nil
-	}
-	var sorts []UserSort
-	err := p.object(func(key string) error {
-		k := UserSortKey(key)
-		if _, ok := userAttributes[k]; !ok {
-			return unknown(p, "key", key, slices.Sorted(maps.Keys(userAttributes)))
-		}
-		return p.into(key, func() error {
-			var s []Sort
-			if err := p.direction(&s, Sort{}); err != nil {
-				return err
-			}
-			sorts = append(sorts, UserSort{k, s[0].Desc})
-			return nil
-		})
-	})
-	if err == nil {
-		err = p.end()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return sorts, nil
 }

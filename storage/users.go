@@ -23,7 +23,7 @@ func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
 		users[i] = &u.User
 	}
 	p := NewCancelCheck(rows.Err)
-	sortUsers(users, q.Sort, p)
+	sortBy(users, q.Sort, UserLastActive, userAttributes, byUserID, p)
 	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, p.ended
 }
 
@@ -52,7 +52,7 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 		return err
 	}
 	p := NewCancelCheck(rows.Err)
-	chooser, err := u.split.choose(rows, w, p)
+	chosen, err := u.split.groupFilter(rows, w, p)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if user := u.user(group, t, rows.Key(group)); chooser.matches(group, user.attribute) {
+		if user := u.user(group, t, rows.Key(group)); chosen.matches(group, user.attribute) {
 			u.chosen = append(u.chosen, &chosenUser{user, group})
 		}
 	}

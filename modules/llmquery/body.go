@@ -1,8 +1,9 @@
 package llmquery
 
 import (
-	"encoding/json"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -11,24 +12,61 @@ import (
 )
 
 // body reads the fields of a JSON object in a query's body. Fields are
-// optional, null counts as absent, and unknown ones are ignored (decisions,
-// "Envelope"). The first field that is wrong is kept as the error.
+// optional, and null counts as absent. A field that nobody asked for is an
+// error: it would change the answer if it were spelt right. The first error is
+// kept.
 type body struct {
-	fields gjson.Result
-	path   string // of the object within the body, with a dot behind it
+	fields map[string]gjson.Result
+	names  []string // of the fields, in their order
+	known  []string // those that were asked for, and exist or not
+	path   string   // in front of the names of fields
+	place  string   // in front of errors about the object
+	inner  []*body
 	err    *error
 }
 
 func parseBody(raw []byte) (*body, error) {
-	var syntax json.RawMessage
-	if err := json.Unmarshal(raw, &syntax); err != nil {
-		return nil, badRequest("malformed JSON: %v", err)
+	if err := checkJSON(raw); err != nil {
+		return nil, err
 	}
-	fields := gjson.ParseBytes(raw)
-	if !fields.IsObject() {
+	object := gjson.ParseBytes(raw)
+	if !object.IsObject() {
 		return nil, badRequest("the body is no JSON object")
 	}
-	return &body{fields: fields, err: new(error)}, nil
+	return newBody(object, new(error)), nil
+}
+
+func newBody(object gjson.Result, err *error) *body {
+	b := &body{fields: make(map[string]gjson.Result), err: err}
+	object.ForEach(func(name, field gjson.Result) bool {
+		b.names = append(b.names, name.Str)
+		b.fields[name.Str] = field
+		return true
+	})
+	return b
+}
+
+// finish is the first error, and before any other that of a field which nobody
+// asked for. It must be called once all fields have been read.
+func (b *body) finish() error {
+	if err := b.unknown(); err != nil {
+		return err
+	}
+	return *b.err
+}
+
+func (b *body) unknown() error {
+	for _, name := range b.names {
+		if !slices.Contains(b.known, name) {
+			return badRequest("%s%s", b.place, storage.Unknown("field", name, b.known))
+		}
+	}
+	for _, inner := range b.inner {
+		if err := inner.unknown(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // raw is the JSON text of a field, nil when it is absent.
@@ -44,21 +82,21 @@ func (b *body) raw(name string) []byte {
 func (b *body) object(name string) *body {
 	field, ok := b.field(name)
 	if ok && !field.IsObject() {
-		b.fail(name, "an object is expected, not %s", field.Raw)
+		b.expect(name, "an object", field)
 	}
-	return &body{fields: field, path: b.path + name + ".", err: b.err}
+	inner := newBody(field, b.err)
+	inner.path, inner.place = name+".", name+": "
+	b.inner = append(b.inner, inner)
+	return inner
 }
 
-// text is "" when the field is absent.
-func (b *body) text(name string) string {
+// text is false when the field is absent.
+func (b *body) text(name string) (string, bool) {
 	field, ok := b.field(name)
-	if !ok {
-		return ""
+	if ok && field.Type != gjson.String {
+		b.expect(name, "a string", field)
 	}
-	if field.Type != gjson.String {
-		b.fail(name, "a string is expected, not %s", field.Raw)
-	}
-	return field.Str
+	return field.Str, ok
 }
 
 // boolean is nil when the field is absent.
@@ -68,7 +106,7 @@ func (b *body) boolean(name string) *bool {
 		return nil
 	}
 	if !field.IsBool() {
-		b.fail(name, "a boolean is expected, not %s", field.Raw)
+		b.expect(name, "a boolean", field)
 		return nil
 	}
 	value := field.Bool()
@@ -88,7 +126,7 @@ func (b *body) number(name string, absent float64) float64 {
 		return absent
 	}
 	if field.Type != gjson.Number {
-		b.fail(name, "a number is expected, not %s", field.Raw)
+		b.expect(name, "a number", field)
 		return absent
 	}
 	return field.Num
@@ -128,7 +166,7 @@ func (b *body) unixWindow(start, end string, unit time.Duration) storage.Window 
 }
 
 func (b *body) unixTime(name string, unit time.Duration, absent storage.Timestamp) storage.Timestamp {
-	if b.raw(name) == nil {
+	if _, ok := b.field(name); !ok {
 		return absent
 	}
 	at, err := storage.ParseUnixTime(b.number(name, 0), unit)
@@ -138,52 +176,49 @@ func (b *body) unixTime(name string, unit time.Duration, absent storage.Timestam
 	return at
 }
 
-// time reads a timestamp.
-func (b *body) time(name string, absent storage.Timestamp) storage.Timestamp {
-	text := b.text(name)
-	if text == "" {
+// parsed reads a text field by a function; absent, it is the value given.
+func parsed[T any](b *body, name string, parse func(string) (T, error), absent T) T {
+	text, ok := b.text(name)
+	if !ok {
 		return absent
 	}
-	at, err := storage.ParseTimestamp(text)
+	value, err := parse(text)
 	if err != nil {
 		b.fail(name, "%v", err)
 	}
-	return at
-}
-
-// increment reads the width of calendar buckets; absent, it is a day.
-func (b *body) increment(name string) storage.Increment {
-	text := b.text(name)
-	if text == "" {
-		return storage.ByDay
-	}
-	increment, err := storage.ParseIncrement(text)
-	if err != nil {
-		b.fail(name, "%v", err)
-	}
-	return increment
+	return value
 }
 
 // series reads what the queries over time have in common.
 func (b *body) series() storage.Series {
-	s := storage.Series{
-		Quantile:      storage.DefaultQuantile,
+	return storage.Series{
+		Quantile:      parsed(b, "pSize", storage.ParseQuantile, storage.DefaultQuantile),
 		Interquartile: b.flag("useInterquartile"),
 		Distribution:  b.flag("distribution"),
 	}
-	if pSize := b.text("pSize"); pSize != "" {
-		q, err := storage.ParseQuantile(pSize)
-		if err != nil {
-			b.fail("pSize", "%v", err)
-		}
-		s.Quantile = q
-	}
-	return s
 }
 
 func (b *body) field(name string) (gjson.Result, bool) {
-	field := b.fields.Get(gjson.Escape(name))
-	return field, field.Exists() && field.Type != gjson.Null
+	b.known = append(b.known, name)
+	field := b.fields[name]
+	if field.Type == gjson.Null {
+		return gjson.Result{}, false
+	}
+	return field, true
+}
+
+// expect rejects the body for the type of a field.
+func (b *body) expect(name, what string, got gjson.Result) {
+	text := got.Raw
+	switch {
+	case got.IsObject():
+		text = "an object"
+	case got.IsArray():
+		text = "an array"
+	case len(text) > 80:
+		text = "a longer " + strings.ToLower(got.Type.String())
+	}
+	b.fail(name, "%s is expected, not %s", what, text)
 }
 
 // fail rejects the body for what stands in a field.

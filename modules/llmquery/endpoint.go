@@ -172,8 +172,8 @@ func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read fu
 		return err
 	}
 	q := read(b)
-	if *b.err != nil {
-		return *b.err
+	if err := b.finish(); err != nil {
+		return err
 	}
 	data, err := backend(c.ctx, q)
 	if err != nil {
@@ -182,13 +182,9 @@ func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read fu
 	return envelope{Data: data}.write(c.w, http.StatusOK)
 }
 
-// nothing matches no request: all have a UUID.
-var nothing = &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "request_id"), Text: "none"}
-
-// filter reads a field that holds a filter; absent, it matches everything. A
-// leaf in a group that the endpoint does not apply empties the answer (rule 3 of
-// the filter language), and the caller is warned.
-func (c *call) filter(b *body, field string, groups ...storage.Group) storage.Filter {
+// filter reads a field that holds a filter; absent, it matches everything. groups
+// are those whose leaves the endpoint takes.
+func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
 	f, err := storage.ParseFilter(b.raw(field), groups...)
 	if err != nil {
 		// The parser calls the field filter, whatever it is called here.
@@ -197,8 +193,8 @@ func (c *call) filter(b *body, field string, groups ...storage.Group) storage.Fi
 	}
 	for group := range storage.Groups(f) {
 		if !slices.Contains(groups, group) {
-			c.warn("%s: %s does not apply leaves of %s, so nothing matches", field, c.r.URL.Path, group)
-			return nothing
+			b.fail(field, "leaves of %s are not taken here, only those of %s", group, groups)
+			return nil
 		}
 	}
 	return f

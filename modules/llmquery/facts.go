@@ -19,24 +19,24 @@ func addScores(c *call) error {
 	}
 	scores := make(map[string]float64)
 	given := b.object("scores")
-	given.fields.ForEach(func(name, value gjson.Result) bool {
-		switch {
-		case name.Str == "":
-			given.fail(name.Str, "a score needs a name")
-		case name.Str == storage.FeedbackScore:
-			given.fail(name.Str, "feedback has an endpoint of its own")
+	given.known = given.names
+	for _, name := range given.names {
+		switch value := given.fields[name]; {
+		case name == "":
+			given.fail(name, "a score needs a name")
+		case name == storage.FeedbackScore:
+			given.fail(name, "feedback has an endpoint of its own")
 		case value.IsBool() || value.Type == gjson.Number && !math.IsInf(value.Num, 0):
-			scores[name.Str] = value.Float()
+			scores[name] = value.Float()
 		default:
-			given.fail(name.Str, "a number or a boolean is expected, not %s", value.Raw)
+			given.expect(name, "a number or a boolean", value)
 		}
-		return *b.err == nil
-	})
+	}
 	if len(scores) == 0 {
 		b.fail("scores", "an object with at least one score is expected")
 	}
-	if *b.err != nil {
-		return *b.err
+	if err := b.finish(); err != nil {
+		return err
 	}
 	return c.learnOfRequest(http.StatusCreated, &storage.Annotation{Scores: scores})
 }
@@ -61,17 +61,18 @@ func setProperty(c *call) error {
 	if err != nil {
 		return err
 	}
-	property := &storage.Property{Name: b.text("key"), Value: b.text("value")}
-	if property.Name == "" {
+	name, _ := b.text("key")
+	value, given := b.text("value")
+	if name == "" {
 		b.fail("key", "the name of a property is expected")
 	}
-	if b.raw("value") == nil {
+	if !given {
 		b.fail("value", "a string is expected")
 	}
-	if *b.err != nil {
-		return *b.err
+	if err := b.finish(); err != nil {
+		return err
 	}
-	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Property: property})
+	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Property: &storage.Property{Name: name, Value: value}})
 }
 
 // sessionID and sessionFeedback are the properties that stand for a session and
@@ -107,12 +108,12 @@ func setSessionTag(c *call) error {
 	if err != nil {
 		return err
 	}
-	tag := b.text("tag")
-	if b.raw("tag") == nil {
+	tag, given := b.text("tag")
+	if !given {
 		b.fail("tag", "a string is expected")
 	}
-	if *b.err != nil {
-		return *b.err
+	if err := b.finish(); err != nil {
+		return err
 	}
 	if _, err := c.firstOfSession(); err != nil {
 		return err
@@ -140,7 +141,9 @@ func (c *call) rating() (bool, error) {
 	rating := b.boolean("rating")
 	if rating == nil {
 		b.fail("rating", "a boolean is expected")
-		return false, *b.err
+	}
+	if err := b.finish(); err != nil {
+		return false, err
 	}
 	return *rating, nil
 }

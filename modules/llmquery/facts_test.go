@@ -129,9 +129,6 @@ func TestAnalytics(t *testing.T) {
 		"users, mixed groups": {"/v1/user/metrics/query", `{"filter":{"left":{"users_view":{"user_total_requests":{"equals":1}}},"operator":"and","right":{"request_response_rmt":{"model":{"equals":"m"}}}}}`, map[string]string{
 			"data.count": "1", "data.users.#.id": `["bo"]`,
 		}},
-		"users, no such group": {"/v1/user/metrics/query", `{"filter":{"request":{"model":{"equals":"m"}}}}`, map[string]string{
-			"data.hasUsers": "true", "data.count": "0", "data.users": "[]",
-		}},
 		"users, window": {"/v1/user/metrics/query", `{"timeFilter":{"startTimeUnixSeconds":1790042400,"endTimeUnixSeconds":1790042400}}`, map[string]string{
 			"data.users.#.user_id": `["bo"]`,
 		}},
@@ -141,6 +138,10 @@ func TestAnalytics(t *testing.T) {
 		"sessions": {"/v1/session/query", `{"search":"S-A","limit":5}`, map[string]string{
 			"data.#.session_id": `["s-ada"]`, "data.0.total_cost": "0.005", "data.0.avg_latency": "2000",
 		}},
+		"sessions by cost": {"/v1/session/query", `{"sort":{"total_cost":"asc"}}`, map[string]string{
+			"data.#.session_id": `["s-bo","s-ada"]`,
+		}},
+		"sessions without a name": {"/v1/session/query", `{"nameEquals":""}`, map[string]string{"data": "[]"}},
 		"session metrics": {"/v1/session/metrics/query", `{"nameContains":"CHA","pSize":"p99.9"}`, map[string]string{
 			"data.average.session_duration.0.average": "1802",
 		}},
@@ -161,6 +162,11 @@ func TestAnalytics(t *testing.T) {
 		})
 	}
 	for body, path := range map[string]string{
+		`{"pSize":""}`:                                         "/v1/user/metrics-overview/query",
+		`{"dbIncrement":""}`:                                   "/v1/dashboard/scores/query",
+		`{"timeFilter":{"start":""}}`:                          "/v1/dashboard/scores/query",
+		`{"timeFilter":{"end":""}}`:                            "/v1/dashboard/scores/query",
+		`{"sort":{"cost":"asc"}}`:                              "/v1/session/query",
 		`{"pSize":"p42"}`:                                      "/v1/user/metrics-overview/query",
 		`{"timezoneDifference":1441}`:                          "/v1/session/metrics/query",
 		`{"timezoneDifference":0.5}`:                           "/v1/session/query",

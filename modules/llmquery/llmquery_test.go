@@ -280,34 +280,47 @@ func TestRefusals(t *testing.T) {
 		status                  int
 		message                 string
 	}{
-		"no key":                  {"POST", bulk, "", `{"filter":"all"}`, 401, "API key is required"},
-		"unknown key":             {"POST", bulk, "nope", `{"filter":"all"}`, 401, "not known"},
-		"public, wrong key":       {"POST", "/public" + bulk, "nope", `{"filter":"all"}`, 401, "not known"},
-		"scope":                   {"POST", bulk, "writer", `{"filter":"all"}`, 403, `scope "query"`},
-		"method":                  {"GET", bulk, "root", "", 405, "takes POST"},
-		"method on a record":      {"DELETE", "/v1/request/" + uuid.NewString(), "root", "", 405, "takes GET"},
-		"no such record":          {"GET", "/v1/request/" + uuid.NewString(), "root", "", 404, "no such record"},
-		"no id":                   {"GET", "/v1/request/abc", "root", "", 404, "no such record"},
-		"empty body":              {"POST", bulk, "root", ``, 400, "malformed JSON"},
-		"malformed":               {"POST", bulk, "root", `{"filter":`, 400, "malformed JSON"},
-		"trailing garbage":        {"POST", bulk, "root", `{"filter":"all"} x`, 400, "malformed JSON"},
-		"array":                   {"POST", bulk, "root", `[]`, 400, "no JSON object"},
-		"no filter":               {"POST", bulk, "root", `{}`, 400, "filter: is required"},
-		"null filter":             {"POST", bulk, "root", `{"filter":null}`, 400, "filter: is required"},
-		"unknown group":           {"POST", bulk, "root", `{"filter":{"reqs":{"model":{"equals":"x"}}}}`, 400, `filter: unknown group "reqs"`},
-		"unknown field":           {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"mdoel":{"equals":"x"}}}}`, 400, `filter.request_response_rmt: unknown field "mdoel"`},
-		"unknown operator":        {"POST", bulk, "root", `{"filter":{"left":{"request_response_rmt":{"cost":{"like":1}}},"operator":"and","right":"all"}}`, 400, "filter.left.request_response_rmt.cost"},
-		"wrong type":              {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"cost":{"gt":"1"}}}}`, 400, "filter.request_response_rmt.cost.gt"},
-		"malformed beyond rule 3": {"POST", bulk, "root", `{"filter":{"request":{"model":{"gt":"1"}}}}`, 400, "filter.request.model"},
-		"limit":                   {"POST", bulk, "root", `{"filter":"all","limit":1001}`, 400, "limit: a whole number from 0 to 1000"},
-		"negative limit":          {"POST", bulk, "root", `{"filter":"all","limit":-1}`, 400, "limit:"},
-		"fractional offset":       {"POST", bulk, "root", `{"filter":"all","offset":0.5}`, 400, "offset:"},
-		"text limit":              {"POST", bulk, "root", `{"filter":"all","limit":"10"}`, 400, "limit:"},
-		"isCached":                {"POST", bulk, "root", `{"filter":"all","isCached":1}`, 400, "isCached: a boolean"},
-		"sort key":                {"POST", bulk, "root", `{"filter":"all","sort":{"price":"asc"}}`, 400, `sort: unknown key "price"`},
-		"sort direction":          {"POST", bulk, "root", `{"filter":"all","sort":{"cost":"up"}}`, 400, "sort.cost"},
-		"too long":                {"POST", bulk, "root", `{"filter":"all","x":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "1 MiB"},
-		"deep":                    {"POST", bulk, "root", `{"filter":` + strings.Repeat(`{"operator":"or","right":"all","left":`, 5000) + `"all"` + strings.Repeat("}", 5000) + `}`, 400, "filter"},
+		"no key":                   {"POST", bulk, "", `{"filter":"all"}`, 401, "API key is required"},
+		"unknown key":              {"POST", bulk, "nope", `{"filter":"all"}`, 401, "not known"},
+		"public, wrong key":        {"POST", "/public" + bulk, "nope", `{"filter":"all"}`, 401, "not known"},
+		"scope":                    {"POST", bulk, "writer", `{"filter":"all"}`, 403, `scope "query"`},
+		"method":                   {"GET", bulk, "root", "", 405, "takes POST"},
+		"method on a record":       {"DELETE", "/v1/request/" + uuid.NewString(), "root", "", 405, "takes GET"},
+		"no such record":           {"GET", "/v1/request/" + uuid.NewString(), "root", "", 404, "no such record"},
+		"no id":                    {"GET", "/v1/request/abc", "root", "", 404, "no such record"},
+		"empty body":               {"POST", bulk, "root", ``, 400, "malformed JSON"},
+		"malformed":                {"POST", bulk, "root", `{"filter":`, 400, "malformed JSON"},
+		"brackets without end":     {"POST", bulk, "root", strings.Repeat("[", 1<<20), 400, "malformed JSON"},
+		"objects without end":      {"POST", bulk, "root", strings.Repeat(`{"a":`, 200_000), 400, "malformed JSON"},
+		"trailing garbage":         {"POST", bulk, "root", `{"filter":"all"} x`, 400, "malformed JSON"},
+		"array":                    {"POST", bulk, "root", `[]`, 400, "no JSON object"},
+		"no filter":                {"POST", bulk, "root", `{}`, 400, "filter: is required"},
+		"null filter":              {"POST", bulk, "root", `{"filter":null}`, 400, "filter: is required"},
+		"unknown group":            {"POST", bulk, "root", `{"filter":{"reqs":{"model":{"equals":"x"}}}}`, 400, `filter: unknown group "reqs"`},
+		"unknown field":            {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"mdoel":{"equals":"x"}}}}`, 400, `filter.request_response_rmt: unknown field "mdoel"`},
+		"unknown operator":         {"POST", bulk, "root", `{"filter":{"left":{"request_response_rmt":{"cost":{"like":1}}},"operator":"and","right":"all"}}`, 400, "filter.left.request_response_rmt.cost"},
+		"wrong type":               {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"cost":{"gt":"1"}}}}`, 400, "filter.request_response_rmt.cost.gt"},
+		"malformed beyond rule 3":  {"POST", bulk, "root", `{"filter":{"request":{"model":{"gt":"1"}}}}`, 400, "filter.request.model"},
+		"limit":                    {"POST", bulk, "root", `{"filter":"all","limit":1001}`, 400, "limit: a whole number from 0 to 1000"},
+		"negative limit":           {"POST", bulk, "root", `{"filter":"all","limit":-1}`, 400, "limit:"},
+		"fractional offset":        {"POST", bulk, "root", `{"filter":"all","offset":0.5}`, 400, "offset:"},
+		"text limit":               {"POST", bulk, "root", `{"filter":"all","limit":"10"}`, 400, "limit:"},
+		"isCached":                 {"POST", bulk, "root", `{"filter":"all","isCached":1}`, 400, "isCached: a boolean"},
+		"sort key":                 {"POST", bulk, "root", `{"filter":"all","sort":{"price":"asc"}}`, 400, `sort: unknown key "price"`},
+		"sort direction":           {"POST", bulk, "root", `{"filter":"all","sort":{"cost":"up"}}`, 400, "sort.cost"},
+		"too long":                 {"POST", bulk, "root", `{"filter":"all","x":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "1 MiB"},
+		"unknown body field":       {"POST", bulk, "root", `{"filter":"all","groupBy":"model"}`, 400, `unknown field "groupBy" (known are filter,`},
+		"misspelt filter":          {"POST", bulk, "root", `{"filterr":"all"}`, 400, `unknown field "filterr" (did you mean "filter"?)`},
+		"misspelt sort":            {"POST", bulk, "root", `{"filter":"all","srot":{}}`, 400, `unknown field "srot" (did you mean "sort"?)`},
+		"letter case":              {"POST", bulk, "root", `{"filter":"all","Limit":1}`, 400, `unknown field "Limit" (did you mean "limit"?)`},
+		"another endpoint's times": {"POST", "/v1/session/query", "root", `{"timeFilter":{"startTimeUnixSeconds":1}}`, 400, `timeFilter: unknown field "startTimeUnixSeconds" (did you mean "startTimeUnixMs"?)`},
+		"another endpoint's zone":  {"POST", "/v1/session/query", "root", `{"timeZoneDifference":0}`, 400, `unknown field "timeZoneDifference" (did you mean "timezoneDifference"?)`},
+		"another endpoint's group": {"POST", "/v1/session/query", "root", `{"filter":{"users_view":{"user_cost":{"gte":0}}}}`, 400, `filter: leaves of users_view are not taken here, only those of [sessions_request_response_rmt request_response_rmt]`},
+		"a legacy group":           {"POST", "/v1/dashboard/scores/query", "root", `{"userFilter":{"request":{"model":{"equals":"m"}}}}`, 400, `userFilter: leaves of request are not taken here, only those of [request_response_rmt]`},
+		"duplicate key":            {"POST", bulk, "root", `{"filter":"all","limit":1,"limit":2}`, 400, `duplicate key "limit"`},
+		"duplicate deep key":       {"POST", bulk, "root", `{"filter":{"left":"all","operator":"or","right":{"request_response_rmt":{"cost":{"gte":1,"gte":2}}}}}`, 400, `filter.right.request_response_rmt.cost: duplicate key "gte"`},
+		"duplicate escaped key":    {"POST", bulk, "root", `{"filter":"all","\u0066ilter":{}}`, 400, `duplicate key "filter"`},
+		"no UTF-8":                 {"POST", bulk, "root", "{\"filter\":\"all\",\"x\":\"\xff\"}", 400, `UTF-8`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, answer := s.do(tc.method, tc.path, tc.key, tc.body)
@@ -349,6 +362,25 @@ func TestForeignGroups(t *testing.T) {
 				t.Errorf("Service-Warnings: %q", response.Header.Get("Service-Warnings"))
 			}
 		})
+	}
+}
+
+// A filter is as deep as a body of 1 MiB has room for, at every endpoint.
+func TestFiltersOfAnyDepth(t *testing.T) {
+	s := newSite(t)
+	s.record("default", &storage.Record{Org: "default", UserID: "ada", SessionID: "s", Model: "m"}, nil)
+	const leaf = `{"request_response_rmt":{"model":{"equals":"m"}}}`
+	left, right := `{"left":{"left":`+leaf+`,"operator":"or","right":`, `},"operator":"and","right":`+leaf+`}`
+	depth := (1<<20 - 100) / len(left+right)
+	deep := strings.Repeat(left, depth) + leaf + strings.Repeat(right, depth)
+	for path, field := range map[string]string{
+		bulk: "filter", legacy: "filter", "/v1/user/metrics/query": "filter", "/v1/user/metrics-overview/query": "filter",
+		"/v1/session/query": "filter", "/v1/session/metrics/query": "filter", "/v1/dashboard/scores/query": "userFilter",
+	} {
+		response, answer := s.do("POST", path, "root", `{"`+field+`":`+deep+`}`)
+		if response.StatusCode != http.StatusOK || path == bulk && answer.Get("data.#").Int() != 1 {
+			t.Errorf("%s: %d %.300s", path, response.StatusCode, answer.Raw)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	id := s.record("default", &storage.Record{
 		Org: "default", UserID: "ada", SessionID: "s1", SessionName: "chat", Properties: map[string]string{"Service-Session-Id": "s1"},
 		RespondedAt: 1_790_000_001_000, Latency: plugins.KnownDuration(1000 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200), Stream: true,
-		Provider: "openai", Model: "m", RequestModel: "m", ResponseModel: "m", ModelOverride: "m", ResponseID: "r", Path: "/v1/responses", TargetURL: "https://localhost",
+		Provider: "openai", Model: "m", RequestModel: "m", ResponseModel: "m", ModelOverride: "m", ResponseID: "r", Finish: "stop", ErrorType: "e", Path: "/v1/responses", TargetURL: "https://localhost",
 		Usage: plugins.Usage{
 			Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(10), CacheWrite: plugins.Known(0),
 			InputAudio: plugins.Known(1), OutputAudio: plugins.Known(1), Reasoning: plugins.Known(5),
@@ -76,6 +76,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		if status := ask(pointer, "", "root", known, exampleOf(d, pointer)); status >= 300 {
 			t.Errorf("%s: the example is answered with %d", operation, status)
 		}
+		ask(pointer, "", "root", known, `{}`)
 		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"limit":1000}`)
 		ask(pointer, "", "root", known, `{"filter":7,"userFilter":7,"rating":7,"scores":7,"key":7,"tag":7}`)
 		ask(pointer, "", "root", unknown, exampleOf(d, pointer))
@@ -102,8 +103,12 @@ func TestAnswersAsDescribed(t *testing.T) {
 // exampleOf is the example of an operation's body, or one made up.
 func exampleOf(d *description, pointer string) string {
 	example := d.at(pointer + jsonBody + "/example")
-	if example == nil {
-		return `{"filter":"all","rating":true}`
+	body, _ := d.object(pointer + jsonBody + "/schema")
+	switch {
+	case example == nil && d.at(body+"/properties/rating") != nil:
+		return `{"rating":true}`
+	case example == nil:
+		return `{}`
 	}
 	text, err := json.Marshal(example)
 	if err != nil {

@@ -137,6 +137,12 @@ func (o *oracle) ask() {
 		f.add("search", q.Search)
 		f.add("nameEquals", q.NameEquals)
 		f.page(q.Offset, q.Limit)
+		q.Sort = distinct(q.Sort, func(s storage.SessionSort) string { return string(s.Key) })
+		var sort fields
+		for _, s := range q.Sort {
+			sort.add(string(s.Key), direction(s.Desc))
+		}
+		f = append(f, `"sort":`+sort.String())
 		want, err := q.Answer(rows(storage.BySession))
 		o.same("/v1/session/query", f, want, err)
 	case 3:

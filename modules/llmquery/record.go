@@ -11,13 +11,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// record is a request record as answers have it, but for its bodies
-// (decisions, "Query endpoints"). What is unknown is null.
+// record is a request record as answers have it, but for its bodies. What is
+// unknown is null.
 type record struct {
 	RequestID        string            `json:"request_id"`
 	RequestCreatedAt string            `json:"request_created_at"`
 	RequestPath      string            `json:"request_path"`
 	RequestUserID    *string           `json:"request_user_id"`
+	SessionID        *string           `json:"session_id"`
 	RequestModel     *string           `json:"request_model"`
 	RequestReferrer  *string           `json:"request_referrer"`
 	Properties       map[string]string `json:"properties"`
@@ -29,6 +30,9 @@ type record struct {
 	ResponseStatus    plugins.Count `json:"response_status"`
 	ResponseModel     *string       `json:"response_model"`
 	EndState          string        `json:"end_state"`
+	FinishReason      *string       `json:"finish_reason"`
+	ErrorType         *string       `json:"error_type"`
+	Stream            bool          `json:"stream"`
 
 	Provider      string  `json:"provider"`
 	Model         *string `json:"model"`
@@ -140,6 +144,7 @@ func newRecord(r *storage.Record) *record {
 		RequestCreatedAt:       r.CreatedAt.String(),
 		RequestPath:            r.Path,
 		RequestUserID:          orNull(r.UserID),
+		SessionID:              orNull(r.SessionID),
 		RequestModel:           orNull(r.RequestModel),
 		RequestReferrer:        orNull(r.Referrer),
 		Properties:             orEmpty(r.Properties),
@@ -148,6 +153,9 @@ func newRecord(r *storage.Record) *record {
 		ResponseStatus:         r.Status,
 		ResponseModel:          orNull(r.ResponseModel),
 		EndState:               r.EndState.String(),
+		FinishReason:           orNull(r.Finish),
+		ErrorType:              orNull(r.ErrorType),
+		Stream:                 r.Stream,
 		Provider:               r.Provider,
 		Model:                  orNull(r.Model),
 		ModelOverride:          orNull(r.ModelOverride),

@@ -1,12 +1,14 @@
 package llmquery
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// The limits of request queries (decisions, "Envelope").
+// The limits of request queries.
 const (
 	defaultRequests = 10
 	maxLimit        = 1000
@@ -33,13 +35,17 @@ func (c *call) requests(groups []storage.Group) error {
 	if b.raw("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
 	}
+	filter, err := storage.ParseFilter(b.raw("filter"), groups...)
+	if err != nil {
+		b.reject("%v", err)
+	}
 	sort, random, err := storage.ParseSort(b.raw("sort"))
 	if err != nil {
 		b.reject("%v", err)
 	}
 	q := &storage.RequestQuery{
 		Org:        c.org,
-		Filter:     c.filter(b, "filter", groups...),
+		Filter:     filter,
 		Cached:     b.boolean("isCached"),
 		Scored:     b.boolean("isScored"),
 		Experiment: b.boolean("isPartOfExperiment"),
@@ -49,12 +55,14 @@ func (c *call) requests(groups []storage.Group) error {
 		Limit:      b.integer("limit", defaultRequests, maxLimit),
 	}
 	inputs := b.flag("includeInputs")
-	if *b.err != nil {
-		return *b.err
-	}
-	records, err := c.journal.Backend().Requests(c.ctx, q)
-	if err != nil {
+	if err := b.finish(); err != nil {
 		return err
+	}
+	var records []*storage.Record
+	if c.applies(q.Filter, groups) {
+		if records, err = c.journal.Backend().Requests(c.ctx, q); err != nil {
+			return err
+		}
 	}
 
 	a := newAnswer(c)
@@ -71,4 +79,18 @@ func (c *call) requests(groups []storage.Group) error {
 	a.raw(`],"error":null}`)
 	a.flush()
 	return nil
+}
+
+// applies is false of a filter with a leaf in a group that the endpoint does not
+// apply. Such a filter finds nothing, and the caller is warned: clients rely on
+// an empty page in place of an error.
+func (c *call) applies(f storage.Filter, groups []storage.Group) bool {
+	for group := range storage.Groups(f) {
+		if !slices.Contains(groups, group) {
+			c.w.Header().Add("Service-Warnings", fmt.Sprintf(
+				"filter: %s does not apply leaves of %s, so nothing matches; it applies those of %s", c.r.URL.Path, group, groups))
+			return false
+		}
+	}
+	return true
 }

@@ -8,10 +8,10 @@ func queryScores(c *call) error {
 		times := b.object("timeFilter")
 		return &storage.ScoreQuery{
 			Org:       c.org,
-			Filter:    c.filter(b, "userFilter", storage.RequestResponse),
-			Window:    storage.Window{From: times.time("start", storage.Always.From), To: times.time("end", storage.Always.To)},
+			Filter:    b.filter("userFilter", storage.RequestResponse),
+			Window:    storage.Window{From: parsed(times, "start", storage.ParseTimestamp, storage.Always.From), To: parsed(times, "end", storage.ParseTimestamp, storage.Always.To)},
 			Zone:      b.zone("timeZoneDifference"),
-			Increment: b.increment("dbIncrement"),
+			Increment: parsed(b, "dbIncrement", storage.ParseIncrement, storage.ByDay),
 		}
 	})
 }

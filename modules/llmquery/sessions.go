@@ -11,27 +11,37 @@ import (
 func querySessions(c *call) error {
 	return ask(c, c.journal.Backend().Sessions, func(b *body) *storage.SessionQuery {
 		b.zone("timezoneDifference") // of no effect: sessions have no days
-		return &storage.SessionQuery{
-			Org:        c.org,
-			Filter:     c.filter(b, "filter", storage.SessionsView, storage.RequestResponse),
-			Window:     b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
-			Search:     b.text("search"),
-			NameEquals: b.text("nameEquals"),
-			Offset:     b.integer("offset", 0, math.MaxInt),
-			Limit:      b.integer("limit", defaultGroups, maxLimit),
+		search, _ := b.text("search")
+		sort, err := storage.ParseSessionSort(b.raw("sort"))
+		if err != nil {
+			b.reject("%v", err)
 		}
+		q := &storage.SessionQuery{
+			Org:    c.org,
+			Filter: b.filter("filter", storage.SessionsView, storage.RequestResponse),
+			Window: b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Search: search,
+			Sort:   sort,
+			Offset: b.integer("offset", 0, math.MaxInt),
+			Limit:  b.integer("limit", defaultGroups, maxLimit),
+		}
+		if name, ok := b.text("nameEquals"); ok {
+			q.NameEquals = &name
+		}
+		return q
 	})
 }
 
 // querySessionMetrics answers POST /v1/session/metrics/query.
 func querySessionMetrics(c *call) error {
 	return ask(c, c.journal.Backend().SessionMetrics, func(b *body) *storage.SessionMetricsQuery {
+		name, _ := b.text("nameContains")
 		return &storage.SessionMetricsQuery{
 			Org:          c.org,
-			Filter:       c.filter(b, "filter", storage.SessionsView, storage.RequestResponse),
+			Filter:       b.filter("filter", storage.SessionsView, storage.RequestResponse),
 			Window:       b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
 			Zone:         b.zone("timezoneDifference"),
-			NameContains: b.text("nameContains"),
+			NameContains: name,
 			Series:       b.series(),
 		}
 	})

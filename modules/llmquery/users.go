@@ -20,7 +20,7 @@ func queryUsers(c *call) error {
 		}
 		return &storage.UserQuery{
 			Org:    c.org,
-			Filter: c.filter(b, "filter", storage.UsersView, storage.RequestResponse),
+			Filter: b.filter("filter", storage.UsersView, storage.RequestResponse),
 			Window: b.unixWindow("startTimeUnixSeconds", "endTimeUnixSeconds", time.Second),
 			Zone:   b.zone("timeZoneDifferenceMinutes"),
 			Sort:   sort,
@@ -35,7 +35,7 @@ func queryUserOverview(c *call) error {
 	return ask(c, c.journal.Backend().UserOverview, func(b *body) *storage.UserOverviewQuery {
 		return &storage.UserOverviewQuery{
 			Org:    c.org,
-			Filter: c.filter(b, "filter", storage.UsersView, storage.RequestResponse),
+			Filter: b.filter("filter", storage.UsersView, storage.RequestResponse),
 			Window: b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
 			Zone:   b.zone("timezoneDifference"),
 			Series: b.series(),

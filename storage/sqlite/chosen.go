@@ -79,7 +79,7 @@ func (s *scan) match(set *keySet, f storage.Filter, reads *projection) error {
 	kept := set.keys[:0]
 	contents := s.contents.Reader(storage.ContentParts(f))
 	defer contents.Close()
-	m := storage.Matcher{Filter: f, Patience: storage.NewCancelCheck(s.ctx.Err)}
+	m := storage.NewMatcher(f, storage.NewCancelCheck(s.ctx.Err))
 	for keys := range slices.Chunk(set.keys, matchChunk) {
 		records, err := s.r.project(s.ctx, reads, keys)
 		if err != nil {

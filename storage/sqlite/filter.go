@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
@@ -73,16 +75,24 @@ func (c *condition) query(q *storage.RequestQuery) {
 		}
 		c.write("r.n IN (SELECT n FROM scores)")
 	}
+	if !compiles(q.Filter) {
+		c.inexact = true
+		return
+	}
+	var parts []storage.Filter
 	var labels []int64
 	indexed := false
-	for _, part := range conjuncts(q.Filter) {
+	for part := range storage.Conjuncts(q.Filter) {
 		indexed = indexed || hasIndex(part)
-		if l, ok := part.(*storage.Leaf); ok && l.Op == storage.Equals && labelKind(l) != "" {
+		if l, ok := part.(*storage.Leaf); ok && l.Op == storage.Equals && labelKind(l) != "" && len(labels) < maxLabels {
 			labels = append(labels, c.lookup(labelKind(l), l.Text))
 			continue
 		}
+		parts = append(parts, part)
+	}
+	if len(parts) > 0 {
 		c.write(" AND ")
-		c.filter(part)
+		c.join(parts, " AND ")
 	}
 	if len(labels) > 0 && !indexed {
 		c.rarestFirst(labels)
@@ -95,14 +105,6 @@ func (c *condition) query(q *storage.RequestQuery) {
 	}
 }
 
-// conjuncts splits a filter at its topmost "and"s.
-func conjuncts(f storage.Filter) []storage.Filter {
-	if b, ok := f.(*storage.Branch); ok && !b.Or {
-		return append(conjuncts(b.Left), conjuncts(b.Right)...)
-	}
-	return []storage.Filter{f}
-}
-
 // undecided is what storage.Match has to decide of a filter whose clause has been
 // written, nil if nothing, and what it must read of records.
 func (c *condition) undecided(f storage.Filter) (storage.Filter, *projection) {
@@ -113,7 +115,7 @@ func (c *condition) undecided(f storage.Filter) (storage.Filter, *projection) {
 		return nil, nil
 	}
 	var rest storage.Filter
-	for _, part := range conjuncts(f) {
+	for part := range storage.Conjuncts(f) {
 		if storage.ContentParts(part) == 0 {
 			continue
 		}
@@ -159,22 +161,80 @@ func (c *condition) rarestFirst(labels []int64) {
 	}
 }
 
+// SQLite bounds how deep expressions nest (https://sqlite.org/limits.html); a
+// chain of one operator nests no deeper than its logarithm.
+const (
+	maxDepth  = 200
+	maxLeaves = 1000
+	maxLabels = 100 // which stand in a chain that is not balanced
+)
+
+// compiles is false of a filter that is too large for SQL, which storage.Matcher
+// decides on alone.
+func compiles(f storage.Filter) bool {
+	type part struct {
+		storage.Filter
+		depth int
+	}
+	leaves := 0
+	rest := []part{{f, 0}}
+	for len(rest) > 0 {
+		p := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		b, ok := p.Filter.(*storage.Branch)
+		if !ok {
+			leaves++
+		} else {
+			operands := operandsOf(b)
+			p.depth += bits.Len(uint(len(operands)))
+			for _, operand := range operands {
+				rest = append(rest, part{operand, p.depth})
+			}
+		}
+		if p.depth > maxDepth || leaves > maxLeaves {
+			return false
+		}
+	}
+	return true
+}
+
+// operandsOf are what the branch and the branches below it join by its operator.
+func operandsOf(b *storage.Branch) []storage.Filter {
+	if b.Or {
+		return slices.Collect(storage.Disjuncts(b))
+	}
+	return slices.Collect(storage.Conjuncts(b))
+}
+
+// filter writes a filter that compiles.
 func (c *condition) filter(f storage.Filter) {
 	switch f := f.(type) {
 	case *storage.Branch:
-		c.write("(")
-		c.filter(f.Left)
+		operator := " AND "
 		if f.Or {
-			c.write(" OR ")
-		} else {
-			c.write(" AND ")
+			operator = " OR "
 		}
-		c.filter(f.Right)
-		c.write(")")
+		c.join(operandsOf(f), operator)
 	case *storage.Leaf:
 		c.leaf(f)
 	default:
 		c.write(always)
+	}
+}
+
+// join writes operands as a balanced tree.
+func (c *condition) join(operands []storage.Filter, operator string) {
+	switch half := len(operands) / 2; len(operands) {
+	case 0:
+		c.write(always)
+	case 1:
+		c.filter(operands[0])
+	default:
+		c.write("(")
+		c.join(operands[:half], operator)
+		c.write(operator)
+		c.join(operands[half:], operator)
+		c.write(")")
 	}
 }
 
@@ -208,6 +268,13 @@ var filterColumns = map[storage.Group]map[string]string{
 		"threat":                    "threat",
 		"cache_enabled":             "cache_enabled",
 		"is_passthrough_billing":    "passthrough",
+		"end_state":                 "end_state",
+		"finish_reason":             "finish",
+		"error_type":                "error_type",
+		"request_model":             "request_model",
+		"request_path":              "path",
+		"session_id":                "session",
+		"stream":                    "stream",
 	},
 	storage.RequestGroup: {
 		"user_id":       "user",

@@ -1,15 +1,16 @@
 package sqlite
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// The deepest and the largest filter that parse must compile: SQLite has limits
-// of its own.
-func TestLargestFilters(t *testing.T) {
+// Filters of any depth and width are answered as the evaluator answers them,
+// whatever the bounds of SQLite are; also where they are decided on in memory.
+func TestFiltersOfAnySize(t *testing.T) {
 	b := newBackend(t)
 	traffic := newTraffic(10)
 	write(t, b, traffic.batch(10))
@@ -17,25 +18,49 @@ func TestLargestFilters(t *testing.T) {
 		{Field: field("cost"), Op: storage.LT, Number: 1e9},
 		{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "tenant"},
 		{Field: field("model"), Op: storage.NotContains, Text: "x"},
+		{Field: field("latency"), Op: storage.LT, Number: 0},
 		{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1},
+		{Field: field("properties"), Key: "Tenant", Op: storage.Equals, Text: "none"},
 	}
-	leaf := func(i int) storage.Filter { return leaves[i%len(leaves)] }
-	deep := leaf(0)
-	for i := range storage.MaxFilterDepth - 1 {
-		deep = &storage.Branch{Or: i%2 == 0, Left: leaf(i), Right: deep}
-	}
-	var wide func(n int) storage.Filter
-	wide = func(n int) storage.Filter {
-		if n == 1 {
-			return leaf(0)
+	// chain joins n leaves; or tells whether the i-th branch is an "or".
+	chain := func(n int, or func(i int) bool) storage.Filter {
+		var f storage.Filter = leaves[0]
+		for i := range n {
+			f = &storage.Branch{Or: or(i), Left: leaves[i%len(leaves)], Right: f}
 		}
-		return &storage.Branch{Or: n%3 == 0, Left: wide(n / 2), Right: wide(n - n/2)}
+		return f
 	}
-	for name, f := range map[string]storage.Filter{"deep": deep, "wide": wide(storage.MaxFilterLeaves)} {
-		got, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: f, Limit: 100})
-		if err != nil || len(got) != 10 {
-			t.Errorf("%s: %d records, %v", name, len(got), err)
-		}
+	alternating := func(i int) bool { return i%2 == 0 }
+	tests := map[string]storage.Filter{"of labels": storage.All{}}
+	for range 500 {
+		tests["of labels"] = &storage.Branch{Left: leaves[5], Right: tests["of labels"]}
+	}
+	for _, n := range []int{10, 150, 500, 900, 15_000} {
+		tests[fmt.Sprint("alternating ", n)] = chain(n, alternating)
+		tests[fmt.Sprint("or ", n)] = chain(n, func(int) bool { return true })
+		tests[fmt.Sprint("and ", n)] = chain(n, func(int) bool { return false })
+	}
+	everything, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 100})
+	if err != nil || len(everything) != 10 {
+		t.Fatalf("%d requests, %v", len(everything), err)
+	}
+	for name, f := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := 0
+			for _, r := range everything {
+				if storage.Match(f, r, nil) {
+					want++
+				}
+			}
+			got, err := b.Requests(t.Context(), &storage.RequestQuery{Org: "default", Filter: f, Limit: 100})
+			if err != nil || len(got) != want {
+				t.Errorf("%d requests, %v, want %d", len(got), err, want)
+			}
+			users, err := b.Users(t.Context(), &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100})
+			if err != nil || (users.Count > 0) != (want > 0) {
+				t.Errorf("%+v, %v, want users of %d requests", users, err, want)
+			}
+		})
 	}
 }
 

@@ -42,11 +42,19 @@ var comparisons = map[storage.Operator]string{
 
 func (c *condition) number(l *storage.Leaf) {
 	switch {
+	case l.Op == storage.IsNull && l.Field.Map:
+		c.not(l.Bool)
+		c.score(l.Key, "?", true)
+		return
+	case l.Op == storage.IsNull && l.Field.Group == storage.FeedbackGroup:
+		c.not(l.Bool)
+		c.feedback("?", true)
+		return
 	case l.Field.Map:
 		c.score(l.Key, "value"+comparisons[l.Op], l.Number)
 		return
 	case l.Field.Group == storage.FeedbackGroup && l.Op == storage.NotEquals:
-		c.write("NOT ")
+		c.not(true)
 		c.feedback("d.feedback_id + 0.0 = ?", l.Number)
 		return
 	case l.Field.Group == storage.FeedbackGroup:
@@ -61,11 +69,22 @@ func (c *condition) number(l *storage.Leaf) {
 	case "total_tokens":
 		value = totalTokens + " + 0.0"
 	}
+	if l.Op == storage.IsNull {
+		c.is("("+value+")", !l.Bool)
+		return
+	}
 	if l.Op == storage.NotEquals {
 		c.write("("+value+") IS NOT ?", l.Number)
 		return
 	}
 	c.write(value+comparisons[l.Op], l.Number)
+}
+
+// not negates what is written next.
+func (c *condition) not(yes bool) {
+	if yes {
+		c.write("NOT ")
+	}
 }
 
 // totalTokens is the sum of what is known of the two.
@@ -119,6 +138,15 @@ func (c *condition) feedback(comparison string, value any) {
 
 func (c *condition) text(l *storage.Leaf) {
 	switch column := columnOf(l.Field); {
+	case column == "end_state":
+		matches := storage.TextMatcher(l.Op, l.Text, nil)
+		c.write("r.end_state IN (-1")
+		for _, state := range storage.EndStates {
+			if matches(state.String()) {
+				c.write(", ?", int64(state))
+			}
+		}
+		c.write(")")
 	case column == "request_id" || column == "cache_reference":
 		c.id("r."+column, l)
 	case column != "":
@@ -197,9 +225,7 @@ func labelKind(l *storage.Leaf) string {
 // true when none of them matches.
 func (c *condition) label(l *storage.Leaf) {
 	kind := labelKind(l)
-	if l.Op.Negative() {
-		c.write("NOT ")
-	}
+	c.not(l.Op.Negative())
 	if l.Op == storage.Equals || l.Op == storage.NotEquals {
 		c.write("r.n IN (SELECT n FROM labels WHERE label = ?)", c.lookup(kind, l.Text))
 		return

@@ -21,7 +21,7 @@ type matching struct {
 	*query
 	ctx      context.Context
 	content  func(context.Context, storage.ContentRef) (*storage.Content, error)
-	matcher  storage.Matcher
+	matcher  *storage.Matcher
 	patience *storage.CancelCheck
 	kept     []candidate
 
@@ -40,7 +40,11 @@ type candidate struct {
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	m := &matching{query: x, ctx: ctx, content: x.contents.Content, patience: storage.NewCancelCheck(ctx.Err)}
-	m.matcher = storage.Matcher{Filter: x.undecided, Patience: m.patience}
+	filter := x.undecided
+	if filter == nil {
+		filter = storage.All{}
+	}
+	m.matcher = storage.NewMatcher(filter, m.patience)
 	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
 	switch {
@@ -53,12 +57,9 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 		x.reads = wholeRecord // to sort by
 	}
 	if !x.SortsByContent() { // which keeps what it reads
-		r := x.contents.Reader(storage.ContentParts(x.undecided))
+		r := x.contents.Reader(storage.ContentParts(filter))
 		defer r.Close()
 		m.content = r.Content
-	}
-	if x.undecided == nil {
-		m.matcher.Filter = storage.All{}
 	}
 	want := x.Offset + min(x.Limit, math.MaxInt-x.Offset)
 	err := x.candidates(ctx, o, func(r *row) error {

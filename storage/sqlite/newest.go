@@ -142,7 +142,7 @@ func (x *newest) add(c *chunk, row int) {
 // newestSessions are the rows that a query needs: those of the sessions on its
 // page and before, when it asks for all.
 func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
-	if x.loader != nil || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != "" ||
+	if x.loader != nil || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != nil || len(q.Sort) > 0 ||
 		q.Limit == 0 || q.Offset > maxNewest {
 		return x
 	}

@@ -19,20 +19,19 @@ var (
 
 // predicate compiles a filter, nil if it compares what the table has not.
 func (t *table) predicate(f storage.Filter, p *storage.CancelCheck) predicate {
-	switch f := f.(type) {
-	case *storage.Branch:
-		left, right := t.predicate(f.Left, p), t.predicate(f.Right, p)
-		switch {
-		case left == nil || right == nil:
+	program := storage.Compile(f, nil)
+	leaves := make([]predicate, len(program.Steps))
+	for i, step := range program.Steps {
+		if leaves[i] = t.leaf(step.Filter.(*storage.Leaf), p); leaves[i] == nil {
 			return nil
-		case f.Or:
-			return func(c *chunk, row int) bool { return left(c, row) || right(c, row) }
 		}
-		return func(c *chunk, row int) bool { return left(c, row) && right(c, row) }
-	case *storage.Leaf:
-		return t.leaf(f, p)
 	}
-	return func(*chunk, int) bool { return true }
+	if _, ok := f.(*storage.Leaf); ok {
+		return leaves[0]
+	}
+	return func(c *chunk, row int) bool {
+		return program.Run(func(step int) bool { return leaves[step](c, row) })
+	}
 }
 
 func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
@@ -65,10 +64,7 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 func comparison[T plugins.Unit](l *storage.Leaf, value func(*chunk, int) plugins.Quantity[T]) predicate {
 	return func(c *chunk, row int) bool {
 		v := value(c, row)
-		if !v.Valid {
-			return l.Op == storage.NotEquals
-		}
-		return storage.Compare(l.Op, v.Float(), l.Number)
+		return l.CompareNumber(v.Float(), v.Valid)
 	}
 }
 

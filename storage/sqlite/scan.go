@@ -22,9 +22,8 @@ type scan struct {
 func (s *scan) choose(f storage.Filter) {
 	var mine storage.Filter
 	p := storage.NewCancelCheck(s.ctx.Err)
-	for _, part := range conjuncts(f) {
+	for part := range storage.Conjuncts(f) {
 		switch {
-		case part == storage.All{}:
 		case s.column == scoreColumn || s.table.predicate(part, p) == nil:
 			s.rest = both(s.rest, part)
 		default:

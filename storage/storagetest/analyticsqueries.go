@@ -54,9 +54,18 @@ func SessionQuery(r *rand.Rand, records []*storage.Record) *storage.SessionQuery
 		q.Search = search(r)
 	}
 	if chance(r, 4) {
-		q.NameEquals = word(r)
+		q.NameEquals = new(word(r))
+	}
+	for range r.IntN(3) {
+		q.Sort = append(q.Sort, storage.SessionSort{Key: pick(r, sessionSortKeys), Desc: chance(r, 2)})
 	}
 	return q
+}
+
+var sessionSortKeys = []storage.SessionSortKey{
+	storage.SessionCreatedAt, storage.SessionLatestRequestCreatedAt, storage.SessionID, storage.SessionName,
+	storage.SessionTotalCost, storage.SessionTotalRequests, storage.SessionPromptTokens,
+	storage.SessionCompletionTokens, storage.SessionTotalTokens, storage.SessionAvgLatency,
 }
 
 // SessionMetricsQuery makes a random query about sessions over time.

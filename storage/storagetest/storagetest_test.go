@@ -23,7 +23,7 @@ func TestFilterTellsRecordsApart(t *testing.T) {
 	seen := make(map[comparison]outcomes)
 	r := random(1)
 	records, contents := Records(r, 100)
-	for range 20_000 {
+	for range 40_000 {
 		l := leaf(r, records)
 		o := seen[comparison{l.Field, l.Op}]
 		if o.yes && o.no {

@@ -41,6 +41,10 @@ CREATE TABLE requests (
 	job               INTEGER,
 	experiment        INTEGER,
 	referrer          INTEGER,
+	finish            INTEGER,
+	error_type        INTEGER,
+	end_state         INTEGER NOT NULL, -- 0 complete, 1 client_aborted, 2 upstream_aborted, 3 failed
+	stream            INTEGER NOT NULL, -- 0 or 1
 	threat            INTEGER NOT NULL, -- 0 or 1
 	passthrough       INTEGER NOT NULL, -- 0 or 1
 	cache_enabled     INTEGER NOT NULL, -- 0 or 1
@@ -60,12 +64,8 @@ CREATE TABLE details (
 	content_segment     INTEGER,             -- where the bodies are
 	content_ordinal     INTEGER,
 	dialect             TEXT,
-	end_state           INTEGER NOT NULL, -- 0 complete, 1 client_aborted, 2 upstream_aborted, 3 failed
-	stream              INTEGER NOT NULL, -- 0 or 1
 	attempt             INTEGER NOT NULL,
 	response_id         TEXT,
-	finish              TEXT,
-	error_type          TEXT,
 	service_tier        TEXT,
 	price_version       TEXT,
 	session_path        TEXT,
@@ -122,21 +122,27 @@ CREATE TABLE session_tags (
 	PRIMARY KEY (org, session)
 ) STRICT, WITHOUT ROWID;
 
--- Records that could not be kept.
+-- Entries of the journal that were given up. A batch that is written twice tells
+-- its losses once.
 CREATE TABLE losses (
-	reason TEXT NOT NULL,
-	since  INTEGER NOT NULL, -- milliseconds since 1970: the first
-	until  INTEGER NOT NULL, -- and the last
-	count  INTEGER NOT NULL,
-	PRIMARY KEY (reason, since, until, count)
+	reason    TEXT NOT NULL,
+	since     INTEGER NOT NULL, -- milliseconds since 1970: the first
+	until     INTEGER NOT NULL, -- and the last
+	count     INTEGER NOT NULL, -- versions of records, and annotations
+	exchanges INTEGER NOT NULL, -- exchanges that have no record for it
+	segment   INTEGER NOT NULL, -- position after the batch
+	ordinal   INTEGER NOT NULL,
+	PRIMARY KEY (segment, ordinal, reason, since, until, count, exchanges)
 ) STRICT, WITHOUT ROWID;
 
 -- The end of what has been read of the journal: always one row.
 CREATE TABLE position (
-	segment INTEGER NOT NULL,
-	ordinal INTEGER NOT NULL
+	segment  INTEGER NOT NULL,
+	ordinal  INTEGER NOT NULL,
+	recorded INTEGER NOT NULL, -- exchanges that were given a record
+	number   INTEGER NOT NULL  -- the highest number of one
 ) STRICT;
-INSERT INTO position VALUES (0, 0);
+INSERT INTO position VALUES (0, 0, 0, 0);
 
 CREATE VIEW request_log AS
 SELECT
@@ -147,7 +153,7 @@ SELECT
 	(SELECT name FROM names WHERE id = r.provider) AS provider,
 	(SELECT name FROM names WHERE id = r.model) AS model,
 	r.status,
-	CASE d.end_state WHEN 0 THEN 'complete' WHEN 1 THEN 'client_aborted' WHEN 2 THEN 'upstream_aborted' ELSE 'failed' END AS end_state,
+	CASE r.end_state WHEN 0 THEN 'complete' WHEN 1 THEN 'client_aborted' WHEN 2 THEN 'upstream_aborted' ELSE 'failed' END AS end_state,
 	r.latency AS latency_ms,
 	r.ttft AS ttft_ms,
 	r.input AS input_tokens,
@@ -157,7 +163,8 @@ SELECT
 	(SELECT name FROM names WHERE id = r.session) AS session,
 	(SELECT name FROM names WHERE id = r.session_name) AS session_name,
 	(SELECT name FROM names WHERE id = r.path) AS path,
-	d.error_type,
+	(SELECT name FROM names WHERE id = r.finish) AS finish_reason,
+	(SELECT name FROM names WHERE id = r.error_type) AS error_type,
 	d.properties,
 	d.scores,
 	d.feedback_rating,

@@ -1,0 +1,121 @@
+package storage
+
+import "iter"
+
+// Program is a filter as a sequence of tests, each of which names the test that
+// follows it, so that a filter of any depth is evaluated without recursion and
+// no test is made that cannot matter.
+type Program struct {
+	Steps []Step
+	start int
+}
+
+// Step tests one leaf, or one part that Compile was told to take as a whole.
+type Step struct {
+	Filter Filter
+	// onTrue and onFalse are indexes of Steps, or accept or reject.
+	onTrue, onFalse int
+}
+
+const (
+	accept = -1
+	reject = -2
+)
+
+// Compile makes the program of a filter. whole tells of branches that are one
+// step; nil takes all branches apart.
+func Compile(f Filter, whole func(*Branch) bool) *Program {
+	// Steps are made from the last to the first: a step must know what follows.
+	type part struct {
+		f               Filter
+		onTrue, onFalse int
+		// right is true once the right side of a branch has its steps.
+		right bool
+	}
+	p := new(Program)
+	rest := []part{{f: f, onTrue: accept, onFalse: reject}}
+	for len(rest) > 0 {
+		t := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		b, isBranch := t.f.(*Branch)
+		switch {
+		case t.f == All{}:
+			p.start = t.onTrue
+		case !isBranch || whole != nil && whole(b):
+			p.Steps = append(p.Steps, Step{t.f, t.onTrue, t.onFalse})
+			p.start = len(p.Steps) - 1
+		case !t.right:
+			right := part{f: b.Right, onTrue: t.onTrue, onFalse: t.onFalse}
+			t.right = true
+			rest = append(rest, t, right)
+		case b.Or:
+			rest = append(rest, part{f: b.Left, onTrue: t.onTrue, onFalse: p.start})
+		default:
+			rest = append(rest, part{f: b.Left, onTrue: p.start, onFalse: t.onFalse})
+		}
+	}
+	return p
+}
+
+// Run tells whether the filter is true where holds tells it of a step, by its
+// index.
+func (p *Program) Run(holds func(step int) bool) bool {
+	i := p.start
+	for i >= 0 {
+		if holds(i) {
+			i = p.Steps[i].onTrue
+		} else {
+			i = p.Steps[i].onFalse
+		}
+	}
+	return i == accept
+}
+
+// Leaves yields the leaves of a filter from left to right.
+func Leaves(f Filter) iter.Seq[*Leaf] {
+	return func(yield func(*Leaf) bool) {
+		for part := range parts(f, func(*Branch) bool { return true }) {
+			if l, ok := part.(*Leaf); ok && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// Conjuncts yields the parts of a filter that its topmost "and"s join, from left
+// to right, without those that are "all".
+func Conjuncts(f Filter) iter.Seq[Filter] {
+	return operands(f, false)
+}
+
+// Disjuncts yields the parts that its topmost "or"s join.
+func Disjuncts(f Filter) iter.Seq[Filter] {
+	return operands(f, true)
+}
+
+func operands(f Filter, or bool) iter.Seq[Filter] {
+	return func(yield func(Filter) bool) {
+		for part := range parts(f, func(b *Branch) bool { return b.Or == or }) {
+			if (or || part != All{}) && !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// parts yields what is left of a filter when the branches at its top are taken
+// apart, from left to right.
+func parts(f Filter, apart func(*Branch) bool) iter.Seq[Filter] {
+	return func(yield func(Filter) bool) {
+		rest := []Filter{f}
+		for len(rest) > 0 {
+			part := rest[len(rest)-1]
+			rest = rest[:len(rest)-1]
+			if b, ok := part.(*Branch); ok && apart(b) {
+				rest = append(rest, b.Right, b.Left)
+			} else if !yield(part) {
+				return
+			}
+		}
+	}
+}
