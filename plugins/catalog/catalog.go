@@ -85,7 +85,7 @@ func Parse(text []byte) (*Catalog, error) {
 }
 
 // Version names the data that prices come from: the date of the built-in
-// snapshot, such as "2026-08-21", and for an operator's file "+" and the first
+// snapshot, such as "2026-11-12", and for an operator's file "+" and the first
 // twelve hex digits of its SHA-256.
 func (c *Catalog) Version() string { return c.version }
 

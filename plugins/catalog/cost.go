@@ -88,22 +88,22 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (any bool) {
 // some providers tell cached audio apart: what is cached is charged as cached.
 func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	read, readAudio := u.CacheRead.N, int64(0)
-	if p.CacheReadAudio.Known() {
+	if p.CacheReadAudio.told() {
 		readAudio = min(u.CacheReadAudio.N, read)
 	}
-	if !p.CacheRead.Known() {
+	if !p.CacheRead.told() {
 		read = readAudio
 	}
 	write, write1h := max(u.CacheWrite.N, u.CacheWrite1h.N), u.CacheWrite1h.N
-	if !p.CacheWrite.Known() && !p.CacheWrite1h.Known() {
+	if !p.CacheWrite.told() && !p.CacheWrite1h.told() {
 		write, write1h = 0, 0
 	}
 	uncached := max(input-read-write, 0)
 	var audio, image int64
-	if p.InputAudio.Known() {
+	if p.InputAudio.told() {
 		audio = min(max(u.InputAudio.N-min(u.CacheReadAudio.N, read), 0), uncached)
 	}
-	if p.InputImage.Known() {
+	if p.InputImage.told() {
 		image = min(u.InputImage.N, uncached-audio)
 	}
 	b.tokens(readAudio, p.CacheReadAudio)
@@ -125,7 +125,7 @@ func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
 		{u.OutputImage.N, p.OutputImage},
 		{u.Reasoning.N, p.Reasoning},
 	} {
-		if part.rate.Known() {
+		if part.rate.told() {
 			n := min(part.n, output)
 			b.tokens(n, part.rate)
 			output -= n

@@ -288,6 +288,10 @@ func (d *decoder) price(v gjson.Result, p *Price) error {
 		if r == nil {
 			return errField
 		}
+		if v.Str == unknownRate {
+			*r = UnknownRate
+			return nil
+		}
 		return parsed(v, r, ParseRate)
 	})
 }

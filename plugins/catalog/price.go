@@ -68,8 +68,14 @@ type Price struct {
 // Rate is a price in US dollars for a million tokens, an hour, or one piece, kept
 // exactly to nine decimals. The zero Rate is unknown.
 type Rate struct {
-	plusOne int64 // billionths of a dollar and one
+	plusOne int64 // billionths of a dollar and one; -1 is UnknownRate
 }
+
+// UnknownRate is the rate of a part of the usage that is not charged as the whole it
+// is part of, but nobody says how: a call that has such a part has no known price.
+var UnknownRate = Rate{-1}
+
+const unknownRate = "unknown" // in JSON
 
 func rateOf(nano int64) Rate { return Rate{nano + 1} }
 
@@ -97,14 +103,20 @@ func ParseRate(s string) (Rate, error) {
 }
 
 // Known reports whether there is a price.
-func (r Rate) Known() bool { return r.plusOne != 0 }
+func (r Rate) Known() bool { return r.plusOne > 0 }
+
+// told reports whether the rate is a price or UnknownRate.
+func (r Rate) told() bool { return r.plusOne != 0 }
 
 // Nano is the price, 0 if unknown.
 func (r Rate) Nano() plugins.Nanodollars { return plugins.Nanodollars(max(r.plusOne-1, 0)) }
 
-// String is the price in US dollars, empty if unknown.
+// String is the price in US dollars, "unknown", or empty if there is none.
 func (r Rate) String() string {
-	if !r.Known() {
+	switch {
+	case r == UnknownRate:
+		return unknownRate
+	case !r.Known():
 		return ""
 	}
 	s := fmt.Sprintf("%d.%09d", r.Nano()/nano, r.Nano()%nano)

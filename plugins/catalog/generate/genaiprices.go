@@ -151,11 +151,11 @@ func (m genaiModel) prices() ([]catalog.Price, error) {
 	var from catalog.Date
 	base := m.Prices[0].Prices
 	for _, g := range m.Prices {
-		if g.Constraint != nil && g.Constraint.StartDate != "" || g.Constraint == nil {
-			base = g.Prices
-		}
 		if err := g.add(&prices, &from, ""); err != nil {
 			return uncounted(err)
+		}
+		if (g.Constraint == nil || g.Constraint.StartDate != "") && from <= today() {
+			base = g.Prices
 		}
 	}
 	for _, v := range m.Variants {

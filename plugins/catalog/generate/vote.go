@@ -99,14 +99,15 @@ func decide(quotes []quote, on catalog.Date) []catalog.Price {
 		}
 	}
 	slices.Sort(tiers)
-	for _, tier := range slices.Compact(tiers) {
-		if tier == "" {
-			continue
-		}
+	tiers = slices.DeleteFunc(slices.Compact(tiers), func(tier string) bool { return tier == "" })
+	for _, tier := range tiers {
 		of := slices.DeleteFunc(slices.Clone(standard), func(q quote) bool {
 			return !slices.ContainsFunc(q.prices, func(p catalog.Price) bool { return p.Tier == tier })
 		})
 		prices = append(prices, combine(elect(of, tier, on), tier, on)...)
+	}
+	withoutGuesses(prices, on)
+	for _, tier := range tiers {
 		prices = append(prices, unknownAbove(prices, tier, on)...)
 	}
 	return prices
@@ -168,6 +169,34 @@ func add(p, o *catalog.Price) (added bool) {
 		}
 	}
 	return added
+}
+
+// withoutGuesses makes rates unknown that the prices of tiers and of long inputs
+// lack and the standard price has: what they are for, such as cached tokens or
+// images, would be charged as the rest.
+func withoutGuesses(prices []catalog.Price, on catalog.Date) {
+	standard := standing(prices, "", 1, on)
+	if standard == nil {
+		return
+	}
+	for i := range prices {
+		p := &prices[i]
+		if p.Tier == "" && p.InputAbove == 0 || p.From > on {
+			continue
+		}
+		for _, r := range [...]struct {
+			rate  *catalog.Rate
+			wants catalog.Rate
+		}{
+			{&p.CacheRead, standard.CacheRead}, {&p.CacheWrite, standard.CacheWrite}, {&p.InputAudio, standard.InputAudio},
+			{&p.InputImage, standard.InputImage}, {&p.Reasoning, standard.Reasoning}, {&p.OutputAudio, standard.OutputAudio},
+			{&p.OutputImage, standard.OutputImage},
+		} {
+			if r.wants.Known() && !r.rate.Known() {
+				*r.rate = catalog.UnknownRate
+			}
+		}
+	}
 }
 
 // unknownAbove are prices without rates for the long inputs whose price in a tier

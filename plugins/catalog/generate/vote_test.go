@@ -52,6 +52,12 @@ func TestDecide(t *testing.T) {
 			`[{"input":2},{"input_above":200000,"input":4},{"tier":"flex","input":1}]`, `[]`, `[]`,
 			`[{"input":2,"source":"first"},{"input_above":200000,"input":4,"source":"first"},{"tier":"flex","input":1,"source":"first"},
 				{"tier":"flex","input_above":200000,"source":"first"}]`},
+		{"what a tier charges for cached tokens is not guessed",
+			`[{"input":2,"cache_read":"0.2"},{"tier":"flex","input":1},{"tier":"batch","input":1,"cache_read":"0.1"}]`, `[]`, `[]`,
+			`[{"input":2,"cache_read":"0.2","source":"first"},{"tier":"batch","input":1,"cache_read":"0.1","source":"first"},{"tier":"flex","input":1,"cache_read":"unknown","source":"first"}]`},
+		{"nor what long inputs do",
+			`[{"input":2,"output_image":"20"},{"input_above":200000,"input":4}]`, `[]`, `[]`,
+			`[{"input":2,"output_image":"20","source":"first"},{"input_above":200000,"input":4,"output_image":"unknown","source":"first"}]`},
 		{"nobody knows", `[]`, `[]`, `[]`, `[]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
