@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,8 @@ func TestControlHeadersStayHere(t *testing.T) {
 	if sent.Header.Get("Authorization") != "Bearer sk-canary" || sent.Header.Get("Traceparent") == "" {
 		t.Errorf("the provider gets %v", sent.Header)
 	}
-	if resp.Header.Get("Service-Id") != id.String() || resp.Header.Get("Service-Warnings") != "" {
+	const warning = "Service-Unknown: ignored, there is no such control header"
+	if resp.Header.Get("Service-Id") != id.String() || !slices.Equal(resp.Header.Values("Service-Warnings"), []string{warning}) {
 		t.Errorf("%v", resp.Header)
 	}
 	e := s.record()
