@@ -7,6 +7,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(fakeProvider))
+	caddy.RegisterModule(optionless{})
 }
 
 // fakeProvider is a kind of provider with a setting of its own.
@@ -33,3 +34,10 @@ func (p *fakeProvider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Interface guard
 var _ caddyfile.Unmarshaler = (*fakeProvider)(nil)
+
+// optionless is a kind of provider without settings of its own.
+type optionless struct{}
+
+func (optionless) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.optionless", New: func() caddy.Module { return new(optionless) }}
+}

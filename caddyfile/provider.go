@@ -72,6 +72,11 @@ func parseProvider(d *caddyfile.Dispenser, own bool) (*llmapp.Provider, error) {
 		p.APIRaw = caddyconfig.JSON(map[string]string{"kind": kind}, nil)
 		return p, nil
 	}
+	if _, ok := module.New().(caddyfile.Unmarshaler); !ok {
+		unknown := caddyfile.NewDispenser(guest)
+		unknown.Next()
+		return nil, unknown.Errf("the provider %s has no option '%s'", kind, unknown.Val())
+	}
 	dispenser := segment(line, []string{kind}, guest)
 	dispenser.Next()
 	guestModule, err := caddyfile.UnmarshalModule(dispenser, string(module.ID))

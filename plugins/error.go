@@ -63,16 +63,30 @@ var refusals = map[int]Error{
 	http.StatusNotFound:              {Type: "invalid_request_error", Code: "model_not_found"},
 	http.StatusRequestEntityTooLarge: {Type: "invalid_request_error", Code: "request_too_large"},
 	http.StatusTooManyRequests:       {Type: "rate_limit_error", Code: "rate_limit_exceeded"},
+	http.StatusServiceUnavailable:    {Type: "server_error", Code: "overloaded"},
 }
 
-// Refused is the failure of a provider that answered with status, 502 unless it
-// is one of an error. A message of "" is one that names the status.
+// StatusOverloaded is the status of Anthropic's overloaded_error, which clients of
+// other APIs do not know.
+const StatusOverloaded = 529
+
+// Refused is the failure of a provider that answered with status, or with 0 that
+// said so in the middle of its answer. The status of the error is the same, but
+// 503 for StatusOverloaded and 502 for what is no error's. A message of "" is one
+// that names the status.
 func Refused(status int, message string) *Error {
-	if status < 400 || status > 599 {
-		status = http.StatusBadGateway
-	}
-	if message == "" {
+	switch {
+	case message != "":
+	case status == 0:
+		message = "The provider failed to generate the response."
+	default:
 		message = fmt.Sprintf("The provider answered with status %d.", status)
+	}
+	switch {
+	case status == StatusOverloaded:
+		status = http.StatusServiceUnavailable
+	case status < 400 || status > 599:
+		status = http.StatusBadGateway
 	}
 	e, ok := refusals[status]
 	switch {

@@ -16,9 +16,12 @@ func TestRefused(t *testing.T) {
 		{401, "No.", Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key", Message: "No."}},
 		{404, "", Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "The provider answered with status 404."}},
 		{429, "No.", Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "No."}},
-		{503, "No.", Error{Status: 503, Type: "server_error", Code: "server_error", Message: "No."}},
+		{500, "No.", Error{Status: 500, Type: "server_error", Code: "server_error", Message: "No."}},
+		{503, "No.", Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "No."}},
+		{529, "", Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 529."}},
+		{0, "", Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider failed to generate the response."}},
 		{0, "No.", Error{Status: 502, Type: "server_error", Code: "server_error", Message: "No."}},
-		{302, "", Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
+		{302, "", Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 302."}},
 	} {
 		if got := Refused(test.status, test.message); *got != test.want {
 			t.Errorf("%d %q:\ngot  %+v\nwant %+v", test.status, test.message, *got, test.want)

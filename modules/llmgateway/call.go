@@ -115,7 +115,7 @@ func (c *call) read() ([]routing.Target, error) {
 
 // readBody reads the body, and what the record keeps of it.
 func (c *call) readBody() (err error) {
-	c.body, err = translate.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
+	c.body, err = readAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
 	c.sent = c.body
 	c.parsed = sync.OnceValues(func() (*translate.Request, error) { return translate.ParseRequest(c.sent) })
 	r := &c.exchange.Record

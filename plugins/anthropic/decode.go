@@ -5,30 +5,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
-		d.message(body)
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if !d.event(e.Data) {
-			break
-		}
-	}
-	return nil
+	return translate.ReadAnswer(resp, a, d.message, d.event)
 }
 
 // decoder reads one answer. A message and a stream are the same to it: blocks
@@ -39,18 +23,17 @@ type decoder struct {
 	usage  usage
 	block  block
 	runes  int          // of the text of the message that is open
-	calls  []serverCall // that have no result yet
+	calls  []hostedCall // that have no result yet
 }
 
 // message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
-	if !plugins.ValidJSON(body) {
-		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+	v, ok := d.a.ParseJSON(body)
+	switch {
+	case !ok:
 		return
-	}
-	v := gjson.ParseBytes(body)
-	if v.Get("type").Str == "error" {
-		d.a.Fail(newError(0, v.Get("error")))
+	case v.Get("type").Str == "error":
+		d.a.Fail(newError(0, v))
 		return
 	}
 	d.start(v)
@@ -62,16 +45,15 @@ func (d *decoder) message(body []byte) {
 }
 
 // event reads an event of a stream, and reports whether more may follow.
-func (d *decoder) event(data []byte) bool {
+func (d *decoder) event(_, data []byte) bool {
 	if text, ok := d.repeat.Text(data); ok {
 		d.text(text)
 		return true
 	}
-	if !plugins.ValidJSON(data) {
-		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+	e, ok := d.a.ParseJSON(data)
+	if !ok {
 		return false
 	}
-	e := gjson.ParseBytes(data)
 	switch e.Get("type").Str {
 	case "message_start":
 		d.start(e.Get("message"))
@@ -91,7 +73,7 @@ func (d *decoder) event(data []byte) bool {
 	case "message_stop":
 		return false
 	case "error":
-		d.a.Fail(newError(0, e.Get("error")))
+		d.a.Fail(newError(0, e))
 		return false
 	}
 	return true
@@ -105,7 +87,7 @@ func (d *decoder) start(message gjson.Result) {
 
 // reasons are those to stop. Of pause_turn the client has the turn so far, and
 // sends it again to go on.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStop,
 	"tool_use":                      translate.ReasonStop,
@@ -116,17 +98,13 @@ var reasons = map[string]translate.Reason{
 	"refusal":                       translate.ReasonContentFilter,
 }
 
-// finish reads why the model stopped, if v tells. A reason that is new is one
-// to stop.
+// finish reads why the model stopped, if v tells.
 func (d *decoder) finish(v gjson.Result) {
 	stop := v.Get("stop_reason").Str
 	if stop == "" {
 		return
 	}
-	reason, ok := reasons[stop]
-	if !ok {
-		reason = translate.ReasonStop
-	}
+	reason := reasons.Of(stop)
 	if reason == translate.ReasonContentFilter {
 		d.a.Refusal(textKey, v.Get("stop_details.explanation").Str)
 	}

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"encoding/json"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -13,16 +12,10 @@ type outputFormat struct {
 	Schema json.RawMessage `json:"schema"`
 }
 
-// answerTool is the tool by whose arguments models without an output format
-// answer. Decode makes text of them.
-const answerTool = "structured_answer"
-
-const jsonInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
-
 func (r *request) setFormat(p *translate.Request, m *model) error {
 	switch {
 	case p.Format.Type == "json_object":
-		r.System = append(r.System, &textBlock{Type: "text", Text: jsonInstruction})
+		r.System = append(r.System, &textBlock{Type: "text", Text: translate.JSONInstruction})
 		return drop(p, "text.format", "not enforced by the provider, an instruction in its place")
 	case p.Format.Type != "json_schema":
 		return nil
@@ -40,19 +33,17 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 // setAnswerTool leaves the model no way to answer but by a call: to the
 // client's tools, where there are any, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request) error {
+	t, err := p.AnswerTool()
 	switch {
-	case p.Tool(answerTool) != nil:
-		return plugins.Invalid("tools", "A tool may not be named '%s' where the answer has a JSON schema.", answerTool)
+	case err != nil:
+		return err
 	case p.ToolChoice.Mode == "required":
 		return nil // the turn ends in a call, not in an answer
 	case p.ToolChoice.Mode == "none":
 		r.Tools = nil
 	}
-	r.Tools = append(r.Tools, tool{
-		Name:        answerTool,
-		Description: "Gives the final answer. " + p.Format.Description,
-		InputSchema: objectSchema(p.Format.Schema),
-	})
+	description, parameters := t.AsFunction()
+	r.Tools = append(r.Tools, tool{Name: t.Name, Description: description, InputSchema: parameters})
 	r.ToolChoice = &toolChoice{Type: "any", DisableParallelToolUse: true}
 	return nil
 }

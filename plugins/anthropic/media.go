@@ -30,10 +30,8 @@ var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // media is the block of an image or a file.
 func (r *request) media(p *translate.Request, m *model, part *translate.Part) (any, error) {
-	if part.Detail != "" && part.Detail != "auto" {
-		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
-			return nil, err
-		}
+	if err := p.DropDetail(part); err != nil {
+		return nil, err
 	}
 	b := &mediaBlock{Type: "image"}
 	if part.CacheBreakpoint {
@@ -60,7 +58,7 @@ func (r *request) media(p *translate.Request, m *model, part *translate.Part) (a
 		return nil, plugins.Unsupported(part.Param, "The provider takes images of the types %s, not '%s'.",
 			strings.Join(imageTypes, ", "), part.MediaType)
 	}
-	if b.Source.Type != "text" && !m.takes(kind) {
+	if b.Source.Type != "text" && !m.Takes(kind) {
 		return nil, plugins.Unsupported(part.Param, "The model does not take input of the kind '%s'.", kind)
 	}
 	return b, nil

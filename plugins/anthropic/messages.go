@@ -1,13 +1,9 @@
 package anthropic
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -38,79 +34,36 @@ type toolResultBlock struct {
 	IsError   bool   `json:"is_error,omitempty"`
 }
 
-const (
-	// opening stands where a conversation does not begin with the user, as the
-	// provider demands.
-	opening = "(The conversation begins.)"
-	// failure stands where a call failed without a word, which the provider
-	// refuses.
-	failure = "(The call failed.)"
-)
+// failure stands where a call failed without a word, which the provider refuses.
+const failure = "(The call failed.)"
 
-// setMessages translates instructions and turns. What the system says before
-// all others is the system prompt; what it says later stays in its place, as
-// text of the user in tags.
+// setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, m *model) error {
-	r.addSystem(p, []translate.Part{{Type: translate.PartText, Text: p.Instructions}})
-	for _, t := range p.Turns {
-		var err error
+	system, turns, err := p.Alternate()
+	for i := range system {
+		r.System = append(r.System, textOf(p, &system[i]))
+	}
+	for _, t := range turns {
+		if err != nil {
+			return err
+		}
 		switch t.Role {
-		case translate.RoleSystem, translate.RoleDeveloper:
-			err = r.addSystemTurn(p, m, t)
 		case translate.RoleAssistant:
 			err = r.addAssistant(p, m, t)
 		case translate.RoleTool:
 			err = r.addOutputs(p, m, t)
 		default:
-			err = r.addMessages(p, m, t, "", "")
-		}
-		if err != nil {
-			return err
+			err = r.addUser(p, m, t)
 		}
 	}
-	if len(r.Messages) == 0 || r.Messages[0].Role != translate.RoleUser {
-		begin := message{translate.RoleUser, []any{textBlock{Type: "text", Text: opening}}}
-		r.Messages = append([]message{begin}, r.Messages...)
-	}
-	return nil
+	return err
 }
 
-func (r *request) addSystem(p *translate.Request, content []translate.Part) {
-	for i := range content {
-		if block := textOf(p, &content[i]); block != nil {
-			r.System = append(r.System, block)
-		}
-	}
-}
-
-func (r *request) addSystemTurn(p *translate.Request, m *model, t translate.Turn) error {
-	if len(r.Messages) > 0 {
-		return r.addMessages(p, m, t, "<system>\n", "\n</system>")
-	}
-	for _, item := range t.Items {
-		content := item.(*translate.Message).Content
-		for i := range content {
-			if part := &content[i]; part.Type == translate.PartImage || part.Type == translate.PartFile {
-				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
-			}
-		}
-		r.addSystem(p, content)
-	}
-	return nil
-}
-
-// addMessages adds a turn of messages of the user, each text between before and
-// after.
-func (r *request) addMessages(p *translate.Request, m *model, t translate.Turn, before, after string) error {
+func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) error {
 	for _, item := range t.Items {
 		blocks, err := r.blocks(p, m, item.(*translate.Message).Content)
 		if err != nil {
 			return err
-		}
-		for _, b := range blocks {
-			if text, ok := b.(*textBlock); ok {
-				text.Text = before + text.Text + after
-			}
 		}
 		r.add(translate.RoleUser, blocks...)
 	}
@@ -129,7 +82,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 		case *translate.ReasoningItem:
 			block := unseal(item.EncryptedContent)
 			if block == nil {
-				if err := drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out"); err != nil {
+				if err := p.DropForeignReasoning(item); err != nil {
 					return err
 				}
 				continue
@@ -140,7 +93,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, toolUseBlock{"tool_use", toolUseID(item.CallID), item.Name, input})
+			r.add(translate.RoleAssistant, toolUseBlock{"tool_use", translate.WordCallID(item.CallID), item.Name, input})
 		}
 	}
 	return nil
@@ -156,7 +109,7 @@ func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) e
 		if o.Failed && len(content) == 0 {
 			content = []any{&textBlock{Type: "text", Text: failure}}
 		}
-		r.add(translate.RoleUser, toolResultBlock{"tool_result", toolUseID(o.CallID), content, o.Failed})
+		r.add(translate.RoleUser, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
 	}
 	return nil
 }
@@ -204,17 +157,4 @@ func textOf(p *translate.Request, part *translate.Part) *textBlock {
 		b.CacheControl = cacheOf(p)
 	}
 	return b
-}
-
-// toolUseID is the id of a call as the provider takes it, ^[a-zA-Z0-9_-]+$: the
-// client's own where that fits, else one that only it has.
-func toolUseID(callID string) string {
-	fits := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-	}
-	if strings.IndexFunc(callID, func(c rune) bool { return !fits(c) }) < 0 {
-		return callID
-	}
-	sum := sha256.Sum256([]byte(callID))
-	return "call_" + hex.EncodeToString(sum[:16])
 }

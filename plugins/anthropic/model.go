@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins/translate"
@@ -60,12 +59,12 @@ func modelOf(t translate.Target) *model {
 		}
 	}
 	switch {
-	case t.Capabilities != nil && len(t.Capabilities.Input) > 0:
+	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
 	case m.is(early):
 		m.Capabilities = translate.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: efforts[1:]}
+		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:]}
 	}
 	if t.Capabilities != nil {
 		m.MaxOutput = t.Capabilities.MaxOutput
@@ -74,9 +73,6 @@ func modelOf(t translate.Target) *model {
 }
 
 func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
-
-// takes reports whether the model takes a kind of input, as far as anybody says.
-func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }
 
 // maxOutput is the max_tokens of requests that have none.
 func (m *model) maxOutput() int64 {

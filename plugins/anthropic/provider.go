@@ -3,10 +3,8 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/weirhq/weir/plugins"
@@ -32,13 +30,13 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 // apiVersion is the only version of the API there is since 2023.
 const apiVersion = "2023-06-01"
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
 	}
-	body, err := r.encode()
+	body, err := translate.Encode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +48,13 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	return req, nil
 }
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	return post(ctx, t, path, bytes.NewReader(plugins.WithModel(body, t.Model)))
+	return post(ctx, t, path, plugins.WithModel(body, t.Model))
 }
 
 // paths are those of the dialects that the API speaks.
@@ -65,16 +63,12 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
-func post(ctx context.Context, t translate.Target, path string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
+func post(ctx context.Context, t translate.Target, path string, body []byte) (*http.Request, error) {
+	req, err := t.Post(ctx, path, "X-Api-Key", body)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Anthropic-Version", apiVersion)
-	if t.Key != "" {
-		req.Header.Set("X-Api-Key", t.Key)
-	}
 	return req, nil
 }
 

@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +10,7 @@ import (
 )
 
 // policy says what the Messages API has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.Policy{
+var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
 	"max_tool_calls":         translate.Translate,
 	"parallel_tool_calls":    translate.Translate,
 	"prompt_cache_key":       translate.Translate,
@@ -27,11 +25,7 @@ var policy = translate.DefaultPolicy.With(translate.Policy{
 	"input.input_image": translate.Translate,
 	"input.input_file":  translate.Translate,
 
-	"tools.web_search":                    translate.Translate,
-	"tools.web_search_2025_08_26":         translate.Translate,
-	"tools.web_search_preview":            translate.Translate,
-	"tools.web_search_preview_2025_03_11": translate.Translate,
-	"tools.code_interpreter":              translate.Translate,
+	"tools.code_interpreter": translate.Translate,
 
 	"include.code_interpreter_call.outputs":  translate.Translate,
 	"include.web_search_call.action.sources": translate.Translate,
@@ -46,7 +40,7 @@ type request struct {
 	Messages     []message     `json:"messages"`
 	Tools        []tool        `json:"tools,omitempty"`
 	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
-	Thinking     *thinking     `json:"thinking,omitempty"`
+	Thinking     *Thinking     `json:"thinking,omitempty"`
 	OutputConfig *outputConfig `json:"output_config,omitempty"`
 	Temperature  *float64      `json:"temperature,omitempty"`
 	TopP         *float64      `json:"top_p,omitempty"`
@@ -69,7 +63,7 @@ type metadata struct {
 	UserID string `json:"user_id"`
 }
 
-// newRequest translates p. An error that the client caused is an *plugins.Error.
+// newRequest translates p. An error that the client caused is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -83,7 +77,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 		r.Metadata = &metadata{p.User}
 	}
 	for _, set := range []func(*translate.Request, *model) error{
-		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(p, m); err != nil {
 			return nil, err
@@ -91,14 +85,6 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	}
 	r.setCache(p)
 	return r, nil
-}
-
-// encode is the body, without the escapes that HTML needs.
-func (r *request) encode() (*bytes.Buffer, error) {
-	b := new(bytes.Buffer)
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	return b, e.Encode(r)
 }
 
 // setBetas asks for what is not in the API for all.
@@ -122,10 +108,7 @@ func (r *request) beta(name string) {
 	}
 }
 
-// setSampling follows what the documentation of Claude 4 says: temperature up
-// to 1, not with thinking, not beside top_p. Later models take neither. What is
-// left out is 1.
-func (r *request) setSampling(p *translate.Request, m *model) error {
+func (r *request) setSampling(p *translate.Request, m *model) (err error) {
 	refused := ""
 	switch {
 	case !m.Temperature:
@@ -133,31 +116,35 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 	case r.Thinking != nil && r.Thinking.Type == "enabled":
 		refused = "not supported while the model thinks, left out"
 	}
+	r.Temperature, r.TopP, err = Sampling(p, refused, false)
+	return err
+}
+
+// Sampling returns the temperature and top_p to send. They follow what the
+// documentation of Claude 4 says: temperature up to 1, not with thinking, and
+// unless both, not beside top_p. Later models take neither, which refused says
+// to the client. What is left out is 1.
+func Sampling(p *translate.Request, refused string, both bool) (temperature, topP *float64, err error) {
 	if t := p.Temperature; t != nil && *t != 1 {
 		switch {
 		case refused != "":
-			if err := drop(p, "temperature", refused); err != nil {
-				return err
-			}
+			err = drop(p, "temperature", refused)
 		case *t > 1:
-			if err := drop(p, "temperature", "above the provider's limit, 1 in its place"); err != nil {
-				return err
-			}
+			err = drop(p, "temperature", "above the provider's limit, 1 in its place")
 		default:
-			r.Temperature = t
+			temperature = t
 		}
 	}
-	if p.TopP == nil || *p.TopP == 1 {
-		return nil
+	if err != nil || p.TopP == nil || *p.TopP == 1 {
+		return temperature, nil, err
 	}
-	if refused == "" && r.Temperature != nil {
+	if temperature != nil && !both {
 		refused = "not supported beside temperature, left out"
 	}
 	if refused != "" {
-		return drop(p, "top_p", refused)
+		return temperature, nil, drop(p, "top_p", refused)
 	}
-	r.TopP = p.TopP
-	return nil
+	return temperature, p.TopP, nil
 }
 
 // setServiceTier chooses between the tiers that Anthropic lets choose from: the

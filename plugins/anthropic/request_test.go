@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -254,9 +255,9 @@ var mapped = []struct {
 	{name: "a summary", target: claude5, fields: `"reasoning":{"effort":"low","summary":"auto"}`, path: "thinking", want: `{"type":"adaptive","display":"summarized"}`},
 	{name: "a summary without effort", target: claude5, fields: `"reasoning":{"summary":"auto"}`, path: "thinking", want: `{"type":"adaptive","display":"summarized"}`},
 	{name: "minimal effort", target: claude5, fields: `"reasoning":{"effort":"minimal"}`, path: "output_config", want: `{"effort":"low"}`,
-		warnings: []string{"reasoning.effort: not a level of the model, low in its place"}},
+		warnings: []string{"reasoning.effort: not a level of the model, 'low' in its place"}},
 	{name: "effort beyond the model's", target: claude45, fields: `"reasoning":{"effort":"max"}`, path: "output_config", want: `{"effort":"high"}`,
-		warnings: []string{"reasoning.effort: not a level of the model, high in its place"}},
+		warnings: []string{"reasoning.effort: not a level of the model, 'high' in its place"}},
 	{name: "effort of an unknown model", target: sonnet55, fields: `"reasoning":{"effort":"max"}`, path: "output_config", want: `{"effort":"max"}`},
 	{name: "a budget", target: claude37, fields: `"reasoning":{"effort":"medium"}`, path: "thinking", want: `{"type":"enabled","budget_tokens":19200}`},
 	{name: "a budget within the limit", target: claude37, fields: `"reasoning":{"effort":"max"},"max_output_tokens":2000`, path: "thinking", want: `{"type":"enabled","budget_tokens":1800}`},
@@ -359,10 +360,7 @@ func TestRejected(t *testing.T) {
 		"allowed none":      {claude5, `"tools":[` + function + `],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`, "tool_choice"},
 		"effort":            {claude37, `"reasoning":{"effort":"huge"}`, "reasoning.effort"},
 		"answer tool":       {claude37, format + `,"tools":[{"type":"function","name":"structured_answer"}]`, "tools"},
-		"logprobs":          {claude5, `"top_logprobs":3`, "top_logprobs"},
-		"include logprobs":  {claude5, `"include":["message.output_text.logprobs"]`, "include.message.output_text.logprobs"},
 		"state":             {claude5, `"previous_response_id":"resp_1"`, "previous_response_id"},
-		"truncation":        {claude5, `"truncation":"auto"`, "truncation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, body, _, err := prepare(t, test.target, withInput(test.fields), false)
@@ -384,3 +382,5 @@ func TestBetas(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, Provider{}, claude5) }

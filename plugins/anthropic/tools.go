@@ -2,9 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -43,11 +40,7 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	for i := range p.Tools {
 		t := &p.Tools[i]
-		name := t.Name
-		if t.Hosted() {
-			name = t.Type
-		}
-		if c.Allowed != nil && !slices.Contains(c.Allowed, name) {
+		if !c.Allows(t) {
 			continue
 		}
 		translated, err := newTool(p, m, t)
@@ -97,31 +90,25 @@ func chosen(c translate.ToolChoice) string {
 
 func newTool(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	switch t.Type {
-	case "function":
+	case "function", "custom":
 		return newFunction(p, m, t)
-	case "custom":
-		return tool{Name: t.Name, Description: describe(t), InputSchema: translate.CustomParameters}, nil
 	case "code_interpreter":
 		return tool{Type: "code_execution_20250825", Name: codeExecution}, nil
-	}
-	if v := field(t, "search_context_size"); v != nil && string(v) != `"medium"` {
-		if err := drop(p, t.Param+".search_context_size", "not supported by the provider, left out"); err != nil {
-			return tool{}, err
-		}
 	}
 	return tool{
 		Type:           "web_search_20250305",
 		Name:           webSearch,
 		MaxUses:        p.MaxToolCalls.N,
-		AllowedDomains: field(t, "filters.allowed_domains"),
-		BlockedDomains: field(t, "filters.blocked_domains"),
-		UserLocation:   field(t, "user_location"),
-	}, nil
+		AllowedDomains: t.Field("filters.allowed_domains"),
+		BlockedDomains: t.Field("filters.blocked_domains"),
+		UserLocation:   t.Field("user_location"),
+	}, p.DropHints(t, "search_context_size")
 }
 
 func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
-	f := tool{Name: t.Name, Description: t.Description, InputSchema: objectSchema(t.Parameters)}
-	if t.Strict == nil || !*t.Strict {
+	f := tool{Name: t.Name}
+	f.Description, f.InputSchema = t.AsFunction()
+	if !t.IsStrict() {
 		return f, nil
 	}
 	if m.is(noFormat) {
@@ -131,35 +118,4 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 	var err error
 	f.InputSchema, err = Enforceable(p, t.Param+".parameters", f.InputSchema)
 	return f, err
-}
-
-// objectSchema is the schema with the type that the provider requires.
-func objectSchema(schema json.RawMessage) json.RawMessage {
-	v := gjson.ParseBytes(schema)
-	switch {
-	case len(v.Map()) == 0:
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	case !v.Get("type").Exists():
-		return append(json.RawMessage(`{"type":"object",`), v.Raw[1:]...)
-	}
-	return schema
-}
-
-// describe is the description of a custom tool, whose grammar has no other
-// place.
-func describe(t *translate.Tool) string {
-	definition := gjson.GetBytes(t.Format, "definition").Str
-	if definition == "" {
-		return t.Description
-	}
-	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
-}
-
-// field is a field of the tool, nil if it is null or absent.
-func field(t *translate.Tool, path string) json.RawMessage {
-	v := gjson.GetBytes(t.Raw, path)
-	if v.Type == gjson.Null {
-		return nil
-	}
-	return json.RawMessage(v.Raw)
 }

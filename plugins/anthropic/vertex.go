@@ -1,10 +1,8 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,7 +23,7 @@ type Vertex struct{ Provider }
 // vertexVersion is the version of the API, which stands in the body.
 const vertexVersion = "vertex-2023-10-16"
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	known := t
 	known.Model = strings.ReplaceAll(t.Model, "@", "-") // before a date
@@ -34,7 +32,7 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 		return nil, err
 	}
 	r.Model, r.Version = "", vertexVersion
-	body, err := r.encode()
+	body, err := translate.Encode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +44,7 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	return req, nil
 }
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d != plugins.Messages {
 		return nil, errors.ErrUnsupported
@@ -59,24 +57,15 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte,
 	if body, err = sjson.SetBytes(body, "anthropic_version", vertexVersion); err != nil {
 		return nil, err
 	}
-	return postVertex(ctx, t, bytes.NewReader(body), stream)
+	return postVertex(ctx, t, body, stream)
 }
 
-func postVertex(ctx context.Context, t translate.Target, body io.Reader, stream bool) (*http.Request, error) {
+func postVertex(ctx context.Context, t translate.Target, body []byte, stream bool) (*http.Request, error) {
 	method := ":rawPredict"
 	if stream {
 		method = ":streamRawPredict"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		t.BaseURL+"/publishers/anthropic/models/"+url.PathEscape(t.Model)+method, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return req, nil
+	return t.Post(ctx, "/publishers/anthropic/models/"+url.PathEscape(t.Model)+method, translate.Bearer, body)
 }
 
 var (

@@ -5,15 +5,12 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 func TestCaddyfile(t *testing.T) {
-	module, err := caddy.GetModule("llm.providers.bedrock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for input, ok := range map[string]bool{
+	plugintest.Caddyfile(t, "llm.providers.bedrock", map[string]bool{
 		"bedrock":                             true,
 		"bedrock {\n}":                        true,
 		"bedrock {\n\tregion eu-central-1\n}": true,
@@ -22,12 +19,7 @@ func TestCaddyfile(t *testing.T) {
 		"bedrock {\n\tregion\n}":              false,
 		"bedrock {\n\tregion eu west\n}":      false,
 		"bedrock {\n\tzone eu-1\n}":           false,
-	} {
-		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err == nil) != ok {
-			t.Errorf("%q: got error %v", input, err)
-		}
-	}
+	})
 }
 
 // isolate leaves no AWS configuration of the machine in the way.

@@ -7,11 +7,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
 	a.Start("", resp.Header.Get("X-Amzn-Requestid"))
@@ -42,16 +41,15 @@ type decoder struct {
 	a     *translate.Assembler
 	block openBlock
 	runes int          // of the text of the message that is open
-	calls []serverCall // that have no result yet
+	calls []hostedCall // that have no result yet
 }
 
 // message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
-	if !plugins.ValidJSON(body) {
-		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+	v, ok := d.a.ParseJSON(body)
+	if !ok {
 		return
 	}
-	v := gjson.ParseBytes(body)
 	for i, content := range v.Get("output.message.content").Array() {
 		d.content(i, content)
 	}
@@ -66,11 +64,10 @@ func (d *decoder) frame(f *frame) bool {
 		d.a.Fail(newError(0, string(f.header(":error-code")), string(f.header(":error-message"))))
 		return false
 	}
-	if !plugins.ValidJSON(f.payload) {
-		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+	e, ok := d.a.ParseJSON(f.payload)
+	if !ok {
 		return false
 	}
-	e := gjson.ParseBytes(f.payload)
 	if kind == "exception" {
 		d.a.Fail(newError(0, string(f.header(":exception-type")), e.Get("message").Str))
 		return false
@@ -95,7 +92,7 @@ func (d *decoder) frame(f *frame) bool {
 }
 
 // reasons are those to stop.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStop,
 	"tool_use":                      translate.ReasonStop,
@@ -107,16 +104,9 @@ var reasons = map[string]translate.Reason{
 	"malformed_tool_use":            translate.ReasonError,
 }
 
-// finish reads why the model stopped, if v tells. A reason that is new is one
-// to stop.
+// finish reads why the model stopped, if v tells.
 func (d *decoder) finish(v gjson.Result) {
-	stop := v.Get("stopReason").Str
-	if stop == "" {
-		return
+	if stop := v.Get("stopReason").Str; stop != "" {
+		d.a.Finish(reasons.Of(stop))
 	}
-	reason, ok := reasons[stop]
-	if !ok {
-		reason = translate.ReasonStop
-	}
-	d.a.Finish(reason)
 }

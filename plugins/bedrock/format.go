@@ -26,13 +26,7 @@ type jsonSchema struct {
 	Schema      string `json:"schema"` // JSON in a string
 }
 
-// answerTool is the tool by whose arguments models without an output format
-// answer. Decode makes text of them.
-const answerTool = "structured_answer"
-
-const jsonInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
-
-// answersByCall reports whether the model answers by the arguments of answerTool.
+// answersByCall reports whether the model answers by the arguments of a call.
 func (m *model) answersByCall(p *translate.Request) bool {
 	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.is(choosesTools)
 }
@@ -40,7 +34,7 @@ func (m *model) answersByCall(p *translate.Request) bool {
 func (r *request) setFormat(p *translate.Request, m *model) error {
 	switch {
 	case p.Format.Type == "json_object":
-		r.System = append(r.System, block{Text: jsonInstruction})
+		r.System = append(r.System, block{Text: translate.JSONInstruction})
 		return drop(p, "text.format", "not enforced by the provider, an instruction in its place")
 	case p.Format.Type != "json_schema":
 		return nil
@@ -62,22 +56,19 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 // setAnswerTool leaves the model no way to answer but by a call: to the
 // client's tools, where there are any, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request, m *model) error {
-	switch {
-	case !m.ToolCall:
+	if !m.ToolCall {
 		return plugins.Unsupported("text.format", "The model cannot be held to a JSON schema.")
-	case p.Tool(answerTool) != nil:
-		return plugins.Invalid("tools", "A tool may not be named '%s' where the answer has a JSON schema.", answerTool)
-	case p.ToolChoice.Mode == "required":
-		return nil // the turn ends in a call, not in an answer
+	}
+	t, err := p.AnswerTool()
+	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+		return err
 	}
 	if r.ToolConfig == nil {
 		r.ToolConfig = new(toolConfig)
 	}
-	r.ToolConfig.Tools = append(r.ToolConfig.Tools, tool{ToolSpec: &toolSpec{
-		Name:        answerTool,
-		Description: "Gives the final answer. " + p.Format.Description,
-		InputSchema: inputSchema{objectSchema(p.Format.Schema)},
-	}})
+	description, parameters := t.AsFunction()
+	r.ToolConfig.Tools = append(r.ToolConfig.Tools,
+		tool{ToolSpec: &toolSpec{Name: t.Name, Description: description, InputSchema: inputSchema{parameters}}})
 	r.ToolConfig.ToolChoice = &toolChoice{Any: &struct{}{}}
 	if f := r.ModelFields; f != nil && f.ToolChoice != nil {
 		r.ToolConfig.ToolChoice, f.ToolChoice.Type = nil, "any"

@@ -56,10 +56,8 @@ var formatNames = map[string]string{
 
 // media is the block of an image, a file or a sound.
 func (r *request) media(p *translate.Request, m *model, part *translate.Part) (block, error) {
-	if part.Detail != "" && part.Detail != "auto" {
-		if err := drop(p, part.Param+".detail", "not supported by the provider, left out"); err != nil {
-			return block{}, err
-		}
+	if err := p.DropDetail(part); err != nil {
+		return block{}, err
 	}
 	v := &media{Source: source{Bytes: part.Data}}
 	switch {
@@ -101,7 +99,7 @@ func (v *media) setFormat(m *model, part *translate.Part, kind string, formats, 
 	switch {
 	case v.Format == "":
 		return plugins.Unsupported(part.Param, "The provider takes input of the kind '%s' in the formats %s.", kind, strings.Join(formats, ", "))
-	case kind != "document" && !m.takes(kind):
+	case kind != "document" && !m.Takes(kind):
 		return plugins.Unsupported(part.Param, "The model does not take input of the kind '%s'.", kind)
 	}
 	return nil
@@ -131,7 +129,7 @@ func formatsOf(part *translate.Part) ([]string, error) {
 // digits, single spaces, hyphens, parentheses and brackets, and no name twice.
 func (r *request) documentName(filename string) string {
 	words := strings.FieldsFunc(strings.TrimSuffix(filename, path.Ext(filename)), func(c rune) bool {
-		return !alphanumeric(c) && !strings.ContainsRune("-()[]", c)
+		return !translate.IsAlphanumeric(c) && !strings.ContainsRune("-()[]", c)
 	})
 	base := strings.Join(words, " ")
 	if base = base[:min(len(base), 190)]; base == "" {

@@ -1,14 +1,10 @@
 package bedrock
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -50,9 +46,6 @@ type cachePoint struct {
 }
 
 const (
-	// opening stands where a conversation does not begin with the user, as the
-	// provider demands.
-	opening = "(The conversation begins.)"
 	// besideDocument stands where a message has a document but no text, which the
 	// provider demands.
 	besideDocument = "(See the document.)"
@@ -61,62 +54,32 @@ const (
 	failure = "(The call failed.)"
 )
 
-// setMessages translates instructions and turns. What the system says before all
-// others is the system prompt; what it says later stays in its place, as text of
-// the user in tags.
+// setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, m *model) error {
-	if strings.TrimSpace(p.Instructions) != "" {
-		r.System = append(r.System, block{Text: p.Instructions})
+	system, turns, err := p.Alternate()
+	if err != nil {
+		return err
 	}
-	for _, t := range p.Turns {
-		var err error
+	if r.System, err = r.blocks(p, m, system); err != nil {
+		return err
+	}
+	for _, t := range turns {
 		switch t.Role {
-		case translate.RoleSystem, translate.RoleDeveloper:
-			err = r.addSystem(p, m, t)
 		case translate.RoleAssistant:
 			err = r.addAssistant(p, m, t)
 		case translate.RoleTool:
 			err = r.addOutputs(p, m, t)
 		default:
-			err = r.addMessages(p, m, t)
+			err = r.addUser(p, m, t)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if len(r.Messages) == 0 || r.Messages[0].Role != translate.RoleUser {
-		r.Messages = slices.Insert(r.Messages, 0, message{translate.RoleUser, []block{{Text: opening}}})
-	}
 	return nil
 }
 
-func (r *request) addSystem(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		content := item.(*translate.Message).Content
-		for i := range content {
-			if part := &content[i]; len(r.Messages) == 0 && part.Type != translate.PartText && part.Type != translate.PartRefusal {
-				return plugins.Unsupported(part.Param, "The system can only say text before the conversation begins.")
-			}
-		}
-		blocks, err := r.blocks(p, m, content)
-		if err != nil {
-			return err
-		}
-		if len(r.Messages) == 0 {
-			r.System = append(r.System, blocks...)
-			continue
-		}
-		for i := range blocks {
-			if blocks[i].Text != "" {
-				blocks[i].Text = "<system>\n" + blocks[i].Text + "\n</system>"
-			}
-		}
-		r.add(translate.RoleUser, blocks...)
-	}
-	return nil
-}
-
-func (r *request) addMessages(p *translate.Request, m *model, t translate.Turn) error {
+func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) error {
 	var blocks []block
 	for _, item := range t.Items {
 		more, err := r.blocks(p, m, item.(*translate.Message).Content)
@@ -152,7 +115,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, block{ToolUse: &toolUse{toolUseID(item.CallID), item.Name, input}})
+			r.add(translate.RoleAssistant, block{ToolUse: &toolUse{translate.WordCallID(item.CallID), item.Name, input}})
 		}
 	}
 	return nil
@@ -166,7 +129,7 @@ func (r *request) addReasoning(p *translate.Request, m *model, item *translate.R
 	}
 	reasoning := unseal(item.EncryptedContent)
 	if reasoning == nil || m.maker != byAnthropic {
-		return drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another model, left out")
+		return p.DropForeignReasoning(item)
 	}
 	r.add(translate.RoleAssistant, block{ReasoningContent: reasoning})
 	return nil
@@ -179,7 +142,7 @@ func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) e
 		if err != nil {
 			return err
 		}
-		result := &toolResult{ToolUseID: toolUseID(o.CallID), Content: []block{}}
+		result := &toolResult{ToolUseID: translate.WordCallID(o.CallID), Content: []block{}}
 		if o.Failed {
 			result.Status = "error"
 		}
@@ -245,14 +208,4 @@ func cacheOf(p *translate.Request, m *model) *cachePoint {
 		c.TTL = "1h"
 	}
 	return c
-}
-
-// toolUseID is the id of a call as the provider takes it, [a-zA-Z0-9_-]{1,64}: the
-// client's own where that fits, else one that only it has.
-func toolUseID(callID string) string {
-	if len(callID) <= 64 && strings.IndexFunc(callID, func(c rune) bool { return !alphanumeric(c) && c != '_' && c != '-' }) < 0 {
-		return callID
-	}
-	sum := sha256.Sum256([]byte(callID))
-	return "call_" + hex.EncodeToString(sum[:16])
 }

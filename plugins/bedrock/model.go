@@ -1,7 +1,6 @@
 package bedrock
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins/translate"
@@ -58,9 +57,9 @@ var families = []struct {
 	{"claude-3", translate.Capabilities{Temperature: true}},
 	{"claude-v2", translate.Capabilities{Temperature: true}},
 	{"claude-instant", translate.Capabilities{Temperature: true}},
-	{"claude", translate.Capabilities{Reasoning: true, Efforts: efforts[1:], StructuredOutput: true}},
-	{"nova-2", translate.Capabilities{Reasoning: true, Efforts: efforts[1:4], Temperature: true}},
-	{"gpt-oss", translate.Capabilities{Reasoning: true, Efforts: efforts[1:4], StructuredOutput: true, Temperature: true}},
+	{"claude", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:], StructuredOutput: true}},
+	{"nova-2", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], Temperature: true}},
+	{"gpt-oss", translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:5], StructuredOutput: true, Temperature: true}},
 	{"", translate.Capabilities{StructuredOutput: true, Temperature: true}},
 }
 
@@ -78,7 +77,7 @@ func modelOf(t translate.Target) *model {
 			break
 		}
 	}
-	if t.Capabilities != nil && len(t.Capabilities.Input) > 0 {
+	if t.Capabilities.Described() {
 		m.Capabilities = *t.Capabilities
 		return m
 	}
@@ -93,9 +92,6 @@ func modelOf(t translate.Target) *model {
 }
 
 func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
-
-// takes reports whether the model takes a kind of input, as far as anybody says.
-func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }
 
 // caches reports whether the prompt of the model can be cached.
 func (m *model) caches() bool { return m.maker == byAnthropic || m.maker == byAmazon }

@@ -3,9 +3,7 @@
 package bedrock
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -68,36 +66,26 @@ func (*Provider) KeyOptional() bool { return true }
 // with what AWS's default chain finds on the machine.
 func (b *Provider) HasCredentials() bool { return b.AccessKeyID != "" }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (b *Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, err
-	}
-	// AWS's own clients escape the colon too, which url.PathEscape does not.
-	address := t.BaseURL + "/model/" + strings.ReplaceAll(url.PathEscape(t.Model), ":", "%3A") + "/converse"
-	if p.Stream {
-		address += "-stream"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body.Bytes()))
+	body, err := translate.Encode(r)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
-		return req, nil
+	// AWS's own clients escape the colon too, which url.PathEscape does not.
+	path := "/model/" + strings.ReplaceAll(url.PathEscape(t.Model), ":", "%3A") + "/converse"
+	if p.Stream {
+		path += "-stream"
 	}
-	if err := b.sign(req, body.Bytes()); err != nil {
-		return nil, err
+	req, err := t.Post(ctx, path, translate.Bearer, body)
+	if err != nil || t.Key != "" {
+		return req, err
 	}
-	return req, nil
+	return req, b.sign(req, body)
 }
 
 var _ translate.Provider = (*Provider)(nil)

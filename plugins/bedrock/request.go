@@ -6,11 +6,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // policy says what the Converse API has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.Policy{
+var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
 	"metadata":               translate.Translate,
 	"parallel_tool_calls":    translate.Translate,
 	"prompt_cache_options":   translate.Translate,
@@ -23,11 +24,7 @@ var policy = translate.DefaultPolicy.With(translate.Policy{
 	"input.input_file":  translate.Translate,
 	"input.input_image": translate.Translate,
 
-	"tools.code_interpreter":              translate.Translate,
-	"tools.web_search":                    translate.Translate,
-	"tools.web_search_2025_08_26":         translate.Translate,
-	"tools.web_search_preview":            translate.Translate,
-	"tools.web_search_preview_2025_03_11": translate.Translate,
+	"tools.code_interpreter": translate.Translate,
 
 	"include.code_interpreter_call.outputs": translate.Translate,
 })
@@ -59,14 +56,14 @@ type serviceTier struct {
 // modelFields are what Converse passes on to the model as it is. Of reasoning each
 // maker has a field of its own.
 type modelFields struct {
-	Thinking        *thinking         `json:"thinking,omitempty"`         // Anthropic
-	OutputConfig    *effort           `json:"output_config,omitempty"`    // Anthropic
-	ToolChoice      *claudeToolChoice `json:"tool_choice,omitempty"`      // Anthropic
-	ReasoningConfig *reasoningConfig  `json:"reasoningConfig,omitempty"`  // Amazon
-	ReasoningEffort string            `json:"reasoning_effort,omitempty"` // OpenAI
+	Thinking        *anthropic.Thinking `json:"thinking,omitempty"`         // Anthropic
+	OutputConfig    *effort             `json:"output_config,omitempty"`    // Anthropic
+	ToolChoice      *claudeToolChoice   `json:"tool_choice,omitempty"`      // Anthropic
+	ReasoningConfig *reasoningConfig    `json:"reasoningConfig,omitempty"`  // Amazon
+	ReasoningEffort string              `json:"reasoning_effort,omitempty"` // OpenAI
 }
 
-// newRequest translates p. An error that the client caused is an *plugins.Error.
+// newRequest translates p. An error that the client caused is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -104,7 +101,7 @@ func (r *request) fields() *modelFields {
 	return r.ModelFields
 }
 
-// setSampling passes temperatures up to 1, which is Converse's limit.
+// setSampling keeps to what Claude takes, which is Converse's limit too.
 func (r *request) setSampling(p *translate.Request, m *model) error {
 	refused := ""
 	switch {
@@ -113,31 +110,11 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 	case r.thinks():
 		refused = "not supported while the model thinks, left out"
 	}
-	if t := p.Temperature; t != nil && *t != 1 {
-		switch {
-		case refused != "":
-			if err := drop(p, "temperature", refused); err != nil {
-				return err
-			}
-		case *t > 1:
-			if err := drop(p, "temperature", "above the provider's limit, 1 in its place"); err != nil {
-				return err
-			}
-		default:
-			r.inference().Temperature = t
-		}
+	temperature, topP, err := anthropic.Sampling(p, refused, m.maker != byAnthropic)
+	if temperature != nil || topP != nil {
+		r.inference().Temperature, r.inference().TopP = temperature, topP
 	}
-	if p.TopP == nil || *p.TopP == 1 {
-		return nil
-	}
-	if refused == "" && m.maker == byAnthropic && r.inference().Temperature != nil {
-		refused = "not supported beside temperature, left out"
-	}
-	if refused != "" {
-		return drop(p, "top_p", refused)
-	}
-	r.inference().TopP = p.TopP
-	return nil
+	return err
 }
 
 func (r *request) setServiceTier(p *translate.Request, _ *model) error {
@@ -164,12 +141,8 @@ func fitsMetadata(metadata json.RawMessage) bool {
 
 func fitsPattern(s string) bool {
 	return len(s) <= 256 && strings.IndexFunc(s, func(c rune) bool {
-		return !alphanumeric(c) && !strings.ContainsRune(" \t\r\n:_@$#=/+,-.", c)
+		return !translate.IsAlphanumeric(c) && !strings.ContainsRune(" \t\r\n:_@$#=/+,-.", c)
 	}) < 0
-}
-
-func alphanumeric(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // drop leaves out what is a hint to quality.

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -249,7 +250,7 @@ var mapped = []struct {
 	{name: "a required call goes before the schema", target: nova2, fields: format + `,"tools":[` + function + `],"tool_choice":"required"`,
 		path: "toolConfig.tools.#.toolSpec.name", want: `["f"]`},
 	{name: "any JSON", target: claude45, fields: `"text":{"format":{"type":"json_object"}}`,
-		path: "system.0.text", want: `"` + jsonInstruction + `"`, warnings: []string{"text.format"}},
+		path: "system.0.text", want: `"` + translate.JSONInstruction + `"`, warnings: []string{"text.format"}},
 
 	{name: "effort by budget", target: claude45, fields: `"reasoning":{"effort":"low"},"max_output_tokens":20000`,
 		path: "{inferenceConfig,additionalModelRequestFields}", want: `{"inferenceConfig":{"maxTokens":20000},"additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":2000}}}`},
@@ -357,9 +358,7 @@ func TestRefused(t *testing.T) {
 		{"our tool", nova2, format + `,"tools":[{"type":"function","name":"structured_answer"}]`, "tools"},
 		{"an effort of nobody's", claude45, `"reasoning":{"effort":"extreme"}`, "reasoning.effort"},
 		{"arguments that are no object", claude45, `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":"x"}]`, "input[1].arguments"},
-		{"logprobs", claude45, `"top_logprobs":3`, "top_logprobs"},
 		{"stored conversations", claude45, `"previous_response_id":"resp_1"`, "previous_response_id"},
-		{"truncation", claude45, `"truncation":"auto"`, "truncation"},
 	} {
 		_, body, _, err := prepare(t, test.target, withInput(test.fields), false)
 		var e *plugins.Error
@@ -368,3 +367,5 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, new(Provider), claude45) }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/translate"
@@ -66,11 +64,7 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	var tools []tool
 	for i := range p.Tools {
 		t := &p.Tools[i]
-		name := t.Name
-		if t.Hosted() {
-			name = t.Type
-		}
-		if c.Allowed != nil && !slices.Contains(c.Allowed, name) {
+		if !c.Allows(t) {
 			continue
 		}
 		translated, err := newTool(p, m, t)
@@ -166,7 +160,7 @@ func callsOf(p *translate.Request) []tool {
 		for _, item := range t.Items {
 			call, ok := item.(*translate.ToolCall)
 			if ok && !slices.ContainsFunc(tools, func(t tool) bool { return t.ToolSpec.Name == call.Name }) {
-				tools = append(tools, tool{ToolSpec: &toolSpec{Name: call.Name, InputSchema: inputSchema{noParameters}}})
+				tools = append(tools, tool{ToolSpec: &toolSpec{Name: call.Name, InputSchema: inputSchema{translate.ObjectSchema(nil)}}})
 			}
 		}
 	}
@@ -175,65 +169,32 @@ func callsOf(p *translate.Request) []tool {
 
 func newTool(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	switch {
-	case t.Type == "function":
-		f := &toolSpec{Name: t.Name, Description: t.Description, InputSchema: inputSchema{objectSchema(t.Parameters)}}
-		if t.Strict != nil && *t.Strict {
-			if !m.StructuredOutput {
-				return tool{ToolSpec: f}, drop(p, t.Param+".strict", "not supported by the model, left out")
-			}
-			f.Strict = true
-			var err error
-			f.InputSchema.JSON, err = anthropic.Enforceable(p, t.Param+".parameters", f.InputSchema.JSON)
-			return tool{ToolSpec: f}, err
-		}
-		return tool{ToolSpec: f}, nil
-	case t.Type == "custom":
-		return tool{ToolSpec: &toolSpec{Name: t.Name, Description: describe(t), InputSchema: inputSchema{translate.CustomParameters}}}, nil
+	case !t.Hosted():
+		return newFunction(p, m, t)
 	case m.maker != byAmazon:
 		return tool{}, plugins.Unsupported(t.Param, "The model has no tool of type '%s'.", t.Type)
 	case t.Type == "code_interpreter":
 		return tool{SystemTool: &systemTool{codeInterpreter}}, nil
 	}
-	return newSearch(p, t)
-}
-
-// newSearch is the web search of Nova, which takes no settings.
-func newSearch(p *translate.Request, t *translate.Tool) (tool, error) {
 	for _, filter := range []string{"filters.allowed_domains", "filters.blocked_domains"} {
-		if gjson.GetBytes(t.Raw, filter).Type != gjson.Null {
+		if t.Field(filter) != nil {
 			return tool{}, plugins.Unsupported(t.Param+"."+filter, "The provider cannot confine its search to domains.")
 		}
 	}
-	for _, hint := range []string{"user_location", "search_context_size"} {
-		if v := gjson.GetBytes(t.Raw, hint); v.Type != gjson.Null && v.Str != "medium" {
-			if err := drop(p, t.Param+"."+hint, "not supported by the provider, left out"); err != nil {
-				return tool{}, err
-			}
-		}
-	}
-	return tool{SystemTool: &systemTool{webSearch}}, nil
+	return tool{SystemTool: &systemTool{webSearch}}, p.DropHints(t, "user_location", "search_context_size")
 }
 
-var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
-
-// objectSchema is the schema with the type that the provider requires.
-func objectSchema(schema json.RawMessage) json.RawMessage {
-	v := gjson.ParseBytes(schema)
+func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
+	f := &toolSpec{Name: t.Name}
+	f.Description, f.InputSchema.JSON = t.AsFunction()
 	switch {
-	case len(v.Map()) == 0:
-		return noParameters
-	case !v.Get("type").Exists():
-		return append(json.RawMessage(`{"type":"object",`), v.Raw[1:]...)
+	case !t.IsStrict():
+		return tool{ToolSpec: f}, nil
+	case !m.StructuredOutput:
+		return tool{ToolSpec: f}, drop(p, t.Param+".strict", "not supported by the model, left out")
 	}
-	return schema
-}
-
-// describe is the description of a custom tool, whose grammar has no other
-// place.
-func describe(t *translate.Tool) string {
-	definition := gjson.GetBytes(t.Format, "definition").Str
-	if definition == "" {
-		return t.Description
-	}
-	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
+	f.Strict = true
+	var err error
+	f.InputSchema.JSON, err = anthropic.Enforceable(p, t.Param+".parameters", f.InputSchema.JSON)
+	return tool{ToolSpec: f}, err
 }

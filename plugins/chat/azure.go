@@ -30,13 +30,13 @@ type Azure struct {
 // before version 1.
 const azureVersion = "2024-10-21"
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
 	return z.authorize(req, t), err
 }
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	if d == plugins.Responses {
 		return z.Azure.PrepareNative(ctx, d, body, t)

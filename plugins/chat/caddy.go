@@ -25,21 +25,6 @@ func (p *Provider) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// UnmarshalCaddyfile sets up the provider from Caddyfile tokens. It has no
-// options of its own. Syntax:
-//
-//	<kind>
-func (p *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume the provider's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if d.NextBlock(0) {
-		return d.Errf("the provider %s has no option '%s'", p.vendor.name, d.Val())
-	}
-	return nil
-}
-
 // CaddyModule returns the Caddy module information.
 func (z *Azure) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -73,7 +58,6 @@ func (z *Azure) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 var (
 	_ caddy.Module          = (*Provider)(nil)
-	_ caddyfile.Unmarshaler = (*Provider)(nil)
 	_ caddy.Module          = (*Azure)(nil)
 	_ caddyfile.Unmarshaler = (*Azure)(nil)
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -23,7 +23,6 @@ func TestModules(t *testing.T) {
 		}
 		p, ok := info.New().(interface {
 			translate.Provider
-			caddyfile.Unmarshaler
 			DefaultTarget() (baseURL, keyEnv string)
 		})
 		if !ok {
@@ -34,26 +33,15 @@ func TestModules(t *testing.T) {
 		if strings.HasSuffix(baseURL, "/") || strings.HasPrefix(baseURL, "https") && keyEnv == "" {
 			t.Errorf("%s is at %q with the key of %q", v.name, baseURL, keyEnv)
 		}
-		for _, input := range []string{v.name + " x", v.name + " {\n x\n}"} {
-			if err := p.UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); err == nil {
-				t.Errorf("%q is taken", input)
-			}
-		}
-		if err := p.UnmarshalCaddyfile(caddyfile.NewTestDispenser(v.name)); err != nil {
-			t.Errorf("%s: %v", v.name, err)
-		}
 	}
 }
 
 func TestAzureCaddyfile(t *testing.T) {
-	z := new(Azure)
-	if err := z.UnmarshalCaddyfile(caddyfile.NewTestDispenser("azure {\n api_version 2025-01-01-preview\n}")); err != nil {
-		t.Fatal(err)
-	}
-	if z.APIVersion != "2025-01-01-preview" {
-		t.Errorf("got %q", z.APIVersion)
-	}
-	if err := z.UnmarshalCaddyfile(caddyfile.NewTestDispenser("azure {\n api_version\n}")); err == nil {
-		t.Error("a version that is none is taken")
-	}
+	plugintest.Caddyfile(t, "llm.providers.azure", map[string]bool{
+		"azure": true,
+		"azure {\n\tapi_version 2025-01-01-preview\n}": true,
+		"azure x":                   false,
+		"azure {\n\tapi_version\n}": false,
+		"azure {\n\tx\n}":           false,
+	})
 }

@@ -12,31 +12,17 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	if p.vendor.responds(a.Request()) {
 		return openai.Provider{}.Decode(resp, a)
 	}
 	d := &decoder{a: a, vendor: p.vendor}
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
+	defer d.end()
+	return translate.ReadAnswer(resp, a, func(body []byte) {
 		d.whole = true
 		d.event(nil, body)
-		d.end()
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if !d.event(e.Name, e.Data) {
-			break
-		}
-	}
-	d.end()
-	return nil
+	}, d.event)
 }
 
 // decoder reads one answer. A completion and the chunks of a stream are the same
@@ -70,14 +56,13 @@ func (d *decoder) event(name, data []byte) bool {
 		}
 		return false
 	}
-	if !plugins.ValidJSON(data) {
-		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+	body, ok := d.a.ParseJSON(data)
+	if !ok {
 		return false
 	}
-	body := gjson.ParseBytes(data)
 	c := parse(body)
 	if c.reports {
-		d.a.Usage(usage(d.vendor, data))
+		d.a.Observe(plugins.Chat, d.vendor.name, data)
 	}
 	fails := (c.failed || string(name) == "error") && !d.finished && !finishes(c.choices)
 	d.start(&c)
@@ -88,7 +73,7 @@ func (d *decoder) event(name, data []byte) bool {
 		return more
 	})
 	if fails {
-		d.a.Fail(newError(0, body))
+		d.a.Fail(openai.NewError(0, body))
 	}
 	if d.plain.Type == gjson.String && !d.more {
 		d.repeat.Learn(data, d.plain, gjson.Result{})
@@ -139,14 +124,6 @@ func parse(body gjson.Result) chunk {
 // failed reports whether v is the error of an answer that has one.
 func failed(v gjson.Result) bool {
 	return v.IsObject() || v.IsArray() || v.Type == gjson.String && v.Str != ""
-}
-
-// usage is what body reports.
-func usage(v *vendor, body []byte) plugins.Usage {
-	x := observe.New(plugins.Chat, v.name, "application/json")
-	x.Write(body)
-	x.Close()
-	return x.Info().Usage
 }
 
 // start reads what is the same in every chunk. With Groq's Compound the id is
@@ -206,7 +183,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 		d.message(delta)
 	}
 	if failed(failure) {
-		d.a.Fail(newError(0, v))
+		d.a.Fail(openai.NewError(0, v))
 		return false
 	}
 	if finish.Str != "" || d.whole {
@@ -216,7 +193,7 @@ func (d *decoder) choice(v gjson.Result) bool {
 }
 
 // reasons are those to stop.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"length":                       translate.ReasonMaxOutputTokens,
 	"model_length":                 translate.ReasonMaxOutputTokens, // Mistral
 	"max_tokens":                   translate.ReasonMaxOutputTokens,
@@ -232,19 +209,14 @@ func finishes(choices gjson.Result) bool {
 	return name != "" && reasons[name] != translate.ReasonError
 }
 
-// finish takes a finish reason. Those that are new are ones to stop, and so is
-// none in a completion.
+// finish takes a finish reason. A completion has none where it stopped.
 func (d *decoder) finish(name string) {
-	reason, ok := reasons[name]
-	if !ok {
-		reason = translate.ReasonStop
-	}
 	d.finished = true
-	d.a.Finish(reason)
+	d.a.Finish(reasons.Of(name))
 }
 
 // end seals and cites what is left.
 func (d *decoder) end() {
 	d.seal()
-	d.cite()
+	d.citeSources()
 }

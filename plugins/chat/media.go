@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -57,7 +56,7 @@ func (a attempt) parts(content []translate.Part) ([]part, error) {
 		p := part{Type: "text", Text: c.Text}
 		var err error
 		switch {
-		case c.Type == translate.PartText || c.Type == translate.PartRefusal:
+		case c.IsText():
 			if c.Text == "" {
 				continue
 			}
@@ -79,7 +78,7 @@ func (a attempt) parts(content []translate.Part) ([]part, error) {
 }
 
 func (a attempt) image(c *translate.Part) (part, error) {
-	if !a.takes("image") {
+	if !a.Capabilities.Takes("image") {
 		return part{}, plugins.Unsupported(c.Param, "The model does not take images.")
 	}
 	image := &imageURL{URL: c.DataURL(), Detail: c.Detail}
@@ -93,7 +92,7 @@ func (a attempt) image(c *translate.Part) (part, error) {
 }
 
 func (a attempt) audio(c *translate.Part) (part, error) {
-	if !a.takes("audio") {
+	if !a.Capabilities.Takes("audio") {
 		return part{}, plugins.Unsupported(c.Param, "The model does not take audio.")
 	}
 	p := part{Type: "input_audio", InputAudio: audio{c.Data, strings.TrimPrefix(c.MediaType, "audio/")}}
@@ -124,10 +123,4 @@ func (a attempt) document(c *translate.Part) (part, error) {
 		name = "file"
 	}
 	return part{Type: "file", File: &file{Filename: name, FileData: c.DataURL()}}, nil
-}
-
-// takes reports whether the model takes a kind of content, as far as is known.
-func (a attempt) takes(kind string) bool {
-	c := a.Capabilities
-	return c == nil || len(c.Input) == 0 || slices.Contains(c.Input, kind)
 }

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -65,7 +63,7 @@ func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text
 	default:
-		r.say(a, []part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
+		r.addUserParts(a, []part{{Type: "text", Text: "<system>\n" + text + "\n</system>"}})
 	}
 }
 
@@ -75,14 +73,14 @@ func (r *request) addUser(a attempt, t translate.Turn) error {
 		if err != nil {
 			return err
 		}
-		r.say(a, parts)
+		r.addUserParts(a, parts)
 	}
 	return nil
 }
 
-// say adds a message of the user, or adds to it where the user spoke last and
-// user and assistant take turns.
-func (r *request) say(a attempt, parts []part) {
+// addUserParts adds a message of the user, or adds to it where the user spoke last
+// and user and assistant take turns.
+func (r *request) addUserParts(a attempt, parts []part) {
 	n := len(r.Messages)
 	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
 		r.Messages = append(r.Messages, message{Role: translate.RoleUser, Content: content(parts)})
@@ -157,7 +155,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 		}
 	}
 	if media != nil {
-		r.say(a, media)
+		r.addUserParts(a, media)
 	}
 	return nil
 }
@@ -165,7 +163,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 // textAlone is the text of a content that can have no other parts.
 func textAlone(content []translate.Part) (string, error) {
 	for i := range content {
-		if c := &content[i]; c.Type != translate.PartText && c.Type != translate.PartRefusal {
+		if c := &content[i]; !c.IsText() {
 			return "", plugins.Unsupported(c.Param, "The provider takes only text of the system and the assistant.")
 		}
 	}
@@ -187,17 +185,13 @@ func join(content []translate.Part) string {
 // id is the id of a call as the vendor takes it: the client's own where that
 // fits, else one that only it has.
 func (a attempt) id(callID string) string {
-	length := a.idLimit
 	switch {
 	case a.idLength > 0 && (len(callID) != a.idLength || strings.IndexFunc(callID, notAlphanumeric) >= 0):
-		length = a.idLength
-	case length == 0 || len(callID) <= length:
-		return callID
+		return translate.HashCallID(callID, a.idLength)
+	case a.idLimit > 0 && len(callID) > a.idLimit:
+		return translate.HashCallID(callID, a.idLimit)
 	}
-	sum := sha256.Sum256([]byte(callID))
-	return hex.EncodeToString(sum[:])[:length]
+	return callID
 }
 
-func notAlphanumeric(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
-}
+func notAlphanumeric(c rune) bool { return !translate.IsAlphanumeric(c) }

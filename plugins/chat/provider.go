@@ -5,11 +5,8 @@
 package chat
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -48,45 +45,38 @@ func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return plugins.DefaultTarget(p.vendor.name)
 }
 
-// Prepare implements plugins.Provider.
-func (p *Provider) Prepare(ctx context.Context, prompt *translate.Request, t translate.Target) (*http.Request, error) {
-	if p.vendor.responds(prompt) {
-		return openai.Provider{}.Prepare(ctx, prompt, t)
+// Prepare implements translate.Provider.
+func (p *Provider) Prepare(ctx context.Context, r *translate.Request, t translate.Target) (*http.Request, error) {
+	if p.vendor.responds(r) {
+		return openai.Provider{}.Prepare(ctx, r, t)
 	}
-	r, err := newRequest(p.vendor, prompt, t)
+	translated, err := newRequest(p.vendor, r, t)
 	if err != nil {
 		return nil, err
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
+	body, err := translate.Encode(translated)
+	if err != nil {
 		return nil, err
 	}
-	return post(ctx, t, "/chat/completions", &body)
+	return t.Post(ctx, paths[plugins.Chat], translate.Bearer, body)
 }
 
-// PrepareNative implements plugins.Native.
+// Error implements translate.Provider.
+func (p *Provider) Error(resp *http.Response) *plugins.Error { return openai.Provider{}.Error(resp) }
+
+// paths are those of the dialects that the vendors speak.
+var paths = map[plugins.Dialect]string{
+	plugins.Chat:       "/chat/completions",
+	plugins.Embeddings: "/embeddings",
+}
+
+// PrepareNative implements translate.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
-	switch {
-	case d == plugins.Chat:
-		return post(ctx, t, "/chat/completions", bytes.NewReader(plugins.WithModel(body, t.Model)))
-	case d == plugins.Embeddings && p.vendor.embeddings:
-		return post(ctx, t, "/embeddings", bytes.NewReader(plugins.WithModel(body, t.Model)))
+	path, ok := paths[d]
+	if !ok || d == plugins.Embeddings && !p.vendor.embeddings {
+		return nil, errors.ErrUnsupported
 	}
-	return nil, errors.ErrUnsupported
-}
-
-func post(ctx context.Context, t translate.Target, path string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return req, nil
+	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
 // responds reports whether the vendor answers in its Responses API.

@@ -18,10 +18,10 @@ type request struct {
 	ResponseFormat *responseFormat `json:"response_format,omitempty"`
 	Verbosity      string          `json:"verbosity,omitempty"`
 
-	ReasoningEffort    string           `json:"reasoning_effort,omitempty"`
-	Reasoning          *effort          `json:"reasoning,omitempty"`
-	Thinking           *thinking        `json:"thinking,omitempty"`
-	ChatTemplateKwargs *templateOptions `json:"chat_template_kwargs,omitempty"`
+	ReasoningEffort    string                 `json:"reasoning_effort,omitempty"`
+	Reasoning          *reasoningEffortObject `json:"reasoning,omitempty"`
+	Thinking           *thinking              `json:"thinking,omitempty"`
+	ChatTemplateKwargs *templateOptions       `json:"chat_template_kwargs,omitempty"`
 
 	MaxTokens           *int64 `json:"max_tokens,omitempty"`
 	MaxCompletionTokens *int64 `json:"max_completion_tokens,omitempty"`
@@ -58,7 +58,7 @@ type attempt struct {
 	translate.Target
 }
 
-// newRequest translates p. An error that the client caused is an *plugins.Error.
+// newRequest translates p. An error that the client caused is a *plugins.Error.
 func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(v.policy); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 		r.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	for _, set := range []func(attempt) error{
-		r.setMessages, r.setTools, r.setFormat, r.setEffort, r.setSampling,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling,
 	} {
 		if err := set(a); err != nil {
 			return nil, err

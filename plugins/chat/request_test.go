@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -201,7 +202,6 @@ func TestRefused(t *testing.T) {
 		{"an image of the system", "openai", translate.Target{}, `"input":[{"role":"system","content":[` + image + `]},{"role":"user","content":"hi"}]`, "input[0].content[0]"},
 		{"an image of the assistant", "groq", translate.Target{}, `"input":[{"role":"assistant","content":[{"type":"output_text","text":"a"},` + image + `]}]`, "input[0].content[1]"},
 		{"a hosted tool", "openai", translate.Target{}, `"tools":[{"type":"file_search"}]`, "tools[0]"},
-		{"logprobs", "groq", translate.Target{}, `"top_logprobs":2`, "top_logprobs"},
 		{"arguments that are none", "groq", translate.Target{}, `"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":""}]`, "input[0].arguments"},
 		{"state", "groq", translate.Target{}, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
@@ -279,5 +279,13 @@ func TestStrict(t *testing.T) {
 		if _, err := For("deepseek").Prepare(t.Context(), p, target); err == nil {
 			t.Errorf("%s: no error", fields)
 		}
+	}
+}
+
+func TestDocumentedValues(t *testing.T) {
+	for i := range vendors {
+		t.Run(vendors[i].name, func(t *testing.T) {
+			plugintest.Documented(t, &Provider{&vendors[i]}, translate.Target{Model: "m"})
+		})
 	}
 }

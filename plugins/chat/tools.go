@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -73,19 +72,15 @@ func (r *request) setTools(a attempt) error {
 	c := a.ToolChoice
 	for i := range a.Tools {
 		t := &a.Tools[i]
-		name := t.Name
-		if t.Hosted() {
-			name = t.Type
-		}
 		switch {
-		case c.Allowed != nil && !slices.Contains(c.Allowed, name):
+		case !c.Allows(t):
 		case t.Hosted():
 			if err := r.setSearch(a, t); err != nil {
 				return err
 			}
 		case a.tools == noTools:
 			return plugins.Unsupported(t.Param, "The provider's models call no functions.")
-		case a.tools == wordChoice && c.Name != "" && c.Name != name:
+		case a.tools == wordChoice && c.Name != "" && c.Name != t.Name:
 		default:
 			r.Tools = append(r.Tools, newTool(a, t))
 		}
@@ -120,25 +115,15 @@ func (r *request) setToolChoice(a attempt) error {
 }
 
 func newTool(a attempt, t *translate.Tool) tool {
-	definition, syntax := gjson.GetBytes(t.Format, "definition").Str, gjson.GetBytes(t.Format, "syntax").Str
-	switch {
-	case t.Type == "custom" && a.customTools:
+	if t.Type == "custom" && a.customTools {
 		custom := &customTool{Name: t.Name, Description: t.Description}
-		if definition != "" {
-			custom.Format = &inputFormat{"grammar", &grammar{definition, syntax}}
+		if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" {
+			custom.Format = &inputFormat{"grammar", &grammar{definition, gjson.GetBytes(t.Format, "syntax").Str}}
 		}
 		return tool{Type: "custom", Custom: custom}
-	case t.Type == "custom":
-		f := &function{Name: t.Name, Description: t.Description, Parameters: translate.CustomParameters}
-		if definition != "" {
-			f.Description += "\n\nThe input matches this " + syntax + " grammar:\n" + definition
-		}
-		return tool{Type: "function", Function: f}
 	}
-	f := &function{t.Name, t.Description, t.Parameters, t.Strict}
-	if f.Parameters == nil {
-		f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
+	f := &function{Name: t.Name, Strict: t.Strict}
+	f.Description, f.Parameters = t.AsFunction()
 	return tool{Type: "function", Function: f}
 }
 

@@ -6,29 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
-		d.message(body)
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if !d.event(e.Data) {
-			break
-		}
-	}
-	return nil
+	return translate.ReadAnswer(resp, a, d.message, d.event)
 }
 
 // The Assembler's keys. Calls have their index.
@@ -46,11 +30,10 @@ type decoder struct {
 
 // message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
-	if !plugins.ValidJSON(body) {
-		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+	v, ok := d.a.ParseJSON(body)
+	if !ok {
 		return
 	}
-	v := gjson.ParseBytes(body)
 	d.a.Start("", v.Get("id").Str)
 	m := v.Get("message")
 	if m.Type == gjson.String { // an error alone
@@ -71,15 +54,14 @@ func (d *decoder) message(body []byte) {
 }
 
 // event reads an event of a stream, and reports whether more may follow.
-func (d *decoder) event(data []byte) bool {
+func (d *decoder) event(_, data []byte) bool {
 	if string(data) == "[DONE]" {
 		return false
 	}
-	if !plugins.ValidJSON(data) {
-		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+	e, ok := d.a.ParseJSON(data)
+	if !ok {
 		return false
 	}
-	e := gjson.ParseBytes(data)
 	index := int(e.Get("index").Int())
 	switch e.Get("type").Str {
 	case "message-start":
@@ -152,7 +134,7 @@ func (d *decoder) call(index int, v gjson.Result) {
 }
 
 // reasons are those to stop.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"COMPLETE":      translate.ReasonStop,
 	"STOP_SEQUENCE": translate.ReasonStop,
 	"TOOL_CALL":     translate.ReasonStop,
@@ -163,22 +145,15 @@ var reasons = map[string]translate.Reason{
 }
 
 // end reads why the model stopped and, from all of what v is part of, what it
-// used. A reason that is new is one to stop.
+// used.
 func (d *decoder) end(v gjson.Result, body []byte) {
 	d.seal()
-	x := observe.New(plugins.CohereChat, "cohere", "application/json")
-	x.Write(body)
-	x.Close()
-	d.a.Usage(x.Info().Usage)
+	d.a.Observe(plugins.CohereChat, "cohere", body)
 	stop := v.Get("finish_reason").Str
 	if stop == "" {
 		return
 	}
-	reason, ok := reasons[stop]
-	if !ok {
-		reason = translate.ReasonStop
-	}
-	d.a.Finish(reason)
+	d.a.Finish(reasons.Of(stop))
 	if message := v.Get("error").Str; message != "" {
 		d.a.Fail(newError(http.StatusInternalServerError, message))
 	}

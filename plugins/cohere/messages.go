@@ -1,8 +1,6 @@
 package cohere
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -102,7 +100,7 @@ func newImage(c *translate.Capabilities, part translate.Part) (imageContent, err
 	switch {
 	case part.FileID != "":
 		return imageContent{}, plugins.Unsupported(part.Param, "The provider takes images by URL or inline, not by file_id.")
-	case c != nil && len(c.Input) > 0 && !slices.Contains(c.Input, "image"):
+	case !c.Takes("image"):
 		return imageContent{}, plugins.Unsupported(part.Param, "The model does not take images.")
 	}
 	image := imageContent{"image_url", imageURL{URL: part.DataURL(), Detail: part.Detail}}
@@ -132,7 +130,7 @@ func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 			case th.ToolPlan != "":
 				m.ToolPlan += th.ToolPlan
 			default:
-				if err := drop(p, fmt.Sprintf("input[%d]", item.Index), "reasoning of another provider, left out"); err != nil {
+				if err := p.DropForeignReasoning(item); err != nil {
 					return err
 				}
 			}

@@ -3,9 +3,7 @@
 package cohere
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/weirhq/weir/plugins"
@@ -26,27 +24,17 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return plugins.DefaultTarget("cohere")
 }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t)
 	if err != nil {
 		return nil, err
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/v2/chat", &body)
+	body, err := translate.Encode(r)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return req, nil
+	return t.Post(ctx, "/v2/chat", translate.Bearer, body)
 }
 
 var _ translate.Provider = (*Provider)(nil)

@@ -33,7 +33,7 @@ type request struct {
 	Stream           bool            `json:"stream"`
 }
 
-// newRequest translates p. An error that the client caused is an *plugins.Error.
+// newRequest translates p. An error that the client caused is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}
 	for _, set := range []func(*translate.Request, *translate.Capabilities) error{
-		r.setMessages, r.setTools, r.setFormat, r.setThinking, r.setSampling,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling,
 	} {
 		if err := set(p, t.Capabilities); err != nil {
 			return nil, err

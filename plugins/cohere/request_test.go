@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -202,7 +200,6 @@ func TestRejected(t *testing.T) {
 		{"a format beside tools", functions + `,` + schema, "text.format"},
 		{"a call without tools", `"tool_choice":"required"`, "tool_choice"},
 		{"a hosted tool", `"tools":[{"type":"web_search"}]`, "tools[0]"},
-		{"logprobs", `"top_logprobs":3`, "top_logprobs"},
 		{"an effort that is none", `"reasoning":{"effort":"huge"}`, "reasoning.effort"},
 		{"arguments that are no object", `"input":[{"type":"function_call","call_id":"A","name":"f","arguments":"[1]"},{"type":"function_call_output","call_id":"A","output":"1"}]`, "input[0].arguments"},
 		{"nothing", `"input":" "`, "input"},
@@ -253,15 +250,4 @@ func TestBug18ReasoningComesBack(t *testing.T) {
 	}
 }
 
-func TestCaddyfile(t *testing.T) {
-	module, err := caddy.GetModule("llm.providers.cohere")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for input, ok := range map[string]bool{"cohere": true, "cohere {\n}": true, "cohere v1": false, "cohere {\n\tregion eu\n}": false} {
-		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err == nil) != ok {
-			t.Errorf("%q: got error %v", input, err)
-		}
-	}
-}
+func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, Provider{}, command) }

@@ -2,7 +2,6 @@ package cohere
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -28,16 +27,17 @@ func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) erro
 	strict := len(p.Tools) > 0
 	for i := range p.Tools {
 		t := &p.Tools[i]
-		if c.Allowed != nil && !slices.Contains(c.Allowed, t.Name) || c.Name != "" && c.Name != t.Name {
+		if !c.Allows(t) || c.Name != "" && c.Name != t.Name {
 			continue
 		}
-		f := newFunction(t)
-		strict = strict && t.Strict != nil && *t.Strict && len(gjson.GetBytes(f.Parameters, "required").Array()) > 0
+		f := function{Name: t.Name}
+		f.Description, f.Parameters = t.AsFunction()
+		strict = strict && t.IsStrict() && len(gjson.GetBytes(f.Parameters, "required").Array()) > 0
 		r.Tools = append(r.Tools, tool{"function", f})
 	}
 	r.StrictTools = strict && len(r.Tools) > 0
 	for i := range p.Tools {
-		if t := &p.Tools[i]; !strict && t.Strict != nil && *t.Strict {
+		if t := &p.Tools[i]; !strict && t.IsStrict() {
 			if err := drop(p, t.Param+".strict", "only possible where all tools are strict and have required properties, left out"); err != nil {
 				return err
 			}
@@ -52,18 +52,4 @@ func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) erro
 		r.ToolChoice = "NONE"
 	}
 	return nil
-}
-
-func newFunction(t *translate.Tool) function {
-	f := function{t.Name, t.Description, t.Parameters}
-	switch {
-	case t.Type == "custom":
-		f.Parameters = translate.CustomParameters
-		if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" { // it has no other place
-			f.Description += "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
-		}
-	case len(t.Parameters) == 0:
-		f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return f
 }

@@ -1,9 +1,6 @@
 package echo
 
-import (
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-)
+import "github.com/caddyserver/caddy/v2"
 
 func init() {
 	caddy.RegisterModule(new(Provider))
@@ -17,22 +14,4 @@ func (*Provider) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// UnmarshalCaddyfile sets up the provider from Caddyfile tokens. It has no
-// options of its own. Syntax:
-//
-//	echo
-func (*Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume the provider's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if d.NextBlock(0) {
-		return d.Errf("the provider echo has no option '%s'", d.Val())
-	}
-	return nil
-}
-
-var (
-	_ caddy.Module          = (*Provider)(nil)
-	_ caddyfile.Unmarshaler = (*Provider)(nil)
-)
+var _ caddy.Module = (*Provider)(nil)

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -61,18 +59,5 @@ func TestProviderRefuses(t *testing.T) {
 	resp, body := ask(t, `{"model":"echo/echo-1"}`)
 	if resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.param").Str != "input" {
 		t.Errorf("got %d: %s", resp.StatusCode, body)
-	}
-}
-
-func TestProviderModule(t *testing.T) {
-	module, err := caddy.GetModule("llm.providers.echo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for input, ok := range map[string]bool{"echo": true, "echo loud": false, "echo {\n\tvolume 11\n}": false} {
-		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err == nil) != ok {
-			t.Errorf("%q: got error %v", input, err)
-		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // have in common.
 type generateContent struct{}
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (generateContent) Decode(resp *http.Response, a *translate.Assembler) error {
 	p := a.Request()
 	d := &decoder{a: a}
@@ -23,22 +23,7 @@ func (generateContent) Decode(resp *http.Response, a *translate.Assembler) error
 		d.cites = d.cites || p.Tools[i].Hosted()
 	}
 	defer d.end()
-	switch body, err := translate.ReadObject(resp, p); {
-	case err != nil:
-		return err
-	case body != nil:
-		d.response(body)
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if !d.response(e.Data) {
-			break
-		}
-	}
-	return nil
+	return translate.ReadAnswer(resp, a, func(body []byte) { d.response(nil, body) }, d.response)
 }
 
 // The Assembler's keys: that of all texts, that of all reasoning; calls have
@@ -63,7 +48,8 @@ type decoder struct {
 	calls     int
 	signature string // of the text
 	held      sealed // to be sealed before the next item
-	code      codeInterpreterCall
+	runs      bool   // an interpreter runs code
+	code      string
 
 	cites     bool   // the answer may have sources
 	text      []byte // of the message that is open, if it may have sources
@@ -73,24 +59,22 @@ type decoder struct {
 
 // response reads a response or, of a stream, a piece of one, and reports whether
 // more may follow.
-func (d *decoder) response(body []byte) bool {
+func (d *decoder) response(_, body []byte) bool {
 	if text, ok := d.repeat.Text(body); ok {
 		d.addText(text, "", false)
 		d.repeated = append(d.repeated[:0], body...)
 		return true
 	}
 	d.recall()
-	if !plugins.ValidJSON(body) {
-		d.a.Fail(plugins.Upstream("The provider sent what is not JSON."))
+	v, ok := d.a.ParseJSON(body)
+	if !ok {
 		return false
 	}
-	v := gjson.ParseBytes(body)
 	if !d.started { // before there is content, which it stands behind
 		model := v.Get("modelVersion").Str
 		d.a.Start(model, v.Get("responseId").Str)
 		d.started = model != ""
 	}
-	ok := true
 	d.plain, d.more = gjson.Result{}, false
 	var usage gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
@@ -110,7 +94,7 @@ func (d *decoder) response(body []byte) bool {
 			usage = v
 			d.report(v)
 		case "error":
-			d.a.Fail(newError(0, v))
+			d.a.Fail(newError(0, gjson.ParseBytes(body)))
 			ok = false
 		}
 		return ok
@@ -160,7 +144,7 @@ func (d *decoder) candidate(v gjson.Result) {
 }
 
 // reasons are those to stop; a turn of calls stops too.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"STOP":                      translate.ReasonStop,
 	"MAX_TOKENS":                translate.ReasonMaxOutputTokens,
 	"CONTINUATION":              translate.ReasonMaxOutputTokens,
@@ -185,13 +169,9 @@ var reasons = map[string]translate.Reason{
 	"FINISH_REASON_UNSPECIFIED": translate.ReasonNone,
 }
 
-// finish reads why the model stopped, if it did. A reason that is new is one to
-// stop.
+// finish reads why the model stopped, if it did.
 func (d *decoder) finish(finish, message string) {
-	reason, ok := reasons[finish]
-	if !ok {
-		reason = translate.ReasonStop
-	}
+	reason := reasons.Of(finish)
 	switch reason {
 	case translate.ReasonNone:
 		return
@@ -213,7 +193,7 @@ func (d *decoder) end() {
 	if d.reason == translate.ReasonStop { // else what is open is incomplete, and stays last
 		d.cite()
 		d.seal()
-		d.tellSearch()
+		d.search()
 	}
 	if d.reason != translate.ReasonNone {
 		d.a.Finish(d.reason)
@@ -230,7 +210,7 @@ func (d *decoder) seal() {
 	if len(d.held.Parts) == 0 && d.held.Call == "" {
 		return
 	}
-	content, _ := marshal(d.held) // valid JSON, and a string
+	content, _ := translate.Encode(d.held) // valid JSON, and a string
 	d.held = sealed{}
 	d.a.Seal(reasoningKey, string(content))
 	d.a.Close(reasoningKey)

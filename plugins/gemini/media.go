@@ -33,10 +33,8 @@ func fileURI(id string) string {
 }
 
 func (r *request) media(part *translate.Part) (any, error) {
-	if part.Detail == "low" || part.Detail == "high" || part.Detail == "original" {
-		if err := r.drop(part.Param+".detail", "not supported by the provider, left out"); err != nil {
-			return nil, err
-		}
+	if err := r.request.DropDetail(part); err != nil {
+		return nil, err
 	}
 	var m mediaPart
 	mediaType := ""
@@ -56,7 +54,7 @@ func (r *request) media(part *translate.Part) (any, error) {
 		return nil, plugins.Unsupported(part.Param, "The provider does not know the file '%s': files of the Gemini API are "+
 			"named files/..., those of Vertex AI gs://...", part.FileID)
 	}
-	if kind := kindOf(part.Type, mediaType); kind != "" && !r.model.takes(kind) {
+	if kind := kindOf(part.Type, mediaType); kind != "" && !r.model.Takes(kind) {
 		return nil, plugins.Unsupported(part.Param, "The model does not take input of the kind '%s'.", kind)
 	}
 	return m, nil

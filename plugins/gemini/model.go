@@ -23,12 +23,12 @@ var early = []string{"gemini-1", "gemini-2", "gemma"}
 func modelOf(t translate.Target) *model {
 	m := &model{thinksIfTold: strings.HasPrefix(t.Model, "gemini-2.5-flash-lite")}
 	switch {
-	case t.Capabilities != nil && len(t.Capabilities.Input) > 0:
+	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
 	case slices.ContainsFunc(early, func(prefix string) bool { return strings.HasPrefix(t.Model, prefix) }):
 		m.Capabilities = translate.Capabilities{Temperature: true}
 	default:
-		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: efforts[1:5], Temperature: true}
+		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[1:5], Temperature: true}
 	}
 	return m
 }
@@ -37,6 +37,3 @@ func modelOf(t translate.Target) *model {
 // Gemini 3. These also take JSON formats and hosted tools beside functions, and
 // refuse calls without their thought signatures.
 func (m *model) hasLevels() bool { return len(m.Efforts) > 0 }
-
-// takes reports whether the model takes a kind of input, as far as anybody says.
-func (m *model) takes(kind string) bool { return len(m.Input) == 0 || slices.Contains(m.Input, kind) }

@@ -4,9 +4,7 @@
 package gemini
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,55 +28,30 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return plugins.DefaultTarget("gemini")
 }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, false)
 	if err != nil {
 		return nil, err
 	}
-	req, err := r.post(ctx, t.BaseURL+apiVersion+"models/"+modelName(t))
-	if err != nil {
-		return nil, err
-	}
-	if t.Key != "" {
-		req.Header.Set("X-Goog-Api-Key", t.Key)
-	}
-	return req, nil
+	return r.post(ctx, t, apiVersion+"models/", "X-Goog-Api-Key")
 }
 
 // apiVersion is the version of the API that has all of it, as paths begin.
 const apiVersion = "/v1beta/"
 
-// modelName is the last element of the model's resource name, for a path.
-func modelName(t translate.Target) string {
-	return url.PathEscape(strings.TrimPrefix(t.Model, "models/"))
-}
-
-// post is the HTTP request to a model.
-func (r *request) post(ctx context.Context, model string) (*http.Request, error) {
-	body, err := marshal(r)
+// post is the HTTP request to the target's model, whose resource name begins with
+// path.
+func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader string) (*http.Request, error) {
+	body, err := translate.Encode(r)
 	if err != nil {
 		return nil, err
 	}
 	method := ":generateContent"
-	if r.prompt.Stream {
+	if r.request.Stream {
 		method = ":streamGenerateContent?alt=sse" // without, the stream is one JSON array
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, model+method, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	return req, nil
-}
-
-// marshal is the JSON of v, without the escapes that HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return t.Post(ctx, path+url.PathEscape(strings.TrimPrefix(t.Model, "models/"))+method, keyHeader, body)
 }
 
 var _ translate.Provider = (*Provider)(nil)

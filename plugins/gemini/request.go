@@ -11,7 +11,7 @@ import (
 )
 
 // policy says what generateContent has equivalents for.
-var policy = translate.DefaultPolicy.With(translate.Policy{
+var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
 	"frequency_penalty": translate.Translate,
 	"presence_penalty":  translate.Translate,
 	"reasoning.effort":  translate.Translate,
@@ -25,11 +25,7 @@ var policy = translate.DefaultPolicy.With(translate.Policy{
 	"input.input_file":  translate.Translate,
 	"input.input_audio": translate.Translate,
 
-	"tools.web_search":                    translate.Translate,
-	"tools.web_search_2025_08_26":         translate.Translate,
-	"tools.web_search_preview":            translate.Translate,
-	"tools.web_search_preview_2025_03_11": translate.Translate,
-	"tools.code_interpreter":              translate.Translate,
+	"tools.code_interpreter": translate.Translate,
 
 	"include.code_interpreter_call.outputs":  translate.Translate,
 	"include.message.output_text.logprobs":   translate.Translate,
@@ -46,10 +42,10 @@ type request struct {
 	ServiceTier       string           `json:"serviceTier,omitempty"`
 	Labels            json.RawMessage  `json:"labels,omitempty"`
 
-	prompt *translate.Request
-	model  *model
-	vertex bool
-	tier   string // asked for
+	request *translate.Request
+	model   *model
+	vertex  bool
+	tier    string // asked for
 }
 
 type generationConfig struct {
@@ -72,9 +68,9 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	r := &request{prompt: p, model: modelOf(t), vertex: vertex}
+	r := &request{request: p, model: modelOf(t), vertex: vertex}
 	for _, set := range []func() error{
-		r.setContents, r.setTools, r.setFormat, r.setThinking, r.setSampling, r.setServiceTier,
+		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,
 	} {
 		if err := set(); err != nil {
 			return nil, err
@@ -84,7 +80,7 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 }
 
 func (r *request) setSampling() error {
-	p, g := r.prompt, &r.GenerationConfig
+	p, g := r.request, &r.GenerationConfig
 	if !r.model.Temperature && p.Temperature != nil && *p.Temperature != 1 {
 		if err := r.drop("temperature", "not supported by the model, left out"); err != nil {
 			return err
@@ -107,7 +103,7 @@ func (r *request) setSampling() error {
 // setFormat holds the text to a form, for which models before Gemini 3 cannot
 // have tools.
 func (r *request) setFormat() error {
-	f := r.prompt.Format
+	f := r.request.Format
 	if f.Type != "json_object" && f.Type != "json_schema" {
 		return nil
 	}
@@ -122,7 +118,7 @@ func (r *request) setFormat() error {
 // setServiceTier asks for a tier: the Gemini API in the body, Vertex AI in a
 // header.
 func (r *request) setServiceTier() error {
-	switch tier := r.prompt.ServiceTier; tier {
+	switch tier := r.request.ServiceTier; tier {
 	case "", "auto", "default":
 		return nil
 	case "flex", "priority":
@@ -137,4 +133,4 @@ func (r *request) setServiceTier() error {
 }
 
 // drop leaves out what is a hint to quality.
-func (r *request) drop(field, done string) error { return r.prompt.Drop(translate.Warn, field, done) }
+func (r *request) drop(field, done string) error { return r.request.Drop(translate.Warn, field, done) }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -267,11 +268,11 @@ var mapped = []struct {
 	{name: "a summary", target: pro3, fields: `"reasoning":{"effort":"low","summary":"auto"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingLevel":"LOW","includeThoughts":true}}`},
 	{name: "a summary without effort", target: flash25, fields: `"reasoning":{"summary":"auto"}`, path: "generationConfig", want: `{"thinkingConfig":{"includeThoughts":true}}`},
 	{name: "effort between levels", target: pro3, fields: `"reasoning":{"effort":"medium"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingLevel":"LOW"}}`,
-		warnings: []string{"reasoning.effort: not a level of the model, low in its place"}},
+		warnings: []string{"reasoning.effort: not a level of the model, 'low' in its place"}},
 	{name: "effort below the levels", target: pro3, fields: `"reasoning":{"effort":"none"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingLevel":"LOW"}}`,
-		warnings: []string{"reasoning.effort: not a level of the model, low in its place"}},
+		warnings: []string{"reasoning.effort: not a level of the model, 'low' in its place"}},
 	{name: "effort above the levels", target: unknown, fields: `"reasoning":{"effort":"max"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingLevel":"HIGH"}}`,
-		warnings: []string{"reasoning.effort: not a level of the model, high in its place"}},
+		warnings: []string{"reasoning.effort: not a level of the model, 'high' in its place"}},
 	{name: "effort of an unknown model", target: unknown, fields: `"reasoning":{"effort":"minimal"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingLevel":"MINIMAL"}}`},
 	{name: "a budget", target: flash25, fields: `"reasoning":{"effort":"medium"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingBudget":8192}}`},
 	{name: "the largest budget", target: pro25, fields: `"reasoning":{"effort":"max"}`, path: "generationConfig", want: `{"thinkingConfig":{"thinkingBudget":32768}}`},
@@ -364,7 +365,6 @@ func TestRejected(t *testing.T) {
 		"JSON beside tools":          {Provider{}, flash25, format + `,"tools":[` + other + `]`, "text.format"},
 		"effort":                     {Provider{}, pro3, `"reasoning":{"effort":"huge"}`, "reasoning.effort"},
 		"state":                      {Provider{}, pro3, `"previous_response_id":"resp_1"`, "previous_response_id"},
-		"truncation":                 {Provider{}, pro3, `"truncation":"auto"`, "truncation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, body, _, err := prepare(t, test.provider, test.target, withInput(test.fields), false)
@@ -375,3 +375,5 @@ func TestRejected(t *testing.T) {
 		})
 	}
 }
+
+func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, Provider{}, pro3) }

@@ -43,18 +43,18 @@ type functionCallingConfig struct {
 // setTools translates the tools that the model may use, and the choice between
 // them.
 func (r *request) setTools() error {
-	c := r.prompt.ToolChoice
+	c := r.request.ToolChoice
 	var functions []functionDeclaration
 	var hosted *translate.Tool
 	strict := false
-	for i := range r.prompt.Tools {
-		t := &r.prompt.Tools[i]
+	for i := range r.request.Tools {
+		t := &r.request.Tools[i]
 		if !t.Hosted() {
 			functions = append(functions, newFunction(t))
-			strict = strict || t.Strict != nil && *t.Strict
+			strict = strict || t.IsStrict()
 			continue
 		}
-		if c.Mode == "none" || c.Allowed != nil && !slices.Contains(c.Allowed, t.Type) {
+		if c.Mode == "none" || !c.Allows(t) {
 			continue // the choice is one of functions
 		}
 		if err := r.addHosted(t); err != nil {
@@ -76,7 +76,7 @@ func (r *request) setTools() error {
 
 // setToolChoice chooses between functions; hosted tools are the model's choice.
 func (r *request) setToolChoice(functions []functionDeclaration, strict bool) error {
-	c := r.prompt.ToolChoice
+	c := r.request.ToolChoice
 	config := functionCallingConfig{AllowedFunctionNames: allowed(c, functions)}
 	switch {
 	case c.Mode == "required" && c.Type != "" && c.Type != "function" && c.Type != "custom":
@@ -123,50 +123,22 @@ func (r *request) addHosted(t *translate.Tool) error {
 		r.Tools = append(r.Tools, tool{CodeExecution: new(struct{})})
 		return nil
 	}
-	search := googleSearch{ExcludeDomains: field(t, "filters.blocked_domains")}
-	if field(t, "filters.allowed_domains") != nil {
+	search := googleSearch{ExcludeDomains: t.Field("filters.blocked_domains")}
+	if t.Field("filters.allowed_domains") != nil {
 		return plugins.Unsupported(t.Param+".filters.allowed_domains", "The provider cannot confine its search to domains.")
 	}
 	if search.ExcludeDomains != nil && !r.vertex {
 		return plugins.Unsupported(t.Param+".filters.blocked_domains", "The provider cannot keep domains out of its search.")
 	}
-	for _, hint := range []string{"user_location", "search_context_size"} {
-		if v := field(t, hint); v != nil && string(v) != `"medium"` {
-			if err := r.drop(t.Param+"."+hint, "not supported by the provider, left out"); err != nil {
-				return err
-			}
-		}
-	}
 	r.Tools = append(r.Tools, tool{GoogleSearch: &search})
-	return nil
+	return r.request.DropHints(t, "user_location", "search_context_size")
 }
 
 func newFunction(t *translate.Tool) functionDeclaration {
-	if t.Type == "custom" {
-		return functionDeclaration{t.Name, describe(t), translate.CustomParameters}
-	}
-	f := functionDeclaration{t.Name, t.Description, t.Parameters}
-	if len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
+	f := functionDeclaration{Name: t.Name}
+	f.Description, f.ParametersJSONSchema = t.AsFunction()
+	if t.Type != "custom" && len(gjson.ParseBytes(t.Parameters).Map()) == 0 {
 		f.ParametersJSONSchema = nil // the provider refuses an empty schema
 	}
 	return f
-}
-
-// describe is the description of a custom tool, whose grammar has no other
-// place.
-func describe(t *translate.Tool) string {
-	definition := gjson.GetBytes(t.Format, "definition").Str
-	if definition == "" {
-		return t.Description
-	}
-	return t.Description + "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
-}
-
-// field is a field of the tool, nil if it is null or absent.
-func field(t *translate.Tool, path string) json.RawMessage {
-	v := gjson.GetBytes(t.Raw, path)
-	if v.Type == gjson.Null {
-		return nil
-	}
-	return json.RawMessage(v.Raw)
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 )
 
 // report keeps a report of usage. Every piece of a stream may have one, with
@@ -19,13 +18,8 @@ func (d *decoder) report(v gjson.Result) {
 
 // count tells the last report, once all was read.
 func (d *decoder) count() {
-	x := observe.New(plugins.GenerateContent, "gemini", "application/json")
-	x.Write([]byte(`{"usageMetadata":`))
-	x.Write(d.usage)
-	x.Write([]byte("}"))
-	x.Close()
-	d.a.Usage(x.Info().Usage)
-	d.a.ServiceTier(tier(x.Info().ServiceTier))
+	info := d.a.Observe(plugins.GenerateContent, "gemini", []byte(`{"usageMetadata":`), d.usage, []byte("}"))
+	d.a.ServiceTier(tier(info.ServiceTier))
 }
 
 // tiers are the names that OpenAI has for those of the Gemini API and of Vertex

@@ -15,19 +15,16 @@ import (
 // project's location, and its key an OAuth access token.
 type Vertex struct{ generateContent }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	r, err := newRequest(p, t, true)
 	if err != nil {
 		return nil, err
 	}
 	r.Labels = labels(p.Metadata)
-	req, err := r.post(ctx, t.BaseURL+"/publishers/google/models/"+modelName(t))
+	req, err := r.post(ctx, t, "/publishers/google/models/", translate.Bearer)
 	if err != nil {
 		return nil, err
-	}
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
 	if r.tier != "" {
 		req.Header.Set("X-Vertex-AI-LLM-Shared-Request-Type", r.tier)

@@ -14,7 +14,7 @@ import (
 // Azure's embeds it.
 type Azure struct{}
 
-// PrepareNative implements plugins.Native. Only version 1 of Azure's API has
+// PrepareNative implements translate.Native. Only version 1 of Azure's API has
 // Responses without a date of its own: its base URL is like
 // https://acme.openai.azure.com/openai/v1.
 func (Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {

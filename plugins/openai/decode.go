@@ -6,29 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Decode implements plugins.Provider.
+// Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	d := &decoder{a: a}
-	switch body, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case body != nil:
-		d.object(body)
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if !d.event(e.Data) {
-			break
-		}
-	}
-	return nil
+	return translate.ReadAnswer(resp, a, d.object, d.event)
 }
 
 // decoder reads one answer. Of a stream it believes which item a delta belongs
@@ -40,13 +24,12 @@ type decoder struct {
 
 // object reads an answer that is not a stream.
 func (d *decoder) object(body []byte) {
-	if !plugins.ValidJSON(body) {
-		d.a.Fail(plugins.Upstream("The provider answered with what is not JSON."))
+	v, ok := d.a.ParseJSON(body)
+	if !ok {
 		return
 	}
-	v := gjson.ParseBytes(body)
 	if v.Get("error").Type != gjson.Null && !v.Get("output").Exists() {
-		d.a.Fail(newError(0, v))
+		d.a.Fail(NewError(0, v))
 		return
 	}
 	d.start(v)
@@ -54,15 +37,14 @@ func (d *decoder) object(body []byte) {
 }
 
 // event reads an event of a stream, and reports whether more may follow.
-func (d *decoder) event(data []byte) bool {
+func (d *decoder) event(_, data []byte) bool {
 	if string(data) == "[DONE]" {
 		return false
 	}
-	if !plugins.ValidJSON(data) {
-		d.a.Fail(plugins.Upstream("The provider sent an event that is not JSON."))
+	e, ok := d.a.ParseJSON(data)
+	if !ok {
 		return false
 	}
-	e := gjson.ParseBytes(data)
 	switch e.Get("type").Str {
 	case "response.output_text.delta":
 		d.logprobs(index(e), e)
@@ -95,11 +77,11 @@ func (d *decoder) event(data []byte) bool {
 		d.end(e.Get("response"), data)
 		return false
 	case "error":
-		d.a.Fail(newError(0, e))
+		d.a.Fail(NewError(0, e))
 		return false
 	case "":
 		if e.Get("error").Type != gjson.Null { // OpenRouter's and xAI's have no type
-			d.a.Fail(newError(0, e))
+			d.a.Fail(NewError(0, e))
 			return false
 		}
 	}
@@ -134,10 +116,7 @@ func (d *decoder) end(response gjson.Result, body []byte) {
 			d.endItem(key, v)
 		}
 	}
-	x := observe.New(plugins.Responses, "openrouter", "application/json") // who adds a cost
-	x.Write(body)
-	x.Close()
-	d.a.Usage(x.Info().Usage)
+	d.a.Observe(plugins.Responses, "openrouter", body) // who adds a cost
 	switch response.Get("status").Str {
 	case "completed":
 		d.a.Finish(translate.ReasonStop)
@@ -150,7 +129,7 @@ func (d *decoder) end(response gjson.Result, body []byte) {
 	case "failed", "cancelled":
 		d.a.Finish(translate.ReasonError)
 		if response.Get("error").IsObject() {
-			d.a.Fail(newError(0, response))
+			d.a.Fail(NewError(0, response))
 		}
 	}
 }

@@ -6,7 +6,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -44,13 +43,13 @@ var paths = map[plugins.Dialect]string{
 // Copilot the id of the response changes.
 var irregular = []string{"openrouter", "xai", "github-copilot"}
 
-// PrepareNative implements plugins.Native.
+// PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
 	if !ok || d == plugins.Responses && isIrregular(t.BaseURL) {
 		return nil, errors.ErrUnsupported
 	}
-	return newRequest(ctx, path, body, t)
+	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
 func isIrregular(baseURL string) bool {
@@ -58,25 +57,13 @@ func isIrregular(baseURL string) bool {
 	return err == nil && slices.Contains(irregular, plugins.VendorOfHost(u.Hostname()))
 }
 
-// Prepare implements plugins.Provider.
+// Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	body, err := withInput(p)
 	if err != nil {
 		return nil, err
 	}
-	return newRequest(ctx, paths[plugins.Responses], body, t)
-}
-
-func newRequest(ctx context.Context, path string, body []byte, t translate.Target) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(plugins.WithModel(body, t.Model)))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if t.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Key)
-	}
-	return req, nil
+	return t.Post(ctx, paths[plugins.Responses], translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
 var (

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -207,15 +206,6 @@ func TestBug19ReasoningComesBack(t *testing.T) {
 	}
 }
 
-func TestCaddyfile(t *testing.T) {
-	module, err := caddy.GetModule("llm.providers.openai")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for input, ok := range map[string]bool{"openai": true, "openai {\n}": true, "openai gpt": false, "openai {\n\torg acme\n}": false} {
-		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err == nil) != ok {
-			t.Errorf("%q: got error %v", input, err)
-		}
-	}
+func TestDocumentedValues(t *testing.T) {
+	plugintest.Documented(t, Provider{}, translate.Target{Model: "gpt-5"})
 }

@@ -5,32 +5,97 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
-// maxObject is how long an answer that is not a stream may be, in bytes.
-const maxObject = 64 << 20
+const (
+	// maxObject is how long an answer that is not a stream may be, in bytes.
+	maxObject = 64 << 20
+	// maxError is how much of the body of an error is read, in bytes.
+	maxError = 1 << 20
+	// maxPreallocated is how much memory the Content-Length of an answer can
+	// claim before its body has come, in bytes.
+	maxPreallocated = 1 << 20
+)
+
+// ReadAnswer reads a successful answer, for Provider.Decode: object gets one that
+// is not a stream, and event the name and data of each Server-Sent Event of one
+// that is, until it reports that no more may follow.
+func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), event func(name, data []byte) bool) error {
+	switch body, err := ReadObject(resp, a.Request()); {
+	case err != nil:
+		return err
+	case body != nil:
+		object(body)
+		return nil
+	}
+	for e, err := range observe.SSE(resp.Body) {
+		if err != nil {
+			return err
+		}
+		if !event(e.Name, e.Data) {
+			return nil
+		}
+	}
+	return nil
+}
 
 // ReadObject reads an answer to p that is one object: none was to be streamed,
 // or the provider does not stream after all. It is nil for a stream. What is over
-// 64 MiB long is cut off, and so no JSON.
+// 64 MiB long is cut off, and so is not JSON.
 func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
 	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, nil
 	}
-	body, err := ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)
-	if err != nil {
+	room := min(max(resp.ContentLength, 0), maxPreallocated)
+	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // which ReadFrom needs to see the end
+	if _, err := b.ReadFrom(io.LimitReader(resp.Body, maxObject)); err != nil {
 		return nil, err
 	}
-	return body, nil
+	return b.Bytes(), nil
 }
 
-// maxTrust is how much memory a mere announcement of a length gets.
-const maxTrust = 1 << 20
+// ParseJSON parses what the provider sent. What is not JSON fails the response.
+func (a *Assembler) ParseJSON(data []byte) (v gjson.Result, ok bool) {
+	if !plugins.ValidJSON(data) {
+		a.Fail(plugins.Upstream("The provider sent what is not JSON."))
+		return v, false
+	}
+	return gjson.ParseBytes(data), true
+}
 
-// ReadAll is io.ReadAll of a body whose Content-Length is announced, or -1.
-func ReadAll(r io.Reader, announced int64) ([]byte, error) {
-	room := min(max(announced, 0), maxTrust)
-	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // else it grows to see the end
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+// ReadError reads an answer that is no success, for Provider.Error. newError
+// makes the error of the status and the body, which is null where it is not JSON,
+// and the first element of an array, as Google sends for a stream. The time that
+// the header asks to wait wins over that of newError.
+func ReadError(resp *http.Response, newError func(status int, body gjson.Result) *plugins.Error) *plugins.Error {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
+	var body gjson.Result
+	if plugins.ValidJSON(data) {
+		body = gjson.ParseBytes(data)
+	}
+	if body.IsArray() {
+		body = body.Get("0")
+	}
+	e := newError(resp.StatusCode, body)
+	if wait := plugins.RetryAfter(resp.Header); wait > 0 {
+		e.RetryAfter = wait
+	}
+	return e
+}
+
+// Observe reports the usage that a body of dialect d states, and returns all else
+// that the body says. The body is an object, and may come in pieces.
+func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
+	o := observe.New(d, provider, "application/json")
+	for _, piece := range body {
+		o.Write(piece)
+	}
+	o.Close()
+	a.Usage(o.Info().Usage)
+	return o.Info()
 }

@@ -57,8 +57,6 @@ var DefaultPolicy = Policy{
 	"moderation":           Reject,
 	"previous_response_id": Reject,
 	"prompt":               Reject,
-	"top_logprobs":         Reject,
-	"truncation":           Reject,
 
 	"frequency_penalty":   Warn,
 	"parallel_tool_calls": Warn,
@@ -67,6 +65,8 @@ var DefaultPolicy = Policy{
 	"reasoning.summary":   Warn,
 	"service_tier":        Warn,
 	"text.verbosity":      Warn,
+	"top_logprobs":        Warn,
+	"truncation":          Warn,
 
 	"max_tool_calls":         Ignore, // of hosted tools
 	"metadata":               Ignore,
@@ -79,7 +79,7 @@ var DefaultPolicy = Policy{
 
 	"stream_options.include_obfuscation": Ignore,
 
-	"include.message.output_text.logprobs": Reject,
+	"include.message.output_text.logprobs": Warn,
 	"include.reasoning.encrypted_content":  Translate,
 }
 

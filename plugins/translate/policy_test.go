@@ -17,14 +17,14 @@ func TestApply(t *testing.T) {
 		{"rejected form", `"text":{"format":{"type":"json_object"}}`, "! text.format"},
 		{"null", `"previous_response_id":null`, ""},
 		{"rejected", `"previous_response_id":"x"`, "! previous_response_id"},
-		{"rejected in another value", `"truncation":"auto"`, "! truncation"},
+		{"a documented value that few can honour", `"truncation":"auto"`, "truncation: not supported by the provider, left out"},
 		{"warned", `"reasoning":{"effort":"high"}`, "reasoning.effort: not supported by the provider, left out"},
 		{"ignored", `"user":"u","metadata":{},"text":{"verbosity":"low"},"stream_options":{"include_obfuscation":true}`, ""},
 		{"unknown", `"acme":1`, "acme: not supported by the provider, left out"},
 		{"hosted tool", `"tools":[{"type":"file_search"}]`, "! tools[0]"},
 		{"hosted tool that is translated", `"tools":[{"type":"web_search"}]`, ""},
 		{"include", `"include":["reasoning.encrypted_content","x"]`, "include.x: not supported by the provider, left out"},
-		{"logprobs", `"include":["message.output_text.logprobs"]`, "! include.message.output_text.logprobs"},
+		{"logprobs", `"include":["message.output_text.logprobs"]`, "include.message.output_text.logprobs: not supported by the provider, left out"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,6 +17,17 @@ const (
 	ReasonError
 )
 
+// Reasons are the reasons to stop by the provider's names for them.
+type Reasons map[string]Reason
+
+// Of returns the reason of a name. A name that is new is one to stop.
+func (r Reasons) Of(name string) Reason {
+	if reason, ok := r[name]; ok {
+		return reason
+	}
+	return ReasonStop
+}
+
 // The statuses of a response and of its items.
 const (
 	statusInProgress = "in_progress"

@@ -1,6 +1,6 @@
 package translate
 
-import "strconv"
+import "slices"
 
 // Unseal opens the encrypted content of earlier reasoning for the provider that
 // is asked next, by the inverse of Options.Seal. What open does not know came
@@ -18,7 +18,7 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 			}
 			content, ok := open(r.EncryptedContent)
 			if !ok {
-				field := "input[" + strconv.Itoa(r.Index) + "].encrypted_content"
+				field := at("input", r.Index) + ".encrypted_content"
 				if err := p.Drop(Warn, field, "reasoning of another provider, left out"); err != nil {
 					return err
 				}
@@ -34,4 +34,27 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 	}
 	p.Turns = turns
 	return nil
+}
+
+// ResumesWithoutReasoning reports whether the model is about to go on from calls before which
+// it did not think: of all calls since somebody else spoke, none begins with
+// reasoning that own says is the model's. It need not think again between them.
+func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
+	called := false
+	for _, t := range slices.Backward(turns) {
+		switch t.Role {
+		case RoleTool:
+			called = true
+		case RoleAssistant:
+			first, ok := t.Items[0].(*ReasoningItem)
+			if !called || ok && own(first) {
+				return false
+			}
+		default:
+			if called {
+				return true
+			}
+		}
+	}
+	return called
 }

@@ -152,7 +152,7 @@ type ReasoningItem struct {
 	// Content is the raw reasoning, where the provider tells it.
 	Content []string
 	// EncryptedContent is what the plugin gave to Assembler.Seal, once
-	// Prompt.Unseal has opened it.
+	// Request.Unseal has opened it.
 	EncryptedContent string
 }
 
@@ -235,11 +235,6 @@ type Tool struct {
 
 // Hosted reports whether the provider runs the tool.
 func (t *Tool) Hosted() bool { return t.Type != "function" && t.Type != "custom" }
-
-// CustomParameters is the schema by which a provider without custom tools
-// offers one as a function. The Assembler takes the input out of its arguments.
-var CustomParameters = json.RawMessage(
-	`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
 // ToolChoice says which tools the model may or must use.
 type ToolChoice struct {

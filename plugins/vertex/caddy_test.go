@@ -4,15 +4,12 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/plugins/plugintest"
 )
 
 func TestCaddyfile(t *testing.T) {
-	module, err := caddy.GetModule("llm.providers.vertex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for input, ok := range map[string]bool{
+	plugintest.Caddyfile(t, "llm.providers.vertex", map[string]bool{
 		"vertex": true,
 		"vertex {\n\tproject p\n\tlocation eu\n}": true,
 		"vertex p":                              false,
@@ -20,12 +17,7 @@ func TestCaddyfile(t *testing.T) {
 		"vertex {\n\tproject p q\n}":            false,
 		"vertex {\n\tproject p\n\tproject q\n}": false,
 		"vertex {\n\tregion eu\n}":              false,
-	} {
-		err := module.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err == nil) != ok {
-			t.Errorf("%q: got error %v", input, err)
-		}
-	}
+	})
 }
 
 func TestProvision(t *testing.T) {

@@ -1,0 +1,133 @@
+package anthropic
+
+import (
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// textKey is the Assembler's key of all texts: blocks of text that follow each
+// other, which citations split, are one message. Other blocks have their index.
+const textKey = -1
+
+// answerBlock is the kind of a block that calls the tool by which the model
+// answers.
+const answerBlock = "answer"
+
+// block is the block of content that is open.
+type block struct {
+	kind string
+	key  int
+
+	from      int // where in its message a text begins, in runes
+	citations []gjson.Result
+
+	thinking  []byte
+	signature string
+
+	call hostedCall // of a tool that the provider hosts
+}
+
+// startBlock reads the start of a block, which in a message is all of it. What
+// was open until now is complete; only the last block may be cut short.
+func (d *decoder) startBlock(index int, v gjson.Result) {
+	if d.block.kind != "text" {
+		d.a.Close(d.block.key)
+	}
+	d.block = block{kind: v.Get("type").Str, key: index}
+	if d.block.kind != "text" {
+		d.a.Close(textKey)
+		d.runes = 0
+	}
+	switch d.block.kind {
+	case "text":
+		d.block.from = d.runes
+		d.text(v.Get("text").Str)
+		d.block.citations = v.Get("citations").Array()
+	case "thinking":
+		d.think(v.Get("thinking").Str)
+		d.block.signature = v.Get("signature").Str
+	case "redacted_thinking":
+		if data := v.Get("data").Str; data != "" {
+			d.a.Seal(index, seal(redactedBlock{"redacted_thinking", data}))
+		}
+	case "tool_use":
+		if name := v.Get("name").Str; d.a.Request().IsAnswerTool(name) {
+			d.block.kind = answerBlock
+		} else {
+			d.a.Call(index, v.Get("id").Str, name)
+		}
+		if input := v.Get("input"); len(input.Map()) > 0 {
+			d.input(input.Raw)
+		}
+	case "server_tool_use":
+		d.block.call = hostedCall{id: v.Get("id").Str, name: v.Get("name").Str}
+		if input := v.Get("input"); len(input.Map()) > 0 {
+			d.input(input.Raw)
+		}
+	default:
+		d.result(v)
+	}
+}
+
+// delta reads more of the block that is open.
+func (d *decoder) delta(v gjson.Result) {
+	switch v.Get("type").Str {
+	case "text_delta":
+		d.text(v.Get("text").Str)
+	case "citations_delta":
+		d.block.citations = append(d.block.citations, v.Get("citation"))
+	case "thinking_delta":
+		d.think(v.Get("thinking").Str)
+	case "signature_delta":
+		d.block.signature += v.Get("signature").Str
+	case "input_json_delta":
+		d.input(v.Get("partial_json").Str)
+	}
+}
+
+func (d *decoder) stopBlock() {
+	b := &d.block
+	switch b.kind {
+	case "text":
+		for _, c := range b.citations { // those that are no web page have no URL
+			d.a.Cite(textKey, translate.Citation{
+				Start: int64(b.from), End: int64(d.runes), URL: c.Get("url").Str, Title: c.Get("title").Str,
+			})
+		}
+		b.citations = nil
+	case "thinking":
+		if b.signature != "" {
+			d.a.Seal(b.key, seal(thinkingBlock{"thinking", string(b.thinking), b.signature}))
+		}
+	case "server_tool_use":
+		if b.call.id != "" {
+			d.calls = append(d.calls, b.call)
+			b.call = hostedCall{}
+		}
+	}
+}
+
+func (d *decoder) text(s string) {
+	d.a.Text(textKey, s)
+	d.runes += utf8.RuneCountInString(s)
+}
+
+func (d *decoder) think(s string) {
+	d.a.Summary(d.block.key, 0, s)
+	d.block.thinking = append(d.block.thinking, s...)
+}
+
+// input reads arguments.
+func (d *decoder) input(s string) {
+	switch d.block.kind {
+	case answerBlock:
+		d.text(s)
+	case "tool_use":
+		d.a.Args(d.block.key, s)
+	default:
+		d.block.call.input = append(d.block.call.input, s...)
+	}
+}

@@ -1,0 +1,71 @@
+package anthropic
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// statuses are those of Anthropic's errors by their type
+// (https://platform.claude.com/docs/en/api/errors).
+var statuses = map[string]int{
+	"invalid_request_error": http.StatusBadRequest,
+	"authentication_error":  http.StatusUnauthorized,
+	"billing_error":         http.StatusPaymentRequired,
+	"permission_error":      http.StatusForbidden,
+	"not_found_error":       http.StatusNotFound,
+	"request_too_large":     http.StatusRequestEntityTooLarge,
+	"rate_limit_error":      http.StatusTooManyRequests,
+	"api_error":             http.StatusInternalServerError,
+	"timeout_error":         http.StatusGatewayTimeout,
+	"overloaded_error":      plugins.StatusOverloaded,
+}
+
+// Error implements translate.Provider.
+func (Provider) Error(resp *http.Response) *plugins.Error {
+	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
+		e := newError(status, body)
+		if e.Status == http.StatusTooManyRequests {
+			e.RetryAfter = untilReset(resp.Header)
+		}
+		return e
+	})
+}
+
+// limits are what Anthropic limits the rate of, as its headers name it.
+var limits = [...]string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
+
+// untilReset is how long it takes until every limit that is used up is full
+// again, by the provider's own clock; 0 if the header does not say.
+func untilReset(h http.Header) time.Duration {
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	var wait time.Duration
+	for _, limit := range limits {
+		limit = "Anthropic-Ratelimit-" + limit
+		if reset, err := time.Parse(time.RFC3339, h.Get(limit+"-Reset")); err == nil && h.Get(limit+"-Remaining") == "0" {
+			wait = max(wait, reset.Sub(now))
+		}
+	}
+	return wait
+}
+
+// newError is the error in the body of an answer with a status or, if that is 0,
+// in an event.
+func newError(status int, body gjson.Result) *plugins.Error {
+	v := body.Get("error")
+	message := v.Get("message").Str
+	e := plugins.Refused(cmp.Or(statuses[v.Get("type").Str], status), message)
+	if strings.HasPrefix(message, "prompt is too long") || strings.Contains(message, "exceed context limit") {
+		e.Code = "context_length_exceeded"
+	}
+	return e
+}

@@ -1,0 +1,210 @@
+package bedrock
+
+import (
+	"encoding/base64"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// textKey is the Assembler's key of all texts: blocks of text that follow each
+// other, which citations split, are one message. Other blocks have their index.
+const textKey = -1
+
+// openBlock is the block of content that is open, or was last. In a stream, a block of text or
+// reasoning opens with its first delta.
+type openBlock struct {
+	open bool
+	kind blockKind
+	key  int
+
+	from      int // where in its message a text begins, in runes
+	citations []gjson.Result
+
+	thoughts, redacted []byte
+	signature          string
+
+	call   hostedCall // of a tool that Bedrock hosts
+	result string     // the id of the call that the block answers
+}
+
+type blockKind uint8
+
+const (
+	unknownBlock blockKind = iota
+	textBlock
+	reasoningBlock
+	toolUseBlock
+	answerBlock
+	serverToolUseBlock
+	toolResultBlock
+)
+
+// startBlock opens a block, unless it is open. What was open until now is
+// complete; only the last block may be cut short.
+func (d *decoder) startBlock(index int) {
+	if d.block.open && d.block.key == index {
+		return
+	}
+	d.stopBlock()
+	if d.block.kind == toolUseBlock {
+		d.a.Close(d.block.key)
+	}
+	d.block = openBlock{open: true, key: index, from: d.runes}
+}
+
+// become tells what kind the block is. A block of its own ends the text before it.
+func (d *decoder) become(kind blockKind) {
+	if d.block.kind == kind {
+		return
+	}
+	if kind != textBlock && kind != answerBlock {
+		d.a.Close(textKey)
+		d.runes = 0
+	}
+	d.block.kind = kind
+}
+
+// content reads a block of a message.
+func (d *decoder) content(index int, v gjson.Result) {
+	d.startBlock(index)
+	v.ForEach(func(key, content gjson.Result) bool {
+		switch key.Str {
+		case "text":
+			d.text(content.Str)
+		case "reasoningContent":
+			text := content.Get("reasoningText")
+			d.think(text.Get("text").Str)
+			d.block.signature = text.Get("signature").Str
+			d.redact(content.Get("redactedContent").Str)
+		case "toolUse":
+			d.start(v)
+			if input := content.Get("input"); len(input.Map()) > 0 {
+				d.input(input.Raw)
+			}
+		case "toolResult":
+			d.start(v)
+			d.result(content.Get("content"))
+		case "citationsContent":
+			for _, part := range content.Get("content").Array() {
+				d.text(part.Get("text").Str)
+			}
+			d.block.citations = content.Get("citations").Array()
+		case "image":
+			d.image(content)
+		}
+		return true
+	})
+	d.stopBlock()
+}
+
+// start reads what a block begins with.
+func (d *decoder) start(v gjson.Result) {
+	call := v.Get("toolUse")
+	id, name := call.Get("toolUseId").Str, call.Get("name").Str
+	switch {
+	case !call.Exists():
+		if id := v.Get("toolResult.toolUseId").Str; id != "" {
+			d.become(toolResultBlock)
+			d.block.result = id
+		}
+	case call.Get("type").Str == "server_tool_use":
+		d.become(serverToolUseBlock)
+		d.block.call = hostedCall{id: id, name: name}
+	case d.a.Request().IsAnswerTool(name):
+		d.become(answerBlock)
+	default:
+		d.become(toolUseBlock)
+		d.a.Call(d.block.key, id, name)
+	}
+}
+
+// delta reads more of the block that is open.
+func (d *decoder) delta(v gjson.Result) {
+	v.ForEach(func(key, content gjson.Result) bool {
+		switch key.Str {
+		case "text":
+			d.text(content.Str)
+		case "toolUse":
+			d.input(content.Get("input").Str)
+		case "reasoningContent":
+			d.think(content.Get("text").Str)
+			d.block.signature += content.Get("signature").Str
+			d.redact(content.Get("redactedContent").Str)
+		case "citation":
+			d.block.citations = append(d.block.citations, content)
+		case "toolResult":
+			d.result(content)
+		case "image":
+			d.image(content)
+		}
+		return true
+	})
+}
+
+func (d *decoder) stopBlock() {
+	b := &d.block
+	if !b.open {
+		return
+	}
+	b.open = false
+	switch b.kind {
+	case textBlock:
+		for _, c := range b.citations { // those that are no web page have no URL
+			d.a.Cite(textKey, translate.Citation{
+				Start: int64(b.from), End: int64(d.runes), URL: c.Get("location.web.url").Str, Title: c.Get("title").Str,
+			})
+		}
+	case reasoningBlock:
+		switch {
+		case len(b.redacted) > 0:
+			d.a.Seal(b.key, seal(reasoningContent{RedactedContent: b.redacted}))
+		case b.signature != "":
+			d.a.Seal(b.key, seal(reasoningContent{ReasoningText: &reasoningText{string(b.thoughts), b.signature}}))
+		}
+	case serverToolUseBlock:
+		d.calls = append(d.calls, b.call)
+	case toolResultBlock:
+		d.result(gjson.Result{}) // in case that it said nothing
+	}
+}
+
+func (d *decoder) text(s string) {
+	if s == "" {
+		return
+	}
+	d.become(textBlock)
+	d.a.Text(textKey, s)
+	d.runes += utf8.RuneCountInString(s)
+}
+
+func (d *decoder) think(s string) {
+	d.become(reasoningBlock)
+	d.a.Summary(d.block.key, 0, s)
+	d.block.thoughts = append(d.block.thoughts, s...)
+}
+
+// redact reads thoughts that are encrypted, in base64 piece by piece.
+func (d *decoder) redact(s string) {
+	data, _ := base64.StdEncoding.DecodeString(s) // what is broken is of no use to anybody
+	d.block.redacted = append(d.block.redacted, data...)
+}
+
+func (d *decoder) image(v gjson.Result) {
+	d.a.Image("image/"+v.Get("format").Str, v.Get("source.bytes").Str)
+	d.runes = 0
+}
+
+// input reads arguments.
+func (d *decoder) input(s string) {
+	switch d.block.kind {
+	case answerBlock:
+		d.a.Text(textKey, s)
+	case serverToolUseBlock:
+		d.block.call.input = append(d.block.call.input, s...)
+	default:
+		d.a.Args(d.block.key, s)
+	}
+}

@@ -1,0 +1,179 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+type reasoningEffortObject struct {
+	Effort string `json:"effort"`
+}
+
+type thinking struct {
+	Type string `json:"type"`
+}
+
+type templateOptions struct {
+	EnableThinking bool `json:"enable_thinking"`
+}
+
+// setReasoning says how much the model thinks, at the level nearest to the one
+// asked for.
+func (r *request) setReasoning(a attempt) error {
+	p := a.Request
+	if p.Reasoning.Effort == "" {
+		return nil
+	}
+	levels := a.efforts
+	if a.Capabilities != nil && len(a.Capabilities.Efforts) > 0 {
+		levels = a.Capabilities.Efforts
+	}
+	switch {
+	case a.Capabilities.Described() && !a.thinks():
+		return p.DropReasoning("not supported by the model, left out")
+	case a.effort == thinkingSwitch:
+		r.Thinking = &thinking{"enabled"}
+		if p.Reasoning.Effort == "none" {
+			r.Thinking.Type = "disabled"
+			return nil
+		}
+		if len(levels) == 0 {
+			return nil
+		}
+	}
+	if err := p.LimitEffort(levels); err != nil {
+		return err
+	}
+	switch effort := p.Reasoning.Effort; {
+	case effort == "":
+	case a.effort == reasoningObject:
+		r.Reasoning = &reasoningEffortObject{effort}
+	case a.effort == templateThinking && effort == "none":
+		r.ChatTemplateKwargs = &templateOptions{EnableThinking: false}
+	case a.effort == templateThinking:
+		r.ReasoningEffort = effort
+		r.ChatTemplateKwargs = &templateOptions{EnableThinking: true}
+	default:
+		r.ReasoningEffort = effort
+	}
+	return nil
+}
+
+// thoughts are the reasoning of a message, in the field that the vendor has for
+// it.
+type thoughts struct {
+	Reasoning        string   `json:"reasoning,omitempty"`
+	ReasoningContent string   `json:"reasoning_content,omitempty"`
+	ReasoningDetails []detail `json:"reasoning_details,omitempty"`
+}
+
+// detail is a piece of OpenRouter's reasoning, which the provider behind it may
+// have signed (https://openrouter.ai/docs/use-cases/reasoning-tokens).
+type detail struct {
+	Type      string `json:"type"`
+	Text      string `json:"text,omitempty"`
+	Summary   string `json:"summary,omitempty"`
+	Data      string `json:"data,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Format    string `json:"format,omitempty"`
+	Index     int64  `json:"index"`
+}
+
+// sealed is the encrypted_content of our reasoning items: what the vendor gave,
+// and may want to see again.
+type sealed struct {
+	Vendor string `json:"vendor"`
+	thoughts
+}
+
+// replay adds an earlier reasoning to its message, where the vendor or the model
+// wants it.
+func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
+	var s sealed
+	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.name {
+		return a.DropForeignReasoning(item)
+	}
+	var field string
+	if a.Capabilities != nil {
+		field = a.Capabilities.Interleaved
+	}
+	switch {
+	case len(s.ReasoningDetails) > 0:
+		t.ReasoningDetails = append(t.ReasoningDetails, s.ReasoningDetails...)
+	case a.replays:
+		t.Reasoning += s.Reasoning
+		t.ReasoningContent += s.ReasoningContent
+	case field == "reasoning_content":
+		t.ReasoningContent += s.Reasoning + s.ReasoningContent
+	case field == "reasoning":
+		t.Reasoning += s.Reasoning + s.ReasoningContent
+	}
+	return nil
+}
+
+// thinker gathers what is to be sealed of a reasoning while it comes.
+type thinker struct {
+	field   string // in which its text comes
+	text    []byte
+	details []detail
+	piece   []byte // the text of the last detail
+}
+
+// add adds a piece of a detail. Those of one index that follow each other are
+// one detail.
+func (t *thinker) add(v gjson.Result) {
+	d := detail{
+		Type:      v.Get("type").Str,
+		Data:      v.Get("data").Str,
+		Signature: v.Get("signature").Str,
+		ID:        v.Get("id").Str,
+		Format:    v.Get("format").Str,
+		Index:     v.Get("index").Int(),
+	}
+	n := len(t.details)
+	if n > 0 && d.Data == "" && t.details[n-1].Type == d.Type && t.details[n-1].Index == d.Index {
+		t.details[n-1].Signature += d.Signature
+	} else {
+		t.settle()
+		t.details = append(t.details, d)
+	}
+	t.piece = append(t.piece, v.Get("text").Str...)
+	t.piece = append(t.piece, v.Get("summary").Str...)
+}
+
+// settle ends the last detail.
+func (t *thinker) settle() {
+	if len(t.piece) == 0 {
+		return
+	}
+	last := &t.details[len(t.details)-1]
+	if last.Type == "reasoning.summary" {
+		last.Summary = string(t.piece)
+	} else {
+		last.Text = string(t.piece)
+	}
+	t.piece = t.piece[:0]
+}
+
+func (t *thinker) empty() bool { return len(t.text) == 0 && len(t.details) == 0 }
+
+// seal is what was gathered since the last time.
+func (t *thinker) seal(v *vendor) string {
+	t.settle()
+	s := sealed{Vendor: v.name}
+	switch {
+	case len(t.details) > 0:
+		s.ReasoningDetails = t.details
+	case t.field == "reasoning":
+		s.Reasoning = string(t.text)
+	default:
+		s.ReasoningContent = string(t.text)
+	}
+	*t = thinker{}
+	b, _ := json.Marshal(s) // strings and numbers
+	return string(b)
+}

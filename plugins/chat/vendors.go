@@ -1,0 +1,261 @@
+package chat
+
+import "github.com/weirhq/weir/plugins/translate"
+
+// vendor is how one vendor's Chat Completions differ from what most of them do.
+type vendor struct {
+	name string // the kind of provider
+
+	// policy says what the vendor has equivalents for, beside common.
+	policy translate.Policy
+
+	// developer: what the system says to a reasoning model has the role of a
+	// developer.
+	developer bool
+	// alternate: one system message comes first, and then user and assistant
+	// take turns, as many chat templates demand.
+	alternate bool
+	// file is the form of input_file, where it is taken.
+	file fileForm
+	// bareAudio: audio is base64 alone, without its format.
+	bareAudio bool
+
+	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
+	completionTokens bool
+	// highest is that of temperatures, 0 for OpenAI's 2.
+	highest float64
+	// unpenalized: its reasoning models take no penalties.
+	unpenalized bool
+	// noStreamOptions: usage comes unasked, and asking is an error.
+	noStreamOptions bool
+
+	// effort is how the effort of reasoning is said, and efforts its levels for
+	// models whose levels are not known.
+	effort  effortForm
+	efforts []string
+	// replays: reasoning comes back in the field that it came in, also where
+	// the model's capabilities do not ask for it.
+	replays bool
+
+	// format is what the vendor has of response formats.
+	format formatSupport
+
+	// tools is what the vendor has of tools.
+	tools toolSupport
+	// anyTool is the word for a choice that requires a call.
+	anyTool string
+	// customTools: it takes tools with free-form input.
+	customTools bool
+	// idLength is the length that ids of calls must have, idLimit the one that
+	// they may have at most; 0 for any.
+	idLength, idLimit int
+	// hostsInResponses: tools that the vendor hosts are those of its Responses
+	// API, which takes the requests that need any.
+	hostsInResponses bool
+	// search is how the vendor searches the web.
+	search searchForm
+
+	// embeddings: it has OpenAI's Embeddings beside.
+	embeddings bool
+}
+
+type effortForm uint8
+
+const (
+	reasoningEffort  effortForm = iota // "reasoning_effort"
+	reasoningObject                    // "reasoning": {"effort"}
+	thinkingSwitch                     // "thinking": {"type"}, and "reasoning_effort" where the model has levels
+	templateThinking                   // "reasoning_effort", and a switch for the chat template
+)
+
+type formatSupport uint8
+
+const (
+	allFormats formatSupport = iota
+	schemaOnly
+	objectOnly
+)
+
+type toolSupport uint8
+
+const (
+	allTools   toolSupport = iota
+	noTools                // the API has no functions
+	freeChoice             // the model can't be made to call
+	wordChoice             // a choice of one tool can't be said: the others are left out
+)
+
+type fileForm uint8
+
+const (
+	noFile      fileForm = iota
+	openAIFile           // inline, or uploaded
+	inlineFile           // inline, or by URL in its place
+	documentURL          // a URL, which may be a data: URL
+	fileURL              // a URL, or base64
+)
+
+type searchForm uint8
+
+const (
+	noSearch      searchForm = iota
+	searchOptions            // OpenAI's models that search
+	searchAlways             // it is what the models do
+	searchPlugin             // a plugin beside the model
+)
+
+// common is what all take but for the exceptions in the table.
+var common = translate.DefaultPolicy.With(translate.Policy{
+	"frequency_penalty": translate.Translate,
+	"presence_penalty":  translate.Translate,
+	"reasoning.effort":  translate.Translate,
+	"input.input_image": translate.Translate,
+})
+
+// parallel are those of a vendor that lets choose whether calls are parallel.
+var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
+
+// logprobs are those of a vendor that tells them.
+var logprobs = translate.Policy{
+	"top_logprobs":                         translate.Translate,
+	"include.message.output_text.logprobs": translate.Translate,
+}
+
+// openAI is what OpenAI has beside.
+var openAI = parallel.With(logprobs).With(translate.Policy{
+	"input.input_audio":      translate.Translate,
+	"input.input_file":       translate.Translate,
+	"metadata":               translate.Translate,
+	"prompt_cache_key":       translate.Translate,
+	"prompt_cache_retention": translate.Translate,
+	"safety_identifier":      translate.Translate,
+	"service_tier":           translate.Translate,
+	"store":                  translate.Translate,
+	"text.verbosity":         translate.Translate,
+	"user":                   translate.Translate,
+})
+
+var (
+	threeLevels = []string{"low", "medium", "high"}
+	fourLevels  = []string{"none", "low", "medium", "high"}
+	allLevels   = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+)
+
+// vendors are the kinds of providers, by their own documentation.
+var vendors = []vendor{
+	{
+		name:   "openai",
+		policy: openAI.With(translate.WebSearch), developer: true, file: openAIFile, completionTokens: true,
+		efforts: allLevels, customTools: true,
+		idLimit: 40, search: searchOptions,
+		embeddings: true,
+	},
+	{
+		name:   "azure",
+		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
+		efforts:    allLevels,
+		idLimit:    40,
+		embeddings: true,
+	},
+	{
+		name: "mistral",
+		policy: parallel.With(translate.Policy{
+			"input.input_audio": translate.Translate,
+			"input.input_file":  translate.Translate,
+			"prompt_cache_key":  translate.Translate,
+			"service_tier":      translate.Translate,
+		}),
+		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
+		anyTool:    "any",
+		idLength:   9,
+		embeddings: true,
+	},
+	{
+		name: "groq",
+		policy: parallel.With(translate.Policy{
+			"frequency_penalty": translate.Warn,
+			"presence_penalty":  translate.Warn,
+			"user":              translate.Translate,
+		}),
+		completionTokens: true, efforts: threeLevels, replays: true,
+	},
+	{
+		name:   "deepseek",
+		policy: logprobs, effort: thinkingSwitch, format: objectOnly,
+	},
+	{
+		name:             "xai",
+		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
+		completionTokens: true, unpenalized: true, hostsInResponses: true,
+	},
+	{
+		name:       "together",
+		efforts:    threeLevels,
+		embeddings: true,
+	},
+	{
+		name:       "fireworks",
+		policy:     logprobs.With(translate.Policy{"user": translate.Translate}),
+		efforts:    fourLevels,
+		embeddings: true,
+	},
+	{
+		name: "openrouter",
+		policy: parallel.With(logprobs).With(translate.WebSearch).With(translate.Policy{
+			"input.input_audio": translate.Translate,
+			"input.input_file":  translate.Translate,
+			"text.verbosity":    translate.Translate,
+			"user":              translate.Translate,
+		}),
+		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
+		embeddings: true,
+	},
+	{
+		name:      "perplexity",
+		policy:    translate.WebSearch.With(translate.Policy{"input.input_file": translate.Translate}),
+		alternate: true, file: fileURL, noStreamOptions: true,
+		efforts: []string{"minimal", "low", "medium", "high"},
+		format:  schemaOnly, tools: noTools, search: searchAlways,
+	},
+	{
+		name: "cerebras",
+		policy: parallel.With(logprobs).With(translate.Policy{
+			"frequency_penalty": translate.Warn,
+			"presence_penalty":  translate.Warn,
+			"user":              translate.Translate,
+		}),
+		completionTokens: true, efforts: threeLevels, replays: true,
+	},
+	{
+		name:    "ollama",
+		efforts: fourLevels, replays: true, tools: freeChoice,
+		embeddings: true,
+	},
+	{
+		name:      "vllm",
+		policy:    parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate}),
+		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
+		embeddings: true,
+	},
+	{
+		name:      "lmstudio",
+		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
+		embeddings: true,
+	},
+	{
+		name:    "compatible",
+		policy:  parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate, "user": translate.Translate}),
+		efforts: allLevels, alternate: true,
+		embeddings: true,
+	},
+}
+
+func init() {
+	for i := range vendors {
+		vendors[i].policy = common.With(vendors[i].policy)
+	}
+}
+
+// translates reports whether the vendor has the field. One that has not does
+// not get the field either where it asks for nothing.
+func (v *vendor) translates(field string) bool { return v.policy[field] == translate.Translate }

@@ -1,0 +1,216 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// content is a turn of the user or the model. Its parts are a *textPart, a
+// mediaPart, a callPart, a responsePart, or what came back from the client as it
+// was.
+type content struct {
+	Role  string `json:"role,omitempty"`
+	Parts []any  `json:"parts"`
+}
+
+type textPart struct {
+	Text             string `json:"text"`
+	ThoughtSignature string `json:"thoughtSignature,omitempty"`
+}
+
+type callPart struct {
+	FunctionCall     functionCall `json:"functionCall"`
+	ThoughtSignature string       `json:"thoughtSignature,omitempty"`
+}
+
+type functionCall struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+type responsePart struct {
+	FunctionResponse functionResponse `json:"functionResponse"`
+}
+
+type functionResponse struct {
+	ID       string         `json:"id"`
+	Name     string         `json:"name"`
+	Response functionResult `json:"response"`
+}
+
+// functionResult has the keys that Google recommends for what is no object.
+type functionResult struct {
+	Output *string `json:"output,omitempty"`
+	Error  *string `json:"error,omitempty"`
+}
+
+// The roles of a content.
+const (
+	roleUser  = "user"
+	roleModel = "model"
+)
+
+// unsigned is the signature for a call that Gemini did not make, or of which
+// the client has lost the signature
+// (https://ai.google.dev/gemini-api/docs/thought-signatures).
+const unsigned = "skip_thought_signature_validator"
+
+// setMessages translates instructions and turns.
+func (r *request) setMessages() error {
+	system, turns, err := r.request.Alternate()
+	if err != nil {
+		return err
+	}
+	if len(system) > 0 {
+		r.SystemInstruction = new(content)
+		if r.SystemInstruction.Parts, err = r.parts(system); err != nil {
+			return err
+		}
+	}
+	for _, t := range turns {
+		switch t.Role {
+		case translate.RoleAssistant:
+			err = r.addModel(t)
+		case translate.RoleTool:
+			err = r.addOutputs(t)
+		default:
+			err = r.addUser(t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) addUser(t translate.Turn) error {
+	for _, item := range t.Items {
+		parts, err := r.parts(item.(*translate.Message).Content)
+		if err != nil {
+			return err
+		}
+		r.add(roleUser, parts...)
+	}
+	return nil
+}
+
+// addModel adds a turn of the model, with its signatures in their places.
+func (r *request) addModel(t translate.Turn) error {
+	signature := ""
+	if r.model.hasLevels() {
+		signature = unsigned // of the first call, unless it has one
+	}
+	for _, item := range t.Items {
+		switch item := item.(type) {
+		case *translate.Message:
+			parts, err := r.parts(item.Content)
+			if err != nil {
+				return err
+			}
+			r.add(roleModel, parts...)
+		case *translate.ReasoningItem:
+			s, ok := unseal(item.EncryptedContent)
+			if !ok {
+				if err := r.request.DropForeignReasoning(item); err != nil {
+					return err
+				}
+				continue
+			}
+			for _, part := range s.Parts {
+				r.addHeld(part)
+			}
+			if s.Call != "" {
+				signature = s.Call
+			}
+		case *translate.ToolCall:
+			args, err := item.Object()
+			if err != nil {
+				return err
+			}
+			r.add(roleModel, callPart{functionCall{item.CallID, item.Name, args}, signature})
+			signature = ""
+		}
+	}
+	return nil
+}
+
+// addHeld adds a part that the client brings back. The signature of a text is
+// one of its own where the text was streamed.
+func (r *request) addHeld(part json.RawMessage) {
+	if signature := textSignature(part); signature != "" && len(r.Contents) > 0 {
+		last := r.Contents[len(r.Contents)-1]
+		text, ok := last.Parts[len(last.Parts)-1].(*textPart)
+		if ok && last.Role == roleModel && text.ThoughtSignature == "" {
+			text.ThoughtSignature = signature
+			return
+		}
+	}
+	r.add(roleModel, part)
+}
+
+// addOutputs adds what functions returned, all in one content, as the provider
+// demands. Results hold text alone: media follow them.
+func (r *request) addOutputs(t translate.Turn) error {
+	var media []any
+	for _, item := range t.Items {
+		o := item.(*translate.ToolOutput)
+		var texts []string
+		var other []any
+		for i := range o.Content {
+			part := &o.Content[i]
+			if part.IsText() {
+				texts = append(texts, part.Text)
+				continue
+			}
+			m, err := r.media(part)
+			if err != nil {
+				return err
+			}
+			other = append(other, m)
+		}
+		text := strings.Join(texts, "\n")
+		result := functionResult{Output: &text}
+		if o.Failed {
+			result = functionResult{Error: &text}
+		}
+		r.add(roleUser, responsePart{functionResponse{o.CallID, o.Name, result}})
+		if len(other) > 0 {
+			media = append(media, &textPart{Text: "Output of " + o.Name + ", call " + o.CallID + ":"})
+			media = append(media, other...)
+		}
+	}
+	r.add(roleUser, media...)
+	return nil
+}
+
+// add adds to the last content, or a new one when the other speaks.
+func (r *request) add(role string, parts ...any) {
+	if len(parts) == 0 {
+		return
+	}
+	if n := len(r.Contents); n > 0 && r.Contents[n-1].Role == role {
+		r.Contents[n-1].Parts = append(r.Contents[n-1].Parts, parts...)
+		return
+	}
+	r.Contents = append(r.Contents, content{role, parts})
+}
+
+// parts are those of a message.
+func (r *request) parts(message []translate.Part) ([]any, error) {
+	parts := make([]any, len(message))
+	for i := range message {
+		part := &message[i]
+		if part.IsText() {
+			parts[i] = &textPart{Text: part.Text}
+			continue
+		}
+		var err error
+		if parts[i], err = r.media(part); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}

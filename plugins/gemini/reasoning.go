@@ -1,0 +1,109 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// thinkingConfig is how much the model thinks before it answers, and whether it
+// tells its thoughts.
+type thinkingConfig struct {
+	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
+	ThinkingBudget  *int64 `json:"thinkingBudget,omitempty"`
+	IncludeThoughts bool   `json:"includeThoughts,omitempty"`
+}
+
+// budgets are the tokens for thinking that Google itself gives to an effort
+// (https://ai.google.dev/gemini-api/docs/openai).
+var budgets = map[string]int64{
+	"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 1 << 40, "max": 1 << 40, // as many as there may be
+}
+
+// setReasoning asks for a thinking level, of which Gemini has minimal to high, or
+// with models that count their thoughts in tokens for a budget.
+func (r *request) setReasoning() error {
+	p, m := r.request, r.model
+	if err := p.CheckEffort(); err != nil {
+		return err
+	}
+	switch {
+	case p.Reasoning.Effort == "" && p.Reasoning.Summary == "":
+		return nil
+	case !m.Reasoning || !m.hasLevels() && m.MaxBudget == 0:
+		return p.DropReasoning("not supported by the model, left out")
+	}
+	c := &thinkingConfig{IncludeThoughts: p.Reasoning.Summary != ""}
+	r.GenerationConfig.ThinkingConfig = c
+	switch {
+	case p.Reasoning.Effort == "":
+		return nil
+	case m.hasLevels():
+		err := p.LimitEffort(m.Efforts)
+		c.ThinkingLevel = strings.ToUpper(p.Reasoning.Effort)
+		return err
+	}
+	return r.setBudget(c)
+}
+
+// setBudget is for the models that count their thoughts in tokens.
+func (r *request) setBudget(c *thinkingConfig) error {
+	m := r.model
+	budget := min(max(budgets[r.request.Reasoning.Effort], m.MinBudget), m.MaxBudget)
+	if r.request.Reasoning.Effort == "none" {
+		switch {
+		case m.thinksIfTold:
+			budget = 0
+		case budget > 0:
+			if err := r.drop("reasoning.effort", "not possible with a model that always thinks, the least in its place"); err != nil {
+				return err
+			}
+		}
+		c.IncludeThoughts = c.IncludeThoughts && budget > 0
+	}
+	c.ThinkingBudget = &budget
+	return nil
+}
+
+// sealed is the encrypted_content of our reasoning items: what the provider
+// wants back that no other item could hold.
+type sealed struct {
+	// Parts go back as they are, in their place.
+	Parts []json.RawMessage `json:"parts,omitempty"`
+	// Call is the thought signature of the call that follows.
+	Call string `json:"call,omitempty"`
+}
+
+// unseal reads an encrypted_content, "" for reasoning that left nothing to bring
+// back. It is false where another provider made it.
+func unseal(encrypted string) (sealed, bool) {
+	var s sealed
+	if encrypted == "" {
+		return s, true
+	}
+	if json.Unmarshal([]byte(encrypted), &s) != nil || len(s.Parts) == 0 && s.Call == "" {
+		return sealed{}, false
+	}
+	for _, part := range s.Parts {
+		if !gjson.ParseBytes(part).IsObject() {
+			return sealed{}, false
+		}
+	}
+	return s, true
+}
+
+// signedText is the part of a signature that belongs to the text before it.
+func signedText(signature string) json.RawMessage {
+	b, _ := json.Marshal(textPart{ThoughtSignature: signature}) // strings
+	return b
+}
+
+// textSignature is the signature in what signedText made, "" in other parts.
+func textSignature(part json.RawMessage) string {
+	v := gjson.ParseBytes(part)
+	if text := v.Get("text"); text.Type != gjson.String || text.Str != "" {
+		return ""
+	}
+	return v.Get("thoughtSignature").Str
+}

@@ -1,0 +1,67 @@
+package openai
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// Error implements translate.Provider.
+func (Provider) Error(resp *http.Response) *plugins.Error {
+	return translate.ReadError(resp, NewError)
+}
+
+// statuses are those of the errors within a stream, which tell none, by their
+// code or else their type.
+var statuses = map[string]int{
+	"context_length_exceeded":       http.StatusBadRequest,
+	"insufficient_quota":            http.StatusTooManyRequests,
+	"invalid_prompt":                http.StatusBadRequest,
+	"invalid_request_error":         http.StatusBadRequest,
+	"model_not_found":               http.StatusNotFound,
+	"rate_limit_error":              http.StatusTooManyRequests,
+	"rate_limit_exceeded":           http.StatusTooManyRequests,
+	"service_unavailable_error":     http.StatusServiceUnavailable,
+	"bio_policy":                    http.StatusBadRequest,
+	"misalignment_policy_violation": http.StatusBadRequest,
+}
+
+// NewError returns the error in the body of an answer with a status or, if that
+// is 0, in an event, as OpenAI and those who speak like it have it: in the field
+// error, or by itself. What the provider says is kept.
+func NewError(status int, body gjson.Result) *plugins.Error {
+	v := body.Get("error")
+	if !v.IsObject() {
+		v = body // Mistral, vLLM, Cerebras, and OpenAI's events
+	}
+	kind, code := v.Get("type").Str, v.Get("code").String()
+	if n := v.Get("code").Int(); n >= 400 && n < 600 { // OpenRouter's and vLLM's is a status
+		status, code = cmp.Or(status, int(n)), ""
+	}
+	if kind == "error" { // that of the event
+		kind = ""
+	}
+	e := plugins.Refused(cmp.Or(status, statuses[code], statuses[kind]), explanation(v, body))
+	e.Type, e.Code, e.Param = cmp.Or(kind, e.Type), cmp.Or(code, e.Code), v.Get("param").Str
+	if strings.Contains(e.Message, "maximum context length") {
+		e.Code = "context_length_exceeded"
+	}
+	return e
+}
+
+// explanation is what an error says, wherever the vendor says it.
+func explanation(v, body gjson.Result) string {
+	text := v.Get("message").String()
+	if raw := v.Get("metadata.raw").Str; raw != "" { // of the provider behind OpenRouter
+		text += ": " + raw
+	}
+	if e := body.Get("error"); text == "" && e.Type == gjson.String {
+		return e.Str
+	}
+	return cmp.Or(text, body.Get("detail").String())
+}

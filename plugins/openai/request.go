@@ -1,0 +1,59 @@
+package openai
+
+import (
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// withInput is the body with the input as p has it: without the items
+// that were left out, and with reasoning as the provider wrote it.
+func withInput(p *translate.Request) ([]byte, error) {
+	input := gjson.GetBytes(p.Raw, "input")
+	if !input.IsArray() {
+		return p.Raw, nil
+	}
+	kept := keptItems(p)
+	items := make([]byte, 1, len(input.Raw))
+	items[0] = '['
+	for i, v := range input.Array() {
+		item, raw := kept[i], v.Raw
+		if r, ok := item.(*translate.ReasoningItem); ok {
+			if raw = replay(r, raw); raw == "" {
+				item = nil
+				if err := p.DropForeignReasoning(r); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if item == nil {
+			continue
+		}
+		if len(items) > 1 {
+			items = append(items, ',')
+		}
+		items = append(items, raw...)
+	}
+	return sjson.SetRawBytes(p.Raw, "input", append(items, ']'))
+}
+
+// keptItems are the items of the turns by where they stand in the input.
+func keptItems(p *translate.Request) map[int]translate.Item {
+	kept := make(map[int]translate.Item)
+	for _, t := range p.Turns {
+		for _, item := range t.Items {
+			switch i := item.(type) {
+			case *translate.Message:
+				kept[i.Index] = item
+			case *translate.ToolCall:
+				kept[i.Index] = item
+			case *translate.ToolOutput:
+				kept[i.Index] = item
+			case *translate.ReasoningItem:
+				kept[i.Index] = item
+			}
+		}
+	}
+	return kept
+}

@@ -1,0 +1,47 @@
+package plugintest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// documented are values of documented fields that some providers cannot honour.
+var documented = []string{
+	`"truncation":"auto"`,
+	`"truncation":"disabled"`,
+	`"top_logprobs":3`,
+	`"include":["message.output_text.logprobs"]`,
+	`"include":["message.input_image.image_url","code_interpreter_call.outputs","reasoning.encrypted_content"]`,
+	`"service_tier":"auto"`,
+	`"service_tier":"default"`,
+	`"service_tier":"flex"`,
+	`"service_tier":"scale"`,
+	`"service_tier":"priority"`,
+}
+
+// Documented holds a provider to take every documented value, whether it can
+// honour it or leaves it out with a warning; a strict request gets an error in
+// place of the warning.
+func Documented(t *testing.T, p translate.Provider, target translate.Target) {
+	t.Helper()
+	for _, field := range documented {
+		prepare := func(strict bool) (warnings []string, err error) {
+			request, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi",` + field + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Strict, target.Key = strict, "secret"
+			_, err = p.Prepare(context.Background(), request, target)
+			return request.Warnings, err
+		}
+		warnings, err := prepare(false)
+		if err != nil {
+			t.Errorf("%s: got error %v", field, err)
+		}
+		if _, err := prepare(true); (err != nil) != (len(warnings) > 0) {
+			t.Errorf("%s: strictly, got error %v in place of the warnings %q", field, err, warnings)
+		}
+	}
+}

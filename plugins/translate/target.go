@@ -1,0 +1,86 @@
+package translate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+)
+
+// Target is where an attempt goes.
+type Target struct {
+	// Model is the name that the provider has for the model.
+	Model string
+	// BaseURL is what the vendor's own SDK takes, without a slash at its end.
+	BaseURL string
+	// Key is the API key, "" for a provider that needs none.
+	Key string
+	// Capabilities are those of Model; nil where they are unknown.
+	Capabilities *Capabilities
+}
+
+// Bearer is the header of keys that are bearer tokens (RFC 6750).
+const Bearer = "Authorization"
+
+// Post returns the request that posts a JSON body to a path below the base URL,
+// with the key in keyHeader.
+func (t Target) Post(ctx context.Context, path, keyHeader string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	switch {
+	case t.Key == "":
+	case keyHeader == Bearer:
+		req.Header.Set(keyHeader, "Bearer "+t.Key)
+	default:
+		req.Header.Set(keyHeader, t.Key)
+	}
+	return req, nil
+}
+
+// Encode returns the JSON of v without the escapes that HTML needs.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// Capabilities are what is known of a model, as the catalogue tells it.
+type Capabilities struct {
+	// Input and Output are kinds of content: text, image, audio, video, pdf;
+	// empty where nobody says.
+	Input, Output []string
+	// MaxOutput is the number of tokens the output may have, 0 if unknown.
+	MaxOutput int64
+	// Reasoning models think before they answer.
+	Reasoning bool
+	// Efforts are the levels of reasoning effort that can be asked for.
+	Efforts []string
+	// MinBudget and MaxBudget bound the reasoning tokens that can be asked for,
+	// 0 for no bound.
+	MinBudget, MaxBudget int64
+	// Interleaved is the field of a Chat Completions message that carries the
+	// reasoning of earlier turns back to the model.
+	Interleaved string
+	// ToolCall models call functions.
+	ToolCall bool
+	// StructuredOutput models answer by a JSON schema.
+	StructuredOutput bool
+	// Temperature models take a sampling temperature.
+	Temperature bool
+}
+
+// Described reports whether the catalogue describes the model, and not only its
+// price. Nil describes nothing.
+func (c *Capabilities) Described() bool { return c != nil && len(c.Input) > 0 }
+
+// Takes reports whether the model takes a kind of content, which one that is not
+// described does.
+func (c *Capabilities) Takes(kind string) bool {
+	return !c.Described() || slices.Contains(c.Input, kind)
+}

@@ -1,0 +1,117 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// CustomParameters is the schema by which a provider without custom tools
+// offers one as a function. The Assembler takes the input out of its arguments.
+var CustomParameters = json.RawMessage(
+	`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
+
+// AsFunction returns the description and the parameters of a tool as those of a
+// function. The grammar of a custom tool goes to the description, which is the
+// only place for it.
+func (t *Tool) AsFunction() (description string, parameters json.RawMessage) {
+	if t.Type != "custom" {
+		return t.Description, ObjectSchema(t.Parameters)
+	}
+	description = t.Description
+	if definition := gjson.GetBytes(t.Format, "definition").Str; definition != "" {
+		description += "\n\nThe input matches this " + gjson.GetBytes(t.Format, "syntax").Str + " grammar:\n" + definition
+	}
+	return description, CustomParameters
+}
+
+// ObjectSchema returns the schema with the type that functions require.
+func ObjectSchema(schema json.RawMessage) json.RawMessage {
+	v := gjson.ParseBytes(schema)
+	switch {
+	case v.Get("type").Exists():
+		return schema
+	case len(v.Map()) == 0:
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return append(json.RawMessage(`{"type":"object",`), v.Raw[1:]...)
+}
+
+// IsStrict reports whether the arguments must match the parameters.
+func (t *Tool) IsStrict() bool { return t.Strict != nil && *t.Strict }
+
+// Field returns a field of the tool as the client sent it, nil if it is null or
+// absent.
+func (t *Tool) Field(path string) json.RawMessage {
+	v := gjson.GetBytes(t.Raw, path)
+	if v.Type == gjson.Null {
+		return nil
+	}
+	return json.RawMessage(v.Raw)
+}
+
+// DropHints drops fields of a hosted tool that only tune it. The size "medium"
+// is what all have.
+func (p *Request) DropHints(t *Tool, hints ...string) error {
+	for _, hint := range hints {
+		if v := t.Field(hint); v == nil || string(v) == `"medium"` {
+			continue
+		}
+		if err := p.Drop(Warn, t.Param+"."+hint, notSupported); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Allows reports whether the choice leaves the tool to the model: allowed_tools
+// leaves out the others.
+func (c ToolChoice) Allows(t *Tool) bool {
+	name := t.Name
+	if t.Hosted() {
+		name = t.Type
+	}
+	return c.Allowed == nil || slices.Contains(c.Allowed, name)
+}
+
+// Object returns the arguments as a JSON object: {} for none, {"input": "..."}
+// for a custom tool. The error is a 400 that names the item.
+func (c *ToolCall) Object() (json.RawMessage, error) {
+	switch {
+	case c.Custom:
+		b := append([]byte(`{"input":`), plugins.AppendString(nil, c.Arguments)...)
+		return append(b, '}'), nil
+	case c.Arguments == "":
+		return json.RawMessage("{}"), nil
+	case !plugins.ValidJSON([]byte(c.Arguments)) || !gjson.Parse(c.Arguments).IsObject():
+		return nil, plugins.Invalid(at("input", c.Index)+".arguments", "The arguments of the call are not a JSON object.")
+	}
+	return json.RawMessage(c.Arguments), nil
+}
+
+// HashCallID returns an id in place of one that the provider does not take: n
+// hexadecimal digits, at most 64, which are the same for the same id.
+func HashCallID(callID string, n int) string {
+	sum := sha256.Sum256([]byte(callID))
+	return hex.EncodeToString(sum[:])[:n]
+}
+
+// WordCallID returns the id of a call for a provider that takes letters, digits,
+// "_" and "-", at most 64: the client's own where it fits.
+func WordCallID(callID string) string {
+	if len(callID) <= 64 && strings.IndexFunc(callID, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' }) < 0 {
+		return callID
+	}
+	return "call_" + HashCallID(callID, 32)
+}
+
+// IsAlphanumeric reports whether c is a letter or digit of ASCII.
+func IsAlphanumeric(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
