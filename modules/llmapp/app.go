@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
@@ -135,6 +136,7 @@ func (a *App) Validate() error {
 // Start opens the stores. Those that an earlier configuration opened get the new
 // settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
+	redact.StandardLog()
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		config := a.Stores[name]
 		if _, err := config.store.Journal(); err != nil {

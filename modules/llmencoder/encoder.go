@@ -5,6 +5,7 @@ package llmencoder
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -13,7 +14,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/logging"
 	"go.uber.org/zap"
+	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/weirhq/weir/modules/internal/redact"
 )
@@ -23,11 +26,18 @@ func init() {
 }
 
 // Encoder encodes logs as another encoder does, `json` or `console` unless
-// configured, without the credentials that requests to model providers carry:
-// in the headers Cookie, Set-Cookie, Sec-WebSocket-Protocol and those whose
-// names end in Authorization, -Auth, -Key, -Token or -Secret, and in the query
-// of the URI and of headers that hold a URL; nor the inputs of prompts
-// (Service-Prompt-Input-*). Caddy itself redacts Authorization and Cookie alone.
+// configured, without the credentials that requests to model providers carry, and
+// without content:
+//
+//   - headers whose names have a word like key, token, auth, secret, password,
+//     signature or cookie in them, and Sec-WebSocket-Protocol, are REDACTED, and so
+//     are the inputs of prompts (Service-Prompt-Input-*) and the trailers of
+//     answers;
+//   - of the query of the URI, and of headers that hold a URL, the values are kept
+//     that are known to be harmless;
+//   - the errors of `reverse_proxy` do not quote what a provider sent.
+//
+// Caddy itself redacts Authorization and Cookie alone.
 //
 // It takes the fields of the `filter` encoder, and filters those too.
 type Encoder struct {
@@ -57,6 +67,24 @@ func (e *Encoder) Provision(ctx caddy.Context) error {
 		e.Fields[name] = headerFilter{e.Fields[name], single}
 	}
 	return nil
+}
+
+// Clone implements zapcore.Encoder.
+func (e *Encoder) Clone() zapcore.Encoder {
+	return &Encoder{e.FilterEncoder.Clone().(logging.FilterEncoder)}
+}
+
+// EncodeEntry implements zapcore.Encoder.
+func (e *Encoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (*buffer.Buffer, error) {
+	if strings.HasPrefix(entry.LoggerName, "http.handlers.reverse_proxy") {
+		fields = slices.Clone(fields)
+		for i, f := range fields {
+			if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+				fields[i] = zap.NamedError(f.Key, redact.Upstream(err))
+			}
+		}
+	}
+	return e.FilterEncoder.EncodeEntry(entry, fields)
 }
 
 // UnmarshalCaddyfile sets the encoder up from Caddyfile tokens. Syntax:
@@ -106,9 +134,12 @@ func (f headerFilter) Filter(in zapcore.Field) zapcore.Field {
 
 func redactHeader(header http.Header) http.Header {
 	redacted := make(http.Header, len(header))
+	trailers := strings.Split(strings.Join(header["Trailer"], ", "), ", ")
 	for name, values := range header {
 		switch canonical := http.CanonicalHeaderKey(name); {
-		case redact.Header(canonical):
+		case !httpguts.ValidHeaderFieldName(strings.TrimPrefix(name, http.TrailerPrefix)):
+			name, values = "invalid", []string{"REDACTED"} // net/http takes names with spaces from providers
+		case redact.Header(canonical), strings.HasPrefix(name, http.TrailerPrefix), slices.Contains(trailers, name):
 			values = []string{"REDACTED"}
 		case canonical == "Referer" || strings.HasSuffix(canonical, "Location") || strings.HasSuffix(canonical, "-Url"):
 			urls := make([]string, len(values))
@@ -142,7 +173,8 @@ func (h filteredHeader) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// uriFilter empties the values of query parameters that are credentials.
+// uriFilter leaves out the values of a URI's query that are not known to be
+// harmless.
 type uriFilter struct {
 	configured logging.LogFieldFilter // or nil; comes after
 }

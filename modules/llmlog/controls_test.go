@@ -36,7 +36,7 @@ func TestControlHeadersStayHere(t *testing.T) {
 	s := serve(t, options{upstream: host, config: object{"country_header": "CF-IPCountry"},
 		app: object{"header_prefixes": []string{"Helicone"}}})
 	id := uuid.New()
-	resp, _ := s.do("POST", chatPath+"?key=sk-canary&a=1", `{"model":"m"}`,
+	resp, _ := s.do("POST", chatPath+"?key=sk-canary&limit=1", `{"model":"m"}`,
 		"Service-Request-Id", id.String(), "Helicone-User-Id", "u", "Service-Session-Id", "s", "Service-Unknown", "x",
 		"CF-IPCountry", "CH", "Referer", "https://me:pw@example.com/x?token=canary", "Authorization", "Bearer sk-canary",
 		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -62,7 +62,7 @@ func TestControlHeadersStayHere(t *testing.T) {
 		e.TraceID != "0af7651916cd43dd8448eb211c80319c" || e.SpanID != "b7ad6b7169203331" {
 		t.Errorf("%+v", e.Record)
 	}
-	if e.Path != chatPath || e.TargetURL != "http://"+host+chatPath+"?key=&a=1" || e.Provider != "openai" {
+	if e.Path != chatPath || e.TargetURL != "http://"+host+chatPath+"?key=&limit=1" || e.Provider != "openai" {
 		t.Errorf("path %s, target %s, provider %s", e.Path, e.TargetURL, e.Provider)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", e), "canary") {

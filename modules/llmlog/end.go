@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -78,12 +79,22 @@ func (x *exchange) answerError() error {
 	x.Record.Status = plugins.Known(int64(status))
 	if x.h.Errors == errorsPass {
 		x.announce(x.writer.Header())
-		return x.err
+		return x.passedError(status)
 	}
 	x.h.site.Logger.Error("the provider gave no answer",
-		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(x.err))
+		zap.Stringer("id", x.Record.ID), zap.Int("status", status), zap.Error(redact.Upstream(x.err)))
 	_ = apierror.Write(&x.writer, x.Record.Dialect, upstreamError(status)) // the client is gone
 	return nil
+}
+
+// passedError is the error for Caddy's error routes and log, which quote it.
+func (x *exchange) passedError(status int) error {
+	h, ok := errors.AsType[caddyhttp.HandlerError](x.err)
+	if !ok {
+		h = caddyhttp.Error(status, x.err)
+	}
+	h.Err = redact.Upstream(h.Err)
+	return h
 }
 
 func errorStatus(err error) int {

@@ -2,6 +2,7 @@ package llmlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -30,6 +31,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
 	"github.com/weirhq/weir/modules/internal/recording"
+	_ "github.com/weirhq/weir/modules/llmencoder"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -55,6 +57,7 @@ type options struct {
 	before     []map[string]any  // handlers in front
 	app        map[string]any    // of the app llm
 	accessLogs bool
+	encoder    string // of the logs; default json
 	tls        bool
 }
 
@@ -129,7 +132,7 @@ func serve(t *testing.T, o options) *site {
 	}
 	config, err := json.Marshal(object{
 		"admin":   object{"disabled": true, "config": object{"persist": false}},
-		"logging": object{"logs": object{"default": object{"level": "DEBUG", "writer": object{"output": "test"}, "encoder": object{"format": "json"}}}},
+		"logging": object{"logs": object{"default": object{"level": "DEBUG", "writer": object{"output": "test"}, "encoder": object{"format": cmp.Or(o.encoder, "json")}}}},
 		"apps":    apps,
 	})
 	if err != nil {

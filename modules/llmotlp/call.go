@@ -82,8 +82,7 @@ func (c *call) responded() string {
 // what the provider reported.
 func (c *call) describe(r *storage.Record) {
 	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
-	began := time.Unix(0, int64(min(start, 1<<63-1)))
-	r.CreatedAt = storage.Millis(began)
+	r.CreatedAt = storage.Timestamp(start / 1e6)
 	r.UpdatedAt = r.CreatedAt
 	if end >= start {
 		r.RespondedAt = storage.Timestamp(end / 1e6)
@@ -131,8 +130,8 @@ func (c *call) firstToken() (time.Duration, bool) {
 		switch event.GetName() {
 		case "llm.content.completion.chunk", "gen_ai.content.completion.chunk", // OpenLLMetry
 			"First Token Stream Event": // OpenInference
-			if event.TimeUnixNano >= c.span.StartTimeUnixNano {
-				return time.Duration(min(event.TimeUnixNano-c.span.StartTimeUnixNano, 1<<62)), true
+			if at := event.TimeUnixNano; at >= c.span.StartTimeUnixNano && at <= c.span.EndTimeUnixNano {
+				return time.Duration(at - c.span.StartTimeUnixNano), true
 			}
 		}
 	}

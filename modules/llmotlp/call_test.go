@@ -1,15 +1,19 @@
 package llmotlp
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -51,11 +55,11 @@ func FuzzSpans(f *testing.F) {
 			for _, scope := range resource.GetScopeSpans() {
 				for _, span := range scope.GetSpans() {
 					c, ok := newCall(span, common)
-					if !ok || check(span) != nil {
+					if !ok || check(span, time.Now()) != nil {
 						continue
 					}
 					r := &storage.Record{ID: recordID("org", span)}
-					c.caller(headers, r)
+					c.caller(headers, new(control.Controls), r)
 					c.describe(r)
 					answer := c.answer()
 					content := c.content(r)
@@ -113,4 +117,32 @@ func testHeaders(t testing.TB) *llmapp.Headers {
 		t.Fatal(err)
 	}
 	return app.Headers()
+}
+
+// TestTimesOfSpans: a time in another unit, or one that has not come, is no time.
+func TestTimesOfSpans(t *testing.T) {
+	now := time.Now()
+	nanos := func(d time.Duration) uint64 { return uint64(now.Add(d).UnixNano()) }
+	for name, c := range map[string]struct {
+		start, end uint64
+		taken      bool
+	}{
+		"now":               {nanos(-time.Second), nanos(0), true},
+		"a clock that runs": {nanos(time.Hour), nanos(2 * time.Hour), true},
+		"no end":            {nanos(0), 0, true},
+		"no start":          {0, nanos(0), false},
+		"seconds":           {nanos(0) / 1e9, nanos(0) / 1e9, false},
+		"milliseconds":      {nanos(0) / 1e6, nanos(0) / 1e6, false},
+		"microseconds":      {nanos(0) / 1e3, nanos(0) / 1e3, false},
+		"the year 2540":     {17_987_616_000_000_000_000, 17_987_616_000_000_000_000, false},
+		"the end of time":   {nanos(0), 1<<64 - 1, false},
+	} {
+		s := &tracepb.Span{
+			TraceId: bytes.Repeat([]byte{1}, 16), SpanId: bytes.Repeat([]byte{1}, 8),
+			StartTimeUnixNano: c.start, EndTimeUnixNano: c.end,
+		}
+		if err := check(s, now); (err == nil) != c.taken {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

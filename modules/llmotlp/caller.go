@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -21,13 +22,21 @@ const association = "traceloop.association.properties."
 // returns what was wrong with them.
 //
 // Service-Auth and Service-Request-Id mean nothing here: the key is that of the
-// batch, and the id comes from the span's.
-func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []string) {
+// batch, and the id comes from the span's. What applications put beside a call
+// under the name of a credential is not kept.
+func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *storage.Record) (warnings []string) {
 	said, implied := c.headers(headers), make(http.Header)
 	imply := func(name, value string) {
 		if value != "" && implied[name] == nil {
 			implied[name] = []string{value}
 		}
+	}
+	label := func(origin, name, value string) {
+		if redact.Credential(name) {
+			warnings = append(warnings, origin+": ignored a property that is named like a credential")
+			return
+		}
+		imply("Service-Property-"+name, value)
 	}
 	imply("Service-User-Id", c.text("user.id", "enduser.id", association+"user_id", "gen_ai.user", "llm.user"))
 	imply("Service-Session-Id", c.text("session.id", "gen_ai.conversation.id", association+"session_id"))
@@ -38,11 +47,11 @@ func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []st
 		name, ok := strings.CutPrefix(kv.GetKey(), association)
 		_, control := headers.Cut(http.CanonicalHeaderKey(name))
 		if ok && !control && name != "user_id" && name != "session_id" {
-			imply("Service-Property-"+name, scalar(kv.Value))
+			label("traceloop.association.properties", name, scalar(kv.Value))
 		}
 	}
 	for name, value := range c.object("metadata") { // OpenInference
-		imply("Service-Property-"+name, value)
+		label("metadata", name, value)
 	}
 	for _, name := range []string{"traceloop.workflow.name", "traceloop.entity.path"} {
 		imply("Service-Property-"+name, c.text(name))
@@ -57,7 +66,8 @@ func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []st
 	first := control.Read(said, headers, r)
 	second := control.Read(implied, headers, r)
 	control.SessionProperties(r)
-	r.RequestOmitted, r.ResponseOmitted = first.OmitRequest, first.OmitResponse
+	r.RequestOmitted = first.OmitRequest || omitted.OmitRequest
+	r.ResponseOmitted = first.OmitResponse || omitted.OmitResponse
 	if !r.RequestOmitted {
 		c.inputs = second.Inputs
 		for name, value := range first.Inputs {
@@ -67,7 +77,7 @@ func (c *call) caller(headers *llmapp.Headers, r *storage.Record) (warnings []st
 			c.inputs[name] = value
 		}
 	}
-	return append(first.Warnings, second.Warnings...)
+	return slices.Concat(warnings, first.Warnings, second.Warnings)
 }
 
 // header is a header in llm.headers as Python prints it, which OpenLLMetry does

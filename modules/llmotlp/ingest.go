@@ -7,13 +7,17 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -26,9 +30,28 @@ type batch struct {
 	key     *llmapp.Key
 	journal *journal.Journal
 
+	omitted  control.Controls // what the header of the batch omits of all its spans
 	rejected int64
 	reason   string   // why the first was rejected
 	warnings []string // each once
+}
+
+// readHeader reads which content the header of the batch omits. Other control
+// headers speak of one call, and travel in its span.
+func (b *batch) readHeader(header http.Header) {
+	headers := b.site.App.Headers()
+	omissions := make(http.Header)
+	for name, values := range header {
+		switch control, ok := headers.Cut(name); {
+		case !ok:
+		case strings.HasPrefix(control, "Omit"):
+			omissions[name] = values
+		default:
+			b.warn([]string{name + ": ignored, send it as the span attribute " + association + name})
+		}
+	}
+	b.omitted = *control.Read(omissions, headers, new(storage.Record))
+	b.warn(b.omitted.Warnings)
 }
 
 // maxWarnings bounds the lines of Service-Warnings for a batch.
@@ -57,7 +80,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		spans.WithLabelValues(ignored).Inc()
 		return nil
 	}
-	if err := check(span); err != nil {
+	if err := check(span, time.Now()); err != nil {
 		spans.WithLabelValues(rejected).Inc()
 		if b.rejected++; b.reason == "" {
 			b.reason = err.Error()
@@ -72,7 +95,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		spans.WithLabelValues(duplicate).Inc()
 		return nil
 	}
-	b.warn(c.caller(b.site.App.Headers(), r))
+	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
 	c.describe(r)
 	if err := b.site.Import(b.journal, r, c.answer(), c.content(r)); err != nil {
 		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
@@ -108,16 +131,26 @@ func (b *batch) answer() *collector.ExportTraceServiceResponse {
 	return answer
 }
 
+// maxSkew is how far ahead of ours a client's clock may be.
+const maxSkew = 24 * time.Hour
+
+// earliest is when a span can have begun, in Unix nanoseconds: 2000-01-01. What
+// begins before it was given in another unit.
+const earliest = 946_684_800_000_000_000
+
 // check tells what makes a span no record: without its ids it could not be known
-// again, without its start it would stand nowhere.
-func check(span *tracepb.Span) error {
-	switch {
+// again, and records are kept in the order of their time.
+func check(span *tracepb.Span, now time.Time) error {
+	latest := uint64(now.Add(maxSkew).UnixNano())
+	switch start, end := span.StartTimeUnixNano, span.EndTimeUnixNano; {
 	case len(span.TraceId) != 16 || [16]byte(span.TraceId) == [16]byte{}:
 		return errors.New("trace_id: 16 bytes are expected, not all zero")
 	case len(span.SpanId) != 8 || [8]byte(span.SpanId) == [8]byte{}:
 		return errors.New("span_id: 8 bytes are expected, not all zero")
-	case span.StartTimeUnixNano == 0:
-		return errors.New("start_time_unix_nano: a time is expected")
+	case start < earliest || start > latest:
+		return errors.New("start_time_unix_nano: a time in nanoseconds since 1970 is expected, not before 2000 and not in the future")
+	case end > latest:
+		return errors.New("end_time_unix_nano: a time in nanoseconds since 1970 is expected, not in the future")
 	}
 	return nil
 }

@@ -116,11 +116,13 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 		return nil, unavailable("the journal is full, because the store is behind: see max_journal")
 	}
 	b := &batch{Handler: h, ctx: r.Context(), key: key, journal: j}
-	if err := b.take(request.ResourceSpans); err != nil {
-		return nil, err
-	}
+	b.readHeader(r.Header)
+	err = b.take(request.ResourceSpans)
 	if len(b.warnings) > 0 {
 		w.Header()["Service-Warnings"] = b.warnings
+	}
+	if err != nil {
+		return nil, err
 	}
 	return b.answer(), nil
 }

@@ -236,9 +236,54 @@ func TestOmission(t *testing.T) {
 // TestWarnings: control headers that cannot be followed are reported, each once.
 func TestWarnings(t *testing.T) {
 	s := newSite(t, "")
-	wrong := map[string]string{"traceloop.association.properties.Service-Omit-Request": "1"}
+	wrong := map[string]string{"traceloop.association.properties.Service-Omit-Request": "maybe"}
 	response, _ := s.send("root", export(t, span(1, wrong), span(2, wrong)), binary...)
-	if got := response.Header["Service-Warnings"]; len(got) != 1 || !strings.HasPrefix(got[0], "Service-Omit-Request: off") {
+	if got := response.Header["Service-Warnings"]; len(got) != 1 || !strings.HasPrefix(got[0], "Service-Omit-Request: on") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestTheHeaderOfABatchOmits: control headers of the POST that omit hold for all of
+// its spans, and others are not ignored in silence.
+func TestTheHeaderOfABatchOmits(t *testing.T) {
+	s := newSite(t, "")
+	said := map[string]string{
+		"gen_ai.input.messages":               `[{"role":"user","parts":[{"type":"text","content":"hi"}]}]`,
+		"gen_ai.output.messages":              `[{"role":"assistant","parts":[{"type":"text","content":"ho"}]}]`,
+		"traceloop.prompt.template_variables": `{"x":"y"}`,
+	}
+	header := append([]string{"Service-Omit-Request", "yes", "Helicone-Omit-Response", "true", "Service-User-Id", "ada"}, binary...)
+	response, _ := s.send("root", export(t, span(1, said), span(2, said)), header...)
+	records := s.records("root")
+	if len(records) != 2 {
+		t.Fatalf("%d records", len(records))
+	}
+	for _, record := range records {
+		for _, side := range []string{"request", "response"} {
+			if !record.Get(side+"_omitted").Bool() || record.Get(side+"_body").Type != gjson.Null {
+				t.Errorf("the %s is not omitted: %s", side, record.Raw)
+			}
+		}
+	}
+	if got := response.Header["Service-Warnings"]; len(got) != 1 || !strings.HasPrefix(got[0], "Service-User-Id: ignored") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPropertiesNamedLikeCredentials: an application may put its configuration
+// beside its calls.
+func TestPropertiesNamedLikeCredentials(t *testing.T) {
+	s := newSite(t, "")
+	said := map[string]string{
+		"traceloop.association.properties.api_key": "canary-1", "traceloop.association.properties.userPassword": "canary-2",
+		"metadata": `{"access_token":"canary-3","team":"blue"}`,
+	}
+	response, _ := s.send("root", export(t, span(1, said)), binary...)
+	record := s.records("root")[0]
+	if strings.Contains(record.Raw, "canary") || record.Get("properties.team").Str != "blue" {
+		t.Errorf("%s", record.Raw)
+	}
+	if got := response.Header["Service-Warnings"]; len(got) != 2 || strings.Contains(strings.Join(got, ""), "canary") {
 		t.Errorf("%q", got)
 	}
 }

@@ -88,9 +88,9 @@ func (c *Controls) set(key, name string, values []string) {
 			c.Keyed, c.Secret = true, Bearer(values[0])
 		}
 	case "Omit-Request":
-		c.OmitRequest = c.isTrue(key, values) || c.OmitRequest
+		c.OmitRequest = c.omits(key, values) || c.OmitRequest
 	case "Omit-Response":
-		c.OmitResponse = c.isTrue(key, values) || c.OmitResponse
+		c.OmitResponse = c.omits(key, values) || c.OmitResponse
 	case "Strict":
 		c.Strict = c.isTrue(key, values) || c.Strict
 	case "Cache-Enabled":
@@ -123,6 +123,9 @@ func (c *Controls) set(key, name string, values []string) {
 		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
 			c.entry(&c.Inputs, key, input, values, maxInput)
 		} else {
+			if strings.HasPrefix(name, "Omit") && c.omits(key, values) { // who misspells it means it
+				c.OmitRequest, c.OmitResponse = true, true
+			}
 			c.unknown(key, name)
 		}
 	}
@@ -163,6 +166,25 @@ func (c *Controls) isTrue(key string, values []string) (on bool) {
 			on = true
 		} else {
 			c.Warn(key, "off, the only value that switches it on is true")
+		}
+	}
+	return on
+}
+
+// omits reads a header that omits content. It fails closed: the header is on
+// unless all of its values, also those of a comma-separated list, say that it is
+// off.
+func (c *Controls) omits(key string, values []string) (on bool) {
+	for _, v := range values {
+		for v := range strings.SplitSeq(v, ",") {
+			switch strings.ToLower(strings.TrimSpace(v)) {
+			case "", "false", "0", "no", "off":
+			case "true", "1", "yes", "on":
+				on = true
+			default:
+				on = true
+				c.Warn(key, "on, but write true or false")
+			}
 		}
 	}
 	return on

@@ -61,19 +61,26 @@ func TestControlHeaders(t *testing.T) {
 			name:     "omit",
 			header:   http.Header{"Service-Omit-Request": {"True"}, "Service-Omit-Response": {"false", "true"}},
 			controls: Controls{OmitRequest: true, OmitResponse: true},
-			warnings: []string{"Service-Omit-Response: off, the only value that switches it on is true"},
+		},
+		{name: "omit, in other words", header: http.Header{"Service-Omit-Request": {"yes"}, "Service-Omit-Response": {"1"}}, controls: Controls{OmitRequest: true, OmitResponse: true}},
+		{name: "omit, as a list", header: http.Header{"Service-Omit-Request": {"true, true"}, "Service-Omit-Response": {"off,ON"}}, controls: Controls{OmitRequest: true, OmitResponse: true}},
+		{name: "do not omit", header: http.Header{"Service-Omit-Request": {"no", "OFF", ""}, "Service-Omit-Response": {" 0 , False"}}},
+		{
+			name:     "omit, in a word that nobody knows",
+			header:   http.Header{"Service-Omit-Request": {"ture"}, "Service-Omit-Response": {"\xff"}},
+			controls: Controls{OmitRequest: true, OmitResponse: true},
+			warnings: []string{"Service-Omit-Request: on, but write true or false", "Service-Omit-Response: on, but write true or false"},
 		},
 		{
-			name:     "anything but true is off",
-			header:   http.Header{"Service-Omit-Request": {"1"}},
-			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
+			name:     "of other headers, anything but true is off",
+			header:   http.Header{"Service-Cache-Enabled": {"1"}},
+			warnings: []string{"Service-Cache-Enabled: off, the only value that switches it on is true"},
 		},
 		{
 			name:     "a second prefix",
 			header:   http.Header{"Helicone-User-Id": {"theirs"}, "Service-User-Id": {"ours"}, "Helicone-Omit-Request": {"true"}, "Service-Omit-Request": {"false"}, "Helicone-Job-Id": {"j"}},
 			want:     storage.Record{UserID: "ours", JobID: "j"},
 			controls: Controls{OmitRequest: true},
-			warnings: []string{"Service-Omit-Request: off, the only value that switches it on is true"},
 		},
 		{
 			name:     "not UTF-8",
@@ -109,6 +116,7 @@ func TestControlHeaders(t *testing.T) {
 				"Helicone-Moderations-Enabled": {"true"}, "Helicone-Webhook-Enabled": {"true"},
 				"Service-Propery-X": {"x"}, "Service-Omit-Requests": {"true"}, "Service-Sesion-Id": {"x"}, "Service-Promt-Input-My-City": {"x"},
 			},
+			controls: Controls{OmitRequest: true, OmitResponse: true}, // which Service-Omit-Requests fails closed to
 			warnings: []string{
 				"Helicone-Fallbacks: ignored, there is no such control header",
 				"Helicone-Moderations-Enabled: ignored, there is no such control header",

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -81,6 +82,7 @@ type version struct {
 // nothing is recorded. cancel is called when the process ends and cannot wait
 // for the exchange. Close must follow.
 func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, cancel context.CancelFunc) {
+	redact.StandardLog()
 	x.site, x.ctx, x.started = site, ctx, time.Now()
 	var err error
 	if x.recorder, x.release, err = site.Open(cancel); err != nil {

@@ -2,26 +2,64 @@
 package redact
 
 import (
-	"net/url"
+	"iter"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Header tells whether a header of that canonical name carries credentials, or
-// content: whatever the configured prefixes, `<prefix>-Auth` and
-// `<prefix>-Prompt-Input-<Name>` do. Gateways and clouds have headers of their
-// own for keys and tokens, which share the ends of their names; browsers send
-// OpenAI's key in Sec-WebSocket-Protocol.
+// content: prompts travel in `<prefix>-Prompt-Input-<Name>`.
 func Header(name string) bool {
-	switch name {
-	case "Cookie", "Set-Cookie", "Sec-Websocket-Protocol":
+	return Credential(name) || strings.Contains(name, "-Prompt-Input-")
+}
+
+// Credential tells by its name whether a header, a parameter or a property is a
+// credential. Gateways, clouds and applications have names of their own for keys
+// and tokens, so any that has such a word in it is; browsers send OpenAI's key in
+// Sec-WebSocket-Protocol.
+func Credential(name string) bool {
+	if strings.EqualFold(name, "Sec-Websocket-Protocol") {
 		return true
 	}
-	for _, end := range [...]string{"-Auth", "Authorization", "-Key", "-Token", "-Secret"} {
-		if strings.HasSuffix(name, end) {
+	for word := range words(name) {
+		if credentials[word] || slices.ContainsFunc(credentialEnds, func(end string) bool { return strings.HasSuffix(word, end) }) {
 			return true
 		}
 	}
-	return strings.Contains(name, "-Prompt-Input-")
+	return false
+}
+
+var (
+	credentials = map[string]bool{
+		"key": true, "keys": true, "credentials": true, "secrets": true, "pass": true, "passcode": true,
+		"sig": true, "jwt": true, "bearer": true, "cookies": true,
+	}
+	credentialEnds = []string{
+		"apikey", "apikeys", "accesskey", "secretkey", "subscriptionkey", "token", "secret", "auth", "authorization",
+		"password", "passwd", "pwd", "passphrase", "credential", "signature", "cookie",
+	}
+)
+
+// words are the words of a name like X-Api-Key, api_key or apiKey, in lower case.
+func words(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, before := 0, 'A'
+		for i, r := range name + "-" {
+			letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+			hump := 'A' <= r && r <= 'Z' && 'a' <= before && before <= 'z'
+			before = r
+			if letter && !hump {
+				continue
+			}
+			if start < i && !yield(strings.ToLower(name[start:i])) {
+				return
+			}
+			if start = i; !letter {
+				start += utf8.RuneLen(r)
+			}
+		}
+	}
 }
 
 // URL is a URL, or the path and query of one, without its user, its fragment
@@ -36,47 +74,41 @@ func URL(raw string) string {
 			raw += "/" + path
 		}
 	}
-	if hasQuery {
-		raw += "?" + Query(query)
+	if query = Query(query); hasQuery && query != "" {
+		raw += "?" + query
 	}
 	return raw
 }
 
-// Query is a query without the values that are credentials.
+// Query is a query with the values that are known to be harmless. All others are
+// left out, and so is a parameter that has a name and no value, or one whose name
+// is odd: there is no end to the names that credentials have.
 func Query(query string) string {
-	var b strings.Builder
-	for i, pair := range strings.Split(query, "&") {
-		if i > 0 {
-			b.WriteByte('&')
+	var kept []string
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, hasValue := strings.Cut(pair, "=")
+		switch {
+		case !hasValue || !plain(name):
+		case parameters[strings.ToLower(name)] && plain(value):
+			kept = append(kept, pair)
+		default:
+			kept = append(kept, name+"=")
 		}
-		name, _, hasValue := strings.Cut(pair, "=")
-		if hasValue && isSecret(name) {
-			pair = name + "="
-		}
-		b.WriteString(pair)
 	}
-	return b.String()
+	return strings.Join(kept, "&")
 }
 
-// isSecret knows the query parameters by which providers, clouds and gateways
-// take credentials and signatures.
-func isSecret(escaped string) bool {
-	name, err := url.QueryUnescape(escaped)
-	if err != nil {
-		return true
-	}
-	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-	switch name {
-	case "key", "auth", "authorization", "sig", "signature", "password", "jwt", "bearer", "credential":
-		return true
-	}
-	if strings.HasPrefix(name, "xamz") || strings.HasPrefix(name, "xgoog") {
-		return true
-	}
-	for _, end := range [...]string{"apikey", "accesskey", "subscriptionkey", "token", "secret"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+// parameters are those of providers' APIs that say how, and not what or who.
+var parameters = map[string]bool{
+	"after": true, "alt": true, "api-version": true, "before": true, "beta": true, "deployment": true, "include": true,
+	"include[]": true, "intent": true, "limit": true, "model": true, "offset": true, "order": true, "page": true,
+	"page_size": true, "pagesize": true, "per_page": true, "prettyprint": true, "purpose": true, "stream": true, "version": true,
+}
+
+// plain is true of text with nothing escaped or hidden in it.
+func plain(text string) bool {
+	const most = 64
+	return len(text) <= most && strings.IndexFunc(text, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~,:[]$", r))
+	}) < 0
 }
