@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // The fields of each group, and where each is found in a record.
@@ -190,7 +190,9 @@ func feedbackResponseID(r *Record) string {
 	return r.ID.String()
 }
 
-func inputText(r *Record, c *Content) string { return transcript.InputText(r.Dialect, c.Request.Data) }
+func inputText(r *Record, c *Content) string {
+	return observe.Transcript(r.Dialect).InputText(c.Request.Data)
+}
 func outputText(r *Record, c *Content) string {
-	return transcript.OutputText(r.Dialect, c.Response.Data)
+	return observe.Transcript(r.Dialect).OutputText(c.Response.Data)
 }

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -151,7 +151,7 @@ func (a *attempt) release() {
 // nothing is kept.
 func (a *attempt) length() int64 {
 	r := a.x.Content.Response
-	stored, _ := transcript.Stored(a.call.dialect, r.Type, r.Data)
+	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
 		if said.IsArray() {
 			return int64(len(said.Raw))

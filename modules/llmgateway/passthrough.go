@@ -26,7 +26,7 @@ const maxResponse = 64 << 20
 // pass answers the bytes of a provider that speaks the client's dialect itself.
 func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	contentType := resp.Header.Get("Content-Type")
-	observer := observe.New(a.call.dialect, a.x.Record.Provider, contentType)
+	observer := observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
 	a.x.Answer = observer
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if a.x.Record.Stream = mediaType == "text/event-stream"; a.x.Record.Stream {

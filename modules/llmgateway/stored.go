@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -152,7 +152,7 @@ func (a *attempt) bind(body []byte) {
 	}
 	if body == nil {
 		r := a.x.Content.Response
-		body, _ = transcript.Stored(a.call.dialect, r.Type, r.Data)
+		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	}
 	keys := []memoryKey{a.call.ownedKey(a.x.Answer.Info().ResponseID)}
 	for _, id := range gjson.GetBytes(body, "output.#.id").Array() {

@@ -59,23 +59,8 @@ func (x *exchange) updateTunnel() {
 	x.Record.ResponseBytes = x.writer.Sent()
 }
 
-// provider is the name of the provider as far as anything tells it.
+// provider is who answers: as configured, else by the host of the upstream. An
+// unknown host is not the vendor whose dialect it speaks, and has other prices.
 func (x *exchange) provider() string {
-	return cmp.Or(x.h.Provider, x.upstream, makers[x.Record.Dialect], "custom")
-}
-
-// makers are whose dialect it is.
-var makers = map[plugins.Dialect]string{
-	plugins.Chat:            "openai",
-	plugins.Responses:       "openai",
-	plugins.Completions:     "openai",
-	plugins.Embeddings:      "openai",
-	plugins.Messages:        "anthropic",
-	plugins.CountTokens:     "anthropic",
-	plugins.GenerateContent: "gemini",
-	plugins.Converse:        "bedrock",
-	plugins.Invoke:          "bedrock",
-	plugins.CohereChat:      "cohere",
-	plugins.OllamaChat:      "ollama",
-	plugins.OllamaGenerate:  "ollama",
+	return cmp.Or(x.h.Provider, x.upstream, "custom")
 }

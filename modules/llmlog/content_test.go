@@ -153,7 +153,7 @@ func TestAccessLogAndPlaceholders(t *testing.T) {
 	for _, p := range placeholders {
 		appends = append(appends, object{"handler": "log_append", "key": "my_" + p, "value": "{http.llm." + p + "}"})
 	}
-	s := serve(t, options{upstream: host, accessLogs: true, config: object{}, before: appends})
+	s := serve(t, options{upstream: host, accessLogs: true, config: object{"provider": "openai"}, before: appends})
 	s.do("POST", chatPath, askCanary, "Service-User-Id", "u")
 	e := s.record()
 	stop(t, s)
@@ -176,7 +176,7 @@ func TestAccessLogAndPlaceholders(t *testing.T) {
 
 // A count of tokens is free, with or without the gateway.
 func TestCountOfTokensCostsNothing(t *testing.T) {
-	s := serve(t, options{upstream: fixed(t, "", `{"input_tokens":14}`), config: object{}})
+	s := serve(t, options{upstream: fixed(t, "", `{"input_tokens":14}`), config: object{"provider": "anthropic"}})
 	s.do("POST", "/v1/messages/count_tokens", `{"model":"claude-haiku-4-5","messages":[]}`)
 	if e := s.record(); e.Cost != plugins.KnownCost(0) || e.Usage.Total().Valid || e.Provider != "anthropic" || e.Model != "claude-haiku-4-5" {
 		t.Errorf("%+v", e.Record)

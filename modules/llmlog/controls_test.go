@@ -62,7 +62,7 @@ func TestControlHeadersStayHere(t *testing.T) {
 		e.TraceID != "0af7651916cd43dd8448eb211c80319c" || e.SpanID != "b7ad6b7169203331" {
 		t.Errorf("%+v", e.Record)
 	}
-	if e.Path != chatPath || e.TargetURL != "http://"+host+chatPath+"?key=&limit=1" || e.Provider != "openai" {
+	if e.Path != chatPath || e.TargetURL != "http://"+host+chatPath+"?key=&limit=1" || e.Provider != "custom" {
 		t.Errorf("path %s, target %s, provider %s", e.Path, e.TargetURL, e.Provider)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", e), "canary") {

@@ -136,11 +136,11 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	x.locate()
 
 	contentType := header.Get("Content-Type")
-	x.Record.Stream = isStream(contentType, x.Record.Path)
+	x.Record.Stream = observe.IsStream(contentType, x.Record.Path)
 	var reader capture.Reader
 	if x.r.Method == http.MethodPost {
 		// A GET of a stored response repeats the usage of the call that made it.
-		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, contentType)
+		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
 		x.Answer, reader = x.observer, x.observer
 	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {

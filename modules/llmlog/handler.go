@@ -63,8 +63,7 @@ func init() {
 // `llm`.
 type Handler struct {
 	// Provider names the provider, lower-case, like `openai`. Default: known
-	// from the upstream's host, else from the shape of the traffic, else
-	// `custom`.
+	// from the upstream's host, else `custom`.
 	Provider string `json:"provider,omitempty"`
 
 	// Store names the store of the records. Default: `default`.

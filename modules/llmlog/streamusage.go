@@ -3,6 +3,7 @@ package llmlog
 import (
 	"bytes"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 
@@ -94,7 +95,8 @@ func newUsageFilter(w http.ResponseWriter) *usageFilter {
 // WriteHeader implements http.ResponseWriter.
 func (f *usageFilter) WriteHeader(status int) {
 	header := f.Header()
-	if status == http.StatusOK && contentEncoding(header) == "" && mediaType(header.Get("Content-Type")) == serverSentEvents {
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if status == http.StatusOK && contentEncoding(header) == "" && mediaType == "text/event-stream" {
 		f.active = true
 		header.Del("Content-Length")
 	}

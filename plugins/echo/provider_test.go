@@ -47,7 +47,7 @@ func TestProvider(t *testing.T) {
 
 func TestProviderStreams(t *testing.T) {
 	resp, body := ask(t, `{"model":"echo/echo-1","input":"hello","stream":true}`)
-	x := observe.New(plugins.Responses, "echo", resp.Header.Get("Content-Type"))
+	x := observe.New(plugins.Responses, "echo", resp.Header)
 	x.Write([]byte(body))
 	x.Close()
 	if got := x.Info(); got.Phase != plugins.Ended || !got.Content || !got.Usage.Output.Valid {

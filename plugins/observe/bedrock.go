@@ -1,96 +1,120 @@
 package observe
 
 import (
-	"slices"
-
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// converse is Bedrock's Converse. The types of its stream's events stand in the
+// Converse is Bedrock's Converse. The types of its stream's events stand in the
 // headers of their frames.
-var converse = dialect{
-	fields:   compile(converseFields...),
-	last:     []string{"metadata"},
-	finished: plugins.Finished,
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+func init() {
+	Register(Dialect{
+		Name:  plugins.Converse,
+		Paths: []string{"/model/{model}/converse", "/model/{model}/converse-stream"},
+		Signs: []string{`stopReason:"`},
+		Request: tables(converseParts, Table{
+			"serviceTier.type": ServiceTier,
+		}),
+		Response:    converseResponse,
+		Headers:     map[string]Field{errorTypeHeader: ErrorType},
+		LastEvents:  []string{"metadata"},
+		AfterFinish: plugins.Finished,
+		Transcript:  transcript.Converse,
+	})
 }
 
-var converseFields = []table{
-	{
-		"":                            sentinel,
-		"stopReason":                  finish,
-		"serviceTier.type":            tier,
-		"output.message.content.#":    content,
-		"start.toolUse":               content,
-		"delta.text":                  content,
-		"delta.toolUse.input":         content,
-		"delta.toolResult.#":          content,
-		"delta.reasoningContent.text": content,
-		"delta.image":                 content,
-	},
-	converseUsage.under("usage"),
+// Invoke is Bedrock's InvokeModel, whose bodies are those of the models' makers;
+// the last event of a stream also has what Bedrock counted, and so have the
+// headers of other responses.
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html
+func init() {
+	Register(Dialect{
+		Name:     plugins.Invoke,
+		Paths:    []string{"/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"},
+		Request:  tables(anthropicParts, converseParts),
+		Response: tables(chatResponse, converseResponse, cohereResponse, cohereEmbedResponse, messagesResponse, invokeResponse),
+		Headers: map[string]Field{
+			errorTypeHeader:                                ErrorType,
+			"X-Amzn-Bedrock-Input-Token-Count":             MeteredInput,
+			"X-Amzn-Bedrock-Cache-Read-Input-Token-Count":  MeteredCacheRead,
+			"X-Amzn-Bedrock-Cache-Write-Input-Token-Count": MeteredCacheWrite,
+			"X-Amzn-Bedrock-Output-Token-Count":            MeteredOutput,
+		},
+		LastEvents:  messagesLast,
+		AfterFinish: plugins.Finished,
+		Transcript:  transcript.Invoke,
+	})
 }
+
+// errorTypeHeader has the type of an error whose body has only a message.
+const errorTypeHeader = "X-Amzn-Errortype"
+
+var converseParts = tables(namedPart.Under("messages.#.content.#"),
+	namedPart.Under("messages.#.content.#.toolResult.content.#"))
+
+var converseResponse = tables(Table{
+	"stopReason":                  FinishReason,
+	"serviceTier.type":            ServiceTier,
+	"output.message.content.#":    Content,
+	"start.toolUse":               Content,
+	"delta.text":                  Content,
+	"delta.toolUse.input":         Content,
+	"delta.toolResult.#":          Content,
+	"delta.reasoningContent.text": Content,
+	"delta.image":                 Content,
+	"message":                     ErrorMessage,
+}, converseUsage.Under("usage"))
 
 // The counts of input leave out what the cache served or took.
-var converseUsage = table{
-	"inputTokens":                uncached,
-	"cacheReadInputTokens":       cacheRead,
-	"cacheReadInputTokenCount":   cacheRead, // Nova in InvokeModel
-	"cacheWriteInputTokens":      cacheWrite,
-	"cacheWriteInputTokenCount":  cacheWrite,
-	"outputTokens":               output,
-	"totalTokens":                total,
+var converseUsage = Table{
+	"inputTokens":                UncachedInput,
+	"cacheReadInputTokens":       CacheRead,
+	"cacheReadInputTokenCount":   CacheRead, // Nova in InvokeModel
+	"cacheWriteInputTokens":      CacheWrite,
+	"cacheWriteInputTokenCount":  CacheWrite,
+	"outputTokens":               Output,
+	"totalTokens":                Total,
 	"cacheDetails.#":             detail,
 	"cacheDetails.#.ttl":         detailName,
 	"cacheDetails.#.inputTokens": writtenDetail,
 }
 
-// invoke is Bedrock's InvokeModel, whose bodies are those of the models'
-// makers; the last event of a stream also has what Bedrock counted.
-var invoke = dialect{
-	fields: compile(slices.Concat(chatFields, converseFields, cohereFields, messagesFields, []table{
-		nova, titan, llama, mistral,
-		{
-			"amazon-bedrock-invocationMetrics":                           done,
-			"amazon-bedrock-invocationMetrics.inputTokenCount":           metricUncached,
-			"amazon-bedrock-invocationMetrics.cacheReadInputTokenCount":  metricCacheRead,
-			"amazon-bedrock-invocationMetrics.cacheWriteInputTokenCount": metricCacheWrite,
-			"amazon-bedrock-invocationMetrics.outputTokenCount":          metricOutput,
-		},
-	})...),
-	last:     messages.last,
-	finished: plugins.Finished,
-}
+// invokeResponse is what Bedrock adds to the makers' bodies, and the bodies of
+// those makers who have no API of their own here.
+var invokeResponse = Table{
+	"amazon-bedrock-invocationMetrics":                           Done,
+	"amazon-bedrock-invocationMetrics.inputTokenCount":           MeteredInput,
+	"amazon-bedrock-invocationMetrics.cacheReadInputTokenCount":  MeteredCacheRead,
+	"amazon-bedrock-invocationMetrics.cacheWriteInputTokenCount": MeteredCacheWrite,
+	"amazon-bedrock-invocationMetrics.outputTokenCount":          MeteredOutput,
 
-// nova is what the stream of Amazon's Nova has beside Converse's body.
-var nova = table{
-	"messageStop.stopReason":                   finish,
-	"contentBlockStart.start.toolUse":          content,
-	"contentBlockDelta.delta.text":             content,
-	"contentBlockDelta.delta.toolUse.input":    content,
-	"metadata.usage.inputTokens":               uncached,
-	"metadata.usage.outputTokens":              output,
-	"metadata.usage.cacheReadInputTokenCount":  cacheRead,
-	"metadata.usage.cacheWriteInputTokenCount": cacheWrite,
-}
+	// Amazon's Nova, whose stream is Converse's under names of its own.
+	"messageStop.stopReason":                   FinishReason,
+	"contentBlockStart.start.toolUse":          Content,
+	"contentBlockDelta.delta.text":             Content,
+	"contentBlockDelta.delta.toolUse.input":    Content,
+	"metadata.usage.inputTokens":               UncachedInput,
+	"metadata.usage.outputTokens":              Output,
+	"metadata.usage.cacheReadInputTokenCount":  CacheRead,
+	"metadata.usage.cacheWriteInputTokenCount": CacheWrite,
 
-var titan = table{
-	"inputTextTokenCount":        input,
-	"results.#.tokenCount":       output,
-	"results.#.completionReason": finish,
-	"results.#.outputText":       content,
-	"totalOutputTextTokenCount":  output,
-	"completionReason":           finish,
-	"outputText":                 content,
-}
+	// Amazon's Titan, embeddings too.
+	"inputTextTokenCount":        Input,
+	"results.#.tokenCount":       Output,
+	"results.#.completionReason": FinishReason,
+	"results.#.outputText":       Content,
+	"totalOutputTextTokenCount":  Output,
+	"completionReason":           FinishReason,
+	"outputText":                 Content,
 
-var llama = table{
-	"prompt_token_count":     input,
-	"generation_token_count": output,
-	"stop_reason":            finish,
-	"generation":             content,
-}
+	// Meta's Llama.
+	"prompt_token_count":     Input,
+	"generation_token_count": Output,
+	"stop_reason":            FinishReason,
+	"generation":             Content,
 
-var mistral = table{
-	"outputs.#.stop_reason": finish,
-	"outputs.#.text":        content,
+	// Mistral.
+	"outputs.#.stop_reason": FinishReason,
+	"outputs.#.text":        Content,
 }

@@ -25,9 +25,9 @@ func benchmarkReads(b *testing.B, body string, chunk int, read func() (write fun
 	}
 }
 
-func extracting(d plugins.Dialect, contentType string) func() (func([]byte), func()) {
+func observing(d plugins.Dialect, contentType string) func() (func([]byte), func()) {
 	return func() (func([]byte), func()) {
-		x := New(d, "openai", contentType)
+		x := New(d, "openai", typed(contentType))
 		return x.Write, x.Close
 	}
 }
@@ -44,32 +44,32 @@ func chatStream(events int) string {
 func BenchmarkChatStream(b *testing.B) {
 	body := chatStream(200)
 	b.Run("pieces", func(b *testing.B) {
-		benchmarkReads(b, body, len(body)/201, extracting(plugins.Chat, sseType))
+		benchmarkReads(b, body, len(body)/201, observing(plugins.Chat, sseType))
 	})
-	b.Run("whole", func(b *testing.B) { benchmarkReads(b, body, len(body), extracting(plugins.Chat, sseType)) })
-	b.Run("unknown", func(b *testing.B) { benchmarkReads(b, body, len(body), extracting(plugins.Unknown, sseType)) })
+	b.Run("whole", func(b *testing.B) { benchmarkReads(b, body, len(body), observing(plugins.Chat, sseType)) })
+	b.Run("unknown", func(b *testing.B) { benchmarkReads(b, body, len(body), observing(plugins.Unknown, sseType)) })
 }
 
 func BenchmarkMessagesStream(b *testing.B) {
 	body := strings.Repeat("event: content_block_delta\n"+`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words"}}`+"\n\n", 200)
-	benchmarkReads(b, body, len(body)/200, extracting(plugins.Messages, sseType))
+	benchmarkReads(b, body, len(body)/200, observing(plugins.Messages, sseType))
 }
 
 func BenchmarkJSONAnswer(b *testing.B) {
 	body := `{"id":"chatcmpl-1","object":"chat.completion","created":1750000000,"model":"gpt","choices":[{"index":0,"message":{"role":"assistant","content":"` +
 		strings.Repeat(`Words of an answer, \"quoted\".\n`, 28) + `","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp"}`
-	benchmarkReads(b, body, 32<<10, extracting(plugins.Chat, jsonType))
+	benchmarkReads(b, body, 32<<10, observing(plugins.Chat, jsonType))
 }
 
 func BenchmarkResponsesCompleted(b *testing.B) {
 	body := events(`{"type":"response.completed","response":{"id":"r","model":"gpt","output":[{"type":"message","content":[{"type":"output_text","text":"` +
 		strings.Repeat(`Words of an answer, \"quoted\".\n`, 30_000) + `"}]}],"usage":{"input_tokens":1}}}`)
-	benchmarkReads(b, body, 32<<10, extracting(plugins.Responses, sseType))
+	benchmarkReads(b, body, 32<<10, observing(plugins.Responses, sseType))
 }
 
 func BenchmarkEmbeddings(b *testing.B) {
 	body := `{"object":"list","data":[{"embedding":[` + strings.Repeat("-0.012345678,", 1535) + `0.1]}],"model":"m","usage":{"prompt_tokens":8}}`
-	benchmarkReads(b, body, 32<<10, extracting(plugins.Embeddings, jsonType))
+	benchmarkReads(b, body, 32<<10, observing(plugins.Embeddings, jsonType))
 }
 
 func BenchmarkRequest(b *testing.B) {
@@ -98,5 +98,5 @@ func BenchmarkEventStream(b *testing.B) {
 	for range 200 {
 		body.Write(eventFrame(b, "event", "contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"some words"},"p":"abcdefgh"}`))
 	}
-	benchmarkReads(b, body.String(), body.Len()/200, extracting(plugins.Converse, eventStreamType))
+	benchmarkReads(b, body.String(), body.Len()/200, observing(plugins.Converse, eventStreamType))
 }

@@ -75,13 +75,13 @@ func TestRecordedTraffic(t *testing.T) {
 			}
 			body := c.body(t, c.ResponseFile)
 			for name, cut := range chunkings {
-				x := New(d, c.Provider, c.ResponseHeaders["content-type"])
+				x := New(d, c.Provider, typed(c.ResponseHeaders["content-type"]))
 				feed(x.Write, body, cut)
 				x.Close()
 				c.check(t, name, x.Info())
 			}
 			for coding, encoded := range encodings(t, body) {
-				x := New(d, c.Provider, c.ResponseHeaders["content-type"])
+				x := New(d, c.Provider, typed(c.ResponseHeaders["content-type"]))
 				z, _ := NewDecoder(coding, x.Write)
 				feed(z.Write, encoded, chunkings["random"])
 				z.Close()
@@ -91,7 +91,7 @@ func TestRecordedTraffic(t *testing.T) {
 				}
 				c.check(t, coding, x.Info())
 			}
-			x := New(plugins.Unknown, "", "")
+			x := New(plugins.Unknown, "", typed(""))
 			x.Write(body)
 			x.Close()
 			if !c.Expected.IsError {

@@ -1,107 +1,158 @@
 package observe
 
 import (
-	"slices"
-
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// chat is OpenAI's Chat Completions with what the providers who speak it add,
-// and the legacy Completions, which differ in where the text stands.
-var chat = dialect{
-	fields:   compile(chatFields...),
-	finished: plugins.Finished,
+// Chat is OpenAI's Chat Completions with what the providers who speak it add.
+// https://platform.openai.com/docs/api-reference/chat
+func init() {
+	Register(Dialect{
+		Name: plugins.Chat,
+		Paths: []string{
+			"/chat/completions",
+			"/deployments/{model}/chat/completions",           // Azure
+			"/fim/completions",                                // Mistral
+			"/agents/completions",                             // Mistral
+			"/publishers/mistralai/models/{model}:rawPredict", // Vertex
+			"/publishers/mistralai/models/{model}:streamRawPredict",
+		},
+		Signs: []string{
+			`choices:[`,
+			`object:"chat.completion"`,
+			`object:"chat.completion.chunk"`,
+			`object:"chat.completion.done"`, // Perplexity
+		},
+		Request:     chatRequest,
+		Response:    chatResponse,
+		Variants:    chatVariants,
+		AfterFinish: plugins.Finished,
+		Transcript:  transcript.Chat,
+	})
 }
 
-// OpenRouter counts its credits in US dollars. Elsewhere a bare "cost" could be
-// of any currency.
-var openRouterChat = dialect{
-	fields:   compile(slices.Concat(chatFields, []table{{"usage.cost": reportedCost}})...),
-	finished: plugins.Finished,
+// Completions is OpenAI's legacy Completions, which differ from Chat in where the
+// text stands.
+func init() {
+	Register(Dialect{
+		Name:        plugins.Completions,
+		Operation:   "text_completion",
+		Paths:       []string{"/completions", "/deployments/{model}/completions"},
+		Signs:       []string{`object:"text_completion"`},
+		Request:     chatRequest,
+		Response:    chatResponse,
+		Variants:    chatVariants,
+		AfterFinish: plugins.Finished,
+		Transcript:  transcript.Completions,
+	})
 }
 
-// Perplexity's deep research reasons beside its completion.
-var perplexityChat = dialect{
-	fields:   compile(slices.Concat(chatFields, []table{{"usage.reasoning_tokens": thoughts}})...),
-	finished: plugins.Finished,
+var chatRequest = tables(modelRequest, openAIParts, Table{
+	"stream_options.include_usage": IncludeUsage,
+})
+
+var openAIParts = typedPart.Under("messages.#.content.#")
+
+// chatVariants are what only some providers mean so. OpenRouter counts its credits
+// in US dollars; elsewhere a bare "cost" could be of any currency.
+var chatVariants = map[string]Table{
+	"openrouter": openRouterCost.Under("usage"),
+	"perplexity": {"usage.reasoning_tokens": ReasoningBeside}, // deep research
+	"vercel": tables(vercelCost, Table{
+		"choices.#.message.provider_metadata.gateway.cost": Cost,
+		"choices.#.delta.provider_metadata.gateway.cost":   Cost,
+		"usage.completion_tokens_details.reasoning_tokens": ReasoningUnclear,
+	}),
 }
 
-var chatFields = []table{
-	{
-		"":                        sentinel,
-		"id":                      responseID,
-		"model":                   model,
-		"service_tier":            tier,
-		"choices.#":               choice,
-		"choices.#.index":         choiceIndex,
-		"choices.#.finish_reason": finish,
-		"choices.#.text":          content,
+// openRouterCost is what OpenRouter adds to a usage report.
+// https://openrouter.ai/docs/use-cases/usage-accounting
+var openRouterCost = Table{
+	"cost":                                 Cost,
+	"is_byok":                              OwnAccount,
+	"cost_details.upstream_inference_cost": UpstreamCost,
+	"search_units":                         SearchUnits,
+}
+
+// vercelCost is what Vercel's AI Gateway adds to a response.
+// https://vercel.com/docs/ai-gateway
+var vercelCost = tables(openRouterCost.Under("usage"), Table{
+	"provider_metadata.gateway.cost": Cost,
+	"providerMetadata.gateway.cost":  Cost,
+})
+
+var chatResponse = tables(
+	Table{
+		"id":                      ResponseID,
+		"model":                   Model,
+		"service_tier":            ServiceTier,
+		"choices.#":               Choice,
+		"choices.#.index":         ChoiceIndex,
+		"choices.#.finish_reason": FinishReason,
+		"choices.#.text":          Content,
 	},
-	chatMessage.under("choices.#.delta"),
-	chatMessage.under("choices.#.message"),
-	chatUsage.under("usage"),
-	chatUsage.under("x_groq.usage"), // in the last chunk of Groq's streams, unasked
-	errorFields.under("error"),
-	errorFields.under("choices.#.error"), // OpenRouter
-	{
+	chatMessage.Under("choices.#.delta"),
+	chatMessage.Under("choices.#.message"),
+	chatUsage.Under("usage"),
+	chatUsage.Under("x_groq.usage"), // in the last chunk of Groq's streams, unasked
+	errorFields.Under("error"),
+	errorFields.Under("choices.#.error"), // OpenRouter
+	Table{
 		// Mistral's and vLLM's error bodies have no "error".
 		"object": objectName,
 		"type":   ownErrorType,
 		"code":   ownErrorCode,
 	},
+)
+
+var chatMessage = Table{
+	"content":                     Content,
+	"content.#.text":              Content,
+	"content.#.thinking.#.text":   Content, // Mistral
+	"reasoning":                   Content, // Groq, OpenRouter, Cerebras
+	"reasoning_content":           Content, // DeepSeek, Moonshot, Z.ai
+	"reasoning_details.#.text":    Content, // OpenRouter
+	"reasoning_details.#.summary": Content,
+	"refusal":                     Content,
+	"tool_calls.#":                Content,
+	"function_call":               Content,
+	"audio.data":                  Content,
+	"audio.transcript":            Content,
+	"images.#":                    Content, // OpenRouter
 }
 
-var chatMessage = table{
-	"content":                     content,
-	"content.#.text":              content,
-	"content.#.thinking.#.text":   content, // Mistral
-	"reasoning":                   content, // Groq, OpenRouter, Cerebras
-	"reasoning_content":           content, // DeepSeek, Moonshot, Z.ai
-	"reasoning_details.#.text":    content, // OpenRouter
-	"reasoning_details.#.summary": content,
-	"refusal":                     content,
-	"tool_calls.#":                content,
-	"function_call":               content,
-	"audio.data":                  content,
-	"audio.transcript":            content,
-	"images.#":                    content, // OpenRouter
+var chatUsage = Table{
+	"prompt_tokens":                                            Input,
+	"prompt_tokens_details.cached_tokens":                      CacheRead,
+	"prompt_tokens_details.cache_write_tokens":                 CacheWrite,
+	"prompt_tokens_details.audio_tokens":                       InputAudio,
+	"prompt_tokens_details.image_tokens":                       InputImage,
+	"prompt_tokens_details.cached_tokens_details.audio_tokens": CacheReadAudio,
+
+	"completion_tokens":                          Output,
+	"completion_tokens_details.reasoning_tokens": Reasoning,
+	"completion_tokens_details.audio_tokens":     OutputAudio,
+	"completion_tokens_details.image_tokens":     OutputImage,
+	"total_tokens":                               Total,
+
+	"cached_tokens":                       CacheRead,     // Moonshot
+	"num_cached_tokens":                   CacheRead,     // Mistral
+	"prompt_token_details.cached_tokens":  CacheRead,     // Mistral
+	"prompt_audio_seconds":                AudioSeconds,  // Mistral
+	"prompt_cache_hit_tokens":             CacheRead,     // DeepSeek
+	"prompt_cache_miss_tokens":            UncachedInput, // DeepSeek
+	"reasoning_tokens":                    Reasoning,
+	"num_search_queries":                  WebSearches, // Perplexity
+	"server_tool_use.web_search_requests": WebSearches, // OpenRouter
+	"cost.total_cost":                     Cost,        // Perplexity
+	"cost_in_usd_ticks":                   CostInTicks, // xAI
 }
 
-var chatUsage = table{
-	"prompt_tokens":                                            input,
-	"prompt_tokens_details.cached_tokens":                      cacheRead,
-	"prompt_tokens_details.cache_write_tokens":                 cacheWrite,
-	"prompt_tokens_details.audio_tokens":                       inputAudio,
-	"prompt_tokens_details.image_tokens":                       inputImage,
-	"prompt_tokens_details.cached_tokens_details.audio_tokens": cacheReadAudio,
-
-	"completion_tokens":                          output,
-	"completion_tokens_details.reasoning_tokens": reasoning,
-	"completion_tokens_details.audio_tokens":     outputAudio,
-	"completion_tokens_details.image_tokens":     outputImage,
-	"total_tokens":                               total,
-
-	"cached_tokens":                       cacheRead,    // Moonshot
-	"num_cached_tokens":                   cacheRead,    // Mistral
-	"prompt_token_details.cached_tokens":  cacheRead,    // Mistral
-	"prompt_audio_seconds":                audioSeconds, // Mistral
-	"prompt_cache_hit_tokens":             cacheRead,    // DeepSeek
-	"prompt_cache_miss_tokens":            uncached,     // DeepSeek
-	"reasoning_tokens":                    reasoning,
-	"num_search_queries":                  webSearches,  // Perplexity
-	"server_tool_use.web_search_requests": webSearches,  // OpenRouter
-	"cost.total_cost":                     reportedCost, // Perplexity
-	"cost_in_usd_ticks":                   costInTicks,  // xAI
-}
-
-// embeddings is OpenAI's Embeddings. Some report a total alone, which is input.
-var embeddings = dialect{
-	fields: compile(errorFields.under("error"), table{
-		"":                        sentinel,
-		"id":                      responseID,
-		"model":                   model,
-		"usage.prompt_tokens":     input,
-		"usage.total_tokens":      input,
-		"usage.cost_in_usd_ticks": costInTicks,
-	}),
+// errorFields is an error as all who speak JSON name its parts.
+var errorFields = Table{
+	"":       Error,
+	"type":   ErrorType,
+	"code":   ErrorCode,
+	"status": ErrorCode, // Google
 }

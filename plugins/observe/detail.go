@@ -5,12 +5,12 @@ package observe
 type detailCount struct {
 	name  [len("AUDIO")]byte // longer ones are none that counts
 	n     int
-	list  field
+	list  Field
 	count int64
 }
 
 // listed takes what an element of such a list says.
-func (x *observer) listed(f field, v value) {
+func (x *observer) listed(f Field, v value) {
 	d := &x.detail
 	switch f {
 	case detail:
@@ -31,33 +31,33 @@ func (x *observer) listed(f field, v value) {
 }
 
 // means is the count of a report that the element is, once it is known.
-func (d *detailCount) means() field {
+func (d *detailCount) means() Field {
 	name := string(d.name[:d.n])
 	switch d.list {
 	case inputDetail:
 		switch name {
-		case "AUDIO":
-			return inputAudio
-		case "IMAGE":
-			return inputImage
+		case "AUDIO", "audio":
+			return InputAudio
+		case "IMAGE", "image":
+			return InputImage
 		}
 	case cachedDetail:
-		if name == "AUDIO" {
-			return cacheReadAudio
+		if name == "AUDIO" || name == "audio" {
+			return CacheReadAudio
 		}
 	case outputDetail:
 		switch name {
-		case "AUDIO":
-			return outputAudio
-		case "IMAGE":
-			return outputImage
+		case "AUDIO", "audio":
+			return OutputAudio
+		case "IMAGE", "image":
+			return OutputImage
 		}
 	case writtenDetail:
 		switch name {
 		case "5m":
-			return cacheWrite5m
+			return CacheWrite5m
 		case "1h":
-			return cacheWrite1h
+			return CacheWrite1h
 		}
 	}
 	return none

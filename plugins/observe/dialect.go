@@ -1,125 +1,227 @@
 package observe
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"net/url"
+	"slices"
+	"strings"
 
-// dialect is how a wire format says what an Extraction holds.
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// Dialect is all that Weir knows of one wire format: which calls speak it, what
+// their requests and responses say, and what is kept of them. Register makes it
+// known.
+//
+// Bodies are read as JSON, in whatever framing they come: one value,
+// server-sent events, newline-delimited JSON, or AWS's event stream.
+type Dialect struct {
+	// Name is what records call it, lower-case. Required.
+	Name plugins.Dialect
+	// Operation is OpenTelemetry's gen_ai.operation.name of its calls. Default:
+	// "chat".
+	Operation string
+
+	// Paths are the endings of the paths that speak it, such as "/v1/messages".
+	// One "{model}" in an ending stands for the name of the model, slashes
+	// included. Of several endings that fit, of whatever dialects, the longest
+	// counts.
+	Paths []string
+	// Providers are whose paths these are, where others mean something else by
+	// them. Default: everybody's.
+	Providers []string
+	// Signs are what shows the dialect in a response where no path does: each is
+	// the path of a value, a colon, and how its JSON begins, such as
+	// `object:"chat.completion"` or `choices:[`.
+	Signs []string
+
+	// Request is where a request's JSON says what a RequestInfo holds.
+	Request Table
+	// Streams is true where calls stream unless their request says no.
+	Streams bool
+
+	// Response is where a response's JSON, or that of each event of a stream,
+	// says what a ResponseInfo holds.
+	Response Table
+	// Variants are beside Response where the provider of that name answers.
+	Variants map[string]Table
+	// Headers are the response headers, as http.CanonicalHeaderKey writes them,
+	// that say something beside the body.
+	Headers map[string]Field
+	// LastEvents are the types of the events that end a stream, beside [DONE].
+	LastEvents []string
+	// AfterFinish is how near its end a FinishReason brings a stream. Default:
+	// plugins.Running, for one that says by its last event when it ends.
+	AfterFinish plugins.Phase
+	// Lines is true where a stream is newline-delimited JSON even if its media
+	// type does not say so.
+	Lines bool
+
+	// Transcript is what is kept of its bodies.
+	Transcript transcript.Format
+}
+
+// dialect is a registered Dialect, made ready to be used.
 type dialect struct {
-	fields *node
-	// last names the event types that end a stream.
-	last []string
-	// finished is how near its end a finish reason brings a stream.
-	finished plugins.Phase
+	Dialect
+	request  *node
+	response *node
+	variants map[string]*node
+	paths    []path
+	hasID    bool // its responses have ids
 }
 
-var dialects = map[plugins.Dialect]*dialect{
-	plugins.Unknown:         &unknown,
-	plugins.Chat:            &chat,
-	plugins.Completions:     &chat,
-	plugins.Embeddings:      &embeddings,
-	plugins.Responses:       &responses,
-	plugins.Messages:        &messages,
-	plugins.GenerateContent: &generateContent,
-	plugins.Converse:        &converse,
-	plugins.Invoke:          &invoke,
-	plugins.CohereChat:      &cohereChat,
-	plugins.OllamaChat:      &ollama,
-	plugins.OllamaGenerate:  &ollama,
+// dialects are the registered ones. Register alone writes to it, before anybody
+// reads.
+var dialects = make(map[plugins.Dialect]*dialect)
+
+// Register makes a dialect known to everything that reads traffic. It is meant
+// for init functions, is not safe for concurrent use, and panics if the dialect
+// has no name or another one's.
+func Register(d Dialect) {
+	if d.Name == plugins.Unknown {
+		panic("observe: a dialect needs a name")
+	}
+	if dialects[d.Name] != nil {
+		panic("observe: the dialect " + string(d.Name) + " is registered twice")
+	}
+	r := newDialect(d)
+	dialects[d.Name] = r
+	for _, s := range d.Signs {
+		unknown.addSign(s, r)
+	}
 }
 
-// served names a dialect as one provider speaks it.
-type served struct {
-	provider string
-	dialect  plugins.Dialect
+// ends is how a stream of any dialect may end.
+var ends = Table{"": sentinel}
+
+func newDialect(d Dialect) *dialect {
+	r := &dialect{Dialect: d, request: compile(d.Request), response: compile(d.Response, ends)}
+	for provider, more := range d.Variants {
+		if r.variants == nil {
+			r.variants = make(map[string]*node)
+		}
+		r.variants[provider] = compile(d.Response, more, ends)
+	}
+	for _, ending := range d.Paths {
+		r.paths = append(r.paths, newPath(ending))
+	}
+	for _, f := range d.Response {
+		r.hasID = r.hasID || f == ResponseID
+	}
+	return r
 }
 
-// variants are the dialects of providers whose fields mean something else.
-var variants = map[served]*dialect{
-	{"openrouter", plugins.Chat}:        &openRouterChat,
-	{"openrouter", plugins.Completions}: &openRouterChat,
-	{"openrouter", plugins.Responses}:   &openRouterResponses,
-	{"perplexity", plugins.Chat}:        &perplexityChat,
-}
-
-func dialectOf(d plugins.Dialect, provider string) *dialect {
-	if v, ok := variants[served{provider, d}]; ok {
+// responseOf is the table of responses of a provider.
+func (d *dialect) responseOf(provider string) *node {
+	if v := d.variants[provider]; v != nil {
 		return v
 	}
-	if known, ok := dialects[d]; ok {
-		return known
+	return d.response
+}
+
+// lookup is the dialect of that name, or the unknown one.
+func lookup(name plugins.Dialect) *dialect {
+	if d := dialects[name]; d != nil {
+		return d
 	}
-	return &unknown
+	return &unknown.dialect
 }
 
-// errorFields is an error as all who speak JSON name its parts.
-var errorFields = table{
-	"":       failure,
-	"type":   errorType,
-	"code":   errorCode,
-	"status": errorCode, // Google
-}
+// Transcript is what is kept of bodies of dialect d.
+func Transcript(d plugins.Dialect) *transcript.Format { return &lookup(d).Dialect.Transcript }
 
-var unknown = dialect{
-	fields: compile(errorFields.under("error"), table{
-		"":                 sentinel,
-		"id":               responseID,
-		"model":            model,
-		"object":           shape,
-		"type":             shape,
-		"choices":          shape,
-		"candidates":       shape,
-		"usageMetadata":    shape,
-		"promptFeedback":   shape,
-		"stopReason":       shape,
-		"message":          shape,
-		"response":         shape,
-		"data.#.embedding": shape,
-	}),
-}
-
-// shapeOf is the dialect that a value at a path of the unknown one shows; anonymous
-// is true while no id was seen.
-func shapeOf(v value, anonymous bool) plugins.Dialect {
-	switch v.key {
-	case "object":
-		return objects[string(v.bytes)]
-	case "type":
-		return types[string(v.bytes)]
-	case "candidates", "usageMetadata", "promptFeedback":
-		return plugins.GenerateContent
-	case "embedding":
-		return plugins.Embeddings
+// Operation is OpenTelemetry's gen_ai.operation.name of calls of dialect d.
+func Operation(d plugins.Dialect) string {
+	if operation := lookup(d).Dialect.Operation; operation != "" {
+		return operation
 	}
-	switch {
-	case v.key == "choices" && v.kind == array:
-		return plugins.Chat
-	case v.key == "stopReason" && v.kind == text:
-		return plugins.Converse
-	case v.key == "response" && v.kind == text:
-		return plugins.OllamaGenerate
-	case v.key == "message" && v.kind == object && anonymous:
-		return plugins.OllamaChat
-	case v.key == "message" && v.kind == object:
-		return plugins.CohereChat
+	return "chat"
+}
+
+// tables joins tables that have no path in common but for those they agree on.
+func tables(of ...Table) Table {
+	joined := make(Table)
+	for _, t := range of {
+		for path, f := range t {
+			joined[path] = f
+		}
 	}
-	return plugins.Unknown
+	return joined
 }
 
-// objects are the values of "object" in what OpenAI's APIs answer.
-var objects = map[string]plugins.Dialect{
-	"chat.completion":       plugins.Chat,
-	"chat.completion.chunk": plugins.Chat,
-	"chat.completion.done":  plugins.Chat, // Perplexity
-	"text_completion":       plugins.Completions,
-	"response":              plugins.Responses,
+// path is an ending of paths: {before}{model}{after}, or after alone.
+type path struct {
+	before, after string
+	named         bool // it has the model
 }
 
-// types are the values of "type" with which messages and streams begin.
-var types = map[string]plugins.Dialect{
-	"message":              plugins.Messages,
-	"message_start":        plugins.Messages,
-	"message-start":        plugins.CohereChat,
-	"response.created":     plugins.Responses,
-	"response.queued":      plugins.Responses,
-	"response.in_progress": plugins.Responses,
-	"response.failed":      plugins.Responses,
+func newPath(ending string) path {
+	before, after, named := strings.Cut(ending, "{model}")
+	if !named {
+		return path{after: before}
+	}
+	return path{before, after, true}
+}
+
+// match is how much of the ending p is, but for the model, and which model p
+// names. The model is the rest behind the last before.
+func (e path) match(p string) (length int, model string, ok bool) {
+	rest, ok := strings.CutSuffix(p, e.after)
+	if !ok || !e.named {
+		return len(e.after), "", ok
+	}
+	at := strings.LastIndex(rest, e.before)
+	if at < 0 || at+len(e.before) == len(rest) {
+		return 0, "", false
+	}
+	return len(e.before) + len(e.after), rest[at+len(e.before):], true
+}
+
+// longest is the longest ending of d that p has.
+func (d *dialect) longest(p string) (length int, model string) {
+	for _, e := range d.paths {
+		if n, m, ok := e.match(p); ok && n > length {
+			length, model = n, m
+		}
+	}
+	return length, model
+}
+
+// Detect is the dialect of calls to path, the provider's own path without its
+// query. The provider settles what the path leaves open; it may be "".
+func Detect(provider, path string) plugins.Dialect {
+	path = strings.TrimSuffix(path, "/")
+	found, best := plugins.Unknown, 0
+	for name, d := range dialects {
+		own := slices.Contains(d.Providers, provider)
+		if len(d.Providers) > 0 && !own {
+			continue
+		}
+		n, _ := d.longest(path)
+		if n > 0 && own {
+			n += 1 << 16 // a provider's own meaning comes before everybody's
+		}
+		if n > best || n == best && n > 0 && name < found {
+			found, best = name, n
+		}
+	}
+	return found
+}
+
+// PathModel is the model that the path of a call names, or "" where the body
+// names it: Gemini's and Vertex's models/{model}:{method}, Bedrock's
+// model/{model}/{operation} with its ids, profiles and ARNs decoded, Azure's
+// deployments/{deployment}.
+func PathModel(d plugins.Dialect, path string) string {
+	_, model := lookup(d).longest(strings.TrimSuffix(path, "/"))
+	return unescapePath(model)
+}
+
+// unescapePath decodes a path segment, which some callers have decoded before.
+func unescapePath(segment string) string {
+	if s, err := url.PathUnescape(segment); err == nil {
+		return s
+	}
+	return segment
 }

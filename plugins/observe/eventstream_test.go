@@ -85,7 +85,7 @@ func TestEventStream(t *testing.T) {
 			body := bytes.Join(c.frames, nil)
 			for name, size := range chunkings {
 				for _, contentType := range []string{eventStreamType, ""} {
-					if got := extract(c.dialect, "bedrock", contentType, body, size); got != c.want {
+					if got := observe(c.dialect, "bedrock", contentType, body, size); got != c.want {
 						t.Errorf("%s, %q:\n got %+v\nwant %+v", name, contentType, got, c.want)
 					}
 				}
@@ -95,7 +95,7 @@ func TestEventStream(t *testing.T) {
 }
 
 func TestErrorDeclaredAsEventStream(t *testing.T) {
-	got := extract(plugins.Converse, "bedrock", eventStreamType, []byte(`{"message":"x"}`), chunkings["bytes"])
+	got := observe(plugins.Converse, "bedrock", eventStreamType, []byte(`{"message":"x"}`), chunkings["bytes"])
 	if got.Phase != plugins.Ended {
 		t.Errorf("%+v", got)
 	}
@@ -106,8 +106,8 @@ func FuzzEventStream(f *testing.F) {
 	f.Add(eventFrame(f, "event", "metadata", `{"usage":{"inputTokens":1}}`), uint16(5))
 	f.Add([]byte(strings.Repeat("\x00", 40)), uint16(5))
 	f.Fuzz(func(t *testing.T, b []byte, seed uint16) {
-		whole := extract(plugins.Invoke, "", eventStreamType, b, chunkings["whole"])
-		cut := extract(plugins.Invoke, "", eventStreamType, b, cuts(seed))
+		whole := observe(plugins.Invoke, "", eventStreamType, b, chunkings["whole"])
+		cut := observe(plugins.Invoke, "", eventStreamType, b, cuts(seed))
 		if whole != cut {
 			t.Fatalf("in pieces %+v\nas a whole %+v", cut, whole)
 		}

@@ -12,10 +12,14 @@ const (
 )
 
 // failure takes what an error says of itself.
-func (x *observer) failure(f field, v value) {
+func (x *observer) failure(f Field, v value) {
 	switch f {
-	case failure:
+	case Error:
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
+			x.fail(anyError, "error")
+		}
+	case ErrorMessage:
+		if v.kind == text && len(v.bytes) > 0 {
 			x.fail(anyError, "error")
 		}
 	case objectName:
@@ -23,9 +27,9 @@ func (x *observer) failure(f field, v value) {
 			x.failed = true
 			x.fail(anyError, "error")
 		}
-	case errorType:
+	case ErrorType:
 		x.failAs(typedError, v)
-	case errorCode:
+	case ErrorCode:
 		x.failAs(namedError, v)
 	case ownErrorType:
 		if x.failed {

@@ -1,42 +1,66 @@
 package observe
 
-// field is what a value says about a call, whatever its dialect calls it.
-type field uint8
+// Field is what a value in the JSON of a request or response says about the
+// call, whatever its dialect calls it.
+type Field uint8
 
 const (
-	none field = iota
+	none Field = iota
 
-	// Of a response.
-	model
-	responseID
-	finish
-	choice      // a choice or candidate
-	choiceIndex // which one it is, wherever it stands
-	tier
-	content       // content that is there when it is not empty
-	outputType    // the type of an output item or block, which may be a tool call
-	eventType     // what a stream's event calls itself
-	sentinel      // the whole event, which may be [DONE]
-	done          // true, or an object, in the last event
-	shape         // what tells an unknown dialect
-	usageMetadata // Google's report, which leaves out what is 0
-	// Of a request.
-	requestModel
-	requestStream
-	requestIncludeUsage
-	requestTier
-	mediaType // the type of a part, which may be a medium
-	media     // a medium that is there when it is not empty
+	// Model is the model that a request names, or that answered.
+	Model
+	// ServiceTier is the tier that was asked for, or served.
+	ServiceTier
 
-	// Of an error.
-	failure // an object or a message
-	errorType
-	errorCode    // named or numbered
+	// Stream is true where a request asks for a stream.
+	Stream
+	// IncludeUsage is true where a request asks for usage in its stream.
+	IncludeUsage
+	// Media is an image, audio or file in a request, unless it is empty.
+	Media
+	// MediaType is the type of a part of a request, which may name a medium.
+	MediaType
+
+	// ResponseID is the provider's id of the response. The first one counts.
+	ResponseID
+	// FinishReason is why the response ended: a finish reason, stop reason or
+	// status. Of several choices the first one's counts.
+	FinishReason
+	// Choice is one of a response's alternatives.
+	Choice
+	// ChoiceIndex is the position of a Choice among all, wherever it stands in it.
+	ChoiceIndex
+	// Content is text, reasoning, a tool call or media that the model made, unless
+	// it is empty.
+	Content
+	// OutputType is the type of an output item or block: Content if that is a tool
+	// call.
+	OutputType
+	// EventType is what an event of a stream calls itself.
+	EventType
+	// Done is true, or an object, in the last event of a stream.
+	Done
+	// Report is an object with a whole report of usage, which leaves out what is 0:
+	// it replaces the report before it.
+	Report
+
+	sentinel // the whole event, which may be [DONE]
+	shape    // what tells an unknown dialect
+
+	// Error is an object, or a message, that only an error has.
+	Error
+	// ErrorMessage is an error's message where another type of value is none.
+	ErrorMessage
+	// ErrorType is the type of an error.
+	ErrorType
+	// ErrorCode is the code of an error, a name or a number. A type is better.
+	ErrorCode
+
 	objectName   // "error" in the bodies that are errors themselves
 	ownErrorType // their type
 	ownErrorCode // their code
 
-	// Of a usage report's lists of counts by modality or lifetime.
+	// Elements of a usage report's lists of counts by modality or lifetime.
 	detail        // an element
 	detailName    // its modality or lifetime
 	inputDetail   // its count, of input,
@@ -46,42 +70,89 @@ const (
 
 	firstCount
 
-	firstError  = failure
+	firstError  = Error
 	firstDetail = detail
 )
 
-// adds tells whether to read the field again would not leave everything as it is.
-func (f field) adds() bool { return f >= firstDetail || f == usageMetadata || f == shape }
+// again tells whether reading the field a second time could change anything.
+func (f Field) again() bool { return f >= firstDetail || f == Report || f == shape }
 
-// The counts that providers report, all in tokens unless said.
+// The counts of a usage report, in tokens unless they say otherwise. The last
+// report of a count wins. See plugins.Usage for what they come to.
 const (
-	input        = firstCount + iota // the whole input
-	uncached                         // the input without what a cache served or took
-	toolInput                        // input beside the whole, from tools the provider ran
-	audioSeconds                     // the length of audio that input leaves out
-	cacheRead
-	cacheWrite
-	cacheWrite5m
-	cacheWrite1h
-	inputAudio
-	cacheReadAudio
-	inputImage
-	output   // the output, with or without reasoning
-	thoughts // reasoning that output leaves out
-	reasoning
-	outputAudio
-	outputImage
-	total
-	billedInput
-	billedOutput
-	webSearches  // in searches
-	reportedCost // in billionths of a US dollar
-	costInTicks  // the same from xAI, who have ten ticks to that billionth
-	// What Bedrock itself counted, beside the model's own report.
-	metricUncached
-	metricCacheRead
-	metricCacheWrite
-	metricOutput
+	// Input is the whole input.
+	Input = firstCount + iota
+	// UncachedInput is the input without what a cache served or took.
+	UncachedInput
+	// InputPart is the input of one of several predictions: they are added up.
+	InputPart
+	// ToolInput is input beside Input, from tools that the provider ran.
+	ToolInput
+	// CacheRead is the part of the input that a cache served.
+	CacheRead
+	// CacheWrite is the part of the input that a cache took.
+	CacheWrite
+	// CacheWrite5m is the part of CacheWrite that lives for five minutes.
+	CacheWrite5m
+	// CacheWrite1h is the part of CacheWrite that lives for an hour.
+	CacheWrite1h
+	// InputAudio is the part of the input that is audio.
+	InputAudio
+	// CacheReadAudio is the part of CacheRead that is audio.
+	CacheReadAudio
+	// InputImage is the part of the input that is images.
+	InputImage
+	// Output is the output, with reasoning or without.
+	Output
+	// ReasoningBeside is reasoning that Output leaves out.
+	ReasoningBeside
+	// Reasoning is the part of the output that is reasoning.
+	Reasoning
+	// ReasoningUnclear is reasoning that Output leaves out if it is more than
+	// Output, and else includes: gateways pass on what their upstreams mean.
+	ReasoningUnclear
+	// OutputAudio is the part of the output that is audio.
+	OutputAudio
+	// OutputImage is the part of the output that is images.
+	OutputImage
+	// Total is input and output. It decides where the counts contradict each other.
+	Total
+	// BilledInput is the input that is charged, where that is not Input.
+	BilledInput
+	// BilledOutput is the output that is charged, where that is not Output.
+	BilledOutput
+	// WebSearches is a number of web searches.
+	WebSearches
+	// SearchUnits is a number of searches of a reranker.
+	SearchUnits
+	// Image is one image that was made: they are counted.
+	Image
+	// Pages is a number of pages that were read.
+	Pages
+	// Annotation is text that makes Pages cost something else.
+	Annotation
+	// AudioSeconds is the length of the audio that was heard, in seconds.
+	AudioSeconds
+	// Cost is what the provider charged, in US dollars, as a number or as text.
+	Cost
+	// CostInTicks is the same in xAI's unit, ten billionths of a US dollar. 0 says
+	// nothing.
+	CostInTicks
+	// UpstreamCost is what the provider's own upstream charged to the caller's
+	// account there, in US dollars.
+	UpstreamCost
+	// OwnAccount is true where the call was made with the caller's own account at
+	// the upstream, so that UpstreamCost is part of what it cost.
+	OwnAccount
+	// MeteredInput and the three after it are what Bedrock counted, beside the
+	// report of the model. The model's own counts win.
+	MeteredInput
+	// MeteredCacheRead is never part of MeteredInput.
+	MeteredCacheRead
+	// MeteredCacheWrite is never part of MeteredInput.
+	MeteredCacheWrite
+	// MeteredOutput is the whole output.
+	MeteredOutput
 
 	endOfCounts
 )

@@ -1,47 +1,158 @@
 package observe
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
 
-// generateContent is Gemini's and Vertex's: one response object, or a stream of
+// GenerateContent is Gemini's and Vertex's: one response object, or a stream of
 // them, each with the counts so far, as events or as one array. No event says
 // that it is the last: clients stop at the finish reason.
-var generateContent = dialect{
-	fields: compile(table{
-		"":                                  sentinel,
-		"responseId":                        responseID,
-		"modelVersion":                      model,
-		"candidates.#":                      choice,
-		"candidates.#.index":                choiceIndex,
-		"candidates.#.finishReason":         finish,
-		"promptFeedback.blockReason":        finish,
-		"usageMetadata.serviceTier":         tier,
-		"usageMetadata.trafficType":         tier, // Vertex
-		"candidates.#.content.parts.#.text": content,
-		"candidates.#.content.parts.#.functionCall":        content,
-		"candidates.#.content.parts.#.toolCall":            content,
-		"candidates.#.content.parts.#.inlineData":          content,
-		"candidates.#.content.parts.#.fileData":            content,
-		"candidates.#.content.parts.#.executableCode":      content,
-		"candidates.#.content.parts.#.codeExecutionResult": content,
-
-		"usageMetadata":                         usageMetadata,
-		"usageMetadata.promptTokenCount":        input,
-		"usageMetadata.toolUsePromptTokenCount": toolInput,
-		"usageMetadata.cachedContentTokenCount": cacheRead,
-		"usageMetadata.candidatesTokenCount":    output,
-		"usageMetadata.thoughtsTokenCount":      thoughts,
-		"usageMetadata.totalTokenCount":         total,
-	},
-		modalities(inputDetail).under("usageMetadata.promptTokensDetails.#"),
-		modalities(cachedDetail).under("usageMetadata.cacheTokensDetails.#"),
-		modalities(outputDetail).under("usageMetadata.candidatesTokensDetails.#"),
-		errorFields.under("error")),
-	finished: plugins.Ended,
+// https://ai.google.dev/api/generate-content
+func init() {
+	Register(Dialect{
+		Name:      plugins.GenerateContent,
+		Operation: "generate_content",
+		Paths:     []string{"/{model}:generateContent", "/{model}:streamGenerateContent"},
+		Signs:     []string{"candidates:", "usageMetadata:", "promptFeedback:"},
+		Request:   tables(geminiParts, Table{"serviceTier": ServiceTier}),
+		Response: tables(geminiUsage, errorFields.Under("error"), Table{
+			"responseId":                                       ResponseID,
+			"modelVersion":                                     Model,
+			"candidates.#":                                     Choice,
+			"candidates.#.index":                               ChoiceIndex,
+			"candidates.#.finishReason":                        FinishReason,
+			"promptFeedback.blockReason":                       FinishReason,
+			"usageMetadata.serviceTier":                        ServiceTier,
+			"usageMetadata.trafficType":                        ServiceTier, // Vertex
+			"candidates.#.content.parts.#.text":                Content,
+			"candidates.#.content.parts.#.functionCall":        Content,
+			"candidates.#.content.parts.#.toolCall":            Content,
+			"candidates.#.content.parts.#.inlineData":          Content,
+			"candidates.#.content.parts.#.fileData":            Content,
+			"candidates.#.content.parts.#.executableCode":      Content,
+			"candidates.#.content.parts.#.codeExecutionResult": Content,
+		}),
+		AfterFinish: plugins.Ended,
+		Transcript:  transcript.GenerateContent,
+	})
 }
 
+// EmbedContent is Gemini's embeddings, of which some models report no usage.
+// https://ai.google.dev/api/embeddings
+func init() {
+	Register(Dialect{
+		Name:      plugins.EmbedContent,
+		Operation: "embeddings",
+		Paths:     []string{"/{model}:embedContent", "/{model}:batchEmbedContents"},
+		Signs:     []string{"embedding.values:["},
+		Request: tables(namedPart.Under("content.parts.#"),
+			namedPart.Under("requests.#.content.parts.#")),
+		Response:   tables(geminiUsage, errorFields.Under("error")),
+		Transcript: transcript.Format{Input: []string{"content", "requests.#.content"}},
+	})
+}
+
+// Predict is Vertex's and Gemini's method for models of other kinds than Gemini:
+// Imagen makes images, and embeddings count their tokens one by one.
+// https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.publishers.models/predict
+func init() {
+	Register(Dialect{
+		Name:    plugins.Predict,
+		Paths:   []string{"/{model}:predict"},
+		Signs:   []string{"predictions:["},
+		Request: Table{"instances.#.image": Media, "instances.#.video": Media},
+		Response: tables(errorFields.Under("error"), Table{
+			"predictions.#.bytesBase64Encoded":                Image,
+			"predictions.#.gcsUri":                            Image,
+			"predictions.#.embeddings.statistics.token_count": InputPart,
+		}),
+		Transcript: transcript.Format{Input: []string{"instances.#.prompt", "instances.#.content"}},
+	})
+}
+
+// Interactions is Gemini's API with a state on the server.
+// https://ai.google.dev/gemini-api/docs/interactions
+func init() {
+	Register(Dialect{
+		Name:      plugins.Interactions,
+		Operation: "generate_content",
+		Paths:     []string{"/interactions"},
+		Signs:     []string{`object:"interaction"`, `event_type:"interaction.start"`, `event_type:"interaction.created"`},
+		Request: Table{
+			"model":                  Model,
+			"agent":                  Model,
+			"stream":                 Stream,
+			"input.type":             MediaType,
+			"input.#.type":           MediaType,
+			"input.#.content.#.type": MediaType,
+		},
+		Response: tables(
+			interaction,
+			interaction.Under("interaction"),
+			errorFields.Under("error"),
+			Table{
+				"event_type":    EventType,
+				"delta.text":    Content,
+				"delta.thought": Content,
+				"delta.data":    Content,
+				"delta.name":    Content, // of a function
+			},
+		),
+		LastEvents: []string{"interaction.complete", "interaction.completed", "interaction.failed"},
+		Transcript: transcript.Format{
+			Input:   []string{"system_instruction", "input"},
+			Output:  []string{`outputs.#(type=="text")#.text`, `steps.#(type=="model_output")#.content`},
+			Message: "outputs",
+			Finish:  "status",
+		},
+	})
+}
+
+var interaction = tables(Table{
+	"id":                           ResponseID,
+	"model":                        Model,
+	"agent":                        Model,
+	"status":                       FinishReason,
+	"service_tier":                 ServiceTier,
+	"outputs.#.text":               Content,
+	"outputs.#.name":               Content, // of a function
+	"outputs.#.data":               Content,
+	"steps.#.content.#.text":       Content,
+	"usage.total_input_tokens":     Input,
+	"usage.total_tool_use_tokens":  ToolInput,
+	"usage.total_cached_tokens":    CacheRead,
+	"usage.total_output_tokens":    Output,
+	"usage.total_thought_tokens":   ReasoningBeside,
+	"usage.total_reasoning_tokens": ReasoningBeside,
+	"usage.total_tokens":           Total,
+},
+	modalities("tokens", inputDetail).Under("usage.input_tokens_by_modality.#"),
+	modalities("tokens", cachedDetail).Under("usage.cached_tokens_by_modality.#"),
+	modalities("tokens", outputDetail).Under("usage.output_tokens_by_modality.#"),
+)
+
+var geminiParts = tables(namedPart.Under("contents.#.parts.#"),
+	namedPart.Under("contents.#.parts.#.functionResponse.parts.#"))
+
+// geminiUsage is the report of usage that all methods for Gemini's models have.
+var geminiUsage = tables(Table{
+	"usageMetadata":                         Report,
+	"usageMetadata.promptTokenCount":        Input,
+	"usageMetadata.toolUsePromptTokenCount": ToolInput,
+	"usageMetadata.cachedContentTokenCount": CacheRead,
+	"usageMetadata.candidatesTokenCount":    Output,
+	"usageMetadata.thoughtsTokenCount":      ReasoningBeside,
+	"usageMetadata.totalTokenCount":         Total,
+},
+	modalities("tokenCount", inputDetail).Under("usageMetadata.promptTokensDetails.#"),
+	modalities("tokenCount", cachedDetail).Under("usageMetadata.cacheTokensDetails.#"),
+	modalities("tokenCount", outputDetail).Under("usageMetadata.candidatesTokensDetails.#"),
+)
+
 // modalities is an element of Google's lists of counts by modality.
-func modalities(count field) table {
-	return table{"": detail, "modality": detailName, "tokenCount": count}
+func modalities(key string, count Field) Table {
+	return Table{"": detail, "modality": detailName, key: count}
 }
 
 // supersede begins a new report of Google's. A whole one, with its total, has
@@ -53,7 +164,7 @@ func (x *observer) supersede() {
 }
 
 func (x *observer) settle() {
-	if x.reporting && !x.report.get(total).Valid {
+	if x.reporting && !x.report.get(Total).Valid {
 		x.report.fill(&x.last)
 		x.changed = true
 	}

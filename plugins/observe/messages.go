@@ -1,48 +1,83 @@
 package observe
 
-// messages is Anthropic's Messages: the message itself, or a stream of events.
-// Its message_start has the input's counts and a placeholder of output, its
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// Messages is Anthropic's Messages: the message itself, or a stream of events. Its
+// message_start has the input's counts and a placeholder of output, its
 // message_delta the final counts, lately with the input's again.
-var messages = dialect{
-	fields: compile(messagesFields...),
-	last:   []string{"message_stop"},
+// https://docs.claude.com/en/api/messages
+func init() {
+	Register(Dialect{
+		Name: plugins.Messages,
+		Paths: []string{
+			"/v1/messages",
+			"/publishers/anthropic/models/{model}:rawPredict", // Vertex
+			"/publishers/anthropic/models/{model}:streamRawPredict",
+		},
+		Signs:      []string{`type:"message"`, `type:"message_start"`},
+		Request:    messagesRequest,
+		Response:   messagesResponse,
+		Variants:   map[string]Table{"vercel": vercelCost},
+		LastEvents: messagesLast,
+		Transcript: transcript.Messages,
+	})
 }
 
-var messagesFields = []table{
+// CountTokens is Anthropic's count of a request's tokens, which costs nothing.
+func init() {
+	Register(Dialect{
+		Name:       plugins.CountTokens,
+		Paths:      []string{"/v1/messages/count_tokens"},
+		Request:    messagesRequest,
+		Response:   errorFields.Under("error"),
+		Transcript: transcript.Format{Input: transcript.Messages.Input},
+	})
+}
+
+var messagesLast = []string{"message_stop"}
+
+var messagesRequest = tables(modelRequest, anthropicParts)
+
+// anthropicParts has those of tools' results too.
+var anthropicParts = tables(typedPart.Under("messages.#.content.#"), typedPart.Under("messages.#.content.#.content.#"))
+
+var messagesResponse = tables(
 	message,
-	message.under("message"),
-	messagesUsage.under("usage"),
-	messagesUsage.under("message.usage"),
-	errorFields.under("error"),
-	{
-		"":                   sentinel,
-		"type":               eventType,
-		"delta.stop_reason":  finish,
-		"delta.text":         content,
-		"delta.thinking":     content,
-		"delta.partial_json": content,
-		"content_block.type": outputType,
-		"content_block.text": content,
-		"content_block.data": content, // redacted thinking
+	message.Under("message"),
+	messagesUsage.Under("usage"),
+	messagesUsage.Under("message.usage"),
+	errorFields.Under("error"),
+	Table{
+		"type":               EventType,
+		"delta.stop_reason":  FinishReason,
+		"delta.text":         Content,
+		"delta.thinking":     Content,
+		"delta.partial_json": Content,
+		"content_block.type": OutputType,
+		"content_block.text": Content,
+		"content_block.data": Content, // redacted thinking
 	},
-}
+)
 
-var message = table{
-	"id":          responseID,
-	"model":       model,
-	"stop_reason": finish,
-	"content.#":   content,
+var message = Table{
+	"id":          ResponseID,
+	"model":       Model,
+	"stop_reason": FinishReason,
+	"content.#":   Content,
 }
 
 // The counts of input leave out what the cache served or took.
-var messagesUsage = table{
-	"input_tokens":                             uncached,
-	"cache_read_input_tokens":                  cacheRead,
-	"cache_creation_input_tokens":              cacheWrite,
-	"cache_creation.ephemeral_5m_input_tokens": cacheWrite5m,
-	"cache_creation.ephemeral_1h_input_tokens": cacheWrite1h,
-	"output_tokens":                            output,
-	"output_tokens_details.thinking_tokens":    reasoning,
-	"server_tool_use.web_search_requests":      webSearches,
-	"service_tier":                             tier,
+var messagesUsage = Table{
+	"input_tokens":                             UncachedInput,
+	"cache_read_input_tokens":                  CacheRead,
+	"cache_creation_input_tokens":              CacheWrite,
+	"cache_creation.ephemeral_5m_input_tokens": CacheWrite5m,
+	"cache_creation.ephemeral_1h_input_tokens": CacheWrite1h,
+	"output_tokens":                            Output,
+	"output_tokens_details.thinking_tokens":    Reasoning,
+	"server_tool_use.web_search_requests":      WebSearches,
+	"service_tier":                             ServiceTier,
 }

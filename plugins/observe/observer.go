@@ -2,13 +2,14 @@ package observe
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// extractor is the one plugins.Extractor: a framing finds events, the scanner
-// reads their JSON by the dialect's table, and value gathers what they say.
+// observer is the one plugins.Observer: a framing finds events, the scanner reads
+// their JSON by the dialect's table, and value gathers what they say.
 type observer struct {
 	seen     plugins.ResponseInfo
 	provider string
@@ -40,24 +41,56 @@ type framing interface {
 	close()
 }
 
-// NewExtractor reads a response of dialect d. The framing comes from the media
-// type of contentType, a Content-Type header, or from the first byte where
-// that contradicts it. The dialect Unknown is told from the shape of the
-// events. Which provider, if known, settles what the dialect leaves open: the
-// meaning of fields that some providers add.
-func New(d plugins.Dialect, provider, contentType string) plugins.Observer {
-	media, _, _ := strings.Cut(contentType, ";")
-	x := &observer{provider: provider, media: strings.ToLower(strings.TrimSpace(media))}
+// New reads a response of dialect d with that header. The framing comes from its
+// Content-Type, or from the first byte where that contradicts it. The dialect
+// Unknown is told from the shape of the events. Which provider, if known, settles
+// what the dialect leaves open: the meaning of fields that some providers add.
+func New(d plugins.Dialect, provider string, header http.Header) plugins.Observer {
+	x := &observer{provider: provider, media: mediaType(header.Get("Content-Type"))}
 	x.scan.to = x
 	x.adopt(d)
 	x.scan.reset()
+	for key, f := range x.dialect.Headers {
+		if v := header[key]; len(v) > 0 {
+			x.header(f, v[0])
+		}
+	}
 	return x
+}
+
+// NewEvents reads a two-way stream, such as a WebSocket's, in which every Write is
+// a whole event.
+func NewEvents(d plugins.Dialect, provider string) plugins.Observer {
+	x := New(d, provider, nil).(*observer)
+	x.framing = &messageFraming{x}
+	return x
+}
+
+// messageFraming is that of a transport which keeps events apart.
+type messageFraming struct{ to stream }
+
+func (m *messageFraming) write(p []byte) {
+	m.to.data(p)
+	m.to.dispatch(nil)
+}
+
+func (m *messageFraming) close() {}
+
+// header takes what a header says. AWS appends an address to its types of errors.
+func (x *observer) header(f Field, s string) {
+	s, _, _ = strings.Cut(s, ":")
+	v := value{kind: text, bytes: truncate([]byte(s))}
+	if f >= firstCount {
+		v.kind = number
+	}
+	x.value(f, v)
+	x.refresh()
 }
 
 func (x *observer) adopt(d plugins.Dialect) {
 	x.seen.Dialect = d
-	x.dialect = dialectOf(d, x.provider)
-	x.scan.root = x.dialect.fields
+	x.dialect = lookup(d)
+	x.scan.root = x.dialect.responseOf(x.provider)
 }
 
 func (x *observer) Info() *plugins.ResponseInfo { return &x.seen }
@@ -97,23 +130,19 @@ func (x *observer) refresh() {
 // order mark apart. Providers declare streams that are not: an error in JSON
 // for a stream, a stream as JSON.
 func (x *observer) frame(c byte) framing {
-	isJSON := strings.HasSuffix(x.media, "json") && !isLines(x.media)
+	lines := isLines(x.media)
+	isJSON := strings.HasSuffix(x.media, "json") && !lines
 	switch {
-	case c == 0 || x.media == "application/vnd.amazon.eventstream" && c != '{':
+	case c == 0 || x.media == eventStreamMedia && c != '{':
 		// The length of a frame, below 16 MiB, begins with a zero.
 		return newEventStream(x)
 	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):
-		// data, event, id, retry and comments: no JSON value begins so.
-		return &sse{to: x}
-	case isLines(x.media), x.dialect == &ollama && !isJSON:
+		// data, event, id, retry, error and comments: no JSON value begins so.
+		return &sse{to: x, errorField: true}
+	case lines, x.dialect.Lines && !isJSON:
 		return &ndjson{to: x}
 	}
 	return &document{x}
-}
-
-func isLines(media string) bool {
-	return strings.HasSuffix(media, "ndjson") || strings.HasSuffix(media, "jsonl") ||
-		strings.HasSuffix(media, "json-lines") || strings.HasSuffix(media, "jsonlines")
 }
 
 // document is the framing of a body that is one JSON value.
@@ -168,8 +197,8 @@ func (x *observer) endDocument() {
 func (x *observer) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
 
 // value takes what the scanner reads.
-func (x *observer) value(f field, v value) {
-	if f.adds() && v.kind != null {
+func (x *observer) value(f Field, v value) {
+	if f.again() && v.kind != null {
 		x.scan.template.learning = false
 	}
 	switch {
@@ -178,59 +207,60 @@ func (x *observer) value(f field, v value) {
 		if n, ok := f.count(v); ok {
 			x.report.set(f, n)
 			x.changed = true
+			x.seen.Content = x.seen.Content || f == Image
 		}
 	case f >= firstDetail:
 		x.listed(f, v)
 	case f >= firstError:
 		x.failure(f, v)
 	default:
-		x.say(f, v)
+		x.response(f, v)
 	}
 }
 
-// say takes what is neither a count nor of an error.
-func (x *observer) say(f field, v value) {
+// response takes what is neither a count nor of an error.
+func (x *observer) response(f Field, v value) {
 	switch f {
-	case model:
+	case Model:
 		set(&x.seen.Model, v)
-	case responseID:
+	case ResponseID:
 		// Groq's Compound has another id in each chunk.
 		if x.seen.ResponseID == "" {
 			set(&x.seen.ResponseID, v)
 		}
-	case finish:
+	case FinishReason:
 		x.finish(v)
-	case choice:
+	case Choice:
 		x.other = false
 		x.earlier.finish, x.earlier.phase = x.seen.Finish, x.phase
-	case choiceIndex:
+	case ChoiceIndex:
 		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may stand behind the reason
 			x.other = true
 			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
 		}
-	case tier:
+	case ServiceTier:
 		set(&x.seen.ServiceTier, v)
-	case content:
+	case Content:
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
 			x.seen.Content = true
 		}
-	case outputType:
+	case OutputType:
 		if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
 			x.seen.Content = true
 		}
-	case eventType:
+	case EventType:
 		x.event(v.bytes)
 	case sentinel:
 		if string(v.bytes) == "DONE" {
 			x.reach(plugins.Ended)
 		}
-	case done:
+	case Done:
 		if v.kind == object || string(v.bytes) == "true" {
 			x.reach(plugins.Ended)
 		}
 	case shape:
 		x.shape(v)
-	case usageMetadata:
+	case Report:
 		x.supersede()
 	}
 }
@@ -253,7 +283,7 @@ func (x *observer) finish(v value) {
 		return
 	}
 	set(&x.seen.Finish, v)
-	x.reach(x.dialect.finished)
+	x.reach(x.dialect.AfterFinish)
 }
 
 func (x *observer) event(name []byte) {
@@ -261,24 +291,9 @@ func (x *observer) event(name []byte) {
 		x.failed = true
 		x.fail(anyError, "error")
 	}
-	for _, last := range x.dialect.last {
+	for _, last := range x.dialect.LastEvents {
 		if last == string(name) {
 			x.reach(plugins.Ended)
 		}
-	}
-}
-
-// shape adopts the dialect that v shows and takes v as that dialect's.
-func (x *observer) shape(v value) {
-	d := shapeOf(v, x.seen.ResponseID == "")
-	if d == plugins.Unknown {
-		if v.key == "type" {
-			x.event(v.bytes)
-		}
-		return
-	}
-	x.adopt(d)
-	if n := x.scan.rebase(x.scan.root, v.key); n != nil && n.field != none {
-		x.value(n.field, v)
 	}
 }

@@ -1,17 +1,24 @@
 package observe
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 )
 
 func known(n int64) plugins.Count { return plugins.Known(n) }
 
-// extract reads a body that comes at size.
-func extract(d plugins.Dialect, provider, contentType string, body []byte, size func() int) plugins.ResponseInfo {
-	x := New(d, provider, contentType)
+// typed is the header of a response with that content type.
+func typed(contentType string) http.Header {
+	return http.Header{"Content-Type": {contentType}}
+}
+
+// observe reads a body that comes at size.
+func observe(d plugins.Dialect, provider, contentType string, body []byte, size func() int) plugins.ResponseInfo {
+	x := New(d, provider, typed(contentType))
 	feed(x.Write, body, size)
 	x.Close()
 	return *x.Info()
@@ -32,7 +39,7 @@ const (
 	sseType  = "text/event-stream"
 )
 
-func TestExtractor(t *testing.T) {
+func TestObserver(t *testing.T) {
 	type usage = plugins.Usage
 	for _, c := range []struct {
 		name        string
@@ -107,7 +114,7 @@ func TestExtractor(t *testing.T) {
 	}, {
 		"mistral's audio", plugins.Chat, "mistral", jsonType,
 		`{"usage":{"prompt_audio_seconds":203,"prompt_tokens":4,"total_tokens":3264,"completion_tokens":635}}`,
-		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2629), Output: known(635)}},
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(2629), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
 	}, {
 		"mistral's error", plugins.Chat, "mistral", jsonType,
 		`{"object":"error","message":"x","type":"invalid_model","param":null,"code":"1500"}`,
@@ -295,7 +302,7 @@ func TestExtractor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Dialect = c.dialect
 			for name, size := range chunkings {
-				if got := extract(c.dialect, c.provider, c.contentType, []byte(c.body), size); got != c.want {
+				if got := observe(c.dialect, c.provider, c.contentType, []byte(c.body), size); got != c.want {
 					t.Errorf("%s:\n got %+v\nwant %+v", name, got, c.want)
 				}
 			}
@@ -322,12 +329,12 @@ func TestShapeOfUnknownTraffic(t *testing.T) {
 		`hello`:                                              plugins.Unknown,
 	} {
 		for name, size := range chunkings {
-			if got := extract(plugins.Unknown, "", "", []byte(body), size); got.Dialect != want {
+			if got := observe(plugins.Unknown, "", "", []byte(body), size); got.Dialect != want {
 				t.Errorf("%s, %s: %q, want %q", body, name, got.Dialect, want)
 			}
 		}
 	}
-	got := extract(plugins.Unknown, "", sseType, []byte(events(
+	got := observe(plugins.Unknown, "", sseType, []byte(events(
 		`{"id":"c","model":"m","object":"chat.completion.chunk","choices":[{"delta":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`)), chunkings["whole"])
 	want := plugins.ResponseInfo{Dialect: plugins.Chat, Model: "m", ResponseID: "c", Finish: "stop", Content: true,
 		Phase: plugins.Finished, Usage: plugins.Usage{Input: known(3)}}
@@ -365,7 +372,7 @@ func TestPhaseIsSeenAtOnce(t *testing.T) {
 			[]plugins.Phase{plugins.Running, plugins.Running, plugins.Ended}},
 		{plugins.Unknown, jsonType, []string{`{"x":[{}]`, `}`}, []plugins.Phase{plugins.Running, plugins.Ended}},
 	} {
-		x := New(c.dialect, "", c.contentType)
+		x := New(c.dialect, "", typed(c.contentType))
 		for i, chunk := range c.chunks {
 			x.Write([]byte(chunk))
 			if got := x.Info().Phase; got != c.want[i] {
@@ -376,17 +383,17 @@ func TestPhaseIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-func TestExtractorCutsText(t *testing.T) {
+func TestObserverCutsText(t *testing.T) {
 	long := strings.Repeat("m", 1000)
-	got := extract(plugins.Chat, "", jsonType, []byte(`{"model":"`+long+`"}`), chunkings["random"])
+	got := observe(plugins.Chat, "", jsonType, []byte(`{"model":"`+long+`"}`), chunkings["random"])
 	if got.Model != long[:256] {
 		t.Errorf("%d bytes of model", len(got.Model))
 	}
 }
 
-func TestExtractorAllocatesNothingPerChunk(t *testing.T) {
+func TestObserverAllocatesNothingPerChunk(t *testing.T) {
 	chunk := []byte(events(`{"id":"c","model":"m","choices":[{"delta":{"content":"a\"b"},"finish_reason":null}],"usage":{"prompt_tokens":3}}`))
-	x := New(plugins.Chat, "", sseType)
+	x := New(plugins.Chat, "", typed(sseType))
 	write := func() {
 		x.Write(chunk[:40])
 		x.Write(chunk[40:])
@@ -403,15 +410,15 @@ var fuzzed = []plugins.Dialect{
 
 var fuzzedTypes = []string{"", jsonType, sseType, "application/x-ndjson", "application/vnd.amazon.eventstream"}
 
-func FuzzExtractor(f *testing.F) {
+func FuzzObserver(f *testing.F) {
 	f.Add(uint8(0), uint8(0), []byte(`data: {"object":"chat.completion","choices":[{"delta":{"content":"x"}}]}`), uint16(1))
 	f.Add(uint8(5), uint8(1), []byte(`[{"usageMetadata":{"promptTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":1}]}}]`), uint16(2))
 	f.Add(uint8(4), uint8(2), []byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n"), uint16(3))
 	f.Add(uint8(0), uint8(0), []byte("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\\\"\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n"), uint16(0))
 	f.Fuzz(func(t *testing.T, d, media uint8, b []byte, seed uint16) {
 		dialect, contentType := fuzzed[int(d)%len(fuzzed)], fuzzedTypes[int(media)%len(fuzzedTypes)]
-		whole := extract(dialect, "openrouter", contentType, b, chunkings["whole"])
-		cut := extract(dialect, "openrouter", contentType, b, cuts(seed))
+		whole := observe(dialect, "openrouter", contentType, b, chunkings["whole"])
+		cut := observe(dialect, "openrouter", contentType, b, cuts(seed))
 		if whole != cut {
 			t.Fatalf("in pieces %+v\nas a whole %+v", cut, whole)
 		}

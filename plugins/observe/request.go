@@ -3,64 +3,66 @@ package observe
 import "github.com/weirhq/weir/plugins"
 
 // RequestReader reads what a request body says about its call, as the body
-// passes, at any chunking and in constant memory.
+// passes, at any chunking and in constant memory. The body is JSON or a form
+// (multipart/form-data).
 type RequestReader struct {
 	request plugins.RequestInfo
 	scan    scanner
+	form    *form
+	begun   bool
 }
 
 // NewRequestReader reads a request of dialect d.
 func NewRequestReader(d plugins.Dialect) *RequestReader {
+	spoken := lookup(d)
 	r := new(RequestReader)
-	// Ollama streams unless it is told not to.
-	r.request.Stream = d == plugins.OllamaChat || d == plugins.OllamaGenerate
-	r.scan.to, r.scan.root = r, requestFields
+	r.request.Stream = spoken.Streams
+	r.scan.to, r.scan.root = r, spoken.request
 	r.scan.reset()
 	return r
 }
 
 // Write reads the next bytes of the body. It does not keep p.
-func (r *RequestReader) Write(p []byte) { r.scan.write(p) }
+func (r *RequestReader) Write(p []byte) {
+	if !r.begun && len(p) > 0 {
+		r.begun = true
+		if p[0] == '-' { // of a form's boundary: no JSON object begins so
+			r.form = &form{to: r}
+		}
+	}
+	if r.form != nil {
+		r.form.write(p)
+		return
+	}
+	r.scan.write(p)
+}
 
 // Request is what has been learned so far. It stays the reader's and changes
 // with every Write.
 func (r *RequestReader) Request() *plugins.RequestInfo { return &r.request }
 
-// requestFields serves all dialects: none of them gives another's path another
-// meaning.
-var requestFields = compile(
-	table{
-		"model":                        requestModel,
-		"stream":                       requestStream,
-		"stream_options.include_usage": requestIncludeUsage,
-		"service_tier":                 requestTier,
-		"serviceTier":                  requestTier, // Gemini
-		"serviceTier.type":             requestTier, // Converse
-		"images.#":                     media,       // Ollama's generate
-		"messages.#.images.#":          media,       // Ollama's chat
-		"input.#.type":                 mediaType,
-	},
-	part.under("messages.#.content.#"),
-	part.under("messages.#.content.#.content.#"),            // Anthropic's tool results
-	part.under("messages.#.content.#.toolResult.content.#"), // Converse
-	part.under("input.#.content.#"),
-	part.under("input.#.output.#"), // a tool's, in Responses
-	part.under("contents.#.parts.#"),
-	part.under("contents.#.parts.#.functionResponse.parts.#"),
-)
+// modelRequest is what almost all requests begin with.
+var modelRequest = Table{
+	"model":        Model,
+	"stream":       Stream,
+	"service_tier": ServiceTier,
+}
 
-// part is a part of a message: OpenAI, Anthropic and Cohere give it a type,
-// Converse and Gemini name its one member after it.
-var part = table{
-	"type":        mediaType,
-	"image":       media,
-	"document":    media,
-	"video":       media,
-	"audio":       media,
-	"inlineData":  media,
-	"inline_data": media,
-	"fileData":    media,
-	"file_data":   media,
+// typedPart is a part of a message whose type says what it is, as OpenAI,
+// Anthropic and Cohere have it.
+var typedPart = Table{"type": MediaType}
+
+// namedPart is a part whose one member is named after what it is, as Converse and
+// Gemini have it.
+var namedPart = Table{
+	"image":       Media,
+	"document":    Media,
+	"video":       Media,
+	"audio":       Media,
+	"inlineData":  Media,
+	"inline_data": Media,
+	"fileData":    Media,
+	"file_data":   Media,
 }
 
 var mediaTypes = map[string]bool{
@@ -76,20 +78,20 @@ var mediaTypes = map[string]bool{
 	"video_url":    true, // vLLM, OpenRouter
 }
 
-func (r *RequestReader) value(f field, v value) {
+func (r *RequestReader) value(f Field, v value) {
 	isTrue := v.kind == boolean && string(v.bytes) == "true"
 	switch f {
-	case requestModel:
+	case Model:
 		set(&r.request.Model, v)
-	case requestStream:
+	case Stream:
 		r.request.Stream = isTrue
-	case requestIncludeUsage:
+	case IncludeUsage:
 		r.request.IncludeUsage = isTrue
-	case requestTier:
+	case ServiceTier:
 		set(&r.request.ServiceTier, v)
-	case mediaType:
+	case MediaType:
 		r.request.Media = r.request.Media || mediaTypes[string(v.bytes)]
-	case media:
+	case Media:
 		r.request.Media = r.request.Media || v.kind == object || v.kind == text && len(v.bytes) > 0
 	}
 }

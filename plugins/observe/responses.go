@@ -1,65 +1,76 @@
 package observe
 
-import "slices"
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
 
-// responses is OpenAI's Responses: the object itself, or a stream of events
-// whose lifecycle events hold it.
-var responses = dialect{
-	fields: compile(responsesFields...),
-	last:   responsesLast,
+// Responses is OpenAI's Responses: the object itself, or a stream of events whose
+// lifecycle events hold it. Over a WebSocket the events are the same.
+// https://platform.openai.com/docs/api-reference/responses
+func init() {
+	Register(Dialect{
+		Name:  plugins.Responses,
+		Paths: []string{"/responses", "/responses/compact", "/deployments/{model}/responses"},
+		Signs: []string{
+			`object:"response"`,
+			`object:"response.compaction"`,
+			`type:"response.created"`,
+			`type:"response.queued"`,
+			`type:"response.in_progress"`,
+			`type:"response.failed"`,
+		},
+		Request: tables(modelRequest, typedPart.Under("input.#"), typedPart.Under("input.#.content.#"),
+			typedPart.Under("input.#.output.#")), // a tool's
+		Response: responsesResponse,
+		Variants: map[string]Table{
+			"openrouter": tables(openRouterCost.Under("usage"), openRouterCost.Under("response.usage")),
+			"vercel":     tables(vercelCost, vercelCost.Under("response")),
+		},
+		LastEvents: []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled"},
+		Transcript: transcript.Responses,
+	})
 }
 
-var openRouterResponses = dialect{
-	fields: compile(slices.Concat(responsesFields, []table{{
-		"usage.cost":          reportedCost,
-		"response.usage.cost": reportedCost,
-	}})...),
-	last: responsesLast,
-}
-
-var responsesLast = []string{
-	"response.completed", "response.incomplete", "response.failed", "response.cancelled",
-}
-
-var responsesFields = []table{
+var responsesResponse = tables(
 	responseObject,
-	responseObject.under("response"),
-	responsesUsage.under("usage"),
-	responsesUsage.under("response.usage"),
-	errorFields.under("error"),
-	errorFields.under("response.error"),
-	{
-		"":                  sentinel,
-		"type":              eventType,
+	responseObject.Under("response"),
+	responsesUsage.Under("usage"),
+	responsesUsage.Under("response.usage"),
+	errorFields.Under("error"),
+	errorFields.Under("response.error"),
+	Table{
+		"type":              EventType,
 		"code":              ownErrorCode,
-		"delta":             content,
-		"item.type":         outputType,
-		"partial_image_b64": content,
+		"delta":             Content,
+		"item.type":         OutputType,
+		"partial_image_b64": Content,
 	},
+)
+
+var responseObject = Table{
+	"id":                                 ResponseID,
+	"model":                              Model,
+	"status":                             FinishReason,
+	"service_tier":                       ServiceTier,
+	"output.#.type":                      OutputType,
+	"output.#.content.#.text":            Content,
+	"output.#.content.#.refusal":         Content,
+	"output.#.summary.#.text":            Content,
+	"output.#.encrypted_content":         Content, // a compaction
+	"tool_usage.web_search.num_requests": WebSearches,
 }
 
-var responseObject = table{
-	"id":                                 responseID,
-	"model":                              model,
-	"status":                             finish,
-	"service_tier":                       tier,
-	"output.#.type":                      outputType,
-	"output.#.content.#.text":            content,
-	"output.#.content.#.refusal":         content,
-	"output.#.summary.#.text":            content,
-	"tool_usage.web_search.num_requests": webSearches,
-}
-
-var responsesUsage = table{
-	"input_tokens":                            input,
-	"input_tokens_details.cached_tokens":      cacheRead,
-	"input_tokens_details.cache_write_tokens": cacheWrite,
-	"input_tokens_details.audio_tokens":       inputAudio,
-	"input_tokens_details.image_tokens":       inputImage,
-	"output_tokens":                           output,
-	"output_tokens_details.reasoning_tokens":  reasoning,
-	"output_tokens_details.audio_tokens":      outputAudio,
-	"output_tokens_details.image_tokens":      outputImage,
-	"total_tokens":                            total,
-	"cost_in_usd_ticks":                       costInTicks, // xAI
+var responsesUsage = Table{
+	"input_tokens":                            Input,
+	"input_tokens_details.cached_tokens":      CacheRead,
+	"input_tokens_details.cache_write_tokens": CacheWrite,
+	"input_tokens_details.audio_tokens":       InputAudio,
+	"input_tokens_details.image_tokens":       InputImage,
+	"output_tokens":                           Output,
+	"output_tokens_details.reasoning_tokens":  Reasoning,
+	"output_tokens_details.audio_tokens":      OutputAudio,
+	"output_tokens_details.image_tokens":      OutputImage,
+	"total_tokens":                            Total,
+	"cost_in_usd_ticks":                       CostInTicks, // xAI
 }

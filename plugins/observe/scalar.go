@@ -33,7 +33,7 @@ func (s *scanner) string(p []byte, i int) int {
 			next++
 		}
 	} else {
-		if s.next.field == content {
+		if s.next.field == Content {
 			s.template.gap(i, end, false)
 		}
 		s.visit(text, s.unescape(raw))

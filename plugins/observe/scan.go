@@ -29,7 +29,7 @@ type value struct {
 
 // visitor is told what a scanner reads.
 type visitor interface {
-	value(f field, v value)
+	value(f Field, v value)
 	// endEvent follows a top-level value that is no array, and each element of
 	// one that is: a Gemini stream without server-sent events is one array.
 	endEvent()

@@ -13,19 +13,19 @@ import (
 type recorder struct{ told []string }
 
 const (
-	fieldA = iota + model
+	fieldA = iota + Model
 	fieldB
 	fieldC
 )
 
-func (r *recorder) value(f field, v value) {
+func (r *recorder) value(f Field, v value) {
 	kinds := [...]string{"null", "bool", "number", "text", "object", "array"}
-	r.told = append(r.told, fmt.Sprintf("%d %s %s %d", f-model, kinds[v.kind], v.bytes, v.index))
+	r.told = append(r.told, fmt.Sprintf("%d %s %s %d", f-Model, kinds[v.kind], v.bytes, v.index))
 }
 func (r *recorder) endEvent()    { r.told = append(r.told, "event") }
 func (r *recorder) endDocument() { r.told = append(r.told, "document") }
 
-var recorded = compile(table{"a": fieldA, "b.#.c": fieldB, "d.e": fieldC, "d.e.f": fieldA})
+var recorded = compile(Table{"a": fieldA, "b.#.c": fieldB, "d.e": fieldC, "d.e.f": fieldA})
 
 func record(body []byte, size func() int) []string {
 	var r recorder
@@ -79,7 +79,7 @@ func TestScannerAtAnyDepth(t *testing.T) {
 	if got := record(deep, chunkings["whole"]); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	x := New("chat", "", "application/json")
+	x := New("chat", "", typed("application/json"))
 	if n := testing.AllocsPerRun(10, func() { x.Write(deep) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -22,6 +22,10 @@ type sse struct {
 	name  [len("event") + 1]byte // of the field: a longer one is none that counts
 	n     int
 	event []byte
+
+	// errorField is true where a line "error: {...}" is the data of an event named
+	// "error". The specification has no such field, and some servers send it.
+	errorField bool
 }
 
 type lineState uint8
@@ -110,6 +114,12 @@ func (s *sse) beginValue() {
 	case "event":
 		s.state = inEvent
 		s.event = s.event[:0]
+	case "error":
+		if s.state = inOther; s.errorField {
+			s.state = inData
+			s.event = append(s.event[:0], "error"...)
+			s.lines++
+		}
 	default:
 		s.state = inOther
 	}

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// A table says what the values of a dialect's JSON mean, by their paths: keys
-// joined by dots, "#" for the elements of an array, "" for the whole value.
-type table map[string]field
+// Table says what the values of a dialect's JSON mean, by their paths: keys joined
+// by dots, "#" for the elements of an array. An event of a stream is such a JSON
+// value too, and so is each element of a stream that is one array.
+type Table map[string]Field
 
-// under is the same table for an object at a path.
-func (t table) under(path string) table {
-	moved := make(table, len(t))
+// Under is the same table for an object at a path.
+func (t Table) Under(path string) Table {
+	moved := make(Table, len(t))
 	for p, f := range t {
 		moved[strings.TrimSuffix(path+"."+p, ".")] = f
 	}
@@ -21,7 +22,7 @@ func (t table) under(path string) table {
 // node is one step of the paths of a table, compiled.
 type node struct {
 	key   string
-	field field
+	field Field
 	elem  *node
 	keys  []*node
 	// lengths has bit n set where a key of n bytes is in keys: most keys of a
@@ -29,19 +30,24 @@ type node struct {
 	lengths uint64
 }
 
-// compile joins tables; where two have the same path, the later one counts.
-func compile(tables ...table) *node {
+// compile makes the root of all paths of the tables.
+func compile(tables ...Table) *node {
 	root := new(node)
+	root.add(tables...)
+	return root
+}
+
+// add adds the paths of tables; where two have the same path, the later one counts.
+func (n *node) add(tables ...Table) {
 	for _, t := range tables {
 		for path, f := range t {
-			n := root
+			at := n
 			for step := range strings.SplitSeq(path, ".") {
-				n = n.step(step)
+				at = at.step(step)
 			}
-			n.field = f
+			at.field = f
 		}
 	}
-	return root
 }
 
 func (n *node) step(s string) *node {

@@ -32,7 +32,7 @@ func TestEventsThatNeedNotBeRead(t *testing.T) {
 		"unfinished":        {plugins.Chat, `{"choices":[{"delta":{"content":"a"}}]`, `{"choices":[{"delta":{"content":"a"}}]`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := New(c.dialect, "", sseType).(*observer)
+			x := New(c.dialect, "", typed(sseType)).(*observer)
 			x.Write([]byte("data: " + c.first + "\n\n"))
 			if got := x.scan.template.fits([]byte(c.then)); got != c.want {
 				t.Errorf("%v", got)
@@ -46,7 +46,7 @@ func TestEventsInPartsAreRead(t *testing.T) {
 	event := `{"choices":[{"delta":{"content":"a"}}]}`
 	stream := "data: " + event + "\n\ndata: " + event + "\ndata: {\"usage\":{\"prompt_tokens\":3}}\n\n" +
 		"data: {\"choices\":[],\ndata: \"usage\":{\"completion_tokens\":4}}\n\n"
-	seen := extract(plugins.Chat, "", sseType, []byte(stream), chunkings["whole"])
+	seen := observe(plugins.Chat, "", sseType, []byte(stream), chunkings["whole"])
 	if seen.Usage.Input != plugins.Known(3) || seen.Usage.Output != plugins.Known(4) {
 		t.Errorf("%+v", seen.Usage)
 	}

@@ -10,19 +10,22 @@ import (
 // that had it: repeated reports are cumulative in every dialect.
 type report struct {
 	counts [endOfCounts - firstCount]int64
-	told   uint64 // a bit for each of counts
+	known  uint64 // a bit for each of counts
 }
 
-func (r *report) set(f field, n int64) {
+func (r *report) set(f Field, n int64) {
+	if f == InputPart || f == Image {
+		n += r.get(f).N
+	}
 	r.counts[f-firstCount] = n
-	r.told |= 1 << (f - firstCount)
+	r.known |= 1 << (f - firstCount)
 }
 
-func (r *report) get(f field) plugins.Count {
-	return plugins.Count{N: r.counts[f-firstCount], Valid: r.told>>(f-firstCount)&1 != 0}
+func (r *report) get(f Field) plugins.Count {
+	return plugins.Count{N: r.counts[f-firstCount], Valid: r.known>>(f-firstCount)&1 != 0}
 }
 
-func (r *report) both(f, g field) plugins.Count { return r.get(f).Plus(r.get(g)) }
+func (r *report) both(f, g Field) plugins.Count { return r.get(f).Plus(r.get(g)) }
 
 // fill takes from other what r does not have.
 func (r *report) fill(other *report) {
@@ -36,62 +39,91 @@ func (r *report) fill(other *report) {
 // usage is the report in the one convention of plugins.Usage.
 func (r *report) usage() plugins.Usage {
 	in := r.input()
-	return plugins.Usage{
-		Input:          in,
-		Output:         r.output(in),
-		CacheRead:      r.get(cacheRead).Or(r.get(metricCacheRead)),
-		CacheWrite:     r.cacheWrite().Or(r.get(metricCacheWrite)),
-		CacheWrite1h:   r.get(cacheWrite1h),
-		InputAudio:     r.get(inputAudio),
-		CacheReadAudio: r.get(cacheReadAudio),
-		InputImage:     r.get(inputImage),
-		Reasoning:      r.get(reasoning).Or(r.get(thoughts)),
-		OutputAudio:    r.get(outputAudio),
-		OutputImage:    r.get(outputImage),
-		BilledInput:    r.get(billedInput),
-		BilledOutput:   r.get(billedOutput),
-		WebSearches:    r.get(webSearches),
+	u := plugins.Usage{
+		Input:          in.Or(r.get(BilledInput)),
+		Output:         r.output(in).Or(r.get(BilledOutput)),
+		CacheRead:      r.get(CacheRead).Or(r.get(MeteredCacheRead)),
+		CacheWrite:     r.cacheWrite().Or(r.get(MeteredCacheWrite)),
+		CacheWrite1h:   r.get(CacheWrite1h),
+		InputAudio:     r.get(InputAudio),
+		CacheReadAudio: r.get(CacheReadAudio),
+		InputImage:     r.get(InputImage),
+		Reasoning:      r.get(Reasoning).Or(r.get(ReasoningBeside)).Or(r.get(ReasoningUnclear)),
+		OutputAudio:    r.get(OutputAudio),
+		OutputImage:    r.get(OutputImage),
+		BilledInput:    r.get(BilledInput),
+		BilledOutput:   r.get(BilledOutput),
+		WebSearches:    r.get(WebSearches),
+		SearchUnits:    r.get(SearchUnits),
+		AudioDuration:  r.audio(),
 		ReportedCost:   r.cost(),
 	}
-}
-
-func (r *report) cost() plugins.Cost {
-	c := r.get(reportedCost).Or(r.get(costInTicks))
-	return plugins.Cost{N: plugins.Nanodollars(c.N), Valid: c.Valid}
+	if !r.get(Annotation).Valid {
+		u.Pages = r.get(Pages)
+	}
+	if !u.Output.Valid { // else the images are charged as tokens
+		u.Images = r.get(Image)
+	}
+	return u
 }
 
 func (r *report) cacheWrite() plugins.Count {
-	return r.get(cacheWrite).Or(r.both(cacheWrite5m, cacheWrite1h))
+	return r.get(CacheWrite).Or(r.both(CacheWrite5m, CacheWrite1h))
 }
 
+// input is the whole input. Providers differ in whether it includes what their
+// cache served, and some in whether it does from model to model: then the total
+// that they state decides.
 func (r *report) input() plugins.Count {
-	in, cached := r.get(input), r.get(cacheRead)
+	in, cached, total := r.get(Input), r.get(CacheRead), r.get(Total)
 	switch {
-	case in.Valid && r.get(audioSeconds).N > 0 && r.get(total).Valid:
+	case in.Valid && r.get(AudioSeconds).N > 0 && total.Valid:
 		// Mistral counts audio in the total alone.
-		return plugins.Known(max(in.N, r.get(total).N-r.get(output).N))
-	case in.Valid && cached.N > in.N:
-		// A part can't exceed the whole: this provider (some xAI models)
-		// reports what its cache served apart.
+		return plugins.Known(max(in.N, total.N-r.get(Output).N))
+	case in.Valid && cached.N > in.N && (!total.Valid || total.N >= in.N+cached.N+r.get(Output).N):
+		// A part can't exceed the whole: what the cache served is reported apart.
 		return in.Plus(cached)
 	case in.Valid:
-		return in.Plus(r.get(toolInput))
-	case r.get(uncached).Valid:
-		return r.get(uncached).Plus(cached).Plus(r.cacheWrite())
+		return in.Plus(r.get(ToolInput))
+	case r.get(UncachedInput).Valid:
+		return r.get(UncachedInput).Plus(cached).Plus(r.cacheWrite())
+	case r.get(InputPart).Valid:
+		return r.get(InputPart)
 	}
-	return r.get(metricUncached).Plus(r.get(metricCacheRead)).Plus(r.get(metricCacheWrite))
+	return r.get(MeteredInput).Plus(r.get(MeteredCacheRead)).Plus(r.get(MeteredCacheWrite))
 }
 
 // output is the sum that was reported, or what the total leaves for it where
 // that is more: xAI's and Gemini's Chat Completions hide reasoning so.
 func (r *report) output(in plugins.Count) plugins.Count {
-	out := r.both(output, thoughts)
-	if t := r.get(total); t.Valid && in.Valid {
+	out := r.both(Output, ReasoningBeside)
+	if unclear := r.get(ReasoningUnclear); unclear.N > out.N {
+		out = out.Plus(unclear)
+	}
+	if t := r.get(Total); t.Valid && in.Valid {
 		if rest := t.N - in.N; rest > out.N || !out.Valid && rest == 0 {
 			return plugins.Known(rest)
 		}
 	}
-	return out.Or(r.get(metricOutput))
+	return out.Or(r.get(MeteredOutput))
+}
+
+// audio is in milliseconds here, for seconds may have fractions.
+func (r *report) audio() plugins.Duration {
+	n := r.get(AudioSeconds)
+	return plugins.Duration{N: plugins.Milliseconds(n.N), Valid: n.Valid}
+}
+
+// cost is what the caller paid, at the provider and at its upstream.
+func (r *report) cost() plugins.Cost {
+	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)), r.get(UpstreamCost)
+	switch {
+	case r.get(OwnAccount).N != 0:
+		cost = cost.Plus(upstream)
+	case cost.Valid && cost.N == 0 && upstream.N > 0:
+		cost = upstream
+	}
+	return plugins.Cost{N: plugins.Nanodollars(cost.N), Valid: cost.Valid}
 }
 
 // parseCount reads a JSON number that counts something.
@@ -163,14 +195,26 @@ func parseDecimal(b []byte, scale int) (int64, bool) {
 }
 
 // count reads what a provider reports as f.
-func (f field) count(v value) (int64, bool) {
+func (f Field) count(v value) (int64, bool) {
 	switch {
-	case v.kind != number:
+	case f == Image:
+		return 1, v.kind == object || v.kind == text
+	case f == Annotation:
+		return 1, v.kind == object || v.kind == text && len(v.bytes) > 0
+	case f == OwnAccount:
+		return 1, v.kind == boolean && v.bytes[0] == 't'
+	case (f == Cost || f == AudioSeconds) && v.kind == text, v.kind == number:
+	default:
 		return 0, false
-	case f == reportedCost:
+	}
+	switch f {
+	case Cost, UpstreamCost:
 		return parseDecimal(v.bytes, 9)
-	case f == costInTicks:
-		return parseDecimal(v.bytes, -1)
+	case CostInTicks:
+		n, ok := parseDecimal(v.bytes, -1)
+		return n, ok && n > 0
+	case AudioSeconds:
+		return parseDecimal(v.bytes, 3)
 	}
 	return parseCount(v.bytes)
 }

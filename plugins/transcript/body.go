@@ -10,24 +10,7 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
-
-	"github.com/weirhq/weir/plugins"
 )
-
-// assemblers make the response object of a stream out of its events. None means
-// that the events are not those of the dialect.
-var assemblers = map[plugins.Dialect]func(iter.Seq[event]) *node{
-	plugins.Chat:            chat,
-	plugins.Completions:     completions,
-	plugins.Responses:       responses,
-	plugins.Messages:        messages,
-	plugins.GenerateContent: generateContent,
-	plugins.Converse:        converse,
-	plugins.Invoke:          invoke,
-	plugins.CohereChat:      cohereChat,
-	plugins.OllamaChat:      ollama,
-	plugins.OllamaGenerate:  ollama,
-}
 
 // An Assembler makes the stored forms of bodies, one after the other, in memory
 // that it keeps.
@@ -39,15 +22,15 @@ type Assembler struct {
 // Stored returns what is kept of a response body without Content-Encoding, and
 // its content type: of a stream, the object that the same call would have
 // returned without streaming, as far as the stream came. Fields that Weir does
-// not know are part of it. A stream that makes no object, of an unknown dialect
-// or without events, and all else are kept as they are: then stored is raw. What
+// not know are part of it. A stream that makes no object, of an unknown format or
+// without events, and all else are kept as they are: then stored is raw. What
 // else is returned is valid until the next call.
-func (a *Assembler) Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
-	assemble, events := assemblers[d], a.events(d, contentType, raw)
-	if assemble == nil || events == nil {
+func (a *Assembler) Stored(f *Format, contentType string, raw []byte) (stored []byte, storedType string) {
+	events := a.events(f, contentType, raw)
+	if events == nil {
 		return raw, contentType
 	}
-	root := assemble(events)
+	root := f.object(events)
 	a.template.forget()
 	if root == nil {
 		return raw, contentType
@@ -57,30 +40,33 @@ func (a *Assembler) Stored(d plugins.Dialect, contentType string, raw []byte) (s
 }
 
 // Stored is what a new Assembler returns.
-func Stored(d plugins.Dialect, contentType string, raw []byte) (stored []byte, storedType string) {
-	return new(Assembler).Stored(d, contentType, raw)
+func (f *Format) Stored(contentType string, raw []byte) (stored []byte, storedType string) {
+	return new(Assembler).Stored(f, contentType, raw)
 }
 
-// events are those of a stream, nil of another body.
-func (a *Assembler) events(d plugins.Dialect, contentType string, raw []byte) iter.Seq[event] {
+// events are those of a stream, nil of another body and of a format without them.
+func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[event] {
+	if f.assemble == nil && f.Chunk == nil {
+		return nil
+	}
 	// Not a copy: nobody writes to raw, and no node outlives the call.
 	s := unsafe.String(unsafe.SliceData(raw), len(raw))
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch mediaType {
 	case "text/event-stream":
-		if d == plugins.Responses {
-			if last, ok := completed(s); ok {
+		if f.last != nil {
+			if last, ok := f.last(s); ok {
 				return slices.Values([]event{last})
 			}
 		}
 		return a.template.objects(sse(s))
-	case "application/x-ndjson":
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
 		return a.template.objects(strings.Lines(s))
 	case "application/vnd.amazon.eventstream":
 		return frames(raw)
 	case "application/json":
 		// Gemini without alt=sse streams the elements of an array.
-		if d == plugins.GenerateContent && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
+		if f.array && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
 			return a.template.objects(array(s))
 		}
 	}

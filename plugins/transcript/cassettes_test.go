@@ -65,7 +65,7 @@ func TestStoredOfRecordings(t *testing.T) {
 				t.Fatalf("unknown endpoint %s", entry.Get("endpoint"))
 			}
 			contentType := entry.Get("response_headers.content-type").Str
-			stored, storedType := Stored(a.dialect, contentType, raw)
+			stored, storedType := formats[a.dialect].Stored(contentType, raw)
 			if !entry.Get("stream").Bool() {
 				if !bytes.Equal(stored, raw) || storedType != contentType {
 					t.Errorf("an answer in one piece changed to %q of type %q", stored, storedType)
@@ -104,7 +104,7 @@ func checkAnswer(t *testing.T, a answer, stored, expected gjson.Result) {
 			t.Errorf("%s are %d, want %d", name, got, want)
 		}
 	}
-	if OutputText(a.dialect, []byte(stored.Raw)) == "" && expected.Get("finish").Str == "stop" {
+	if formats[a.dialect].OutputText([]byte(stored.Raw)) == "" && expected.Get("finish").Str == "stop" {
 		t.Errorf("no output text in %.300s", stored.Raw)
 	}
 }

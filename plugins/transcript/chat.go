@@ -8,45 +8,54 @@ import (
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
 // is itself a list of texts.
-var contentPart = objectOf(fields{
-	"text":     pieces,
-	"thinking": listOf(sameType, fields{"text": pieces}),
+var contentPart = Object(Fields{
+	"text":     Join,
+	"thinking": listOf(sameType, Fields{"text": Join}),
 })
 
-var chatDelta = objectOf(fields{
-	"role":              first,
+var chatDelta = Object(Fields{
+	"role":              First,
 	"content":           {how: join, find: sameType, item: contentPart},
-	"refusal":           pieces,
-	"reasoning":         pieces,
-	"reasoning_content": pieces,
-	"reasoning_details": listOf(sameDetail, fields{
-		"text": pieces, "summary": pieces, "data": pieces, "signature": pieces,
+	"refusal":           Join,
+	"reasoning":         Join,
+	"reasoning_content": Join,
+	"reasoning_details": listOf(sameDetail, Fields{
+		"text": Join, "summary": Join, "data": Join, "signature": Join,
 	}),
-	"function_call": objectOf(fields{"name": named, "arguments": pieces}),
-	"tool_calls": listOf(sameCall, fields{
-		"id":       first,
-		"type":     first,
-		"function": objectOf(fields{"name": named, "arguments": pieces}),
-		"custom":   objectOf(fields{"name": named, "input": pieces}),
+	"function_call": Object(Fields{"name": joinNames, "arguments": Join}),
+	"tool_calls": listOf(sameCall, Fields{
+		"id":       First,
+		"type":     First,
+		"function": Object(Fields{"name": joinNames, "arguments": Join}),
+		"custom":   Object(Fields{"name": joinNames, "input": Join}),
 	}),
-	"audio":       objectOf(fields{"id": first, "data": pieces, "transcript": pieces}),
-	"annotations": every,
-	"images":      every,
-	"citations":   every,
+	"audio":       Object(Fields{"id": First, "data": Join, "transcript": Join}),
+	"annotations": Collect,
+	"images":      Collect,
+	"citations":   Collect,
 })
 
-var chatChunk = objectOf(fields{
-	"id":          first,
-	"created":     first,
-	"model":       first,
-	"obfuscation": padding,
-	"x_groq":      objectOf(fields{"id": first}),
-	"choices": listOf(byIndex, fields{
+var chatChunk = Object(Fields{
+	"id":          First,
+	"created":     First,
+	"model":       First,
+	"obfuscation": Drop,
+	"x_groq":      Object(Fields{"id": First}),
+	"choices": List(Fields{
 		"delta":                  chatDelta,
-		"logprobs":               objectOf(fields{"content": every, "refusal": every}),
-		"content_filter_results": fieldwise,
+		"logprobs":               Object(Fields{"content": Collect, "refusal": Collect}),
+		"content_filter_results": Merge,
 	}),
 })
+
+// Chat is the transcript of Chat Completions.
+var Chat = Format{
+	Input:    []string{"messages"},
+	Output:   []string{"choices.#.message.content"},
+	Choices:  "choices.#.message",
+	Finish:   "choices.#.finish_reason",
+	assemble: chat,
+}
 
 // chat assembles the chunks of Chat Completions.
 // https://platform.openai.com/docs/api-reference/chat-streaming
@@ -128,17 +137,26 @@ func sameCall(list *node, call gjson.Result, i int) (*node, string) {
 	return known, ""
 }
 
-var completionChunk = objectOf(fields{
-	"id":      first,
-	"created": first,
-	"model":   first,
-	"choices": listOf(byIndex, fields{
-		"text": pieces,
-		"logprobs": objectOf(fields{
-			"tokens": every, "token_logprobs": every, "top_logprobs": every, "text_offset": every,
+var completionChunk = Object(Fields{
+	"id":      First,
+	"created": First,
+	"model":   First,
+	"choices": List(Fields{
+		"text": Join,
+		"logprobs": Object(Fields{
+			"tokens": Collect, "token_logprobs": Collect, "top_logprobs": Collect, "text_offset": Collect,
 		}),
 	}),
 })
+
+// Completions is the transcript of the legacy Completions.
+var Completions = Format{
+	Input:    []string{"prompt"},
+	Output:   []string{"choices.#.text"},
+	Choices:  "choices.#.text",
+	Finish:   "choices.#.finish_reason",
+	assemble: completions,
+}
 
 // completions assembles the chunks of the legacy Completions.
 func completions(events iter.Seq[event]) *node {

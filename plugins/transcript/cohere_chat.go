@@ -2,15 +2,24 @@ package transcript
 
 import "iter"
 
-var cohereMessage = objectOf(fields{"role": first, "tool_plan": pieces})
+var cohereMessage = Object(Fields{"role": First, "tool_plan": Join})
 
-var cohereContent = objectOf(fields{"type": first, "text": pieces, "thinking": pieces})
+var cohereContent = Object(Fields{"type": First, "text": Join, "thinking": Join})
 
-var cohereToolCall = objectOf(fields{
-	"id":       first,
-	"type":     first,
-	"function": objectOf(fields{"name": named, "arguments": pieces}),
+var cohereToolCall = Object(Fields{
+	"id":       First,
+	"type":     First,
+	"function": Object(Fields{"name": joinNames, "arguments": Join}),
 })
+
+// CohereChat is the transcript of Cohere's Chat v2.
+var CohereChat = Format{
+	Input:    []string{"messages"},
+	Output:   []string{"message.content"},
+	Message:  "message",
+	Finish:   "finish_reason",
+	assemble: cohereChat,
+}
 
 // cohereChat assembles the events of Cohere's Chat v2.
 // https://docs.cohere.com/reference/chat-stream
@@ -21,8 +30,8 @@ func cohereChat(events iter.Seq[event]) *node {
 		m := delta.Get("message")
 		switch e.Get("type").Str {
 		case "message-start":
-			root.at("id").add(e.Get("id"), first)
-			root.at("message").at("role").add(m.Get("role"), first)
+			root.at("id").add(e.Get("id"), First)
+			root.at("message").at("role").add(m.Get("role"), First)
 		case "tool-plan-delta":
 			root.at("message").add(m, cohereMessage)
 		case "content-start", "content-delta":
@@ -32,7 +41,7 @@ func cohereChat(events iter.Seq[event]) *node {
 		case "citation-start":
 			root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
 		case "message-end":
-			root.add(delta, fieldwise)
+			root.add(delta, Merge)
 		}
 		if logprobs := e.Get("logprobs"); logprobs.Exists() {
 			root.list("logprobs").push().set(logprobs.Raw)

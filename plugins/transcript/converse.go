@@ -6,18 +6,27 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-var converseEvent = objectOf(fields{
-	"p":     padding, // hides the length of what a frame says
-	"usage": fieldwise,
+var converseEvent = Object(Fields{
+	"p":     Drop, // hides the length of what a frame says
+	"usage": Merge,
 })
 
-var converseBlock = objectOf(fields{
-	"text":             pieces,
-	"toolUse":          objectOf(fields{"input": pieces}),
-	"toolResult":       fieldwise,
-	"reasoningContent": objectOf(fields{"text": pieces, "signature": pieces, "redactedContent": pieces}),
-	"citation":         padding,
+var converseBlock = Object(Fields{
+	"text":             Join,
+	"toolUse":          Object(Fields{"input": Join}),
+	"toolResult":       Merge,
+	"reasoningContent": Object(Fields{"text": Join, "signature": Join, "redactedContent": Join}),
+	"citation":         Drop,
 })
+
+// Converse is the transcript of Bedrock's Converse.
+var Converse = Format{
+	Input:    []string{"system", "messages"},
+	Output:   []string{"output.message.content"},
+	Message:  "output.message",
+	Finish:   "stopReason",
+	assemble: converse,
+}
 
 // converse assembles the events of Bedrock's ConverseStream.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
@@ -53,7 +62,7 @@ func converse(events iter.Seq[event]) *node {
 
 func addConverseDelta(block *node, delta gjson.Result) {
 	if results := delta.Get("toolResult"); results.IsArray() {
-		block.at("toolResult").list("content").add(results, every)
+		block.at("toolResult").list("content").add(results, Collect)
 		return
 	}
 	block.add(delta, converseBlock)

@@ -32,7 +32,7 @@ func finishFunctionCall(call *node) {
 		place := args.place(arg.Get("jsonPath").Str)
 		for _, kind := range []string{"stringValue", "numberValue", "boolValue", "nullValue"} {
 			if value := arg.Get(kind); value.Exists() {
-				place.add(value, pieces)
+				place.add(value, Join)
 			}
 		}
 		return true

@@ -6,25 +6,35 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-var generateContentResponse = objectOf(fields{
-	"responseId":   first,
-	"modelVersion": first,
-	"createTime":   first,
-	"candidates": listOf(byIndex, fields{
-		"content": objectOf(fields{
-			"role": first,
-			"parts": listOf(samePart, fields{
-				"text":         pieces,
-				"functionCall": objectOf(fields{"partialArgs": every}),
+var generateContentResponse = Object(Fields{
+	"responseId":   First,
+	"modelVersion": First,
+	"createTime":   First,
+	"candidates": List(Fields{
+		"content": Object(Fields{
+			"role": First,
+			"parts": listOf(samePart, Fields{
+				"text":         Join,
+				"functionCall": Object(Fields{"partialArgs": Collect}),
 			}),
 		}),
-		"groundingMetadata": fieldwise,
-		"citationMetadata":  objectOf(fields{"citations": every, "citationSources": every}),
-		"logprobsResult":    objectOf(fields{"topCandidates": every, "chosenCandidates": every}),
+		"groundingMetadata": Merge,
+		"citationMetadata":  Object(Fields{"citations": Collect, "citationSources": Collect}),
+		"logprobsResult":    Object(Fields{"topCandidates": Collect, "chosenCandidates": Collect}),
 	}),
-	"promptFeedback": fieldwise,
-	"usageMetadata":  fieldwise,
+	"promptFeedback": Merge,
+	"usageMetadata":  Merge,
 })
+
+// GenerateContent is the transcript of Gemini and Vertex.
+var GenerateContent = Format{
+	Input:    []string{"systemInstruction", "system_instruction", "contents"},
+	Output:   []string{"candidates.#.content"},
+	Choices:  "candidates.#.content",
+	Finish:   "candidates.#.finishReason",
+	assemble: generateContent,
+	array:    true,
+}
 
 // generateContent assembles the partial responses of Gemini and Vertex.
 // https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent

@@ -14,14 +14,25 @@ const invocationMetrics = "amazon-bedrock-invocationMetrics"
 // plainText joins the chunks of the models that stream nothing but text: Llama
 // (generation), Titan (outputText), Mistral (outputs), Cohere Command (text or
 // generations) and the first Claude (completion).
-var plainText = objectOf(fields{
-	"generation":  pieces,
-	"outputText":  pieces,
-	"text":        pieces,
-	"completion":  pieces,
-	"outputs":     listOf(byIndex, fields{"text": pieces}),
-	"generations": listOf(byIndex, fields{"text": pieces}),
+var plainText = Object(Fields{
+	"generation":  Join,
+	"outputText":  Join,
+	"text":        Join,
+	"completion":  Join,
+	"outputs":     List(Fields{"text": Join}),
+	"generations": List(Fields{"text": Join}),
 })
+
+// Invoke is the transcript of Bedrock's InvokeModel, in the formats of all makers
+// of models.
+var Invoke = Format{
+	Input: []string{"system", "messages", "prompt", "inputText"},
+	Output: []string{
+		`content.#(type=="text")#.text`, "output.message.content", "choices.#.message.content",
+		"generation", "results.#.outputText", "outputs.#.text", "generations.#.text", "completion", "text",
+	},
+	assemble: invoke,
+}
 
 // invoke assembles Bedrock's InvokeModelWithResponseStream, whose chunks hold
 // the stream of the model's own dialect.

@@ -2,37 +2,46 @@ package transcript
 
 import "iter"
 
-var contentBlock = objectOf(fields{
-	"text":      pieces,
-	"thinking":  pieces,
-	"signature": pieces,
-	"citations": every,
+var contentBlock = Object(Fields{
+	"text":      Join,
+	"thinking":  Join,
+	"signature": Join,
+	"citations": Collect,
 })
 
-var contentBlockDelta = objectOf(fields{
-	"type":         padding,
-	"text":         pieces,
-	"thinking":     pieces,
-	"signature":    pieces,
-	"partial_json": pieces,
-	"content":      pieces, // of a compaction
-	"citation":     padding,
+var contentBlockDelta = Object(Fields{
+	"type":         Drop,
+	"text":         Join,
+	"thinking":     Join,
+	"signature":    Join,
+	"partial_json": Join,
+	"content":      Join, // of a compaction
+	"citation":     Drop,
 })
 
-var message = objectOf(fields{
-	"type":    first,
-	"id":      first,
-	"model":   first,
-	"role":    first,
-	"content": listOf(byIndex, nil),
-	"usage":   fieldwise,
+var message = Object(Fields{
+	"type":    First,
+	"id":      First,
+	"model":   First,
+	"role":    First,
+	"content": List(nil),
+	"usage":   Merge,
 })
 
-var messageDelta = objectOf(fields{
-	"type":  padding,
-	"delta": padding,
-	"usage": fieldwise,
+var messageDelta = Object(Fields{
+	"type":  Drop,
+	"delta": Drop,
+	"usage": Merge,
 })
+
+// Messages is the transcript of Anthropic's Messages.
+var Messages = Format{
+	Input:    []string{"system", "messages"},
+	Output:   []string{`content.#(type=="text")#.text`},
+	Message:  "content",
+	Finish:   "stop_reason",
+	assemble: messages,
+}
 
 // messages assembles the events of Anthropic Messages.
 // https://docs.claude.com/en/docs/build-with-claude/streaming

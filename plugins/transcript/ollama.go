@@ -1,32 +1,34 @@
 package transcript
 
-import "iter"
-
-var ollamaChunk = objectOf(fields{
-	"message": objectOf(fields{
-		"role":       first,
-		"content":    pieces,
-		"thinking":   pieces,
-		"tool_calls": every,
-		"images":     every,
-	}),
-	"response":   pieces,
-	"thinking":   pieces,
-	"logprobs":   every,
-	"created_at": latest,
-})
-
-// ollama assembles the lines of Ollama's /api/chat and /api/generate.
+// OllamaChat is the transcript of Ollama's /api/chat.
 // https://github.com/ollama/ollama/blob/main/docs/api.md
-func ollama(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		e.add(root, e.Result, ollamaChunk)
-	}
-	for _, key := range []string{"message", "response", "error"} {
-		if !root.get(key).none() {
-			return root
-		}
-	}
-	return nil
+var OllamaChat = Format{
+	Input:   []string{"messages"},
+	Output:  []string{"message.content"},
+	Message: "message",
+	Finish:  "done_reason",
+	Chunk:   ollamaChunk,
 }
+
+// OllamaGenerate is the transcript of Ollama's /api/generate.
+var OllamaGenerate = Format{
+	Input:   []string{"system", "prompt"},
+	Output:  []string{"response"},
+	Message: "response",
+	Finish:  "done_reason",
+	Chunk:   ollamaChunk,
+}
+
+var ollamaChunk = Object(Fields{
+	"message": Object(Fields{
+		"role":       First,
+		"content":    Join,
+		"thinking":   Join,
+		"tool_calls": Collect,
+		"images":     Collect,
+	}),
+	"response":   Join,
+	"thinking":   Join,
+	"logprobs":   Collect,
+	"created_at": Last,
+})

@@ -6,13 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-var outputItem = objectOf(fields{
-	"content": listOf(byIndex, fields{"text": pieces, "refusal": pieces, "annotations": every}),
-	"summary": listOf(byIndex, fields{"text": pieces}),
+var outputItem = Object(Fields{
+	"content": List(Fields{"text": Join, "refusal": Join, "annotations": Collect}),
+	"summary": List(Fields{"text": Join}),
 })
 
 // outputPart is a part of an item's content or summary.
-var outputPart = objectOf(fields{"text": pieces, "refusal": pieces, "annotations": every})
+var outputPart = Object(Fields{"text": Join, "refusal": Join, "annotations": Collect})
 
 // itemDelta says where in an item the delta of an event belongs: into field, of
 // the element at index of list where the event names one.
@@ -30,7 +30,17 @@ var itemDeltas = map[string]itemDelta{
 }
 
 // responseError is an error event, flat as it is documented.
-var responseError = objectOf(fields{"type": padding, "sequence_number": padding})
+var responseError = Object(Fields{"type": Drop, "sequence_number": Drop})
+
+// Responses is the transcript of OpenAI's Responses.
+var Responses = Format{
+	Input:    []string{"instructions", "input"},
+	Output:   []string{`output.#(type=="message")#.content`},
+	Message:  "output",
+	Finish:   "status",
+	assemble: responses,
+	last:     completed,
+}
 
 // responses is the response object of the last event that carries one. Where
 // that lacks the output, because the stream broke or the server leaves it out,
@@ -96,6 +106,6 @@ func addItemEvent(item *node, e event) {
 		if d.list != "" {
 			item = item.list(d.list).at(e.Get(d.index).Raw)
 		}
-		e.add(item.at(d.field), e.Get("delta"), pieces, "sequence_number", "obfuscation")
+		e.add(item.at(d.field), e.Get("delta"), Join, "sequence_number", "obfuscation")
 	}
 }

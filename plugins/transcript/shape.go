@@ -6,14 +6,19 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// shape says what the pieces of a value come to. A nil shape is that of a value
-// that replaces the one before it. In every shape null replaces nothing.
-type shape struct {
+// Shape says what the pieces of a value come to, as the events of a stream bring
+// them one by one. The nil Shape is that of a value which replaces the one before
+// it. In every shape null replaces nothing.
+type Shape struct {
 	how    how
-	fields fields // of an object
+	fields Fields // of an object
 	find   find   // of a list, or of a string that can become a list of parts
-	item   *shape // what find finds
+	item   *Shape // what find finds
 }
+
+// Fields are the shapes of an object's members. One that is not named has the
+// nil Shape.
+type Fields map[string]*Shape
 
 type how uint8
 
@@ -27,29 +32,41 @@ const (
 	drop                // padding, of which nothing is kept
 )
 
-type fields map[string]*shape
-
 // find returns the element of list that the i-th item of a piece belongs to, nil
 // where that is a new one: then under key, or at the end where that is empty. It
 // changes nothing, and looks at nothing of the item that is joined or dropped.
 type find func(list *node, item gjson.Result, i int) (element *node, key string)
 
+// The shapes of values that are no objects with members of their own shapes.
 var (
-	first   = &shape{how: keep}
-	pieces  = &shape{how: join}
-	named   = &shape{how: joinOnce}
-	latest  = &shape{how: replace}
-	padding = &shape{how: drop}
-	every   = &shape{how: collect, find: appended, item: fieldwise}
+	// First is the first value that says something: not null, "" or 0.
+	First = &Shape{how: keep}
+	// Last is the last value, of a string that each event has anew.
+	Last = &Shape{how: replace}
+	// Join is a string that comes in pieces.
+	Join = &Shape{how: join}
+	// Collect is a list to which each event adds its elements.
+	Collect = &Shape{how: collect, find: appended, item: &Shape{how: merge}}
+	// Merge is an object whose members replace those of the same name.
+	Merge = &Shape{how: merge}
+	// Drop is padding, of which nothing is kept.
+	Drop = &Shape{how: drop}
 
-	fieldwise = &shape{how: merge}
+	// joinNames is Join, but a piece that repeats the whole is no piece.
+	joinNames = &Shape{how: joinOnce}
 )
 
-func objectOf(f fields) *shape        { return &shape{how: merge, fields: f} }
-func listOf(by find, f fields) *shape { return &shape{how: collect, find: by, item: objectOf(f)} }
+// Object is an object whose members have shapes of their own.
+func Object(f Fields) *Shape { return &Shape{how: merge, fields: f} }
+
+// List is a list of objects, whose pieces name the element that they belong to by
+// a member "index", or else by their position.
+func List(f Fields) *Shape { return listOf(byIndex, f) }
+
+func listOf(by find, f Fields) *Shape { return &Shape{how: collect, find: by, item: Object(f)} }
 
 // add joins the next piece v to n as s says.
-func (n *node) add(v gjson.Result, s *shape) {
+func (n *node) add(v gjson.Result, s *Shape) {
 	switch {
 	case v.Type == gjson.Null && !n.none():
 	case s == nil:
@@ -86,7 +103,7 @@ func (n *node) add(v gjson.Result, s *shape) {
 }
 
 // element is what find finds, or the new element that it asks for.
-func (s *shape) element(list *node, item gjson.Result, i int) *node {
+func (s *Shape) element(list *node, item gjson.Result, i int) *node {
 	element, key := s.find(list, item, i)
 	if element == nil {
 		return list.insert(key)
@@ -97,7 +114,7 @@ func (s *shape) element(list *node, item gjson.Result, i int) *node {
 // expand makes an object of a whole one, so that members can be put into it.
 func (n *node) expand() {
 	if n.kind == whole {
-		n.add(gjson.Parse(n.raw), fieldwise)
+		n.add(gjson.Parse(n.raw), Merge)
 	}
 }
 
@@ -112,7 +129,7 @@ func (n *node) becomeParts() {
 	}
 	n.become(list)
 	if before != "" {
-		n.push().add(textPart(before), objectOf(fields{"text": pieces}))
+		n.push().add(textPart(before), Object(Fields{"text": Join}))
 	}
 }
 

@@ -278,7 +278,7 @@ func storedCases(t testing.TB) []storedCase {
 func TestStoredAssemblesStreams(t *testing.T) {
 	for _, c := range storedCases(t) {
 		t.Run(c.name, func(t *testing.T) {
-			stored, storedType := Stored(c.dialect, c.contentType, c.raw)
+			stored, storedType := formats[c.dialect].Stored(c.contentType, c.raw)
 			if string(stored) != c.want {
 				t.Errorf("stored\n%s\nwant\n%s", stored, c.want)
 			}
@@ -304,7 +304,7 @@ func TestStoredKeepsEverythingElse(t *testing.T) {
 		"nesting without end":         {dialect: plugins.Chat, contentType: sseType, raw: sseStream(`{"choices":` + deep + `}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stored, storedType := Stored(c.dialect, c.contentType, c.raw)
+			stored, storedType := formats[c.dialect].Stored(c.contentType, c.raw)
 			if !bytes.Equal(stored, c.raw) || storedType != c.contentType {
 				t.Errorf("stored %.200s as %q", stored, storedType)
 			}
@@ -321,7 +321,7 @@ func TestStoredOfManyCalls(t *testing.T) {
 	for i := range 40 {
 		events = append(events, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":"}"}}]}}]}`, i))
 	}
-	stored, _ := Stored(plugins.Chat, sseType, sseStream(strings.Join(events, "\n")))
+	stored, _ := formats[plugins.Chat].Stored(sseType, sseStream(strings.Join(events, "\n")))
 	want := `{"choices":[{"index":0,"message":{"tool_calls":[` + strings.Join(calls, ",") + `]}}],"object":"chat.completion"}`
 	if string(stored) != want {
 		t.Errorf("stored\n%s\nwant\n%s", stored, want)
@@ -343,7 +343,7 @@ func TestStoredOfTextInPlaceOfAList(t *testing.T) {
 // the same without templates.
 func checkStored(t *testing.T, d plugins.Dialect, contentType string, raw []byte) {
 	t.Helper()
-	stored, storedType := Stored(d, contentType, raw)
+	stored, storedType := formats[d].Stored(contentType, raw)
 	if want := storedWithoutTemplates(d, contentType, raw); !bytes.Equal(stored, want) {
 		t.Fatalf("%s of %q: stored\n%q, without templates\n%q", d, raw, stored, want)
 	}
@@ -382,8 +382,8 @@ func FuzzStored(f *testing.F) {
 	f.Fuzz(func(t *testing.T, dialect, contentType byte, raw []byte) {
 		d := dialects[int(dialect)%len(dialects)]
 		checkStored(t, d, types[int(contentType)%len(types)], raw)
-		InputText(d, raw)
-		OutputText(d, raw)
+		formats[d].InputText(raw)
+		formats[d].OutputText(raw)
 	})
 }
 
@@ -396,6 +396,6 @@ func BenchmarkStored(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		Stored(plugins.Chat, sseType, raw)
+		formats[plugins.Chat].Stored(sseType, raw)
 	}
 }

@@ -105,7 +105,7 @@ func countLength(s string) int {
 // add joins v, which stands in e, to n as s says. If that only lengthens texts,
 // e is the template of the events behind it. Of these, nothing but v must matter
 // that can differ: neither do the strings and numbers under the keys beside.
-func (e event) add(n *node, v gjson.Result, s *shape, beside ...string) {
+func (e event) add(n *node, v gjson.Result, s *Shape, beside ...string) {
 	t := e.template
 	if t == nil {
 		n.add(v, s)
@@ -137,7 +137,7 @@ func (t *template) forget() {
 // learn notes the gaps of v. It is false where adding v to n does more than to
 // fill them: then nothing must be made of what it noted. It mirrors node.add,
 // and relies on that what a find looks at is no gap.
-func (t *template) learn(n *node, v gjson.Result, s *shape) bool {
+func (t *template) learn(n *node, v gjson.Result, s *Shape) bool {
 	switch {
 	case n == nil:
 		return false

@@ -15,11 +15,11 @@ import (
 
 // storedWithoutTemplates assembles every event the long way.
 func storedWithoutTemplates(d plugins.Dialect, contentType string, raw []byte) []byte {
-	events := new(Assembler).events(d, contentType, raw)
+	events := new(Assembler).events(formats[d], contentType, raw)
 	if events == nil {
 		return raw
 	}
-	root := assemblers[d](func(yield func(event) bool) {
+	root := formats[d].object(func(yield func(event) bool) {
 		for e := range events {
 			e.template = nil
 			if !yield(e) {
@@ -127,8 +127,8 @@ func TestTemplateIsUsed(t *testing.T) {
 	} {
 		t.Run(string(c.dialect), func(t *testing.T) {
 			var looked int
-			assemblers[c.dialect](func(yield func(event) bool) {
-				for e := range new(Assembler).events(c.dialect, c.contentType, c.raw) {
+			formats[c.dialect].object(func(yield func(event) bool) {
+				for e := range new(Assembler).events(formats[c.dialect], c.contentType, c.raw) {
 					if looked++; !yield(e) {
 						return
 					}

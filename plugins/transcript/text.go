@@ -4,51 +4,16 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 )
-
-// inputTexts are the places of a request's texts, in the order in which a model
-// reads them.
-var inputTexts = map[plugins.Dialect][]string{
-	plugins.Chat:            {"messages"},
-	plugins.Responses:       {"instructions", "input"},
-	plugins.Completions:     {"prompt"},
-	plugins.Embeddings:      {"input"},
-	plugins.Messages:        {"system", "messages"},
-	plugins.GenerateContent: {"systemInstruction", "system_instruction", "contents"},
-	plugins.Converse:        {"system", "messages"},
-	plugins.Invoke:          {"system", "messages", "prompt", "inputText"},
-	plugins.CohereChat:      {"messages"},
-	plugins.OllamaChat:      {"messages"},
-	plugins.OllamaGenerate:  {"system", "prompt"},
-}
-
-// outputTexts are the places of a response's texts.
-var outputTexts = map[plugins.Dialect][]string{
-	plugins.Chat:            {"choices.#.message.content"},
-	plugins.Responses:       {`output.#(type=="message")#.content`},
-	plugins.Completions:     {"choices.#.text"},
-	plugins.Messages:        {`content.#(type=="text")#.text`},
-	plugins.GenerateContent: {"candidates.#.content"},
-	plugins.Converse:        {"output.message.content"},
-	plugins.Invoke: {
-		`content.#(type=="text")#.text`, "output.message.content", "choices.#.message.content",
-		"generation", "results.#.outputText", "outputs.#.text", "generations.#.text", "completion", "text",
-	},
-	plugins.CohereChat:     {"message.content"},
-	plugins.OllamaChat:     {"message.content"},
-	plugins.OllamaGenerate: {"response"},
-}
 
 // InputText is the input text of a request: instructions and the texts of all
 // messages in their order, joined by newlines. Reasoning that a client sends
 // back, and calls of tools, are no text; their results are.
-func InputText(d plugins.Dialect, request []byte) string { return texts(inputTexts[d], request) }
+func (f *Format) InputText(request []byte) string { return texts(f.Input, request) }
 
 // OutputText is the output text of a stored response: the text parts of all
 // choices in their order, joined by newlines, without reasoning and refusals.
-func OutputText(d plugins.Dialect, response []byte) string { return texts(outputTexts[d], response) }
+func (f *Format) OutputText(response []byte) string { return texts(f.Output, response) }
 
 func texts(places []string, body []byte) string {
 	var found []string

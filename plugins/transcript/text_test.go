@@ -31,7 +31,7 @@ func TestInputText(t *testing.T) {
 		{plugins.Chat, `not JSON`, ""},
 		{plugins.Chat, ``, ""},
 	} {
-		if got := InputText(c.dialect, []byte(c.request)); got != c.want {
+		if got := formats[c.dialect].InputText([]byte(c.request)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.dialect, c.request, got, c.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestOutputText(t *testing.T) {
 		{plugins.Unknown, `{"response":"a"}`, ""},
 		{plugins.Chat, `data: {"choices":[]}`, ""},
 	} {
-		if got := OutputText(c.dialect, []byte(c.response)); got != c.want {
+		if got := formats[c.dialect].OutputText([]byte(c.response)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.dialect, c.response, got, c.want)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 )
 
 // Turn is what one side said at a time: a message, whatever its dialect.
@@ -27,15 +25,14 @@ type Call struct {
 	Arguments string
 }
 
-// Input are the turns of a request in their order, instructions first. Reasoning
-// is none of them. It has none where the body is no whole JSON, or of a dialect
-// that Weir does not know.
-func Input(d plugins.Dialect, request []byte) []Turn {
+// Request returns the turns of a request in their order, instructions first.
+// Reasoning is none of them. A body that is no whole JSON has no turns.
+func (f *Format) Request(request []byte) []Turn {
 	if !json.Valid(request) {
 		return nil
 	}
 	var turns []Turn
-	for _, place := range inputTexts[d] {
+	for _, place := range f.Input {
 		role := "user"
 		switch place {
 		case "system", "instructions", "systemInstruction", "system_instruction":
@@ -57,29 +54,14 @@ func Input(d plugins.Dialect, request []byte) []Turn {
 	return turns
 }
 
-// choices are the places of a response's messages, one for each choice, and of
-// the reason for which each ended.
-var choices = map[plugins.Dialect]struct{ messages, finish string }{
-	plugins.Chat:            {"choices.#.message", "choices.#.finish_reason"},
-	plugins.Responses:       {"output", "status"},
-	plugins.Completions:     {"choices.#.text", "choices.#.finish_reason"},
-	plugins.Messages:        {"content", "stop_reason"},
-	plugins.GenerateContent: {"candidates.#.content", "candidates.#.finishReason"},
-	plugins.Converse:        {"output.message", "stopReason"},
-	plugins.CohereChat:      {"message", "finish_reason"},
-	plugins.OllamaChat:      {"message", "done_reason"},
-	plugins.OllamaGenerate:  {"response", "done_reason"},
-}
-
-// Output are the choices of a stored response.
-func Output(d plugins.Dialect, response []byte) []Turn {
-	place, ok := choices[d]
-	if !ok || !json.Valid(response) {
+// Response returns the message of a stored response, or its choices.
+func (f *Format) Response(response []byte) []Turn {
+	if f.Message+f.Choices == "" || !json.Valid(response) {
 		return nil
 	}
-	at, finish := gjson.GetBytes(response, place.messages), gjson.GetBytes(response, place.finish)
-	if !at.IsArray() || d == plugins.Responses || d == plugins.Messages {
-		turns := appendTurn(nil, at, "assistant")
+	finish := gjson.GetBytes(response, f.Finish)
+	if f.Choices == "" {
+		turns := appendTurn(nil, gjson.GetBytes(response, f.Message), "assistant")
 		for i := range turns {
 			turns[i].Role, turns[i].Finish = "assistant", finish.Str
 		}
@@ -87,7 +69,7 @@ func Output(d plugins.Dialect, response []byte) []Turn {
 	}
 	var turns []Turn
 	reasons := finish.Array()
-	for i, message := range at.Array() {
+	for i, message := range gjson.GetBytes(response, f.Choices).Array() {
 		before := len(turns)
 		turns = appendTurn(turns, message, "assistant")
 		if len(turns) > before && i < len(reasons) {

@@ -1,4 +1,4 @@
-package transcript_test
+package transcript
 
 import (
 	"reflect"
@@ -6,17 +6,16 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/transcript"
 )
 
 // TestTurns: the same conversation is the same turns in every dialect.
 func TestTurns(t *testing.T) {
-	call := []transcript.Call{{ID: "c1", Name: "look", Arguments: `{"x":1}`}}
-	nameless := []transcript.Call{{Name: "look", Arguments: `{"x":1}`}}
+	call := []Call{{ID: "c1", Name: "look", Arguments: `{"x":1}`}}
+	nameless := []Call{{Name: "look", Arguments: `{"x":1}`}}
 	for _, c := range []struct {
 		dialect           plugins.Dialect
 		request, response string
-		calls             []transcript.Call
+		calls             []Call
 		finish            string
 	}{
 		{
@@ -63,12 +62,12 @@ func TestTurns(t *testing.T) {
 		},
 	} {
 		t.Run(string(c.dialect), func(t *testing.T) {
-			want := []transcript.Turn{{Role: "system", Texts: []string{"Be brief."}}, {Role: "user", Texts: []string{"Hello"}}}
-			if got := transcript.Input(c.dialect, []byte(c.request)); !reflect.DeepEqual(got, want) {
+			want := []Turn{{Role: "system", Texts: []string{"Be brief."}}, {Role: "user", Texts: []string{"Hello"}}}
+			if got := formats[c.dialect].Request([]byte(c.request)); !reflect.DeepEqual(got, want) {
 				t.Errorf("input %+v", got)
 			}
-			want = []transcript.Turn{{Role: "assistant", Texts: []string{"Hi!"}, Calls: c.calls, Finish: c.finish}}
-			if got := transcript.Output(c.dialect, []byte(c.response)); !reflect.DeepEqual(got, want) {
+			want = []Turn{{Role: "assistant", Texts: []string{"Hi!"}, Calls: c.calls, Finish: c.finish}}
+			if got := formats[c.dialect].Response([]byte(c.response)); !reflect.DeepEqual(got, want) {
 				t.Errorf("output %+v", got)
 			}
 		})
@@ -77,7 +76,7 @@ func TestTurns(t *testing.T) {
 
 func TestNoTurns(t *testing.T) {
 	for _, text := range []string{"", "{", `{"messages":`, `"text"`, "[]", `{"messages":7,"choices":7}`, strings.Repeat("[", 1<<20)} {
-		if in, out := transcript.Input(plugins.Chat, []byte(text)), transcript.Output(plugins.Chat, []byte(text)); in != nil || out != nil {
+		if in, out := formats[plugins.Chat].Request([]byte(text)), formats[plugins.Chat].Response([]byte(text)); in != nil || out != nil {
 			t.Errorf("%.20s: %v %v", text, in, out)
 		}
 	}

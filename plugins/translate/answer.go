@@ -91,7 +91,7 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 // Observe reports the usage that a body of dialect d states, and returns all else
 // that the body says. The body is an object, and may come in pieces.
 func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
-	o := observe.New(d, provider, "application/json")
+	o := observe.New(d, provider, nil)
 	for _, piece := range body {
 		o.Write(piece)
 	}

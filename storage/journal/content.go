@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
@@ -153,7 +154,7 @@ func (r *contentReader) readRaw(s *segment, scan *scanner, ordinal uint32) (bool
 		return false, err
 	}
 	if r.parts&storage.ResponsePart != 0 {
-		c.Response.Data, c.Response.Type = r.assembler.Stored(rec.Dialect, c.Response.Type, c.Response.Data)
+		c.Response.Data, c.Response.Type = r.assembler.Stored(observe.Transcript(rec.Dialect), c.Response.Type, c.Response.Data)
 	}
 	return true, nil
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -212,7 +213,7 @@ func wantContent(t testing.TB, j *Journal, ref storage.ContentRef, n int) {
 		t.Fatal(err)
 	}
 	r, want := sample(n)
-	want.Response.Data, want.Response.Type = transcript.Stored(r.Dialect, want.Response.Type, want.Response.Data)
+	want.Response.Data, want.Response.Type = observe.Transcript(r.Dialect).Stored(want.Response.Type, want.Response.Data)
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("content of record %d at %v is\n%+v, want\n%+v", n, ref, got, want)
 	}

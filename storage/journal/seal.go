@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
@@ -96,7 +97,7 @@ func (z *sealer) add(s *segment, e *place) error {
 	if err := s.readContent(z.raw, e.at, e.sum, c); err != nil {
 		return err
 	}
-	c.Response.Data, c.Response.Type = z.assembler.Stored(e.dialect, c.Response.Type, c.Response.Data)
+	c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
 	return z.w.add(e.ordinal, c)
 }
 

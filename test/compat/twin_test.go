@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/test/compat/replay"
 )
 
@@ -42,7 +42,7 @@ func twin(t *testing.T, r *replay.Recording) *replay.Recording {
 	other.Stream = !r.Stream
 	address := r.URL.String()
 	if r.Stream {
-		stored, contentType := transcript.Stored(bodies[r.Endpoint], r.Header["content-type"], r.Response)
+		stored, contentType := observe.Transcript(bodies[r.Endpoint]).Stored(r.Header["content-type"], r.Response)
 		other.Response, other.Header = stored, map[string]string{"content-type": contentType}
 		address = whole.Replace(address)
 	} else {

@@ -14,6 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
@@ -27,14 +28,6 @@ func (e *Exporter) resourceSpans(batch []*item) *tracepb.ResourceSpans {
 		Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "service.name", Value: text("weir")}}},
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "github.com/weirhq/weir"}, Spans: spans}},
 	}
-}
-
-// operations are OpenTelemetry's names for what the dialects do.
-var operations = map[plugins.Dialect]string{
-	plugins.Completions:     "text_completion",
-	plugins.OllamaGenerate:  "text_completion",
-	plugins.Embeddings:      "embeddings",
-	plugins.GenerateContent: "generate_content",
 }
 
 // providers are OpenTelemetry's names for providers where Weir has another.
@@ -54,7 +47,7 @@ var providers = map[string]string{
 // sent.
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
 func (i *item) span() *tracepb.Span {
-	operation := cmp.Or(operations[i.Dialect], "chat")
+	operation := observe.Operation(i.Dialect)
 	s := &tracepb.Span{
 		TraceId: i.ID[:], SpanId: i.ID[8:],
 		Name:              operation,
@@ -163,10 +156,11 @@ type message struct {
 // addContent adds what was said, of which the item has nothing unless it was
 // asked for and kept.
 func (i *item) addContent(a *attributes) {
-	a.messages("gen_ai.input.messages", transcript.Input(i.Dialect, i.content.Request.Data))
+	format := observe.Transcript(i.Dialect)
+	a.messages("gen_ai.input.messages", format.Request(i.content.Request.Data))
 	if len(i.content.Response.Data) > 0 {
-		stored, _ := transcript.Stored(i.Dialect, i.content.Response.Type, i.content.Response.Data)
-		a.messages("gen_ai.output.messages", transcript.Output(i.Dialect, stored))
+		stored, _ := format.Stored(i.content.Response.Type, i.content.Response.Data)
+		a.messages("gen_ai.output.messages", format.Response(stored))
 	}
 }
 

@@ -5,21 +5,34 @@ package plugins
 // such traffic passes and is recorded, without usage.
 type Dialect string
 
-// The dialects whose traffic Weir understands.
+// The dialects that package observe knows, one or a few of one vendor a file.
+// Others may register more.
 const (
 	Unknown         Dialect = ""
 	Chat            Dialect = "chat"             // OpenAI Chat Completions and those who speak it
 	Responses       Dialect = "responses"        // OpenAI Responses
+	Realtime        Dialect = "realtime"         // OpenAI Realtime
 	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
+	Images          Dialect = "images"           // OpenAI Images
+	Transcription   Dialect = "transcription"    // OpenAI Audio, speech to text
+	Runs            Dialect = "runs"             // OpenAI Assistants
 	Messages        Dialect = "messages"         // Anthropic Messages
 	CountTokens     Dialect = "count_tokens"     // Anthropic's count of the tokens of a Messages request
 	GenerateContent Dialect = "generate_content" // Gemini and Vertex
+	EmbedContent    Dialect = "embed_content"    // Gemini's embeddings
+	Predict         Dialect = "predict"          // Vertex's and Gemini's images and embeddings
+	Interactions    Dialect = "interactions"     // Gemini Interactions
 	Converse        Dialect = "converse"         // Bedrock Converse
 	Invoke          Dialect = "invoke"           // Bedrock InvokeModel
 	CohereChat      Dialect = "cohere_chat"      // Cohere v2 Chat
+	CohereText      Dialect = "cohere_text"      // Cohere v1 Chat and Generate
+	CohereEmbed     Dialect = "cohere_embed"     // Cohere's embeddings
+	Rerank          Dialect = "rerank"           // Cohere's rerank and those who speak it
+	OCR             Dialect = "ocr"              // Mistral's reading of documents
 	OllamaChat      Dialect = "ollama_chat"      // Ollama /api/chat
 	OllamaGenerate  Dialect = "ollama_generate"  // Ollama /api/generate
+	OllamaEmbed     Dialect = "ollama_embed"     // Ollama /api/embed
 )
 
 // Phase tells how near its end a response is, by its own words.
@@ -36,7 +49,7 @@ const (
 	Ended
 )
 
-// Extraction is what the traffic of one response says about its call. Text
+// ResponseInfo is what the traffic of one response says about its call. Text
 // that a provider controls is cut to 256 bytes.
 type ResponseInfo struct {
 	// Dialect is the one that was asked for, or what the shape of the traffic
@@ -61,19 +74,19 @@ type ResponseInfo struct {
 	Phase Phase
 }
 
-// Extractor reads one response as it passes, at any chunking and in constant
+// Observer reads one response as it passes, at any chunking and in constant
 // memory. It never fails: what it cannot read, it skips.
 type Observer interface {
 	// Write reads the next bytes of the body. It does not keep p.
 	Write(p []byte)
 	// Close says that the body ended.
 	Close()
-	// Extraction is what has been learned so far. It stays the extractor's and
-	// changes with every Write.
+	// Info is what has been learned so far. It stays the observer's and changes with
+	// every Write.
 	Info() *ResponseInfo
 }
 
-// Request is what a request body says about the call.
+// RequestInfo is what a request body says about the call.
 type RequestInfo struct {
 	// Model is the requested model as the body names it, "" if it names none.
 	Model string

@@ -1,0 +1,35 @@
+package observe
+
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// Embeddings is OpenAI's Embeddings. Some who speak it, as Voyage, report a total
+// alone, which is input.
+// https://platform.openai.com/docs/api-reference/embeddings
+func init() {
+	Register(Dialect{
+		Name:      plugins.Embeddings,
+		Operation: "embeddings",
+		Paths: []string{
+			"/embeddings", "/deployments/{model}/embeddings",
+			"/multimodalembeddings", "/contextualizedembeddings", // Voyage
+		},
+		Signs:   []string{"data.#.embedding:"},
+		Request: modelRequest,
+		Response: tables(errorFields.Under("error"), Table{
+			"id":                      ResponseID,
+			"model":                   Model,
+			"usage.prompt_tokens":     Input,
+			"usage.total_tokens":      Input,
+			"usage.cost.total_cost":   Cost, // Perplexity
+			"usage.cost_in_usd_ticks": CostInTicks,
+		}),
+		Variants: map[string]Table{
+			"openrouter": openRouterCost.Under("usage"),
+			"vercel":     vercelCost,
+		},
+		Transcript: transcript.Format{Input: []string{"input"}},
+	})
+}

@@ -1,0 +1,36 @@
+package observe
+
+import (
+	"net"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Provider is the lower-case name of the provider that serves host, which may
+// carry a port, or "" for a host that is none's.
+func Provider(host string) string {
+	host = strings.ToLower(host)
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if port == "11434" {
+			return "ollama"
+		}
+		host = h
+	}
+	host = strings.TrimSuffix(host, ".")
+	if isBedrock(host) {
+		return "bedrock"
+	}
+	if strings.HasSuffix(host, ".googleapis.com") && strings.Contains(host, "aiplatform.") {
+		return "vertex"
+	}
+	return plugins.VendorOfHost(host)
+}
+
+// isBedrock knows bedrock-runtime.{region}.amazonaws.com with its FIPS, China,
+// dual-stack and VPC endpoint forms, and bedrock-mantle.{region}.api.aws.
+func isBedrock(host string) bool {
+	service := strings.HasPrefix(host, "bedrock-") || strings.Contains(host, ".bedrock-")
+	return service && (strings.HasSuffix(host, ".amazonaws.com") ||
+		strings.HasSuffix(host, ".amazonaws.com.cn") || strings.HasSuffix(host, ".api.aws"))
+}

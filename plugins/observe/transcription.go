@@ -1,0 +1,71 @@
+package observe
+
+import (
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// Transcription is OpenAI's speech to text, as JSON or as a stream, with what
+// Mistral adds. Models report tokens, or the length of what they heard.
+// https://platform.openai.com/docs/api-reference/audio/createTranscription
+func init() {
+	Register(Dialect{
+		Name:      plugins.Transcription,
+		Operation: "generate_content",
+		Paths: []string{
+			"/audio/transcriptions", "/deployments/{model}/audio/transcriptions",
+			"/audio/translations", "/deployments/{model}/audio/translations",
+		},
+		Signs:   []string{`type:"transcript.text.delta"`, `type:"transcription.language"`, `type:"transcription.text.delta"`},
+		Request: modelRequest, // of a form, mostly
+		Response: tables(errorFields.Under("error"), Table{
+			"id":                                     ResponseID,
+			"model":                                  Model,
+			"type":                                   EventType,
+			"text":                                   Content,
+			"delta":                                  Content,
+			"duration":                               AudioSeconds,
+			"usage.seconds":                          AudioSeconds,
+			"usage.input_tokens":                     Input,
+			"usage.input_token_details.audio_tokens": InputAudio,
+			"usage.output_tokens":                    Output,
+			"usage.prompt_audio_seconds":             AudioSeconds, // Mistral
+			"usage.prompt_tokens":                    Input,
+			"usage.completion_tokens":                Output,
+			"usage.total_tokens":                     Total,
+			"usage.cost_in_usd_ticks":                CostInTicks,
+		}),
+		Variants: map[string]Table{
+			"openrouter": openRouterCost.Under("usage"),
+			"vercel":     vercelCost,
+		},
+		LastEvents: []string{"transcript.text.done", "transcription.done"},
+		Transcript: transcript.Format{Output: []string{"text"}},
+	})
+}
+
+// OCR is Mistral's reading of documents, which costs by the page. Annotations make
+// a page dearer, so their pages are left to nobody's guess.
+// https://docs.mistral.ai/api/#tag/ocr
+func init() {
+	Register(Dialect{
+		Name:      plugins.OCR,
+		Operation: "generate_content",
+		Paths:     []string{"/v1/ocr"},
+		Signs:     []string{"usage_info:{"},
+		Request: tables(modelRequest, Table{
+			"document": Media,
+		}),
+		Response: tables(errorFields.Under("error"), Table{
+			"object":                            objectName,
+			"type":                              ownErrorType,
+			"code":                              ownErrorCode,
+			"model":                             Model,
+			"pages.#.markdown":                  Content,
+			"document_annotation":               Annotation,
+			"pages.#.images.#.image_annotation": Annotation,
+			"usage_info.pages_processed":        Pages,
+		}),
+		Transcript: transcript.Format{Output: []string{"pages.#.markdown"}},
+	})
+}
