@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,15 +26,18 @@ const (
 	defaultAddress = "http://localhost:8080"
 	addressEnv     = "WEIR_URL"
 	keyEnv         = "WEIR_API_KEY"
+	caEnv          = "WEIR_CA"
 )
 
 func addClientFlags(cmd *cobra.Command) {
 	cmd.Flags().String("address", "", "Address of the query API (default $"+addressEnv+", else "+defaultAddress+")")
 	cmd.Flags().String("key-file", "", "File whose first line is the API key (default: the key is $"+keyEnv+")")
+	cmd.Flags().String("ca", "", "PEM file of a private CA to trust for https (default $"+caEnv+")")
 }
 
 // client asks the query API.
 type client struct {
+	http    *http.Client
 	address string
 	key     string
 	stderr  io.Writer
@@ -48,7 +53,7 @@ func newClient(cmd *cobra.Command) (*client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("address %q: expected http:// or https:// and a host, as in %s", address, defaultAddress)
 	}
-	c := &client{address: address, key: os.Getenv(keyEnv), stderr: cmd.ErrOrStderr(), warned: make(map[string]bool)}
+	c := &client{http: http.DefaultClient, address: address, key: os.Getenv(keyEnv), stderr: cmd.ErrOrStderr(), warned: make(map[string]bool)}
 	if file, _ := cmd.Flags().GetString("key-file"); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -59,7 +64,31 @@ func newClient(cmd *cobra.Command) (*client, error) {
 			return nil, fmt.Errorf("key-file: the first line of %s is empty", file)
 		}
 	}
+	flag, _ = cmd.Flags().GetString("ca")
+	if file := cmp.Or(flag, os.Getenv(caEnv)); file != "" {
+		if c.http, err = trusting(file); err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+	}
 	return c, nil
+}
+
+// trusting is a client that trusts the CAs in a file beside those of the system.
+func trusting(file string) (*http.Client, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, err
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
 }
 
 // requestQuery is the body of a request query.
@@ -127,13 +156,17 @@ func (c *client) post(ctx context.Context, path string, body any) (*http.Respons
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := c.http.Do(r)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
 			err = u.Err // the rest repeats the address
 		}
-		return nil, fmt.Errorf("%w from %s: %w; --address or $%s says where Weir is", errUnreachable, c.address, err, addressEnv)
+		hint := "--address or $" + addressEnv + " says where Weir is"
+		if errors.As(err, new(*tls.CertificateVerificationError)) {
+			hint = "--ca or $" + caEnv + " names the certificate of a private CA"
+		}
+		return nil, fmt.Errorf("%w from %s: %w; %s", errUnreachable, c.address, err, hint)
 	}
 	if c.date, err = http.ParseTime(response.Header.Get("Date")); err != nil {
 		c.date = time.Now()

@@ -155,7 +155,7 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 	case millis:
 		return plugins.Milliseconds(value.Int()).String()
 	case dollars:
-		return nanodollars(value).String()
+		return nanodollars(value.Num).String()
 	case count:
 		return formatCount(value.Int())
 	}
@@ -163,8 +163,8 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 }
 
 // nanodollars is an amount of the API, which is in dollars.
-func nanodollars(amount gjson.Result) plugins.Nanodollars {
-	return plugins.Nanodollars(math.Round(amount.Num * 1e9))
+func nanodollars(dollars float64) plugins.Nanodollars {
+	return plugins.Nanodollars(math.Round(dollars * 1e9))
 }
 
 // formatCount groups the digits by three.

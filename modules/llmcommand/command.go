@@ -1,10 +1,12 @@
-// Package llmcommand adds commands for people at a terminal: query, tail and
-// export are clients of the query API, stats of the admin endpoint.
+// Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
+// clients of the query API, stats and credits of the admin endpoint, and hash-key
+// prepares the configuration.
 package llmcommand
 
 import (
 	"os"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"golang.org/x/term"
 )
@@ -14,11 +16,16 @@ func init() {
 
 The API is at --address, else $WEIR_URL, else ` + defaultAddress + `. The API key is the
 first line of --key-file, else $WEIR_API_KEY; it is no flag, because others can
-read the arguments of a process.`
+read the arguments of a process. --ca, else $WEIR_CA, is a file with the
+certificate of a private CA, in PEM, that the API's is signed by.`
+	admin := `
+
+Asks Caddy's admin endpoint, which is at --admin, else $WEIR_ADMIN, else
+` + caddy.DefaultAdminListen + `.`
 
 	for _, c := range []caddycmd.Command{{
 		Name:      "query",
-		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--utc] [--columns <field>,...] [--format table|json|csv]",
+		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--utc] [--columns <field>,...] [--format table|jsonl|json|csv]",
 		Short:     "Shows recorded requests",
 		Long:      "\nShows the requests that a filter matches, newest first." + filterHelp + connection,
 		CobraFunc: queryCommand,
@@ -33,22 +40,45 @@ more than an hour are not shown.` + filterHelp + connection,
 		CobraFunc: tailCommand,
 	}, {
 		Name:  "export",
-		Usage: "[<filter>...] [--columns <field>,...] [--format jsonl|csv]",
+		Usage: "[<filter>...] [--columns <field>,...] [--format jsonl|json|csv]",
 		Short: "Writes all recorded requests that match a filter",
 		Long: `
 Writes every request that a filter matches, oldest first, each once: with its
-bodies as a line of JSON, or its metrics as CSV.` + filterHelp + connection,
+bodies as JSON, or its metrics as CSV.` + filterHelp + connection,
 		CobraFunc: exportCommand,
 	}, {
 		Name:  "stats",
-		Usage: "[--admin <address>] [--json]",
+		Usage: "[--admin <address>] [--format table|json]",
 		Short: "Shows the state of the stores",
 		Long: `
 Shows the state of the stores of a running Weir, and the balance since they
 began: each exchange that was seen is recorded, waits in the journal, is in
 flight or was lost, for a reason and at a time. Fails when some are unaccounted
-for. Asks Caddy's admin endpoint.`,
+for.` + admin,
 		CobraFunc: statsCommand,
+	}, {
+		Name:  "credits",
+		Usage: "[<org> <dollars>] [--admin <address>] [--format table|json]",
+		Short: "Shows the credits of organisations, or grants more",
+		Long: `
+Shows what organisations may still spend on providers that the platform's
+credentials pay for. With an organisation and an amount, grants that many US
+dollars more:
+
+	weir credits acme 20.00` + admin,
+		CobraFunc: creditsCommand,
+	}, {
+		Name:  "hash-key",
+		Short: "Hashes an API key for the configuration",
+		Long: `
+Reads an API key from the terminal, without showing it, or from the first line
+of standard input, and prints what stands for it in the configuration:
+
+	key sha256:<hex>
+
+Weir compares keys by this hash, so the key itself need not be configured.
+Choose keys that cannot be guessed, such as those of 'openssl rand -hex 32'.`,
+		CobraFunc: hashKeyCommand,
 	}} {
 		caddycmd.RegisterCommand(c)
 	}
@@ -56,9 +86,11 @@ for. Asks Caddy's admin endpoint.`,
 
 const filterHelp = `
 
-A filter is made of terms, <field><operator><value>, and all of them must hold:
+A filter is made of terms, <field><operator><value>, and all of them must hold,
+or all of those on one side of an "or":
 
 	weir query model=gpt-4o-mini 'cost>0.01' property.env=prod since=1h
+	weir query 'status>=500' or cost=null
 
 Operators are = != > >= < <= and ~ !~ (contains, contains not; letter case does
 not matter). Quote them for the shell, and quote values with blanks in "".

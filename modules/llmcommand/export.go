@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-var exportFormats = []string{formatJSONL, formatCSV}
+var exportFormats = []string{formatJSONL, formatJSON, formatCSV}
 
 func exportCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)

@@ -216,7 +216,7 @@ func TestRefusals(t *testing.T) {
 	for want, args := range map[string][]string{
 		`unknown field "mdoel"`:                   {"mdoel=x"},
 		"expected http:// or https://":            {"--address", "localhost:8080"},
-		"expected one of jsonl, csv, not":         {"--format", "xml"},
+		"expected one of jsonl, json, csv, not":   {"--format", "xml"},
 		"--columns goes with tables and CSV":      {"--columns", "time"},
 		`unknown column "prize"`:                  {"--columns", "prize", "--format", "csv"},
 		"key-file: open /no/such/file":            {"--key-file", "/no/such/file"},

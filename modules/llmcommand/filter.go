@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -16,10 +17,11 @@ import (
 )
 
 // parseFilter reads the arguments of a command: each is a filter of the API as
-// JSON, "all", or terms with blanks between them. All of them must hold.
-// Without any, everything matches. now is what ages are counted from.
+// JSON, "all", or terms with blanks between them. All of them must hold, or all
+// of those on one side of an "or". Without any, everything matches. now is what
+// ages are counted from.
 func parseFilter(args []string, now time.Time) (storage.Filter, error) {
-	var all storage.Filter = storage.All{}
+	var either, all storage.Filter // the sides before, and this one so far
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			return nil, fmt.Errorf("the filter %q is not valid UTF-8", arg)
@@ -34,6 +36,13 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 			continue
 		}
 		for rest != "" {
+			if word, after := cutWord(rest); word == "or" {
+				if all == nil {
+					return nil, errLonelyOr
+				}
+				either, all, rest = or(either, all), nil, strings.TrimLeft(after, blanks)
+				continue
+			}
 			t, after, err := cutTerm(rest)
 			if err != nil {
 				return nil, err
@@ -45,13 +54,37 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 			all, rest = and(all, f), strings.TrimLeft(after, blanks)
 		}
 	}
-	return all, nil
+	switch {
+	case all != nil:
+		return or(either, all), nil
+	case either != nil:
+		return nil, errLonelyOr
+	}
+	return storage.All{}, nil
 }
+
+var errLonelyOr = errors.New("filter: or stands between two terms, as in user=ada or user=bob")
 
 const blanks = " \t\r\n"
 
+// cutWord cuts s at its first blank.
+func cutWord(s string) (word, after string) {
+	if i := strings.IndexAny(s, blanks); i >= 0 {
+		return s[:i], s[i:]
+	}
+	return s, ""
+}
+
+// or is true of what any side is true of; a nil side is none.
+func or(a, b storage.Filter) storage.Filter {
+	if a == nil {
+		return b
+	}
+	return &storage.Branch{Or: true, Left: a, Right: b}
+}
+
 func and(a, b storage.Filter) storage.Filter {
-	if a == (storage.All{}) {
+	if a == nil || a == (storage.All{}) {
 		return b
 	}
 	if b == (storage.All{}) {
@@ -118,11 +151,7 @@ func cutTerm(s string) (t filterTerm, after string, err error) {
 			return t, "", fmt.Errorf("filter term %q: a blank must follow the quoted value", s)
 		}
 	} else {
-		end := strings.IndexAny(rest, blanks)
-		if end < 0 {
-			end = len(rest)
-		}
-		t.value, rest = rest[:end], rest[end:]
+		t.value, rest = cutWord(rest)
 	}
 	t.text = s[:len(s)-len(rest)]
 	return t, rest, nil
@@ -149,6 +178,10 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 	l := &storage.Leaf{Op: t.op}
 	if l.Field, l.Key = filterField(t.name); l.Field == nil {
 		return nil, fmt.Errorf("unknown field %q; %s", t.name, knownFields())
+	}
+	if t.value == "null" && (t.op == storage.Equals || t.op == storage.NotEquals) && takes(l.Field.Kind, storage.IsNull) {
+		l.Op, l.Bool = storage.IsNull, t.op == storage.Equals
+		return l, nil
 	}
 	if !takes(l.Field.Kind, t.op) {
 		return nil, fmt.Errorf("%s fields take %s, not %s", l.Field.Kind, tokens(l.Field.Kind), t.operator)

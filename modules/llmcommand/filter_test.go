@@ -13,6 +13,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func TestFilter(t *testing.T) {
 	leaf := func(inner string) string { return `{"request_response_rmt":{` + inner + `}}` }
 	both := func(a, b string) string { return `{"left":` + a + `,"operator":"and","right":` + b + `}` }
+	either := func(a, b string) string { return strings.Replace(both(a, b), `"and","right":`+b, `"or","right":`+b, 1) }
 	mini := leaf(`"model":{"equals":"gpt-4o-mini"}`)
 	for _, tc := range []struct {
 		args []string
@@ -39,6 +40,14 @@ func TestFilter(t *testing.T) {
 		{[]string{`user="Ada Lovelace"`}, leaf(`"user_id":{"equals":"Ada Lovelace"}`)},
 		{[]string{`user="say \"a=b\" \\ now"`}, leaf(`"user_id":{"equals":"say \"a=b\" \\ now"}`)},
 		{[]string{`user=a=b!~"c"`}, leaf(`"user_id":{"equals":"a=b!~\"c\""}`)},
+		{[]string{"cost=null"}, leaf(`"cost":{"is-null":true}`)},
+		{[]string{"cost!=null"}, leaf(`"cost":{"is-null":false}`)},
+		{[]string{"score.quality=null"}, leaf(`"scores":{"quality":{"is-null":true}}`)},
+		{[]string{"user=null"}, leaf(`"user_id":{"equals":"null"}`)},
+		{[]string{"user=ada or user=bob"}, either(leaf(`"user_id":{"equals":"ada"}`), leaf(`"user_id":{"equals":"bob"}`))},
+		{[]string{"in>1", "out>2", "or", "tokens>3", "or", mini}, either(
+			either(both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`)), leaf(`"total_tokens":{"gt":3}`)), mini)},
+		{[]string{"user=or"}, leaf(`"user_id":{"equals":"or"}`)},
 		{[]string{"in>1", "out>2"}, both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`))},
 		{[]string{"in>1 out>2 tokens>3"}, both(both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`)), leaf(`"total_tokens":{"gt":3}`))},
 		{[]string{"session=s1"}, leaf(`"properties":{"Service-Session-Id":{"equals":"s1"}}`)},
@@ -87,6 +96,12 @@ func TestFilterErrors(t *testing.T) {
 		"cached!=true":               `boolean fields take =, not !=`,
 		"cost>abc":                   `"cost>abc": "abc" is no number`,
 		"cost>":                      `"" is no number`,
+		"or":                         `or stands between two terms`,
+		"or user=ada":                `or stands between two terms`,
+		"user=ada or":                `or stands between two terms`,
+		"user=ada or or user=bob":    `or stands between two terms`,
+		"user=ada or orange":         `"orange": expected`,
+		"cost>null":                  `"null" is no number`,
 		"cost>1 status=NaN":          `"status=NaN": "NaN" is no number`,
 		"cost>1e999":                 `is no number`,
 		"cached=yes":                 `expected true or false, not "yes"`,

@@ -12,7 +12,7 @@ import (
 // maxLimit is the largest page of the API.
 const maxLimit = 1000
 
-var queryFormats = []string{formatTable, formatJSON, formatCSV}
+var queryFormats = []string{formatTable, formatJSONL, formatJSON, formatCSV}
 
 func queryCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
@@ -60,7 +60,12 @@ func query(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if _, ok := out.(*table); ok {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", &shown)
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", &shown); err != nil {
+			return err
+		}
 	}
-	return err
+	if shown.requests == 0 && limit > 0 {
+		return writeHints(cmd.Context(), cmd.ErrOrStderr(), c, filter)
+	}
+	return nil
 }

@@ -3,6 +3,10 @@ package llmcommand
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,16 +102,51 @@ func TestQueryAsks(t *testing.T) {
 
 func TestQueryErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--limit: expected 0 to 1000, not 1001":  {"--limit", "1001"},
-		"not -1":                                 {"--limit", "-1"},
-		`--sort: unknown key "price"`:            {"--sort", "price"},
-		`expected asc or desc behind the colon`:  {"--sort", "cost:up"},
-		`expected one of table, json, csv`:       {"--format", "jsonl"},
-		`filter term "cost>x": "x" is no number`: {"cost>x"},
+		"--limit: expected 0 to 1000, not 1001":   {"--limit", "1001"},
+		"not -1":                                  {"--limit", "-1"},
+		`--sort: unknown key "price"`:             {"--sort", "price"},
+		`expected asc or desc behind the colon`:   {"--sort", "cost:up"},
+		`expected one of table, jsonl, json, csv`: {"--format", "xml"},
+		`filter term "cost>x": "x" is no number`:  {"cost>x"},
 	} {
 		_, err := run(t.Context(), queryCommand, new(bytes.Buffer), args...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want it to say %q", args, err, want)
+		}
+	}
+}
+
+// A certificate of a private CA is trusted when --ca or WEIR_CA names the CA.
+func TestPrivateCA(t *testing.T) {
+	a := &api{}
+	a.add(&storage.Record{ID: id(1), CreatedAt: 1})
+	t.Setenv(keyEnv, "secret")
+	server := httptest.NewUnstartedServer(a)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(args ...string) error {
+		_, err := run(t.Context(), queryCommand, new(bytes.Buffer), append(args, "--address", server.URL)...)
+		return err
+	}
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "--ca or $WEIR_CA names") {
+		t.Errorf("without the CA: %v", err)
+	}
+	if err := ask("--ca", ca); err != nil {
+		t.Error(err)
+	}
+	t.Setenv(caEnv, ca)
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	for _, file := range []string{"/no/such/file", "query_test.go"} {
+		if err := ask("--ca", file); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

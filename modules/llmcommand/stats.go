@@ -3,13 +3,15 @@ package llmcommand
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func statsCommand(cmd *cobra.Command) {
-	adminFlags(cmd)
+	addAdminFlags(cmd)
+	cmd.Args = cobra.NoArgs
 	cmd.RunE = stats
 }
 
@@ -42,18 +44,22 @@ type storeBalance struct {
 }
 
 func stats(cmd *cobra.Command, _ []string) error {
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	var states []storeStatus
-	status, err := askAdmin(cmd, "/llm/status", &states)
+	status, err := askAdmin(cmd, http.MethodGet, "/llm/status", nil, &states)
 	if err != nil {
 		return err
 	}
 	var balances []storeBalance
-	integrity, err := askAdmin(cmd, "/weir/integrity", &balances)
+	integrity, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &balances)
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+	if asJSON {
 		return json.NewEncoder(out).Encode(map[string]json.RawMessage{"status": status, "integrity": integrity})
 	}
 	byStore := map[string]storeStatus{}

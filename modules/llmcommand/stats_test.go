@@ -58,11 +58,11 @@ default lost 2 exchanges (2 entries) from ` + local(16, 5) + ` to ` + local(16, 
 		}
 
 		out.Reset()
-		if _, err := run(t.Context(), statsCommand, &out, "--admin", admin, "--json"); err != nil {
+		if _, err := run(t.Context(), statsCommand, &out, "--admin", admin, "--format", "json"); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := gjson.Parse(out.String()), gjson.Parse(`{"integrity":`+balances+`,"status":`+status+`}`); got.Get("@ugly").Raw != want.Get("@ugly").Raw {
-			t.Errorf("--json shows %s", got)
+			t.Errorf("--format json shows %s", got)
 		}
 	}
 }

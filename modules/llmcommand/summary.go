@@ -24,7 +24,7 @@ func (s *summary) add(record gjson.Result) {
 	if cost := record.Get("cost"); cost.Type == gjson.Null {
 		s.cost.unknown++
 	} else {
-		s.cost.total += nanodollars(cost)
+		s.cost.total += nanodollars(cost.Num)
 	}
 	if tokens := record.Get("total_tokens"); tokens.Type == gjson.Null {
 		s.tokens.unknown++

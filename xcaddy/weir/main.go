@@ -8,9 +8,8 @@ package main
 
 import (
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/weirhq/weir/modules/llmcommand"
 	_ "github.com/weirhq/weir/modules/standard"
 )
 
@@ -22,5 +21,5 @@ records it: request, response, tokens, cost and latency.
 
 It is Caddy with modules of its own; 'weir run' serves what a Caddyfile says, and
 all that Caddy does works as it does there.`
-	caddycmd.Main()
+	llmcommand.Main()
 }

@@ -1,0 +1,37 @@
+package llmcommand
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestHashKey(t *testing.T) {
+	for input, want := range map[string]string{
+		"secret\n":       "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n",
+		"secret\r\nmore": "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n",
+		"secret":         "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n",
+		"":               "",
+		"\n":             "",
+	} {
+		var out bytes.Buffer
+		_, err := run(t.Context(), func(cmd *cobra.Command) {
+			hashKeyCommand(cmd)
+			cmd.SetIn(strings.NewReader(input))
+		}, &out)
+		if out.String() != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", input, &out, err, want)
+		}
+	}
+}
+
+// A key that is given as an argument stays out of the error, which ends in logs.
+func TestHashKeyDoesNotRepeatItsArguments(t *testing.T) {
+	var out bytes.Buffer
+	stderr, err := run(t.Context(), hashKeyCommand, &out, "sk-canary")
+	if err == nil || strings.Contains(err.Error()+stderr+out.String(), "canary") {
+		t.Errorf("%v, %q, %q", err, stderr, &out)
+	}
+}

@@ -1,0 +1,85 @@
+package llmcommand
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+)
+
+// modulePath is that of Weir, by which build info names its version.
+const modulePath = "github.com/weirhq/weir"
+
+// Main runs the command line of the binary weir and ends the process. It is
+// Caddy's, but for what would speak of Caddy or replace the binary by one without
+// Weir: help, version, upgrade, add-package and remove-package.
+func Main() {
+	if own := ownCommand(os.Args[1:]); own != nil {
+		if err := own(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(caddy.ExitCodeFailedStartup)
+		}
+		return
+	}
+	caddycmd.Main()
+}
+
+// ownCommand is what takes the place of a command of Caddy, nil for all others.
+func ownCommand(args []string) func(io.Writer) error {
+	if len(args) == 0 {
+		return help
+	}
+	switch args[0] {
+	case "help", "--help", "-h":
+		if len(args) == 1 { // Caddy knows the help of a command
+			return help
+		}
+	case "version", "--version", "-v":
+		return version
+	case "upgrade", "add-package", "remove-package":
+		return func(io.Writer) error {
+			return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; build the one that you want instead:
+
+	go install %s/xcaddy/weir@latest
+	xcaddy build --with %[2]s/modules/standard --with <package>`, args[0], modulePath)
+		}
+	}
+	return nil
+}
+
+func help(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n\nCommands:\n\n", caddy.CustomLongDescription)
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	commands := caddycmd.Commands()
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		if ownCommand([]string{name}) == nil {
+			fmt.Fprintf(table, "  %s\t%s\n", name, commands[name].Short)
+		}
+	}
+	fmt.Fprintf(table, "  version\tPrints the versions of Weir and Caddy\n")
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, "\n'weir help <command>' says more about one.\n")
+	return err
+}
+
+func version(w io.Writer) error {
+	own := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == modulePath {
+				own = m.Version
+			}
+		}
+	}
+	_, caddyVersion := caddy.Version()
+	_, err := fmt.Fprintf(w, "Weir %s\nCaddy %s\n", own, caddyVersion)
+	return err
+}
