@@ -60,9 +60,9 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 
 // chargePieces charges what is priced by something else than tokens, and reports
 // whether anything is. Counts without a rate are charged as tokens or not at all.
-func (p *Price) chargePieces(b *bill, u plugins.Usage) (any bool) {
+func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 	if p.AudioHour.Known() {
-		any = true
+		charged = true
 		b.unknown = b.unknown || !u.AudioDuration.Valid
 		b.audio(u.AudioDuration.N, p.AudioHour)
 	}
@@ -75,12 +75,12 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (any bool) {
 		{u.Pages, p.Page},
 	} {
 		if part.rate.Known() {
-			any = true
+			charged = true
 			b.unknown = b.unknown || !part.Valid
 			b.piece(part.N, part.rate)
 		}
 	}
-	return any
+	return charged
 }
 
 // chargeInput splits the input into the parts that have their own rate and the

@@ -44,7 +44,7 @@ func main() {
 	out := flag.String("o", "catalog.json.zst", "file to write")
 	report := flag.String("report", "", "compare instead, and allow the differences that this file lists")
 	flag.Parse()
-	err := error(nil)
+	var err error
 	if *report != "" {
 		err = compare(in, *report)
 	} else {

@@ -52,26 +52,27 @@ func (c collections) offers(o origin) (*offers, error) {
 // prices are taken if they agree: genai-prices knows when a price changed.
 func (o *offers) quotes(name string) ([]quote, error) {
 	var quotes []quote
-	say := func(source, date string, prices []catalog.Price, err error) error {
-		if err == nil && len(prices) > 0 && o.believes(name, prices) {
+	say := func(source, date string, prices []catalog.Price) {
+		if len(prices) > 0 && o.believes(name, prices) {
 			quotes = append(quotes, quote{source, date, prices})
 		}
-		return err
 	}
 	if r := o.genai.find(o.origin.genai, name); r != nil && o.believes(r.ID, r.prices) {
-		say(genaiPin.Name, genaiPin.Date, r.prices, nil)
+		say(genaiPin.Name, genaiPin.Date, r.prices)
 	}
 	if m, ok := o.litellm[name]; ok {
 		prices, err := m.prices()
-		if err := say(litellmPin.Name, litellmPin.Date, prices, err); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		say(litellmPin.Name, litellmPin.Date, prices)
 	}
 	if i := slices.IndexFunc(o.modelsDev, func(d modelsDevModel) bool { return d.ID == name }); i >= 0 {
 		prices, err := o.modelsDev[i].prices()
-		if err := say("models.dev", o.date, prices, err); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		say("models.dev", o.date, prices)
 	}
 	return quotes, nil
 }
