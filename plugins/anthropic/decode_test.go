@@ -10,11 +10,28 @@ import (
 func TestFixtures(t *testing.T) {
 	fixtures := plugintest.Fixtures(t, "testdata")
 	plugintest.Run(t, Provider{}, translate.Target{Model: "claude-3-7-sonnet-latest", BaseURL: "http://localhost"}, fixtures)
-	plugintest.Named(t, fixtures, "bug04_tools_alone").InTurn(t, Provider{})
+	plugintest.Named(t, fixtures, "tools_alone").InTurn(t, Provider{})
 }
 
 // FuzzDecode: whatever the provider sends, the client gets a legal stream or
 // object.
 func FuzzDecode(f *testing.F) {
 	plugintest.Fuzz(f, Provider{}, plugintest.Fixtures(f, "testdata"), nil)
+}
+
+func TestCassettes(t *testing.T) {
+	plugintest.Cassettes(t, "messages", func(string) translate.Provider { return Provider{} })
+}
+
+func TestTruncationIsIncomplete(t *testing.T) {
+	for stop, want := range map[string]string{
+		"end_turn": "completed", "pause_turn": "completed", "stop_sequence": "completed", "of_the_future": "completed",
+		"max_tokens": "incomplete", "model_context_window_exceeded": "incomplete", "compaction": "incomplete", "refusal": "incomplete",
+	} {
+		body := `{"type":"message","content":[{"type":"text","text":"Once"}],"stop_reason":"` + stop + `"}`
+		r := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body)
+		if got := r.Get("status").Str; got != want || r.Get("output.0.status").Str != want {
+			t.Errorf("%s: got %s", stop, r)
+		}
+	}
 }

@@ -1,19 +1,12 @@
 package anthropic
 
 import (
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
-
-func response(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-}
 
 func TestErrors(t *testing.T) {
 	plugintest.Errors(t, Provider{})
@@ -39,7 +32,7 @@ func TestErrors(t *testing.T) {
 		{502, "<html>", plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
 		{422, body("of_the_future", "?"), plugins.Error{Status: 422, Type: "invalid_request_error", Message: "?"}},
 	} {
-		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
+		if got := (Provider{}).Error(plugintest.Response(test.status, test.body)); *got != test.want {
 			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
 		}
 	}
@@ -61,7 +54,7 @@ func TestRateLimits(t *testing.T) {
 		"nonsense":      {429, map[string]string{"Requests-Remaining": "0", "Requests-Reset": "soon"}, 0},
 		"another error": {500, map[string]string{"Requests-Remaining": "0", "Requests-Reset": soon}, 0},
 	} {
-		r := response(test.status, "")
+		r := plugintest.Response(test.status, "")
 		r.Header.Set("Date", "Fri, 20 Nov 2026 10:00:00 GMT")
 		for key, value := range test.header {
 			r.Header.Set("anthropic-ratelimit-"+key, value)

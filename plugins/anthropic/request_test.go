@@ -1,12 +1,9 @@
 package anthropic
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -38,24 +35,10 @@ var (
 	sonnet55 = translate.Target{Model: "claude-sonnet-5-5"}
 )
 
-// prepare is the upstream request, its body and the warnings.
-func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
+// prepare is the upstream request, its body and what the client is told.
+func prepare(t *testing.T, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Strict = strict
-	target.BaseURL, target.Key = "https://example.com", "secret"
-	req, err := Provider{}.Prepare(context.Background(), p, target)
-	if err != nil {
-		return nil, "", p, err
-	}
-	b, err := io.ReadAll(req.Body)
-	if err != nil || !gjson.ValidBytes(b) {
-		t.Fatalf("%v: %s", err, b)
-	}
-	return req, strings.TrimSpace(string(b)), p, nil
+	return plugintest.Prepare(t, Provider{}, target, request, strict)
 }
 
 func TestPrepareNative(t *testing.T) {
@@ -311,33 +294,9 @@ var mapped = []struct {
 func TestMapping(t *testing.T) {
 	for _, test := range mapped {
 		t.Run(test.name, func(t *testing.T) {
-			request := withInput(test.fields)
-			_, body, p, err := prepare(t, test.target, request, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := gjson.Get(body, test.path).Raw; got != test.want {
-				t.Errorf("%s is %s\nwant %s\nin %s", test.path, got, test.want, body)
-			}
-			if !slices.Equal(p.Warnings, test.warnings) {
-				t.Errorf("warnings %q, want %q", p.Warnings, test.warnings)
-			}
-			if _, _, _, err := prepare(t, test.target, request, true); (err != nil) != (len(test.warnings) > 0) {
-				t.Errorf("strict: got error %v, with the warnings %q", err, test.warnings)
-			}
+			plugintest.Maps(t, Provider{}, test.target, test.fields, test.path, test.want, test.warnings...)
 		})
 	}
-}
-
-// withInput is a request with these fields and, unless they have one, an input.
-func withInput(fields string) string {
-	if fields != "" {
-		fields = "," + fields
-	}
-	if !strings.Contains(fields, `"input":`) {
-		fields += `,"input":"hi"`
-	}
-	return `{"model":"m"` + fields + `}`
 }
 
 func TestRejected(t *testing.T) {
@@ -363,17 +322,13 @@ func TestRejected(t *testing.T) {
 		"state":             {claude5, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, body, _, err := prepare(t, test.target, withInput(test.fields), false)
-			var e *plugins.Error
-			if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Param != test.param || e.Message == "" {
-				t.Errorf("got %+v and %s, want a 400 that names %s", e, body, test.param)
-			}
+			plugintest.Refuses(t, Provider{}, test.target, test.fields, test.param)
 		})
 	}
 }
 
 func TestBetas(t *testing.T) {
-	req, _, _, err := prepare(t, claude5, withInput(`"service_tier":"fast","input":[{"role":"user","content":[
+	req, _, _, err := prepare(t, claude5, plugintest.Request(`"service_tier":"fast","input":[{"role":"user","content":[
 		{"type":"input_file","file_id":"file_1"},{"type":"input_file","file_id":"file_2"}]}]`), false)
 	if err != nil {
 		t.Fatal(err)
@@ -384,3 +339,25 @@ func TestBetas(t *testing.T) {
 }
 
 func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, Provider{}, claude5) }
+
+func TestFormatIsSent(t *testing.T) {
+	_, body, _, err := prepare(t, claude5, plugintest.Request(format), false)
+	if err != nil || gjson.Get(body, "output_config.format.schema.properties.a.type").Str != "integer" {
+		t.Errorf("got %s, %v", body, err)
+	}
+}
+
+func TestSamplingOfModelsThatTakeNone(t *testing.T) {
+	for _, target := range []translate.Target{claude5, opus55, sonnet55} {
+		_, body, p, err := prepare(t, target, plugintest.Request(`"temperature":0.5,"top_p":0.5`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gjson.Get(body, "temperature").Exists() || gjson.Get(body, "top_p").Exists() || len(p.Warnings) != 2 || p.Temperature != nil {
+			t.Errorf("%s: got %s with the warnings %q", target.Model, body, p.Warnings)
+		}
+		if _, _, _, err := prepare(t, target, plugintest.Request(`"temperature":1,"top_p":1`), true); err != nil {
+			t.Errorf("%s: the defaults ask for nothing: %v", target.Model, err)
+		}
+	}
+}

@@ -22,7 +22,7 @@ func fixtures(t testing.TB) []plugintest.Fixture {
 
 func TestFixtures(t *testing.T) {
 	plugintest.Run(t, new(Provider), target, fixtures(t))
-	plugintest.Named(t, fixtures(t), "bug04_tools_alone").InTurn(t, new(Provider))
+	plugintest.Named(t, fixtures(t), "tools_alone").InTurn(t, new(Provider))
 }
 
 // FuzzDecode: whatever the provider sends, the client gets a legal stream or
@@ -38,10 +38,28 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestResponseID(t *testing.T) {
-	resp := response(http.StatusOK, fixture(t, "text.json"))
+	resp := plugintest.Response(http.StatusOK, fixture(t, "text.json"))
 	resp.Header.Set("X-Amzn-Requestid", "b9ea026a")
 	a := assembler(false)
 	if err := new(Provider).Decode(resp, a); err != nil || a.Info().ResponseID != "b9ea026a" {
 		t.Errorf("got %q, %v", a.Info().ResponseID, err)
+	}
+}
+
+func TestCassettes(t *testing.T) {
+	plugintest.Cassettes(t, "converse", func(string) translate.Provider { return new(Provider) })
+}
+
+func TestTruncationIsIncomplete(t *testing.T) {
+	for stop, want := range map[string]string{
+		"end_turn": "completed", "stop_sequence": "completed", "tool_use": "completed", "of_the_future": "completed",
+		"max_tokens": "incomplete", "model_context_window_exceeded": "incomplete",
+		"guardrail_intervened": "incomplete", "content_filtered": "incomplete",
+	} {
+		body := `{"output":{"message":{"role":"assistant","content":[{"text":"Once"}]}},"stopReason":"` + stop + `"}`
+		r := plugintest.Answer(t, new(Provider), `{"model":"m","input":"hi"}`, []byte(body))
+		if got := r.Get("status").Str; got != want || r.Get("output.0.status").Str != want {
+			t.Errorf("%s: got %s", stop, r)
+		}
 	}
 }

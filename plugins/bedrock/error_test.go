@@ -45,7 +45,7 @@ func TestErrors(t *testing.T) {
 		{502, "", "<html>", plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
 		{418, "OfTheFutureException", `{"message":"?"}`, plugins.Error{Status: 418, Type: "invalid_request_error", Message: "?"}},
 	} {
-		r := response(test.status, []byte(test.body))
+		r := plugintest.Response(test.status, []byte(test.body))
 		r.Header.Set("X-Amzn-Errortype", test.kind)
 		if got := new(Provider).Error(r); *got != test.want {
 			t.Errorf("%d %s %s:\ngot  %+v\nwant %+v", test.status, test.kind, test.body, *got, test.want)

@@ -1,17 +1,11 @@
 package bedrock
 
 import (
-	"context"
-	"errors"
-	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -48,35 +42,10 @@ var (
 	unknown = translate.Target{Model: "acme.new-v1:0"}
 )
 
-// prepare is the upstream request, its body and the warnings.
-func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
+// prepare is the upstream request, its body and what the client is told.
+func prepare(t *testing.T, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Strict = strict
-	target.BaseURL, target.Key = "https://example.com", "secret"
-	req, err := new(Provider).Prepare(context.Background(), p, target)
-	if err != nil {
-		return nil, "", p, err
-	}
-	b, err := io.ReadAll(req.Body)
-	if err != nil || !gjson.ValidBytes(b) {
-		t.Fatalf("%v: %s", err, b)
-	}
-	return req, strings.TrimSpace(string(b)), p, nil
-}
-
-// withInput is a request with fields, of the input "hi" unless they have one.
-func withInput(fields string) string {
-	if fields != "" {
-		fields = "," + fields
-	}
-	if !strings.Contains(fields, `"input":`) {
-		fields += `,"input":"hi"`
-	}
-	return `{"model":"m"` + fields + `}`
+	return plugintest.Prepare(t, new(Provider), target, request, strict)
 }
 
 func TestPrepare(t *testing.T) {
@@ -110,7 +79,7 @@ func TestPrepare(t *testing.T) {
 
 func TestModelInPath(t *testing.T) {
 	profile := translate.Target{Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8"}
-	req, _, _, err := prepare(t, profile, withInput(""), true)
+	req, _, _, err := prepare(t, profile, plugintest.Request(""), true)
 	want := "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fus.anthropic.claude-opus-4-8/converse"
 	if err != nil || req.URL.EscapedPath() != want {
 		t.Errorf("got %s, %v", req.URL.EscapedPath(), err)
@@ -310,25 +279,7 @@ var mapped = []struct {
 func TestMapping(t *testing.T) {
 	for _, test := range mapped {
 		t.Run(test.name, func(t *testing.T) {
-			_, body, p, err := prepare(t, test.target, withInput(test.fields), false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := gjson.Get(body, test.path).Raw; got != test.want {
-				t.Errorf("got %s\nwant %s\nin %s", got, test.want, body)
-			}
-			var warned []string
-			for _, w := range p.Warnings {
-				field, _, _ := strings.Cut(w, ": ")
-				warned = append(warned, field)
-			}
-			if !slices.Equal(warned, test.warnings) {
-				t.Errorf("got the warnings %q, want those of %q", p.Warnings, test.warnings)
-			}
-			_, _, _, err = prepare(t, test.target, withInput(test.fields), true)
-			if (err != nil) != (len(test.warnings) > 0) {
-				t.Errorf("strict: got %v", err)
-			}
+			plugintest.Maps(t, new(Provider), test.target, test.fields, test.path, test.want, test.warnings...)
 		})
 	}
 }
@@ -360,12 +311,25 @@ func TestRefused(t *testing.T) {
 		{"arguments that are no object", claude45, `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":"x"}]`, "input[1].arguments"},
 		{"stored conversations", claude45, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
-		_, body, _, err := prepare(t, test.target, withInput(test.fields), false)
-		var e *plugins.Error
-		if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Param != test.param {
-			t.Errorf("%s: got %s, %+v", test.name, body, err)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			plugintest.Refuses(t, new(Provider), test.target, test.fields, test.param)
+		})
 	}
 }
 
 func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, new(Provider), claude45) }
+
+func TestSamplingOfModelsThatTakeNone(t *testing.T) {
+	for _, target := range []translate.Target{claude48, opus55} {
+		_, body, p, err := prepare(t, target, plugintest.Request(`"temperature":0.5,"top_p":0.5`), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gjson.Get(body, "inferenceConfig").Exists() || len(p.Warnings) != 2 || p.Temperature != nil {
+			t.Errorf("%s: got %s with the warnings %q", target.Model, body, p.Warnings)
+		}
+		if _, _, _, err := prepare(t, target, plugintest.Request(`"temperature":1,"top_p":1`), true); err != nil {
+			t.Errorf("%s: the defaults ask for nothing: %v", target.Model, err)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package bedrock
 import (
 	"bytes"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -34,10 +33,6 @@ func eventStream(t testing.TB, lines string) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-func response(status int, body []byte) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 }
 
 // fixture is a file of testdata, a stream with its frames encoded.

@@ -37,10 +37,6 @@ func prepare(t *testing.T, p translate.Provider, target translate.Target, body s
 	return req, strings.TrimSpace(string(b)), prompt, nil
 }
 
-func response(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-}
-
 // fixtures are the answers in testdata, by vendor.
 func fixtures(t testing.TB) map[string][]plugintest.Fixture {
 	folders, err := filepath.Glob("testdata/[a-z]*")

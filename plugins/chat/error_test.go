@@ -40,7 +40,7 @@ func TestErrors(t *testing.T) {
 		{"not found", 404, ``,
 			plugins.Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "The provider answered with status 404."}},
 	} {
-		if got := For("openai").Error(response(test.status, test.body)); *got != test.want {
+		if got := For("openai").Error(plugintest.Response(test.status, test.body)); *got != test.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, *got, test.want)
 		}
 	}

@@ -1,18 +1,11 @@
 package cohere
 
 import (
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
-
-func response(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-}
 
 func TestErrors(t *testing.T) {
 	plugintest.Errors(t, Provider{})
@@ -33,7 +26,7 @@ func TestErrors(t *testing.T) {
 		{503, "later", plugins.Error{Type: "server_error", Code: "overloaded"}},
 	} {
 		test.want.Status, test.want.Message = test.status, test.message
-		if got := (Provider{}).Error(response(test.status, `{"id":"1","message":"`+test.message+`"}`)); *got != test.want {
+		if got := (Provider{}).Error(plugintest.Response(test.status, `{"id":"1","message":"`+test.message+`"}`)); *got != test.want {
 			t.Errorf("%d:\ngot  %+v\nwant %+v", test.status, *got, test.want)
 		}
 	}

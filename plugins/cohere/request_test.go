@@ -1,17 +1,12 @@
 package cohere
 
 import (
-	"context"
-	"errors"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -24,24 +19,10 @@ var (
 	unknown = translate.Target{Model: "command-z"}
 )
 
-// prepare is the upstream request, its body and the prompt.
-func prepare(t *testing.T, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
+// prepare is the upstream request, its body and what the client is told.
+func prepare(t *testing.T, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	p, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Strict = strict
-	target.BaseURL, target.Key = "https://example.com", "secret"
-	req, err := Provider{}.Prepare(context.Background(), p, target)
-	if err != nil {
-		return nil, "", p, err
-	}
-	b, err := io.ReadAll(req.Body)
-	if err != nil || !gjson.ValidBytes(b) {
-		t.Fatalf("%v: %s", err, b)
-	}
-	return req, strings.TrimSpace(string(b)), p, nil
+	return plugintest.Prepare(t, Provider{}, target, request, strict)
 }
 
 func TestPrepare(t *testing.T) {
@@ -108,22 +89,22 @@ func TestMapping(t *testing.T) {
 		{name: "an image by URL", target: vision, fields: `"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`,
 			path: "messages.0.content.0.image_url", want: `{"url":"https://example.com/a.png"}`},
 
-		{name: "Bug14 calls are one message", fields: calls, path: "messages.1",
+		{name: "calls are one message", fields: calls, path: "messages.1",
 			want: `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm"},{"type":"text","text":"Wait."}],"tool_plan":"I will.",` +
 				`"tool_calls":[{"id":"A","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"B","type":"function","function":{"name":"patch","arguments":"{\"input\":\"x\\\"y\"}"}}]}`},
-		{name: "Bug15 outputs follow their calls", fields: calls, path: "[messages.2,messages.3]",
+		{name: "outputs follow their calls", fields: calls, path: "[messages.2,messages.3]",
 			want: `[{"role":"tool","tool_call_id":"A","content":[{"type":"text","text":"1"}]},{"role":"tool","tool_call_id":"B","content":[{"type":"text","text":"2"},{"type":"text","text":"3"}]}]`},
 		{name: "an empty output", fields: `"input":[{"type":"function_call","call_id":"A","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"A","output":[]}]`,
 			path: "messages.1.content", want: `[{"type":"text","text":""}]`},
-		{name: "Bug19 another's reasoning", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[],"encrypted_content":"gAAA"}]`,
+		{name: "another's reasoning", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[],"encrypted_content":"gAAA"}]`,
 			path: "messages.#", want: "1", warned: []string{"input[1]"}},
-		{name: "Bug19 another's thinking", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[],"encrypted_content":"{\"type\":\"thinking\",\"thinking\":\"Hm\"}"}]`,
+		{name: "another's thinking", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[],"encrypted_content":"{\"type\":\"thinking\",\"thinking\":\"Hm\"}"}]`,
 			path: "messages.#", want: "1", warned: []string{"input[1]"}},
-		{name: "Bug19 a summary alone", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[{"type":"summary_text","text":"Hm"}]}]`,
+		{name: "a summary alone", fields: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"1","summary":[{"type":"summary_text","text":"Hm"}]}]`,
 			path: "messages.#", want: "1", warned: []string{"input[1]"}},
 
 		{name: "a function without parameters", fields: functions, path: "tools.0.function", want: `{"name":"f","parameters":{"type":"object","properties":{}}}`},
-		{name: "Bug22 a custom tool", fields: `"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`,
+		{name: "a custom tool", fields: `"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: A"}}]`,
 			path: "tools.0.function", want: `{"name":"patch","description":"d\n\nThe input matches this lark grammar:\nstart: A","parameters":` + string(translate.CustomParameters) + `}`},
 		{name: "a tool in a namespace", fields: `"tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"f"}]}]`, path: "tools.0.function.name", want: `"crm__f"`},
 		{name: "strict tools", fields: `"tools":[` + strict + `]`, path: "strict_tools", want: "true"},
@@ -133,12 +114,12 @@ func TestMapping(t *testing.T) {
 		{name: "no tool", fields: functions + `,"tool_choice":"none"`, path: "[tool_choice,tools.#]", want: `["NONE",2]`},
 		{name: "no tool of none", fields: `"tool_choice":"none"`, path: "tool_choice"},
 		{name: "one tool", fields: functions + `,"tool_choice":{"type":"function","name":"g"}`, path: "[tool_choice,tools.#.function.name]", want: `["REQUIRED",["g"]]`},
-		{name: "Bug28 some tools", fields: functions + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`,
+		{name: "some tools", fields: functions + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}`,
 			path: "[tool_choice,tools.#.function.name]", want: `[["g"]]`},
-		{name: "Bug28 calls one by one", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", warned: []string{"parallel_tool_calls"}},
+		{name: "calls one by one", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", warned: []string{"parallel_tool_calls"}},
 
-		{name: "Bug21 a schema", fields: schema, path: "response_format", want: `{"type":"json_object","schema":{"type":"object","properties":{"b":{},"a":{}}}}`},
-		{name: "Bug21 an object", fields: `"text":{"format":{"type":"json_object"}}`, path: "response_format", want: `{"type":"json_object"}`},
+		{name: "a schema", fields: schema, path: "response_format", want: `{"type":"json_object","schema":{"type":"object","properties":{"b":{},"a":{}}}}`},
+		{name: "an object", fields: `"text":{"format":{"type":"json_object"}}`, path: "response_format", want: `{"type":"json_object"}`},
 		{name: "plain text", fields: functions + `,"text":{"format":{"type":"text"}}`, path: "response_format"},
 
 		{name: "no effort asked for", target: thinks, path: "thinking"},
@@ -156,35 +137,14 @@ func TestMapping(t *testing.T) {
 		{name: "a low top_p", fields: `"top_p":0`, path: "p", want: "0.01", warned: []string{"top_p"}},
 		{name: "a negative penalty", fields: `"presence_penalty":-1`, path: "presence_penalty", want: "0", warned: []string{"presence_penalty"}},
 		{name: "a high penalty", fields: `"frequency_penalty":2`, path: "frequency_penalty", want: "1", warned: []string{"frequency_penalty"}},
-		{name: "Bug32 a tier", fields: `"service_tier":"flex"`, path: "priority", warned: []string{"service_tier"}},
+		{name: "a tier", fields: `"service_tier":"flex"`, path: "priority", warned: []string{"service_tier"}},
 		{name: "hints to accounting", fields: `"user":"u","safety_identifier":"s","prompt_cache_key":"k","metadata":{"a":"b"},"store":true`, path: "user"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fields := test.fields
-			if !strings.Contains(fields, `"input":`) {
-				fields = strings.TrimPrefix(fields+`,"input":"hi"`, ",")
-			}
 			if test.target.Model == "" {
 				test.target = command
 			}
-			_, body, p, err := prepare(t, test.target, `{"model":"m",`+fields+`}`, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := gjson.Get(body, test.path).Raw; got != test.want {
-				t.Errorf("got  %s\nwant %s\nin %s", got, test.want, body)
-			}
-			var warned []string
-			for _, w := range p.Warnings {
-				field, _, _ := strings.Cut(w, ": ")
-				warned = append(warned, field)
-			}
-			if !slices.Equal(warned, test.warned) {
-				t.Errorf("warnings %q, want some of %q", p.Warnings, test.warned)
-			}
-			if _, _, _, err := prepare(t, test.target, `{"model":"m",`+fields+`}`, true); (err != nil) != (test.warned != nil) {
-				t.Errorf("strictly: got error %v", err)
-			}
+			plugintest.Maps(t, Provider{}, test.target, test.fields, test.path, test.want, test.warned...)
 		})
 	}
 }
@@ -205,36 +165,21 @@ func TestRejected(t *testing.T) {
 		{"nothing", `"input":" "`, "input"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fields := test.fields
-			if !strings.Contains(fields, `"input":`) {
-				fields += `,"input":"hi"`
-			}
-			_, body, _, err := prepare(t, command, `{"model":"m",`+fields+`}`, false)
-			e, ok := errors.AsType[*plugins.Error](err)
-			if !ok || e.Status != http.StatusBadRequest || e.Param != test.param {
-				t.Errorf("got %+v and %s", err, body)
-			}
+			plugintest.Refuses(t, Provider{}, command, test.fields, test.param)
 		})
 	}
 }
 
 func TestCalls(t *testing.T) {
-	messages := func(body gjson.Result) (all []plugintest.Message) {
-		for _, m := range body.Get("messages").Array() {
-			all = append(all, plugintest.Message{
-				Role: m.Get("role").Str, Calls: m.Get("tool_calls.#.id").Array(), Outputs: m.Get("[tool_call_id]").Array(),
-			})
-		}
-		return all
-	}
-	plugintest.Calls(t, Provider{}, command, messages, false, nil)
+	conversation := plugintest.Conversation{Messages: "messages", Role: "role", Calls: "tool_calls.#.id", Outputs: "[tool_call_id]"}
+	plugintest.Calls(t, Provider{}, command, conversation, false, nil)
 }
 
-func TestBug18ReasoningComesBack(t *testing.T) {
+func TestReasoningComesBack(t *testing.T) {
 	a := translate.NewAssembler(&translate.Request{Model: "m"}, nil, translate.Options{})
 	answer := `{"finish_reason":"TOOL_CALL","message":{"content":[{"type":"thinking","thinking":"Hm \u00e9<"}],"tool_plan":"I will.",` +
 		`"tool_calls":[{"id":"A","type":"function","function":{"name":"f","arguments":"{}"}}]}}`
-	if err := (Provider{}).Decode(response(http.StatusOK, answer), a); err != nil {
+	if err := (Provider{}).Decode(plugintest.Response(http.StatusOK, answer), a); err != nil {
 		t.Fatal(err)
 	}
 	a.End()

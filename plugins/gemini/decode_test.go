@@ -1,9 +1,9 @@
 package gemini
 
 import (
-	"io"
+	"encoding/json"
 	"net/http"
-	"os"
+	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -32,7 +32,7 @@ func TestFinishReasons(t *testing.T) {
 		"NO_IMAGE": "failed", "OTHER": "failed", "FINISH_REASON_UNSPECIFIED": "failed", "": "failed",
 	} {
 		body := `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"finishReason":"` + finish + `"}]}`
-		if got := answer(t, `{"model":"m","input":"hi"}`, body).Get("status").Str; got != want {
+		if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body).Get("status").Str; got != want {
 			t.Errorf("%s: got %s, want %s", finish, got, want)
 		}
 	}
@@ -47,32 +47,47 @@ func TestServiceTiers(t *testing.T) {
 		{`{"trafficType":"PROVISIONED_THROUGHPUT"}`, "PROVISIONED_THROUGHPUT"},
 	} {
 		body := `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"finishReason":"STOP"}],"usageMetadata":` + test.usage + `}`
-		if got := answer(t, `{"model":"m","input":"hi"}`, body).Get("service_tier").Str; got != test.want {
+		if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body).Get("service_tier").Str; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.usage, got, test.want)
 		}
 	}
 }
 
-// answer is the response to a request that the provider answers with body.
-func answer(t *testing.T, request, body string) gjson.Result {
-	t.Helper()
-	p, err := translate.ParseRequest([]byte(request))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := translate.NewAssembler(p, io.Discard, translate.Options{})
-	if err := (Provider{}).Decode(response(http.StatusOK, body), a); err != nil {
-		t.Fatal(err)
-	}
-	a.End()
-	return gjson.ParseBytes(a.Response())
+func TestCassettes(t *testing.T) {
+	plugintest.Cassettes(t, "generateContent", func(string) translate.Provider { return Provider{} })
 }
 
-func fixture(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile("testdata/" + name)
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return string(p) == string(q)
+}
+
+func TestFailuresInStreamFailTheResponse(t *testing.T) {
+	p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	a := translate.NewAssembler(p, new(strings.Builder), translate.Options{})
+	body := `data: {"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3s"}]}}` + "\n\n"
+	if err := (Provider{}).Decode(plugintest.Response(http.StatusOK, body), a); err != nil {
+		t.Fatal(err)
+	}
+	if e := a.Failure(); e == nil || e.Status != http.StatusTooManyRequests || e.RetryAfter.Seconds() != 3 || a.Committed() {
+		t.Errorf("got %+v, want a 429 before anything is told", e)
+	}
+}
+
+func TestServiceTierIsTold(t *testing.T) {
+	_, body, p, err := plugintest.Prepare(t, Provider{}, pro3, plugintest.Request(`"service_tier":"priority"`), true)
+	if err != nil || gjson.Get(body, "serviceTier").Str != "priority" || p.ServiceTier != "priority" {
+		t.Errorf("got %s, %v", body, err)
+	}
+	if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi","stream":true}`, plugintest.File(t, "cached_usage.sse")).Get("service_tier").Str; got != "flex" {
+		t.Errorf("got the tier %q", got)
+	}
 }

@@ -1,19 +1,12 @@
 package gemini
 
 import (
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
-
-func response(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-}
 
 func TestErrors(t *testing.T) {
 	plugintest.Errors(t, Provider{})
@@ -48,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{503, "<html>", plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 503."}},
 		{409, body("ABORTED", "?", ""), plugins.Error{Status: 409, Type: "invalid_request_error", Message: "?"}},
 	} {
-		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
+		if got := (Provider{}).Error(plugintest.Response(test.status, test.body)); *got != test.want {
 			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -42,7 +43,7 @@ func TestRepeatedPieces(t *testing.T) {
 			ID:  func(prefix string) string { ids++; return fmt.Sprint(prefix, ids) },
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
-		if err := (Provider{}).Decode(response(http.StatusOK, b.String()), a); err != nil {
+		if err := (Provider{}).Decode(plugintest.Response(http.StatusOK, b.String()), a); err != nil {
 			t.Fatal(err)
 		}
 		a.End()

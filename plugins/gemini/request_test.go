@@ -1,17 +1,11 @@
 package gemini
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -43,26 +37,6 @@ var (
 
 var vertex = Vertex{}
 
-// prepare is the upstream request of a provider, and its body.
-func prepare(t *testing.T, provider translate.Provider, target translate.Target, body string, strict bool) (*http.Request, string, *translate.Request, error) {
-	t.Helper()
-	p, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Strict = strict
-	target.BaseURL, target.Key = "https://example.com", "secret"
-	req, err := provider.Prepare(context.Background(), p, target)
-	if err != nil {
-		return nil, "", p, err
-	}
-	b, err := io.ReadAll(req.Body)
-	if err != nil || !gjson.ValidBytes(b) {
-		t.Fatalf("%v: %s", err, b)
-	}
-	return req, string(b), p, nil
-}
-
 const whole = `{
 	"model": "gpt", "instructions": "Be brief.", "input": "<hi>", "temperature": 0.2, "top_p": 0.9, "max_output_tokens": 50,
 	"presence_penalty": 0.1, "frequency_penalty": 0.2,
@@ -70,7 +44,7 @@ const whole = `{
 	"user": "u", "metadata": {"team": "a-1", "Team": "x", "note": "two words", "n": ""}, "store": false}`
 
 func TestPrepare(t *testing.T) {
-	req, body, p, err := prepare(t, Provider{}, pro3, whole, true)
+	req, body, p, err := plugintest.Prepare(t, Provider{}, pro3, whole, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +68,7 @@ func TestPrepare(t *testing.T) {
 }
 
 func TestPrepareVertex(t *testing.T) {
-	req, body, p, err := prepare(t, vertex, pro3, strings.Replace(whole, `"store": false`, `"stream":true,"service_tier":"flex"`, 1), true)
+	req, body, p, err := plugintest.Prepare(t, vertex, pro3, strings.Replace(whole, `"store": false`, `"stream":true,"service_tier":"flex"`, 1), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +98,7 @@ func TestModelNames(t *testing.T) {
 		"../x?a=b#c":      "/models/..%2Fx%3Fa=b%23c:generateContent",
 	} {
 		for _, provider := range []translate.Provider{Provider{}, vertex} {
-			req, _, _, err := prepare(t, provider, translate.Target{Model: model}, withInput(""), true)
+			req, _, _, err := plugintest.Prepare(t, provider, translate.Target{Model: model}, plugintest.Request(""), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -312,33 +286,9 @@ func TestMapping(t *testing.T) {
 			if test.provider == nil {
 				test.provider = Provider{}
 			}
-			request := withInput(test.fields)
-			_, body, p, err := prepare(t, test.provider, test.target, request, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := gjson.Get(body, test.path).Raw; got != test.want {
-				t.Errorf("%s is %s\nwant %s\nin %s", test.path, got, test.want, body)
-			}
-			if !slices.Equal(p.Warnings, test.warnings) {
-				t.Errorf("warnings %q, want %q", p.Warnings, test.warnings)
-			}
-			if _, _, _, err := prepare(t, test.provider, test.target, request, true); (err != nil) != (len(test.warnings) > 0) {
-				t.Errorf("strict: got error %v, with the warnings %q", err, test.warnings)
-			}
+			plugintest.Maps(t, test.provider, test.target, test.fields, test.path, test.want, test.warnings...)
 		})
 	}
-}
-
-// withInput is a request with these fields and, unless they have one, an input.
-func withInput(fields string) string {
-	if fields != "" {
-		fields = "," + fields
-	}
-	if !strings.Contains(fields, `"input":`) {
-		fields += `,"input":"hi"`
-	}
-	return `{"model":"m"` + fields + `}`
 }
 
 func TestRejected(t *testing.T) {
@@ -367,13 +317,16 @@ func TestRejected(t *testing.T) {
 		"state":                      {Provider{}, pro3, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, body, _, err := prepare(t, test.provider, test.target, withInput(test.fields), false)
-			var e *plugins.Error
-			if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Param != test.param || e.Message == "" {
-				t.Errorf("got %+v and %s, want a 400 that names %s", e, body, test.param)
-			}
+			plugintest.Refuses(t, test.provider, test.target, test.fields, test.param)
 		})
 	}
 }
 
 func TestDocumentedValues(t *testing.T) { plugintest.Documented(t, Provider{}, pro3) }
+
+func TestFormatIsSent(t *testing.T) {
+	_, body, _, err := plugintest.Prepare(t, Provider{}, pro3, plugintest.Request(format), true)
+	if err != nil || gjson.Get(body, "generationConfig.responseJsonSchema.properties.z.type").Str != "integer" {
+		t.Errorf("got %s, %v", body, err)
+	}
+}

@@ -18,3 +18,7 @@ func TestFixtures(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	plugintest.Fuzz(f, Provider{}, plugintest.Fixtures(f, "testdata"), nil)
 }
+
+func TestCassettes(t *testing.T) {
+	plugintest.Cassettes(t, "responses", func(string) translate.Provider { return Provider{} })
+}

@@ -1,18 +1,11 @@
 package openai
 
 import (
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 )
-
-func response(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-}
 
 func TestErrors(t *testing.T) {
 	plugintest.Errors(t, Provider{})
@@ -34,7 +27,7 @@ func TestErrors(t *testing.T) {
 		{502, "<html>", plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
 		{429, "", plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "The provider answered with status 429."}},
 	} {
-		if got := (Provider{}).Error(response(test.status, test.body)); *got != test.want {
+		if got := (Provider{}).Error(plugintest.Response(test.status, test.body)); *got != test.want {
 			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
 		}
 	}

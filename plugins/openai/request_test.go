@@ -30,7 +30,7 @@ func read(t *testing.T, req *http.Request) string {
 	return string(b)
 }
 
-func TestBug19BytesPass(t *testing.T) {
+func TestBytesPass(t *testing.T) {
 	for body, want := range map[string]string{
 		"{ \"input\" : \"hi\",\n\t\"model\":\"openai/gpt-5\" , \"seed\": 12345678901234567890, \"x\":1.0e+2 }": "{ \"input\" : \"hi\",\n\t\"model\":\"gpt-5\" , \"seed\": 12345678901234567890, \"x\":1.0e+2 }",
 		`{"metadata":{"model":"m"},"model":"m","input":[{"model":"m"}]}`:                                       `{"metadata":{"model":"m"},"model":"gpt-5","input":[{"model":"m"}]}`,
@@ -179,11 +179,11 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-func TestBug19ReasoningComesBack(t *testing.T) {
+func TestReasoningComesBack(t *testing.T) {
 	const item = `{"type":"reasoning", "id":"rs_1","summary":[ ],"encrypted_content":"gAAA==","format":"openai-responses-v1"}`
 	p := &translate.Request{Model: "m"}
 	a := translate.NewAssembler(p, nil, translate.Options{Seal: func(s string) string { return "sealed " + s }})
-	err := Provider{}.Decode(response(http.StatusOK, `{"status":"completed","output":[`+item+`]}`), a)
+	err := Provider{}.Decode(plugintest.Response(http.StatusOK, `{"status":"completed","output":[`+item+`]}`), a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,11 @@ package plugintest
 
 import (
 	"bytes"
-	"io"
+	"cmp"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -14,11 +15,15 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
+// incomplete are the finish reasons by which a recorded answer was cut off.
+var incomplete = map[string]string{"MAX_TOKENS": "incomplete", "content_filter": "incomplete", "length": "incomplete"}
+
 // Cassettes decodes the recorded answers of an endpoint, as the recordings'
-// index names it, and holds model, id and usage against what was reported. The
-// recordings are not part of this repository: WEIR_RECORDINGS names their folder,
-// and without it the test is skipped.
-func Cassettes(t *testing.T, provider translate.Provider, endpoint string) {
+// index names it, and holds status, model, id and usage against what was
+// reported. The provider is that of a name in the index. The recordings are not
+// part of this repository: WEIR_RECORDINGS names their folder, and without it the
+// test is skipped.
+func Cassettes(t *testing.T, endpoint string, provider func(name string) translate.Provider) {
 	folder := os.Getenv("WEIR_RECORDINGS")
 	index, err := os.ReadFile(filepath.Join(folder, "index.json"))
 	if err != nil {
@@ -29,43 +34,56 @@ func Cassettes(t *testing.T, provider translate.Provider, endpoint string) {
 		t.Fatalf("nothing was recorded of an endpoint %q", endpoint)
 	}
 	for _, e := range entries {
-		if e.Get("http_status").Int() != http.StatusOK {
-			continue
-		}
 		t.Run(e.Get("name").Str, func(t *testing.T) {
 			body, err := os.ReadFile(filepath.Join(folder, e.Get("response_file").Str))
 			if err != nil {
 				t.Fatal(err)
 			}
-			stream := e.Get("stream").Bool()
-			var sink bytes.Buffer
-			a := translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, &sink, translate.Options{})
-			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-			if err := provider.Decode(answer, a); err != nil {
-				t.Fatal(err)
-			}
-			end := a.End()
-			if stream {
-				sink.Write(end)
-				if _, err := Check(sink.Bytes()); err != nil {
-					t.Errorf("an illegal stream: %v", err)
+			p := provider(e.Get("provider").Str)
+			if status := int(e.Get("http_status").Int()); status != http.StatusOK {
+				if got := p.Error(Response(status, body)); got.Status != status {
+					t.Errorf("got the error %+v", got)
 				}
+				return
 			}
-			r, x, want := gjson.ParseBytes(a.Response()), a.Info(), e.Get("expected")
-			if got := r.Get("status").Str; got != "completed" {
-				t.Errorf("the response is %s: %s", got, r)
-			}
-			if x.Model != want.Get("model").Str || x.ResponseID != want.Get("response_id").Str {
-				t.Errorf("got %s of %s, want %s of %s", x.ResponseID, x.Model, want.Get("response_id"), want.Get("model"))
-			}
-			for field, got := range map[string]plugins.Count{
-				"input_tokens": x.Usage.Input, "output_tokens": x.Usage.Output, "cache_read_tokens": x.Usage.CacheRead,
-				"cache_write_tokens": x.Usage.CacheWrite, "cache_write_1h": x.Usage.CacheWrite1h, "reasoning_tokens": x.Usage.Reasoning,
-			} {
-				if got.N != want.Get("usage."+field).Int() {
-					t.Errorf("%s: got %d, want %s", field, got.N, want.Get("usage."+field))
-				}
-			}
+			compareCassette(t, p, e, body)
 		})
+	}
+}
+
+func compareCassette(t *testing.T, p translate.Provider, e gjson.Result, body []byte) {
+	t.Helper()
+	stream, want := e.Get("stream").Bool(), e.Get("expected")
+	var sink bytes.Buffer
+	a := translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, &sink, translate.Options{})
+	if err := p.Decode(Response(http.StatusOK, body), a); err != nil {
+		t.Fatal(err)
+	}
+	end := a.End()
+	if stream {
+		sink.Write(end)
+		if _, err := Check(sink.Bytes()); err != nil {
+			t.Errorf("an illegal stream: %v", err)
+		}
+	}
+	r, x := gjson.ParseBytes(a.Response()), a.Info()
+	if got := r.Get("status").Str; got != cmp.Or(incomplete[want.Get("finish").Str], "completed") {
+		t.Errorf("the response is %s: %s", got, r)
+	}
+	if id := want.Get("response_id").Str; x.Model != want.Get("model").Str || !strings.HasPrefix(x.ResponseID, id) {
+		t.Errorf("got %s of %s, want %s of %s", x.ResponseID, x.Model, id, want.Get("model"))
+	}
+	for feature, item := range map[string]string{"tool_calls": "function_call", "reasoning": "reasoning", "reasoning_content": "reasoning"} {
+		if e.Get(`features.#(=="`+feature+`")`).Exists() && !r.Get(`output.#(type=="`+item+`")`).Exists() {
+			t.Errorf("there is no %s in %s", item, r.Get("output"))
+		}
+	}
+	for field, got := range map[string]plugins.Count{
+		"input_tokens": x.Usage.Input, "output_tokens": x.Usage.Output, "cache_read_tokens": x.Usage.CacheRead,
+		"cache_write_tokens": x.Usage.CacheWrite, "cache_write_1h": x.Usage.CacheWrite1h, "reasoning_tokens": x.Usage.Reasoning,
+	} {
+		if got.N != want.Get("usage."+field).Int() {
+			t.Errorf("%s: got %d, want %s", field, got.N, want.Get("usage."+field))
+		}
 	}
 }

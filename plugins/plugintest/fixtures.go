@@ -64,6 +64,16 @@ func Fixtures(t testing.TB, folder string) []Fixture {
 	return all
 }
 
+// File is a file of the folder testdata.
+func File(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // Named is the fixture of that name.
 func Named(t testing.TB, fixtures []Fixture, name string) Fixture {
 	t.Helper()

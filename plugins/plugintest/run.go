@@ -84,7 +84,7 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 	if len(responses) < 2 {
 		return
 	}
-	t.Run("bug 16: neither path drops anything", func(t *testing.T) {
+	t.Run("neither path drops anything", func(t *testing.T) {
 		if !reflect.DeepEqual(responses[0], responses[1]) {
 			t.Errorf("the stream comes to %v, the object to %v", responses[0], responses[1])
 		}

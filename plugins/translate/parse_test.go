@@ -77,7 +77,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestBug14ParallelCalls(t *testing.T) {
+func TestParallelCallsAreOneTurn(t *testing.T) {
 	tests := []struct{ name, input, want string }{
 		{"calls, outputs", c1 + "," + c2 + "," + o1 + "," + o2, "assistant[call c1, call c2] tool[c1 of f, c2 of f]"},
 		{"one after the other", c1 + "," + o1 + "," + c2 + "," + o2,
@@ -94,7 +94,7 @@ func TestBug14ParallelCalls(t *testing.T) {
 	}
 }
 
-func TestBug15MessageBetweenCallAndOutput(t *testing.T) {
+func TestMessageBetweenCallAndOutput(t *testing.T) {
 	tests := []struct{ name, input, want string }{
 		{"assistant's", c1 + "," + said + "," + o1, "assistant[call c1, said] tool[c1 of f]"},
 		{"user's", c1 + "," + user1 + "," + o1, "assistant[call c1] tool[c1 of f] user[hi]"},
@@ -108,7 +108,7 @@ func TestBug15MessageBetweenCallAndOutput(t *testing.T) {
 	}
 }
 
-func TestBug31HistoryOfHostedTools(t *testing.T) {
+func TestHistoryOfHostedToolsIsLeftOut(t *testing.T) {
 	p := parse(t, `"input":[`+user1+`,{"type":"web_search_call","id":"ws"},`+said+`]`)
 	if got := sketch(p); got != "user[hi] assistant[said]" {
 		t.Errorf("got %s", got)
@@ -187,7 +187,7 @@ func TestParseRequestRefuses(t *testing.T) {
 	}
 }
 
-func TestBug22ToolsOfEveryKind(t *testing.T) {
+func TestToolsOfEveryKind(t *testing.T) {
 	p := parse(t, `"input":"x","tools":[
 		{"type":"function","name":"f","parameters":{"b":1, "a":12345678901234567890},"strict":true},
 		{"type":"custom","name":"patch","format":{"type":"grammar"}},
@@ -209,14 +209,14 @@ func TestBug22ToolsOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestBug21FormatIsRead(t *testing.T) {
+func TestFormatIsRead(t *testing.T) {
 	p := parse(t, `"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"z":1,"a":2},"strict":true},"verbosity":"low"}`)
 	if p.Format.Type != "json_schema" || string(p.Format.Schema) != `{"z":1,"a":2}` || !*p.Format.Strict || p.Verbosity != "low" {
 		t.Errorf("got %+v", p.Format)
 	}
 }
 
-func TestBug28AllowedTools(t *testing.T) {
+func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {
 	p := parse(t, `"input":"x","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],"parallel_tool_calls":false,
 		"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]}`)
 	if p.ToolChoice.Mode != "required" || len(p.ToolChoice.Allowed) != 1 || p.ToolChoice.Allowed[0] != "g" {

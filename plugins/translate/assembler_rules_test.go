@@ -14,10 +14,10 @@ import (
 	. "github.com/weirhq/weir/plugins/translate"
 )
 
-// The tests of this file are numbered by the bugs of other bridges that they
-// keep out.
+// The tests of this file are the rules of the Responses API that bridges to it are
+// known to break.
 
-func TestBug01PartsOpenBeforeText(t *testing.T) {
+func TestPartsOpenBeforeText(t *testing.T) {
 	stream, _ := play(t, func(a *Assembler) { a.Text(0, "a"); a.Finish(ReasonStop) }, options())
 	want := []string{"created", "in_progress", "output_item.added", "content_part.added", "output_text.delta",
 		"output_text.done", "content_part.done", "output_item.done", "completed"}
@@ -26,7 +26,7 @@ func TestBug01PartsOpenBeforeText(t *testing.T) {
 	}
 }
 
-func TestBug02ReasoningThenOthers(t *testing.T) {
+func TestReasoningThenOthers(t *testing.T) {
 	stream, response := play(t, func(a *Assembler) {
 		a.Summary(0, 0, "a")
 		a.Summary(0, 0, "b")
@@ -43,7 +43,7 @@ func TestBug02ReasoningThenOthers(t *testing.T) {
 	}
 }
 
-func TestBug03TextAfterToolCall(t *testing.T) {
+func TestTextAfterToolCall(t *testing.T) {
 	got := answer(t, func(a *Assembler) {
 		a.Text(0, "before")
 		a.Call(1, "c", "f")
@@ -56,14 +56,14 @@ func TestBug03TextAfterToolCall(t *testing.T) {
 	}
 }
 
-func TestBug04NoMessageWithoutText(t *testing.T) {
+func TestNoMessageWithoutText(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Text(0, ""); a.Call(1, "c", "f"); a.Finish(ReasonStop) })
 	if s := outline(got); s != "completed: function_call(f {})" {
 		t.Error(s)
 	}
 }
 
-func TestBug05ArgumentsWithoutID(t *testing.T) {
+func TestArgumentsWithoutID(t *testing.T) {
 	got := answer(t, func(a *Assembler) {
 		a.Call(0, "c1", "f")
 		a.Call(1, "c2", "f")
@@ -80,7 +80,7 @@ func TestBug05ArgumentsWithoutID(t *testing.T) {
 	}
 }
 
-func TestBug07EmptyDelta(t *testing.T) {
+func TestEmptyArgumentsAreAnObject(t *testing.T) {
 	stream, _ := play(t, func(a *Assembler) {
 		a.Call(0, "c", "f")
 		a.Args(0, "")
@@ -93,7 +93,7 @@ func TestBug07EmptyDelta(t *testing.T) {
 	}
 }
 
-func TestBug08CallIDsStay(t *testing.T) {
+func TestCallIDsStay(t *testing.T) {
 	stream, response := play(t, func(a *Assembler) { a.Call(0, "c1", "f"); a.Call(1, "", "f"); a.Finish(ReasonStop) }, Options{})
 	if _, err := plugintest.Check(stream); err != nil {
 		t.Error(err)
@@ -106,7 +106,7 @@ func TestBug08CallIDsStay(t *testing.T) {
 	}
 }
 
-func TestBug10EveryStreamEnds(t *testing.T) {
+func TestEveryStreamEnds(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Text(0, "half") })
 	if s := outline(got); s != "failed: message(half) incomplete" {
 		t.Error(s)
@@ -128,7 +128,7 @@ func everything(a *Assembler) {
 	a.Finish(ReasonStop)
 }
 
-func TestBug11EverythingIsDone(t *testing.T) {
+func TestEverythingIsDone(t *testing.T) {
 	stream, _ := play(t, everything, options())
 	got := types(stream)
 	for _, kind := range []string{"output_item", "content_part", "reasoning_summary_part"} {
@@ -152,7 +152,7 @@ func count(list []string, s string) (n int) {
 	return n
 }
 
-func TestBug12TheEndHasWhatWasStreamed(t *testing.T) {
+func TestTheEndHasWhatWasStreamed(t *testing.T) {
 	stream, response := play(t, everything, options())
 	var done []string
 	for line := range strings.Lines(string(stream)) {
@@ -165,7 +165,7 @@ func TestBug12TheEndHasWhatWasStreamed(t *testing.T) {
 	}
 }
 
-func TestBug13Truncation(t *testing.T) {
+func TestTruncationIsIncomplete(t *testing.T) {
 	tests := []struct {
 		name string
 		say  func(*Assembler)
@@ -194,7 +194,7 @@ func TestBug13Truncation(t *testing.T) {
 	}
 }
 
-func TestBug22CustomTools(t *testing.T) {
+func TestCustomToolsGetTheirInput(t *testing.T) {
 	const input = "*** Begin \"Patch\"\\\n\té😀\u2028"
 	escaped, _ := json.Marshal(map[string]string{"input": input})
 	ascii := `{ "input" : "*** Begin \"Patch\"\\\n\t\u00e9\ud83d\ude00\u2028"}`
@@ -232,7 +232,7 @@ func TestBug22CustomTools(t *testing.T) {
 	}
 }
 
-func TestBug23Usage(t *testing.T) {
+func TestUsageIsMergedAndConsistent(t *testing.T) {
 	tests := []struct {
 		name    string
 		patches []plugins.Usage
@@ -261,7 +261,7 @@ func TestBug23Usage(t *testing.T) {
 	}
 }
 
-func TestBug25ErrorInTheStream(t *testing.T) {
+func TestErrorInTheStream(t *testing.T) {
 	for _, before := range []string{"", "half"} {
 		stream, response := play(t, func(a *Assembler) {
 			a.Text(0, before)
@@ -287,7 +287,7 @@ func TestBug25ErrorInTheStream(t *testing.T) {
 	}
 }
 
-func TestBug29NothingIsDoneEarly(t *testing.T) {
+func TestNothingIsDoneEarly(t *testing.T) {
 	stream, _ := play(t, func(a *Assembler) { a.Finish(ReasonStop); a.Text(0, "x") }, options())
 	for line := range strings.Lines(string(stream)) {
 		data := strings.TrimPrefix(line, "data: ")
@@ -299,14 +299,14 @@ func TestBug29NothingIsDoneEarly(t *testing.T) {
 	}
 }
 
-func TestBug32ServiceTier(t *testing.T) {
+func TestServiceTierIsTold(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.ServiceTier("priority"); a.Finish(ReasonStop) })
 	if s := got.Get("service_tier").Str; s != "priority" {
 		t.Errorf("got %q", s)
 	}
 }
 
-func TestBug06WholeArgumentsAtOnce(t *testing.T) {
+func TestWholeArgumentsAtOnce(t *testing.T) {
 	stream, response := play(t, func(a *Assembler) {
 		a.Call(0, "c", "f")
 		a.Args(0, `{"a":1}`)
@@ -322,7 +322,7 @@ func TestBug06WholeArgumentsAtOnce(t *testing.T) {
 	}
 }
 
-func TestBug09Indices(t *testing.T) {
+func TestIndicesCountItemsAndParts(t *testing.T) {
 	stream, _ := play(t, func(a *Assembler) {
 		a.Text(0, "a")
 		a.Refusal(0, "b")
@@ -342,14 +342,14 @@ func TestBug09Indices(t *testing.T) {
 	}
 }
 
-func TestBug20ReasoningHasIDAndSummary(t *testing.T) {
+func TestReasoningHasIDAndSummary(t *testing.T) {
 	got := answer(t, func(a *Assembler) { a.Seal(0, "state"); a.Finish(ReasonStop) }).Get("output.0")
 	if got.Get("id").Str == "" || !got.Get("summary").IsArray() {
 		t.Error(got.Raw)
 	}
 }
 
-func TestBug24UsageAfterTheEnd(t *testing.T) {
+func TestUsageAfterTheEnd(t *testing.T) {
 	got := answer(t, func(a *Assembler) {
 		a.Text(0, "x")
 		a.Finish(ReasonStop)

@@ -14,9 +14,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// The known bugs of bridges between Chat Completions and Responses, those that
-// a provider can have.
-
 // decode is the response that comes of a stream of chunks, each given by its
 // keys beside the id.
 func decode(t *testing.T, kind, request string, chunks ...string) gjson.Result {
@@ -33,7 +30,7 @@ func decode(t *testing.T, kind, request string, chunks ...string) gjson.Result {
 	stream.WriteString("data: [DONE]\n\n")
 	var sink bytes.Buffer
 	a := translate.NewAssembler(p, &sink, translate.Options{})
-	if err := For(kind).Decode(response(http.StatusOK, stream.String()), a); err != nil {
+	if err := For(kind).Decode(plugintest.Response(http.StatusOK, stream.String()), a); err != nil {
 		t.Fatal(err)
 	}
 	sink.Write(a.End())
@@ -58,42 +55,42 @@ func equal(t *testing.T, got gjson.Result, path, want string) {
 	}
 }
 
-func TestBug02ReasoningThenTextThenCall(t *testing.T) {
+func TestReasoningThenTextThenCall(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"reasoning":"a"`), delta(`"reasoning":"b"`), delta(`"content":"c"`),
 		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
 	equal(t, r, "output.#.type", `["reasoning","message","function_call"]`)
 	equal(t, r, "output.0.content.0.text", `"ab"`)
 }
 
-func TestBug03TextAfterCall(t *testing.T) {
+func TestTextAfterCall(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"content":"a"`), delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`),
 		delta(`"content":"b"`), finish("stop"))
 	equal(t, r, "output.#.content.0.text", `["a","b"]`)
 }
 
-func TestBug04CallWithoutText(t *testing.T) {
+func TestCallWithoutText(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"role":"assistant","content":""`), delta(`"content":null,"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]`), finish("tool_calls"))
 	equal(t, r, "output.#.type", `["function_call"]`)
 }
 
-func TestBug05ArgumentsWithoutID(t *testing.T) {
+func TestArgumentsWithoutID(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f"}}]`),
 		delta(`"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]`), delta(`"tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":":1}"}}]`), finish("tool_calls"))
 	equal(t, r, "output.0.arguments", `"{\"a\":1}"`)
 }
 
-func TestBug06WholeArguments(t *testing.T) {
+func TestWholeArguments(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}}]`), finish("tool_calls"))
 	equal(t, r, "output.0.arguments", `"{\"a\":1}"`)
 }
 
-func TestBug07EmptyArguments(t *testing.T) {
+func TestEmptyArgumentsAreAnObject(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]`),
 		delta(`"tool_calls":[{"index":0,"function":{"arguments":""}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]`), finish("tool_calls"))
 	equal(t, r, "output.0.arguments", `"{}"`)
 }
 
-func TestBug13Truncation(t *testing.T) {
+func TestTruncationIsIncomplete(t *testing.T) {
 	for name, content := range map[string]string{
 		"text": `"content":"a"`, "reasoning": `"reasoning":"a"`,
 		"arguments": `"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}]`,
@@ -106,27 +103,20 @@ func TestBug13Truncation(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	messages := func(body gjson.Result) (all []plugintest.Message) {
-		for _, m := range body.Get("messages").Array() {
-			all = append(all, plugintest.Message{
-				Role: m.Get("role").Str, Calls: m.Get("tool_calls.#.id").Array(), Outputs: m.Get("[tool_call_id]").Array(),
-			})
-		}
-		return all
-	}
+	conversation := plugintest.Conversation{Messages: "messages", Role: "role", Calls: "tool_calls.#.id", Outputs: "[tool_call_id]"}
 	for kind, legal := range map[string]*regexp.Regexp{
 		"groq":    regexp.MustCompile(``),
 		"openai":  regexp.MustCompile(`^.{1,40}$`),
 		"mistral": regexp.MustCompile(`^[a-zA-Z0-9]{9}$`),
 	} {
 		t.Run(kind, func(t *testing.T) {
-			plugintest.Calls(t, For(kind), translate.Target{}, messages, false, legal.MatchString)
+			plugintest.Calls(t, For(kind), translate.Target{}, conversation, false, legal.MatchString)
 		})
 	}
 }
 
-// TestBug18ReasoningRoundTrip: what a provider signed comes back as it was.
-func TestBug18ReasoningRoundTrip(t *testing.T) {
+// TestReasoningRoundTrip: what a provider signed comes back as it was.
+func TestReasoningRoundTrip(t *testing.T) {
 	details := `[{"type":"reasoning.text","text":"Use f.","signature":"c2ln","format":"x","index":0},{"type":"reasoning.encrypted","data":"ZW5j","index":1}]`
 	first := decode(t, "openrouter", hi, delta(`"reasoning":"Use f.","reasoning_details":`+details),
 		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]`), finish("tool_calls"))
@@ -142,7 +132,7 @@ func TestBug18ReasoningRoundTrip(t *testing.T) {
 	}
 }
 
-func TestBug19ForeignReasoning(t *testing.T) {
+func TestForeignReasoningIsLeftOut(t *testing.T) {
 	_, body, p, err := prepare(t, For("groq"), translate.Target{}, `{"model":"m","input":[{"role":"user","content":"hi"},
 		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"secret"}],"encrypted_content":"gAAAAA"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]}`)
 	if err != nil {
@@ -153,7 +143,7 @@ func TestBug19ForeignReasoning(t *testing.T) {
 	}
 }
 
-func TestBug22CustomTool(t *testing.T) {
+func TestCustomToolGetsItsInput(t *testing.T) {
 	r := decode(t, "groq", `{"model":"m","input":"hi","tools":[{"type":"custom","name":"apply_patch"}]}`,
 		delta(`"tool_calls":[{"index":0,"id":"x","function":{"name":"apply_patch","arguments":"{\"input\": \"a\\"}}]`),
 		delta(`"tool_calls":[{"index":0,"function":{"arguments":"n\\u00e"}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"9\"}"}}]`), finish("tool_calls"))
@@ -161,7 +151,7 @@ func TestBug22CustomTool(t *testing.T) {
 	equal(t, r, "output.0.input", `"a\né"`)
 }
 
-func TestBug24UsageAnywhere(t *testing.T) {
+func TestUsageAnywhere(t *testing.T) {
 	const usage = `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`
 	for name, chunks := range map[string][]string{
 		"alone":   {delta(`"content":"a"`), finish("stop"), `"choices":[],` + usage},
@@ -177,13 +167,13 @@ func TestBug24UsageAnywhere(t *testing.T) {
 	}
 }
 
-func TestBug25ErrorMidStream(t *testing.T) {
+func TestErrorMidStream(t *testing.T) {
 	r := decode(t, "groq", hi, delta(`"content":"a"`), `"error":{"message":"Boom","type":"server_error"}`)
 	equal(t, r, "status", `"failed"`)
 	equal(t, r, "error.message", `"Boom"`)
 }
 
-func TestBug32ServiceTier(t *testing.T) {
+func TestServiceTierIsTold(t *testing.T) {
 	_, body, _, err := prepare(t, For("openai"), translate.Target{}, `{"model":"m","input":"hi","service_tier":"flex"}`)
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,0 @@
-package cohere
-
-import (
-	"testing"
-
-	"github.com/weirhq/weir/plugins/plugintest"
-)
-
-func TestCassettes(t *testing.T) { plugintest.Cassettes(t, Provider{}, "cohere.v2.chat") }
