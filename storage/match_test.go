@@ -235,6 +235,7 @@ func TestEvaluate(t *testing.T) {
 	records[3].ExperimentID = "e"
 	records[3].Scores = map[string]float64{"q": 0}
 	records[1].Properties = map[string]string{"env": "prod"}
+	records[3].Properties = map[string]string{"env": ""}
 	yes, no := true, false
 	by := func(k storage.SortKey, desc bool) []storage.Sort { return []storage.Sort{{Key: k, Desc: desc}} }
 	for name, test := range map[string]struct {
@@ -250,7 +251,8 @@ func TestEvaluate(t *testing.T) {
 		"last active":          {storage.RequestQuery{Sort: by(storage.SortLastActive, true)}, []byte{1, 2, 4, 3}},
 		"cached":               {storage.RequestQuery{Sort: by(storage.SortIsCached, false)}, []byte{1, 2, 4, 3}},
 		"cached when":          {storage.RequestQuery{Sort: by(storage.SortCacheCreatedAt, false)}, []byte{3, 1, 2, 4}},
-		"a property":           {storage.RequestQuery{Sort: []storage.Sort{{Key: storage.SortProperties, Name: "env"}}}, []byte{2, 1, 3, 4}},
+		"a property":           {storage.RequestQuery{Sort: []storage.Sort{{Key: storage.SortProperties, Name: "env"}}}, []byte{4, 2, 1, 3}},
+		"a property, down":     {storage.RequestQuery{Sort: []storage.Sort{{Key: storage.SortProperties, Name: "env", Desc: true}}}, []byte{2, 4, 3, 1}},
 		"two keys": {storage.RequestQuery{Sort: []storage.Sort{{Key: storage.SortCost}, {Key: storage.SortCreatedAt, Desc: true}}},
 			[]byte{4, 1, 3, 2}},
 		"only cached":         {storage.RequestQuery{Cached: &yes}, []byte{3}},

@@ -114,6 +114,10 @@ func directed(order int, desc bool) int {
 	return order
 }
 
+func byEntry(m map[string]string, name string) sortValue {
+	s, known := m[name]
+	return sortValue{known: known, text: s}
+}
 func byText(s string) sortValue { return sortValue{known: s != "", text: s} }
 func byNumber[T plugins.Unit](q plugins.Quantity[T]) sortValue {
 	return sortValue{known: q.Valid, number: int64(q.N)}
@@ -145,8 +149,8 @@ var sortValues = map[SortKey]func(r *Record, c *Content, name string) sortValue{
 	},
 	SortRequestPrompt: func(r *Record, c *Content, _ string) sortValue { return byText(inputText(r, c)) },
 	SortResponseText:  func(r *Record, c *Content, _ string) sortValue { return byText(outputText(r, c)) },
-	SortProperties:    func(r *Record, _ *Content, name string) sortValue { return byText(r.Properties[name]) },
-	SortValues:        func(_ *Record, c *Content, name string) sortValue { return byText(c.Inputs[name]) },
+	SortProperties:    func(r *Record, _ *Content, name string) sortValue { return byEntry(r.Properties, name) },
+	SortValues:        func(_ *Record, c *Content, name string) sortValue { return byEntry(c.Inputs, name) },
 }
 
 // ParseSort reads the field sort of a request query: an object of keys with

@@ -4,37 +4,45 @@ package nearest
 import "strings"
 
 // Name is the one of known that is spelt almost like name, whatever the letter
-// case, or "" when none is. Of several the first wins.
+// case, - and _, or "" when none is. Of several the nearest wins, then the first.
 func Name(name string, known []string) string {
 	const longest = 64 // bytes; nobody mistypes that
 	if len(name) > longest {
 		return ""
 	}
-	best, edits := "", max(1, len(name)/4)+1
+	plain := strings.NewReplacer("-", "", "_", "")
+	spelling := func(s string) string { return strings.ToLower(plain.Replace(s)) }
+	name = spelling(name)
+	best, edits := "", max(1, len(name)/3)+1
 	for _, k := range known {
-		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < edits {
+		if d := Distance(name, spelling(k)); d < edits {
 			best, edits = k, d
 		}
 	}
 	return best
 }
 
-// Distance is the number of bytes to insert, delete or replace to make b of a
-// (https://en.wikipedia.org/wiki/Levenshtein_distance).
+// Distance is the number of bytes to insert, delete, replace or swap with their
+// neighbour to make b of a
+// (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
 func Distance(a, b string) int {
+	var before, above []int
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, above, row = above, row, make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			edits := diagonal
+			replaced := above[j]
 			if a[i] != b[j] {
-				edits = 1 + min(diagonal, row[j], row[j+1])
+				replaced++
 			}
-			diagonal, row[j+1] = row[j+1], edits
+			row[j+1] = min(replaced, row[j]+1, above[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -13,6 +13,8 @@ func TestName(t *testing.T) {
 		"":            "a",
 		"b":           "a",
 		"max_journal": "max_journal",
+		"max-journal": "max_journal",
+		"retentino":   "retention",
 	} {
 		if got := Name(name, known); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)

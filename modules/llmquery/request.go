@@ -8,16 +8,7 @@ import (
 
 // getRequest answers GET /v1/request/{id}.
 func getRequest(c *call) error {
-	id, err := uuid.Parse(c.r.PathValue("id"))
-	if err != nil {
-		return storage.ErrNotFound
-	}
-	if c.journal.Pending(c.org, id) {
-		if err := c.journal.Flush(c.ctx); err != nil {
-			return err
-		}
-	}
-	r, err := c.journal.Backend().Request(c.ctx, c.org, id)
+	r, err := c.request()
 	if err != nil {
 		return err
 	}
@@ -30,4 +21,19 @@ func getRequest(c *call) error {
 	a.raw(`,"error":null}`)
 	a.flush()
 	return nil
+}
+
+// request is the record of the id in the path, also when it is still on its way
+// from the journal.
+func (c *call) request() (*storage.Record, error) {
+	id, err := uuid.Parse(c.r.PathValue("id"))
+	if err != nil {
+		return nil, storage.ErrNotFound
+	}
+	if c.journal.Pending(c.org, id) {
+		if err := c.journal.Flush(c.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.journal.Backend().Request(c.ctx, c.org, id)
 }

@@ -63,7 +63,7 @@ func (x *query) order() (o order) {
 		column := sortColumns[s.Key]
 		if s.Key == storage.SortProperties {
 			p := "p" + string(rune('a'+i)) // storage.MaxSortKeys is less than the alphabet
-			column = "nullif(" + p + ".name, '')"
+			column = p + ".name"
 			o.joins += " LEFT JOIN (SELECT v.name, m.n FROM names v JOIN labels m ON m.label = v.id WHERE v.kind = ?) " + p + " ON " + p + ".n = r.n"
 			o.args = append(o.args, propertyKind(s.Name))
 		}

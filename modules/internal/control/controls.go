@@ -19,15 +19,17 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Bounds of what control headers may say, in bytes unless told. Longer text is
-// cut, what exceeds a count is left out; both are reported as warnings.
+// Bounds of what may be said of a call, in bytes unless told. Of control headers,
+// longer text is cut and what exceeds a count is left out, with a warning.
 const (
-	maxID         = 1 << 10 // ids, names and paths
-	maxName       = 256     // names of properties and prompt inputs
-	maxValue      = 4 << 10 // values of properties
-	maxInput      = 64 << 10
-	maxProperties = 100 // number of properties
-	maxInputs     = 100 // number of prompt inputs
+	MaxName       = 256     // names of properties, scores and prompt inputs
+	MaxValue      = 4 << 10 // values of properties, tags of sessions
+	MaxProperties = 100     // number of properties of a call
+	MaxScores     = 100     // number of scores of a call
+
+	maxID     = 1 << 10 // ids, names and paths
+	maxInput  = 64 << 10
+	maxInputs = 100 // number of prompt inputs
 )
 
 // Controls is what the control headers of one request say, beside what belongs
@@ -75,7 +77,7 @@ func Read(header http.Header, headers *llmapp.Headers, record *storage.Record) *
 			c.properties(objectKey, objects)
 		}
 	}
-	c.trim("properties", c.record.Properties, maxProperties)
+	c.trim("properties", c.record.Properties, MaxProperties)
 	c.trim("prompt inputs", c.Inputs, maxInputs)
 	return c
 }
@@ -119,7 +121,7 @@ func (c *Controls) set(key, name string, values []string) {
 		c.text(&r.ExperimentID, key, values)
 	default:
 		if property, ok := strings.CutPrefix(name, "Property-"); ok {
-			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, maxValue)
+			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, MaxValue)
 		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
 			c.entry(&c.Inputs, key, input, values, maxInput)
 		} else {
@@ -223,8 +225,8 @@ func (c *Controls) cut(key, v string, max int) string {
 
 // entry sets a name of a map, unless another prefix did.
 func (c *Controls) entry(m *map[string]string, key, name string, values []string, max int) {
-	if name == "" || len(name) > maxName {
-		c.Warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", maxName))
+	if name == "" || len(name) > MaxName {
+		c.Warn(key, fmt.Sprintf("ignored, a name has 1 to %d bytes", MaxName))
 		return
 	}
 	v, ok := c.value(key, values, max)
@@ -253,7 +255,7 @@ func (c *Controls) properties(key string, values []string) {
 	}
 	object.ForEach(func(name, value gjson.Result) bool {
 		if value.Type == gjson.String {
-			c.entry(&c.record.Properties, key, name.Str, []string{value.Str}, maxValue)
+			c.entry(&c.record.Properties, key, name.Str, []string{value.Str}, MaxValue)
 		} else {
 			c.Warn(key, "ignored a value that is no string")
 		}
@@ -285,20 +287,20 @@ func Bearer(v string) string {
 	return v
 }
 
+// SessionNames are the properties that say which session a call belongs to: its
+// id, name and path.
+var SessionNames = [...]string{"Service-Session-Id", "Service-Session-Name", "Service-Session-Path"}
+
 // SessionProperties lets the session stand in the properties too, under the
 // full names of its headers.
 func SessionProperties(r *storage.Record) {
-	for _, p := range [...]storage.Property{
-		{Name: "Service-Session-Id", Value: r.SessionID},
-		{Name: "Service-Session-Name", Value: r.SessionName},
-		{Name: "Service-Session-Path", Value: r.SessionPath},
-	} {
-		if p.Value == "" {
+	for i, value := range [...]string{r.SessionID, r.SessionName, r.SessionPath} {
+		if value == "" {
 			continue
 		}
 		if r.Properties == nil {
 			r.Properties = make(map[string]string)
 		}
-		r.Properties[p.Name] = p.Value
+		r.Properties[SessionNames[i]] = value
 	}
 }

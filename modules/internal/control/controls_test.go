@@ -155,12 +155,12 @@ func TestControlHeaders(t *testing.T) {
 
 func TestPropertiesAreCounted(t *testing.T) {
 	header := make(http.Header)
-	for i := range maxProperties + 5 {
+	for i := range MaxProperties + 5 {
 		header.Set(fmt.Sprintf("Service-Property-P%03d", i), "x")
 	}
 	var r storage.Record
 	c := Read(header, testHeaders(t), &r)
-	if names := slices.Sorted(maps.Keys(r.Properties)); len(names) != maxProperties || names[maxProperties-1] != "P099" {
+	if names := slices.Sorted(maps.Keys(r.Properties)); len(names) != MaxProperties || names[MaxProperties-1] != "P099" {
 		t.Errorf("%d properties", len(r.Properties))
 	}
 	if !slices.Equal(c.Warnings, []string{"properties: kept the first 100"}) {
@@ -210,11 +210,11 @@ func FuzzControls(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value string) {
 		var r storage.Record
 		Read(http.Header{http.CanonicalHeaderKey(name): {value}}, headers, &r)
-		if len(r.UserID) > maxID || len(r.Properties) > maxProperties {
+		if len(r.UserID) > maxID || len(r.Properties) > MaxProperties {
 			t.Error("a bound does not hold")
 		}
 		for name, v := range r.Properties {
-			if len(name) > maxName || len(v) > maxValue {
+			if len(name) > MaxName || len(v) > MaxValue {
 				t.Error("a bound does not hold")
 			}
 		}

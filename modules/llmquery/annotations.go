@@ -3,11 +3,12 @@ package llmquery
 import (
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -22,8 +23,8 @@ func addScores(c *call) error {
 	given.known = given.names
 	for _, name := range given.names {
 		switch value := given.fields[name]; {
-		case name == "":
-			given.fail(name, "a score needs a name")
+		case name == "" || len(name) > control.MaxName:
+			b.fail("scores", "a name has 1 to %d bytes", control.MaxName)
 		case name == storage.FeedbackScore:
 			given.fail(name, "feedback has an endpoint of its own")
 		case value.IsBool() || value.Type == gjson.Number && !math.IsInf(value.Num, 0):
@@ -38,7 +39,7 @@ func addScores(c *call) error {
 	if err := b.finish(); err != nil {
 		return err
 	}
-	return c.learnOfRequest(http.StatusCreated, &storage.Annotation{Scores: scores})
+	return c.annotateRequest(http.StatusCreated, &storage.Annotation{Scores: scores})
 }
 
 // giveFeedback takes POST /v1/request/{id}/feedback.
@@ -48,7 +49,7 @@ func giveFeedback(c *call) error {
 		return err
 	}
 	now := time.Now()
-	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Feedback: &storage.Feedback{
+	return c.annotateRequest(http.StatusOK, &storage.Annotation{Feedback: &storage.Feedback{
 		ID:        now.UnixMicro(),
 		Rating:    rating,
 		CreatedAt: storage.Millis(now),
@@ -63,24 +64,25 @@ func setProperty(c *call) error {
 	}
 	name, _ := b.text("key")
 	value, given := b.text("value")
-	if name == "" {
-		b.fail("key", "the name of a property is expected")
-	}
-	if !given {
+	switch {
+	case name == "" || len(name) > control.MaxName:
+		b.fail("key", "the name of a property is expected, of 1 to %d bytes", control.MaxName)
+	case slices.Contains(control.SessionNames[:], name):
+		b.fail("key", "%s says which session a request belongs to, which does not change", name)
+	case !given:
 		b.fail("value", "a string is expected")
+	case len(value) > control.MaxValue:
+		b.fail("value", "at most %d bytes are expected, not %d", control.MaxValue, len(value))
 	}
 	if err := b.finish(); err != nil {
 		return err
 	}
-	return c.learnOfRequest(http.StatusOK, &storage.Annotation{Property: &storage.Property{Name: name, Value: value}})
+	return c.annotateRequest(http.StatusOK, &storage.Annotation{Property: &storage.Property{Name: name, Value: value}})
 }
 
-// sessionID and sessionFeedback are the properties that stand for a session and
-// for the verdict on it, which its first request carries.
-const (
-	sessionID       = "Service-Session-Id"
-	sessionFeedback = "Service-Session-Feedback"
-)
+// sessionFeedback is the property that stands for the verdict on a session, which
+// its first request carries.
+const sessionFeedback = "Service-Session-Feedback"
 
 // giveSessionFeedback takes POST /v1/session/{id}/feedback.
 func giveSessionFeedback(c *call) error {
@@ -96,7 +98,7 @@ func giveSessionFeedback(c *call) error {
 	if rating {
 		value = "1"
 	}
-	return c.learn(http.StatusOK, &storage.Annotation{
+	return c.annotate(http.StatusOK, &storage.Annotation{
 		RequestID: first.ID,
 		Property:  &storage.Property{Name: sessionFeedback, Value: value},
 	})
@@ -109,8 +111,11 @@ func setSessionTag(c *call) error {
 		return err
 	}
 	tag, given := b.text("tag")
-	if !given {
+	switch {
+	case !given:
 		b.fail("tag", "a string is expected")
+	case len(tag) > control.MaxValue:
+		b.fail("tag", "at most %d bytes are expected, not %d", control.MaxValue, len(tag))
 	}
 	if err := b.finish(); err != nil {
 		return err
@@ -118,7 +123,7 @@ func setSessionTag(c *call) error {
 	if _, err := c.firstOfSession(); err != nil {
 		return err
 	}
-	return c.learn(http.StatusOK, &storage.Annotation{SessionID: c.r.PathValue("id"), Tag: &tag})
+	return c.annotate(http.StatusOK, &storage.Annotation{SessionID: c.r.PathValue("id"), Tag: &tag})
 }
 
 // getSessionTag answers GET /v1/session/{id}/tag: null without a tag.
@@ -157,7 +162,7 @@ func (c *call) firstOfSession() (*storage.Record, error) {
 		Org: c.org,
 		Filter: &storage.Leaf{
 			Field: storage.LookupField(storage.RequestResponse, "properties"),
-			Key:   sessionID, Op: storage.Equals, Text: c.r.PathValue("id"),
+			Key:   control.SessionNames[0], Op: storage.Equals, Text: c.r.PathValue("id"),
 		},
 		Sort:  []storage.Sort{{Key: storage.SortCreatedAt}},
 		Limit: 1,
@@ -171,25 +176,44 @@ func (c *call) firstOfSession() (*storage.Record, error) {
 	return records[0], nil
 }
 
-// learnOfRequest records a fact about the request in the path.
-func (c *call) learnOfRequest(status int, f *storage.Annotation) error {
-	id, err := uuid.Parse(c.r.PathValue("id"))
+// annotateRequest records an annotation of the request in the path.
+func (c *call) annotateRequest(status int, a *storage.Annotation) error {
+	r, err := c.request()
 	if err != nil {
-		return storage.ErrNotFound
+		return err
 	}
-	if !c.journal.Pending(c.org, id) {
-		if _, err := c.journal.Backend().Request(c.ctx, c.org, id); err != nil {
-			return err
-		}
+	if err := withinBounds(r, a); err != nil {
+		return err
 	}
-	f.RequestID = id
-	return c.learn(status, f)
+	a.RequestID = r.ID
+	return c.annotate(status, a)
 }
 
-// learn records a fact, and answers once the next query knows it.
-func (c *call) learn(status int, f *storage.Annotation) error {
-	f.Org, f.At = c.org, storage.Millis(time.Now())
-	if err := c.journal.AppendFact(f); err != nil {
+// withinBounds refuses what would give a record more than headers can: its size
+// is paid for by whoever shares the store.
+func withinBounds(r *storage.Record, a *storage.Annotation) error {
+	scores := len(r.Scores)
+	for name := range a.Scores {
+		if _, known := r.Scores[name]; !known {
+			scores++
+		}
+	}
+	if scores > control.MaxScores {
+		return badRequest("scores: a request has at most %d scores, and would have %d", control.MaxScores, scores)
+	}
+	if a.Property == nil {
+		return nil
+	}
+	if _, known := r.Properties[a.Property.Name]; !known && len(r.Properties) >= control.MaxProperties {
+		return badRequest("key: a request has at most %d properties", control.MaxProperties)
+	}
+	return nil
+}
+
+// annotate records an annotation, and answers once the next query knows it.
+func (c *call) annotate(status int, a *storage.Annotation) error {
+	a.Org, a.At = c.org, storage.Millis(time.Now())
+	if err := c.journal.AppendFact(a); err != nil {
 		return err
 	}
 	if err := c.journal.Flush(c.ctx); err != nil {

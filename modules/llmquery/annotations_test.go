@@ -1,7 +1,9 @@
 package llmquery_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +13,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// TestFacts holds that what is learned later is in force for the next query, and
+// TestAnnotations holds that what is learned later is in force for the next query, and
 // that learning it twice changes nothing.
-func TestFacts(t *testing.T) {
+func TestAnnotations(t *testing.T) {
 	s := newSite(t)
 	id := s.record("default", &storage.Record{
 		Org: "default", SessionID: "s1", Properties: map[string]string{"Service-Session-Id": "s1"},
@@ -74,7 +76,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-func TestRefusedFacts(t *testing.T) {
+func TestRefusedAnnotations(t *testing.T) {
 	s := newSite(t)
 	id := s.record("default", &storage.Record{Org: "acme", SessionID: "theirs", Properties: map[string]string{"Service-Session-Id": "theirs"}}, nil)
 	own := "/v1/request/" + s.record("default", &storage.Record{Org: "default"}, nil).String()
@@ -96,6 +98,15 @@ func TestRefusedFacts(t *testing.T) {
 		"no rating":                      {"POST", own + "/feedback", "root", `{}`, 400},
 		"property without a name":        {"PUT", own + "/property", "root", `{"value":"b"}`, 400},
 		"property without a value":       {"PUT", own + "/property", "root", `{"key":"a"}`, 400},
+		"long score name":                {"POST", own + "/score", "root", `{"scores":{"` + strings.Repeat("n", 257) + `":1}}`, 400},
+		"long property name":             {"PUT", own + "/property", "root", `{"key":"` + strings.Repeat("n", 257) + `","value":""}`, 400},
+		"long property value":            {"PUT", own + "/property", "root", `{"key":"k","value":"` + strings.Repeat("n", 4097) + `"}`, 400},
+		"session by property":            {"PUT", own + "/property", "root", `{"key":"Service-Session-Id","value":"x"}`, 400},
+		"session name by property":       {"PUT", own + "/property", "root", `{"key":"Service-Session-Name","value":"x"}`, 400},
+		"unknown field":                  {"POST", own + "/feedback", "root", `{"rating":true,"score":1}`, 400},
+		"duplicate score":                {"POST", own + "/score", "root", `{"scores":{"a":1,"a":2}}`, 400},
+		"null score":                     {"POST", own + "/score", "root", `{"scores":{"a":null}}`, 400},
+		"long tag":                       {"POST", "/v1/session/theirs/tag", "acme", `{"tag":"` + strings.Repeat("n", 4097) + `"}`, 400},
 		"tag of a kind":                  {"POST", "/v1/session/theirs/tag", "acme", `{"tag":1}`, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +114,48 @@ func TestRefusedFacts(t *testing.T) {
 				t.Errorf("%d %s, want %d", response.StatusCode, answer.Raw, tc.status)
 			}
 		})
+	}
+}
+
+// TestAnnotationsAreBounded holds that the API adds no more to a request than
+// headers can: each later write of a store pays for the size of its records.
+func TestAnnotationsAreBounded(t *testing.T) {
+	s := newSite(t)
+	path := "/v1/request/" + s.record("default", &storage.Record{Org: "default"}, nil).String()
+	scores := func(from, to int) string {
+		m := make(map[string]int)
+		for i := from; i < to; i++ {
+			m[fmt.Sprint("score", i)] = i
+		}
+		return encode(map[string]any{"scores": m})
+	}
+	for _, write := range []struct {
+		method, path, body string
+		status             int
+		message            string
+	}{
+		{"POST", "/score", scores(0, 101), 400, "at most 100 scores"},
+		{"POST", "/score", scores(0, 60), 201, ""},
+		{"POST", "/score", scores(50, 100), 201, ""},
+		{"POST", "/score", scores(99, 101), 400, "at most 100 scores, and would have 101"},
+		{"POST", "/score", scores(0, 1), 201, ""},
+		{"PUT", "/property", `{"key":"kept","value":"` + strings.Repeat("v", 4096) + `"}`, 200, ""},
+	} {
+		response, answer := s.do(write.method, path+write.path, "root", write.body)
+		if response.StatusCode != write.status || !strings.Contains(answer.Get("error").String(), write.message) {
+			t.Errorf("%.60s: %d %.200s", write.body, response.StatusCode, answer.Raw)
+		}
+	}
+	full := make(map[string]string)
+	for i := range 100 {
+		full[fmt.Sprint("p", i)] = "v"
+	}
+	path = "/v1/request/" + s.record("default", &storage.Record{Org: "default", Properties: full}, nil).String() + "/property"
+	if response, answer := s.do("PUT", path, "root", `{"key":"p","value":"v"}`); response.StatusCode != 400 || !strings.Contains(answer.Get("error").String(), "at most 100 properties") {
+		t.Errorf("one property more: %d %s", response.StatusCode, answer.Raw)
+	}
+	if response, answer := s.do("PUT", path, "root", `{"key":"p1","value":"w"}`); response.StatusCode != 200 {
+		t.Errorf("another value: %d %s", response.StatusCode, answer.Raw)
 	}
 }
 
