@@ -1,6 +1,8 @@
 package caddyfile
 
 import (
+	"strconv"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -40,6 +42,7 @@ import (
 //		header_prefix  <prefixes...>
 //		property_names <names...>
 //		catalog        <file>
+//		queries        <running> [<of one key>]
 //		secret         <secret>
 //	}
 //
@@ -91,6 +94,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 				return nil, d.ArgErr()
 			}
 			app.PropertyNames = append(app.PropertyNames, args...)
+		case "queries":
+			if err := parseQueries(d, app); err != nil {
+				return nil, err
+			}
 		case "secret":
 			if !d.AllArgs(&app.SecretText) {
 				return nil, d.ArgErr()
@@ -104,6 +111,20 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		}
 	}
 	return httpcaddyfile.App{Name: "llm", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+func parseQueries(d *caddyfile.Dispenser, app *llmapp.App) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return d.ArgErr()
+	}
+	for i, n := range []*int{&app.Queries, &app.QueriesPerKey}[:len(args)] {
+		var err error
+		if *n, err = strconv.Atoi(args[i]); err != nil || *n < 1 {
+			return d.Errf("queries '%s': want how many run at the same time, a number from 1", args[i])
+		}
+	}
+	return nil
 }
 
 func parseKey(d *caddyfile.Dispenser) (*llmapp.Key, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -64,6 +65,12 @@ type App struct {
 	// ones.
 	CatalogFile string `json:"catalog,omitempty"`
 
+	// Queries is how many queries run at the same time, QueriesPerKey how many of
+	// one API key. Others wait, and are refused with 429 when too many do.
+	// Default: half of the processors, but at least 2, and half of that.
+	Queries       int `json:"queries,omitempty"`
+	QueriesPerKey int `json:"queries_per_key,omitempty"`
+
 	headers   *Headers
 	keys      keyring
 	catalog   *catalog.Catalog
@@ -71,6 +78,8 @@ type App struct {
 	keyless   []*Account // likewise, without one
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger
+
+	queryTurns, recordTurns *admission.Turns
 }
 
 // CaddyModule returns the Caddy module information.
@@ -94,7 +103,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 	}
 
-	var err error
+	err := a.provisionQueries()
+	if err != nil {
+		return err
+	}
 	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
 		return err
 	}

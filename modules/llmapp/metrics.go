@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -42,7 +43,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range []prometheus.Collector{requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans} {
+	for _, c := range []prometheus.Collector{requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans, admission.Refusals} {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &registered) {
 			return err

@@ -14,7 +14,7 @@ import (
 
 // addScores takes POST /v1/request/{id}/score.
 func addScores(c *call) error {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func giveFeedback(c *call) error {
 
 // setProperty takes PUT /v1/request/{id}/property.
 func setProperty(c *call) error {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func giveSessionFeedback(c *call) error {
 
 // setSessionTag takes POST /v1/session/{id}/tag.
 func setSessionTag(c *call) error {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func getSessionTag(c *call) error {
 }
 
 func (c *call) rating() (bool, error) {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
@@ -24,27 +25,35 @@ import (
 type endpoint struct {
 	scope string
 	serve func(*call) error
+	// turns admits its calls.
+	turns func(*llmapp.App) *admission.Turns
 }
+
+// What an endpoint reads decides whom it waits for.
+var (
+	manyRecords = (*llmapp.App).QueryTurns
+	oneRecord   = (*llmapp.App).RecordTurns
+)
 
 // endpoints are the methods of each path, by its http.ServeMux pattern.
 var endpoints = map[string]map[string]endpoint{
-	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk}},
-	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests}},
-	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest}},
-	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores}},
-	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback}},
-	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty}},
-	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers}},
-	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview}},
-	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions}},
-	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics}},
-	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback}},
+	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords}},
+	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords}},
+	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord}},
+	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord}},
+	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord}},
+	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord}},
+	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords}},
+	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords}},
+	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords}},
+	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords}},
+	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord}},
 	"/v1/session/{id}/tag": {
-		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag},
-		http.MethodPost: {llmapp.ScopeWrite, setSessionTag},
+		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord},
+		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord},
 	},
-	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores}},
-	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI}},
+	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords}},
+	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
 }
 
 // scopeNone is the scope of what everybody may have, without a key.
@@ -58,6 +67,7 @@ type call struct {
 	ctx     context.Context
 	w       http.ResponseWriter
 	r       *http.Request
+	raw     []byte // the body
 	org     string
 	journal *journal.Journal
 }
@@ -97,9 +107,26 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 			header:  http.Header{"Allow": {allowed}},
 		}
 	}
-	org, err := h.authorise(r, e.scope)
+	org, key, err := h.authorise(r, e.scope)
 	if err != nil {
 		return err
+	}
+	var body []byte
+	if r.Method != http.MethodGet {
+		if body, err = readBody(w, r); err != nil {
+			return err
+		}
+	}
+	if e.turns != nil {
+		over, ok := e.turns(h.app).Take(r.Context(), key)
+		if !ok {
+			return &problem{
+				status:  http.StatusTooManyRequests,
+				message: "too many queries of this API key, or in all, are waiting; ask fewer at a time",
+				header:  http.Header{"Retry-After": {"5"}},
+			}
+		}
+		defer over()
 	}
 	release := h.store.Hold()
 	defer release()
@@ -109,24 +136,25 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(h.Timeout))
 	defer cancel()
-	return e.serve(&call{ctx: ctx, w: w, r: r, org: org, journal: j})
+	return e.serve(&call{ctx: ctx, w: w, r: r, raw: body, org: org, journal: j})
 }
 
-// authorise returns the organisation whose records the caller may see.
-func (h pathHandler) authorise(r *http.Request, scope string) (org string, err error) {
+// authorise returns the organisation whose records the caller may see, and the
+// hash of the key, "" of the public.
+func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string, err error) {
 	if scope == scopeNone {
-		return "", nil
+		return "", "", nil
 	}
 	if h.AllowPublic && scope == llmapp.ScopeQuery && r.Header.Get("Authorization") == "" {
-		return llmapp.DefaultName, nil
+		return llmapp.DefaultName, "", nil
 	}
 	key, refused := h.gate.Admit(r.Header, scope, "Authorization")
 	if refused != nil {
 		p := &problem{status: refused.Status, message: refused.Code + ": " + refused.Message, header: make(http.Header)}
 		apierror.SetHeader(p.header, refused)
-		return "", p
+		return "", "", p
 	}
-	return key.Org(), nil
+	return key.Org(), key.Hash(), nil
 }
 
 // fail answers a failed call, telling internals to nobody but the log.
@@ -151,9 +179,10 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = envelope{Error: &p.message}.write(w, p.status) // a string always marshals
 }
 
-// body reads the body of a call.
-func (c *call) body() (*body, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+// readBody reads the body of a call before its turn comes, so that no slow sender
+// keeps others waiting.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return nil, &problem{status: http.StatusRequestEntityTooLarge, message: "the body is longer than 1 MiB"}
@@ -161,13 +190,13 @@ func (c *call) body() (*body, error) {
 	if err != nil {
 		return nil, badRequest("the body broke off")
 	}
-	return parseBody(raw)
+	return raw, nil
 }
 
 // ask answers with what the backend says to the query that read makes of the
 // body.
 func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read func(*body) Q) error {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,8 @@ func newSite(t testing.TB) *site {
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/public"}, {"handler": "llm_query", "allow_public": true}]}]}]},
 					{"match": [{"path": ["/slow/*"]}], "handle": [{"handler": "subroute", "routes": [
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/slow"}, {"handler": "llm_query", "store": "slow", "timeout": "10ms"}]}]}]},
+					{"match": [{"path": ["/busy/*"]}], "handle": [{"handler": "subroute", "routes": [
+						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/busy"}, {"handler": "llm_query", "store": "slow", "timeout": "1m"}]}]}]},
 					{"match": [{"path": ["/broken/*"]}], "handle": [{"handler": "subroute", "routes": [
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/broken"}, {"handler": "llm_query", "store": "broken"}]}]}]},
 					{"handle": [{"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}

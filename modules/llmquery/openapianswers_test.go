@@ -88,7 +88,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}
 	for _, pointer := range pointers {
 		for status := range mapOf(d.at(pointer + "/responses")) {
-			if !answered[pointer+"/responses/"+status] {
+			if !answered[pointer+"/responses/"+status] && status != "429" { // TestTooManyQueries asks for those
 				t.Errorf("%s never answers %s", operations[pointer], status)
 			}
 		}

@@ -28,7 +28,7 @@ func queryRequestsBulk(c *call) error { return c.requests(legacyGroups[:1]) }
 func queryRequests(c *call) error { return c.requests(legacyGroups) }
 
 func (c *call) requests(groups []storage.Group) error {
-	b, err := c.body()
+	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
 	}

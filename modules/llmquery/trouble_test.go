@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,5 +97,46 @@ func TestTrouble(t *testing.T) {
 	message := answer.Get("error").String()
 	if response.StatusCode != http.StatusInternalServerError || strings.Contains(message, "fire") || !strings.Contains(message, "reference") {
 		t.Errorf("a broken backend: %d %s", response.StatusCode, message)
+	}
+}
+
+// TestTooManyQueries holds that a key with more queries than may run and wait is
+// refused at once, and that neither another key nor what reads one record waits
+// for them.
+func TestTooManyQueries(t *testing.T) {
+	s := newSite(t)
+	s.record("default", &storage.Record{Org: "default"}, nil)
+	const asked, waiting = 100, 32
+	running := max(1, max(2, runtime.GOMAXPROCS(0)/2)/2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answers := make(chan *http.Response, asked)
+	for range asked {
+		go func() {
+			r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/busy/v1/user/metrics/query", strings.NewReader(`{}`))
+			if err != nil {
+				panic(err)
+			}
+			r.Header.Set("Authorization", "Bearer slow")
+			if response, err := http.DefaultClient.Do(r); err == nil {
+				response.Body.Close()
+				answers <- response
+			}
+		}()
+	}
+	for range asked - waiting - running {
+		if response := <-answers; response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") == "" {
+			t.Fatalf("%d, Retry-After %q", response.StatusCode, response.Header.Get("Retry-After"))
+		}
+	}
+	response, answer := s.do("POST", "/busy"+bulk, "slow", `{"filter":"all"}`)
+	if response.StatusCode != http.StatusTooManyRequests || answer.Get("data").Raw != "null" || !strings.Contains(answer.Get("error").String(), "too many queries") {
+		t.Errorf("one more: %d %s", response.StatusCode, answer.Raw)
+	}
+	if response, answer := s.do("POST", bulk, "root", `{"filter":"all"}`); response.StatusCode != http.StatusOK || answer.Get("data.#").Int() != 1 {
+		t.Errorf("another key: %d %s", response.StatusCode, answer.Raw)
+	}
+	if response, _ := s.do("GET", "/slow/v1/request/"+uuid.NewString(), "slow", ""); response.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("one record: %d", response.StatusCode)
 	}
 }

@@ -1,0 +1,14 @@
+// Package admission bounds what all calls together may take, so that no caller
+// takes what others need: those beyond a bound wait for a while, and are then
+// refused.
+package admission
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Refusals counts what was refused, by the limit that it met. It lives as long as
+// the process, so that it survives reloads.
+var Refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_refusals_total", Help: "Calls refused because they met a limit, by the limit.",
+}, []string{"limit"})

@@ -1,0 +1,35 @@
+package llmapp
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/weirhq/weir/modules/internal/admission"
+)
+
+// provisionQueries sets up whose turn it is to ask. A query can keep a processor
+// busy for as long as its deadline: by default half of them are left to traffic,
+// and one key has at most half of the rest.
+func (a *App) provisionQueries() error {
+	if a.Queries < 0 || a.QueriesPerKey < 0 {
+		return fmt.Errorf("queries %d, queries_per_key %d: want numbers from 1, or 0 for the default", a.Queries, a.QueriesPerKey)
+	}
+	running := cmp.Or(a.Queries, max(2, runtime.GOMAXPROCS(0)/2))
+	a.queryTurns = admission.NewTurns("queries", admission.Limits{
+		Running: running, RunningPerKey: min(running, cmp.Or(a.QueriesPerKey, max(1, running/2))),
+		Waiting: 128, WaitingPerKey: 32, Wait: 5 * time.Second,
+	})
+	// What reads or annotates one record is over soon, but for the disk.
+	a.recordTurns = admission.NewTurns("annotations", admission.Limits{
+		Running: 32, RunningPerKey: 4, Waiting: 512, WaitingPerKey: 64, Wait: 5 * time.Second,
+	})
+	return nil
+}
+
+// QueryTurns admit what reads any number of records, by key.
+func (a *App) QueryTurns() *admission.Turns { return a.queryTurns }
+
+// RecordTurns admit what reads or annotates one record, by key.
+func (a *App) RecordTurns() *admission.Turns { return a.recordTurns }
