@@ -7,11 +7,27 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// message is a turn of the user or the assistant, who alternate. Its content
-// are blocks.
-type message struct {
+// Messages are turns of the user and the assistant, who alternate. Bedrock has
+// them in the same form.
+type Messages[Block any] []Message[Block]
+
+// Message is a turn of the user or the assistant.
+type Message[Block any] struct {
 	Role    translate.Role `json:"role"`
-	Content []any          `json:"content"`
+	Content []Block        `json:"content"`
+}
+
+// Add adds blocks to the last message, or to a new one when another speaks.
+func (m *Messages[Block]) Add(role translate.Role, blocks ...Block) {
+	if len(blocks) == 0 {
+		return
+	}
+	if n := len(*m); n > 0 && (*m)[n-1].Role == role {
+		last := &(*m)[n-1]
+		last.Content = append(last.Content, blocks...)
+		return
+	}
+	*m = append(*m, Message[Block]{role, blocks})
 }
 
 type textBlock struct {
@@ -65,7 +81,7 @@ func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) erro
 		if err != nil {
 			return err
 		}
-		r.add(translate.RoleUser, blocks...)
+		r.Messages.Add(translate.RoleUser, blocks...)
 	}
 	return nil
 }
@@ -78,7 +94,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, blocks...)
+			r.Messages.Add(translate.RoleAssistant, blocks...)
 		case *translate.ReasoningItem:
 			block := unseal(item.EncryptedContent)
 			if block == nil {
@@ -87,13 +103,13 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 				}
 				continue
 			}
-			r.add(translate.RoleAssistant, block)
+			r.Messages.Add(translate.RoleAssistant, block)
 		case *translate.ToolCall:
 			input, err := item.Object()
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, toolUseBlock{"tool_use", translate.WordCallID(item.CallID), item.Name, input})
+			r.Messages.Add(translate.RoleAssistant, toolUseBlock{"tool_use", translate.WordCallID(item.CallID), item.Name, input})
 		}
 	}
 	return nil
@@ -109,21 +125,9 @@ func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) e
 		if o.Failed && len(content) == 0 {
 			content = []any{&textBlock{Type: "text", Text: failure}}
 		}
-		r.add(translate.RoleUser, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
+		r.Messages.Add(translate.RoleUser, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
 	}
 	return nil
-}
-
-// add adds to the last message, or a new one when another speaks.
-func (r *request) add(role translate.Role, blocks ...any) {
-	if len(blocks) == 0 {
-		return
-	}
-	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == role {
-		r.Messages[n-1].Content = append(r.Messages[n-1].Content, blocks...)
-		return
-	}
-	r.Messages = append(r.Messages, message{role, blocks})
 }
 
 // blocks are those of a content.

@@ -36,11 +36,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	if err != nil {
 		return nil, err
 	}
-	body, err := translate.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	req, err := post(ctx, t, paths[plugins.Messages], body)
+	req, err := post(ctx, t, paths[plugins.Messages], r)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +59,7 @@ var paths = map[plugins.Dialect]string{
 	plugins.CountTokens: "/v1/messages/count_tokens",
 }
 
-func post(ctx context.Context, t translate.Target, path string, body []byte) (*http.Request, error) {
+func post(ctx context.Context, t translate.Target, path string, body any) (*http.Request, error) {
 	req, err := t.Post(ctx, path, "X-Api-Key", body)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -12,17 +11,7 @@ import (
 func TestSignaturesComeBack(t *testing.T) {
 	fixtures := plugintest.Fixtures(t, "testdata")
 	for _, name := range []string{"thinking_tools", "thinking", "omitted_thinking", "redacted_thinking"} {
-		f := plugintest.Named(t, fixtures, name)
-		body := f.Next(t, Provider{}, claude45, true, `"tools":[{"type":"function","name":"weather"}],"reasoning":{"effort":"high"}`)
-		got, want := body.Get("messages.1.content").Array(), gjson.GetBytes(f.JSON, "content").Array()
-		if len(got) != len(want) {
-			t.Fatalf("%s: got %v, want %v", name, got, want)
-		}
-		for i := range want {
-			if got[i].Raw != want[i].Raw {
-				t.Errorf("%s: block %d is %s, want %s", name, i, got[i].Raw, want[i].Raw)
-			}
-		}
+		body := plugintest.Named(t, fixtures, name).ComesBack(t, Provider{}, claude45, "content", "messages.1.content")
 		if body.Get("thinking.type").Str != "enabled" {
 			t.Errorf("%s: does not think: %s", name, body)
 		}
@@ -52,19 +41,7 @@ func TestCallsWithoutThoughtsDisableThinking(t *testing.T) {
 
 func TestForeignReasoningIsLeftOut(t *testing.T) {
 	for _, encrypted := range []string{"", "gAAAAABo", `{"type":"thinking","thinking":"unsigned"}`, `{"type":"text","text":"x"}`, `[]`} {
-		_, body, p, err := prepare(t, claude5, plugintest.Request(`"input":[{"role":"user","content":"hi"},
-			{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"secret"}],"encrypted_content":`+quote(encrypted)+`},
-			{"role":"assistant","content":"4"},{"role":"user","content":"?"}]`), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := gjson.Get(body, "messages.1.content").Raw; got != `[{"type":"text","text":"4"}]` {
-			t.Errorf("%q: got %s", encrypted, got)
-		}
-		if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "input[1]: ") {
-			t.Errorf("%q: got the warnings %q", encrypted, p.Warnings)
-		}
+		plugintest.Maps(t, Provider{}, claude5, plugintest.AfterReasoning(encrypted),
+			"messages.1.content", `[{"type":"text","text":"4"}]`, "input[1]")
 	}
 }
-
-func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }

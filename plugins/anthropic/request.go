@@ -37,7 +37,7 @@ type request struct {
 	Version      string        `json:"anthropic_version,omitempty"`
 	MaxTokens    int64         `json:"max_tokens"`
 	System       []any         `json:"system,omitempty"`
-	Messages     []message     `json:"messages"`
+	Messages     Messages[any] `json:"messages"`
 	Tools        []tool        `json:"tools,omitempty"`
 	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
 	Thinking     *Thinking     `json:"thinking,omitempty"`

@@ -38,24 +38,12 @@ const (
 // them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
-	for i := range p.Tools {
-		t := &p.Tools[i]
-		if !c.Allows(t) {
-			continue
-		}
-		translated, err := newTool(p, m, t)
-		if err != nil {
-			return err
-		}
-		r.Tools = append(r.Tools, translated)
+	var err error
+	if r.Tools, err = translate.TranslateTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) }); err != nil {
+		return err
 	}
-	if c.Mode == "required" {
-		switch {
-		case len(r.Tools) == 0:
-			return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
-		case m.is(choosesTools):
-			return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
-		}
+	if c.Mode == "required" && m.is(choosesTools) {
+		return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
 	}
 	sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls
 	switch {

@@ -32,11 +32,7 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 		return nil, err
 	}
 	r.Model, r.Version = "", vertexVersion
-	body, err := translate.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	req, err := postVertex(ctx, t, body, p.Stream)
+	req, err := postVertex(ctx, t, r, p.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +56,7 @@ func (Vertex) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte,
 	return postVertex(ctx, t, body, stream)
 }
 
-func postVertex(ctx context.Context, t translate.Target, body []byte, stream bool) (*http.Request, error) {
+func postVertex(ctx context.Context, t translate.Target, body any, stream bool) (*http.Request, error) {
 	method := ":rawPredict"
 	if stream {
 		method = ":streamRawPredict"

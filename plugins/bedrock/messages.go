@@ -8,12 +8,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// message is a turn of the user or the assistant, who alternate.
-type message struct {
-	Role    translate.Role `json:"role"`
-	Content []block        `json:"content"`
-}
-
 // block is a block of content: one of its fields.
 type block struct {
 	Text             string          `json:"text,omitempty"`
@@ -93,7 +87,7 @@ func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) erro
 	if document && !text {
 		blocks = append(blocks, block{Text: besideDocument})
 	}
-	r.add(translate.RoleUser, blocks...)
+	r.Messages.Add(translate.RoleUser, blocks...)
 	return nil
 }
 
@@ -105,7 +99,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, blocks...)
+			r.Messages.Add(translate.RoleAssistant, blocks...)
 		case *translate.ReasoningItem:
 			if err := r.addReasoning(p, m, item); err != nil {
 				return err
@@ -115,7 +109,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			if err != nil {
 				return err
 			}
-			r.add(translate.RoleAssistant, block{ToolUse: &toolUse{translate.WordCallID(item.CallID), item.Name, input}})
+			r.Messages.Add(translate.RoleAssistant, block{ToolUse: &toolUse{translate.WordCallID(item.CallID), item.Name, input}})
 		}
 	}
 	return nil
@@ -131,7 +125,7 @@ func (r *request) addReasoning(p *translate.Request, m *model, item *translate.R
 	if reasoning == nil || m.maker != byAnthropic {
 		return p.DropForeignReasoning(item)
 	}
-	r.add(translate.RoleAssistant, block{ReasoningContent: reasoning})
+	r.Messages.Add(translate.RoleAssistant, block{ReasoningContent: reasoning})
 	return nil
 }
 
@@ -157,21 +151,9 @@ func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) e
 		if o.Failed && len(result.Content) == 0 {
 			result.Content = []block{{Text: failure}}
 		}
-		r.add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
+		r.Messages.Add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
 	}
 	return nil
-}
-
-// add adds to the last message, or a new one when another speaks.
-func (r *request) add(role translate.Role, blocks ...block) {
-	if len(blocks) == 0 {
-		return
-	}
-	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == role {
-		r.Messages[n-1].Content = append(r.Messages[n-1].Content, blocks...)
-		return
-	}
-	r.Messages = append(r.Messages, message{role, blocks})
 }
 
 // blocks are those of a content, without the blank texts that the provider refuses.

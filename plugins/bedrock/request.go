@@ -31,14 +31,14 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 
 // request is the body of POST /model/{modelId}/converse and converse-stream.
 type request struct {
-	System          []block          `json:"system,omitempty"`
-	Messages        []message        `json:"messages"`
-	InferenceConfig *inferenceConfig `json:"inferenceConfig,omitempty"`
-	ToolConfig      *toolConfig      `json:"toolConfig,omitempty"`
-	OutputConfig    *outputConfig    `json:"outputConfig,omitempty"`
-	ServiceTier     *serviceTier     `json:"serviceTier,omitempty"`
-	RequestMetadata json.RawMessage  `json:"requestMetadata,omitempty"`
-	ModelFields     *modelFields     `json:"additionalModelRequestFields,omitempty"`
+	System          []block                   `json:"system,omitempty"`
+	Messages        anthropic.Messages[block] `json:"messages"`
+	InferenceConfig *inferenceConfig          `json:"inferenceConfig,omitempty"`
+	ToolConfig      *toolConfig               `json:"toolConfig,omitempty"`
+	OutputConfig    *outputConfig             `json:"outputConfig,omitempty"`
+	ServiceTier     *serviceTier              `json:"serviceTier,omitempty"`
+	RequestMetadata json.RawMessage           `json:"requestMetadata,omitempty"`
+	ModelFields     *modelFields              `json:"additionalModelRequestFields,omitempty"`
 
 	documents map[string]bool // names, of which each must be one document's
 }

@@ -61,23 +61,13 @@ const silence = "Do not call any tool: answer in text."
 // them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
-	var tools []tool
-	for i := range p.Tools {
-		t := &p.Tools[i]
-		if !c.Allows(t) {
-			continue
-		}
-		translated, err := newTool(p, m, t)
-		if err != nil {
-			return err
-		}
-		tools = append(tools, translated)
+	tools, err := translate.TranslateTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) })
+	if err != nil {
+		return err
 	}
 	switch {
 	case len(tools) > 0 && !m.ToolCall:
 		return plugins.Unsupported("tools", "The model does not call tools.")
-	case len(tools) == 0 && c.Mode == "required":
-		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
 	case len(tools) == 0 || c.Mode == "none":
 		return r.keepTools(p, m, tools)
 	case c.Mode == "required" && m.is(choosesTools):

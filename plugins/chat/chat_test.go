@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"context"
 	"errors"
 	"io"
 	"maps"
@@ -11,30 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// prepare is the upstream request, its body and the prompt that was changed.
-func prepare(t *testing.T, p translate.Provider, target translate.Target, body string) (*http.Request, string, *translate.Request, error) {
+// prepare is the upstream request, its body and what the client is told.
+func prepare(t *testing.T, p translate.Provider, target translate.Target, request string) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	prompt, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
 	target.Model = "m"
-	req, err := p.Prepare(context.Background(), prompt, target)
-	if err != nil {
-		return nil, "", prompt, err
-	}
-	b, err := io.ReadAll(req.Body)
-	if err != nil || !gjson.ValidBytes(b) {
-		t.Fatalf("%v: %s", err, b)
-	}
-	return req, strings.TrimSpace(string(b)), prompt, nil
+	return plugintest.Prepare(t, p, target, request, false)
 }
 
 // fixtures are the answers in testdata, by vendor.

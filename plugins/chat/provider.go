@@ -54,11 +54,7 @@ func (p *Provider) Prepare(ctx context.Context, r *translate.Request, t translat
 	if err != nil {
 		return nil, err
 	}
-	body, err := translate.Encode(translated)
-	if err != nil {
-		return nil, err
-	}
-	return t.Post(ctx, paths[plugins.Chat], translate.Bearer, body)
+	return t.Post(ctx, paths[plugins.Chat], translate.Bearer, translated)
 }
 
 // Error implements translate.Provider.

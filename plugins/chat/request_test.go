@@ -1,14 +1,12 @@
 package chat
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -158,11 +156,8 @@ var mapped = []struct {
 func TestMapping(t *testing.T) {
 	for _, test := range mapped {
 		t.Run(test.name, func(t *testing.T) {
-			fields := test.fields
-			if !strings.Contains(fields, `"input":`) {
-				fields = `"input":"hi",` + fields
-			}
-			_, body, p, err := prepare(t, For(test.vendor), test.target, `{"model":"m",`+fields+`}`)
+			test.target.Model = "m"
+			_, body, p, err := plugintest.Prepare(t, For(test.vendor), test.target, plugintest.Request(test.fields), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,15 +201,7 @@ func TestRefused(t *testing.T) {
 		{"state", "groq", translate.Target{}, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fields := test.fields
-			if !strings.Contains(fields, `"input":`) {
-				fields = `"input":"hi",` + fields
-			}
-			_, body, _, err := prepare(t, For(test.vendor), test.target, `{"model":"m",`+fields+`}`)
-			var e *plugins.Error
-			if !errors.As(err, &e) || e.Status != 400 || e.Param != test.param {
-				t.Errorf("got %+v for %s, want a 400 for %s", err, body, test.param)
-			}
+			plugintest.Refuses(t, For(test.vendor), test.target, test.fields, test.param)
 		})
 	}
 }

@@ -96,7 +96,7 @@ func (r *request) setToolChoice(a attempt) error {
 	case c.Mode == "required" && c.Name == "" && c.Type != "":
 		return r.forceSearch(a)
 	case c.Mode == "required" && len(r.Tools) == 0:
-		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+		return translate.ErrNoTool()
 	case c.Mode == "required" && a.tools == freeChoice:
 		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to call a tool: use 'auto'.")
 	case c.Mode == "none" && a.tools == freeChoice:

@@ -30,11 +30,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	if err != nil {
 		return nil, err
 	}
-	body, err := translate.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	return t.Post(ctx, "/v2/chat", translate.Bearer, body)
+	return t.Post(ctx, "/v2/chat", translate.Bearer, r)
 }
 
 var _ translate.Provider = (*Provider)(nil)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -45,7 +44,7 @@ func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) erro
 	}
 	switch {
 	case c.Mode == "required" && len(r.Tools) == 0:
-		return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+		return translate.ErrNoTool()
 	case c.Mode == "required":
 		r.ToolChoice = "REQUIRED"
 	case c.Mode == "none" && len(r.Tools) > 0:

@@ -43,15 +43,11 @@ const apiVersion = "/v1beta/"
 // post is the HTTP request to the target's model, whose resource name begins with
 // path.
 func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader string) (*http.Request, error) {
-	body, err := translate.Encode(r)
-	if err != nil {
-		return nil, err
-	}
 	method := ":generateContent"
 	if r.request.Stream {
 		method = ":streamGenerateContent?alt=sse" // without, the stream is one JSON array
 	}
-	return t.Post(ctx, path+url.PathEscape(strings.TrimPrefix(t.Model, "models/"))+method, keyHeader, body)
+	return t.Post(ctx, path+url.PathEscape(strings.TrimPrefix(t.Model, "models/"))+method, keyHeader, r)
 }
 
 var _ translate.Provider = (*Provider)(nil)

@@ -123,21 +123,6 @@ func TestAzure(t *testing.T) {
 	}
 }
 
-// prepared is the body sent for a request, and its prompt.
-func prepared(t *testing.T, body string, strict bool) (string, *translate.Request, error) {
-	t.Helper()
-	p, err := translate.ParseRequest([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Strict = strict
-	req, err := Provider{}.Prepare(context.Background(), p, target)
-	if err != nil {
-		return "", p, err
-	}
-	return read(t, req), p, nil
-}
-
 func TestPrepare(t *testing.T) {
 	const (
 		user   = `{"role": "user", "content": "hi"}`
@@ -162,7 +147,7 @@ func TestPrepare(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			body := `{"model":"m","input":` + test.input + `,"top_k":1.0}`
-			got, p, err := prepared(t, body, false)
+			_, got, p, err := plugintest.Prepare(t, Provider{}, target, body, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +157,7 @@ func TestPrepare(t *testing.T) {
 			if !slices.Equal(p.Warnings, test.warnings) {
 				t.Errorf("got the warnings %q, want %q", p.Warnings, test.warnings)
 			}
-			if _, _, err = prepared(t, body, true); (err != nil) != strings.Contains(strings.Join(test.warnings, ""), left) {
+			if _, _, _, err = plugintest.Prepare(t, Provider{}, target, body, true); (err != nil) != strings.Contains(strings.Join(test.warnings, ""), left) {
 				t.Errorf("strictly: got error %v", err)
 			}
 		})

@@ -126,3 +126,21 @@ func (f Fixture) Next(t testing.TB, p translate.Provider, target translate.Targe
 	body, _ := Send(t, p, target, `{"model":"m","input":[`+input+`,{"role":"user","content":"?"}],`+strings.Join(append(fields, `"store":false}`), ","), true)
 	return body
 }
+
+// ComesBack holds a provider to get the content of its answer back as it was when
+// a client goes on from the fixture's response. The content is at one path of the
+// answer, and at another of the body that is sent, which is returned.
+func (f Fixture) ComesBack(t testing.TB, p translate.Provider, target translate.Target, answered, sent string) gjson.Result {
+	t.Helper()
+	body := f.Next(t, p, target, true, `"tools":[{"type":"function","name":"weather"}],"reasoning":{"effort":"high"}`)
+	got, want := body.Get(sent).Array(), gjson.GetBytes(f.JSON, answered).Array()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %v, want %v", f.Name, got, want)
+	}
+	for i := range want {
+		if got[i].Raw != want[i].Raw {
+			t.Errorf("%s: block %d is %s, want %s", f.Name, i, got[i].Raw, want[i].Raw)
+		}
+	}
+	return body
+}

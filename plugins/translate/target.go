@@ -23,10 +23,18 @@ type Target struct {
 // Bearer is the header of keys that are bearer tokens (RFC 6750).
 const Bearer = "Authorization"
 
-// Post returns the request that posts a JSON body to a path below the base URL,
-// with the key in keyHeader.
-func (t Target) Post(ctx context.Context, path, keyHeader string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(body))
+// Post returns the request that posts body to a path below the base URL, with the
+// key in keyHeader. A body that is not []byte is encoded as JSON, without the
+// escapes that HTML needs.
+func (t Target) Post(ctx context.Context, path, keyHeader string, body any) (*http.Request, error) {
+	data, ok := body.([]byte)
+	if !ok {
+		var err error
+		if data, err = Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}

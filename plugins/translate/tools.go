@@ -80,6 +80,32 @@ func (c ToolChoice) Allows(t *Tool) bool {
 	return c.Allowed == nil || slices.Contains(c.Allowed, name)
 }
 
+// TranslateTools translates the tools that the choice leaves to the model. The
+// error is a 400 where a call is required and there is nothing to call.
+func TranslateTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, error) {
+	var tools []T
+	for i := range p.Tools {
+		if !p.ToolChoice.Allows(&p.Tools[i]) {
+			continue
+		}
+		t, err := translate(&p.Tools[i])
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, t)
+	}
+	if p.ToolChoice.Mode == "required" && len(tools) == 0 {
+		return nil, ErrNoTool()
+	}
+	return tools, nil
+}
+
+// ErrNoTool returns the 400 for a choice that requires a call where there is
+// nothing to call.
+func ErrNoTool() error {
+	return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
+}
+
 // Object returns the arguments as a JSON object: {} for none, {"input": "..."}
 // for a custom tool. The error is a 400 that names the item.
 func (c *ToolCall) Object() (json.RawMessage, error) {

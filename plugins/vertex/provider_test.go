@@ -40,19 +40,11 @@ func TestPrepare(t *testing.T) {
 	} {
 		target := target
 		target.Model = model
-		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+		req, body, _, err := plugintest.Prepare(t, here, target, plugintest.Request(""), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := here.Prepare(t.Context(), p, target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := gjson.GetBytes(body, "model").Str; req.URL.Path != want.path || got != want.model {
+		if got := gjson.Get(body, "model").Str; req.URL.Path != want.path || got != want.model {
 			t.Errorf("%s: got %s for %q, want %s for %q", model, req.URL.Path, got, want.path, want.model)
 		}
 		if req.Header.Get("Authorization") != "Bearer secret" || req.Header.Get("X-Api-Key") != "" {
