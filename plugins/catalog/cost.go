@@ -87,7 +87,7 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 // rest. Cached images are counted in both InputImage and CacheRead, and only
 // some providers tell cached audio apart: what is cached is charged as cached.
 func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
-	read, readAudio := u.CacheRead.N, int64(0)
+	read, readAudio := min(u.CacheRead.N, input), int64(0) // some say that more was cached than sent
 	if p.CacheReadAudio.told() {
 		readAudio = min(u.CacheReadAudio.N, read)
 	}

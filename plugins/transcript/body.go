@@ -1,6 +1,3 @@
-// Package transcript turns the bodies of calls into what is kept and searched: the
-// response object of a stream, the text that went in and came out, and the
-// media that a request carried. It works on whole bodies, when the call is over.
 package transcript
 
 import (
