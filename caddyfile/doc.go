@@ -21,6 +21,10 @@ func init() {
 	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseGateway)
 	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseOTLP)
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseEcho)
+
+	// Behind all that answers some requests.
+	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseNotFound)
+	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
 	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_echo"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/modules/llmecho"
 	"github.com/weirhq/weir/modules/llmgateway"
 	"github.com/weirhq/weir/modules/llmlog"
+	"github.com/weirhq/weir/modules/llmnotfound"
 	"github.com/weirhq/weir/modules/llmotlp"
 	"github.com/weirhq/weir/modules/llmquery"
 )
@@ -33,5 +34,10 @@ func parseOTLP(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 
 func parseEcho(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(llmecho.Handler)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+func parseNotFound(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(llmnotfound.Handler)
 	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
 }

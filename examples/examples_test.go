@@ -5,7 +5,9 @@ package examples
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,6 +124,89 @@ func TestREADME(t *testing.T) {
 	}
 	if ran == 0 {
 		t.Error("the README has no curl lines")
+	}
+}
+
+// What nothing serves is an error, and never an answer that looks right: a path, a
+// model that does not exist, a label that does not exist, a provider without a key.
+func TestQuickstartRefuses(t *testing.T) {
+	port := freePort(t)
+	t.Setenv("WEIR_PORT", port)
+	t.Setenv("WEIR_ADMIN_PORT", freePort(t))
+	t.Setenv("WEIR_DATA", t.TempDir())
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	for _, name := range []string{"WEIR_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
+		t.Setenv(name, "") // restores it
+		os.Unsetenv(name)
+	}
+	if err := caddy.Load(adapt(t, "quickstart/Caddyfile"), true); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	send := func(request, body string) (*http.Response, gjson.Result) {
+		method, path, _ := strings.Cut(request, " ")
+		r, err := http.NewRequest(method, "http://127.0.0.1:"+port+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer weir-quickstart")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, gjson.ParseBytes(answer)
+	}
+	for request, says := range map[string]string{
+		"GET /":                           "This site has",
+		"GET /health":                     "This site has",
+		"POST /v1/files":                  "This site has",
+		"POST /v1/images/generations":     "This site has",
+		"POST /chat/completions":          "Did you mean /v1/chat/completions?",
+		"POST //v1/responses":             "Did you mean /v1/responses?",
+		"POST /api/public/otel/v1/traces": "Did you mean /v1/traces?",
+		"GET /v1/models/gpt-5-mini":       "'gpt-5-mini'",
+	} {
+		resp, body := send(request, "{}")
+		if resp.StatusCode != http.StatusNotFound || !strings.Contains(body.Get("error.message").Str, says) {
+			t.Errorf("%s: %d %s", request, resp.StatusCode, body.Raw)
+		}
+	}
+	if resp, body := send("POST /v1/request/query/", `{"filter":"all"}`); resp.StatusCode != http.StatusOK || !body.Get("data").IsArray() {
+		t.Errorf("a query with a slash behind its path: %d %s", resp.StatusCode, body.Raw)
+	}
+	for _, path := range []string{"/v1/responses", "/v1/chat/completions", "/v1/messages"} {
+		for model, says := range map[string]string{
+			"gpt-5-minii":             "The labels of providers are: echo.",
+			"claud-haiku-4-5":         "No provider that you can use serves the model",
+			"opnai/gpt-4o":            "The labels of providers are: echo.",
+			"nobody/gpt-5-mini":       "The labels of providers are: echo.",
+			"openai/gpt-5-mini":       "The provider 'openai' has no API key: set OPENAI_API_KEY.",
+			"gpt-5-mini":              "The provider 'openai' has no API key: set OPENAI_API_KEY.",
+			"google/gemini-2.5-flash": "No provider that you can use serves the model",
+		} {
+			resp, body := send("POST "+path, fmt.Sprintf(`{"model":%q,"input":"hi","messages":[{"role":"user","content":"hi"}],"max_tokens":9}`, model))
+			if resp.StatusCode != http.StatusNotFound || !strings.Contains(body.Get("error.message").Str, says) {
+				t.Errorf("%s of %s: %d %s", path, model, resp.StatusCode, body.Raw)
+			}
+		}
+		if resp, body := send("POST "+path+"/", `{"model":"echo/anything","input":"hi","messages":[{"role":"user","content":"hi"}],"max_tokens":9}`); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s by the label echo: %d %s", path, resp.StatusCode, body.Raw)
+		}
+	}
+	if _, list := send("GET /v1/models", ""); list.Get("data.#.id").Raw != `["echo-1"]` {
+		t.Errorf("the models are %s, want those that can be called alone", list.Get("data.#.id").Raw)
+	}
+	if resp, model := send("GET /v1/models/echo-1", ""); resp.StatusCode != http.StatusOK || model.Get("object").Str != "model" {
+		t.Errorf("a model: %d %s", resp.StatusCode, model.Raw)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -60,7 +59,7 @@ func (p *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // DefaultTarget is Acme's public API, and the environment variable in which
 // Acme's own tools look for the key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return plugins.DefaultTarget("acme")
+	return "https://api.acme.example", "ACME_API_KEY"
 }
 
 // Prepare implements translate.Provider.

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
@@ -81,9 +82,13 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
+// tracesPath is the one that OTLP over HTTP has for traces.
+const tracesPath = "/v1/traces"
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.URL.Path != "/v1/traces" {
+	if r.URL.Path != tracesPath {
+		paths.Offer(r.Context(), []string{tracesPath})
 		return next.ServeHTTP(w, r)
 	}
 	e := encodingOf(r)

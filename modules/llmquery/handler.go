@@ -5,7 +5,10 @@ package llmquery
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )
@@ -104,7 +108,16 @@ func (h *Handler) Validate() error {
 
 // ServeHTTP answers the query endpoints and passes other paths on.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if path := r.URL.Path; strings.HasSuffix(path, "/") { // some clients add one
+		stripped, url := *r, *r.URL
+		url.Path, url.RawPath = strings.TrimSuffix(path, "/"), ""
+		stripped.URL = &url
+		if _, pattern := h.mux.Handler(&stripped); pattern != "" {
+			r = &stripped
+		}
+	}
 	if _, pattern := h.mux.Handler(r); pattern == "" {
+		paths.Offer(r.Context(), slices.Collect(maps.Keys(endpoints)))
 		return next.ServeHTTP(w, r)
 	}
 	h.mux.ServeHTTP(w, r)

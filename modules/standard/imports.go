@@ -12,6 +12,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/modules/llmlog"
+	_ "github.com/weirhq/weir/modules/llmnotfound"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	_ "github.com/weirhq/weir/plugins/anthropic"

@@ -1,0 +1,124 @@
+// Package llmnotfound is the handler that ends a site: it refuses what no other
+// handler serves.
+package llmnotfound
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/plugins"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+}
+
+// Handler answers every request with 404 and an error in JSON, in the format that
+// the client expects, which names the paths that are like the one asked for. It
+// stands behind the other handlers of a site: without it, Caddy answers what they
+// do not serve with 200 and an empty body, which clients take for success.
+type Handler struct{}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_not_found", New: func() caddy.Module { return new(Handler) }}
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	message := "There is no " + strconv.QuoteToASCII(r.URL.Path) + " here."
+	offered := slices.Sorted(slices.Values(paths.Offered(r.Context())))
+	if near := near(r.URL.Path, offered); len(near) > 0 {
+		message += " Did you mean " + strings.Join(near, " or ") + "?"
+	} else if len(offered) > 0 {
+		message += " This site has " + strings.Join(offered, ", ") + "."
+	}
+	if isQuery(r.URL.Path) {
+		return writeEnvelope(w, message)
+	}
+	return apierror.Write(w, dialectOf(r), &plugins.Error{
+		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found", Message: message,
+	})
+}
+
+// isQuery reports whether a path is like those of the query endpoints, which
+// answer in an envelope.
+func isQuery(path string) bool {
+	return slices.ContainsFunc([]string{"/v1/request", "/v1/user", "/v1/session", "/v1/dashboard"}, func(prefix string) bool {
+		return strings.HasPrefix(path, prefix)
+	})
+}
+
+func writeEnvelope(w http.ResponseWriter, message string) error {
+	body, err := json.Marshal(struct {
+		Data  any    `json:"data"`
+		Error string `json:"error"`
+	}{nil, message})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusNotFound)
+	_, err = w.Write(body)
+	return err
+}
+
+// dialectOf is the dialect that the client expects.
+func dialectOf(r *http.Request) plugins.Dialect {
+	switch path := r.URL.Path; {
+	case r.Header.Get("Anthropic-Version") != "", strings.Contains(path, "/messages"):
+		return plugins.Messages
+	case r.Header.Get("X-Goog-Api-Key") != "", strings.Contains(path, ":generateContent"), strings.Contains(path, ":streamGenerateContent"):
+		return plugins.GenerateContent
+	}
+	return plugins.Responses
+}
+
+// near returns the paths that end alike: one of them is the end of the other,
+// slashes that are too many apart.
+func near(asked string, offered []string) []string {
+	asked = segments(asked)
+	var found []string
+	for _, path := range offered {
+		known := segments(path)
+		if asked != "/" && (strings.HasSuffix(known, asked) || strings.HasSuffix(asked, known)) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// segments is a path without its empty segments.
+func segments(path string) string {
+	return "/" + strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/")
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_not_found [<matcher>]
+func (*Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // consume directive name
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized subdirective '%s'", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)
