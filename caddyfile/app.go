@@ -1,6 +1,7 @@
 package caddyfile
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2"
@@ -39,6 +40,7 @@ import (
 //			}
 //			credits <dollars>
 //		}
+//		request_memory <size>
 //		header_prefix  <prefixes...>
 //		property_names <names...>
 //		catalog        <file>
@@ -82,6 +84,16 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 			if err := parseOrg(d, app); err != nil {
 				return nil, err
 			}
+		case "request_memory":
+			var size string
+			if !d.AllArgs(&size) {
+				return nil, d.ArgErr()
+			}
+			bytes, err := humanize.ParseBytes(size)
+			if err != nil || bytes == 0 || bytes > math.MaxInt64 {
+				return nil, d.Errf("request_memory '%s': want a size like 256MiB", size)
+			}
+			app.RequestMemory = int64(bytes)
 		case "header_prefix":
 			args := d.RemainingArgs()
 			if len(args) == 0 {

@@ -5,6 +5,7 @@
 package llmapp
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,6 +53,11 @@ type App struct {
 	// it. Default: one that is made once, and kept beside the store.
 	SecretText string `json:"secret,omitempty"`
 
+	// RequestMemory bounds, in bytes, the requests that all calls of the gateway
+	// together hold in memory. Those beyond it wait, and are then refused with
+	// 503. Default: 256 MiB.
+	RequestMemory int64 `json:"request_memory,omitempty"`
+
 	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
 	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
 	HeaderPrefixes []string `json:"header_prefixes,omitempty"`
@@ -72,6 +78,7 @@ type App struct {
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 
 	headers   *Headers
+	memory    *admission.Memory
 	keys      keyring
 	catalog   *catalog.Catalog
 	platform  []*Account // configured for all organisations, with a key
@@ -86,6 +93,8 @@ type App struct {
 func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm", New: func() caddy.Module { return new(App) }}
 }
+
+const defaultRequestMemory = 256 << 20
 
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
@@ -110,6 +119,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
 		return err
 	}
+	if a.RequestMemory < 0 {
+		return fmt.Errorf("request_memory %d: want a number of bytes", a.RequestMemory)
+	}
+	a.memory = admission.NewMemory(cmp.Or(a.RequestMemory, defaultRequestMemory))
 	if err := a.provisionKeys(); err != nil {
 		return err
 	}
@@ -204,6 +217,9 @@ func (a *App) StoreNames() []string { return slices.Sorted(maps.Keys(a.Stores)) 
 
 // Catalog returns the models and prices in force.
 func (a *App) Catalog() *catalog.Catalog { return a.catalog }
+
+// Memory returns what bounds the requests that are held in memory.
+func (a *App) Memory() *admission.Memory { return a.memory }
 
 // Headers returns how control headers are spelled.
 func (a *App) Headers() *Headers { return a.headers }

@@ -87,7 +87,8 @@ func BenchmarkStream(b *testing.B) {
 				return recording.Nowhere{}, func() {}, nil
 			},
 		},
-		policy: routing.Policy{TryDuration: defaultTryDuration}, MaxBody: defaultMaxBody,
+		policy:  routing.Policy{TryDuration: defaultTryDuration},
+		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
 	}
 	for _, account := range h.site.App.Accounts("default") {
 		account.Transport = transport(func(*http.Request) (*http.Response, error) {

@@ -77,7 +77,7 @@ func (a *attempt) outputTokenLimit() (int64, error) {
 		output = min(output, m.MaxOutput)
 	}
 	for _, field := range outputLimits[c.dialect] {
-		asked := gjson.GetBytes(c.body, field)
+		asked := gjson.Get(text(c.body), field)
 		if asked.Type != gjson.Number {
 			continue
 		}
@@ -90,7 +90,7 @@ func (a *attempt) outputTokenLimit() (int64, error) {
 		break
 	}
 	if c.dialect == plugins.Chat {
-		output *= min(max(gjson.GetBytes(c.body, "n").Int(), 1), maxChoices)
+		output *= min(max(gjson.Get(text(c.body), "n").Int(), 1), maxChoices)
 	}
 	return output, nil
 }
@@ -105,7 +105,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 }
 
 // tier is the one that was asked for.
-func (c *call) tier() string { return gjson.GetBytes(c.body, "service_tier").Str }
+func (c *call) tier() string { return gjson.Get(text(c.body), "service_tier").Str }
 
 // unpricedTier reports whether a tier was asked for that cannot be paid for,
 // because it has no price where the model has one. It is left out of the request.

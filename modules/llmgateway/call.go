@@ -3,7 +3,6 @@ package llmgateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,9 +20,6 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxRequest bounds the body of a request, in bytes.
-const maxRequest = 64 << 20
-
 // call is one request of a client. Its attempts read it and change nothing in it.
 type call struct {
 	h       *Handler
@@ -36,6 +32,8 @@ type call struct {
 	warnings []string
 	strict   bool // warnings are refusals
 
+	release func() // the memory that the request takes
+
 	body   []byte                             // the client's
 	sent   []byte                             // the same, with what it refers to
 	parsed func() (*translate.Request, error) // sent, of Responses
@@ -46,7 +44,8 @@ type call struct {
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Dialect) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx}
+	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx, release: func() {}}
+	defer func() { c.release() }()
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)
 	}
@@ -91,17 +90,28 @@ func (c *call) read() ([]routing.Target, error) {
 	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Send the body without Content-Encoding.")
 	}
-	if err := c.readBody(); err != nil {
+	err := c.readBody()
+	c.keepBody()
+	if err != nil {
 		return nil, err
 	}
-	model := gjson.GetBytes(c.body, "model")
-	if !plugins.ValidJSON(c.body) || model.Type != gjson.String || model.Str == "" {
+	if !plugins.ValidJSON(c.body) {
 		return nil, c.malformed()
 	}
+	named := gjson.Get(text(c.body), "model")
+	if named.Type != gjson.String || named.Str == "" {
+		return nil, c.malformed()
+	}
+	model := strings.Clone(named.Str) // which outlives the body
+	if c.dialect == plugins.Responses {
+		if err := c.h.checkSize(c.body); err != nil {
+			return nil, err
+		}
+	}
 	r := &c.exchange.Record
-	r.RequestModel = strings.ToValidUTF8(model.Str[:min(len(model.Str), routing.MaxModel)], "")
+	r.RequestModel = strings.ToValidUTF8(model[:min(len(model), routing.MaxModel)], "")
 
-	targets, warnings, err := c.h.resolver(r.Org).Resolve(model.Str)
+	targets, warnings, err := c.h.resolver(r.Org).Resolve(model)
 	if err != nil {
 		return nil, err
 	}
@@ -113,32 +123,25 @@ func (c *call) read() ([]routing.Target, error) {
 	return c.keeper(targets)
 }
 
-// readBody reads the body, and what the record keeps of it.
-func (c *call) readBody() (err error) {
-	c.body, err = readAll(http.MaxBytesReader(nil, c.r.Body, maxRequest), c.r.ContentLength)
+// keepBody takes what the record keeps of the body.
+func (c *call) keepBody() {
 	c.sent = c.body
 	c.parsed = sync.OnceValues(func() (*translate.Request, error) { return translate.ParseRequest(c.sent) })
 	r := &c.exchange.Record
 	r.RequestBytes = int64(len(c.body))
-	if !r.RequestOmitted {
-		kept := c.body[:min(int64(len(c.body)), c.h.MaxBody)]
-		c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
-		r.RequestTruncated = len(kept) < len(c.body)
-		reader := observe.NewRequestReader(c.dialect)
-		reader.Write(c.body)
-		c.exchange.Content.Media = reader.Request().Media
+	if r.RequestOmitted {
+		return
 	}
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return rejected(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", maxRequest))
-	}
-	if err != nil {
-		return plugins.Invalid("", "The body of the request could not be read.")
-	}
-	return nil
+	kept := c.body[:min(int64(len(c.body)), c.h.MaxBody)]
+	c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
+	r.RequestTruncated = len(kept) < len(c.body)
+	reader := observe.NewRequestReader(c.dialect)
+	reader.Write(c.body)
+	c.exchange.Content.Media = reader.Request().Media
 }
 
 // streams reports whether a stream was asked for.
-func (c *call) streams() bool { return gjson.GetBytes(c.body, "stream").Type == gjson.True }
+func (c *call) streams() bool { return gjson.Get(text(c.body), "stream").Type == gjson.True }
 
 // malformed returns what is wrong with a body that names no model.
 func (c *call) malformed() error {

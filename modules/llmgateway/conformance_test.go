@@ -61,7 +61,10 @@ func TestSignaturesComeBack(t *testing.T) {
 		s := serve(t, map[string][]upstream{"one": {answers}})
 		_, body := s.post(`{"model":"one/m","input":"hi",` + field + `}`)
 		received()
-		s.post(goOn(t, "one/m", response(t, body).Raw, asItIs))
+		resp, answer := s.post(goOn(t, "one/m", response(t, body).Raw, asItIs))
+		if resp.StatusCode != 200 {
+			t.Fatalf("%s: %s", mode, answer)
+		}
 		if got, want := received(), "m "+signature+" tool tool"; got != want {
 			t.Errorf("%s: the provider got %s, want %s", mode, got, want)
 		}

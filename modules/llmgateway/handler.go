@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -75,6 +76,13 @@ type Handler struct {
 	// model has come to its end.
 	FirstByteTimeout caddy.Duration `json:"first_byte_timeout,omitempty"`
 
+	// MaxItems is how many items the input of a request of Responses may have.
+	// Default: 20000.
+	MaxItems int `json:"max_items,omitempty"`
+
+	// MaxTools is how many tools it may have. Default: 1024.
+	MaxTools int `json:"max_tools,omitempty"`
+
 	// MaxBody is how many bytes of each body are kept at most. Default: 8 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
@@ -90,6 +98,8 @@ const (
 	defaultRetries     = 1
 	defaultTryDuration = 60 * time.Second
 	defaultMaxBody     = 8 << 20
+	defaultMaxItems    = 20_000
+	defaultMaxTools    = 1024
 )
 
 // CaddyModule returns the Caddy module information.
@@ -123,9 +133,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.policy.TryDuration == 0 {
 		h.policy.TryDuration = defaultTryDuration
 	}
-	if h.MaxBody == 0 {
-		h.MaxBody = defaultMaxBody
-	}
+	h.MaxBody = cmp.Or(h.MaxBody, defaultMaxBody)
+	h.MaxItems = cmp.Or(h.MaxItems, defaultMaxItems)
+	h.MaxTools = cmp.Or(h.MaxTools, defaultMaxTools)
 	h.models = models(app.Catalog(), app.Accounts(""))
 	h.ownModels = make(map[string][]*modelEntry)
 	for name, org := range app.Organisations {
@@ -175,6 +185,9 @@ func (h *Handler) Validate() error {
 	if h.policy.FirstByteTimeout < 0 {
 		return fmt.Errorf("first_byte_timeout %s: want a time to wait", h.policy.FirstByteTimeout)
 	}
+	if h.MaxItems < 0 || h.MaxTools < 0 {
+		return fmt.Errorf("max_items %d, max_tools %d: want numbers above 0", h.MaxItems, h.MaxTools)
+	}
 	if h.MaxBody < 0 {
 		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
 	}
@@ -202,6 +215,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	dialect, calls := dialects[path]
 	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
 	if !calls && !lists && !strings.HasPrefix(path, "/v1/responses/") {
+		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath))
 		return next.ServeHTTP(w, r)
 	}
 	methods := "POST"
@@ -255,6 +269,8 @@ func allowOrigins(header http.Header, r *http.Request, methods string) {
 //		retries            <number>
 //		try_duration       <duration>
 //		first_byte_timeout <duration>
+//		max_items          <number>
+//		max_tools          <number>
 //		max_body           <size>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -283,6 +299,10 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			var duration time.Duration
 			duration, err = caddy.ParseDuration(arg)
 			h.FirstByteTimeout = caddy.Duration(duration)
+		case "max_items":
+			h.MaxItems, err = parseLimit(arg)
+		case "max_tools":
+			h.MaxTools, err = parseLimit(arg)
 		case "max_body":
 			var size uint64
 			size, err = humanize.ParseBytes(arg)
@@ -297,6 +317,14 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 	}
 	return nil
+}
+
+func parseLimit(arg string) (int, error) {
+	n, err := strconv.Atoi(arg)
+	if err == nil && n < 1 {
+		err = errors.New("want 1 or more")
+	}
+	return n, err
 }
 
 // Interface guards

@@ -52,7 +52,7 @@ func (a *attempt) readable(body []byte) []byte {
 // editInput replaces the items of the input. "" leaves one out. Where there are
 // none to replace, the body is the same byte for byte.
 func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
-	input := gjson.GetBytes(body, "input")
+	input := gjson.Get(text(body), "input")
 	if !input.IsArray() {
 		return body
 	}

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (a *attempt) remember(response []byte) {
 	if a.x.Record.ResponseOmitted {
 		return
 	}
-	store := gjson.GetBytes(a.call.body, "store").Type != gjson.False
+	store := gjson.Get(text(a.call.body), "store").Type != gjson.False
 	reasoned := false
 	var keys []memoryKey
 	output := gjson.GetBytes(response, "output")
@@ -115,5 +116,5 @@ func (a *attempt) remember(response []byte) {
 }
 
 func (c *call) memoryKey(id string) memoryKey {
-	return memoryKey{c.exchange.Record.AuthHash, c.exchange.Record.UserID, id}
+	return memoryKey{c.exchange.Record.AuthHash, c.exchange.Record.UserID, strings.Clone(id)} // it outlives the body
 }

@@ -76,7 +76,7 @@ func models(c *catalog.Catalog, accounts []*llmapp.Account) []*modelEntry {
 // transcription and pure image models do not, though they are listed as if.
 func generates(m *catalog.Model) bool {
 	id := strings.ToLower(m.ID)
-	return m.Context > 0 && slices.Contains(m.Input, "text") && slices.Contains(m.Output, "text") &&
+	return (m.Context > 0 || m.ToolCall) && slices.Contains(m.Input, "text") && slices.Contains(m.Output, "text") &&
 		!strings.Contains(id, "embed") && !strings.HasPrefix(id, "bge-")
 }
 

@@ -25,7 +25,7 @@ type storedID struct{ param, id string }
 
 // findStoredState looks through a request.
 func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; {
 		case d == plugins.Responses && name == "input":
 			found.addItems(v)
@@ -125,7 +125,7 @@ func (c *call) allow(t routing.Target) error {
 			return err
 		}
 	}
-	if c.stored.field == "background" || gjson.GetBytes(c.body, "background").Type == gjson.True {
+	if c.stored.field == "background" || gjson.Get(text(c.body), "background").Type == gjson.True {
 		return plugins.Unsupported("background", "'background' cannot be paid for with credits.")
 	}
 	for _, stored := range c.stored.ids {

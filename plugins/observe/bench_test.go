@@ -26,9 +26,8 @@ func benchmarkReads(b *testing.B, body string, chunk int, read func() (write fun
 }
 
 func observing(d plugins.Dialect, contentType string) func() (func([]byte), func()) {
-	header := typed(contentType)
 	return func() (func([]byte), func()) {
-		x := New(d, "openai", header)
+		x := New(d, "openai", typed(contentType))
 		return x.Write, x.Close
 	}
 }

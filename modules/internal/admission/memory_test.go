@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Large requests wait for each other, are refused after a while, and never keep
+// small ones waiting.
+func TestMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(64 << 20)
+		release, err := m.Hold(t.Context(), 60<<20)
+		if err != nil {
+			t.Fatalf("a request over the bound is not admitted alone: %v", err)
+		}
+		for range 30 {
+			if _, err := m.Hold(t.Context(), Small); err != nil {
+				t.Fatalf("a small request was refused: %v", err)
+			}
+		}
+		begin := time.Now()
+		if _, err := m.Hold(t.Context(), 2*Small); err == nil || err.Status != 503 || err.RetryAfter == 0 || time.Since(begin) != maxWait {
+			t.Errorf("after %s a large request beside a larger one got %v", time.Since(begin), err)
+		}
+		time.AfterFunc(time.Second, release)
+		begin = time.Now()
+		release, err = m.Hold(t.Context(), 2*Small)
+		if err != nil || time.Since(begin) != time.Second {
+			t.Errorf("after %s a request that waited got %v", time.Since(begin), err)
+		}
+		release()
+	})
+}
+
+func TestSmallRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(8 * Small)
+		for range 4 {
+			if _, err := m.Hold(t.Context(), Small); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.Hold(t.Context(), Small); err == nil {
+			t.Error("more is held than there may be")
+		}
+	})
+}
