@@ -54,8 +54,13 @@ type Usage struct {
 	ReportedCost Cost
 }
 
-// Total is Input plus Output; unknown only when both are.
-func (u Usage) Total() Count { return u.Input.Plus(u.Output) }
+// Total is Input plus Output, unknown when either is.
+func (u Usage) Total() Count {
+	if !u.Input.Valid || !u.Output.Valid {
+		return Count{}
+	}
+	return Known(u.Input.N + u.Output.N)
+}
 
 // Merge takes over what patch knows: a later report of a count wins.
 func (u *Usage) Merge(patch Usage) {

@@ -151,7 +151,7 @@ func (g *group) tokens() (prompt, completion, total plugins.Count, perRequest st
 	answering := g.answering()
 	prompt, _ = sum(answering, func(r *storage.Record) plugins.Count { return r.Usage.Input })
 	completion, _ = sum(answering, func(r *storage.Record) plugins.Count { return r.Usage.Output })
-	total, known := sum(answering, func(r *storage.Record) plugins.Count { return r.Usage.Total() })
+	total, known := sum(answering, func(r *storage.Record) plugins.Count { return r.Usage.Input.Plus(r.Usage.Output) })
 	return prompt, completion, total, over(total.N, known)
 }
 

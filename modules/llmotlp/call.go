@@ -175,11 +175,14 @@ func (c *call) usage() plugins.Usage {
 	total := c.count("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total")
 	cached := u.CacheRead.Plus(u.CacheWrite)
 	switch {
-	case u.Input.Valid && (cached.N > u.Input.N || cached.N > 0 && total.Valid && total.N == u.Total().N+cached.N):
+	case u.Input.Valid && (cached.N > u.Input.N || cached.N > 0 && total.Valid && total.N == u.Input.Plus(u.Output).N+cached.N):
 		// Anthropic's own counts: what its cache served stands apart.
 		u.Input = u.Input.Plus(cached)
 	case !u.Input.Valid && !u.Output.Valid && total.Valid && c.dialect == plugins.Embeddings:
 		u.Input = total // there is nothing else that could have cost tokens
+	}
+	if c.dialect == plugins.Embeddings && u.Input.Valid {
+		u.Output = u.Output.Or(plugins.Known(0)) // there is none
 	}
 	return u
 }

@@ -8,10 +8,10 @@ import (
 
 // Cost is what a call cost, rounded half up once to a billionth of a dollar.
 // What the provider says it charged (u.ReportedCost) wins over the table. Else
-// the counts are priced by what the model costs in the service tier at the
-// time; counts that the provider did not tell are taken as 0, but one of input
-// and output must be known, or what else the model charges for. The cost is unknown where the model, its price in
-// that tier, or the price of something that was used is unknown.
+// the counts are priced by what the model costs in the service tier at the time;
+// parts of the input and output that the provider did not tell are taken as 0. The
+// cost is unknown where the model, its price in that tier, the input, the output or
+// whatever else it charges for, or the price of something that was used is unknown.
 func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
@@ -45,7 +45,7 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	pieces := p.chargePieces(&b, u)
 	switch {
 	case !p.Input.Known() && !p.Output.Known() && pieces: // tokens are not what is charged
-	case !tokens:
+	case !input.Valid && p.Input.Nano() > 0, !output.Valid && p.Output.Nano() > 0:
 		return plugins.Cost{}
 	default:
 		p.chargeInput(&b, input.N, u)

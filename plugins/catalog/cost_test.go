@@ -141,10 +141,33 @@ func TestCost(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Default().Cost(tt.provider, tt.model, tt.usage, tt.tier, tt.at); got != tt.want {
+			u := tt.usage
+			if u.Input.Valid || u.Output.Valid { // the table names what is not 0
+				u.Input, u.Output = u.Input.Or(n(0)), u.Output.Or(n(0))
+			}
+			if got := Default().Cost(tt.provider, tt.model, u, tt.tier, tt.at); got != tt.want {
 				t.Errorf("Cost = %+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// What is charged and not told makes the cost unknown, not less.
+func TestCostOfHalfAUsage(t *testing.T) {
+	for _, tt := range []struct {
+		model string
+		usage plugins.Usage
+		known bool
+	}{
+		{"gpt-4o", plugins.Usage{Input: n(1000)}, false},
+		{"gpt-4o", plugins.Usage{Output: n(1000)}, false},
+		{"gpt-4o", plugins.Usage{Input: n(1000), Output: n(0)}, true},
+		{"gpt-4o", plugins.Usage{Input: n(1000), ReportedCost: cost(1)}, true},
+		{"text-embedding-3-small", plugins.Usage{Input: n(1000)}, true},
+	} {
+		if got := Default().Cost("openai", tt.model, tt.usage, "", noon); got.Valid != tt.known {
+			t.Errorf("%s with %+v costs %+v", tt.model, tt.usage, got)
+		}
 	}
 }
 
@@ -178,7 +201,7 @@ func TestLongContextOfBilledUnits(t *testing.T) {
 
 // A tier that everybody gets has the default price, under each vendor's name.
 func TestStandardTier(t *testing.T) {
-	u := plugins.Usage{Input: n(1000)}
+	u := plugins.Usage{Input: n(1000), Output: n(0)}
 	for _, tier := range []string{"", "default", "auto", "standard", "standard_only", "on_demand", "ON_DEMAND"} {
 		if got := Default().Cost("openai", "gpt-4o", u, tier, noon); got != cost(2_500_000) {
 			t.Errorf("tier %q costs %+v", tier, got)

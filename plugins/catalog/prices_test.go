@@ -36,7 +36,7 @@ func TestPricesWhereSourcesDiffer(t *testing.T) {
 			t.Errorf("%s %s is not known", tt.provider, tt.model)
 			continue
 		}
-		for i, u := range []plugins.Usage{{Input: n(tt.input)}, {Input: n(tt.input), Output: n(1_000_000)}} {
+		for i, u := range []plugins.Usage{{Input: n(tt.input), Output: n(0)}, {Input: n(tt.input), Output: n(1_000_000)}} {
 			var b bill
 			for j, tokens := range []int64{tt.input, 1_000_000}[:i+1] {
 				r, err := ParseRate(tt.rates[j])

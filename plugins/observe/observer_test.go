@@ -146,7 +146,7 @@ func TestObserver(t *testing.T) {
 	}, {
 		"embeddings", plugins.Embeddings, "openai", jsonType,
 		`{"object":"list","data":[{"object":"embedding","embedding":[0.1,0.2]}],"model":"e","usage":{"prompt_tokens":8,"total_tokens":8}}`,
-		plugins.ResponseInfo{Model: "e", Phase: plugins.Ended, Usage: usage{Input: known(8)}},
+		plugins.ResponseInfo{Model: "e", Phase: plugins.Ended, Usage: usage{Input: known(8), Output: known(0)}},
 	}, {
 		"responses stream", plugins.Responses, "openai", sseType,
 		"event: response.created\n" + events(`{"type":"response.created","response":{"id":"r1","status":"in_progress","model":"gpt","usage":null,"error":null}}`,

@@ -10,7 +10,7 @@ import (
 // report, and otherwise numbers whose parts do not exceed their whole, as
 // clients rely on, whatever the provider said.
 func appendUsage(b []byte, u plugins.Usage) []byte {
-	if !u.Total().Valid {
+	if !u.Input.Valid && !u.Output.Valid {
 		return append(b, "null"...)
 	}
 	input, output := within(u.Input, maxTokens), within(u.Output, maxTokens)

@@ -87,8 +87,8 @@ func (c *condition) not(yes bool) {
 	}
 }
 
-// totalTokens is the sum of what is known of the two.
-const totalTokens = "coalesce(r.input + r.output, r.input, r.output)"
+// totalTokens is unknown when either of the two is.
+const totalTokens = "(r.input + r.output)"
 
 func (c *condition) time(l *storage.Leaf) {
 	switch column := columnOf(l.Field); {

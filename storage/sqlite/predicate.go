@@ -51,7 +51,7 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	case l.Field.Map:
 	case l.Field.Name == "total_tokens":
 		return comparison(l, func(c *chunk, row int) plugins.Count {
-			return c.value(inputColumn, row).Plus(c.value(outputColumn, row))
+			return plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
 		})
 	case column == "n":
 		return moment(l, func(c *chunk, row int) storage.Timestamp { return createdAt(c.n[row]) })

@@ -86,7 +86,11 @@ CREATE TABLE details (
 	output_image        INTEGER,
 	billed_input        INTEGER,
 	billed_output       INTEGER,
-	web_searches        INTEGER,
+	web_searches        INTEGER, -- pieces, like the next three
+	search_units        INTEGER,
+	images              INTEGER,
+	pages               INTEGER,
+	audio_duration      INTEGER, -- milliseconds
 	reported_cost       INTEGER, -- billionths of a US dollar
 	updated_at          INTEGER NOT NULL, -- milliseconds since 1970
 	feedback_id         INTEGER,
