@@ -3,9 +3,7 @@
 package acme
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -63,25 +61,16 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 }
 
 // Prepare implements translate.Provider.
-func (p Provider) Prepare(ctx context.Context, prompt *translate.Request, t translate.Target) (*http.Request, error) {
-	r, err := newRequest(prompt, t.Model)
+func (p Provider) Prepare(ctx context.Context, r *translate.Request, t translate.Target) (*http.Request, error) {
+	body, err := newRequest(r, t.Model)
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+"/generate", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Acme-Key", t.Key)
-	if p.Project != "" {
+	req, err := t.Post(ctx, "/generate", "Acme-Key", body)
+	if err == nil && p.Project != "" {
 		req.Header.Set("Acme-Project", p.Project)
 	}
-	return req, nil
+	return req, err
 }
 
 // Interface guards

@@ -2,11 +2,10 @@ package acme
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 
+	"github.com/tidwall/gjson"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -33,24 +32,12 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// Decode implements translate.Provider.
+// Decode implements translate.Provider. What Acme says is alike in an object and
+// in the events of a stream.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
-	switch object, err := translate.ReadObject(resp, a.Request()); {
-	case err != nil:
-		return err
-	case object != nil:
-		read(object, a)
-		return nil
-	}
-	for e, err := range observe.SSE(resp.Body) {
-		if err != nil {
-			return err
-		}
-		if ended := read(e.Data, a); ended {
-			return nil
-		}
-	}
-	return nil
+	return translate.ReadAnswer(resp, a,
+		func(object []byte) { read(object, a) },
+		func(_, event []byte) bool { return !read(event, a) })
 }
 
 // The Assembler's keys. A call's is the first one and its index.
@@ -60,7 +47,7 @@ const (
 )
 
 // reasons are why a model stops.
-var reasons = map[string]translate.Reason{
+var reasons = translate.Reasons{
 	"done":    translate.ReasonStop,
 	"limit":   translate.ReasonMaxOutputTokens,
 	"blocked": translate.ReasonContentFilter,
@@ -89,31 +76,20 @@ func read(data []byte, a *translate.Assembler) (ended bool) {
 	if said.Stopped == "" {
 		return false
 	}
-	reason, known := reasons[said.Stopped]
-	if !known { // a new one, which is no reason to fail
-		reason = translate.ReasonStop
-	}
-	a.Finish(reason)
+	a.Finish(reasons.Of(said.Stopped))
 	return true
 }
 
-// maxError is how much of an error's body is read.
-const maxError = 1 << 20
-
 // Error implements translate.Provider.
 func (Provider) Error(resp *http.Response) *plugins.Error {
-	var said answer
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxError)).Decode(&said) // of a proxy's page, the status tells
-	e := newError(resp.StatusCode, said.Error)
-	e.RetryAfter = plugins.RetryAfter(resp.Header)
-	return e
+	return translate.ReadError(resp, func(status int, body gjson.Result) *plugins.Error {
+		return newError(status, &failure{body.Get("error.code").Str, body.Get("error.message").Str})
+	})
 }
 
-// newError is a failure in OpenAI's terms; f is nil where Acme did not explain.
+// newError is a failure in OpenAI's terms. Where Acme did not explain it, the
+// status does.
 func newError(status int, f *failure) *plugins.Error {
-	if f == nil {
-		return plugins.Refused(status, "")
-	}
 	e := plugins.Refused(status, f.Message)
 	if f.Code == "too_long" {
 		e.Code = "context_length_exceeded"

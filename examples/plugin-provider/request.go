@@ -2,8 +2,6 @@ package acme
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -100,8 +98,7 @@ func (r *request) addTurn(p *translate.Request, t translate.Turn) error {
 		case *translate.ToolOutput:
 			said.Results = append(said.Results, result{item.CallID, text(item.Content)})
 		case *translate.ReasoningItem:
-			field := fmt.Sprintf("input[%d]", item.Index)
-			if err := p.Drop(translate.Warn, field, "reasoning, which the provider does not take, left out"); err != nil {
+			if err := p.DropForeignReasoning(item); err != nil {
 				return err
 			}
 		}
@@ -126,18 +123,11 @@ func text(parts []translate.Part) string {
 func (r *request) setTools(p *translate.Request) error {
 	c := p.ToolChoice
 	for _, t := range p.Tools {
-		if c.Name != "" && c.Name != t.Name || c.Allowed != nil && !slices.Contains(c.Allowed, t.Name) {
+		if c.Name != "" && c.Name != t.Name || !c.Allows(&t) {
 			continue
 		}
-		if t.Type == "custom" {
-			t.Parameters = translate.CustomParameters
-		}
-		if t.Format != nil {
-			if err := p.Drop(translate.Warn, t.Param+".format", "a grammar, which the provider does not take, left out"); err != nil {
-				return err
-			}
-		}
-		r.Tools = append(r.Tools, tool{t.Name, t.Description, t.Parameters})
+		description, parameters := t.AsFunction()
+		r.Tools = append(r.Tools, tool{t.Name, description, parameters})
 	}
 	return nil
 }

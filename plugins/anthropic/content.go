@@ -51,7 +51,7 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 		d.block.signature = v.Get("signature").Str
 	case "redacted_thinking":
 		if data := v.Get("data").Str; data != "" {
-			d.a.Seal(index, seal(redactedBlock{"redacted_thinking", data}))
+			d.a.Seal(index, encodeReasoning(redactedBlock{"redacted_thinking", data}))
 		}
 	case "tool_use":
 		if name := v.Get("name").Str; d.a.Request().IsAnswerTool(name) {
@@ -100,7 +100,7 @@ func (d *decoder) stopBlock() {
 		b.citations = nil
 	case "thinking":
 		if b.signature != "" {
-			d.a.Seal(b.key, seal(thinkingBlock{"thinking", string(b.thinking), b.signature}))
+			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", string(b.thinking), b.signature}))
 		}
 	case "server_tool_use":
 		if b.call.id != "" {

@@ -96,7 +96,7 @@ func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn)
 			}
 			r.Messages.Add(translate.RoleAssistant, blocks...)
 		case *translate.ReasoningItem:
-			block := unseal(item.EncryptedContent)
+			block := ownReasoning(item.EncryptedContent)
 			if block == nil {
 				if err := p.DropForeignReasoning(item); err != nil {
 					return err

@@ -103,7 +103,7 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 		BetweenTools: m.is(thinksBetweenTools),
 		Forced:       r.forced(),
 		MaxTokens:    r.MaxTokens,
-		Own:          func(r *translate.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil },
+		Own:          func(r *translate.ReasoningItem) bool { return ownReasoning(r.EncryptedContent) != nil },
 	}.Think(p)
 	r.Thinking = thinking
 	if effort {
@@ -127,14 +127,14 @@ type redactedBlock struct {
 	Data string `json:"data"`
 }
 
-func seal(block any) string {
+func encodeReasoning(block any) string {
 	b, _ := json.Marshal(block) // structs of strings
 	return string(b)
 }
 
-// unseal is the block in a reasoning's encrypted_content, nil if another
+// ownReasoning is the block in a reasoning's encrypted_content, nil if another
 // provider made it.
-func unseal(encrypted string) any {
+func ownReasoning(encrypted string) any {
 	v := gjson.Parse(encrypted)
 	if !plugins.ValidJSON([]byte(encrypted)) {
 		return nil

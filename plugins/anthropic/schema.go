@@ -3,11 +3,9 @@ package anthropic
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -32,74 +30,94 @@ var formats = []string{
 // (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are
 // Bedrock's too.
 func Enforceable(p *translate.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
-	var f findings
-	f.walk("", gjson.ParseBytes(schema))
-	if len(f.names) > 0 {
-		done := "sent without " + strings.Join(f.names, ", ") + ", which the provider does not enforce"
-		if err := drop(p, field, done); err != nil {
-			return nil, err
-		}
+	var e enforcer
+	enforced := e.appendSchema(nil, gjson.ParseBytes(schema))
+	if !e.changed {
+		return schema, nil
 	}
-	var err error
-	for _, path := range f.refused {
-		if schema, err = sjson.DeleteBytes(schema, path); err != nil {
-			return nil, err
-		}
+	if len(e.names) == 0 {
+		return enforced, nil
 	}
-	for _, path := range f.open {
-		if schema, err = sjson.SetRawBytes(schema, path, []byte("false")); err != nil {
-			return nil, err
-		}
-	}
-	return schema, nil
+	return enforced, drop(p, field, "sent without "+strings.Join(e.names, ", ")+", which the provider does not enforce")
 }
 
-// findings are the places in a schema that have to change, as paths.
-type findings struct {
-	refused []string // keywords to leave out
+// enforcer writes a schema anew, in one pass whatever its size.
+type enforcer struct {
 	names   []string // of what is not enforced, each once
-	open    []string // additionalProperties to set to false
+	changed bool
 }
 
-func (f *findings) walk(path string, schema gjson.Result) {
-	schema.ForEach(func(key, v gjson.Result) bool {
-		at := path + gjson.Escape(key.Str)
+func (e *enforcer) appendSchema(b []byte, schema gjson.Result) []byte {
+	if !schema.IsObject() {
+		return append(b, schema.Raw...)
+	}
+	b = appendMembers(b, schema, func(b []byte, key string, v gjson.Result) []byte {
 		switch {
-		case !schema.IsObject():
-		case f.refuses(key.Str, v):
-			f.refused = append(f.refused, at)
-			f.name(key.Str)
-		case key.Str == "items" || key.Str == "not":
-			f.walk(at+".", v)
-		case key.Str == "properties" || key.Str == "$defs" || key.Str == "definitions":
-			v.ForEach(func(name, property gjson.Result) bool {
-				f.walk(at+"."+gjson.Escape(name.Str)+".", property)
-				return true
-			})
-		case v.IsArray() && strings.HasSuffix(key.Str, "Of"):
-			for i, option := range v.Array() {
-				f.walk(at+"."+strconv.Itoa(i)+".", option)
-			}
+		case e.refuses(key, v):
+			e.leaveOut(key)
+			return nil
+		case key == "items" || key == "not":
+			return e.appendSchema(b, v)
+		case v.IsObject() && (key == "properties" || key == "$defs" || key == "definitions"):
+			return appendMembers(b, v, func(b []byte, _ string, v gjson.Result) []byte { return e.appendSchema(b, v) })
+		case v.IsArray() && strings.HasSuffix(key, "Of"):
+			return e.appendList(b, v)
+		}
+		return append(b, v.Raw...)
+	})
+	object := schema.Get("type").Str == "object" || schema.Get("properties").IsObject()
+	if !object || schema.Get("additionalProperties").Type == gjson.False {
+		return b
+	}
+	e.changed = true
+	if !schema.Get("properties").Exists() { // and so it comes to be empty
+		e.leaveOut("additionalProperties")
+	}
+	return append(b[:len(b)-1], `,"additionalProperties":false}`...) // beside type or properties
+}
+
+// appendMembers appends an object with the values that value appends, and without
+// the members for which it returns nil.
+func appendMembers(b []byte, object gjson.Result, value func(b []byte, key string, v gjson.Result) []byte) []byte {
+	b = append(b, '{')
+	first := len(b)
+	object.ForEach(func(key, v gjson.Result) bool {
+		start := len(b)
+		if start > first {
+			b = append(b, ',')
+		}
+		b = append(b, key.Raw...)
+		b = append(b, ':')
+		if longer := value(b, key.Str, v); longer != nil {
+			b = longer
+		} else {
+			b = b[:start]
 		}
 		return true
 	})
-	object := schema.Get("type").Str == "object" || schema.Get("properties").IsObject()
-	if object && schema.Get("additionalProperties").Type != gjson.False {
-		f.open = append(f.open, path+"additionalProperties")
-		if !schema.Get("properties").Exists() { // and so it comes to be empty
-			f.name("additionalProperties")
+	return append(b, '}')
+}
+
+func (e *enforcer) appendList(b []byte, schemas gjson.Result) []byte {
+	b = append(b, '[')
+	for i, schema := range schemas.Array() {
+		if i > 0 {
+			b = append(b, ',')
 		}
+		b = e.appendSchema(b, schema)
+	}
+	return append(b, ']')
+}
+
+// leaveOut tells the client of a keyword, once.
+func (e *enforcer) leaveOut(keyword string) {
+	e.changed = true
+	if !slices.Contains(e.names, keyword) {
+		e.names = append(e.names, keyword)
 	}
 }
 
-// name tells the client of a keyword, once.
-func (f *findings) name(keyword string) {
-	if !slices.Contains(f.names, keyword) {
-		f.names = append(f.names, keyword)
-	}
-}
-
-func (f *findings) refuses(key string, v gjson.Result) bool {
+func (e *enforcer) refuses(key string, v gjson.Result) bool {
 	switch key {
 	case "minItems":
 		return v.Num > 1

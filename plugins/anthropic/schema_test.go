@@ -2,7 +2,12 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -41,5 +46,23 @@ func TestEnforceable(t *testing.T) {
 		if warning != test.warning {
 			t.Errorf("%s: got the warning %q, want %q", test.schema, warning, test.warning)
 		}
+	}
+}
+
+// A schema takes time in proportion to its size, whatever stands in it.
+func TestEnforceableOfManyKeywords(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","properties":{"a":{}`)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `,"p%d":{"minLength":1}`, i)
+	}
+	b.WriteString(`}}`)
+	start := time.Now()
+	got, err := Enforceable(new(translate.Request), "f", json.RawMessage(b.String()))
+	if err != nil || gjson.GetBytes(got, "properties.p99999").Raw != "{}" || !json.Valid(got) {
+		t.Errorf("got %.100s, %v", got, err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

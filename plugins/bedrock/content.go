@@ -160,9 +160,9 @@ func (d *decoder) stopBlock() {
 	case reasoningBlock:
 		switch {
 		case len(b.redacted) > 0:
-			d.a.Seal(b.key, seal(reasoningContent{RedactedContent: b.redacted}))
+			d.a.Seal(b.key, encodeReasoning(reasoningContent{RedactedContent: b.redacted}))
 		case b.signature != "":
-			d.a.Seal(b.key, seal(reasoningContent{ReasoningText: &reasoningText{string(b.thoughts), b.signature}}))
+			d.a.Seal(b.key, encodeReasoning(reasoningContent{ReasoningText: &reasoningText{string(b.thoughts), b.signature}}))
 		}
 	case serverToolUseBlock:
 		d.calls = append(d.calls, b.call)

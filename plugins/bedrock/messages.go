@@ -121,7 +121,7 @@ func (r *request) addReasoning(p *translate.Request, m *model, item *translate.R
 	if item.EncryptedContent == "" {
 		return nil
 	}
-	reasoning := unseal(item.EncryptedContent)
+	reasoning := ownReasoning(item.EncryptedContent)
 	if reasoning == nil || m.maker != byAnthropic {
 		return p.DropForeignReasoning(item)
 	}

@@ -80,7 +80,7 @@ func (r *request) setThinking(p *translate.Request, m *model) error {
 		Always:       m.is(alwaysThinks),
 		Forced:       r.forced(),
 		MaxTokens:    limit,
-		Own:          func(r *translate.ReasoningItem) bool { return unseal(r.EncryptedContent) != nil },
+		Own:          func(r *translate.ReasoningItem) bool { return ownReasoning(r.EncryptedContent) != nil },
 	}.Think(p)
 	if thinking == nil {
 		return err
@@ -109,14 +109,14 @@ type reasoningText struct {
 	Signature string `json:"signature"`
 }
 
-func seal(c reasoningContent) string {
+func encodeReasoning(c reasoningContent) string {
 	b, _ := json.Marshal(c) // strings
 	return string(b)
 }
 
-// unseal is the reasoningContent in a reasoning's encrypted_content, nil if another
+// ownReasoning is the reasoningContent in a reasoning's encrypted_content, nil if another
 // provider made it.
-func unseal(encrypted string) json.RawMessage {
+func ownReasoning(encrypted string) json.RawMessage {
 	if !plugins.ValidJSON([]byte(encrypted)) {
 		return nil
 	}

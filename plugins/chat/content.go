@@ -129,7 +129,7 @@ func (d *decoder) seal() {
 	if d.thinker.empty() {
 		return
 	}
-	d.a.Seal(reasoningKey, d.thinker.seal(d.vendor))
+	d.a.Seal(reasoningKey, d.thinker.take(d.vendor))
 }
 
 // call reads a tool call, or what a chunk adds to it.

@@ -18,7 +18,7 @@ func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 		return openai.Provider{}.Decode(resp, a)
 	}
 	d := &decoder{a: a, vendor: p.vendor}
-	defer d.end()
+	defer d.flush()
 	return translate.ReadAnswer(resp, a, func(body []byte) {
 		d.whole = true
 		d.event(nil, body)
@@ -215,8 +215,8 @@ func (d *decoder) finish(name string) {
 	d.a.Finish(reasons.Of(name))
 }
 
-// end seals and cites what is left.
-func (d *decoder) end() {
+// flush seals and cites what is left.
+func (d *decoder) flush() {
 	d.seal()
 	d.citeSources()
 }

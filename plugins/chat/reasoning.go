@@ -161,8 +161,8 @@ func (t *thinker) settle() {
 
 func (t *thinker) empty() bool { return len(t.text) == 0 && len(t.details) == 0 }
 
-// seal is what was gathered since the last time.
-func (t *thinker) seal(v *vendor) string {
+// take is what was gathered since the last time.
+func (t *thinker) take(v *vendor) string {
 	t.settle()
 	s := sealed{Vendor: v.name}
 	switch {

@@ -50,7 +50,7 @@ func (d *decoder) message(body []byte) {
 	for i, call := range m.Get("tool_calls").Array() {
 		d.call(i, call)
 	}
-	d.end(v, body)
+	d.complete(v, body)
 }
 
 // event reads an event of a stream, and reports whether more may follow.
@@ -77,7 +77,7 @@ func (d *decoder) event(_, data []byte) bool {
 	case "citation-start":
 		d.cite(e.Get("delta.message.citations"))
 	case "message-end":
-		d.end(e.Get("delta"), data)
+		d.complete(e.Get("delta"), data)
 		return false
 	case "": // an error alone
 		if message := e.Get("message"); message.Type == gjson.String {
@@ -117,9 +117,9 @@ func (d *decoder) toolPlan(s string) {
 func (d *decoder) seal() {
 	switch {
 	case len(d.thinking) > 0:
-		d.a.Seal(thinkingKey, thoughts{Thinking: string(d.thinking)}.seal())
+		d.a.Seal(thinkingKey, thoughts{Thinking: string(d.thinking)}.encode())
 	case len(d.plan) > 0:
-		d.a.Seal(planKey, thoughts{ToolPlan: string(d.plan)}.seal())
+		d.a.Seal(planKey, thoughts{ToolPlan: string(d.plan)}.encode())
 	}
 	d.thinking, d.plan = nil, nil
 }
@@ -144,9 +144,9 @@ var reasons = translate.Reasons{
 	"TIMEOUT":       translate.ReasonError,
 }
 
-// end reads why the model stopped and, from all of what v is part of, what it
+// complete reads why the model stopped and, from all of what v is part of, what it
 // used.
-func (d *decoder) end(v gjson.Result, body []byte) {
+func (d *decoder) complete(v gjson.Result, body []byte) {
 	d.seal()
 	d.a.Observe(plugins.CohereChat, "cohere", body)
 	stop := v.Get("finish_reason").Str

@@ -124,7 +124,7 @@ func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 				m.addText(part.Text)
 			}
 		case *translate.ReasoningItem:
-			switch th := unseal(item.EncryptedContent); {
+			switch th := ownReasoning(item.EncryptedContent); {
 			case th.Thinking != "":
 				m.Content = append(m.Content, thinkingContent{"thinking", th.Thinking})
 			case th.ToolPlan != "":

@@ -54,14 +54,14 @@ type thoughts struct {
 	ToolPlan string `json:"tool_plan,omitempty"`
 }
 
-func (t thoughts) seal() string {
+func (t thoughts) encode() string {
 	b, _ := json.Marshal(t) // strings
 	return string(b)
 }
 
-// unseal is the thoughts in a reasoning's encrypted_content, none if another
+// ownReasoning is the thoughts in a reasoning's encrypted_content, none if another
 // provider made it.
-func unseal(encrypted string) (t thoughts) {
+func ownReasoning(encrypted string) (t thoughts) {
 	v := gjson.Parse(encrypted)
 	if keys := v.Get("@keys").Array(); plugins.ValidJSON([]byte(encrypted)) && v.IsObject() && !slices.ContainsFunc(keys, foreign) {
 		t.Thinking, t.ToolPlan = v.Get("thinking").Str, v.Get("tool_plan").Str

@@ -22,7 +22,7 @@ func (generateContent) Decode(resp *http.Response, a *translate.Assembler) error
 	for i := range p.Tools {
 		d.cites = d.cites || p.Tools[i].Hosted()
 	}
-	defer d.end()
+	defer d.flush()
 	return translate.ReadAnswer(resp, a, func(body []byte) { d.response(nil, body) }, d.response)
 }
 
@@ -186,8 +186,8 @@ func (d *decoder) finish(finish, message string) {
 	d.reason = reason
 }
 
-// end tells what is known only when all was read.
-func (d *decoder) end() {
+// flush tells what is known only when all was read.
+func (d *decoder) flush() {
 	d.recall()
 	d.count()
 	if d.reason == translate.ReasonStop { // else what is open is incomplete, and stays last

@@ -112,7 +112,7 @@ func (r *request) addModel(t translate.Turn) error {
 			}
 			r.add(roleModel, parts...)
 		case *translate.ReasoningItem:
-			s, ok := unseal(item.EncryptedContent)
+			s, ok := ownReasoning(item.EncryptedContent)
 			if !ok {
 				if err := r.request.DropForeignReasoning(item); err != nil {
 					return err

@@ -75,9 +75,9 @@ type sealed struct {
 	Call string `json:"call,omitempty"`
 }
 
-// unseal reads an encrypted_content, "" for reasoning that left nothing to bring
+// ownReasoning reads an encrypted_content, "" for reasoning that left nothing to bring
 // back. It is false where another provider made it.
-func unseal(encrypted string) (sealed, bool) {
+func ownReasoning(encrypted string) (sealed, bool) {
 	var s sealed
 	if encrypted == "" {
 		return s, true

@@ -33,7 +33,7 @@ func (d *decoder) object(body []byte) {
 		return
 	}
 	d.start(v)
-	d.end(v, body)
+	d.complete(v, body)
 }
 
 // event reads an event of a stream, and reports whether more may follow.
@@ -74,7 +74,7 @@ func (d *decoder) event(_, data []byte) bool {
 		d.start(e.Get("response"))
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		d.start(e.Get("response"))
-		d.end(e.Get("response"), data)
+		d.complete(e.Get("response"), data)
 		return false
 	case "error":
 		d.a.Fail(NewError(0, e))
@@ -108,9 +108,9 @@ func (d *decoder) start(response gjson.Result) {
 	}
 }
 
-// end reads the whole response, which body holds: its items, unless a stream has
+// complete reads the whole response, which body holds: its items, unless a stream has
 // told them, what was used and how it ended.
-func (d *decoder) end(response gjson.Result, body []byte) {
+func (d *decoder) complete(response gjson.Result, body []byte) {
 	if len(d.items) == 0 {
 		for key, v := range response.Get("output").Array() {
 			d.endItem(key, v)

@@ -86,8 +86,8 @@ func Named(t testing.TB, fixtures []Fixture, name string) Fixture {
 	return Fixture{}
 }
 
-// prompt is the request for a stream or an object.
-func (f Fixture) prompt(t testing.TB, stream bool) *translate.Request {
+// request is the request for a stream or an object.
+func (f Fixture) request(t testing.TB, stream bool) *translate.Request {
 	t.Helper()
 	request := f.Request
 	if request == "" {
@@ -121,7 +121,7 @@ func (f Fixture) Answer(t testing.TB, p translate.Provider, stream bool) (respon
 	t.Helper()
 	header, body := f.answer(stream)
 	var sink bytes.Buffer
-	a := translate.NewAssembler(f.prompt(t, stream), &sink, options())
+	a := translate.NewAssembler(f.request(t, stream), &sink, options())
 	if err := tell(p, nil, header, bytes.NewReader(body), a); err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode b
 		o.Limit = 64
 	}
 	var sink bytes.Buffer
-	a := translate.NewAssembler(f.prompt(t, stream), &sink, o)
+	a := translate.NewAssembler(f.request(t, stream), &sink, o)
 	if err := tell(p, nil, header, read, a); err != nil {
 		if errors.Is(err, io.EOF) {
 			t.Error("the end of an answer is no error")

@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,8 +29,8 @@ func Request(fields string) string {
 	return `{"model":"m"` + fields + `}`
 }
 
-// Prepare has a provider translate a request for a target at https://example.com
-// with the key "secret". It returns the upstream request, its body, and the
+// Prepare has a provider translate a request for a target, by default one at
+// https://example.com with the key "secret". It returns the upstream request, its body, and the
 // request with what the client is told.
 func Prepare(t testing.TB, p translate.Provider, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
@@ -37,7 +38,8 @@ func Prepare(t testing.TB, p translate.Provider, target translate.Target, reques
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Strict, target.BaseURL, target.Key = strict, "https://example.com", "secret"
+	r.Strict = strict
+	target.BaseURL, target.Key = cmp.Or(target.BaseURL, "https://example.com"), cmp.Or(target.Key, "secret")
 	req, err := p.Prepare(context.Background(), r, target)
 	if err != nil {
 		return nil, "", r, err

@@ -33,7 +33,7 @@ func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures [
 	}
 	t.Run("an answer without end", func(t *testing.T) {
 		header, _ := Fixture{}.answer(false)
-		a := translate.NewAssembler(Fixture{}.prompt(t, false), nil, options())
+		a := translate.NewAssembler(Fixture{}.request(t, false), nil, options())
 		body := &io.LimitedReader{R: blanks{}, N: 128 << 20}
 		if err := tell(p, nil, header, body, a); err == nil && a.Failure() == nil {
 			t.Error("it is no failure")
@@ -130,14 +130,14 @@ type exchange struct {
 // decode is the response, without the ids of items, that comes of an answer.
 func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 	t.Helper()
-	prompt := x.prompt(t, x.stream)
-	req, err := x.provider.Prepare(context.Background(), prompt, x.target)
+	request := x.request(t, x.stream)
+	req, err := x.provider.Prepare(context.Background(), request, x.target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	header, _ := x.answer(x.stream)
 	var sink bytes.Buffer
-	a := translate.NewAssembler(prompt, &sink, options())
+	a := translate.NewAssembler(request, &sink, options())
 	if err := tell(x.provider, req, header, answer, a); err != nil {
 		a.Fail(plugins.Upstream("%v", err))
 	}

@@ -15,7 +15,7 @@ type Options struct {
 	// Now is the clock; time.Now by default.
 	Now func() time.Time
 	// Seal encrypts what a plugin gives as encrypted content, for
-	// Prompt.Unseal to open; by default it passes as it is.
+	// Request.Unseal to open; by default it passes as it is.
 	Seal func(content string) string
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
@@ -38,9 +38,9 @@ const maxContent = 64 << 20
 // concurrent use: a host that has to write while Decode waits for the provider
 // does so in the Read of the body that it hands to Decode.
 type Assembler struct {
-	prompt *Request
-	opts   Options
-	events *events // nil without streaming
+	request *Request
+	opts    Options
+	events  *events // nil without streaming
 
 	id      string
 	created int64
@@ -72,7 +72,7 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	if o.Limit == 0 {
 		o.Limit = maxContent
 	}
-	a := &Assembler{prompt: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
+	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
 	a.seen.Dialect = plugins.Responses
 	if p.Stream {
 		a.events = &events{sink: sink}
@@ -80,8 +80,8 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	return a
 }
 
-// Prompt is what is being answered.
-func (a *Assembler) Request() *Request { return a.prompt }
+// Request returns what is being answered.
+func (a *Assembler) Request() *Request { return a.request }
 
 // Start tells the model that answers, and the provider's id of the response;
 // "" is unknown.
@@ -100,14 +100,14 @@ func (a *Assembler) ServiceTier(tier string) { a.seen.ServiceTier = tier }
 // Text adds to a message.
 func (a *Assembler) Text(key int, s string) {
 	if a.takes(len(s)) {
-		a.write(a.opened(messageOutput, key), textPart, s)
+		a.appendText(a.opened(messageOutput, key), textPart, s)
 	}
 }
 
 // Refusal adds to a message's refusal.
 func (a *Assembler) Refusal(key int, s string) {
 	if a.takes(len(s)) {
-		a.write(a.opened(messageOutput, key), refusalPart, s)
+		a.appendText(a.opened(messageOutput, key), refusalPart, s)
 	}
 }
 
@@ -148,13 +148,13 @@ func (a *Assembler) Summary(key, i int, s string) {
 		o.addPart(summaryPart, a.events)
 	}
 	o.summary = i
-	a.write(o, summaryPart, s)
+	a.appendText(o, summaryPart, s)
 }
 
 // ReasoningText adds to raw reasoning.
 func (a *Assembler) ReasoningText(key int, s string) {
 	if a.takes(len(s)) {
-		a.write(a.opened(reasoningOutput, key), reasoningPart, s)
+		a.appendText(a.opened(reasoningOutput, key), reasoningPart, s)
 	}
 }
 
@@ -320,7 +320,7 @@ func (a *Assembler) End() []byte {
 // Response is the whole object, after End.
 func (a *Assembler) Response() json.RawMessage { return a.response }
 
-// Extraction is what has been learned so far of the upstream response. It
+// Info returns what has been learned so far of the upstream response. It
 // stays the Assembler's.
 func (a *Assembler) Info() *plugins.ResponseInfo {
 	a.seen.Content = len(a.items) > 0
@@ -352,8 +352,8 @@ func (a *Assembler) takes(n int) bool {
 	return true
 }
 
-// write adds s to the part of that kind that is last in o, or else to a new one.
-func (a *Assembler) write(o *output, kind partKind, s string) {
+// appendText adds s to the part of that kind that is last in o, or else to a new one.
+func (a *Assembler) appendText(o *output, kind partKind, s string) {
 	p := o.part()
 	if p == nil || p.kind != kind {
 		p = o.addPart(kind, a.events)

@@ -118,7 +118,7 @@ func TestRandomScripts(t *testing.T) {
 	}
 }
 
-func benchmarkPrompt(b *testing.B) *Request {
+func benchmarkRequest(b *testing.B) *Request {
 	p, err := ParseRequest([]byte(request))
 	if err != nil {
 		b.Fatal(err)
@@ -134,7 +134,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 const delta = " the quick brown fox"
 
 func BenchmarkTextDelta(b *testing.B) {
-	a := NewAssembler(benchmarkPrompt(b), discard{}, Options{Limit: 1 << 40})
+	a := NewAssembler(benchmarkRequest(b), discard{}, Options{Limit: 1 << 40})
 	b.ReportAllocs()
 	for b.Loop() {
 		a.Text(0, delta)
@@ -142,7 +142,7 @@ func BenchmarkTextDelta(b *testing.B) {
 }
 
 func BenchmarkArgsDelta(b *testing.B) {
-	a := NewAssembler(benchmarkPrompt(b), discard{}, Options{Limit: 1 << 40})
+	a := NewAssembler(benchmarkRequest(b), discard{}, Options{Limit: 1 << 40})
 	a.Call(0, "c", "f")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -152,7 +152,7 @@ func BenchmarkArgsDelta(b *testing.B) {
 
 // A whole stream: 200 deltas, and all that stands around them.
 func BenchmarkStream(b *testing.B) {
-	p := benchmarkPrompt(b)
+	p := benchmarkRequest(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		a := NewAssembler(p, discard{}, Options{})
@@ -166,7 +166,7 @@ func BenchmarkStream(b *testing.B) {
 
 func BenchmarkCheck(b *testing.B) {
 	var sink bytes.Buffer
-	a := NewAssembler(benchmarkPrompt(b), &sink, Options{})
+	a := NewAssembler(benchmarkRequest(b), &sink, Options{})
 	for range 200 {
 		a.Text(0, delta)
 	}

@@ -16,8 +16,8 @@ type events struct {
 	next int // sequence_number
 }
 
-// begin opens an event; end closes it.
-func (e *events) begin(name string) {
+// startEvent opens an event, and finishEvent closes it.
+func (e *events) startEvent(name string) {
 	e.buf = append(e.buf, "event: "...)
 	e.buf = append(e.buf, name...)
 	e.buf = append(e.buf, "\ndata: {\"type\":\""...)
@@ -25,7 +25,7 @@ func (e *events) begin(name string) {
 	e.buf = append(e.buf, '"')
 }
 
-func (e *events) end() {
+func (e *events) finishEvent() {
 	e.buf = append(e.buf, `,"sequence_number":`...)
 	e.buf = strconv.AppendInt(e.buf, int64(e.next), 10)
 	e.buf = append(e.buf, "}\n\n"...)
@@ -45,10 +45,10 @@ func (e *events) flush() {
 
 // lifecycle has the response, as JSON, in an event such as response.created.
 func (e *events) lifecycle(name string, response []byte) {
-	e.begin(name)
+	e.startEvent(name)
 	e.buf = append(e.buf, `,"response":`...)
 	e.buf = append(e.buf, response...)
-	e.end()
+	e.finishEvent()
 }
 
 // item has an item, as JSON, in an event such as response.output_item.added.
@@ -56,12 +56,12 @@ func (e *events) item(name string, index int, item []byte) {
 	if e == nil {
 		return
 	}
-	e.begin(name)
+	e.startEvent(name)
 	e.buf = append(e.buf, `,"output_index":`...)
 	e.buf = strconv.AppendInt(e.buf, int64(index), 10)
 	e.buf = append(e.buf, `,"item":`...)
 	e.buf = append(e.buf, item...)
-	e.end()
+	e.finishEvent()
 }
 
 // place is where an event of an item belongs.
@@ -86,9 +86,9 @@ func (e *events) progress(name string, o *output) {
 	if e == nil {
 		return
 	}
-	e.begin(name)
+	e.startEvent(name)
 	e.place(o)
-	e.end()
+	e.finishEvent()
 }
 
 // openPart announces a part, and prepares what is the same in all its deltas.
@@ -98,14 +98,14 @@ func (e *events) openPart(o *output, p *part) {
 	}
 	f := forms[p.kind]
 	if f.part != "" {
-		e.begin(f.part + ".added")
+		e.startEvent(f.part + ".added")
 		e.placeIn(o, p)
 		e.buf = append(e.buf, `,"part":`...)
 		e.buf = p.appendJSON(e.buf)
-		e.end()
+		e.finishEvent()
 	}
 	from := len(e.buf)
-	e.begin(f.text + ".delta")
+	e.startEvent(f.text + ".delta")
 	e.placeIn(o, p)
 	e.buf = append(e.buf, `,"delta":"`...)
 	p.head = append(p.head, e.buf[from:]...)
@@ -125,20 +125,20 @@ func (e *events) delta(p *part, escaped, logprobs []byte) {
 		e.buf = append(e.buf, logprobs...)
 		e.buf = append(e.buf, ']')
 	}
-	e.end()
+	e.finishEvent()
 }
 
 func (e *events) annotation(o *output, p *part, raw []byte) {
 	if e == nil {
 		return
 	}
-	e.begin("response.output_text.annotation.added")
+	e.startEvent("response.output_text.annotation.added")
 	e.placeIn(o, p)
 	e.buf = append(e.buf, `,"annotation_index":`...)
 	e.buf = strconv.AppendInt(e.buf, int64(p.annotated), 10)
 	e.buf = append(e.buf, `,"annotation":`...)
 	e.buf = append(e.buf, raw...)
-	e.end()
+	e.finishEvent()
 }
 
 func (e *events) closePart(o *output, p *part) {
@@ -146,7 +146,7 @@ func (e *events) closePart(o *output, p *part) {
 		return
 	}
 	f := forms[p.kind]
-	e.begin(f.text + ".done")
+	e.startEvent(f.text + ".done")
 	e.placeIn(o, p)
 	e.buf = append(e.buf, f.field...)
 	e.buf = append(e.buf, p.text...)
@@ -156,20 +156,20 @@ func (e *events) closePart(o *output, p *part) {
 		e.buf = append(e.buf, p.logprobs...)
 		e.buf = append(e.buf, ']')
 	}
-	e.end()
+	e.finishEvent()
 	if f.part != "" {
-		e.begin(f.part + ".done")
+		e.startEvent(f.part + ".done")
 		e.placeIn(o, p)
 		e.buf = append(e.buf, `,"part":`...)
 		e.buf = p.appendJSON(e.buf)
-		e.end()
+		e.finishEvent()
 	}
 }
 
 // fail is an error in the form that every client takes: flat as it is
 // published, nested as OpenAI sends it.
 func (e *events) fail(f *plugins.Error) {
-	e.begin("error")
+	e.startEvent("error")
 	e.buf = append(e.buf, `,"code":`...)
 	e.buf = plugins.AppendStringOrNull(e.buf, f.Code)
 	e.buf = append(e.buf, `,"message":`...)
@@ -178,7 +178,7 @@ func (e *events) fail(f *plugins.Error) {
 	e.buf = plugins.AppendStringOrNull(e.buf, f.Param)
 	e.buf = append(e.buf, `,"error":`...)
 	e.buf = f.AppendObject(e.buf)
-	e.end()
+	e.finishEvent()
 }
 
 // terminal is what ends the stream, for the host to write: the error if there

@@ -14,7 +14,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 	var c conversation
 	switch {
 	case input.Type == gjson.String:
-		c.say(&Message{Role: RoleUser, Content: []Part{{Param: "input", Type: PartText, Text: input.Str}}})
+		c.addMessage(&Message{Role: RoleUser, Content: []Part{{Param: "input", Type: PartText, Text: input.Str}}})
 	case input.IsArray():
 		for i, v := range input.Array() {
 			if err := p.parseItem(&c, i, v); err != nil {
@@ -29,10 +29,10 @@ func (p *Request) parseInput(input gjson.Result) error {
 	return err
 }
 
-// leftBehind are the items of tools that the provider ran. They can be left out,
+// hostedToolItems are the items of tools that the provider ran. They can be left out,
 // also of a strict request: the assistant's text that follows carries their
 // result.
-var leftBehind = []string{
+var hostedToolItems = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
 	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output",
 }
@@ -48,7 +48,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		if err != nil {
 			return err
 		}
-		c.say(m)
+		c.addMessage(m)
 		return nil
 	case "function_call":
 		return parseCall(c, &ToolCall{Index: i}, param, "arguments", v)
@@ -68,9 +68,9 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		if o.Content, err = parseContent(param+".output", v.Get("output")); err != nil {
 			return err
 		}
-		return c.output(o)
+		return c.addOutput(o)
 	case "reasoning":
-		c.assist(&ReasoningItem{
+		c.addAssistantItem(&ReasoningItem{
 			Index:            i,
 			ID:               v.Get("id").Str,
 			Summary:          texts(v.Get("summary")),
@@ -79,7 +79,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		})
 		return nil
 	default:
-		if slices.Contains(leftBehind, kind) {
+		if slices.Contains(hostedToolItems, kind) {
 			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
 			return nil
 		}
@@ -120,7 +120,7 @@ func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Resul
 	if v.Get("name").Str == "" {
 		return missing(param + ".name")
 	}
-	return c.call(call)
+	return c.addCall(call)
 }
 
 // texts are those of the parts of a reasoning item.

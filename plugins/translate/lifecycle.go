@@ -60,7 +60,7 @@ func (a *Assembler) openCall(o *output) {
 }
 
 func (a *Assembler) announceCall(o *output) {
-	o.resolve(a.prompt)
+	o.resolve(a.request)
 	if o.callID == "" {
 		o.callID = a.opts.ID("call_")
 	}
@@ -79,10 +79,10 @@ func (a *Assembler) announceCall(o *output) {
 // arguments adds to a call that is open.
 func (a *Assembler) arguments(o *output, s string) {
 	if o.unwrap != nil {
-		s = o.unwrap.write(s)
+		s = o.unwrap.push(s)
 	}
 	if s != "" {
-		a.write(o, o.parts[0].kind, s)
+		a.appendText(o, o.parts[0].kind, s)
 	}
 }
 
@@ -122,12 +122,12 @@ func (a *Assembler) settle(o *output, status string) {
 		return
 	}
 	if o.unwrap != nil {
-		if rest := o.unwrap.end(); rest != "" {
-			a.write(o, inputPart, rest)
+		if rest := o.unwrap.rest(); rest != "" {
+			a.appendText(o, inputPart, rest)
 		}
 	}
 	if o.kind == callOutput && len(o.parts[0].text) == 0 && status == statusCompleted {
-		a.write(o, argumentsPart, "{}") // a call without arguments still has an object of them
+		a.appendText(o, argumentsPart, "{}") // a call without arguments still has an object of them
 	}
 	if p := o.part(); p != nil {
 		a.events.closePart(o, p)

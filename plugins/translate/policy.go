@@ -211,7 +211,7 @@ func (p *Request) parts(yield func(*Part) bool) {
 }
 
 // Drop treats one field that can't be honoured: an error for Reject, a warning
-// "<field>: <done>" for Warn, which is an error too where the prompt is strict.
+// "<field>: <done>" for Warn, which is an error too where the request is strict.
 // With a warning the field is unset, so that the response tells what held.
 func (p *Request) Drop(a Action, field, done string) error {
 	if a == Warn && p.Strict {

@@ -31,8 +31,8 @@ const (
 // inputHead are the tokens before the input's first character.
 var inputHead = [...]string{"{", `"input"`, ":", `"`}
 
-// write returns the input that the next piece of the object completes.
-func (u *unwrapper) write(s string) string {
+// push returns the input that the next piece of the object completes.
+func (u *unwrapper) push(s string) string {
 	s = u.raw + s
 	u.raw = ""
 	if u.state == unwrapHead {
@@ -48,8 +48,8 @@ func (u *unwrapper) write(s string) string {
 	return ""
 }
 
-// end returns the input that is left.
-func (u *unwrapper) end() string {
+// rest returns the input that is left.
+func (u *unwrapper) rest() string {
 	if u.state == unwrapInput || u.state == unwrapRest {
 		return ""
 	}

@@ -28,32 +28,32 @@ type pendingCall struct {
 	group *group
 }
 
-// say adds a message. Those of one role in a row are one turn.
-func (c *conversation) say(m *Message) {
+// addMessage adds a message. Those of one role in a row are one turn.
+func (c *conversation) addMessage(m *Message) {
 	if m.Role == RoleAssistant {
-		c.assist(m)
+		c.addAssistantItem(m)
 		return
 	}
 	g := c.last()
 	if g == nil || g.role != m.Role {
-		g = c.begin(m.Role)
+		g = c.newGroup(m.Role)
 	}
 	g.items = append(g.items, m)
 }
 
-// assist adds to the assistant's turn, which ends when its last output is in.
-func (c *conversation) assist(item Item) *group {
+// addAssistantItem adds to the assistant's turn, which ends when its last output is in.
+func (c *conversation) addAssistantItem(item Item) *group {
 	g := c.last()
 	if g == nil || g.role != RoleAssistant || len(g.outputs) > 0 && g.pending == 0 {
-		g = c.begin(RoleAssistant)
+		g = c.newGroup(RoleAssistant)
 	}
 	g.items = append(g.items, item)
 	return g
 }
 
-func (c *conversation) call(call *ToolCall) error {
+func (c *conversation) addCall(call *ToolCall) error {
 	_, pending := c.pending[call.CallID]
-	g := c.assist(call)
+	g := c.addAssistantItem(call)
 	if pending || g.answers(call.CallID) {
 		return plugins.Invalid(at("input", call.Index)+".call_id", "Duplicate call_id '%s': every call needs its own.", call.CallID)
 	}
@@ -66,8 +66,8 @@ func (c *conversation) call(call *ToolCall) error {
 	return nil
 }
 
-// output adds an output to the turn of its call, wherever it stands.
-func (c *conversation) output(o *ToolOutput) error {
+// addOutput adds an output to the turn of its call, wherever it stands.
+func (c *conversation) addOutput(o *ToolOutput) error {
 	call, ok := c.pending[o.CallID]
 	if !ok || call.Custom != o.Custom {
 		return plugins.Invalid(at("input", o.Index)+".call_id", "No tool call found for %s output with call_id %s.",
@@ -110,7 +110,7 @@ func (c *conversation) last() *group {
 	return c.groups[len(c.groups)-1]
 }
 
-func (c *conversation) begin(r Role) *group {
+func (c *conversation) newGroup(r Role) *group {
 	g := &group{role: r}
 	c.groups = append(c.groups, g)
 	return g

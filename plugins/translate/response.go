@@ -15,7 +15,7 @@ import (
 // demands.
 func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if a.echo == nil {
-		a.echo = a.prompt.appendEcho(nil)
+		a.echo = a.request.appendEcho(nil)
 	}
 	b = append(b, `{"id":`...)
 	b = plugins.AppendString(b, a.id) // which may be a provider's
@@ -76,12 +76,12 @@ func (a *Assembler) model() string {
 	if a.seen.Model != "" {
 		return a.seen.Model
 	}
-	return a.prompt.Model
+	return a.request.Model
 }
 
 // serviceTier is the one that served: auto is none.
 func (a *Assembler) serviceTier() string {
-	for _, tier := range []string{a.seen.ServiceTier, a.prompt.ServiceTier} {
+	for _, tier := range []string{a.seen.ServiceTier, a.request.ServiceTier} {
 		if tier != "" && tier != "auto" {
 			return tier
 		}
