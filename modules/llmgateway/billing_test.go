@@ -254,6 +254,9 @@ func TestLeavingIsNotFree(t *testing.T) {
 			if spent < c.least || spent > 40 {
 				t.Errorf("spent %d", spent)
 			}
+			if audited := s.audit(); audited != spent {
+				t.Errorf("spent %d, and %d in the end", spent, audited)
+			}
 		})
 	}
 }

@@ -47,7 +47,7 @@ func (m *memory) keep(output string, keys []memoryKey) {
 	defer m.mu.Unlock()
 	m.makeRoom(len(output))
 	for _, k := range keys {
-		if _, used := m.find(k); used {
+		if other, used := m.find(k); used && other != output {
 			m.put(k, "")
 		} else {
 			m.put(k, output)

@@ -117,7 +117,7 @@ type nativeStream struct {
 	committed plugins.Phase // in the record
 	waited    bool          // for maxHold: nothing is held any longer
 	// unfinished is a stream that is over and told no end: its first bytes are no
-	// event, or it is of Responses and says [DONE] in place of a terminal event.
+	// event, or it says [DONE] in place of its dialect's terminal event.
 	unfinished bool
 }
 
@@ -144,12 +144,11 @@ func (s *nativeStream) take(n int) {
 	running := seen.Phase != plugins.Ended
 	s.observer.Write(fresh)
 	a.x.MarkFirstToken()
-	if running && seen.Phase == plugins.Ended && a.call.dialect == plugins.Responses && seen.Finish == "" {
-		if done := bytes.LastIndex(s.held.data, doneEvent); done >= 0 && !bytes.Contains(s.held.data, terminalEvent) {
-			fresh = fresh[:max(len(fresh)-(len(s.held.data)-done), 0)]
-			s.held.data = s.held.data[:done]
-			s.unfinished = true
-		}
+	if running && seen.Phase == plugins.Ended && s.endsWithDoneAlone() {
+		done := bytes.LastIndex(s.held.data, doneEvent)
+		fresh = fresh[:max(len(fresh)-(len(s.held.data)-done), 0)]
+		s.held.data = s.held.data[:done]
+		s.unfinished = true
 	}
 	a.copy.Write(fresh)
 	a.x.Record.ResponseBytes += int64(len(fresh))
@@ -162,10 +161,23 @@ func (s *nativeStream) take(n int) {
 	s.release()
 }
 
-var (
-	doneEvent     = []byte("data: [DONE]")
-	terminalEvent = []byte(`"type":"response.completed"`)
-)
+// endsWithDoneAlone reports whether the end that was just read is no more than the
+// word of Chat Completions, in a dialect that has a terminal event.
+func (s *nativeStream) endsWithDoneAlone() bool {
+	held := s.held.data
+	if !bytes.Contains(held, doneEvent) {
+		return false
+	}
+	switch s.a.call.dialect {
+	case plugins.Responses: // whose terminal event has a status
+		return s.observer.Info().Finish == "" && !bytes.Contains(held, []byte("response.completed"))
+	case plugins.Messages:
+		return !bytes.Contains(held, []byte("message_stop"))
+	}
+	return false
+}
+
+var doneEvent = []byte("data: [DONE]")
 
 // release writes the whole events that are held. The record stands before those
 // that bring the end near.

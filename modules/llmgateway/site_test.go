@@ -246,10 +246,12 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		t.Fatal(err)
 	}
 	own := strings.Replace(providers[0], "platform-key", "own-key", 1)
+	ownRaw := strings.Replace(providers[2], "platform-key", "own-key", 1)
 	loaded, err := ctx.LoadModuleByID("llm", json.RawMessage(`{
 		"keys": [{"secret": "k"}, {"secret": "narrow", "scopes": ["query"]}],
 		"catalog": "`+prices+`",
-		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
+		"orgs": {"payer": {"keys": [{"secret": "payer"}], "credits": "1"}, "payer2": {"keys": [{"secret": "payer2"}], "credits": "1"},
+			"both": {"keys": [{"secret": "both"}], "providers": [`+ownRaw+`]}, "acme": {"keys": [{"secret": "acme"}], "providers": [`+own+`]}},
 		"aliases": {"both": ["one/m", "two/m"], "raws": ["raw/m", "raw2/m"]},
 		"providers": [`+strings.Join(providers, ",")+`]}`))
 	if err != nil {
@@ -326,6 +328,13 @@ func says(events ...string) upstream {
 			_ = http.NewResponseController(w).Flush()
 		}
 	}
+}
+
+// readAndRestore reads the body of a request that another handler reads again.
+func readAndRestore(r *http.Request) string {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body)
 }
 
 // status is an upstream that answers an error.

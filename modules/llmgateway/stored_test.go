@@ -1,0 +1,115 @@
+package llmgateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// An organisation with its own key beside one of the platform has one account that
+// keeps its responses: its own.
+func TestOwnAccountKeepsResponses(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {speaksResponses}, "one": {hello}})
+	for field, value := range map[string]string{
+		"previous_response_id": `"resp_1"`, "background": "true", "conversation": `"conv_1"`, "prompt": `{"id":"pmpt_1"}`,
+	} {
+		resp, body := s.post(`{"model":"raw/m","input":"hi","`+field+`":`+value+`}`, "Authorization", "Bearer both")
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", field, resp.StatusCode, body)
+		}
+	}
+}
+
+// What an account keeps that organisations share reaches those alone who were given
+// it; and an answer that nobody can charge is refused.
+func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
+	const given = `{"id":"resp_given","object":"response","status":"completed","model":"priced","output":[{"id":"msg_given","type":"message"}],"usage":{"input_tokens":1,"output_tokens":1}}`
+	for _, streamed := range []bool{false, true} {
+		s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+			if streamed {
+				says(`{"type":"response.completed","sequence_number":0,"response":`+given+`}`)(w, r)
+				return
+			}
+			_, _ = w.Write([]byte(given))
+		}}})
+		s.grant(1e6)
+		ask := func(fields, key string) (int, string) {
+			resp, body := s.post(`{"model":"raw/priced","max_output_tokens":9,`+fields+`}`, "Authorization", "Bearer "+key)
+			return resp.StatusCode, gjson.Get(body, "error.param").Str
+		}
+		const previous, reference = `"input":"hi","previous_response_id":"resp_given"`, `"input":[{"type":"item_reference","id":"msg_given"}]`
+		for _, key := range []string{"payer", "payer2"} { // the second knows what the first one was given
+			for fields, param := range map[string]string{
+				previous:                                "previous_response_id",
+				reference:                               "input[0]",
+				`"input":"hi","conversation":"conv_1"`:  "conversation",
+				`"input":"hi","prompt":{"id":"pmpt_1"}`: "prompt",
+				`"input":"hi","background":true`:        "background",
+				`"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`:                    "input[0]",
+				`"input":"hi","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:                         "tools",
+				`"input":"hi","tools":[{"type":"code_interpreter","container":"cntr_1"}]`:                           "tools",
+				`"input":"hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f_1"]}}]`: "tools",
+			} {
+				if status, got := ask(fields, key); status != http.StatusBadRequest || got != param {
+					t.Errorf("%s asks %s: %d at %q", key, fields, status, got)
+				}
+			}
+			if status, _ := ask(`"input":"hi"`, "payer"); status != http.StatusOK {
+				t.Fatalf("the first call: %d", status)
+			}
+		}
+		for _, fields := range []string{previous, reference, `"input":"hi","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`} {
+			if status, param := ask(fields, "payer"); status != http.StatusOK {
+				t.Errorf("its own %s: %d at %q", fields, status, param)
+			}
+		}
+		clearGiven()
+	}
+}
+
+func clearGiven() {
+	given.mu.Lock()
+	defer given.mu.Unlock()
+	given.recent, given.older = nil, nil
+}
+
+// A tier that has no price is left out of a call that credits pay for, and the
+// client is told; where changes are unwanted, it is refused.
+func TestTierWithoutPriceIsLeftOut(t *testing.T) {
+	for model, label := range map[string]string{"raw/priced": "raw", "one/m": "one"} {
+		var sent string
+		answer := hello
+		if label == "raw" {
+			answer = speaksResponses
+		}
+		s := serve(t, map[string][]upstream{label: {func(w http.ResponseWriter, r *http.Request) {
+			sent = readAndRestore(r)
+			answer(w, r)
+		}}})
+		s.grant(1e6)
+		for _, tier := range []string{"flex", "scale", "priority"} {
+			body := `{"model":"` + model + `","input":"hi","max_output_tokens":9,"service_tier":"` + tier + `"}`
+			resp, got := s.post(body, "Authorization", "Bearer payer")
+			if resp.StatusCode != http.StatusOK || strings.Contains(sent, tier) || !strings.HasPrefix(resp.Header.Get("Service-Warnings"), "service_tier: ") {
+				t.Errorf("%s, %s: %d %s; sent %s, warnings %q", model, tier, resp.StatusCode, got, sent, resp.Header.Get("Service-Warnings"))
+			}
+			resp, got = s.post(body, "Authorization", "Bearer payer", "Service-Strict", "true")
+			if resp.StatusCode != http.StatusBadRequest || gjson.Get(got, "error.param").Str != "service_tier" {
+				t.Errorf("%s, %s, strict: %d %s", model, tier, resp.StatusCode, got)
+			}
+		}
+	}
+}
+
+func TestNegativeLimitNamesItsField(t *testing.T) {
+	for path, field := range map[string]string{"/v1/responses": "max_output_tokens", "/v1/chat/completions": "max_tokens", "/v1/messages": "max_tokens"} {
+		s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+		s.grant(1e6)
+		resp, body := s.postTo(path, strings.NewReader(`{"model":"raw/priced","input":"hi","messages":[],"`+field+`":-1}`), "Authorization", "Bearer payer")
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(gjson.Get(body, "error.message").Str, "'"+field+"'") {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
