@@ -81,18 +81,6 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-func BenchmarkDecoder(b *testing.B) {
-	body := chatStream(200)
-	for coding, encoded := range encodings(b, []byte(body)) {
-		b.Run(coding, func(b *testing.B) {
-			benchmarkReads(b, string(encoded), 512, func() (func([]byte), func()) {
-				d, _ := NewDecoder(coding, func([]byte) {})
-				return d.Write, d.Close
-			})
-		})
-	}
-}
-
 func BenchmarkEventStream(b *testing.B) {
 	var body strings.Builder
 	for range 200 {

@@ -80,17 +80,6 @@ func TestRecordedTraffic(t *testing.T) {
 				x.Close()
 				c.check(t, name, x.Info())
 			}
-			for coding, encoded := range encodings(t, body) {
-				x := New(d, c.Provider, typed(c.ResponseHeaders["content-type"]))
-				z, _ := NewDecoder(coding, x.Write)
-				feed(z.Write, encoded, chunkings["random"])
-				z.Close()
-				x.Close()
-				if err := z.Err(); err != nil {
-					t.Errorf("%s: %v", coding, err)
-				}
-				c.check(t, coding, x.Info())
-			}
 			x := New(plugins.Unknown, "", typed(""))
 			x.Write(body)
 			x.Close()

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/coding"
 )
 
 // eventStream is the framing of application/vnd.amazon.eventstream: binary
@@ -15,18 +16,18 @@ import (
 // A frame that breaks them ends the reading.
 type eventStream struct {
 	x     *observer
-	pump  *pump
+	pump  *coding.Pump
 	chunk []byte // what the bytes of an InvokeModel frame decode to
 }
 
 func newEventStream(x *observer) *eventStream {
 	s := &eventStream{x: x}
-	s.pump = newPump(s.read)
+	s.pump = coding.NewPump(s.read)
 	return s
 }
 
-func (s *eventStream) write(p []byte) { s.pump.write(p) }
-func (s *eventStream) close()         { s.pump.close() }
+func (s *eventStream) write(p []byte) { s.pump.Write(p) }
+func (s *eventStream) close()         { s.pump.Close() }
 
 func (s *eventStream) read(r io.Reader) error {
 	d := eventstream.NewDecoder()

@@ -1,7 +1,7 @@
 package capture
 
 import (
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/coding"
 )
 
 // Reader reads the plain bytes of a body as they pass. It does not keep p.
@@ -12,7 +12,7 @@ type Reader interface{ Write(p []byte) }
 type Tap struct {
 	Copy
 	reader  Reader
-	decoder *observe.Decoder
+	decoder *coding.Decoder
 }
 
 // Open begins a body with the value of its Content-Encoding header. An encoding
@@ -23,7 +23,7 @@ func (t *Tap) Open(encoding string, reader Reader) {
 	if encoding == "" || t.reader == nil && t.max == 0 {
 		return
 	}
-	decoder, known := observe.NewDecoder(encoding, t.plain)
+	decoder, known := coding.NewDecoder(encoding, t.plain)
 	if !known {
 		t.reader = nil
 		return

@@ -1,4 +1,4 @@
-package observe
+package coding
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,20 +60,27 @@ func decoder(t testing.TB, encoding string) (*Decoder, *bytes.Buffer) {
 	return d, out
 }
 
+// feed writes b in pieces of a size.
+func feed(write func([]byte), b []byte, size int) {
+	for piece := range slices.Chunk(b, size) {
+		write(bytes.Clone(piece))
+	}
+}
+
 func TestDecoder(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	body := []byte(strings.Repeat(events(`{"choices":[{"delta":{"content":"some text"}}]}`), 3000))
+	body := []byte(strings.Repeat("data: {\"choices\":[{\"delta\":{\"content\":\"some text\"}}]}\n\n", 3000))
 	for coding, encoded := range encodings(t, body) {
-		for name, size := range chunkings {
+		for _, size := range []int{1 << 30, 1, 7, 300} {
 			d, out := decoder(t, coding)
 			feed(d.Write, encoded, size)
 			// Nothing that came may wait for the end.
 			if !bytes.Equal(out.Bytes(), body) {
-				t.Errorf("%s, %s: %d bytes of %d before the end", coding, name, out.Len(), len(body))
+				t.Errorf("%s, %d: %d bytes of %d before the end", coding, size, out.Len(), len(body))
 			}
 			d.Close()
 			if !bytes.Equal(out.Bytes(), body) || d.Err() != nil {
-				t.Errorf("%s, %s: %d bytes of %d: %v", coding, name, out.Len(), len(body), d.Err())
+				t.Errorf("%s, %d: %d bytes of %d: %v", coding, size, out.Len(), len(body), d.Err())
 			}
 		}
 	}
@@ -119,7 +127,7 @@ func TestDecoderOfSeveralCodings(t *testing.T) {
 	body := []byte(strings.Repeat("data: x\n\n", 100))
 	encoded := encodings(t, encodings(t, encodings(t, body)["gzip"])["br"])["zstd"]
 	d, out := decoder(t, "gzip, BR , zstd")
-	feed(d.Write, encoded, chunkings["sevens"])
+	feed(d.Write, encoded, 7)
 	d.Close()
 	if !bytes.Equal(out.Bytes(), body) || d.Err() != nil {
 		t.Errorf("%q, %v", out, d.Err())
@@ -201,10 +209,10 @@ func TestDecoderStopsBombs(t *testing.T) {
 }
 
 func TestPumpOutlivesPanics(t *testing.T) {
-	p := newPump(func(io.Reader) error { panic("x") })
-	p.write([]byte("a"))
-	p.write([]byte("b"))
-	p.close()
+	p := NewPump(func(io.Reader) error { panic("x") })
+	p.Write([]byte("a"))
+	p.Write([]byte("b"))
+	p.Close()
 	if p.err == nil {
 		t.Error("no error")
 	}
@@ -217,15 +225,38 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, coding uint8, b []byte, seed uint16) {
 		run := func(size func() int) (string, bool) {
 			d, out := decoder(t, encoders[int(coding)%len(encoders)].coding)
-			feed(d.Write, b, size)
+			for rest := b; len(rest) > 0; {
+				n := min(len(rest), size())
+				d.Write(rest[:n])
+				rest = rest[n:]
+			}
 			d.Close()
 			return out.String(), d.Err() == nil
 		}
-		whole, wholeOK := run(chunkings["whole"])
-		cut, cutOK := run(cuts(seed))
+		whole, wholeOK := run(func() int { return 1 << 30 })
+		n := uint32(seed)
+		cut, cutOK := run(func() int {
+			n = n*1664525 + 1013904223
+			return 1 + int(n>>24)%23
+		})
 		// What came before an error may differ by what was decoded at once.
 		if wholeOK != cutOK || wholeOK && whole != cut {
 			t.Fatalf("in pieces %q, %t, as a whole %q, %t", cut, cutOK, whole, wholeOK)
 		}
 	})
+}
+
+func BenchmarkDecoder(b *testing.B) {
+	body := []byte(strings.Repeat("data: {\"choices\":[{\"delta\":{\"content\":\"some words\"}}]}\n\n", 200))
+	for coding, encoded := range encodings(b, body) {
+		b.Run(coding, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d, _ := NewDecoder(coding, func([]byte) {})
+				feed(d.Write, encoded, 512)
+				d.Close()
+			}
+		})
+	}
 }

@@ -1,4 +1,4 @@
-package observe
+package coding
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"iter"
 )
 
-// pump drives code that pulls its input from a reader with input that is
-// pushed. The two are coroutines: when write returns, all that can be done
+// Pump drives code that pulls its input from a reader with input that is
+// pushed. The two are coroutines: when Write returns, all that can be done
 // with the bytes so far has been done, on the caller's own stack of calls.
-type pump struct {
+type Pump struct {
 	pull   func(r io.Reader) error
 	resume func() (struct{}, bool)
 	stop   func()
@@ -17,13 +17,13 @@ type pump struct {
 	err    error
 }
 
-// newPump runs pull, from the first write on; who writes must close. Its
+// NewPump runs pull, from the first write on; who writes must close. Its
 // reader has no bytes beyond those written, and is at its end after close. A
 // panic of pull is its error.
-func newPump(pull func(r io.Reader) error) *pump { return &pump{pull: pull} }
+func NewPump(pull func(r io.Reader) error) *Pump { return &Pump{pull: pull} }
 
-// write hands b to pull; once pull has returned, it does nothing.
-func (p *pump) write(b []byte) {
+// Write hands b to pull; once pull has returned, it does nothing.
+func (p *Pump) Write(b []byte) {
 	if p.resume == nil {
 		p.resume, p.stop = iter.Pull(p.run)
 	}
@@ -32,14 +32,14 @@ func (p *pump) write(b []byte) {
 	p.in = nil
 }
 
-// close ends the input and lets pull return.
-func (p *pump) close() {
+// Close ends the input and lets pull return.
+func (p *Pump) Close() {
 	if p.stop != nil {
 		p.stop()
 	}
 }
 
-func (p *pump) run(yield func(struct{}) bool) {
+func (p *Pump) run(yield func(struct{}) bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.err = fmt.Errorf("panic: %v", r)
@@ -49,7 +49,7 @@ func (p *pump) run(yield func(struct{}) bool) {
 }
 
 type pumpReader struct {
-	*pump
+	*Pump
 	yield func(struct{}) bool
 }
 

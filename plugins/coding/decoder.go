@@ -1,4 +1,5 @@
-package observe
+// Package coding undoes the Content-Encoding of bodies as they pass.
+package coding
 
 import (
 	"errors"
@@ -18,7 +19,7 @@ var errTooLong = errors.New("content is over 256 MiB when decoded: nothing is re
 // them reaches the sink before Write returns. It starts no goroutines. After
 // an error it swallows its input.
 type Decoder struct {
-	codings []*pump // in the order in which they are undone
+	codings []*Pump // in the order in which they are undone
 	sink    func(p []byte)
 }
 
@@ -49,9 +50,9 @@ func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
 			return nil, false
 		}
 		w := &limited{to: d.sink, left: maxDecoded}
-		c := newPump(func(r io.Reader) error { return decode(w, r) })
-		d.codings = append([]*pump{c}, d.codings...)
-		d.sink = c.write
+		c := NewPump(func(r io.Reader) error { return decode(w, r) })
+		d.codings = append([]*Pump{c}, d.codings...)
+		d.sink = c.Write
 	}
 	return d, true
 }
@@ -63,7 +64,7 @@ func (d *Decoder) Write(p []byte) { d.sink(p) }
 // everything. A Decoder that was written to must be closed.
 func (d *Decoder) Close() {
 	for _, c := range d.codings {
-		c.close()
+		c.Close()
 	}
 }
 
