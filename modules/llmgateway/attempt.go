@@ -170,7 +170,7 @@ func (a *attempt) unreached(ctx context.Context, err error) (routing.Outcome, *p
 		outcome = routing.Failover // a second wait at the same target would be as long
 	}
 	a.call.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", a.call.exchange.Record.ID),
-		zap.String("target", a.target.Name()), zap.Error(err))
+		zap.String("target", a.target.Name()), zap.Error(redact.Upstream(err)))
 	a.x.Record.Status = plugins.Known(int64(e.Status))
 	return a.fail(storage.Failed, e, outcome)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -84,7 +85,7 @@ func BenchmarkStream(b *testing.B) {
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
-				return recording.Nowhere{}, func() {}, nil
+				return nil, nil, errors.New("there is no store")
 			},
 		},
 		policy:  routing.Policy{TryDuration: defaultTryDuration},

@@ -1,7 +1,6 @@
 package llmgateway
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +20,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
@@ -109,13 +107,12 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	app, store, err := llmapp.Use(ctx, h.Store)
+	site, store, err := recording.NewSite(ctx, h.Store)
 	if err != nil {
 		return err
 	}
-	h.site = &recording.Site{
-		App: app, Store: cmp.Or(h.Store, llmapp.DefaultName), Open: recording.Open(store), Logger: ctx.Logger(),
-	}
+	h.site = site
+	app := site.App
 	h.credits = store.Credits
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
 		secret, err := app.Secret(store)

@@ -115,12 +115,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	app, store, err := llmapp.Use(ctx, h.Store)
-	if err != nil {
+	var err error
+	if h.site, _, err = recording.NewSite(ctx, h.Store); err != nil {
 		return err
 	}
-	name := cmp.Or(h.Store, llmapp.DefaultName)
-	h.site = &recording.Site{App: app, Store: name, Open: recording.Open(store), Logger: ctx.Logger()}
+	app, name := h.site.App, h.site.Store
 	h.gate = gate.Gate{App: app, Store: name}
 	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {
 		return fmt.Errorf("records without a key would be of organisation %q, which lives in store %q, not %q: name one of this store with org, or say require_key",

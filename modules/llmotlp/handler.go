@@ -4,7 +4,6 @@
 package llmotlp
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 
@@ -58,13 +57,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
-	app, store, err := llmapp.Use(ctx, h.Store)
-	if err != nil {
+	var err error
+	if h.site, h.store, err = recording.NewSite(ctx, h.Store); err != nil {
 		return err
 	}
-	h.site = &recording.Site{App: app, Store: h.Store, Open: recording.Open(store), Logger: ctx.Logger()}
-	h.gate, h.store = gate.Gate{App: app, Store: h.Store}, store
+	h.gate = gate.Gate{App: h.site.App, Store: h.site.Store}
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}
@@ -73,8 +70,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // Validate rejects a site that nobody could send to.
 func (h *Handler) Validate() error {
-	if !h.site.App.HasKeys(h.Store) {
-		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.Store)
+	if !h.site.App.HasKeys(h.site.Store) {
+		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.site.Store)
 	}
 	if h.MaxRequest < 0 {
 		return fmt.Errorf("max_request %d: want a number of bytes", h.MaxRequest)

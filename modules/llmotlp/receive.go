@@ -76,7 +76,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err
 			return nil // nobody is there to be told
 		}
 		reference := uuid.NewString()
-		h.site.Logger.Error("no spans are taken", zap.String("store", h.Store), zap.String("reference", reference), zap.Error(err))
+		h.site.Logger.Error("no spans are taken", zap.String("store", h.site.Store), zap.String("reference", reference), zap.Error(err))
 		refused = unavailable("the store takes nothing now; the log has the reason under reference " + reference)
 	}
 	message := refused.Message

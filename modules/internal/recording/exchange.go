@@ -10,18 +10,9 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/redact"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
-
-// Site is what the exchanges of one handler have in common.
-type Site struct {
-	App    *llmapp.App
-	Store  string // the name of the store that Open opens
-	Open   Opener
-	Logger *zap.Logger
-}
 
 // Exchange owns the record of one call from Begin to Close. A version of the
 // record is committed before the client can see the end of its answer, and
@@ -54,18 +45,6 @@ type Exchange struct {
 	lost      bool
 }
 
-// Import records an exchange that took place elsewhere, of which r and c tell all
-// but what the answer reported and what it cost.
-func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
-	Learn(r, answer)
-	Price(r, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)))
-	if err := to.Append(r, c); err != nil {
-		return err
-	}
-	s.App.Observe(r)
-	return nil
-}
-
 // version is what tells two versions of a record apart.
 type version struct {
 	made                        bool
@@ -87,12 +66,12 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 	var err error
 	if x.recorder, x.release, err = site.Open(cancel); err != nil {
 		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
-		x.recorder, x.release = Nowhere{}, func() {}
+		x.recorder, x.release = discardRecorder{}, func() {}
 	}
 	x.Record.CreatedAt = storage.Millis(x.started)
 	x.recorder.Begin(&x.Record)
-	x.Record.ID, x.claimed = Identify(ctx, x.recorder, c)
-	Placeholders(ctx, &x.Record)
+	x.Record.ID, x.claimed = identify(ctx, x.recorder, c)
+	setPlaceholders(ctx, &x.Record)
 }
 
 // Attempt begins the nth attempt at the call that x is, from 1. End or Supersede
@@ -152,28 +131,16 @@ func (x *Exchange) update() {
 	}
 	r.Latency = plugins.KnownDuration(now.Sub(x.started))
 	if x.Answer != nil {
-		errorType := r.ErrorType
-		Learn(r, x.Answer.Info())
+		errorType := r.ErrorType // of a provider's error that Answer does not see
+		learn(r, x.Answer.Info())
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	x.price()
-}
-
-// price computes the cost by the model that the call counts for, or by the one
-// that was asked for where that has no price.
-func (x *Exchange) price() {
-	r := &x.Record
-	counted := r.Model
-	if r.PassthroughBilling { // the caller's override does not choose what is paid
-		r.Model = cmp.Or(r.ResponseModel, x.TargetModel)
+	if r.PassthroughBilling { // what a caller says does not choose what is paid
+		price(r, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
+	} else {
+		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
-	Price(r, x.site.App.Catalog(), x.started)
-	if !r.Cost.Valid && x.TargetModel != "" && r.Model != x.TargetModel {
-		r.Model = x.TargetModel
-		Price(r, x.site.App.Catalog(), x.started)
-	}
-	r.Model = counted
 	if x.Charged > r.Cost.N {
 		r.Cost = plugins.Cost{N: x.Charged, Valid: true}
 	}
@@ -197,7 +164,7 @@ func (x *Exchange) End(end storage.EndState) {
 	if x.call != nil {
 		x.call.Record = x.Record
 	}
-	Log(x.ctx, &x.Record)
+	logAccess(x.ctx, &x.Record)
 }
 
 // Supersede ends an attempt that another one follows, in place of End: its record

@@ -8,7 +8,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -159,7 +162,7 @@ func TestTheModelThatWasAskedForIsPricedWhereTheAnswersHasNoPrice(t *testing.T) 
 		"the target's":                   {"", "", "gpt-4o", false, "gpt-4o", true},
 		"the answer's has no price":      {"", "nobody-knows", "gpt-4o", false, "nobody-knows", true},
 		"the override has no price":      {"mine", "gpt-4o", "gpt-4o", false, "mine", true},
-		"nothing has":                    {"", "nobody-knows", "", false, "nobody-knows", false},
+		"the request's":                  {"", "nobody-knows", "", false, "nobody-knows", true},
 		"the override when credits pay":  {"mine", "gpt-4o", "gpt-4o", true, "mine", true},
 		"an unknown one when they do so": {"gpt-4o", "nobody-knows", "", true, "gpt-4o", false},
 	} {
@@ -173,5 +176,25 @@ func TestTheModelThatWasAskedForIsPricedWhereTheAnswersHasNoPrice(t *testing.T) 
 				t.Errorf("model %q, cost %v", x.Record.Model, x.Record.Cost)
 			}
 		})
+	}
+}
+
+// What goes wrong with every call must not fill the disk.
+func TestLogLinesAreBounded(t *testing.T) {
+	core, lines := observer.New(zapcore.InfoLevel)
+	logger := bounded(zap.New(core))
+	before := testutil.ToFloat64(suppressed.WithLabelValues("it fails"))
+	for range 1000 {
+		logger.Error("it fails")
+	}
+	logger.Error("something else")
+	if n := lines.FilterMessage("it fails").Len(); n != logLines {
+		t.Errorf("%d lines, want %d", n, logLines)
+	}
+	if n := testutil.ToFloat64(suppressed.WithLabelValues("it fails")) - before; n != 1000-logLines {
+		t.Errorf("%v lines are counted, want %d", n, 1000-logLines)
+	}
+	if lines.FilterMessage("something else").Len() != 1 {
+		t.Error("another message is not logged")
 	}
 }

@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"cmp"
 	"net/http"
 	"time"
 
@@ -14,18 +13,17 @@ import (
 // before there was an answer.
 const StatusClientLeft = 499
 
-// Learn fills in what the answer has told so far.
-func Learn(r *storage.Record, seen *plugins.ResponseInfo) {
+// learn fills in what the answer has told so far.
+func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
 	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
-	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	r.Usage = seen.Usage
 }
 
-// Price computes the cost. A count of tokens costs nothing, and nor does an error
-// that reports no usage; otherwise, without usage or without a price, the cost
-// is unknown.
-func Price(r *storage.Record, c *catalog.Catalog, at time.Time) {
+// price computes the cost by the first of the models that has a price. A count of
+// tokens costs nothing, and nor does an error that reports no usage; otherwise,
+// without usage or without a price, the cost is unknown.
+func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
 	r.Cost, r.PriceVersion = plugins.Cost{}, ""
 	if r.Dialect == plugins.CountTokens {
 		r.Cost = plugins.KnownCost(0)
@@ -37,7 +35,10 @@ func Price(r *storage.Record, c *catalog.Catalog, at time.Time) {
 		}
 		return
 	}
-	if r.Cost = c.Cost(r.Provider, r.Model, r.Usage, r.ServiceTier, at); r.Cost.Valid {
-		r.PriceVersion = c.Version()
+	for _, model := range models {
+		if r.Cost = c.Cost(r.Provider, model, r.Usage, r.ServiceTier, at); r.Cost.Valid {
+			r.PriceVersion = c.Version()
+			return
+		}
 	}
 }

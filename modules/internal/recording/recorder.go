@@ -47,27 +47,18 @@ func Open(store *llmapp.Store) Opener {
 	}
 }
 
-// Nowhere stands in for a store that does not open: traffic goes on.
-type Nowhere struct{}
+// discardRecorder stands in for a store that does not open: traffic goes on.
+type discardRecorder struct{}
 
-// Begin does nothing: there is nowhere to count.
-func (Nowhere) Begin(*storage.Record) {}
+func (discardRecorder) Begin(*storage.Record)                          {}
+func (discardRecorder) Abandon(*storage.Record)                        {}
+func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
+func (discardRecorder) Claim(context.Context, uuid.UUID) bool          { return true }
+func (discardRecorder) Release(uuid.UUID)                              {}
 
-// Abandon does nothing.
-func (Nowhere) Abandon(*storage.Record) {}
-
-// Append loses the record.
-func (Nowhere) Append(*storage.Record, *storage.Content) error { return nil }
-
-// Claim lets every id be used.
-func (Nowhere) Claim(context.Context, uuid.UUID) bool { return true }
-
-// Release does nothing.
-func (Nowhere) Release(uuid.UUID) {}
-
-// Identify is the id that the client chose, if it can have it, which it must
+// identify is the id that the client chose, if it can have it, which it must
 // then release; or else a new one.
-func Identify(ctx context.Context, rec Recorder, c *control.Controls) (id uuid.UUID, claimed bool) {
+func identify(ctx context.Context, rec Recorder, c *control.Controls) (id uuid.UUID, claimed bool) {
 	if c.ID != "" {
 		id, err := uuid.Parse(c.ID)
 		switch {
@@ -85,5 +76,5 @@ func Identify(ctx context.Context, rec Recorder, c *control.Controls) (id uuid.U
 // Interface guards
 var (
 	_ Recorder = (*journal.Journal)(nil)
-	_ Recorder = Nowhere{}
+	_ Recorder = discardRecorder{}
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Log gives the access log what the exchange came to.
-func Log(ctx context.Context, r *storage.Record) {
+// logAccess gives the access log what the exchange came to.
+func logAccess(ctx context.Context, r *storage.Record) {
 	if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		extra.Set(zap.Object("llm", (*logged)(r)))
 	}
@@ -55,8 +55,8 @@ func log[T plugins.Unit](enc zapcore.ObjectEncoder, key string, q plugins.Quanti
 	}
 }
 
-// Placeholders answers {http.llm.*} from the record as it is when asked.
-func Placeholders(ctx context.Context, r *storage.Record) {
+// setPlaceholders answers {http.llm.*} from the record as it is when asked.
+func setPlaceholders(ctx context.Context, r *storage.Record) {
 	if repl, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(func(key string) (any, bool) {
 			name, ok := strings.CutPrefix(key, "http.llm.")

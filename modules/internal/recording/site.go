@@ -1,0 +1,75 @@
+package recording
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// Site is what the exchanges of one handler have in common.
+type Site struct {
+	App    *llmapp.App
+	Store  string // the name of the store that Open opens
+	Open   Opener
+	Logger *zap.Logger // of bounded rate
+}
+
+// NewSite returns the site of a handler that ctx provisions, and the store of that
+// name, `default` if there is none.
+func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
+	app, opened, err := llmapp.Use(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	var registered prometheus.AlreadyRegisteredError
+	if err := ctx.GetMetricsRegistry().Register(suppressed); err != nil && !errors.As(err, &registered) {
+		return nil, nil, err
+	}
+	name := cmp.Or(store, llmapp.DefaultName)
+	return &Site{App: app, Store: name, Open: Open(opened), Logger: bounded(ctx.Logger())}, opened, nil
+}
+
+// Of each message, so many lines are logged in an interval: what goes wrong with
+// every call must not fill the disk. The others are counted.
+const (
+	logInterval = 10 * time.Second
+	logLines    = 10
+)
+
+// suppressed lives as long as the process, so that it survives reloads.
+var suppressed = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_suppressed_log_lines_total", Help: "Lines that were not logged because many with the same message were, by message.",
+}, []string{"message"})
+
+func bounded(logger *zap.Logger) *zap.Logger {
+	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
+		if decision&zapcore.LogDropped != 0 {
+			suppressed.WithLabelValues(entry.Message).Inc()
+		}
+	})
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, logInterval, logLines, 0, count)
+	}))
+}
+
+// Import records an exchange that took place elsewhere, of which r and c tell all
+// but what the answer reported and what it cost.
+func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
+	learn(r, answer)
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	price(r, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	if err := to.Append(r, c); err != nil {
+		return err
+	}
+	s.App.Observe(r)
+	return nil
+}
