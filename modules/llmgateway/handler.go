@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
