@@ -8,7 +8,7 @@ import (
 )
 
 // Field is one field of one group. Fields are compared by pointer: there is one
-// *Field for each row of the tables in interface.md.
+// *Field for each field of a group.
 type Field struct {
 	Group Group
 	// Name is empty where the group itself is a map (properties, values).
@@ -30,7 +30,7 @@ type Field struct {
 	boolean func(*Record) (value, known bool)
 }
 
-// Fields are the fields of all groups, in the order of interface.md. The slice
+// Fields are the fields of all groups, group by group. The slice
 // is the package's own; do not change it.
 func Fields() []*Field { return fields }
 

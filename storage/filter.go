@@ -2,7 +2,7 @@ package storage
 
 import "iter"
 
-// Filter is a node of the filter language (interface.md, "Filter language"):
+// Filter is a node of the filter language (docs/llm_query.md, "Filters"):
 // an All, a *Branch or a *Leaf. ParseFilter makes none that does not
 // type-check, so whoever reads one needs no errors.
 type Filter interface{ filter() }
@@ -81,7 +81,7 @@ func (o Operator) String() string { return operatorNames[o] }
 // Kind is the type of a field; it decides the operators and the value's type.
 type Kind uint8
 
-// The kinds of interface.md, "Operator sets by field type".
+// The kinds of fields.
 const (
 	Text Kind = iota
 	Number

@@ -9,7 +9,7 @@ import (
 // Increment is the width of calendar buckets.
 type Increment string
 
-// The increments of interface.md, endpoint 5. A week begins on Monday.
+// The increments. A week begins on Monday.
 const (
 	ByMinute Increment = "min"
 	ByHour   Increment = "hour"

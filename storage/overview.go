@@ -2,8 +2,7 @@ package storage
 
 import "github.com/weirhq/weir/plugins"
 
-// UserOverviewQuery asks what users cost and ask over time (interface.md,
-// endpoint 4).
+// UserOverviewQuery asks what users cost and ask over time.
 type UserOverviewQuery struct {
 	Org string
 	// Filter has leaves about requests and about users; see SplitFilter.

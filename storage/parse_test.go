@@ -168,14 +168,13 @@ func TestFilterErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The tables of interface.md, in its own words.
+// The fields of each group that docs/llm_query.md and openapi.json promise.
 func TestFields(t *testing.T) {
 	type table struct {
 		group  storage.Group
 		kind   storage.Kind
 		fields string
 	}
-	// Beyond interface.md, as is stream.
 	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id"
 	want := make(map[string]bool)
 	for _, row := range []table{
@@ -212,7 +211,7 @@ func TestFields(t *testing.T) {
 	}
 	for _, f := range storage.Fields() {
 		if !want[string(f.Group)+"."+f.Name] {
-			t.Errorf("interface.md has no field %s.%s", f.Group, f.Name)
+			t.Errorf("%s.%s is a field that is not promised", f.Group, f.Name)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (p *parser) comparison(l *Leaf) error {
 	})
 }
 
-// only reads an object with exactly one key, as rule 1 of the language asks.
+// only reads an object with exactly one key, since conditions are joined by branches alone.
 func (p *parser) only(what string, member func(key string) error) error {
 	first, found := "", false
 	err := p.object(func(key string) error {

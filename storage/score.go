@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// ScoreQuery asks for the scores of requests over time (interface.md, endpoint
-// 5).
+// ScoreQuery asks for the scores of requests over time.
 type ScoreQuery struct {
 	Org string
 	// Filter has leaves about requests.

@@ -2,8 +2,7 @@ package storage
 
 import "github.com/weirhq/weir/plugins"
 
-// SessionMetricsQuery asks what sessions are like over time (interface.md,
-// endpoint 2).
+// SessionMetricsQuery asks what sessions are like over time.
 type SessionMetricsQuery struct {
 	Org string
 	// Filter has leaves about requests and about sessions; see SplitFilter.

@@ -63,7 +63,7 @@ func (a *answer) abandon(err error) error {
 	return err
 }
 
-// envelope is what every answer is in (interface.md, "Endpoints").
+// envelope is what every answer is in: data, or an error.
 type envelope struct {
 	Data  any     `json:"data"`
 	Error *string `json:"error"`

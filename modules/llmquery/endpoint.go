@@ -59,7 +59,7 @@ var endpoints = map[string]map[string]endpoint{
 // scopeNone is the scope of what everybody may have, without a key.
 const scopeNone = ""
 
-// maxBody bounds the body of a query (decisions: 413 over 1 MiB).
+// maxBody bounds the body of a query; 413 answers a longer one.
 const maxBody = 1 << 20
 
 // call is one authorised call of an endpoint.

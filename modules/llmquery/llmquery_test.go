@@ -302,7 +302,7 @@ func TestRefusals(t *testing.T) {
 		"unknown field":            {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"mdoel":{"equals":"x"}}}}`, 400, `filter.request_response_rmt: unknown field "mdoel"`},
 		"unknown operator":         {"POST", bulk, "root", `{"filter":{"left":{"request_response_rmt":{"cost":{"like":1}}},"operator":"and","right":"all"}}`, 400, "filter.left.request_response_rmt.cost"},
 		"wrong type":               {"POST", bulk, "root", `{"filter":{"request_response_rmt":{"cost":{"gt":"1"}}}}`, 400, "filter.request_response_rmt.cost.gt"},
-		"malformed beyond rule 3":  {"POST", bulk, "root", `{"filter":{"request":{"model":{"gt":"1"}}}}`, 400, "filter.request.model"},
+		"malformed, another group": {"POST", bulk, "root", `{"filter":{"request":{"model":{"gt":"1"}}}}`, 400, "filter.request.model"},
 		"limit":                    {"POST", bulk, "root", `{"filter":"all","limit":1001}`, 400, "limit: a whole number from 0 to 1000"},
 		"negative limit":           {"POST", bulk, "root", `{"filter":"all","limit":-1}`, 400, "limit:"},
 		"fractional offset":        {"POST", bulk, "root", `{"filter":"all","offset":0.5}`, 400, "offset:"},
@@ -339,7 +339,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForeignGroups is rule 3 of the filter language.
+// TestForeignGroups holds that a leaf of a group that a request query does not
+// apply finds nothing, with a warning.
 func TestForeignGroups(t *testing.T) {
 	s := newSite(t)
 	s.record("default", &storage.Record{Org: "default", RequestModel: "m", Properties: map[string]string{"p": "v"}}, nil)

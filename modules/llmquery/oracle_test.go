@@ -200,7 +200,7 @@ func (o *oracle) requests(path, org string, groups ...storage.Group) {
 	want := []string{}
 	foreign := false
 	for group := range storage.Groups(q.Filter) {
-		foreign = foreign || !slices.Contains(groups, group) // rule 3
+		foreign = foreign || !slices.Contains(groups, group)
 	}
 	if !foreign {
 		for _, r := range storage.Evaluate(q, o.records, o.contents.Of) {

@@ -7,8 +7,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// defaultGroups is how many users or sessions a page has (decisions,
-// "Envelope").
+// defaultGroups is how many users or sessions a page has.
 const defaultGroups = 50
 
 // queryUsers answers POST /v1/user/metrics/query.
