@@ -39,7 +39,7 @@ const (
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	var err error
-	if r.Tools, err = translate.TranslateTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) }); err != nil {
+	if r.Tools, err = translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) }); err != nil {
 		return err
 	}
 	if c.Mode == "required" && m.is(choosesTools) {

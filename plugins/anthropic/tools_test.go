@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins/plugintest"
 )
 
@@ -17,14 +15,6 @@ func TestCalls(t *testing.T) {
 func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {
 	fields := `"parallel_tool_calls":false,"tools":[` + function + `,` + other + `,{"type":"web_search"}],
 		"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}`
-	_, body, _, err := prepare(t, claude5, plugintest.Request(fields), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := gjson.Get(body, "tools.#.name").Raw, `["g","web_search"]`; got != want {
-		t.Errorf("got the tools %s, want %s", got, want)
-	}
-	if got, want := gjson.Get(body, "tool_choice").Raw, `{"type":"any","disable_parallel_tool_use":true}`; got != want {
-		t.Errorf("got the choice %s, want %s", got, want)
-	}
+	plugintest.Maps(t, Provider{}, claude5, fields,
+		"[tools.#.name,tool_choice]", `[["g","web_search"],{"type":"any","disable_parallel_tool_use":true}]`)
 }

@@ -2,6 +2,7 @@ package bedrock
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -62,4 +63,14 @@ func TestTruncationIsIncomplete(t *testing.T) {
 			t.Errorf("%s: got %s", stop, r)
 		}
 	}
+}
+
+// BenchmarkDecode reads a stream of 200 events of text.
+func BenchmarkDecode(b *testing.B) {
+	body := eventStream(b, `messageStart {"p":"abcdefgh","role":"assistant"}`+"\n"+
+		strings.Repeat(`contentBlockDelta {"contentBlockIndex":0,"delta":{"text":" and then some"},"p":"abcdefghijklmnopqrstuvwxyzABCDEFGHI"}`+"\n", 196)+
+		`contentBlockStop {"contentBlockIndex":0}`+"\n"+
+		`messageStop {"stopReason":"end_turn"}`+"\n"+
+		`metadata {"usage":{"inputTokens":9,"outputTokens":20,"totalTokens":29}}`)
+	plugintest.BenchmarkDecode(b, new(Provider), string(body))
 }

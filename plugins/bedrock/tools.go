@@ -61,7 +61,7 @@ const silence = "Do not call any tool: answer in text."
 // them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
-	tools, err := translate.TranslateTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) })
+	tools, err := translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) })
 	if err != nil {
 		return err
 	}

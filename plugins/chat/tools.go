@@ -96,7 +96,7 @@ func (r *request) setToolChoice(a attempt) error {
 	case c.Mode == "required" && c.Name == "" && c.Type != "":
 		return r.forceSearch(a)
 	case c.Mode == "required" && len(r.Tools) == 0:
-		return translate.ErrNoTool()
+		return translate.NoToolError()
 	case c.Mode == "required" && a.tools == freeChoice:
 		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to call a tool: use 'auto'.")
 	case c.Mode == "none" && a.tools == freeChoice:

@@ -1,6 +1,7 @@
 package cohere
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
@@ -21,4 +22,13 @@ func FuzzDecode(f *testing.F) {
 
 func TestCassettes(t *testing.T) {
 	plugintest.Cassettes(t, "cohere.v2.chat", func(string) translate.Provider { return Provider{} })
+}
+
+// BenchmarkDecode reads a stream of 200 events of text.
+func BenchmarkDecode(b *testing.B) {
+	event := "event: content-delta\ndata: {\"type\":\"content-delta\",\"index\":0,\"delta\":{\"message\":{\"content\":{\"text\":\" and then some\"}}}}\n\n"
+	body := "event: message-start\ndata: {\"id\":\"1\",\"type\":\"message-start\",\"delta\":{\"message\":{\"role\":\"assistant\"}}}\n\n" +
+		strings.Repeat(event, 198) +
+		"event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"finish_reason\":\"COMPLETE\",\"usage\":{\"tokens\":{\"input_tokens\":9,\"output_tokens\":20}}}}\n\n"
+	plugintest.BenchmarkDecode(b, Provider{}, body)
 }

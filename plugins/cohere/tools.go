@@ -44,7 +44,7 @@ func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) erro
 	}
 	switch {
 	case c.Mode == "required" && len(r.Tools) == 0:
-		return translate.ErrNoTool()
+		return translate.NoToolError()
 	case c.Mode == "required":
 		r.ToolChoice = "REQUIRED"
 	case c.Mode == "none" && len(r.Tools) > 0:

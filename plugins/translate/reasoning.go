@@ -36,9 +36,10 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 	return nil
 }
 
-// ResumesWithoutReasoning reports whether the model is about to go on from calls before which
-// it did not think: of all calls since somebody else spoke, none begins with
-// reasoning that own says is the model's. It need not think again between them.
+// ResumesWithoutReasoning reports whether the model is about to go on from calls
+// before which it did not think: of all turns with calls since the user spoke, none
+// begins with reasoning that own says is the model's. It need not think again
+// between them.
 func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
 	called := false
 	for _, t := range slices.Backward(turns) {

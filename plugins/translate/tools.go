@@ -80,9 +80,10 @@ func (c ToolChoice) Allows(t *Tool) bool {
 	return c.Allowed == nil || slices.Contains(c.Allowed, name)
 }
 
-// TranslateTools translates the tools that the choice leaves to the model. The
+// MapTools returns what translate makes of the tools that the choice leaves to the
+// model. The
 // error is a 400 where a call is required and there is nothing to call.
-func TranslateTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, error) {
+func MapTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, error) {
 	var tools []T
 	for i := range p.Tools {
 		if !p.ToolChoice.Allows(&p.Tools[i]) {
@@ -95,14 +96,14 @@ func TranslateTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, e
 		tools = append(tools, t)
 	}
 	if p.ToolChoice.Mode == "required" && len(tools) == 0 {
-		return nil, ErrNoTool()
+		return nil, NoToolError()
 	}
 	return tools, nil
 }
 
-// ErrNoTool returns the 400 for a choice that requires a call where there is
+// NoToolError returns the 400 for a choice that requires a call where there is
 // nothing to call.
-func ErrNoTool() error {
+func NoToolError() error {
 	return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
 }
 
