@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -57,7 +58,7 @@ func (p *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // DefaultTarget is Acme's public API, and the environment variable in which
 // Acme's own tools look for the key.
 func (Provider) DefaultTarget() (baseURL, keyEnv string) {
-	return "https://api.acme.example", "ACME_API_KEY"
+	return plugins.DefaultTarget("acme")
 }
 
 // Prepare implements translate.Provider.

@@ -19,7 +19,8 @@ import (
 )
 
 // TestGateway builds Weir with the plugin, runs it with the Caddyfile in front of
-// an Acme that is played, and calls it as a client does.
+// an Acme that is played, and calls it as clients do: through the gateway, and
+// with Acme's own API through the proxy.
 func TestGateway(t *testing.T) {
 	weir := serve(t, httptest.NewServer(http.HandlerFunc(playAcme)))
 
@@ -36,18 +37,29 @@ func TestGateway(t *testing.T) {
 		t.Errorf("the stream is %s", stream)
 	}
 
+	// Acme's own stream passes as it is.
+	native := weir.post(t, "/acme/generate", `{"model": "anvil-1", "turns": [{"from": "user", "text": "Say beep."}], "stream": true}`)
+	if want, err := os.ReadFile("testdata/text.sse"); err != nil || !bytes.Equal(native, want) {
+		t.Errorf("through llm_proxy comes %s, %v", native, err)
+	}
+
 	var records gjson.Result
-	for end := time.Now().Add(10 * time.Second); len(records.Array()) < 2 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); len(records.Array()) < 3 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		records = gjson.GetBytes(weir.post(t, "/v1/request/query-clickhouse", `{"filter": "all", "limit": 10}`), "data")
 	}
-	if len(records.Array()) != 2 {
-		t.Fatalf("two calls left the records %s", records)
+	if len(records.Array()) != 3 {
+		t.Fatalf("three calls left the records %s", records)
 	}
+	proxied := false
 	for _, r := range records.Array() {
 		// 8 tokens at $1 a million, 4 cached at $0.10, 3 out at $4.
 		if r.Get("provider").Str != "acme" || r.Get("model").Str != "anvil-1" || r.Get("cost").Raw != "0.0000204" {
 			t.Errorf("the record is %s", r)
 		}
+		proxied = proxied || r.Get("response_body.text").Str == "Beep, beep." && r.Get("stream").Bool() && r.Get("finish_reason").Str == "done"
+	}
+	if !proxied {
+		t.Errorf("no record has Acme's own stream as one answer: %s", records)
 	}
 }
 
@@ -123,6 +135,7 @@ func (s site) post(t *testing.T, path, body string) []byte {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer k")
+	r.Header.Set("Acme-Key", "house-key") // of a client who calls Acme itself
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

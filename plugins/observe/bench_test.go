@@ -26,8 +26,9 @@ func benchmarkReads(b *testing.B, body string, chunk int, read func() (write fun
 }
 
 func observing(d plugins.Dialect, contentType string) func() (func([]byte), func()) {
+	header := typed(contentType)
 	return func() (func([]byte), func()) {
-		x := New(d, "openai", typed(contentType))
+		x := New(d, "openai", header)
 		return x.Write, x.Close
 	}
 }

@@ -70,10 +70,11 @@ func init() {
 // https://docs.cohere.com/reference/rerank
 func init() {
 	Register(Dialect{
-		Name:    plugins.Rerank,
-		Paths:   []string{"/rerank"},
-		Signs:   []string{"results.#.relevance_score:"},
-		Request: modelRequest,
+		Name:      plugins.Rerank,
+		Operation: "rerank", // OpenTelemetry has no name for it
+		Paths:     []string{"/rerank"},
+		Signs:     []string{"results.#.relevance_score:"},
+		Request:   modelRequest,
 		Response: tables(errorFields.Under("error"), Table{
 			"id":                             ResponseID,
 			"model":                          Model,

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -19,6 +20,21 @@ func TestDetect(t *testing.T) {
 		{"openai", "/v1/completions", plugins.Completions, ""},
 		{"openai", "/v1/embeddings", plugins.Embeddings, ""},
 		{"openai", "/v1/models", plugins.Unknown, ""},
+		{"openai", "/v1/responses/compact", plugins.Responses, ""},
+		{"openai", "/v1/images/edits", plugins.Images, ""},
+		{"azure", "/openai/deployments/whisper/audio/translations", plugins.Transcription, "whisper"},
+		{"azure", "/openai/realtime", plugins.Realtime, ""},
+		{"openai", "/v1/threads/runs", plugins.Runs, ""},
+		{"azure", "/openai/threads/t/runs/r/submit_tool_outputs", plugins.Runs, ""},
+		{"", "/v1/threads/t/runs", plugins.Unknown, ""},
+		{"", "/v2/embed", plugins.CohereEmbed, ""},
+		{"ollama", "/api/embed", plugins.OllamaEmbed, ""},
+		{"cohere", "/v1/chat", plugins.CohereText, ""},
+		{"", "/v1/chat", plugins.Unknown, ""},
+		{"gemini", "/v1beta/models/imagen-x:predict", plugins.Predict, "imagen-x"},
+		{"gemini", "/v1beta/models/e:embedContent", plugins.EmbedContent, "e"},
+		{"gemini", "/v1beta/interactions", plugins.Interactions, ""},
+		{"gemini", "/v1beta/models/:generateContent", plugins.Unknown, ""},
 		{"openai", "/v1/threads/thread_1/messages", plugins.Unknown, ""},
 		{"azure", "/openai/deployments/my-gpt/chat/completions", plugins.Chat, "my-gpt"},
 		{"azure", "/openai/deployments/ada%202/embeddings", plugins.Embeddings, "ada 2"},
@@ -84,5 +100,73 @@ func TestProvider(t *testing.T) {
 		if got := Provider(host); got != want {
 			t.Errorf("%s: %q, want %q", host, got, want)
 		}
+	}
+}
+
+// Each dialect is found by one of its own paths, and no two claim the same.
+func TestDialectsAreFoundByTheirPaths(t *testing.T) {
+	for name, d := range dialects {
+		for _, ending := range d.Dialect.Paths {
+			path := "/base" + strings.ReplaceAll(ending, "{model}", "some/model")
+			provider := ""
+			if len(d.Providers) > 0 {
+				provider = d.Providers[0]
+			}
+			if got := Detect(provider, path); got != name {
+				t.Errorf("%s is of %q, want %q", path, got, name)
+			}
+			if model := PathModel(name, path); strings.Contains(ending, "{model}") != (model != "") {
+				t.Errorf("%s names the model %q", path, model)
+			}
+		}
+	}
+}
+
+func TestRegister(t *testing.T) {
+	const name = "test_dialect"
+	Register(Dialect{
+		Name:      name,
+		Operation: "embeddings",
+		Paths:     []string{"/generate"},
+		Providers: []string{"acme"},
+		Signs:     []string{`kind:"acme.piece"`},
+		Request:   Table{"engine": Model},
+		Response:  Table{"engine": Model, "words": Output},
+		Variants:  map[string]Table{"acme": {"price": Cost}},
+	})
+	defer func() {
+		delete(dialects, name)
+		delete(unknown.signs, "kind")
+	}()
+	if got := Detect("acme", "/api/generate"); got != name { // though Ollama's is longer
+		t.Errorf("acme's path is of %q", got)
+	}
+	if got := Detect("ollama", "/api/generate"); got != plugins.OllamaGenerate {
+		t.Errorf("ollama's path is of %q", got)
+	}
+	if got := readRequest(name, []byte(`{"engine":"e"}`), chunkings["bytes"]); got.Model != "e" {
+		t.Errorf("a request reads as %+v", got)
+	}
+	want := plugins.ResponseInfo{Dialect: name, Model: "e", Phase: plugins.Ended,
+		Usage: plugins.Usage{Output: known(3), ReportedCost: plugins.KnownCost(1_000_000)}}
+	body := []byte(`{"kind":"acme.piece","engine":"e","words":3,"price":0.001}`)
+	for _, d := range []plugins.Dialect{name, plugins.Unknown} {
+		if got := observe(d, "acme", jsonType, body, chunkings["sevens"]); got != want {
+			t.Errorf("as %q a response reads as %+v", d, got)
+		}
+	}
+	if got := Operation(name); got != "embeddings" {
+		t.Errorf("the operation is %q", got)
+	}
+	for _, d := range []Dialect{{}, {Name: plugins.Chat}, {Name: "other", Signs: []string{"no colon"}}} {
+		func() {
+			defer delete(dialects, "other")
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%+v was registered", d)
+				}
+			}()
+			Register(d)
+		}()
 	}
 }

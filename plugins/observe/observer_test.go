@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -403,22 +405,37 @@ func TestObserverAllocatesNothingPerChunk(t *testing.T) {
 	}
 }
 
-var fuzzed = []plugins.Dialect{
-	plugins.Unknown, plugins.Chat, plugins.Responses, plugins.Embeddings, plugins.Messages, plugins.GenerateContent,
-	plugins.Converse, plugins.Invoke, plugins.CohereChat, plugins.OllamaChat, plugins.OllamaGenerate,
+// fuzzed are all dialects, in an order that stays.
+func fuzzed() []plugins.Dialect {
+	return append([]plugins.Dialect{plugins.Unknown}, slices.Sorted(maps.Keys(dialects))...)
 }
+
+// fuzzedProviders are those who mean something else in a dialect, and others.
+var fuzzedProviders = []string{"openrouter", "vercel", "perplexity", "openai"}
 
 var fuzzedTypes = []string{"", jsonType, sseType, "application/x-ndjson", "application/vnd.amazon.eventstream"}
 
 func FuzzObserver(f *testing.F) {
-	f.Add(uint8(0), uint8(0), []byte(`data: {"object":"chat.completion","choices":[{"delta":{"content":"x"}}]}`), uint16(1))
-	f.Add(uint8(5), uint8(1), []byte(`[{"usageMetadata":{"promptTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":1}]}}]`), uint16(2))
-	f.Add(uint8(4), uint8(2), []byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n"), uint16(3))
-	f.Add(uint8(0), uint8(0), []byte("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\\\"\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n"), uint16(0))
-	f.Fuzz(func(t *testing.T, d, media uint8, b []byte, seed uint16) {
-		dialect, contentType := fuzzed[int(d)%len(fuzzed)], fuzzedTypes[int(media)%len(fuzzedTypes)]
-		whole := observe(dialect, "openrouter", contentType, b, chunkings["whole"])
-		cut := observe(dialect, "openrouter", contentType, b, cuts(seed))
+	all := fuzzed()
+	for i, body := range []string{
+		`data: {"object":"chat.completion","choices":[{"delta":{"content":"x"}}]}`,
+		`[{"usageMetadata":{"promptTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":1}]}}]`,
+		"data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n",
+		"data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\\\"\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n",
+		"error: {\"error\":{\"type\":\"x\"}}\n\n",
+		`{"predictions":[{"bytesBase64Encoded":"AA"},{"embeddings":{"statistics":{"token_count":4}}}]}`,
+		`{"data":[{"b64_json":"AA"}],"usage":{"cost":"0.1","is_byok":true,"cost_details":{"upstream_inference_cost":1}}}`,
+		`{"pages":[{"markdown":"x"}],"document_annotation":"{}","usage_info":{"pages_processed":2}}`,
+	} {
+		for d := range all {
+			f.Add(uint8(d), uint8(i), uint8(i), []byte(body), uint16(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, d, provider, media uint8, b []byte, seed uint16) {
+		dialect, contentType := all[int(d)%len(all)], fuzzedTypes[int(media)%len(fuzzedTypes)]
+		by := fuzzedProviders[int(provider)%len(fuzzedProviders)]
+		whole := observe(dialect, by, contentType, b, chunkings["whole"])
+		cut := observe(dialect, by, contentType, b, cuts(seed))
 		if whole != cut {
 			t.Fatalf("in pieces %+v\nas a whole %+v", cut, whole)
 		}

@@ -40,7 +40,11 @@ func init() {
 			"vercel":     vercelCost,
 		},
 		LastEvents: []string{"transcript.text.done", "transcription.done"},
-		Transcript: transcript.Format{Output: []string{"text"}},
+		Transcript: transcript.Format{
+			// The last event has the whole text.
+			Chunk:  transcript.Object(transcript.Fields{"type": transcript.Drop, "delta": transcript.Drop}),
+			Output: []string{"text"},
+		},
 	})
 }
 

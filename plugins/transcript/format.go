@@ -46,8 +46,10 @@ func (f *Format) object(events iter.Seq[event]) *node {
 	for e := range events {
 		e.add(root, e.Result, f.Chunk)
 	}
-	if root.none() {
-		return nil
+	for _, m := range root.members {
+		if !m.node.none() {
+			return root
+		}
 	}
-	return root
+	return nil
 }

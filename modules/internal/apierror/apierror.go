@@ -51,7 +51,7 @@ func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
 		return anthropicBody{"error", anthropicError{anthropicType(e.Status), e.Message, attempts}}
-	case plugins.GenerateContent:
+	case plugins.GenerateContent, plugins.EmbedContent, plugins.Predict, plugins.Interactions:
 		return googleBody{googleError{e.Status, e.Message, GoogleCode(e.Status).String(), attempts}}
 	default:
 		return openAIBody{NewOpenAI(e, attempts...)}
