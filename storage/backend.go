@@ -11,43 +11,89 @@ import (
 // ErrNotFound: there is no such record in this organisation.
 var ErrNotFound = errors.New("no such record")
 
-// Backend keeps records and answers queries about them. The host owns queueing,
-// retries, pooling and life cycle: it opens a backend once, calls Write, Apply
-// and Prune from one goroutine at a time, and queries from many, also during a
-// write. Methods honour their context and return its error when it ends.
-type Backend interface {
-	// Open opens the store, or creates and migrates it. contents reads the
-	// bodies of records by their ContentRef; it stays valid until Close.
-	// Open returns the position of the last batch that was written, so that the
-	// host can go on from there. After Close it may be called again.
-	Open(ctx context.Context, contents Contents) (Position, error)
+// Errors that a backend tells apart, wrapped in its own. Any other error of Write
+// or Open is taken to pass: the host tries again.
+var (
+	// ErrRejected: the batch can never be written as it is. The host writes what
+	// it consists of by itself, and counts what is still rejected as lost. Open
+	// returns it when the store can never be used, as one of a later version.
+	ErrRejected = errors.New("rejected by the storage backend")
+	// ErrUnavailable: the store is not open, or out of reach.
+	ErrUnavailable = errors.New("the storage backend is not available")
+)
 
-	// Write makes a batch durable, all or nothing. It is idempotent: a record
-	// whose ID is known replaces the earlier version but keeps the late facts
-	// which that one gathered. Scores and Feedback of a record given here are not
-	// read: they come as facts.
-	Write(ctx context.Context, batch *Batch) error
+// Backend keeps records and answers queries about them. The host, which is a
+// journal, owns queueing, retries, timeouts and life cycle. It calls Open, Write,
+// Prune and Close from one goroutine at a time, and queries from many, also during
+// a write and before Open: they return ErrUnavailable then. Several journals may
+// write to one store. Methods honour their context and return its error when it
+// ends.
+type Backend interface {
+	// Open opens the store, or creates and migrates it, and returns the position
+	// from which the journal shall go on: the end of its last batch that the store
+	// is sure to have. A backend that keeps no positions, because a batch that it
+	// has taken is safe, returns h.Position. After an error, and after Close, Open
+	// may be called again.
+	Open(ctx context.Context, h *Host) (Position, error)
+
+	// Limits bounds the batches. It may be called before Open.
+	Limits() Limits
+
+	// Write makes a batch durable. The batches of a journal come in order, each at
+	// least once: after an error, or a crash of the host, a batch comes again with
+	// the same ID and content. Records are known by organisation and ID. One that is
+	// known replaces the earlier version, but keeps its annotations. Scores and
+	// Feedback of a record are not read: they come as annotations.
+	Write(ctx context.Context, b *Batch) error
 
 	// Requests answers one page of records without content.
 	Requests(ctx context.Context, q *RequestQuery) ([]*Record, error)
 	// Request answers one record, or ErrNotFound.
 	Request(ctx context.Context, org string, id uuid.UUID) (*Record, error)
-	// Exists tells whether any organisation has a record of that id.
-	Exists(ctx context.Context, id uuid.UUID) (bool, error)
 
 	Analytics
 	// SessionTag answers the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
 
-	// Ledger answers what the batches told of all exchanges.
-	Ledger(ctx context.Context) (Ledger, error)
-
-	// Prune deletes the records created before the given time, a bounded
-	// number at a time, and says whether there are more.
+	// Prune deletes the records created before the given time, and the tags of
+	// sessions that were set before it, a bounded number at a time, and says
+	// whether there are more. It may keep what is younger than the oldest by less
+	// than its granularity.
 	Prune(ctx context.Context, before Timestamp) (more bool, err error)
 
 	// Close closes the store. Queries in flight fail.
 	Close() error
+}
+
+// ContentKeeper is a Backend that keeps content itself, because other nodes than
+// the one that recorded it shall read it. It reads the content of a batch from its
+// Host.
+type ContentKeeper interface {
+	Contents
+	// PruneContent is Prune for content alone.
+	PruneContent(ctx context.Context, before Timestamp) (more bool, err error)
+}
+
+// Host is what a backend may know of the journal that opens it.
+type Host struct {
+	// Journal is the identity of the journal, for ever.
+	Journal uuid.UUID
+	// Position is the end of the last batch that a backend has taken.
+	Position Position
+	// Contents reads the content of the records that the journal has; it stays
+	// valid until Close.
+	Contents Contents
+}
+
+// Limits are what a backend wants of batches. What is 0 is the host's choice.
+type Limits struct {
+	// Entries bounds the records and annotations of a batch.
+	Entries int
+	// Bytes bounds their size in the journal, without content. One entry may exceed
+	// it.
+	Bytes int
+	// Delay is the least time between two batches that are not full.
+	Delay time.Duration
 }
 
 // Position is a place in the journal: everything before it has been written.
@@ -56,23 +102,29 @@ type Position struct {
 	Ordinal uint32
 }
 
+// Before is true of a position that comes before another one of the same journal.
+func (p Position) Before(q Position) bool {
+	return p.Segment < q.Segment || p.Segment == q.Segment && p.Ordinal < q.Ordinal
+}
+
 // Batch is what the journal hands to a backend at a time, in its order.
 type Batch struct {
+	// Journal is the identity of the journal.
+	Journal uuid.UUID
+	// ID tells the batches of a journal apart. It stays the same when the batch is
+	// written again.
+	ID string
 	// Records are new or amended records; an ID stands at most once.
 	Records []*Record
-	// Facts apply to records of this batch or earlier ones.
+	// Annotations apply to records of this batch or earlier ones.
 	Annotations []*Annotation
-	// Losses add to the ledger, once however often the batch is written.
-	Losses []Loss
-	// Recorded and Number are those of the Ledger as it is with the batch.
-	Recorded int64
-	Number   uint64
-	// End is the position after the batch; it becomes durable with it.
+	// End is the position after the batch.
 	End Position
 }
 
-// Fact is something learned about a record or session after it ended. Applying
-// one twice changes nothing. Facts about unknown records are dropped.
+// Annotation is something learned about a record or session after it ended.
+// Applying one twice changes nothing. One about a record that is not known yet may
+// be dropped, or become visible when the record is known.
 type Annotation struct {
 	Org string
 	// RequestID names the record, SessionID the session (for Tag alone).
@@ -93,24 +145,24 @@ type Annotation struct {
 // Property is a named label of a record.
 type Property struct{ Name, Value string }
 
-// Contents reads content by reference.
+// Contents reads the content of records.
 type Contents interface {
-	// Content returns what a record carries besides its metrics, in stored
-	// form: bodies without Content-Encoding, a streamed answer assembled into
-	// one object. It returns nil without error when the content has been
-	// deleted or is damaged, or ref is zero.
-	Content(ctx context.Context, ref ContentRef) (*Content, error)
+	// Content returns what a record carries besides its metrics, in stored form:
+	// bodies without Content-Encoding, a streamed answer assembled into one object.
+	// It returns nil without error when the content has been deleted or is damaged,
+	// or there was none.
+	Content(ctx context.Context, r *Record) (*Content, error)
 	// Reader returns a reader of those parts of the content of many records.
 	Reader(parts ContentPart) ContentReader
 }
 
 // ContentReader reads the content of one record after the other. It is fast when
-// their references ascend or descend, as the times of the records do. It is not
-// safe for concurrent use, and must be closed.
+// their times ascend or descend. It is not safe for concurrent use, and must be
+// closed.
 type ContentReader interface {
 	// Content is as that of Contents, but what it returns may lack what is not of
 	// the reader's parts, and holds only until the next call.
-	Content(ctx context.Context, ref ContentRef) (*Content, error)
+	Content(ctx context.Context, r *Record) (*Content, error)
 	// Close gives up what the reader holds.
 	Close()
 }
@@ -130,6 +182,3 @@ type RequestQuery struct {
 	Offset int
 	Limit  int
 }
-
-// DefaultTimeout bounds a query that nobody else bounds.
-const DefaultTimeout = 10 * time.Second

@@ -104,16 +104,20 @@ type Record struct {
 	// Assets are the lower-case hex SHA-256 of media parts of the request.
 	Assets []string
 
-	// Scores and Feedback are late facts: they arrive after the record. Scores
+	// Scores and Feedback are annotations: they arrive after the record. Scores
 	// are finite; FeedbackScore is never among them.
 	Scores   map[string]float64
 	Feedback *Feedback
-	// UpdatedAt is when the newest late fact arrived, else when the record
+	// UpdatedAt is when the newest annotation arrived, else when the record
 	// ended.
 	UpdatedAt Timestamp
 
 	// Content points to the bodies, which are kept apart.
 	Content ContentRef
+
+	// Version is where this version stands in its journal, in batches alone: a
+	// higher one is newer. A backend need not answer it.
+	Version Position
 
 	// Number counts the exchanges of a store in the order in which they began.
 	// Only the first version of a record carries it to the journal, which takes

@@ -164,7 +164,7 @@ func (a *App) Start() error {
 	redact.StandardLog()
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		config := a.Stores[name]
-		if _, err := config.store.Journal(); err != nil {
+		if err := config.store.start(); err != nil {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
 		config.store.started(config)

@@ -3,6 +3,7 @@ package llmapp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -65,13 +66,13 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 	if c.StorageRaw == nil {
 		c.StorageRaw = defaultStorage()
 	}
-	guest, err := ctx.LoadModule(c, "StorageRaw")
+	mod, err := ctx.LoadModule(c, "StorageRaw")
 	if err != nil {
 		return fmt.Errorf("loading its backend: %w", err)
 	}
-	kept, ok := guest.(Storage)
+	kept, ok := mod.(Storage)
 	if !ok {
-		return fmt.Errorf("module %T is no storage backend", guest)
+		return fmt.Errorf("module %T is no storage backend", mod)
 	}
 	if c.Export != nil {
 		if err := c.Export.provision(); err != nil {
@@ -119,13 +120,13 @@ func defaultStorage() json.RawMessage {
 // it: a reload neither closes it under a stream nor opens it twice.
 var stores = caddy.NewUsagePool()
 
-// places has the one Store of each key, for the life of the process: a store
+// storesByKey has the one Store of each key, for the life of the process: a store
 // that closes while the next configuration opens it again is still the same, so
 // that the second waits for the first.
-var places sync.Map
+var storesByKey sync.Map
 
 func storeOf(kept Storage, name string) *Store {
-	s, _ := places.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept})
+	s, _ := storesByKey.LoadOrStore(kept.Key(), &Store{name: name, key: kept.Key(), storage: kept})
 	return s.(*Store)
 }
 
@@ -252,6 +253,25 @@ func (s *Store) Journal() (*journal.Journal, error) {
 	}
 	s.journal = j
 	return j, nil
+}
+
+// startTimeout bounds how long the start waits for the backend, which may come
+// later: calls are recorded until then, and queries answered 503.
+const startTimeout = 2 * time.Second
+
+// start opens the store. It is an error that the backend can never be used, but
+// not that it cannot be reached.
+func (s *Store) start() error {
+	j, err := s.Journal()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := j.Connected(ctx); errors.Is(err, storage.ErrRejected) {
+		return err
+	}
+	return nil
 }
 
 // Credits returns the credits of the organisations that live in the store. They

@@ -178,7 +178,7 @@ func (l *ledger) check(t *testing.T) {
 	}
 }
 
-func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
+func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
 	defer func() { l.used[id] = true }()
 	return !l.used[id]
 }

@@ -91,7 +91,7 @@ func TestGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := store.Opened().Content(t.Context(), r.Content)
+		content, err := store.Opened().Content(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

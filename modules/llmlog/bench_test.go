@@ -23,7 +23,7 @@ type forgetful struct{}
 func (forgetful) Begin(*storage.Record)                          {}
 func (forgetful) Abandon(*storage.Record)                        {}
 func (forgetful) Append(*storage.Record, *storage.Content) error { return nil }
-func (forgetful) Claim(context.Context, uuid.UUID) bool          { return true }
+func (forgetful) Claim(context.Context, string, uuid.UUID) bool  { return true }
 func (forgetful) Release(uuid.UUID)                              {}
 
 // discard is a client that reads everything at once.

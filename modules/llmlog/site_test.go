@@ -269,16 +269,16 @@ func (*nullStorage) Backend() storage.Backend { return nullBackend{} }
 
 type nullBackend struct{ storage.Backend }
 
-func (nullBackend) Open(context.Context, storage.Contents) (storage.Position, error) {
-	return storage.Position{}, nil
+func (nullBackend) Open(_ context.Context, h *storage.Host) (storage.Position, error) {
+	return h.Position, nil
+}
+func (nullBackend) Limits() storage.Limits { return storage.Limits{} }
+func (nullBackend) Request(context.Context, string, uuid.UUID) (*storage.Record, error) {
+	return nil, storage.ErrNotFound
 }
 func (nullBackend) Write(context.Context, *storage.Batch) error            { return nil }
 func (nullBackend) Prune(context.Context, storage.Timestamp) (bool, error) { return false, nil }
-func (nullBackend) Exists(context.Context, uuid.UUID) (bool, error)        { return false, nil }
-func (nullBackend) Ledger(context.Context) (storage.Ledger, error) {
-	return storage.Ledger{}, nil
-}
-func (nullBackend) Close() error { return nil }
+func (nullBackend) Close() error                                           { return nil }
 
 // testWriter collects the log.
 type testWriter struct{}
@@ -352,7 +352,7 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 func (l *ledger) Begin(r *storage.Record) { r.Number = 1 }
 func (*ledger) Abandon(*storage.Record)   {}
 
-func (l *ledger) Claim(_ context.Context, id uuid.UUID) bool {
+func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	free := !l.claimed[id]

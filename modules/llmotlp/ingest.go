@@ -111,8 +111,8 @@ func (b *batch) known(r *storage.Record) bool {
 	if b.journal.Pending(r.Org, r.ID) {
 		return true
 	}
-	exists, err := b.journal.Backend().Exists(b.ctx, r.ID)
-	return err == nil && exists
+	_, err := b.journal.Backend().Request(b.ctx, r.Org, r.ID)
+	return err == nil
 }
 
 func (b *batch) warn(warnings []string) {

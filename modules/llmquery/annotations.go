@@ -1,11 +1,13 @@
 package llmquery
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/control"
@@ -179,7 +181,13 @@ func (c *call) firstOfSession() (*storage.Record, error) {
 // annotateRequest records an annotation of the request in the path.
 func (c *call) annotateRequest(status int, a *storage.Annotation) error {
 	r, err := c.request()
-	if err != nil {
+	if errors.Is(err, storage.ErrNotFound) {
+		id, _ := uuid.Parse(c.r.PathValue("id"))
+		if !c.journal.Pending(c.org, id) {
+			return err
+		}
+		r = &storage.Record{ID: id} // its exchange has not ended
+	} else if err != nil {
 		return err
 	}
 	if err := withinBounds(r, a); err != nil {
@@ -213,7 +221,7 @@ func withinBounds(r *storage.Record, a *storage.Annotation) error {
 // annotate records an annotation, and answers once the next query knows it.
 func (c *call) annotate(status int, a *storage.Annotation) error {
 	a.Org, a.At = c.org, storage.Millis(time.Now())
-	if err := c.journal.AppendFact(a); err != nil {
+	if err := c.journal.AppendAnnotation(a); err != nil {
 		return err
 	}
 	if err := c.journal.Flush(c.ctx); err != nil {

@@ -22,7 +22,7 @@ type answer struct {
 }
 
 func newAnswer(c *call) *answer {
-	return &answer{call: c, contents: c.journal.Reader(storage.WholeContent), buf: make([]byte, 0, 16<<10)}
+	return &answer{call: c, contents: c.journal.Contents().Reader(storage.WholeContent), buf: make([]byte, 0, 16<<10)}
 }
 
 func (a *answer) close() { a.contents.Close() }
@@ -30,7 +30,7 @@ func (a *answer) close() { a.contents.Close() }
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
 func (a *answer) record(r *storage.Record, inputs bool) error {
-	content, err := a.contents.Content(a.ctx, r.Content)
+	content, err := a.contents.Content(a.ctx, r)
 	if err != nil {
 		return err
 	}

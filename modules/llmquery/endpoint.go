@@ -166,6 +166,9 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p = &problem{status: http.StatusNotFound, message: err.Error()}
 	case r.Context().Err() != nil:
 		return // nobody is there to answer
+	case errors.Is(err, storage.ErrUnavailable):
+		h.logger.Error("a query finds the store unavailable", zap.String("path", r.URL.Path), zap.Error(err))
+		p = &problem{status: http.StatusServiceUnavailable, message: "the store cannot be reached; try again later", header: http.Header{"Retry-After": {"5"}}}
 	case errors.Is(err, context.DeadlineExceeded):
 		p = &problem{status: http.StatusGatewayTimeout, message: fmt.Sprintf("the query took longer than %s; narrow its filter", time.Duration(h.Timeout))}
 	default:

@@ -19,7 +19,6 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
-	"github.com/weirhq/weir/storage"
 )
 
 func init() {
@@ -70,6 +69,9 @@ type Handler struct {
 	logger *zap.Logger
 }
 
+// defaultTimeout bounds queries where the configuration does not.
+const defaultTimeout = 10 * time.Second
+
 // CaddyModule returns the Caddy module information.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.llm_query", New: func() caddy.Module { return new(Handler) }}
@@ -85,7 +87,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.gate = gate.Gate{App: h.app, Store: h.Store}
 	if h.Timeout == 0 {
-		h.Timeout = caddy.Duration(storage.DefaultTimeout)
+		h.Timeout = caddy.Duration(defaultTimeout)
 	}
 
 	h.mux = http.NewServeMux()

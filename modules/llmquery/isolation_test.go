@@ -130,7 +130,7 @@ func TestIsolationUnderLoad(t *testing.T) {
 		if err := j.Append(r, content); err != nil {
 			return err
 		}
-		if err := j.AppendFact(&storage.Annotation{Org: n.org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{n.text(): n.mark}}); err != nil {
+		if err := j.AppendAnnotation(&storage.Annotation{Org: n.org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{n.text(): n.mark}}); err != nil {
 			return err
 		}
 		if err := j.Flush(t.Context()); err != nil {
@@ -141,7 +141,7 @@ func TestIsolationUnderLoad(t *testing.T) {
 	}
 	for _, n := range tenants {
 		tag := n.text()
-		if err := s.journal(n.store).AppendFact(&storage.Annotation{Org: n.org, SessionID: "s0", Tag: &tag}); err != nil {
+		if err := s.journal(n.store).AppendAnnotation(&storage.Annotation{Org: n.org, SessionID: "s0", Tag: &tag}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

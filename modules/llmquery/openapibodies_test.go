@@ -104,7 +104,7 @@ func (s *site) recordVariety() {
 		}
 		if err := errors.Join(
 			j.Append(r, &storage.Content{Inputs: map[string]string{"n": name}}),
-			j.AppendFact(&storage.Annotation{Org: "default", RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"quality": float64(i)}}),
+			j.AppendAnnotation(&storage.Annotation{Org: "default", RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"quality": float64(i)}}),
 		); err != nil {
 			s.t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func newOracle(t *testing.T, seed uint64) *oracle {
 		}
 	}
 	for _, f := range batch.Annotations {
-		if err := j.AppendFact(f); err != nil {
+		if err := j.AppendAnnotation(f); err != nil {
 			t.Fatal(err)
 		}
 	}

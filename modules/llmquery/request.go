@@ -30,10 +30,5 @@ func (c *call) request() (*storage.Record, error) {
 	if err != nil {
 		return nil, storage.ErrNotFound
 	}
-	if c.journal.Pending(c.org, id) {
-		if err := c.journal.Flush(c.ctx); err != nil {
-			return nil, err
-		}
-	}
-	return c.journal.Backend().Request(c.ctx, c.org, id)
+	return c.journal.Request(c.ctx, c.org, id)
 }

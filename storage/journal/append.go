@@ -23,11 +23,12 @@ var (
 // ID replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
 // stream: readers get its stored form. r, c and their slices are the caller's
 // again when Append returns. An error means that the record is lost, and
-// counted. The first Append of an exchange that Begin counted accounts for it.
+// counted. A version whose EndState is Interrupted is given to the backend only
+// when Abandon, or a crash, ends the exchange without another one. The first Append of an exchange that Begin counted accounts for it.
 func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
-	d.id, d.org, d.at, d.number = r.ID, r.Org, r.CreatedAt, r.Number
+	d.id, d.org, d.at, d.number, d.interrupted = r.ID, r.Org, r.CreatedAt, r.Number, r.EndState == storage.Interrupted
 	if c != nil {
 		r.Content = storage.ContentRef{}
 	}
@@ -46,12 +47,12 @@ func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	return nil
 }
 
-// AppendFact writes a late fact, as Append does a record.
-func (j *Journal) AppendFact(f *storage.Annotation) error {
+// AppendAnnotation writes an annotation, as Append does a record.
+func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.at = f.At
-	encode(d, kindFact, factWire, f)
+	encode(d, kindAnnotation, annotationWire, f)
 	d.content(nil)
 	return j.submit(d)
 }
@@ -147,11 +148,16 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		if d.kind == kindRecord {
 			s.newest = max(s.newest, min(d.at, now))
 			j.pending[d.id] = pending{d.org, d.place}
+			if d.interrupted {
+				j.live[d.id] = struct{}{}
+			} else {
+				delete(j.live, d.id)
+			}
 		}
 		if d.number > 0 {
 			s.exchanges++
 			j.ledger.waiting++
-			j.tally.end()
+			j.counter.end()
 		}
 	}
 	j.counts.Appended += int64(len(group))
@@ -225,7 +231,7 @@ func (j *Journal) loseDraft(d *draft, reason string) {
 	l := storage.Loss{Reason: reason, Count: 1, From: d.at, To: d.at}
 	if d.number > 0 {
 		l.Exchanges = 1
-		j.tally.end()
+		j.counter.end()
 	}
 	j.lose(l)
 }

@@ -133,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 			f.limited.Store(false)
 			last := appendSample(t, j, 100)
 			flush(t, j)
-			if got := b.lossOf(storage.LostJournalFailed); got != int64(lost) {
+			if got := settled(j, storage.LostJournalFailed); got != int64(lost) {
 				t.Errorf("%d losses in the backend, want %d", got, lost)
 			}
 			if got := j.Status().Lost[storage.LostJournalFailed]; got != int64(lost) {
@@ -180,7 +180,7 @@ func TestLossesSurviveARestart(t *testing.T) {
 	unblock()
 	j = open(t, b, Options{Dir: dir})
 	flush(t, j)
-	if got := b.lossOf(storage.LostJournalFailed); got != 1 {
+	if got := settled(j, storage.LostJournalFailed); got != 1 {
 		t.Errorf("%d losses in the backend, want 1", got)
 	}
 }
@@ -232,7 +232,7 @@ func TestFullJournal(t *testing.T) {
 	}
 	unblock()
 	eventually(t, "the losses are in the backend without another append", func() bool {
-		return b.lossOf(storage.LostJournalFull) == int64(lost)
+		return settled(j, storage.LostJournalFull) == int64(lost)
 	})
 	if got := len(b.ids()); got != kept {
 		t.Errorf("%d records in the backend, want %d", got, kept)

@@ -185,7 +185,7 @@ func BenchmarkContentSealed(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			measured(b, func() {
 				for n := range b.N {
-					if c, err := j.Content(b.Context(), storage.ContentRef{Segment: s.number, Ordinal: ordinal(n)}); c == nil || err != nil {
+					if c, err := j.Content(b.Context(), &storage.Record{Content: storage.ContentRef{Segment: s.number, Ordinal: ordinal(n)}}); c == nil || err != nil {
 						b.Fatal(c, err)
 					}
 				}
@@ -197,7 +197,7 @@ func BenchmarkContentSealed(b *testing.B) {
 func readAll(b *testing.B, j *Journal, segment uint64) {
 	for n := range b.N {
 		ref := storage.ContentRef{Segment: segment, Ordinal: uint32(n*379) % 1000}
-		if c, err := j.Content(b.Context(), ref); c == nil || err != nil {
+		if c, err := j.Content(b.Context(), &storage.Record{Content: ref}); c == nil || err != nil {
 			b.Fatal(c, err)
 		}
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 // Content implements storage.Contents.
-func (j *Journal) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+func (j *Journal) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	r := contentReader{j: j, parts: storage.WholeContent}
 	defer r.Close()
-	c, err := r.Content(ctx, ref)
+	c, err := r.Content(ctx, rec)
 	if c != nil {
 		// What surrounds them may be much more.
 		c.Request.Data, c.Response.Data = bytes.Clone(c.Request.Data), bytes.Clone(c.Response.Data)
@@ -62,7 +62,8 @@ type sealedFile interface {
 
 // Content implements storage.ContentReader. Content that is damaged reads as if
 // it had been deleted, lest one body hide the records that are listed with it.
-func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
+	ref := rec.Content
 	if ref == (storage.ContentRef{}) {
 		return nil, nil
 	}

@@ -29,6 +29,8 @@ type draft struct {
 	at     moment
 	number uint64 // of the exchange, 0 unless it is the first of its entries
 
+	interrupted bool // a record from before the end of its exchange
+
 	// done tells a draft that another has written for it.
 	done  chan struct{}
 	place storage.Position

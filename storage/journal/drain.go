@@ -3,9 +3,11 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,7 +18,8 @@ import (
 )
 
 const (
-	// batchEntries and batchBytes (of metadata) bound a batch.
+	// batchEntries and batchBytes (of metadata) bound a batch where the backend does
+	// not.
 	batchEntries = 512
 	batchBytes   = 4 << 20
 	// pace is the least time from one batch that was not full to the next:
@@ -43,11 +46,17 @@ type cursor struct {
 // delivery is a batch, with what has to be booked when it is delivered.
 type delivery struct {
 	storage.Batch
+	start   storage.Position
+	losses  []storage.Loss
 	at      map[uuid.UUID]int // index in Records
 	records []uuid.UUID       // of all versions
 	entries int
-	// exchanges counts the records that are the first of one.
+	// exchanges counts the records that are the first of one, number is the highest
+	// of theirs, and began has them.
 	exchanges int64
+	number    uint64
+	began     map[uuid.UUID]bool
+	released  []uuid.UUID // of what was held and is held no more
 	bytes     int64
 	gap       bool // entries were lost, whose records are not known
 	full      bool
@@ -58,12 +67,15 @@ type delivery struct {
 func (j *Journal) drain(ctx context.Context) {
 	defer close(j.drained)
 	defer j.leave()
+	if !j.connect(ctx) {
+		return
+	}
 	for {
 		start := time.Now()
 		d := j.gather(ctx)
 		j.mu.Lock()
 		// That a segment is over the backend must know before it goes.
-		empty := d.entries == 0 && len(d.Losses) == 0 && d.End.Segment <= j.position.Segment
+		empty := d.entries == 0 && len(d.losses) == 0 && len(d.released) == 0 && d.End.Segment <= j.position.Segment
 		j.mu.Unlock()
 		if empty {
 			j.mu.Lock()
@@ -86,20 +98,26 @@ func (j *Journal) drain(ctx context.Context) {
 			j.turn.Unlock()
 		}
 		if !d.full {
-			j.rest(ctx, pace-time.Since(start))
+			j.rest(ctx, j.limits().Delay-time.Since(start))
 		}
 	}
 }
 
 // gather reads the next batch. Of the versions of a record it takes the last.
 func (j *Journal) gather(ctx context.Context) *delivery {
-	d := &delivery{at: map[uuid.UUID]int{}}
+	d := &delivery{at: map[uuid.UUID]int{}, began: map[uuid.UUID]bool{}}
 	size := 0
+	limits := j.limits()
 	j.mu.Lock()
 	j.waiting = 0
 	o := j.options
+	d.Journal, d.start, d.End = j.identity, j.position, j.position
+	again := j.position.Before(j.cut)
+	if !again {
+		j.releaseHeld(d)
+	}
 	j.mu.Unlock()
-	for d.entries < batchEntries && size < batchBytes {
+	for again && d.End.Before(j.cut) || !again && d.entries < limits.Entries && size < limits.Bytes {
 		if j.cursor.segment == nil && !j.enter() {
 			break
 		}
@@ -138,7 +156,8 @@ func (j *Journal) gather(ctx context.Context) *delivery {
 			j.mu.Unlock()
 		}
 	}
-	d.full = d.entries >= batchEntries || size >= batchBytes
+	d.full = d.entries >= limits.Entries || size >= limits.Bytes
+	d.ID = fmt.Sprintf("%d.%d-%d.%d", d.start.Segment, d.start.Ordinal, d.End.Segment, d.End.Ordinal)
 	return d
 }
 
@@ -147,7 +166,7 @@ func (j *Journal) gather(ctx context.Context) *delivery {
 func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
 	now := storage.Millis(j.options.now())
 	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
-	d.Losses = addLoss(d.Losses, l)
+	d.losses = addLoss(d.losses, l)
 	d.gap = true
 	j.lost[storage.LostCorrupt] += entries
 	j.ledger.losses = addIncident(j.ledger.losses, l)
@@ -166,29 +185,47 @@ func (j *Journal) take(ctx context.Context, d *delivery, e *entry, o *Options) e
 		}
 		if r.Number > 0 {
 			d.exchanges++
-			d.Number = max(d.Number, r.Number)
+			d.number = max(d.number, r.Number)
+			d.began[r.ID] = true
 			j.cursor.exchanges++
 			r.Number = 0
 		}
 		d.records = append(d.records, r.ID)
+		place := storage.Position{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+		r.Version = place
+		j.mu.Lock()
+		holds := j.recovered[place] || j.hold(r, place)
+		if !holds {
+			j.supersede(d, r.ID)
+		}
+		j.mu.Unlock()
+		if holds {
+			return nil
+		}
 		if i, again := d.at[r.ID]; again {
 			d.Records[i] = r
 			return nil
 		}
 		d.at[r.ID] = len(d.Records)
 		d.Records = append(d.Records, r)
-	case kindFact:
+	case kindAnnotation:
 		f := new(storage.Annotation)
-		if err := factWire.parse(e.metadata, f); err != nil {
+		if err := annotationWire.parse(e.metadata, f); err != nil {
 			return err
 		}
-		d.Annotations = append(d.Annotations, f)
+		place := storage.Position{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+		j.mu.Lock()
+		holds := j.recovered[place] || j.holdAnnotation(f, place)
+		j.mu.Unlock()
+		if !holds {
+			d.Annotations = append(d.Annotations, f)
+		}
 	case kindLoss:
 		var l storage.Loss
 		if err := lossWire.parse(e.metadata, &l); err != nil {
 			return err
 		}
-		d.Losses = addLoss(d.Losses, l)
+		d.losses = addLoss(d.losses, l)
 	}
 	return nil
 }
@@ -202,19 +239,21 @@ func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error
 		}
 		c, err := j.cursor.segment.content(e)
 		if err == nil {
-			r.Assets = transcript.Assets(c.Request.Data)
+			r.Assets = assetsOf(c)
 		}
 		return err
 	}
 	if r.Content == (storage.ContentRef{}) || r.Assets != nil {
 		return nil
 	}
-	c, err := j.Content(ctx, r.Content)
+	c, err := j.Content(ctx, r)
 	if err == nil && c != nil && c.Media {
-		r.Assets = transcript.Assets(c.Request.Data)
+		r.Assets = assetsOf(c)
 	}
 	return err
 }
+
+func assetsOf(c *storage.Content) []string { return transcript.Assets(c.Request.Data) }
 
 // enter opens the next segment that has something to read.
 func (j *Journal) enter() bool {
@@ -268,20 +307,35 @@ func (j *Journal) leave() {
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
 func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
-	j.mu.Lock()
-	d.Recorded, d.Number = j.ledger.recorded+d.exchanges, max(j.ledger.number, d.Number)
-	j.mu.Unlock()
+	j.saveCheckpoint(d.End)
+	start := time.Now()
+	if !j.writeBatch(ctx, d, &d.Batch) {
+		return false
+	}
+	j.arrive(d, time.Since(start))
+	return true
+}
+
+// writeBatch writes a batch, or what the backend does not reject of it.
+func (j *Journal) writeBatch(ctx context.Context, d *delivery, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		start := time.Now()
 		j.writer.Lock()
-		err := j.backend.Write(ctx, &d.Batch)
+		err := j.backend.Write(ctx, b)
 		j.writer.Unlock()
-		if err == nil {
-			j.arrive(d, time.Since(start))
+		entries := len(b.Records) + len(b.Annotations)
+		switch {
+		case err == nil:
 			return true
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return false
+		case errors.Is(err, storage.ErrRejected) && entries == 1:
+			j.reject(d, b, err)
+			return true
+		case errors.Is(err, storage.ErrRejected) && entries > 1:
+			// The last part alone says that the batch is over.
+			last := &storage.Batch{Journal: b.Journal, ID: b.ID + "/end", End: b.End}
+			first, second := halves(b, d.start)
+			return j.writeBatch(ctx, d, first) && j.writeBatch(ctx, d, second) && j.writeBatch(ctx, d, last)
 		}
 		j.refused(err)
 		select {
@@ -290,6 +344,46 @@ func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// halves takes a batch apart, in its order. The position stays at start.
+func halves(b *storage.Batch, start storage.Position) (first, second *storage.Batch) {
+	first = &storage.Batch{Journal: b.Journal, ID: b.ID + "/0", End: start}
+	second = &storage.Batch{Journal: b.Journal, ID: b.ID + "/1", End: start}
+	half := (len(b.Records) + len(b.Annotations)) / 2
+	records := min(half, len(b.Records))
+	first.Records, second.Records = b.Records[:records], b.Records[records:]
+	first.Annotations, second.Annotations = b.Annotations[:half-records], b.Annotations[half-records:]
+	return first, second
+}
+
+// reject counts as lost the one entry of a batch that can never be stored.
+func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
+	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
+	var id uuid.UUID
+	j.mu.Lock()
+	if len(b.Records) > 0 {
+		id = b.Records[0].ID
+		l.From = b.Records[0].CreatedAt
+		if d.began[id] {
+			l.Exchanges = 1
+		}
+	} else {
+		id = b.Annotations[0].RequestID
+		l.From = b.Annotations[0].At
+	}
+	l.To = l.From
+	// It is part of the batch, so that it counts once if the batch comes again.
+	d.losses = addLoss(d.losses, l)
+	j.lost[l.Reason]++
+	j.ledger.losses = addIncident(j.ledger.losses, l)
+	if l.Exchanges > 0 {
+		j.ledger.waiting--
+		d.exchanges--
+	}
+	logger := j.options.Logger
+	j.mu.Unlock()
+	logger.Error("the backend rejects an entry, which is lost", zap.Stringer("request_id", id), zap.Error(err))
 }
 
 // refused keeps why the backend does not take a batch.
@@ -311,11 +405,18 @@ func (j *Journal) arrive(d *delivery, took time.Duration) {
 	recovered, logger := j.err != nil, j.options.Logger
 	j.err, j.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
-	j.ledger.recorded, j.ledger.number = d.Recorded, d.Number
+	j.ledger.recorded += d.exchanges
+	j.ledger.number = max(j.ledger.number, d.number)
+	j.ledger.drained = slices.Clone(j.ledger.drained)
+	for _, l := range d.losses {
+		j.ledger.drained = addIncident(j.ledger.drained, l)
+	}
+	j.letGo(d)
 	j.ledger.waiting -= d.exchanges
 	j.counts.Drains.add(took)
 	j.pass(d)
 	j.mu.Unlock()
+	j.saveCheckpoint(storage.Position{})
 	if recovered {
 		logger.Info("the backend takes records again")
 	}
@@ -332,12 +433,12 @@ func (j *Journal) pass(d *delivery) {
 	j.position = d.End
 	j.pendingBytes -= d.bytes
 	for _, id := range d.records {
-		if p, waits := j.pending[id]; waits && before(p.last, d.End) {
+		if p, waits := j.pending[id]; waits && p.last.Before(d.End) {
 			delete(j.pending, id)
 		}
 	}
 	if d.gap {
-		maps.DeleteFunc(j.pending, func(_ uuid.UUID, p pending) bool { return before(p.last, d.End) })
+		maps.DeleteFunc(j.pending, func(_ uuid.UUID, p pending) bool { return p.last.Before(d.End) })
 	}
 	if len(d.records) >= batchEntries && len(j.pending) == 0 {
 		j.pending = map[uuid.UUID]pending{} // a map keeps the room that a backlog needed
@@ -357,7 +458,7 @@ func (j *Journal) idle(ctx context.Context) bool {
 		i, _ := j.find(c.at.Segment)
 		more = i < len(j.raw)
 	}
-	if more || j.closed {
+	if more = more || j.released; more || j.closed {
 		j.mu.Unlock()
 		return more
 	}

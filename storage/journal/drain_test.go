@@ -56,7 +56,7 @@ func TestBatchesAreBounded(t *testing.T) {
 		if len(batch.Records) > batchEntries {
 			t.Errorf("a batch of %d records", len(batch.Records))
 		}
-		if !before(end, batch.End) {
+		if !end.Before(batch.End) {
 			t.Errorf("position %v follows %v", batch.End, end)
 		}
 		end = batch.End

@@ -34,7 +34,7 @@ type kind uint8
 
 const (
 	kindRecord kind = 1 + iota
-	kindFact
+	kindAnnotation
 	kindLoss
 )
 

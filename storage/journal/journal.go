@@ -42,6 +42,9 @@ type Options struct {
 	// Tests replace these.
 	now  func() time.Time
 	open func(path string, flag int) (file, error)
+	// firstSegment is the number of the first segment of a new journal. Default: the
+	// seconds since 1970, which no journal that was here before has used.
+	firstSegment uint64
 }
 
 func (o Options) withDefaults() Options {
@@ -59,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.open == nil {
 		o.open = openFile
+	}
+	if o.firstSegment == 0 {
+		o.firstSegment = uint64(o.now().Unix())
 	}
 	return o
 }
@@ -107,6 +113,11 @@ type Journal struct {
 	queue  []*draft
 	raw    []*segment // by number
 	claims map[uuid.UUID]struct{}
+	// live are the exchanges with a version from before their end. released is true
+	// when one of them has ended without another version.
+	live     map[uuid.UUID]struct{}
+	held     heldEntries
+	released bool
 
 	// What the backend has not taken yet.
 	pending      map[uuid.UUID]pending
@@ -116,7 +127,16 @@ type Journal struct {
 	waiting, threshold int
 	losses             []storage.Loss // not written to a segment yet
 	ledger             ledger
-	tally              tally
+	counter            exchangeCounter
+
+	identity uuid.UUID
+	// cut is where the batch behind position ended that an earlier process wrote.
+	cut storage.Position
+	// recovered are the entries that it held.
+	recovered     map[storage.Position]bool
+	checkpointMu  sync.Mutex
+	checkpoint    checkpointFile
+	checkpointErr error // why it cannot be written
 
 	// position is how far the backend is, progress is closed when that changes.
 	position storage.Position
@@ -127,23 +147,27 @@ type Journal struct {
 	err          error // why the backend refuses writes
 	failingSince time.Time
 
-	wake, tidy chan struct{} // for the drain and the keeper
+	wake, tidy chan struct{} // for the drain and the maintenance
 	cursor     cursor        // the drain's own
 	stopDrain  context.CancelFunc
 	stopKeeper context.CancelFunc
+	tried      chan struct{} // closed when the backend was opened for the first time, or was not
+	connected  chan struct{} // closed when the backend is open
 	drained    chan struct{} // closed when the drain has ended
-	kept       chan struct{} // closed when the keeper has ended
+	kept       chan struct{} // closed when the maintenance has ended
 }
 
-// Open opens the journal in o.Dir and the backend behind it, passes over what a
-// crash left half written, and begins to bring the backend up to date.
+// Open opens the journal in o.Dir and passes over what a crash left half written.
+// The backend is opened, and brought up to date, in the background: it may be down
+// for as long as MaxBytes last.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j := &Journal{
 		backend: b, dir: o.Dir, options: o.withDefaults(),
-		claims: map[uuid.UUID]struct{}{}, pending: map[uuid.UUID]pending{}, lost: map[string]int64{},
+		claims: map[uuid.UUID]struct{}{}, live: map[uuid.UUID]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
+		pending: map[uuid.UUID]pending{}, lost: map[string]int64{},
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
-		drained: make(chan struct{}), kept: make(chan struct{}),
+		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), kept: make(chan struct{}),
 	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -164,24 +188,33 @@ func (j *Journal) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if j.position, err = j.backend.Open(ctx, j); err != nil {
-		return fmt.Errorf("opening the backend: %w", err)
-	}
-	j.next = max(last, j.position.Segment) + 1
-	left, err := j.replay()
-	if err == nil {
-		err = j.balance(ctx, left)
-	}
+	var s checkpoint
+	found, err := j.checkpoint.open(j.dir, &s)
 	if err != nil {
-		j.backend.Close()
 		return fmt.Errorf("journal: %w", err)
 	}
+	if !found {
+		s = checkpoint{Journal: uuid.New()}
+		if last == 0 {
+			// The backend may remember content of a journal that is gone.
+			last = j.options.firstSegment - 1
+		}
+	}
+	j.identity, j.position, j.cut = s.Journal, s.Position, s.Cut
+	j.next = max(last, s.Position.Segment) + 1
+	left, err := j.replay()
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.restoreHeld(s.Held)
+	j.reconcile(&s, left)
+	j.saveCheckpoint(s.Cut)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
 	keeperCtx, stopKeeper := context.WithCancel(ctx)
 	j.stopDrain, j.stopKeeper = stopDrain, stopKeeper
 	go j.drain(drainCtx)
-	go j.keep(keeperCtx)
+	go j.maintain(keeperCtx)
 	return nil
 }
 
@@ -237,13 +270,37 @@ func (j *Journal) recover() (last uint64, err error) {
 	return last, nil
 }
 
-// Backend is the backend that Open opened, for queries.
+// Backend is the backend behind the journal, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
+
+// Contents reads the content of what the backend answers, where it is kept: in the
+// backend, or in the journal.
+func (j *Journal) Contents() storage.Contents {
+	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
+		return keeper
+	}
+	return j
+}
+
+// Connected waits until the backend was opened for the first time, and returns why
+// it was not. It will be tried again.
+func (j *Journal) Connected(ctx context.Context) error {
+	select {
+	case <-j.tried:
+	case <-j.drained:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
 
 // Reconfigure changes the settings, except Dir, without reopening.
 func (j *Journal) Reconfigure(o Options) {
 	j.mu.Lock()
-	o.now, o.open = j.options.now, j.options.open
+	o.now, o.open, o.firstSegment = j.options.now, j.options.open, j.options.firstSegment
 	j.options = o.withDefaults()
 	j.mu.Unlock()
 	signal(j.tidy)
@@ -302,7 +359,8 @@ func (j *Journal) shut() {
 	}
 	j.raw = nil
 	j.mu.Unlock()
-	j.tally.close()
+	j.counter.close()
+	j.checkpoint.close()
 	j.lock.Close()
 }
 

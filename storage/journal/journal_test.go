@@ -96,8 +96,9 @@ func (b *backend) ids() []uuid.UUID {
 	return slices.Clone(b.written)
 }
 
-func (b *backend) lossOf(reason string) (n int64) {
-	for _, l := range b.losses() {
+// settled counts the losses of a reason that are behind the journal's position.
+func settled(j *Journal, reason string) (n int64) {
+	for _, l := range settledLosses(j) {
 		if l.Reason == reason {
 			n += l.Count
 		}
@@ -105,18 +106,22 @@ func (b *backend) lossOf(reason string) (n int64) {
 	return n
 }
 
-func (b *backend) losses() []storage.Loss {
-	l, err := b.Ledger(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	return l.Losses
+func settledLosses(j *Journal) []storage.Loss {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.ledger.drained)
 }
 
 func open(t testing.TB, b storage.Backend, o Options) *Journal {
 	t.Helper()
+	if o.firstSegment == 0 {
+		o.firstSegment = 1
+	}
 	j, err := Open(t.Context(), b, o)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Connected(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -208,7 +213,7 @@ func appendSample(t testing.TB, j *Journal, n int) *storage.Record {
 // wantContent says whether the stored content of record n reads as it must.
 func wantContent(t testing.TB, j *Journal, ref storage.ContentRef, n int) {
 	t.Helper()
-	got, err := j.Content(context.Background(), ref)
+	got, err := j.Content(context.Background(), &storage.Record{Content: ref})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,8 +262,8 @@ func TestRecordIsInTheBackendWithoutFlush(t *testing.T) {
 	for n := range 3 {
 		r := appendSample(t, j, n)
 		eventually(t, "the record is in the backend", func() bool { return !j.Pending("acme", r.ID) })
-		if ok, err := b.Exists(t.Context(), r.ID); !ok || err != nil {
-			t.Fatal(ok, err)
+		if _, err := b.Request(t.Context(), r.Org, r.ID); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -272,7 +277,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 	if err := j.Append(r, c); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.AppendFact(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 5, Scores: map[string]float64{"quality": 0.5}}); err != nil {
+	if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 5, Scores: map[string]float64{"quality": 0.5}}); err != nil {
 		t.Fatal(err)
 	}
 	bare, _ := sample(1)
@@ -316,10 +321,10 @@ func TestClaims(t *testing.T) {
 	defer unblock()
 	j := open(t, b, Options{Dir: t.TempDir()})
 	r, c := sample(0)
-	if !j.Claim(t.Context(), r.ID) {
+	if !j.Claim(t.Context(), "acme", r.ID) {
 		t.Fatal("a fresh id cannot be claimed")
 	}
-	if j.Claim(t.Context(), r.ID) {
+	if j.Claim(t.Context(), "acme", r.ID) {
 		t.Fatal("an id in flight can be claimed again")
 	}
 	if err := j.Append(r, c); err != nil {
@@ -329,17 +334,17 @@ func TestClaims(t *testing.T) {
 	if !j.Pending("acme", r.ID) || j.Pending("globex", r.ID) {
 		t.Error("a record is pending in its own organisation alone")
 	}
-	if j.Claim(t.Context(), r.ID) {
+	if j.Claim(t.Context(), "acme", r.ID) {
 		t.Fatal("a pending id can be claimed")
 	}
 	unblock()
 	flush(t, j)
-	if j.Claim(t.Context(), r.ID) {
+	if j.Claim(t.Context(), "acme", r.ID) {
 		t.Fatal("an id that the backend has can be claimed")
 	}
 	other := numbered(1)
 	for range 2 {
-		if !j.Claim(t.Context(), other) {
+		if !j.Claim(t.Context(), "acme", other) {
 			t.Fatal("a released id cannot be claimed")
 		}
 		j.Release(other)

@@ -33,19 +33,15 @@ type lines struct {
 	path string
 	file *os.File
 	ids  []uuid.UUID
-	told storage.Ledger
 }
 
 type line struct {
 	IDs      []uuid.UUID
 	Contents []storage.ContentRef
-	Recorded int64
-	Number   uint64
-	Losses   [][]byte
 	End      storage.Position
 }
 
-func (b *lines) Open(ctx context.Context, contents storage.Contents) (p storage.Position, err error) {
+func (b *lines) Open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
 	data, err := os.ReadFile(b.path)
 	if err != nil && !os.IsNotExist(err) {
 		return p, err
@@ -57,14 +53,6 @@ func (b *lines) Open(ctx context.Context, contents storage.Contents) (p storage.
 			return p, err
 		}
 		b.ids, p = append(b.ids, l.IDs...), l.End
-		b.told.Recorded, b.told.Number = l.Recorded, l.Number
-		for _, told := range l.Losses {
-			var lost storage.Loss
-			if err := lossWire.parse(told, &lost); err != nil {
-				return p, err
-			}
-			b.told.Losses = append(b.told.Losses, lost)
-		}
 	}
 	if b.file, err = os.OpenFile(b.path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		return p, err
@@ -75,15 +63,12 @@ func (b *lines) Open(ctx context.Context, contents storage.Contents) (p storage.
 	if _, err := b.file.Seek(0, 2); err != nil {
 		return p, err
 	}
-	_, err = b.Memory.Open(ctx, contents)
+	_, err = b.Memory.Open(ctx, h)
 	return p, err
 }
 
 func (b *lines) Write(_ context.Context, batch *storage.Batch) error {
-	l := line{End: batch.End, Recorded: batch.Recorded, Number: batch.Number}
-	for i := range batch.Losses {
-		l.Losses = append(l.Losses, lossWire.append(nil, &batch.Losses[i]))
-	}
+	l := line{End: batch.End}
 	for _, r := range batch.Records {
 		l.IDs, l.Contents = append(l.IDs, r.ID), append(l.Contents, r.Content)
 	}
@@ -93,8 +78,6 @@ func (b *lines) Write(_ context.Context, batch *storage.Batch) error {
 	}
 	return err
 }
-
-func (b *lines) Ledger(context.Context) (storage.Ledger, error) { return b.told, nil }
 
 // child appends, and says so after each: the number, and where the content is.
 func child(dir string) {

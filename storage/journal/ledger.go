@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Integrity is the balance of a store, over all processes that had it open:
+// Integrity accounts for the exchanges of a journal, over all processes that had it open:
 // every exchange that was seen has a record, or will have one, or is declared
 // lost.
 type Integrity struct {
@@ -41,11 +40,12 @@ func (i *Integrity) Unaccounted() int64 {
 // ledger accounts for the exchanges that have begun. The journal's mutex guards
 // it.
 type ledger struct {
-	// recorded and number are as the backend has them.
+	// recorded and number are those at the journal's position.
 	recorded int64
 	number   uint64
 	waiting  int64
-	losses   []storage.Loss
+	// losses are all, drained those that stand before the position.
+	losses, drained []storage.Loss
 }
 
 // Integrity is a snapshot of the balance.
@@ -53,53 +53,59 @@ func (j *Journal) Integrity() Integrity {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i := Integrity{Recorded: j.ledger.recorded, Waiting: j.ledger.waiting, Losses: slices.Clone(j.ledger.losses)}
-	i.Seen, i.InFlight = j.tally.counts()
+	i.Seen, i.InFlight = j.counter.counts()
 	return i
 }
 
 // Begin counts an exchange as seen and numbers its record, whose CreatedAt is
 // known. Append or Abandon must follow.
-func (j *Journal) Begin(r *storage.Record) { r.Number = j.tally.begin(r.CreatedAt) }
+func (j *Journal) Begin(r *storage.Record) { r.Number = j.counter.begin(r.CreatedAt) }
 
-// Abandon declares an exchange lost whose record was not appended, and does
-// nothing about others.
+// Abandon ends an exchange. It declares lost one whose record was not appended.
 func (j *Journal) Abandon(r *storage.Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, lives := j.live[r.ID]; lives { // nothing followed: the drain must not wait for more
+		delete(j.live, r.ID)
+		j.released = true
+		signal(j.wake)
+	}
 	if r.Number == 0 {
 		return
 	}
 	r.Number = 0
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if !j.closed { // else the next start finds it
 		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
-		j.tally.end()
+		j.counter.end()
 	}
 }
 
-// balance opens the books, and declares lost what earlier processes saw and
-// brought neither to the backend nor to the journal: their end came first.
-func (j *Journal) balance(ctx context.Context, left backlog) error {
-	l, err := j.backend.Ledger(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := j.tally.open(j.dir)
+// reconcile declares lost what earlier processes saw and brought neither to the
+// backend nor to the journal: their end came first.
+func (j *Journal) reconcile(l *checkpoint, left backlog) {
+	c, err := j.counter.open(j.dir)
 	if err != nil {
 		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
 	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
-	for _, loss := range slices.Concat(l.Losses, left.losses) {
+	for _, text := range l.Losses {
+		var loss storage.Loss
+		if lossWire.parse(text, &loss) == nil {
+			j.ledger.drained = append(j.ledger.drained, loss)
+		}
+	}
+	for _, loss := range slices.Concat(j.ledger.drained, left.losses) {
 		j.ledger.losses = addIncident(j.ledger.losses, loss)
 	}
 	known := uint64(j.ledger.recorded + j.ledger.waiting + (&Integrity{Losses: j.ledger.losses}).Lost())
 	// A power cut can leave the file behind the journal, whose records then
 	// tell of what began before them.
 	begun := max(c.begun, l.Number, left.number, known)
-	j.tally.start(begun)
+	j.counter.start(begun)
 
 	missing := int64(begun - known)
-	if missing == 0 {
-		return nil
+	if missing <= 0 {
+		return
 	}
 	now := storage.Millis(j.options.now())
 	if c.last == 0 {
@@ -122,7 +128,6 @@ func (j *Journal) balance(ctx context.Context, left backlog) error {
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	j.saveLosses()
-	return nil
 }
 
 // backlog is what the backend has not taken of earlier processes.
@@ -137,6 +142,9 @@ type backlog struct {
 // their own.
 const incidentGap = storage.Timestamp(time.Minute / time.Millisecond)
 
+// maxIncidents bounds what is remembered; then the last one of a reason goes on.
+const maxIncidents = 500
+
 // addIncident adds a loss to the last incident of its reason, or begins one.
 func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 	for i := len(incidents) - 1; i >= 0; i-- {
@@ -144,7 +152,7 @@ func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 		if k.Reason != l.Reason {
 			continue
 		}
-		if l.From > k.To+incidentGap || l.To < k.From-incidentGap {
+		if len(incidents) < maxIncidents && (l.From > k.To+incidentGap || l.To < k.From-incidentGap) {
 			break
 		}
 		k.Count += l.Count

@@ -67,7 +67,7 @@ func TestBalance(t *testing.T) {
 		}
 		wantBalance(t, j, 1, 0, 1, 0, nil)
 	}
-	if err := j.AppendFact(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"a": 1}}); err != nil {
+	if err := j.AppendAnnotation(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"a": 1}}); err != nil {
 		t.Fatal(err)
 	}
 	flying := begin(j, 2)
@@ -96,7 +96,7 @@ func TestBalance(t *testing.T) {
 	if _, err := b.Prune(t.Context(), 1<<60); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.lossOf(storage.LostInterrupted); got != 1 {
+	if got := settled(j, storage.LostInterrupted); got != 1 {
 		t.Errorf("the backend has %d losses, want 1", got)
 	}
 }
@@ -128,7 +128,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	flush(t, j)
-	if got := b.lossOf(storage.LostInterrupted); got != 8 {
+	if got := settled(j, storage.LostInterrupted); got != 8 {
 		t.Errorf("the backend has %d losses, want 8", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestBalanceOfLosses(t *testing.T) {
 			t.Fatal("an append to a full disk succeeds")
 		}
 	}
-	if err := j.AppendFact(&storage.Annotation{}); err == nil {
+	if err := j.AppendAnnotation(&storage.Annotation{}); err == nil {
 		t.Fatal("an append to a full disk succeeds")
 	}
 	wantBalance(t, j, 6, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 5})
@@ -171,8 +171,8 @@ func TestBalanceOfLosses(t *testing.T) {
 	j = open(t, b, Options{Dir: dir})
 	wantBalance(t, j, 8, 2, 0, 0, lost)
 	flush(t, j)
-	if l, err := b.Ledger(t.Context()); err != nil || l.Recorded != 2 || len(l.Losses) != 2 {
-		t.Errorf("the backend's ledger is %+v, %v", l, err)
+	if l := settledLosses(j); len(l) != 2 {
+		t.Errorf("the losses are %+v", l)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestBalanceOfDamage(t *testing.T) {
 		appendSample(t, j, 7)
 		flush(t, j)
 		wantBalance(t, j, 8, 7, 0, 0, lost)
-		if got := b.lossOf(storage.LostCorrupt); got != 2 {
+		if got := settled(j, storage.LostCorrupt); got != 2 {
 			t.Errorf("%d entries count as lost, want 2", got)
 		}
 		j.Close(t.Context())
@@ -222,11 +222,11 @@ func TestBalanceOfDamage(t *testing.T) {
 
 // The file can be missing, older than the journal, or not what it should be: then
 // the journal tells what it can of what began.
-func TestTallyBehind(t *testing.T) {
+func TestExchangeCounterBehind(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"gone":  os.Remove,
 		"short": func(path string) error { return os.Truncate(path, 10) },
-		"other": func(path string) error { return os.WriteFile(path, make([]byte, 2*tallySize), 0o600) },
+		"other": func(path string) error { return os.WriteFile(path, make([]byte, 2*counterSize), 0o600) },
 		"older": func(path string) error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
@@ -249,7 +249,7 @@ func TestTallyBehind(t *testing.T) {
 			begin(j, 3) // nothing tells of it but the file
 			abandon(j)
 			unblock()
-			if err := spoil(filepath.Join(dir, tallyName)); err != nil {
+			if err := spoil(filepath.Join(dir, counterName)); err != nil {
 				t.Fatal(err)
 			}
 			j = open(t, b, Options{Dir: dir})
@@ -266,12 +266,12 @@ func TestTallyBehind(t *testing.T) {
 }
 
 // A page that is gone must not stop traffic.
-func TestTallyCutShort(t *testing.T) {
+func TestExchangeCounterCutShort(t *testing.T) {
 	b := &backend{}
 	dir := t.TempDir()
 	j := open(t, b, Options{Dir: dir})
 	appendSample(t, j, 0)
-	if err := os.Truncate(filepath.Join(dir, tallyName), 0); err != nil {
+	if err := os.Truncate(filepath.Join(dir, counterName), 0); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n < 4; n++ {

@@ -102,7 +102,7 @@ var feedbackWire = message[storage.Feedback]{
 	3: integer[storage.Feedback, moment](func(f *storage.Feedback) *moment { return &f.CreatedAt }),
 }
 
-var factWire = message[fact]{
+var annotationWire = message[fact]{
 	1: text[fact](func(f *fact) *string { return &f.Org }),
 	2: id[fact](func(f *fact) *uuid.UUID { return &f.RequestID }),
 	3: text[fact](func(f *fact) *string { return &f.SessionID }),

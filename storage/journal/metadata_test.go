@@ -57,6 +57,9 @@ func roundTrip[M any](t *testing.T, wire message[M]) {
 	t.Helper()
 	var empty, full, got M
 	fill(reflect.ValueOf(&full).Elem(), 0)
+	if r, ok := any(&full).(*record); ok {
+		r.Version = storage.Position{} // it is where the entry stands
+	}
 	for _, want := range []M{empty, full} {
 		got = empty
 		if err := wire.parse(wire.append(nil, &want), &got); err != nil || !reflect.DeepEqual(got, want) {
@@ -67,7 +70,7 @@ func roundTrip[M any](t *testing.T, wire message[M]) {
 
 func TestEveryFieldIsKept(t *testing.T) {
 	roundTrip(t, recordWire)
-	roundTrip(t, factWire)
+	roundTrip(t, annotationWire)
 	roundTrip(t, lossWire)
 	roundTrip(t, contentWire)
 }

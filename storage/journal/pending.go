@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,23 +19,26 @@ type pending struct {
 	last storage.Position
 }
 
-func before(a, b storage.Position) bool {
-	return a.Segment < b.Segment || a.Segment == b.Segment && a.Ordinal < b.Ordinal
-}
+// claimTimeout bounds how long an exchange waits for a backend that knows whether
+// its id was used before.
+const claimTimeout = 250 * time.Millisecond
 
-// Claim reserves an id that a client chose. It is false when the id is
-// claimed, pending, or known to the backend, and when the backend cannot tell.
-func (j *Journal) Claim(ctx context.Context, id uuid.UUID) bool {
+// Claim reserves an id that a client chose. It is false when the id is claimed,
+// pending, or known to the backend in that organisation, and when the backend
+// cannot tell at once.
+func (j *Journal) Claim(ctx context.Context, org string, id uuid.UUID) bool {
 	j.mu.Lock()
 	_, claimed := j.claims[id]
 	_, waits := j.pending[id]
-	if claimed || waits {
+	if claimed || waits || j.isHeld(org, id) {
 		j.mu.Unlock()
 		return false
 	}
 	j.claims[id] = struct{}{}
 	j.mu.Unlock()
-	if exists, err := j.backend.Exists(ctx, id); exists || err != nil {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	if _, err := j.backend.Request(ctx, org, id); !errors.Is(err, storage.ErrNotFound) {
 		j.Release(id)
 		return false
 	}
@@ -54,7 +58,67 @@ func (j *Journal) Pending(org string, id uuid.UUID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, waits := j.pending[id]
-	return waits && p.org == org
+	return waits && p.org == org || j.isHeld(org, id)
+}
+
+// drainPatience bounds how long a read of one record waits for the drain.
+const drainPatience = time.Second
+
+// Request answers a record of an organisation, or storage.ErrNotFound. Where the
+// backend does not take what it has not, it is read from the journal.
+func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+	j.mu.Lock()
+	p, waits := j.pending[id]
+	failing := j.err != nil
+	j.mu.Unlock()
+	if !waits || p.org != org {
+		return j.backend.Request(ctx, org, id)
+	}
+	err := error(storage.ErrUnavailable)
+	if !failing {
+		flushing, cancel := context.WithTimeout(ctx, drainPatience)
+		defer cancel()
+		err = j.Flush(flushing)
+	}
+	switch {
+	case err == nil:
+		return j.backend.Request(ctx, org, id)
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return j.readPending(p.last)
+}
+
+// readPending reads a record from its raw segment.
+func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
+	j.mu.Lock()
+	s := j.acquire(place.Segment)
+	if s == nil {
+		j.mu.Unlock()
+		return nil, storage.ErrNotFound
+	}
+	sc := s.scanner(place.Ordinal, headWindow)
+	j.mu.Unlock()
+	defer j.release(s)
+	e, err := sc.seek(place.Ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("reading entry %d of %s: %w", place.Ordinal, s.path, err)
+	}
+	r := new(storage.Record)
+	if e.ordinal != place.Ordinal || recordWire.parse(e.metadata, r) != nil {
+		return nil, storage.ErrNotFound
+	}
+	j.mu.Lock()
+	_, lives := j.live[r.ID]
+	j.mu.Unlock()
+	if lives {
+		return nil, storage.ErrNotFound
+	}
+	r.Number = 0
+	if e.length > 0 {
+		r.Content = storage.ContentRef(place)
+	}
+	return r, nil
 }
 
 // replay counts what the backend has not taken of earlier processes.
@@ -106,7 +170,7 @@ func (j *Journal) Flush(ctx context.Context) error {
 	if n := len(j.raw); n > 0 {
 		target = storage.Position{Segment: j.raw[n-1].number, Ordinal: j.raw[n-1].entries}
 	}
-	for before(j.position, target) {
+	for j.position.Before(target) {
 		progress := j.progress
 		j.mu.Unlock()
 		signal(j.wake) // the drain need not rest
@@ -117,7 +181,10 @@ func (j *Journal) Flush(ctx context.Context) error {
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			return errors.Join(ctx.Err(), j.err)
+			if j.err != nil {
+				return errors.Join(ctx.Err(), storage.ErrUnavailable, j.err)
+			}
+			return ctx.Err()
 		}
 		j.mu.Lock()
 	}

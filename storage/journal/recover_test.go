@@ -91,7 +91,7 @@ func TestTornTail(t *testing.T) {
 				t.Fatalf("cut at %d: record %d is %v", cut, i, id)
 			}
 		}
-		if losses := b.losses(); losses != nil {
+		if losses := settledLosses(j); losses != nil {
 			t.Fatalf("cut at %d: losses %v", cut, losses)
 		}
 		wantContent(t, j, r.Content, 100)
@@ -136,7 +136,7 @@ func TestFlippedByte(t *testing.T) {
 			}
 			// A length that leads beyond the end of the last entry looks as a
 			// torn one does.
-			if lost := b.lossOf(storage.LostCorrupt); lost != 1 && i < n-1 {
+			if lost := settled(j, storage.LostCorrupt); lost != 1 && i < n-1 {
 				t.Fatalf("byte %d flipped: %d losses", at, lost)
 			}
 			j.Close(t.Context())
@@ -169,7 +169,7 @@ func TestDamageWhileOpen(t *testing.T) {
 		if got := len(b.ids()); got != 5 {
 			t.Errorf("the backend has %d records, want 5", got)
 		}
-		if got := b.lossOf(storage.LostCorrupt); got != 1 {
+		if got := settled(j, storage.LostCorrupt); got != 1 {
 			t.Errorf("%d losses, want 1", got)
 		}
 		appendSample(t, j, 7)
@@ -244,10 +244,10 @@ func TestForeignFiles(t *testing.T) {
 	r := appendSample(t, j, 0)
 	flush(t, j)
 	wantContent(t, j, r.Content, 0)
-	if got := b.lossOf(storage.LostCorrupt); got != 2 {
+	if got := settled(j, storage.LostCorrupt); got != 2 {
 		t.Errorf("%d losses, want one for each raw file", got)
 	}
-	if c, err := j.Content(t.Context(), storage.ContentRef{Segment: 3}); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 3}}); c != nil || err != nil {
 		t.Errorf("content of a damaged file is %v, %v", c, err)
 	}
 }
@@ -275,7 +275,7 @@ func TestDamageBehindThePosition(t *testing.T) {
 			eventually(t, "the segment is read to its end", func() bool { return j.Status().PendingBytes == 0 && j.cursorAt() > 1 })
 			appendSample(t, j, 7)
 			flush(t, j)
-			if got := b.lossOf(storage.LostCorrupt); got != 1 {
+			if got := settled(j, storage.LostCorrupt); got != 1 {
 				t.Errorf("%d losses, want 1", got)
 			}
 			wantBalance(t, j, int64(3+after), int64(2+after), 0, 0, map[string]int64{storage.LostCorrupt: 1})

@@ -43,7 +43,7 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 		r := appendSample(t, j, n)
 		refs = append(refs, r.Content)
 		if n%10 == 0 {
-			if err := j.AppendFact(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 1}); err != nil {
+			if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -61,7 +61,7 @@ func TestSealedContentReadsAsRaw(t *testing.T) {
 			wantContent(t, j, ref, n)
 		}
 		for _, ref := range []storage.ContentRef{{}, {Segment: 1, Ordinal: 1}, {Segment: 1, Ordinal: 1e6}, {Segment: 77}} {
-			if c, err := j.Content(t.Context(), ref); c != nil || err != nil {
+			if c, err := j.Content(t.Context(), &storage.Record{Content: ref}); c != nil || err != nil {
 				t.Errorf("content of %v is %v, %v", ref, c, err)
 			}
 		}
@@ -104,11 +104,11 @@ func TestReader(t *testing.T) {
 			r := j.Reader(part)
 			for i := range records {
 				ref := refs[at(i)]
-				whole, err := j.Content(t.Context(), ref)
+				whole, err := j.Content(t.Context(), &storage.Record{Content: ref})
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := r.Content(t.Context(), ref)
+				got, err := r.Content(t.Context(), &storage.Record{Content: ref})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +141,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	defer r.Close()
 	each := func() {
 		for _, ref := range refs {
-			if c, err := r.Content(t.Context(), ref); err != nil || len(c.Request.Data) != 5<<10 {
+			if c, err := r.Content(t.Context(), &storage.Record{Content: ref}); err != nil || len(c.Request.Data) != 5<<10 {
 				t.Fatal(c, err)
 			}
 		}
@@ -169,10 +169,10 @@ func TestSealedVersion1(t *testing.T) {
 		if n%4 != 3 {
 			want.Response = storage.Body{Type: "text/plain", Data: fmt.Appendf(nil, "answer %d", n)}
 		}
-		if got, err := j.Content(t.Context(), ref); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := j.Content(t.Context(), &storage.Record{Content: ref}); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("content %d is %+v, %v, want %+v", n, got, err, want)
 		}
-		if got, err := r.Content(t.Context(), ref); err != nil || !reflect.DeepEqual(got.Response, want.Response) {
+		if got, err := r.Content(t.Context(), &storage.Record{Content: ref}); err != nil || !reflect.DeepEqual(got.Response, want.Response) {
 			t.Fatalf("response %d is %+v, %v, want %+v", n, got, err, want)
 		}
 	}
@@ -191,7 +191,7 @@ func TestSealedLaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := open(t, &backend{}, Options{Dir: dir})
-	if c, err := j.Content(t.Context(), storage.ContentRef{Segment: 1}); !errors.Is(err, errVersion) {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 1}}); !errors.Is(err, errVersion) {
 		t.Errorf("content of a later version is %+v, %v", c, err)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, later) {
@@ -247,7 +247,7 @@ func TestSupersededContentIsNotSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	seal(t, j, 1)
-	if c, err := j.Content(t.Context(), old); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: old}); c != nil || err != nil {
 		t.Errorf("superseded content is %+v, %v", c, err)
 	}
 	wantContent(t, j, last.Content, 0)
@@ -329,22 +329,22 @@ func TestDamagedContent(t *testing.T) {
 	flush(t, j)
 	path := j.path(1, rawSuffix)
 	flip(t, path, frames(t, path)[2]-1)
-	if c, err := j.Content(t.Context(), bad.Content); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: bad.Content}); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 	wantContent(t, j, good.Content, 0)
 	seal(t, j, 1)
 	wantContent(t, j, good.Content, 0)
-	if c, err := j.Content(t.Context(), bad.Content); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: bad.Content}); c != nil || err != nil {
 		t.Errorf("content that could not be sealed is %+v, %v", c, err)
 	}
 	appendSample(t, j, 8)
 	flush(t, j)
-	if got := b.lossOf(storage.LostCorrupt); got != 1 {
+	if got := settled(j, storage.LostCorrupt); got != 1 {
 		t.Errorf("%d losses in the backend, want 1", got)
 	}
 	flip(t, j.path(1, sealedSuffix), 10)
-	if c, err := j.Content(t.Context(), good.Content); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: good.Content}); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
 }
@@ -390,12 +390,13 @@ func TestRetention(t *testing.T) {
 			flush(t, j)
 			signal(j.tidy)
 			has := func() bool {
-				got, err := j.Content(t.Context(), r.Content)
-				exists, _ := b.Exists(t.Context(), r.ID)
+				got, err := j.Content(t.Context(), &storage.Record{Content: r.Content})
+				_, missing := b.Request(t.Context(), r.Org, r.ID)
+				exists := missing == nil
 				return err == nil && (got != nil) == c.hasContent && exists == c.hasRecord
 			}
 			eventually(t, "retention does what it must", has)
-			j.keepHouse(t.Context())
+			j.runMaintenance(t.Context())
 			if !has() {
 				t.Error("retention goes too far")
 			}
@@ -419,7 +420,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 		signal(j.tidy)
 		return j.Status().RawSegments == 0 && j.Status().SealedSegments == 0
 	})
-	if c, err := j.Content(t.Context(), r.Content); c != nil || err != nil {
+	if c, err := j.Content(t.Context(), &storage.Record{Content: r.Content}); c != nil || err != nil {
 		t.Errorf("deleted content is %+v, %v", c, err)
 	}
 }
@@ -455,8 +456,8 @@ func TestRecordOfTheFuture(t *testing.T) {
 				j = open(t, b, o)
 			}
 			now.Add((40 * day).Milliseconds())
-			j.keepHouse(t.Context())
-			if c, err := j.Content(t.Context(), r.Content); c != nil || err != nil {
+			j.runMaintenance(t.Context())
+			if c, err := j.Content(t.Context(), &storage.Record{Content: r.Content}); c != nil || err != nil {
 				t.Errorf("content is kept for longer than it may: %v %v", c != nil, err)
 			}
 		})

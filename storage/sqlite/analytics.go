@@ -71,9 +71,7 @@ func comparesTag(f storage.Filter) bool {
 // aggregating gives do one snapshot of the database and of the table in memory,
 // which is nil when it is too large.
 func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *table) error) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	k, err := b.keeper(ctx)
+	k, err := b.columnCache(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,8 +84,8 @@ func (b *Backend) aggregating(ctx context.Context, do func(context.Context, read
 	})
 }
 
-// keeper is the keeper of the open database, with its table if it fits.
-func (b *Backend) keeper(ctx context.Context) (*keeper, error) {
+// columnCache is that of the open database, with its table if it fits.
+func (b *Backend) columnCache(ctx context.Context) (*columnCache, error) {
 	b.mu.RLock()
 	k := b.kept
 	b.mu.RUnlock()

@@ -36,7 +36,7 @@ func TestAnalytics(t *testing.T) {
 				b := New(filepath.Join(t.TempDir(), "weir.db"))
 				b.tableLimit = limit
 				return b
-			})
+			}, storagetest.Relaxed{})
 		})
 	}
 }
@@ -76,7 +76,7 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 	f.records, contents = storagetest.Records(f.Rand, 400)
 	f.got.tableLimit = limit
 	for _, b := range []storage.Backend{f.got, &f.want} {
-		if _, err := b.Open(t.Context(), contents); err != nil {
+		if _, err := b.Open(t.Context(), hostOf(contents)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { b.Close() })
@@ -228,7 +228,7 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 // cancelling ends a context when content is read.
 type cancelling struct{ cancel context.CancelFunc }
 
-func (c cancelling) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
+func (c cancelling) Content(context.Context, *storage.Record) (*storage.Content, error) {
 	c.cancel()
 	return nil, nil
 }
@@ -244,7 +244,7 @@ func TestCancelledAnalytics(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			b := New(filepath.Join(t.TempDir(), "weir.db"))
 			b.tableLimit = limit
-			if _, err := b.Open(t.Context(), cancelling{cancel}); err != nil {
+			if _, err := b.Open(t.Context(), hostOf(cancelling{cancel})); err != nil {
 				t.Fatal(err)
 			}
 			defer b.Close()

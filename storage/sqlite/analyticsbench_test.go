@@ -123,7 +123,7 @@ func BenchmarkDeadline(b *testing.B) {
 	s, _, last := filled(b)
 	queries := analytics(s, last)
 	streamed := New(s.path)
-	if _, err := streamed.Open(b.Context(), noContents{}); err != nil {
+	if _, err := streamed.Open(b.Context(), hostOf(noContents{})); err != nil {
 		b.Fatal(err)
 	}
 	defer streamed.Close()

@@ -137,7 +137,7 @@ const benchmarkBatch = 256
 func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 	ctx := context.Background()
 	s = New(cmp.Or(*benchmarkDatabase, filepath.Join(b.TempDir(), "weir.db")))
-	p, err := s.Open(ctx, noContents{})
+	p, err := s.Open(ctx, hostOf(noContents{}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func cpuTime() time.Duration {
 // noContents stands for content that has been deleted.
 type noContents struct{}
 
-func (noContents) Content(context.Context, storage.ContentRef) (*storage.Content, error) {
+func (noContents) Content(context.Context, *storage.Record) (*storage.Content, error) {
 	return nil, nil
 }
 

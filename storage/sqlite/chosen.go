@@ -87,7 +87,7 @@ func (s *scan) match(set *keySet, f storage.Filter, reads *projection) error {
 		}
 		for _, r := range records {
 			ok := m.Match(&r.Record, func() (c *storage.Content) {
-				c, err = contents.Content(s.ctx, r.Content)
+				c, err = contents.Content(s.ctx, &r.Record)
 				return c
 			})
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // errDriver is nil where the driver works.
@@ -28,11 +30,24 @@ func explain(err error) error {
 	}
 	switch failed.Code {
 	case sqlite3.ErrNotADB:
-		return fmt.Errorf("%w: the path names some other file, or the database is damaged", err)
+		return fmt.Errorf("%w: the path names some other file, or the database is damaged: %w", err, storage.ErrRejected)
 	case sqlite3.ErrCorrupt:
 		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return fmt.Errorf("%w: another process keeps it locked", err)
+	}
+	return err
+}
+
+// rejected marks an error of what SQLite can never store.
+func rejected(err error) error {
+	var failed sqlite3.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	switch failed.Code {
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrMismatch:
+		return fmt.Errorf("%w: %w", storage.ErrRejected, err)
 	}
 	return err
 }

@@ -11,3 +11,5 @@ var errDriver = errors.New("sqlite needs CGO: build with CGO_ENABLED=1 and a C c
 func dial(string) (handle, error) { return nil, errDriver }
 
 func explain(err error) error { return err }
+
+func rejected(err error) error { return err }

@@ -20,7 +20,7 @@ const matchChunk = 256
 type matching struct {
 	*query
 	ctx      context.Context
-	content  func(context.Context, storage.ContentRef) (*storage.Content, error)
+	content  func(context.Context, *storage.Record) (*storage.Content, error)
 	matcher  *storage.Matcher
 	patience *storage.CancelCheck
 	kept     []candidate
@@ -109,7 +109,7 @@ func (m *matching) consider(r *row) error {
 
 // load reads the content of the row.
 func (m *matching) load() *storage.Content {
-	m.loaded, m.failed = m.content(m.ctx, m.row.Content)
+	m.loaded, m.failed = m.content(m.ctx, &m.row.Record)
 	return m.loaded
 }
 

@@ -59,7 +59,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"user contains", &storage.Leaf{Field: field("user_id"), Op: storage.Contains, Text: "user"}, "SCAN r"},
 		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
 		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (user=? AND org=?)"},
-		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING INDEX requests_request_id (request_id=?)"},
+		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING COVERING INDEX requests_request_id (request_id=? AND org=?)"},
 		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (label=?)"},
 		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (label=?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},

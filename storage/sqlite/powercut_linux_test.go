@@ -58,7 +58,7 @@ func unflushed(t *testing.T, path string) (kilobytes int) {
 func TestSegmentsEndOnDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	b := New(path)
-	if _, err := b.Open(t.Context(), nil); err != nil {
+	if _, err := b.Open(t.Context(), hostOf(noContents{})); err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()

@@ -35,7 +35,7 @@ type reader struct {
 // begin fixes what the transaction of the reader sees, which otherwise its first
 // query does.
 func (r reader) begin(ctx context.Context) error {
-	_, err := r.c.integer(ctx, "SELECT 1 FROM position")
+	_, err := r.c.integer(ctx, "SELECT 1 FROM journals")
 	return err
 }
 
@@ -117,9 +117,9 @@ func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]st
 	}
 }
 
-// byID reads the record of an id, or storage.ErrNotFound.
-func (r reader) byID(ctx context.Context, id uuid.UUID) (*row, error) {
-	n, err := r.key(ctx, id)
+// byID reads the record of an id in an organisation, or storage.ErrNotFound.
+func (r reader) byID(ctx context.Context, org string, id uuid.UUID) (*row, error) {
+	n, err := r.key(ctx, org, id)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +133,10 @@ func (r reader) byID(ctx context.Context, id uuid.UUID) (*row, error) {
 	return rows[0], nil
 }
 
-// key is the n of an id, or storage.ErrNotFound.
-func (r reader) key(ctx context.Context, id uuid.UUID) (n int64, err error) {
+// key is the n of an id in an organisation, or storage.ErrNotFound.
+func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err error) {
 	err = storage.ErrNotFound
-	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ?", []driver.Value{id[:]}, func(row []driver.Value) error {
+	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ? AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?)", []driver.Value{id[:], org}, func(row []driver.Value) error {
 		n, err = row[0].(int64), nil
 		return nil
 	})

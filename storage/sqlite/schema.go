@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // migrations lead from one version of the schema to the next: the first from an
@@ -23,7 +25,7 @@ func (c *conn) migrate(ctx context.Context) error {
 		return err
 	}
 	if version > int64(len(steps)) {
-		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir", version, len(steps))
+		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir: %w", version, len(steps), storage.ErrRejected)
 	}
 	for i := int(version); i < len(steps); i++ {
 		step, err := migrations.ReadFile("migrations/" + steps[i].Name())

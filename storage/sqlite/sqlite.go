@@ -43,7 +43,7 @@ type Backend struct {
 	writer  *writer
 	readers *sql.DB
 	names   *nameReader
-	kept    *keeper
+	kept    *columnCache
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -51,19 +51,19 @@ type Backend struct {
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend { return &Backend{path: path, tableLimit: tableLimit} }
 
-var errClosed = errors.New("the database is not open")
+var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)
 
 // Open opens the database. It creates the file with mode 0600, and its directory
 // with 0700, when there are none.
-func (b *Backend) Open(ctx context.Context, contents storage.Contents) (storage.Position, error) {
-	p, err := b.open(ctx, contents)
+func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	p, err := b.open(ctx, h)
 	if err != nil {
 		return p, fmt.Errorf("opening the database %s: %w", b.path, explain(err))
 	}
 	return p, nil
 }
 
-func (b *Backend) open(ctx context.Context, contents storage.Contents) (p storage.Position, err error) {
+func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
 	if errDriver != nil {
 		return p, errDriver
 	}
@@ -82,21 +82,21 @@ func (b *Backend) open(ctx context.Context, contents storage.Contents) (p storag
 	if err := c.migrate(ctx); err != nil {
 		return p, err
 	}
-	err = c.query(ctx, "SELECT segment, ordinal FROM position", nil, func(row []driver.Value) error {
+	err = c.query(ctx, "SELECT segment, ordinal FROM journals WHERE journal = ?", []driver.Value{h.Journal[:]}, func(row []driver.Value) error {
 		p = storage.Position{Segment: uint64(row[0].(int64)), Ordinal: uint32(row[1].(int64))}
 		return nil
 	})
 	if err != nil {
 		return p, err
 	}
-	k := newKeeper(b.tableLimit)
+	k := newColumnCache(b.tableLimit)
 	w, err := newWriter(ctx, c, k)
 	if err != nil {
 		return p, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.contents = contents
+	b.contents = h.Contents
 	b.writer = w
 	b.names = new(nameReader)
 	b.kept = k
@@ -132,10 +132,13 @@ func (p connector) Driver() driver.Driver                        { return new(sq
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	err := b.writing(func(w *writer) error { return w.write(ctx, batch) })
 	if err != nil {
-		return fmt.Errorf("writing a batch to %s: %w", b.path, explain(err))
+		return fmt.Errorf("writing a batch to %s: %w", b.path, rejected(explain(err)))
 	}
 	return nil
 }
+
+// Limits leaves all to the host.
+func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 
 // Prune deletes the records created before the given time, at most a few
 // thousand, and at the end the names that nothing uses any more. The file keeps
@@ -176,10 +179,10 @@ func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page [
 func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
 	var found *row
 	err := b.reading(ctx, func(ctx context.Context, r reader) (err error) {
-		found, err = r.byID(ctx, id)
+		found, err = r.byID(ctx, org, id)
 		return err
 	})
-	if errors.Is(err, storage.ErrNotFound) || err == nil && found.Org != org {
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil, storage.ErrNotFound
 	}
 	if err != nil {
@@ -188,55 +191,13 @@ func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	return &found.Record, nil
 }
 
-// Exists tells whether any organisation has a record of that id.
-func (b *Backend) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
-	err := b.reading(ctx, func(ctx context.Context, r reader) error {
-		_, err := r.key(ctx, id)
-		return err
-	})
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking for record %s in %s: %w", id, b.path, explain(err))
-	}
-	return true, nil
-}
-
-// Ledger answers what the batches told of all exchanges.
-func (b *Backend) Ledger(ctx context.Context) (l storage.Ledger, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		err := r.c.query(ctx, "SELECT recorded, number FROM position", nil, func(row []driver.Value) error {
-			l.Recorded, l.Number = row[0].(int64), uint64(row[1].(int64))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return r.c.query(ctx, "SELECT reason, since, until, count, exchanges FROM losses ORDER BY since, segment, ordinal", nil, func(row []driver.Value) error {
-			l.Losses = append(l.Losses, storage.Loss{
-				Reason: row[0].(string), From: storage.Timestamp(row[1].(int64)), To: storage.Timestamp(row[2].(int64)),
-				Count: row[3].(int64), Exchanges: row[4].(int64),
-			})
-			return nil
-		})
-	})
-	if err != nil {
-		return storage.Ledger{}, fmt.Errorf("reading the ledger of %s: %w", b.path, explain(err))
-	}
-	return l, nil
-}
-
-// reading gives do one snapshot of the database, for storage.DefaultTimeout
-// unless ctx has a deadline, and until Close.
+// reading gives do one snapshot of the database, until Close.
 func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) error) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.writer == nil {
 		return errClosed
 	}
-	ctx, done := bounded(ctx)
-	defer done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.closing, func() { cancel(errClosed) })()
@@ -253,14 +214,6 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// bounded is ctx, for storage.DefaultTimeout unless it has a deadline.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, storage.DefaultTimeout)
 }
 
 // Close ends the queries in flight and closes the database.

@@ -21,11 +21,11 @@ type writer struct {
 	// segment is where the last batch ended.
 	segment uint64
 	// kept follows the changes of the transaction once it is committed.
-	kept    *keeper
+	kept    *columnCache
 	changes []change
 }
 
-func newWriter(ctx context.Context, c *conn, kept *keeper) (*writer, error) {
+func newWriter(ctx context.Context, c *conn, kept *columnCache) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
 	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, kept: kept}
 	w.rows = reader{c, new(nameReader)}
@@ -70,21 +70,13 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 				return fmt.Errorf("record %s: %w", r.ID, err)
 			}
 		}
-		for _, f := range b.Annotations {
-			if err := w.fact(ctx, f); err != nil {
-				return fmt.Errorf("late fact about %s: %w", f.RequestID, err)
+		for _, a := range b.Annotations {
+			if err := w.annotate(ctx, a); err != nil {
+				return fmt.Errorf("annotation on %s: %w", a.RequestID, err)
 			}
 		}
-		for _, l := range b.Losses {
-			// A batch that is written twice tells its losses once.
-			_, err := w.c.exec("INSERT OR IGNORE INTO losses (reason, since, until, count, exchanges, segment, ordinal) VALUES (?, ?, ?, ?, ?, ?, ?)",
-				l.Reason, int64(l.From), int64(l.To), l.Count, l.Exchanges, int64(b.End.Segment), int64(b.End.Ordinal))
-			if err != nil {
-				return fmt.Errorf("loss: %w", err)
-			}
-		}
-		_, err := w.c.exec("UPDATE position SET segment = ?, ordinal = ?, recorded = ?, number = ?",
-			int64(b.End.Segment), int64(b.End.Ordinal), b.Recorded, int64(b.Number))
+		_, err := w.c.exec("INSERT OR REPLACE INTO journals (journal, segment, ordinal) VALUES (?, ?, ?)",
+			b.Journal[:], int64(b.End.Segment), int64(b.End.Ordinal))
 		return err
 	})
 	if err == nil {
@@ -96,7 +88,7 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 // record inserts a record, or replaces its earlier version.
 func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	next := &row{Record: *r}
-	next.Scores, next.Feedback = nil, nil // late facts, which come by themselves
+	next.Scores, next.Feedback = nil, nil // they come as annotations
 	inserted, err := w.insert(next)
 	if inserted {
 		w.changes = append(w.changes, change{new: next})
@@ -104,7 +96,7 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	if inserted || err != nil {
 		return err
 	}
-	old, err := w.rows.byID(ctx, r.ID)
+	old, err := w.rows.byID(ctx, r.Org, r.ID)
 	if err != nil {
 		return err
 	}
@@ -120,8 +112,8 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	return w.replace(old, next)
 }
 
-// fact applies a late fact; those about unknown records are dropped.
-func (w *writer) fact(ctx context.Context, f *storage.Annotation) error {
+// annotate applies an annotation; one on an unknown record is dropped.
+func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	if f.Tag != nil {
 		_, err := w.c.exec("INSERT OR REPLACE INTO session_tags (org, session, tag, set_at) VALUES (?, ?, ?, ?)",
 			f.Org, f.SessionID, *f.Tag, int64(f.At))
@@ -132,8 +124,8 @@ func (w *writer) fact(ctx context.Context, f *storage.Annotation) error {
 	if f.RequestID == uuid.Nil {
 		return nil
 	}
-	old, err := w.rows.byID(ctx, f.RequestID)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && old.Org != f.Org {
+	old, err := w.rows.byID(ctx, f.Org, f.RequestID)
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -177,7 +169,7 @@ var (
 	// A record takes the next free n of its millisecond.
 	insertRequest = "INSERT INTO requests (n, " + columnList(requestColumns, "") + `)
 		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?), ` + parameterList(requestColumns) + `)
-		ON CONFLICT (request_id) DO NOTHING`
+		ON CONFLICT (request_id, org) DO NOTHING`
 	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?, " + parameterList(detailColumns) + ")"
 )
 

@@ -15,7 +15,8 @@ import (
 // answered as the queries themselves answer from storage.RowsOf, row by row and
 // in JSON. open makes a backend on an empty store of its own, without calling
 // Open. The flag -storagetest.cases sets the number of queries.
-func RunAnalytics(t *testing.T, open opener) {
+func RunAnalytics(t *testing.T, new func(t *testing.T) storage.Backend, relaxed Relaxed) {
+	open := opener{new, relaxed}
 	t.Run("random queries", func(t *testing.T) { testRandomAnalytics(t, open) })
 	t.Run("errors", func(t *testing.T) { testAnalyticsErrors(t, open) })
 }
@@ -26,11 +27,11 @@ func testRandomAnalytics(t *testing.T, open opener) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := random(seed)
 			records, contents := Records(r, 300)
-			sessionTags, facts := taggedSessions(r, records)
-			b := open(t)
-			s := start(t, b, contents)
+			sessionTags, annotations := taggedSessions(r, records)
+			b := open.new(t)
+			s := start(t, open, b, contents)
 			batch := Batch(records, storage.Position{Segment: 1})
-			batch.Annotations = append(batch.Annotations, facts...)
+			batch.Annotations = append(batch.Annotations, annotations...)
 			s.write(batch)
 			rows := func(by storage.Grouping, org string) storage.Rows {
 				return storage.RowsOf(by, org, records, contents.Of, sessionTags[org])
@@ -46,8 +47,8 @@ func testRandomAnalytics(t *testing.T, open opener) {
 func testAnalyticsErrors(t *testing.T, open opener) {
 	broken := errors.New("the disk is on fire")
 	records, _ := Records(random(1), 50)
-	b := open(t)
-	s := start(t, b, reader(func(context.Context, storage.ContentRef) (*storage.Content, error) { return nil, broken }))
+	b := open.new(t)
+	s := start(t, open, b, reader(func(context.Context, *storage.Record) (*storage.Content, error) { return nil, broken }))
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -91,7 +92,7 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 // taggedSessions gives some sessions a tag, by organisation and session id.
 func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[string]string, []*storage.Annotation) {
 	byOrg := make(map[string]map[string]string)
-	var facts []*storage.Annotation
+	var annotations []*storage.Annotation
 	for _, rec := range records {
 		if rec.SessionID == "" || !chance(r, 3) {
 			continue
@@ -101,9 +102,9 @@ func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[str
 			byOrg[rec.Org] = make(map[string]string)
 		}
 		byOrg[rec.Org][rec.SessionID] = tag
-		facts = append(facts, &storage.Annotation{Org: rec.Org, SessionID: rec.SessionID, At: rec.CreatedAt, Tag: &tag})
+		annotations = append(annotations, &storage.Annotation{Org: rec.Org, SessionID: rec.SessionID, At: rec.CreatedAt, Tag: &tag})
 	}
-	return byOrg, facts
+	return byOrg, annotations
 }
 
 // checkAnalytics asks one query of a kind by chance.

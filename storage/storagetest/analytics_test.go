@@ -7,7 +7,7 @@ import (
 )
 
 func TestMemoryAnalytics(t *testing.T) {
-	RunAnalytics(t, func(*testing.T) storage.Backend { return &Memory{} })
+	RunAnalytics(t, func(*testing.T) storage.Backend { return &Memory{} }, Relaxed{})
 }
 
 // Most queries must have something to answer, and some nothing.

@@ -13,8 +13,8 @@ import (
 type Contents map[storage.ContentRef]*storage.Content
 
 // Content looks the reference up.
-func (c Contents) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
-	return c[ref], ctx.Err()
+func (c Contents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
+	return c[r.Content], ctx.Err()
 }
 
 // Reader looks references up.
@@ -30,14 +30,14 @@ var _ storage.Contents = Contents(nil)
 // contentReader gives no more than it was asked for, and destroys at each call
 // what it gave before, so that nobody can do without the contract.
 type contentReader struct {
-	content func(context.Context, storage.ContentRef) (*storage.Content, error)
+	content func(context.Context, *storage.Record) (*storage.Content, error)
 	parts   storage.ContentPart
 	given   storage.Content
 }
 
-func (r *contentReader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	r.Close()
-	c, err := r.content(ctx, ref)
+	c, err := r.content(ctx, rec)
 	if c == nil || err != nil {
 		return nil, err
 	}

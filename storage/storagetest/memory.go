@@ -1,7 +1,6 @@
 package storagetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -17,37 +16,42 @@ import (
 // backend. It answers queries with storage.Evaluate. The zero Memory is empty;
 // what was written outlives Close.
 type Memory struct {
-	mu       sync.RWMutex
-	contents storage.Contents
-	position storage.Position
-	records  map[uuid.UUID]*entry
-	tags     map[session]string
-	ledger   storage.Ledger
-	told     map[told]bool
+	mu        sync.RWMutex
+	contents  storage.Contents
+	positions map[uuid.UUID]storage.Position // by journal
+	records   map[recordKey]*entry
+	tags      map[session]tag
 }
 
-// told is a loss of the batch that ends at a position.
-type told struct {
-	storage.Loss
-	storage.Position
+type recordKey struct {
+	org string
+	id  uuid.UUID
 }
 
-// entry is a record as it was written, and with its late facts, which are kept
+type tag struct {
+	text string
+	at   storage.Timestamp
+}
+
+// entry is a record as it was written, and with its annotations, which are kept
 // when another version is written.
 type entry struct {
-	facts  []*storage.Annotation
-	record *storage.Record
+	annotations []*storage.Annotation
+	record      *storage.Record
 }
 
 type session struct{ org, id string }
 
 // Open makes the backend ready for queries.
-func (m *Memory) Open(ctx context.Context, contents storage.Contents) (storage.Position, error) {
+func (m *Memory) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.contents = contents
-	return m.position, ctx.Err()
+	m.contents = h.Contents
+	return m.positions[h.Journal], ctx.Err()
 }
+
+// Limits leaves all to the host.
+func (*Memory) Limits() storage.Limits { return storage.Limits{} }
 
 // Write applies a batch.
 func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
@@ -57,46 +61,40 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		return err
 	}
 	if m.records == nil {
-		m.records = make(map[uuid.UUID]*entry)
-		m.tags = make(map[session]string)
-		m.told = make(map[told]bool)
+		m.records = make(map[recordKey]*entry)
+		m.tags = make(map[session]tag)
+		m.positions = make(map[uuid.UUID]storage.Position)
 	}
 	for _, r := range batch.Records {
 		e := &entry{record: clone(r)}
 		e.record.Scores, e.record.Feedback = nil, nil
-		if old := m.records[r.ID]; old != nil {
-			e.facts = old.facts
+		e.record.Version = storage.Position{}
+		key := recordKey{r.Org, r.ID}
+		if old := m.records[key]; old != nil {
+			e.annotations = old.annotations
 		}
-		for _, f := range e.facts {
+		for _, f := range e.annotations {
 			apply(e.record, f)
 		}
-		m.records[r.ID] = e
+		m.records[key] = e
 	}
 	for _, f := range batch.Annotations {
 		if f.Tag != nil {
-			m.tags[session{f.Org, f.SessionID}] = *f.Tag
+			m.tags[session{f.Org, f.SessionID}] = tag{*f.Tag, f.At}
 		}
-		e := m.records[f.RequestID]
-		if e == nil || e.record.Org != f.Org {
+		e := m.records[recordKey{f.Org, f.RequestID}]
+		if e == nil {
 			continue
 		}
-		e.facts = append(e.facts, f)
+		e.annotations = append(e.annotations, f)
 		e.record = clone(e.record)
 		apply(e.record, f)
 	}
-	for _, l := range batch.Losses {
-		if this := (told{l, batch.End}); !m.told[this] {
-			m.told[this] = true
-			m.ledger.Losses = append(m.ledger.Losses, l)
-		}
-	}
-	slices.SortStableFunc(m.ledger.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
-	m.ledger.Recorded, m.ledger.Number = batch.Recorded, batch.Number
-	m.position = batch.End
+	m.positions[batch.Journal] = batch.End
 	return nil
 }
 
-// apply adds a late fact to a record.
+// apply adds an annotation to a record.
 func apply(r *storage.Record, f *storage.Annotation) {
 	if len(f.Scores) > 0 {
 		r.Scores = merged(r.Scores, f.Scores)
@@ -118,7 +116,7 @@ func merged[V any](a, b map[string]V) map[string]V {
 	return m
 }
 
-// clone copies what a late fact may change. Records that were answered are never
+// clone copies what a annotation may change. Records that were answered are never
 // written to again.
 func clone(r *storage.Record) *storage.Record {
 	c := *r
@@ -134,7 +132,7 @@ func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*stor
 	}
 	var failed error
 	load := func(r *storage.Record) *storage.Content {
-		c, err := m.contents.Content(ctx, r.Content)
+		c, err := m.contents.Content(ctx, r)
 		failed = errors.Join(failed, err)
 		return c
 	}
@@ -160,18 +158,11 @@ func (m *Memory) Request(ctx context.Context, org string, id uuid.UUID) (*storag
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	e := m.records[id]
-	if e == nil || e.record.Org != org {
+	e := m.records[recordKey{org, id}]
+	if e == nil {
 		return nil, storage.ErrNotFound
 	}
 	return e.record, nil
-}
-
-// Exists looks an id up.
-func (m *Memory) Exists(ctx context.Context, id uuid.UUID) (bool, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.records[id] != nil, m.usable(ctx)
 }
 
 // Prune deletes at most a hundred records at a time.
@@ -181,10 +172,11 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 	if err := m.usable(ctx); err != nil {
 		return false, err
 	}
+	maps.DeleteFunc(m.tags, func(_ session, t tag) bool { return t.at < before })
 	old := slices.DeleteFunc(m.all(), func(r *storage.Record) bool { return r.CreatedAt >= before })
 	const chunk = 100
 	for _, r := range old[:min(chunk, len(old))] {
-		delete(m.records, r.ID)
+		delete(m.records, recordKey{r.Org, r.ID})
 	}
 	return len(old) > chunk, nil
 }
@@ -193,16 +185,7 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.tags[session{org, sessionID}], m.usable(ctx)
-}
-
-// Ledger is what the batches told.
-func (m *Memory) Ledger(ctx context.Context) (storage.Ledger, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	l := m.ledger
-	l.Losses = slices.Clone(l.Losses)
-	return l, m.usable(ctx)
+	return m.tags[session{org, sessionID}].text, m.usable(ctx)
 }
 
 // Close ends the use of the backend until it is opened again.
@@ -215,7 +198,7 @@ func (m *Memory) Close() error {
 
 func (m *Memory) usable(ctx context.Context) error {
 	if m.contents == nil {
-		return errors.New("memory: not open")
+		return storage.ErrUnavailable
 	}
 	return ctx.Err()
 }

@@ -42,12 +42,12 @@ func answer[A any](ctx context.Context, m *Memory, by storage.Grouping, org stri
 	tags := make(map[string]string)
 	for s, tag := range m.tags {
 		if s.org == org {
-			tags[s.id] = tag
+			tags[s.id] = tag.text
 		}
 	}
 	var failed error
 	load := func(r *storage.Record) *storage.Content {
-		c, err := m.contents.Content(ctx, r.Content)
+		c, err := m.contents.Content(ctx, r)
 		failed = errors.Join(failed, err)
 		return c
 	}

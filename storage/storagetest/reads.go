@@ -23,7 +23,7 @@ func testRandomQueries(t *testing.T, open opener) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := random(seed)
 			records, contents := Records(r, 300)
-			s := start(t, open(t), contents)
+			s := start(t, open, open.new(t), contents)
 			half := len(records) / 2
 			s.write(Batch(records[:half], storage.Position{Segment: 1}))
 			s.write(Batch(records[half:], storage.Position{Segment: 2}))
@@ -108,7 +108,7 @@ func unique(ids []uuid.UUID) map[uuid.UUID]bool {
 
 func testOrganisations(t *testing.T, open opener) {
 	records, contents := Records(random(10), 100)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	for _, org := range append(orgs, "nobody", "", "%", "acme\x00") {
 		want := 0
@@ -140,7 +140,7 @@ func testPages(t *testing.T, open opener) {
 	for _, rec := range records {
 		rec.Org = orgs[0]
 	}
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	orders := [][]storage.Sort{nil, {{Key: storage.SortIsCached}, {Key: storage.SortUserID, Desc: true}}}
 	for _, k := range sortKeys {
@@ -175,10 +175,10 @@ var contentQuery = &storage.RequestQuery{
 }
 
 // reader is storage.Contents by a function.
-type reader func(ctx context.Context, ref storage.ContentRef) (*storage.Content, error)
+type reader func(ctx context.Context, r *storage.Record) (*storage.Content, error)
 
-func (f reader) Content(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
-	return f(ctx, ref)
+func (f reader) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
+	return f(ctx, r)
 }
 
 func (f reader) Reader(parts storage.ContentPart) storage.ContentReader {
@@ -189,7 +189,7 @@ func (f reader) Reader(parts storage.ContentPart) storage.ContentReader {
 func testContentErrors(t *testing.T, open opener) {
 	broken := errors.New("the disk is on fire")
 	records, _ := Records(random(12), 50)
-	s := start(t, open(t), reader(func(context.Context, storage.ContentRef) (*storage.Content, error) { return nil, broken }))
+	s := start(t, open, open.new(t), reader(func(context.Context, *storage.Record) (*storage.Content, error) { return nil, broken }))
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	if got, err := s.Requests(t.Context(), contentQuery); !errors.Is(err, broken) {
 		t.Errorf("Requests = %d records, %v, want the error of Contents", len(got), err)
@@ -200,9 +200,9 @@ func testContentErrors(t *testing.T, open opener) {
 func testCancelled(t *testing.T, open opener) {
 	records, contents := Records(random(13), 200)
 	var cancel context.CancelFunc
-	s := start(t, open(t), reader(func(ctx context.Context, ref storage.ContentRef) (*storage.Content, error) {
+	s := start(t, open, open.new(t), reader(func(ctx context.Context, r *storage.Record) (*storage.Content, error) {
 		cancel() // the caller leaves in the middle of a query
-		return contents[ref], nil
+		return contents[r.Content], nil
 	}))
 	s.write(Batch(records, storage.Position{Segment: 1}))
 
@@ -218,10 +218,6 @@ func testCancelled(t *testing.T, open opener) {
 		},
 		"Request": func() error {
 			_, err := s.Request(ctx, records[0].Org, records[0].ID)
-			return err
-		},
-		"Exists": func() error {
-			_, err := s.Exists(ctx, records[0].ID)
 			return err
 		},
 		"Prune": func() error {
@@ -248,7 +244,7 @@ func testReadsDuringWrites(t *testing.T, open opener) {
 	for i, r := range records {
 		r.Org, r.UserID = orgs[0], fmt.Sprint("batch ", i/perBatch)
 	}
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	user := storage.LookupField(storage.RequestResponse, "user_id")
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -264,7 +260,7 @@ func testReadsDuringWrites(t *testing.T, open opener) {
 					Org: orgs[0], Limit: 100, Filter: &storage.Leaf{Field: user, Text: fmt.Sprint("batch ", i%batches)},
 				}
 				got, err := s.Requests(t.Context(), q)
-				if err != nil || len(got) != 0 && len(got) != perBatch {
+				if err != nil || len(got) > perBatch || !s.Partial && len(got) != 0 && len(got) != perBatch {
 					t.Errorf("a reader found %d records of a batch of %d, %v", len(got), perBatch, err)
 					return
 				}

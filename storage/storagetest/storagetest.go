@@ -7,16 +7,34 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
 
+// Relaxed are the guarantees that a backend does not give, and declares so. The
+// zero Relaxed is a local database with transactions.
+type Relaxed struct {
+	// NoPositions: the store keeps no positions, because what Write has returned
+	// for is safe.
+	NoPositions bool
+	// Partial: a query during a write may see a part of the batch.
+	Partial bool
+	// Visible is the time until queries see what was written.
+	Visible time.Duration
+	// PruneGranularity is how much older than asked a record may get.
+	PruneGranularity time.Duration
+	// KeepsAnnotations: an annotation about a record that is not known yet comes to be seen
+	// when it is.
+	KeepsAnnotations bool
+}
+
 // Run checks a backend. open makes one on an empty store of its own, without
 // calling Open; Run opens it, closes it, and opens it again to see what the
 // store kept. The flag -storagetest.cases sets the number of random queries.
-func Run(t *testing.T, open func(t *testing.T) storage.Backend) {
+func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, opener)
@@ -28,7 +46,9 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"facts", testFacts},
 		{"dropped facts", testDroppedFacts},
 		{"tags", testTags},
-		{"ledger", testLedger},
+		{"journals", testJournals},
+		{"same id", testSameID},
+		{"unavailable", testUnavailable},
 		{"not found", testNotFound},
 		{"organisations", testOrganisations},
 		{"prune", testPrune},
@@ -38,23 +58,31 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend) {
 		{"reads during writes", testReadsDuringWrites},
 		{"random queries", testRandomQueries},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, opener{open, relaxed}) })
 	}
 }
 
 // opener makes a backend on an empty store.
-type opener = func(t *testing.T) storage.Backend
+type opener struct {
+	new func(t *testing.T) storage.Backend
+	Relaxed
+}
+
+// journal is the one that tests write as.
+var journal = uuid.UUID{15: 1}
 
 // store is an open backend that a test looks at.
 type store struct {
 	*testing.T
 	storage.Backend
+	Relaxed
 	contents storage.Contents
+	written  storage.Position
 }
 
-func start(t *testing.T, b storage.Backend, contents storage.Contents) *store {
+func start(t *testing.T, o opener, b storage.Backend, contents storage.Contents) *store {
 	t.Helper()
-	s := &store{T: t, Backend: b, contents: contents}
+	s := &store{T: t, Backend: b, Relaxed: o.Relaxed, contents: contents}
 	s.open(storage.Position{})
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
@@ -67,7 +95,11 @@ func start(t *testing.T, b storage.Backend, contents storage.Contents) *store {
 // open opens the backend and checks the position that it knows.
 func (s *store) open(want storage.Position) {
 	s.Helper()
-	got, err := s.Backend.Open(s.Context(), s.contents)
+	h := &storage.Host{Journal: journal, Contents: s.contents}
+	if s.NoPositions {
+		h.Position = s.written
+	}
+	got, err := s.Backend.Open(s.Context(), h)
 	if err != nil {
 		s.Fatalf("Open: %v", err)
 	}
@@ -86,9 +118,16 @@ func (s *store) reopen(want storage.Position) {
 
 func (s *store) write(b *storage.Batch) {
 	s.Helper()
+	if b.Journal == (uuid.UUID{}) {
+		b.Journal = journal
+	}
 	if err := s.Write(s.Context(), b); err != nil {
 		s.Fatalf("Write: %v", err)
 	}
+	if b.Journal == journal {
+		s.written = b.End
+	}
+	time.Sleep(s.Visible)
 }
 
 func (s *store) query(q *storage.RequestQuery) []*storage.Record {
@@ -133,6 +172,9 @@ func difference(a, b *storage.Record) string {
 	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range x.NumField() {
 		f, g := x.Field(i), y.Field(i)
+		if x.Type().Field(i).Name == "Version" {
+			continue
+		}
 		if k := f.Kind(); (k == reflect.Map || k == reflect.Slice) && f.Len() == 0 && g.Len() == 0 {
 			continue
 		}

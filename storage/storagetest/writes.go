@@ -11,7 +11,7 @@ import (
 )
 
 func testPosition(t *testing.T, open opener) {
-	s := start(t, open(t), Contents{})
+	s := start(t, open, open.new(t), Contents{})
 	for _, end := range []storage.Position{{Segment: 1}, {Segment: 1, Ordinal: 7}, {Segment: 1 << 40, Ordinal: 1<<32 - 1}} {
 		s.write(&storage.Batch{End: end})
 		s.reopen(end)
@@ -20,7 +20,7 @@ func testPosition(t *testing.T, open opener) {
 
 func testReopen(t *testing.T, open opener) {
 	records, contents := Records(random(1), 200)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	end := storage.Position{Segment: 3, Ordinal: 9}
 	s.write(Batch(records, end))
 	s.holds(records)
@@ -30,7 +30,7 @@ func testReopen(t *testing.T, open opener) {
 
 func testIdempotentWrite(t *testing.T, open opener) {
 	records, contents := Records(random(2), 100)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	end := storage.Position{Segment: 1, Ordinal: 100}
 	for range 3 {
 		s.write(Batch(records, end))
@@ -49,15 +49,15 @@ func testReplacedRecord(t *testing.T, open opener) {
 	first, contents := Records(r, 60)
 	amended, more := Records(r, 60)
 	maps.Copy(contents, more)
-	s := start(t, open(t), contents)
-	var facts []*storage.Annotation
+	s := start(t, open, open.new(t), contents)
+	var annotations []*storage.Annotation
 	for _, f := range first {
-		facts = append(facts, &storage.Annotation{
+		annotations = append(annotations, &storage.Annotation{
 			Org: f.Org, RequestID: f.ID, At: epoch << 1, Property: &storage.Property{Name: "late", Value: "label"},
 		})
 	}
 	s.write(Batch(first, storage.Position{Segment: 1, Ordinal: 1}))
-	s.write(&storage.Batch{Annotations: facts, End: storage.Position{Segment: 1, Ordinal: 2}})
+	s.write(&storage.Batch{Annotations: annotations, End: storage.Position{Segment: 1, Ordinal: 2}})
 
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 3}}
 	for i, a := range amended {
@@ -87,7 +87,7 @@ func testFacts(t *testing.T, open opener) {
 	r := records[0]
 	r.Scores, r.Feedback, r.Properties = nil, nil, map[string]string{"env": "dev", "kept": "yes"}
 	r.UpdatedAt = r.CreatedAt
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	end := storage.Position{Segment: 1}
 	fact := func(f storage.Annotation) *storage.Annotation {
 		f.Org, f.RequestID = r.Org, r.ID
@@ -122,10 +122,10 @@ func testFacts(t *testing.T, open opener) {
 }
 
 // Facts change nothing in records of other organisations, and nothing comes to
-// be from facts about records that do not exist.
+// be from annotations about records that do not exist.
 func testDroppedFacts(t *testing.T, open opener) {
 	records, contents := Records(random(5), 20)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	batch := &storage.Batch{End: storage.Position{Segment: 2}}
 	drop := func(org string, id uuid.UUID) {
@@ -141,14 +141,14 @@ func testDroppedFacts(t *testing.T, open opener) {
 	drop(orgs[0], unknown)
 	s.write(batch)
 	s.holds(records)
-	if ok, err := s.Exists(t.Context(), unknown); ok || err != nil {
-		t.Errorf("Exists = %v, %v for an id that only a fact named", ok, err)
+	if _, err := s.Request(t.Context(), orgs[0], unknown); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Request = %v for an id that no record has", err)
 	}
 }
 
 // The newest tag of a session holds, in its organisation alone.
 func testTags(t *testing.T, open opener) {
-	s := start(t, open(t), Contents{})
+	s := start(t, open, open.new(t), Contents{})
 	gold, none := "gold", ""
 	for range 2 {
 		s.write(&storage.Batch{
@@ -172,7 +172,7 @@ func testTags(t *testing.T, open opener) {
 
 func testNotFound(t *testing.T, open opener) {
 	records, contents := Records(random(7), 10)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	unknown := id(random(8))
 	for _, ask := range []struct {
@@ -189,24 +189,19 @@ func testNotFound(t *testing.T, open opener) {
 			t.Errorf("Request(%q, %s) = %v, %v, want ErrNotFound", ask.org, ask.id, r, err)
 		}
 	}
-	if ok, err := s.Exists(t.Context(), unknown); ok || err != nil {
-		t.Errorf("Exists = %v, %v for an unknown id", ok, err)
-	}
-	for _, r := range records {
-		if ok, err := s.Exists(t.Context(), r.ID); !ok || err != nil {
-			t.Errorf("Exists = %v, %v for %s", ok, err, r.ID)
-		}
+	if _, err := s.Request(t.Context(), orgs[0], unknown); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Request = %v for an id that no record has", err)
 	}
 }
 
 func testPrune(t *testing.T, open opener) {
 	records, contents := Records(random(9), 700)
-	s := start(t, open(t), contents)
+	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	for _, before := range []storage.Timestamp{epoch, epoch + 3, epoch + 10*24*3600*1000, epoch << 1} {
 		var kept, gone []*storage.Record
 		for _, r := range records {
-			if r.CreatedAt < before {
+			if r.CreatedAt < before-storage.Timestamp(s.PruneGranularity.Milliseconds()) {
 				gone = append(gone, r)
 			} else {
 				kept = append(kept, r)
@@ -226,13 +221,13 @@ func testPrune(t *testing.T, open opener) {
 		}
 		s.holds(kept)
 		for _, r := range gone {
-			if ok, err := s.Exists(t.Context(), r.ID); ok || err != nil {
-				t.Fatalf("Exists = %v, %v for a pruned record", ok, err)
+			if _, err := s.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+				t.Fatalf("Request = %v for a pruned record", err)
 			}
 		}
 		records = kept
 	}
-	// What is pruned may come again, without its late facts.
+	// What is pruned may come again, without its late annotations.
 	again, _ := Records(random(9), 1)
 	again[0].Scores, again[0].Feedback, again[0].UpdatedAt = nil, nil, again[0].CreatedAt
 	s.write(&storage.Batch{Records: again, End: storage.Position{Segment: 2}})

@@ -18,6 +18,7 @@ type balance struct {
 	Unaccounted int64  `json:"unaccounted"`
 	Losses      []struct {
 		Reason    string `json:"reason"`
+		Entries   int64  `json:"entries"`
 		Exchanges int64  `json:"exchanges"`
 	} `json:"losses"`
 }

@@ -70,7 +70,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 	}
 	x.Record.CreatedAt = storage.Millis(x.started)
 	x.recorder.Begin(&x.Record)
-	x.Record.ID, x.claimed = identify(ctx, x.recorder, c)
+	x.Record.ID, x.claimed = identify(ctx, x.recorder, x.Record.Org, c)
 	setPlaceholders(ctx, &x.Record)
 }
 

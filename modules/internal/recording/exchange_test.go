@@ -45,8 +45,8 @@ func (v *versions) Abandon(r *storage.Record) {
 		r.Number = 0
 	}
 }
-func (v *versions) Claim(context.Context, uuid.UUID) bool { return true }
-func (v *versions) Release(uuid.UUID)                     {}
+func (v *versions) Claim(context.Context, string, uuid.UUID) bool { return true }
+func (v *versions) Release(uuid.UUID)                             {}
 
 // begin begins an exchange whose versions are told.
 func begin(t *testing.T) (*Exchange, *versions) {

@@ -24,9 +24,9 @@ type Recorder interface {
 	Append(r *storage.Record, c *storage.Content) error
 	// Abandon ends an exchange. It is lost if nothing was appended.
 	Abandon(r *storage.Record)
-	// Claim reserves an id that the client chose until Release, and is false if it
-	// is taken.
-	Claim(ctx context.Context, id uuid.UUID) bool
+	// Claim reserves an id that the client of an organisation chose until Release,
+	// and is false if it is taken.
+	Claim(ctx context.Context, org string, id uuid.UUID) bool
 	Release(id uuid.UUID)
 }
 
@@ -53,18 +53,18 @@ type discardRecorder struct{}
 func (discardRecorder) Begin(*storage.Record)                          {}
 func (discardRecorder) Abandon(*storage.Record)                        {}
 func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
-func (discardRecorder) Claim(context.Context, uuid.UUID) bool          { return true }
+func (discardRecorder) Claim(context.Context, string, uuid.UUID) bool  { return true }
 func (discardRecorder) Release(uuid.UUID)                              {}
 
 // identify is the id that the client chose, if it can have it, which it must
 // then release; or else a new one.
-func identify(ctx context.Context, rec Recorder, c *control.Controls) (id uuid.UUID, claimed bool) {
+func identify(ctx context.Context, rec Recorder, org string, c *control.Controls) (id uuid.UUID, claimed bool) {
 	if c.ID != "" {
 		id, err := uuid.Parse(c.ID)
 		switch {
 		case err != nil || len(c.ID) != len(uuid.Nil.String()) || id == uuid.Nil:
 			c.Warn("Service-Request-Id", "replaced, it is no UUID")
-		case !rec.Claim(ctx, id):
+		case !rec.Claim(ctx, org, id):
 			c.Warn("Service-Request-Id", "replaced, it was used before")
 		default:
 			return id, true

@@ -8,6 +8,7 @@ CREATE TABLE names (
 	seen INTEGER NOT NULL, -- milliseconds; no record that uses it is younger by more than a day
 	UNIQUE (kind, name)
 ) STRICT;
+CREATE INDEX names_seen ON names (seen);
 
 -- What filters, sorts and sums read of a record, and nothing else: a query that
 -- no index serves reads all of this table.
@@ -43,7 +44,7 @@ CREATE TABLE requests (
 	referrer          INTEGER,
 	finish            INTEGER,
 	error_type        INTEGER,
-	end_state         INTEGER NOT NULL, -- 0 complete, 1 client_aborted, 2 upstream_aborted, 3 failed
+	end_state         INTEGER NOT NULL, -- 0 complete, 1 client_aborted, 2 upstream_aborted, 3 failed, 4 interrupted
 	stream            INTEGER NOT NULL, -- 0 or 1
 	threat            INTEGER NOT NULL, -- 0 or 1
 	passthrough       INTEGER NOT NULL, -- 0 or 1
@@ -52,7 +53,7 @@ CREATE TABLE requests (
 	attempt_of        BLOB,             -- request_id
 	request_id        BLOB NOT NULL     -- the 16 bytes of the UUID
 ) STRICT;
-CREATE UNIQUE INDEX requests_request_id ON requests (request_id);
+CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org);
 -- In this order, because an index on org first would tempt SQLite to sort all of
 -- an organisation's requests.
 CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL;
@@ -125,28 +126,14 @@ CREATE TABLE session_tags (
 	set_at  INTEGER NOT NULL, -- milliseconds since 1970
 	PRIMARY KEY (org, session)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX session_tags_set_at ON session_tags (set_at);
 
--- Entries of the journal that were given up. A batch that is written twice tells
--- its losses once.
-CREATE TABLE losses (
-	reason    TEXT NOT NULL,
-	since     INTEGER NOT NULL, -- milliseconds since 1970: the first
-	until     INTEGER NOT NULL, -- and the last
-	count     INTEGER NOT NULL, -- versions of records, and annotations
-	exchanges INTEGER NOT NULL, -- exchanges that have no record for it
-	segment   INTEGER NOT NULL, -- position after the batch
-	ordinal   INTEGER NOT NULL,
-	PRIMARY KEY (segment, ordinal, reason, since, until, count, exchanges)
+-- How far the journals are that were written to this database.
+CREATE TABLE journals (
+	journal BLOB PRIMARY KEY,  -- the 16 bytes of its UUID
+	segment INTEGER NOT NULL,  -- position after its last batch
+	ordinal INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-
--- The end of what has been read of the journal: always one row.
-CREATE TABLE position (
-	segment  INTEGER NOT NULL,
-	ordinal  INTEGER NOT NULL,
-	recorded INTEGER NOT NULL, -- exchanges that were given a record
-	number   INTEGER NOT NULL  -- the highest number of one
-) STRICT;
-INSERT INTO position VALUES (0, 0, 0, 0);
 
 CREATE VIEW request_log AS
 SELECT
@@ -157,7 +144,7 @@ SELECT
 	(SELECT name FROM names WHERE id = r.provider) AS provider,
 	(SELECT name FROM names WHERE id = r.model) AS model,
 	r.status,
-	CASE r.end_state WHEN 0 THEN 'complete' WHEN 1 THEN 'client_aborted' WHEN 2 THEN 'upstream_aborted' ELSE 'failed' END AS end_state,
+	CASE r.end_state WHEN 0 THEN 'complete' WHEN 1 THEN 'client_aborted' WHEN 2 THEN 'upstream_aborted' WHEN 3 THEN 'failed' ELSE 'interrupted' END AS end_state,
 	r.latency AS latency_ms,
 	r.ttft AS ttft_ms,
 	r.input AS input_tokens,

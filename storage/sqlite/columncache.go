@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// keeper keeps a table in memory while somebody asks for it: it is loaded for
+// columnCache keeps a table in memory while somebody asks for it: it is loaded for
 // the first query and follows what is written, until nobody has asked for some
 // minutes.
-type keeper struct {
+type columnCache struct {
 	limit int // bytes
 	// commits is held while a batch is committed and the table follows, and
 	// while a transaction begins to read both, which so are of one state.
@@ -36,15 +36,15 @@ const (
 
 var errTooLarge = errors.New("the records are too many to keep in memory")
 
-func newKeeper(limit int) *keeper {
-	k := &keeper{limit: limit, commits: make(chan struct{}, 1)}
+func newColumnCache(limit int) *columnCache {
+	k := &columnCache{limit: limit, commits: make(chan struct{}, 1)}
 	k.idle = time.AfterFunc(keepFor, k.drop)
 	return k
 }
 
 // turn waits until nobody else commits or begins to read; the caller then gives
 // the turn back.
-func (k *keeper) turn(ctx context.Context) (done func(), err error) {
+func (k *columnCache) turn(ctx context.Context) (done func(), err error) {
 	select {
 	case k.commits <- struct{}{}:
 		return func() { <-k.commits }, nil
@@ -54,14 +54,14 @@ func (k *keeper) turn(ctx context.Context) (done func(), err error) {
 }
 
 // drop frees the memory; the next query loads the table again.
-func (k *keeper) drop() {
+func (k *columnCache) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.table, k.copy, k.refused, k.large = nil, nil, nil, time.Time{}
 }
 
 // close frees the memory for good.
-func (k *keeper) close() {
+func (k *columnCache) close() {
 	k.idle.Stop()
 	k.drop()
 }
@@ -69,7 +69,7 @@ func (k *keeper) close() {
 // ready waits until the table is loaded, or known to be too large. load starts to
 // load it. One that holds too much of what is gone serves until it is loaded anew,
 // and where the records were too many, there is another try now and then.
-func (k *keeper) ready(ctx context.Context, load func()) error {
+func (k *columnCache) ready(ctx context.Context, load func()) error {
 	k.mu.Lock()
 	k.idle.Reset(keepFor)
 	serves := k.table != nil || !k.large.IsZero()
@@ -94,7 +94,7 @@ func (k *keeper) ready(ctx context.Context, load func()) error {
 }
 
 // load loads the table.
-func (k *keeper) load(ctx context.Context, r reader) error {
+func (k *columnCache) load(ctx context.Context, r reader) error {
 	done, err := k.turn(ctx)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (k *keeper) load(ctx context.Context, r reader) error {
 }
 
 // loaded ends a load.
-func (k *keeper) loaded(err error) {
+func (k *columnCache) loaded(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	close(k.loading)
@@ -134,7 +134,7 @@ func (k *keeper) loaded(err error) {
 }
 
 // follow applies what has been committed.
-func (k *keeper) follow(changes []change) {
+func (k *columnCache) follow(changes []change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.missing {
@@ -154,7 +154,7 @@ func (k *keeper) follow(changes []change) {
 }
 
 // begin begins to read the database and the table, nil if there is none.
-func (k *keeper) begin(ctx context.Context, r reader) (*table, error) {
+func (k *columnCache) begin(ctx context.Context, r reader) (*table, error) {
 	done, err := k.turn(ctx)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ package journal
 import "os"
 
 func mapPage(f *os.File) ([]byte, error) {
-	page := make([]byte, tallySize)
+	page := make([]byte, counterSize)
 	_, err := f.ReadAt(page, 0)
 	return page, err
 }
@@ -13,7 +13,7 @@ func mapPage(f *os.File) ([]byte, error) {
 func unmapPage([]byte) {}
 
 // save writes the page, which costs an exchange a system call.
-func (t *tally) save() {
+func (t *exchangeCounter) save() {
 	if _, err := t.file.WriteAt(t.page, 0); err != nil {
 		t.page = nil
 	}

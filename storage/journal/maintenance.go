@@ -13,13 +13,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// keepEvery is how often the keeper looks at what has become old.
-const keepEvery = time.Minute
+// maintainEvery is how often maintenance looks at what has become old.
+const maintainEvery = time.Minute
 
-// keep seals segments and deletes what has outlived its retention.
-func (j *Journal) keep(ctx context.Context) {
+// maintain seals segments and deletes what has outlived its retention.
+func (j *Journal) maintain(ctx context.Context) {
 	defer close(j.kept)
-	tick := time.NewTicker(keepEvery)
+	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -28,12 +28,12 @@ func (j *Journal) keep(ctx context.Context) {
 		case <-tick.C:
 		case <-j.tidy:
 		}
-		j.keepHouse(ctx)
+		j.runMaintenance(ctx)
 	}
 }
 
-// keepHouse deletes before it seals: deleting needs no room.
-func (j *Journal) keepHouse(ctx context.Context) {
+// runMaintenance deletes before it seals: deleting needs no room.
+func (j *Journal) runMaintenance(ctx context.Context) {
 	j.mu.Lock()
 	o := j.options
 	j.mu.Unlock()
@@ -84,14 +84,26 @@ func (j *Journal) expire(o *Options) {
 // prune deletes the records that have outlived their retention, in steps
 // between which batches can be written.
 func (j *Journal) prune(ctx context.Context, o *Options) {
-	if o.Retention <= 0 {
+	select {
+	case <-j.connected:
+	default:
 		return
 	}
-	cutoff := storage.Millis(o.now().Add(-o.Retention))
+	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
+		j.pruneBy(ctx, o, o.contentRetention(), keeper.PruneContent)
+	}
+	j.pruneBy(ctx, o, o.Retention, j.backend.Prune)
+}
+
+func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {
+	if retention <= 0 {
+		return
+	}
+	cutoff := storage.Millis(o.now().Add(-retention))
 	for more := true; more && ctx.Err() == nil; {
 		j.writer.Lock()
 		var err error
-		more, err = j.backend.Prune(ctx, cutoff)
+		more, err = prune(ctx, cutoff)
 		j.writer.Unlock()
 		if err != nil {
 			if ctx.Err() == nil {
@@ -102,12 +114,19 @@ func (j *Journal) prune(ctx context.Context, o *Options) {
 	}
 }
 
-// taken lists the raw segments that the backend has taken whole.
+// taken lists the raw segments that the backend has taken whole. It takes none
+// before it is open, when it may prove to have less than it had.
 func (j *Journal) taken() []*segment {
+	select {
+	case <-j.connected:
+	default:
+		return nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := j.find(j.position.Segment)
-	return slices.Clone(j.raw[:i])
+	held := j.held.segments()
+	return slices.DeleteFunc(slices.Clone(j.raw[:i]), func(s *segment) bool { return held[s.number] })
 }
 
 // drop removes a raw segment, which those who read it may go on to do.

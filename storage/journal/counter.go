@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// tallyName is the file of the tally in the journal's directory.
-const tallyName = "exchanges"
+// counterName is the file of the counter in the journal's directory.
+const counterName = "exchanges"
 
 // The file is one page: its magic, and three numbers behind it.
 const (
-	tallyMagic = "weir.sum"
-	tallySize  = 4096
+	counterMagic = "weir.sum"
+	counterSize  = 4096
 
 	begunAt = 8  // exchanges that have begun
 	sinceAt = 16 // when the first of those in flight began, in milliseconds
 	lastAt  = 24 // when the last began
 )
 
-// tally counts the exchanges that have begun, where the end of the process
+// exchangeCounter counts the exchanges that have begun, where the end of the process
 // cannot reach: in a page of a file that is mapped into memory, so that an
 // exchange costs no system call.
-type tally struct {
+type exchangeCounter struct {
 	mu   sync.Mutex
 	file *os.File
 	page []byte // nil when there is none: the count then ends with the process
@@ -43,17 +43,17 @@ type counted struct {
 }
 
 // open maps the file, which it makes if there is none.
-func (t *tally) open(dir string) (c counted, err error) {
-	t.file, err = os.OpenFile(filepath.Join(dir, tallyName), os.O_CREATE|os.O_RDWR, 0o600)
+func (t *exchangeCounter) open(dir string) (c counted, err error) {
+	t.file, err = os.OpenFile(filepath.Join(dir, counterName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return c, err
 	}
-	b := make([]byte, tallySize)
-	if _, err = t.file.ReadAt(b, 0); err == nil && string(b[:begunAt]) == tallyMagic {
+	b := make([]byte, counterSize)
+	if _, err = t.file.ReadAt(b, 0); err == nil && string(b[:begunAt]) == counterMagic {
 		c = counted{order.Uint64(b[begunAt:]), moment(order.Uint64(b[sinceAt:])), moment(order.Uint64(b[lastAt:]))}
 	} else if err == nil || errors.Is(err, io.EOF) {
 		clear(b)
-		copy(b, tallyMagic)
+		copy(b, counterMagic)
 		// Written, not only made longer: a page without a place on the disk
 		// would fault when the disk is full.
 		_, err = t.file.WriteAt(b, 0)
@@ -65,7 +65,7 @@ func (t *tally) open(dir string) (c counted, err error) {
 }
 
 // start sets the count that this process goes on from.
-func (t *tally) start(begun uint64) {
+func (t *exchangeCounter) start(begun uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun, t.ended = begun, begun
@@ -73,7 +73,7 @@ func (t *tally) start(begun uint64) {
 }
 
 // begin counts an exchange, and returns its number.
-func (t *tally) begin(at moment) uint64 {
+func (t *exchangeCounter) begin(at moment) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.begun == t.ended {
@@ -90,7 +90,7 @@ func (t *tally) begin(at moment) uint64 {
 // The page faults when somebody has cut the file short, or when a file system
 // that copies on write finds the disk full. Traffic then goes on, and the count
 // ends with the process.
-func (t *tally) keep() {
+func (t *exchangeCounter) keep() {
 	if t.page == nil {
 		return
 	}
@@ -107,20 +107,20 @@ func (t *tally) keep() {
 }
 
 // end takes an exchange out of those in flight: it has a record, or is lost.
-func (t *tally) end() {
+func (t *exchangeCounter) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended++
 }
 
 // counts are the exchanges that have begun, and of them those in flight.
-func (t *tally) counts() (begun, flying int64) {
+func (t *exchangeCounter) counts() (begun, flying int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return int64(t.begun), int64(t.begun - t.ended)
 }
 
-func (t *tally) close() {
+func (t *exchangeCounter) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.page != nil {

@@ -1,0 +1,132 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// checkpointName is the file of the checkpoint in the journal's directory.
+const checkpointName = "checkpoint"
+
+// checkpoint is what the journal knows of itself and of the backend's progress. It is
+// written before each batch and after it.
+type checkpoint struct {
+	// Journal is the journal's identity.
+	Journal uuid.UUID
+	// Position is how far the backend is, Cut the end of the batch behind it that
+	// was written to the backend last, so that it is written again as it was.
+	Position, Cut storage.Position
+	// Recorded, Number and Losses (of lossWire) are the ledger at Position.
+	Recorded int64
+	Number   uint64
+	Losses   [][]byte
+	// Held are the entries before Position that the backend has not been given,
+	// because their exchanges lived.
+	Held []storage.Position
+}
+
+// The file has two slots, which take turns: a write that is cut short leaves the
+// other one. Both have their room on the disk from the start, since the checkpoint must
+// be written when the disk is full, too.
+const (
+	slotSize = 256 << 10
+	slotHead = 4 + 4 + 8 // checksum of what follows, length, sequence number
+)
+
+type checkpointFile struct {
+	file     *os.File
+	sequence uint64
+}
+
+// open opens the file, or makes one. It is false without a checkpoint.
+func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error) {
+	if f.file, err = os.OpenFile(filepath.Join(dir, checkpointName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return false, err
+	}
+	b := make([]byte, 2*slotSize)
+	n, err := f.file.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	if n < len(b) {
+		// Written, not only made longer: a hole has no room on the disk.
+		_, err = f.file.WriteAt(b[n:], int64(n))
+	} else {
+		err = nil
+	}
+	for at := 0; at < len(b); at += slotSize {
+		slot := b[at : at+slotSize]
+		length := int(order.Uint32(slot[4:]))
+		if length > slotSize-slotHead || order.Uint32(slot) != crc32.Checksum(slot[4:slotHead+length], castagnoli) {
+			continue
+		}
+		sequence := order.Uint64(slot[8:])
+		var candidate checkpoint
+		if sequence > f.sequence && json.Unmarshal(slot[slotHead:slotHead+length], &candidate) == nil {
+			*s, f.sequence, found = candidate, sequence, true
+		}
+	}
+	return found, err
+}
+
+func (f *checkpointFile) write(s *checkpoint, sync bool) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if len(text) > slotSize-slotHead {
+		return fmt.Errorf("%s: the checkpoint has %d bytes, and there is room for %d", f.file.Name(), len(text), slotSize-slotHead)
+	}
+	sequence := f.sequence + 1
+	b := make([]byte, slotHead, slotHead+len(text))
+	order.PutUint32(b[4:], uint32(len(text)))
+	order.PutUint64(b[8:], sequence)
+	b = append(b, text...)
+	order.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
+	if _, err := f.file.WriteAt(b, int64(sequence%2)*slotSize); err != nil {
+		return err
+	}
+	f.sequence = sequence
+	if sync {
+		return f.file.Sync()
+	}
+	return nil
+}
+
+func (f *checkpointFile) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+}
+
+// saveCheckpoint writes the checkpoint, with cut as the end of the batch that comes next. A
+// failure costs no more than batches that are written twice after a crash.
+func (j *Journal) saveCheckpoint(cut storage.Position) {
+	j.mu.Lock()
+	s := checkpoint{
+		Journal: j.identity, Position: j.position, Cut: cut,
+		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.places(),
+	}
+	for i := range j.ledger.drained {
+		s.Losses = append(s.Losses, lossWire.append(nil, &j.ledger.drained[i]))
+	}
+	o := j.options
+	j.mu.Unlock()
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
+	err := j.checkpoint.write(&s, o.Sync)
+	if err != nil && j.checkpointErr == nil {
+		o.Logger.Error("the checkpoint of the journal cannot be written: after a crash, the backend gets records again", zap.Error(err))
+	}
+	j.checkpointErr = err
+}

@@ -1,0 +1,59 @@
+package storagetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// The positions of journals that write to one store do not touch.
+func testJournals(t *testing.T, open opener) {
+	records, contents := Records(random(16), 40)
+	s := start(t, open, open.new(t), contents)
+	mine, other := Batch(records[:20], storage.Position{Segment: 7, Ordinal: 3}), Batch(records[20:], storage.Position{Segment: 2})
+	other.Journal = uuid.UUID{15: 2}
+	s.write(mine)
+	s.write(other)
+	s.reopen(mine.End)
+	s.holds(records)
+}
+
+// Two organisations may choose the same id.
+func testSameID(t *testing.T, open opener) {
+	records, contents := Records(random(17), 2)
+	records[0].Org, records[1].Org, records[1].ID = orgs[0], orgs[1], records[0].ID
+	for _, r := range records {
+		r.Scores, r.Feedback = nil, nil
+		r.UpdatedAt = r.CreatedAt
+	}
+	s := start(t, open, open.new(t), contents)
+	s.write(Batch(records[:1], storage.Position{Segment: 1}))
+	s.write(Batch(records[1:], storage.Position{Segment: 2}))
+	s.holds(records)
+}
+
+// A store that is not open says so.
+func testUnavailable(t *testing.T, open opener) {
+	b := open.new(t)
+	ask := func() {
+		t.Helper()
+		if _, err := b.Requests(t.Context(), &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Limit: 1}); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("Requests = %v", err)
+		}
+		if _, err := b.Request(t.Context(), orgs[0], journal); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("Request = %v", err)
+		}
+		if _, err := b.Users(t.Context(), &storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always}); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("Users = %v", err)
+		}
+	}
+	ask()
+	s := start(t, open, b, Contents{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+}
