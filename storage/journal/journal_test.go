@@ -42,11 +42,13 @@ type backend struct {
 	gate    chan struct{} // holds up writes until it is closed
 	written []uuid.UUID
 	batches []storage.Batch
+	tried   []storage.Batch // also those that failed
 }
 
 func (b *backend) Write(ctx context.Context, batch *storage.Batch) error {
 	b.mu.Lock()
 	fault, gate := b.fault, b.gate
+	b.tried = append(b.tried, *batch)
 	b.mu.Unlock()
 	if gate != nil {
 		select {

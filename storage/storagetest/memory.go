@@ -188,6 +188,13 @@ func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string,
 	return m.tags[session{org, sessionID}].text, m.usable(ctx)
 }
 
+// Forget loses all, as a store does that is restored from an empty backup.
+func (m *Memory) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records, m.tags, m.positions = nil, nil, nil
+}
+
 // Close ends the use of the backend until it is opened again.
 func (m *Memory) Close() error {
 	m.mu.Lock()

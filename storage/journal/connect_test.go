@@ -1,0 +1,181 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// refusing is a backend that does not open, or takes some records never.
+type refusing struct {
+	backend
+	down   error
+	poison map[uuid.UUID]bool
+}
+
+func (b *refusing) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	b.mu.Lock()
+	err := b.down
+	b.mu.Unlock()
+	if err != nil {
+		return storage.Position{}, err
+	}
+	return b.backend.Open(ctx, h)
+}
+
+func (b *refusing) Write(ctx context.Context, batch *storage.Batch) error {
+	for _, r := range batch.Records {
+		if b.poison[r.ID] {
+			return fmt.Errorf("too strange: %w", storage.ErrRejected)
+		}
+	}
+	for _, a := range batch.Annotations {
+		if b.poison[a.RequestID] {
+			return fmt.Errorf("too strange: %w", storage.ErrRejected)
+		}
+	}
+	return b.backend.Write(ctx, batch)
+}
+
+func TestTrafficIsRecordedWhileTheBackendIsDownAtStart(t *testing.T) {
+	b := &refusing{down: errors.New("connection refused")}
+	o := Options{Dir: t.TempDir(), firstSegment: 1}
+	for round := range 3 {
+		j, err := Open(t.Context(), b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Connected(t.Context()); !errors.Is(err, b.down) {
+			t.Errorf("Connected = %v", err)
+		}
+		r := appendSample(t, j, round)
+		if got, err := j.Request(t.Context(), r.Org, r.ID); err != nil || got.UserID != r.UserID {
+			t.Errorf("the record reads as %+v, %v", got, err)
+		}
+		if s := j.Status(); s.Err == nil || s.PendingRecords != int64(round+1) {
+			t.Errorf("status %+v", s)
+		}
+		balanced(t, j)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := j.Close(ended); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mu.Lock()
+	b.down = nil
+	b.mu.Unlock()
+	j := open(t, b, o)
+	flush(t, j)
+	if got := b.ids(); len(got) != 3 {
+		t.Errorf("%d records arrive, want 3", len(got))
+	}
+	wantBalance(t, j, 3, 3, 0, 0, nil)
+}
+
+func TestWhatTheBackendRejectsIsLostAloneAndCounted(t *testing.T) {
+	b := &refusing{poison: map[uuid.UUID]bool{numbered(3): true, numbered(40): true}}
+	o := Options{Dir: t.TempDir()}
+	unblock := b.block()
+	j := open(t, b, o)
+	for n := range 64 {
+		r := appendSample(t, j, n)
+		if n%8 == 0 {
+			a := &storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"quality": 1}}
+			if err := j.AppendAnnotation(a); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unblock()
+	flush(t, j)
+	// One annotation is on a poisoned record.
+	lost := map[string]int64{storage.LostRejected: 2}
+	wantBalance(t, j, 64, 62, 0, 0, lost)
+	if got := settled(j, storage.LostRejected); got != 3 {
+		t.Errorf("%d entries are rejected, want 3", got)
+	}
+	if got := len(b.ids()); got != 62 {
+		t.Errorf("the backend has %d records, want 62", got)
+	}
+	j.Close(t.Context())
+	j = open(t, b, o)
+	wantBalance(t, j, 64, 62, 0, 0, lost)
+}
+
+// A batch that was under way when the process ended comes again as it was.
+func TestABatchComesAgainAsItWas(t *testing.T) {
+	b := &backend{}
+	o := Options{Dir: t.TempDir()}
+	j := open(t, b, o)
+	b.fail(errors.New("the acknowledgement is lost"))
+	for n := range 5 {
+		appendSample(t, j, n)
+	}
+	eventually(t, "a batch is under way", func() bool { return j.Status().Err != nil })
+	b.mu.Lock()
+	first := b.tried[len(b.tried)-1]
+	b.mu.Unlock()
+	for n := 5; n < 10; n++ {
+		appendSample(t, j, n)
+	}
+	abandon(j)
+	b.fail(nil)
+	j = open(t, b, o)
+	flush(t, j)
+	again := b.batches[0]
+	if again.ID != first.ID || again.End != first.End || again.Journal != first.Journal || len(again.Records) != len(first.Records) {
+		t.Errorf("batch %s up to %v with %d records comes again as %s up to %v with %d", first.ID, first.End, len(first.Records), again.ID, again.End, len(again.Records))
+	}
+	if got := len(b.ids()); got != 10 {
+		t.Errorf("%d records arrive, want 10", got)
+	}
+}
+
+// The backend may have less than the journal thinks, or more.
+func TestTheBackendSaysHowFarItIs(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, dir string, old []byte, b *backend){
+		"restored from a backup": func(_ *testing.T, _ string, _ []byte, b *backend) { b.Memory.Forget() },
+		"an old checkpoint": func(t *testing.T, dir string, old []byte, _ *backend) {
+			if err := os.WriteFile(dir+"/"+checkpointName, old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{}
+			o := Options{Dir: t.TempDir()}
+			j := open(t, b, o)
+			appendSample(t, j, 0)
+			flush(t, j)
+			abandon(j)
+			old, err := os.ReadFile(o.Dir + "/" + checkpointName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j = open(t, b, o)
+			for n := 1; n < 6; n++ {
+				appendSample(t, j, n)
+			}
+			flush(t, j)
+			wantBalance(t, j, 6, 6, 0, 0, nil)
+			abandon(j)
+			spoil(t, o.Dir, old, b)
+			j = open(t, b, o)
+			flush(t, j)
+			i := balanced(t, j)
+			if i.Seen != 6 || i.Waiting != 0 || i.Recorded+i.Lost() != 6 {
+				t.Errorf("the balance is %+v", i)
+			}
+			if _, err := b.Request(t.Context(), "acme", numbered(5)); err != nil {
+				t.Errorf("the last record: %v", err)
+			}
+		})
+	}
+}
