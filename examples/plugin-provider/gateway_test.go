@@ -67,7 +67,7 @@ func TestGateway(t *testing.T) {
 func playAcme(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	asked := gjson.ParseBytes(body)
-	if r.URL.Path != "/generate" || r.Header.Get("Acme-Key") != "house-key" || asked.Get("model").Str != "anvil-1" || asked.Get("turns.0.text").Str != "Say beep." {
+	if r.URL.Path != "/generate" || r.Header.Get("Acme-Key") != "platform-key" || asked.Get("model").Str != "anvil-1" || asked.Get("turns.0.text").Str != "Say beep." {
 		http.Error(w, `{"error":{"message":"No."}}`, http.StatusBadRequest)
 		return
 	}
@@ -94,7 +94,7 @@ func serve(t *testing.T, acme *httptest.Server) site {
 	}
 	var log bytes.Buffer
 	weir := exec.Command(binary, "run", "--config", "Caddyfile")
-	weir.Env = append(os.Environ(), "ACME_API_KEY=house-key", "ACME_UPSTREAM="+acme.URL, "WEIR_API_KEY=k",
+	weir.Env = append(os.Environ(), "ACME_API_KEY=platform-key", "ACME_UPSTREAM="+acme.URL, "WEIR_API_KEY=k",
 		"WEIR_PORT="+port, "WEIR_ADMIN_PORT="+freePort(t), "WEIR_DATA="+folder, "XDG_DATA_HOME="+folder)
 	weir.Stdout, weir.Stderr = &log, &log
 	if err := weir.Start(); err != nil {

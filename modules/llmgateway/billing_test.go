@@ -45,7 +45,7 @@ func TestCredits(t *testing.T) {
 		status    int
 		code      string
 		spent     int64
-		paid      bool // by the house
+		paid      bool // with credits
 	}{
 		"charged":                {"payer", bounded, 1000, 200, "", 13, true},
 		"charged stream":         {"payer", `{"model":"one/m","input":"hi","max_output_tokens":10,"stream":true}`, 1000, 200, "", 13, true},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -32,8 +33,7 @@ type call struct {
 	warnings []string
 	strict   bool // warnings are refusals
 
-	release func() // the memory that the request takes
-
+	held   admission.Held                     // the memory that the request takes
 	body   []byte                             // the client's
 	sent   []byte                             // the same, with what it refers to
 	parsed func() (*translate.Request, error) // sent, of Responses
@@ -44,8 +44,8 @@ type call struct {
 func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Dialect) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx, release: func() {}}
-	defer func() { c.release() }()
+	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx}
+	defer c.held.Release()
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)
 	}

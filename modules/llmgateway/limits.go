@@ -41,12 +41,15 @@ func (c *call) readBody() error {
 	if err := c.hold(first); err != nil {
 		return err
 	}
-	body := bytes.NewBuffer(make([]byte, 0, min(first, admission.Small)+bytes.MinRead)) // else it grows to see the end
-	_, err := body.ReadFrom(io.LimitReader(c.r.Body, admission.Small+1))
+	begin, err := readAll(io.LimitReader(c.r.Body, admission.Small+1), announced)
+	body := bytes.NewBuffer(begin)
 	if err == nil && body.Len() > admission.Small {
 		err = c.readRest(body, announced)
 	}
 	c.body = body.Bytes()
+	if body.Len() <= admission.Small {
+		c.held.Reduce(int64(body.Len())) // of a length that was not announced
+	}
 	if body.Len() > maxRequest {
 		return tooLarge()
 	}
@@ -75,13 +78,11 @@ func (c *call) readRest(body *bytes.Buffer, announced int64) error {
 
 // hold waits for memory for a request of so many bytes.
 func (c *call) hold(n int64) error {
-	c.release()
-	c.release = func() {}
-	release, err := c.h.site.App.Memory().Hold(c.ctx, n)
-	if err != nil {
+	c.held.Release()
+	var err *plugins.Error
+	if c.held, err = c.h.site.App.Memory().Hold(c.ctx, n); err != nil {
 		return err
 	}
-	c.release = release
 	return nil
 }
 

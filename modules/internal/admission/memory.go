@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// Small is up to how many bytes a request is small.
-	Small = 1 << 20
+	// Small is up to how many bytes a request is small. Requests with a few images
+	// are.
+	Small = 4 << 20
 	// copies is how many times a large request stands in memory at its worst: the
 	// body, what was read of it, and what is sent.
 	copies = 3
@@ -36,24 +37,41 @@ func NewMemory(bytes int64) *Memory {
 	return &Memory{semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
 }
 
-// Hold waits for room for a request of so many bytes, until release is called. The
-// error is a 503 that says when to come back.
-func (m *Memory) Hold(ctx context.Context, bytes int64) (release func(), err *plugins.Error) {
-	pool, weight := m.small, bytes
-	if bytes > Small {
-		pool, weight = m.large, copies*bytes
+// Held is memory that a request holds. The zero Held holds none.
+type Held struct {
+	pool   *semaphore.Weighted
+	weight int64
+}
+
+// Release gives the memory back.
+func (h *Held) Release() { h.Reduce(0) }
+
+// Reduce gives back what is beyond so many bytes.
+func (h *Held) Reduce(bytes int64) {
+	if bytes < h.weight {
+		h.pool.Release(h.weight - bytes)
+		h.weight = bytes
 	}
-	weight = min(weight, m.half)
-	if pool.TryAcquire(weight) {
-		return func() { pool.Release(weight) }, nil
+}
+
+// Hold waits for room for a request of so many bytes. The error is a 503 that says
+// when to come back.
+func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
+	held := Held{m.small, bytes}
+	if bytes > Small {
+		held = Held{m.large, copies * bytes}
+	}
+	held.weight = min(held.weight, m.half)
+	if held.pool.TryAcquire(held.weight) {
+		return held, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	if pool.Acquire(ctx, weight) == nil {
-		return func() { pool.Release(weight) }, nil
+	if held.pool.Acquire(ctx, held.weight) == nil {
+		return held, nil
 	}
 	Refusals.WithLabelValues("request_memory").Inc()
-	return nil, &plugins.Error{
+	return Held{}, &plugins.Error{
 		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "overloaded", RetryAfter: retryAfter,
 		Message: "The requests of other calls take all memory that there is for them. Try again later.",
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Large requests wait for each other, are refused after a while, and never keep
@@ -11,11 +13,11 @@ import (
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(64 << 20)
-		release, err := m.Hold(t.Context(), 60<<20)
+		held, err := m.Hold(t.Context(), 60<<20)
 		if err != nil {
 			t.Fatalf("a request over the bound is not admitted alone: %v", err)
 		}
-		for range 30 {
+		for range 8 {
 			if _, err := m.Hold(t.Context(), Small); err != nil {
 				t.Fatalf("a small request was refused: %v", err)
 			}
@@ -24,26 +26,32 @@ func TestMemory(t *testing.T) {
 		if _, err := m.Hold(t.Context(), 2*Small); err == nil || err.Status != 503 || err.RetryAfter == 0 || time.Since(begin) != maxWait {
 			t.Errorf("after %s a large request beside a larger one got %v", time.Since(begin), err)
 		}
-		time.AfterFunc(time.Second, release)
+		time.AfterFunc(time.Second, held.Release)
 		begin = time.Now()
-		release, err = m.Hold(t.Context(), 2*Small)
+		held, err = m.Hold(t.Context(), 2*Small)
 		if err != nil || time.Since(begin) != time.Second {
 			t.Errorf("after %s a request that waited got %v", time.Since(begin), err)
 		}
-		release()
+		held.Release()
 	})
 }
 
 func TestSmallRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(8 * Small)
+		var held Held
 		for range 4 {
-			if _, err := m.Hold(t.Context(), Small); err != nil {
+			var err *plugins.Error
+			if held, err = m.Hold(t.Context(), Small); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if _, err := m.Hold(t.Context(), Small); err == nil {
 			t.Error("more is held than there may be")
+		}
+		held.Reduce(10)
+		if _, err := m.Hold(t.Context(), Small-10); err != nil {
+			t.Error("what was given back is held by nobody, and cannot be had")
 		}
 	})
 }
