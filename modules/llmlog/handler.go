@@ -56,7 +56,7 @@ func init() {
 // `{http.llm.cost}` | The cost in US dollars
 // `{http.llm.latency}` | Milliseconds to the end of the answer
 // `{http.llm.time_to_first_token}` | Milliseconds to the first content of a stream
-// `{http.llm.end_state}` | `complete`, `client_aborted`, `upstream_aborted` or `failed`
+// `{http.llm.end_state}` | `complete`, `client_aborted`, `upstream_aborted` or `failed`; `interrupted` before the end
 //
 // All but the first two and those from control headers are set when the answer
 // has ended, in time for `log_append`. The access log gets them as the object
