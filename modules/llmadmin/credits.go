@@ -2,6 +2,7 @@ package llmadmin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // creditsStatus is one element of the answer of /llm/credits, in US dollars.
@@ -31,7 +33,7 @@ type grant struct {
 func serveCredits(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
-		return listCredits(w)
+		return listCredits(w, r)
 	case http.MethodPost:
 		return grantCredits(w, r)
 	}
@@ -39,14 +41,18 @@ func serveCredits(w http.ResponseWriter, r *http.Request) error {
 	return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: fmt.Errorf("method not allowed; use GET or POST")}
 }
 
-func listCredits(w http.ResponseWriter) error {
+func listCredits(w http.ResponseWriter, r *http.Request) error {
 	answer := []creditsStatus{}
 	for _, store := range llmapp.OpenStores() {
 		ledger, err := store.Credits()
+		var balances []credits.Balance
+		if err == nil {
+			balances, err = ledger.Balances(r.Context())
+		}
 		if err != nil {
 			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
 		}
-		for _, b := range ledger.Balances() {
+		for _, b := range balances {
 			answer = append(answer, creditsStatus{
 				Org: b.Org, Store: store.Name(),
 				Balance: plugins.KnownCost(b.Granted - b.Spent), Granted: plugins.KnownCost(b.Granted),
@@ -80,11 +86,14 @@ func grantCredits(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ledger, err := store.Credits()
+	if err == nil {
+		err = ledger.Grant(r.Context(), g.Org, amount.Nano())
+	}
+	if errors.Is(err, credits.ErrUnavailable) {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
 	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 	}
-	if err := ledger.Grant(g.Org, amount.Nano()); err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-	}
-	return listCredits(w)
+	return listCredits(w, r)
 }

@@ -1,11 +1,16 @@
 package llmapp
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"go.uber.org/zap"
+
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/storage/credits"
 )
 
 // provisionCredits reads the grants of the configuration.
@@ -24,8 +29,10 @@ func (a *App) provisionCredits() error {
 	return nil
 }
 
-// grantCredits gives organisations their first grant.
+// grantCredits gives organisations their first grant. Where the credits are
+// unavailable, calls that are paid from them are refused, and all others served.
 func (a *App) grantCredits() error {
+	unavailable := make(map[*Store]bool)
 	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
 		org := a.Organisations[name]
 		if org.Credits == "" {
@@ -35,11 +42,19 @@ func (a *App) grantCredits() error {
 		if err != nil {
 			return err
 		}
-		ledger, err := store.Credits()
-		if err != nil {
-			return fmt.Errorf("store %s: %w", org.Store, err)
+		if unavailable[store] {
+			continue
 		}
-		if err := ledger.Seed(name, org.grant); err != nil {
+		ledger, err := store.Credits()
+		if err == nil {
+			err = ledger.Seed(context.Background(), name, org.grant)
+		}
+		if errors.Is(err, credits.ErrUnavailable) {
+			a.logger.Error("no call can be paid from credits", zap.String("store", org.Store), zap.Error(err))
+			unavailable[store] = true
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("org %s: %w", name, err)
 		}
 	}

@@ -1,8 +1,13 @@
 package llmapp
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/storage/credits"
 )
 
 func TestCreditsAreGrantedOnce(t *testing.T) {
@@ -23,7 +28,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list := ledger.Balances(); len(list) != 1 || list[0].Org != "acme" || list[0].Granted != 50_500_000_000 {
+		if list, err := ledger.Balances(t.Context()); err != nil || len(list) != 1 || list[0].Org != "acme" || list[0].Granted != 50_500_000_000 {
 			t.Errorf("balances %+v", list)
 		}
 		if !app.HasCredits("acme") || app.HasCredits("free") || app.HasCredits("default") {
@@ -36,5 +41,50 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 			unload()
 			t.Errorf("credits %s were accepted", bad)
 		}
+	}
+}
+
+// When the credits have been deleted, the configuration starts, nothing can be
+// spent, and the grant is not given again until the operator asks for that.
+func TestDeletedCreditsAreNotGrantedAgain(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "weir.db")
+	config := `{"stores": {"default": ` + sqliteAt(db) + `}, "orgs": {"acme": {"credits": "50"}}}`
+	path := filepath.Join(db+".segments", "credits")
+	for _, run := range []struct {
+		remove    []string
+		available bool
+	}{
+		{nil, true},
+		{[]string{path}, false},
+		{nil, false},
+		{[]string{path + ".state"}, true}, // as the error says
+	} {
+		for _, name := range run.remove {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		app, unload, err := load(t, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Start(); err != nil {
+			t.Fatal(err)
+		}
+		store, _ := app.Store("")
+		ledger, err := store.Credits()
+		switch {
+		case !run.available:
+			if !errors.Is(err, credits.ErrUnavailable) || !strings.Contains(err.Error(), path) {
+				t.Errorf("after %q is removed the error is %v", run.remove, err)
+			}
+		case err != nil:
+			t.Fatal(err)
+		default:
+			if b, err := ledger.Balance(t.Context(), "acme"); err != nil || b.Granted != 50e9 {
+				t.Errorf("the balance is %+v, %v", b, err)
+			}
+		}
+		unload()
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -169,7 +170,9 @@ type Store struct {
 	configs []*StoreConfig
 	options journal.Options
 	journal *journal.Journal // nil when closed
-	credits *credits.Ledger  // nil until they are asked for
+	credits credits.Ledger   // nil until they are asked for
+	// creditsErr is why they do not open. The next configuration tries again.
+	creditsErr error
 }
 
 // Hold takes a reference, which keeps the store open until release is called,
@@ -225,6 +228,7 @@ func (s *Store) leave(c *StoreConfig) {
 func (s *Store) started(c *StoreConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.creditsErr = nil
 	if s.configs[0] == c {
 		s.apply()
 	}
@@ -275,21 +279,23 @@ func (s *Store) start() error {
 }
 
 // Credits returns the credits of the organisations that live in the store. They
-// are a file beside the journal, and open as long as it is.
-func (s *Store) Credits() (*credits.Ledger, error) {
+// are a file beside the journal, and open as long as it is. One that does not open
+// is tried again when a configuration starts.
+func (s *Store) Credits() (credits.Ledger, error) {
 	if _, err := s.Journal(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.credits == nil {
-		ledger, err := credits.Open(filepath.Join(s.storage.Dir(), "credits"))
+	if s.credits == nil && s.creditsErr == nil {
+		ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger)
 		if err != nil {
+			s.creditsErr = err
 			return nil, err
 		}
 		s.credits = ledger
 	}
-	return s.credits, nil
+	return s.credits, s.creditsErr
 }
 
 // Opened returns the journal if it is open, else nil.
@@ -334,7 +340,9 @@ func (s *Store) close(ctx context.Context) error {
 	j := s.journal
 	s.journal = nil
 	if s.credits != nil {
-		_ = s.credits.Close() // nothing is buffered
+		if err := s.credits.Close(ctx); err != nil {
+			s.options.Logger.Error("the credits were not closed as they should be", zap.Error(err))
+		}
 		s.credits = nil
 	}
 	return j.Close(ctx)

@@ -29,10 +29,11 @@ type attempt struct {
 	x      *recording.Exchange
 	req    *http.Request
 
-	request     *translate.Request   // what is sent, in the translating lane; nil in the other
-	sealer      *sealer              // of reasoning, likewise
-	warnings    []string             // of the other lane
-	reservation *credits.Reservation // nil unless the organisation pays with credits
+	request     *translate.Request // what is sent, in the translating lane; nil in the other
+	sealer      *sealer            // of reasoning, likewise
+	warnings    []string           // of the other lane
+	ledger      credits.Ledger     // nil unless the organisation pays with credits
+	reservation credits.Reservation
 
 	client client
 	copy   capture.Copy // of the response

@@ -1,11 +1,13 @@
 package llmgateway
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
@@ -40,9 +42,11 @@ func (a *attempt) reserve() error {
 		e.Code = "model_not_priced"
 		return e
 	}
+	// The record's id may be the client's choice, and used elsewhere at the same time.
+	r := credits.Reservation{ID: uuid.New(), Org: a.x.Record.Org, Amount: price.N}
 	ledger, err := a.call.h.credits()
 	if err == nil {
-		a.reservation, err = ledger.Reserve(a.x.Record.Org, a.x.Record.ID, price.N)
+		err = ledger.Reserve(a.call.ctx, r)
 	}
 	if errors.Is(err, credits.ErrInsufficient) {
 		return &plugins.Error{
@@ -51,9 +55,14 @@ func (a *attempt) reserve() error {
 		}
 	}
 	if err != nil {
-		a.call.h.site.Logger.Error("credits cannot be read", zap.String("store", a.call.h.site.Store), zap.Error(err))
+		a.call.h.site.Logger.Error("a call cannot be paid from credits", zap.Stringer("id", a.x.Record.ID), zap.String("store", a.call.h.site.Store), zap.Error(err))
+		return &plugins.Error{
+			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "credits_unavailable",
+			Message: "The gateway cannot read its credits, and makes no call that is paid from them.",
+		}
 	}
-	return err
+	a.ledger, a.reservation = ledger, r
+	return nil
 }
 
 // outputLimits are the fields that bound the output, in tokens.
@@ -117,10 +126,11 @@ func (a *attempt) unpricedTier() bool {
 // charge takes a cost from the credits. One that is lower than what was charged
 // before changes nothing.
 func (a *attempt) charge(cost plugins.Cost) {
-	if a.reservation == nil || !cost.Valid {
+	if a.ledger == nil || !cost.Valid {
 		return
 	}
-	if err := a.reservation.Charge(cost.N); err != nil {
+	ctx := context.WithoutCancel(a.call.ctx) // who leaves is charged, too
+	if err := a.ledger.Charge(ctx, a.reservation, cost.N); err != nil {
 		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
 	}
 }
@@ -131,19 +141,22 @@ func (a *attempt) charge(cost plugins.Cost) {
 // has reported more: until the end, some report only what they began with.
 func (a *attempt) settle(end storage.EndState) {
 	cost := a.x.Record.Cost
-	if a.reservation == nil || cost.Valid && end != storage.ClientAborted {
+	if a.ledger == nil || cost.Valid && end != storage.ClientAborted {
 		return
 	}
 	output := a.length() / bytesPerToken
 	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-	a.x.Charged = max(min(passed.N, a.reservation.Amount()), cost.N)
+	a.x.Charged = max(min(passed.N, a.reservation.Amount), cost.N)
 	a.commit(end)
 }
 
 // release frees what is left of the reservation.
 func (a *attempt) release() {
-	if a.reservation != nil {
-		a.reservation.Release()
+	if a.ledger == nil {
+		return
+	}
+	if err := a.ledger.Release(context.WithoutCancel(a.call.ctx), a.reservation); err != nil {
+		a.call.h.site.Logger.Error("a reservation of credits is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 	}
 }
 

@@ -11,27 +11,33 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
 )
 
 const bounded = `{"model":"one/m","input":"hi","max_output_tokens":10}`
 
 // balance is that of the organisation with credits, in thousandths of a dollar.
 func (s *site) balance() (spent, reserved int64) {
-	for _, b := range s.credits.Balances() {
-		if b.Org == "payer" {
-			return int64(b.Spent / 1e6), int64(b.Reserved / 1e6)
-		}
+	b := s.account()
+	return int64(b.Spent / 1e6), int64(b.Reserved / 1e6)
+}
+
+func (s *site) account() credits.Balance {
+	b, err := s.credits.Balance(context.Background(), "payer")
+	if err != nil {
+		s.t.Error(err)
 	}
-	return 0, 0
+	return b
 }
 
 func (s *site) grant(thousandths int64) {
 	s.t.Helper()
-	if err := s.credits.Grant("payer", plugins.Nanodollars(thousandths*1e6)); err != nil {
+	if err := s.credits.Grant(s.t.Context(), "payer", plugins.Nanodollars(thousandths*1e6)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -182,10 +188,8 @@ func TestChargesAreRecords(t *testing.T) {
 			done = true
 		case <-time.After(time.Millisecond):
 		}
-		for _, b := range s.credits.Balances() {
-			if b.Granted-b.Spent-b.Reserved < 0 || b.Reserved < 0 {
-				t.Fatalf("the balance is %+v", b)
-			}
+		if b := s.account(); b.Available() < 0 || b.Reserved < 0 {
+			t.Fatalf("the balance is %+v", b)
 		}
 	}
 	if spent := s.audit(); spent < 13 {
@@ -266,13 +270,30 @@ func TestChargeBeforeEnd(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
 	s.grant(1000)
 	s.post(bounded, "Authorization", "Bearer payer")
-	again, err := credits.Open(s.creditsFile)
+	again, err := embedded.Open(s.creditsDir, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
-	if list := again.Balances(); len(list) != 1 || list[0].Spent != 13e6 {
-		t.Errorf("on disk there is %s", fmt.Sprint(list))
+	defer again.Close(t.Context())
+	if b, err := again.Balance(t.Context(), "payer"); err != nil || b.Spent != 13e6 {
+		t.Errorf("on disk there is %+v, %v", b, err)
+	}
+}
+
+// While the credits are unavailable, what they would pay for is refused, and all
+// else served.
+func TestUnavailableCreditsPayForNothing(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	s.grant(1000)
+	if err := s.credits.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	resp, body := s.post(bounded, "Authorization", "Bearer payer")
+	if resp.StatusCode != http.StatusServiceUnavailable || gjson.Get(body, "error.code").Str != "credits_unavailable" {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp, body := s.post(bounded); resp.StatusCode != http.StatusOK {
+		t.Errorf("a call that is not paid from credits: %d %s", resp.StatusCode, body)
 	}
 }
 

@@ -86,7 +86,7 @@ type Handler struct {
 	MaxBody int64 `json:"max_body,omitempty"`
 
 	site      *recording.Site
-	credits   func() (*credits.Ledger, error)
+	credits   func() (credits.Ledger, error)
 	sealer    func() (*sealer, error)
 	policy    routing.Policy
 	models    []*modelEntry            // of whoever has no provider of its own

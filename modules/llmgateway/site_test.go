@@ -27,6 +27,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -203,8 +204,8 @@ type site struct {
 	handler *Handler
 	kept    *ledger
 
-	credits     *credits.Ledger
-	creditsFile string
+	credits    credits.Ledger
+	creditsDir string
 }
 
 // upstream answers one attempt.
@@ -258,14 +259,14 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, kept: &ledger{records: make(map[uuid.UUID]entry), used: make(map[uuid.UUID]bool)}}
-	s.creditsFile = filepath.Join(t.TempDir(), "credits")
-	if s.credits, err = credits.Open(s.creditsFile); err != nil {
+	s.creditsDir = t.TempDir()
+	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.credits.Close() })
+	t.Cleanup(func() { _ = s.credits.Close(context.Background()) })
 	s.handler = &Handler{
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
-		credits: func() (*credits.Ledger, error) { return s.credits, nil },
+		credits: func() (credits.Ledger, error) { return s.credits, nil },
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },

@@ -1,0 +1,323 @@
+// Package creditstest holds what every ledger of credits must do.
+package creditstest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// Place is where one ledger is kept. A node at a time has it open.
+type Place struct {
+	// Open opens the ledger for a node.
+	Open func() (credits.Ledger, error)
+	// Kill ends a node as the death of its process does, without Close, and
+	// returns when its lease has expired.
+	Kill func(credits.Ledger)
+}
+
+// Run checks a kind of ledger. place makes a new, empty one.
+func Run(t *testing.T, place func() Place) {
+	for name, test := range map[string]func(*testing.T, *node){
+		"reserve, charge, release":                       testAccounting,
+		"repeated calls change nothing":                  testRepeated,
+		"a refused reservation reserves nothing":         testRefused,
+		"a charge may exceed its reservation":            testBeyond,
+		"no charge without a reservation":                testNoReservation,
+		"a seed is granted once":                         testSeed,
+		"charges survive, reservations do not":           testRestart,
+		"concurrent calls reserve no more than there is": testConcurrent,
+		"a closed ledger is unavailable":                 testClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &node{t: t, place: place()}
+			n.open()
+			t.Cleanup(func() { _ = n.Close(context.Background()) })
+			test(t, n)
+		})
+	}
+	t.Run("random calls and deaths", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			p := place()
+			l, err := p.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &Machine{Ledger: l, Model: new(Model)}
+			restart := func(t *rapid.T) {
+				var err error
+				if m.Ledger, err = p.Open(); err != nil {
+					t.Fatal(err)
+				}
+				m.Model = m.Model.Clone()
+				m.Check(t)
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"step":  m.Step,
+				"step2": m.Step, // more of these than of restarts
+				"kill": func(t *rapid.T) {
+					p.Kill(m.Ledger)
+					restart(t)
+				},
+				"close": func(t *rapid.T) {
+					if err := m.Ledger.Close(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					restart(t)
+				},
+			})
+			_ = m.Ledger.Close(context.Background())
+		})
+	})
+}
+
+// is reports whether err is want, nil included.
+func is(err, want error) bool {
+	return want == nil && err == nil || want != nil && errors.Is(err, want)
+}
+
+// node has a ledger open.
+type node struct {
+	credits.Ledger
+	t     *testing.T
+	place Place
+}
+
+func (n *node) open() {
+	n.t.Helper()
+	var err error
+	if n.Ledger, err = n.place.Open(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) do(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// want checks the credits of acme.
+func (n *node) want(granted, spent, reserved plugins.Nanodollars) {
+	n.t.Helper()
+	want := credits.Balance{Org: "acme", Granted: granted, Spent: spent, Reserved: reserved}
+	got, err := n.Balance(n.t.Context(), "acme")
+	if err != nil || got != want {
+		n.t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
+	}
+	list, err := n.Balances(n.t.Context())
+	if err != nil || !slices.Contains(list, want) {
+		n.t.Fatalf("the balances are %+v, %v; want %+v", list, err, want)
+	}
+}
+
+// of is a reservation for acme.
+func of(amount plugins.Nanodollars) credits.Reservation {
+	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount}
+}
+
+func testAccounting(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 70))
+	n.do(n.Grant(ctx, "acme", 40))
+	n.do(n.Grant(ctx, "acme", -10))
+	r := of(60)
+	n.do(n.Reserve(ctx, r))
+	n.want(100, 0, 60)
+	n.do(n.Charge(ctx, r, 10))
+	n.want(100, 10, 50)
+	n.do(n.Charge(ctx, r, 25)) // usage that came later
+	n.want(100, 25, 35)
+	n.do(n.Charge(ctx, r, 5)) // what was known before was too much
+	n.want(100, 5, 55)
+	n.do(n.Release(ctx, r))
+	n.want(100, 5, 0)
+}
+
+func testRepeated(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	r := of(60)
+	for range 2 {
+		n.do(n.Reserve(ctx, r))
+		n.want(100, 0, 60)
+	}
+	for range 2 {
+		n.do(n.Charge(ctx, r, 10))
+		n.want(100, 10, 50)
+	}
+	n.do(n.Reserve(ctx, r))
+	n.want(100, 10, 50)
+	for range 2 {
+		n.do(n.Release(ctx, r))
+		n.want(100, 10, 0)
+	}
+}
+
+func testRefused(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	held := of(60)
+	n.do(n.Reserve(ctx, held))
+	for name, c := range map[string]struct {
+		reservation  credits.Reservation
+		insufficient bool
+	}{
+		"too much":            {of(41), true},
+		"no organisation":     {credits.Reservation{ID: uuid.New(), Org: "nobody"}, true},
+		"less than nothing":   {of(-1), false},
+		"an id that is taken": {credits.Reservation{ID: held.ID, Org: "acme", Amount: 1}, false},
+	} {
+		err := n.Reserve(ctx, c.reservation)
+		if err == nil || errors.Is(err, credits.ErrInsufficient) != c.insufficient {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	n.want(100, 0, 60)
+	n.do(n.Reserve(ctx, of(40)))
+	n.do(n.Reserve(ctx, of(0)))
+	n.want(100, 0, 100)
+	if list, err := n.Balances(ctx); err != nil || len(list) != 1 {
+		t.Errorf("who was refused has an account: %+v, %v", list, err)
+	}
+}
+
+func testBeyond(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	r := of(75)
+	n.do(n.Reserve(ctx, r))
+	n.do(n.Charge(ctx, r, 120))
+	n.want(100, 120, 0)
+	if err := n.Reserve(ctx, of(0)); !errors.Is(err, credits.ErrInsufficient) {
+		t.Errorf("reserved on a debt: %v", err)
+	}
+	n.do(n.Charge(ctx, r, 70))
+	n.want(100, 70, 5)
+	n.do(n.Release(ctx, r))
+	n.want(100, 70, 0)
+}
+
+func testNoReservation(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	n.do(n.Release(ctx, of(1)))
+	released := of(10)
+	n.do(n.Reserve(ctx, released))
+	n.do(n.Charge(ctx, released, 10))
+	n.do(n.Release(ctx, released))
+	for name, r := range map[string]credits.Reservation{"never made": of(10), "released": released} {
+		if err := n.Charge(ctx, r, 20); !errors.Is(err, credits.ErrNoReservation) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	n.want(100, 10, 0)
+}
+
+func testSeed(t *testing.T, n *node) {
+	ctx := t.Context()
+	for range 2 {
+		n.do(n.Seed(ctx, "acme", 100))
+		n.want(100, 0, 0)
+	}
+	n.do(n.Close(ctx))
+	n.open()
+	n.do(n.Seed(ctx, "acme", 100))
+	n.want(100, 0, 0)
+	n.do(n.Grant(ctx, "acme", -100))
+	n.do(n.Seed(ctx, "acme", 100)) // what was taken back is not seeded again
+	n.want(0, 0, 0)
+}
+
+func testRestart(t *testing.T, n *node) {
+	ctx := t.Context()
+	for name, end := range map[string]func(){
+		"death": func() { n.place.Kill(n.Ledger) },
+		"close": func() { n.do(n.Close(ctx)) },
+	} {
+		before, err := n.Balance(ctx, "acme")
+		n.do(err)
+		n.do(n.Grant(ctx, "acme", 100))
+		r := of(100 + before.Available())
+		n.do(n.Reserve(ctx, r))
+		n.do(n.Charge(ctx, r, 20))
+		end()
+		n.open()
+		n.want(before.Granted+100, before.Spent+20, 0)
+		all := of(before.Available() + 80)
+		if err := n.Reserve(ctx, all); err != nil {
+			t.Errorf("after %s what was reserved is not free: %v", name, err)
+		}
+		n.do(n.Release(ctx, all))
+	}
+}
+
+func testConcurrent(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 1000))
+	var group sync.WaitGroup
+	var charged, refused atomic.Int64
+	for range 20 {
+		group.Go(func() {
+			for range 20 {
+				r := of(7)
+				switch err := n.Reserve(ctx, r); {
+				case errors.Is(err, credits.ErrInsufficient):
+					refused.Add(1)
+					continue
+				case err != nil:
+					t.Error(err)
+				}
+				if b, err := n.Balance(ctx, "acme"); err != nil || b.Available() < 0 {
+					t.Errorf("the balance is %+v, %v", b, err)
+				}
+				if err := n.Charge(ctx, r, 5); err != nil {
+					t.Error(err)
+				}
+				charged.Add(5)
+				if err := n.Release(ctx, r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	n.want(1000, plugins.Nanodollars(charged.Load()), 0)
+	if left := 1000 - charged.Load(); left < 0 || refused.Load() == 0 {
+		t.Errorf("%d are left, %d were refused", left, refused.Load())
+	}
+	n.place.Kill(n.Ledger)
+	n.open()
+	n.want(1000, plugins.Nanodollars(charged.Load()), 0)
+}
+
+func testClosed(t *testing.T, n *node) {
+	ctx := t.Context()
+	n.do(n.Grant(ctx, "acme", 100))
+	r := of(10)
+	n.do(n.Reserve(ctx, r))
+	n.do(n.Close(ctx))
+	n.do(n.Close(ctx))
+	_, balance := n.Balance(ctx, "acme")
+	_, balances := n.Balances(ctx)
+	for name, err := range map[string]error{
+		"Grant": n.Grant(ctx, "acme", 1), "Seed": n.Seed(ctx, "other", 1), "Reserve": n.Reserve(ctx, of(1)),
+		"Charge": n.Charge(ctx, r, 1), "Release": n.Release(ctx, r), "Balance": balance, "Balances": balances,
+	} {
+		if !errors.Is(err, credits.ErrUnavailable) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	n.open()
+	n.want(100, 0, 0)
+}

@@ -1,0 +1,252 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// file is the file of a ledger: a header, the balances at that time, and one line
+// for each grant and charge since then. A line is the CRC-32C of its JSON and the
+// JSON. Beside the file is its state, by which a file that was deleted, cut or
+// replaced by an older one is told from a new ledger and from a crash.
+type file struct {
+	path   string
+	logger *zap.Logger
+	sync   func(*os.File) error // tests replace it
+
+	f     *os.File // nil when closed
+	size  int64    // of its whole lines, in bytes
+	torn  bool     // there may be more bytes than size
+	state state
+	// limit is the size, in bytes, from which the file is replaced by its balances:
+	// minLimit, or twice the size of the balances where they are many.
+	limit, minLimit int64
+}
+
+// state is the header of the file, and the content of the file beside it.
+type state struct {
+	// Generation counts how often the file was replaced by its balances, from 1.
+	Generation uint64 `json:"generation"`
+	// Size is what was on disk, in bytes, when the state was written.
+	Size int64 `json:"size,omitempty"`
+}
+
+// entry is a line after the header. What it has is added to the account.
+type entry struct {
+	Org    string              `json:"org"`
+	Grant  plugins.Nanodollars `json:"grant,omitempty"`
+	Charge plugins.Nanodollars `json:"charge,omitempty"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendLine adds the line of an entry or a state to text.
+func appendLine(text []byte, of any) []byte {
+	encoded, _ := json.Marshal(of) // of strings and numbers, which cannot fail
+	text = fmt.Appendf(text, "%08x ", crc32.Checksum(encoded, castagnoli))
+	return append(append(text, encoded...), '\n')
+}
+
+// parseLine reads a line, and reports whether it is whole.
+func parseLine(line []byte, to any) bool {
+	sum, encoded, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	return string(sum) == fmt.Sprintf("%08x", crc32.Checksum(encoded, castagnoli)) && json.Unmarshal(encoded, to) == nil
+}
+
+// open opens the file, or creates it, and hands its entries to apply.
+func (f *file) open(apply func(entry)) error {
+	var known state
+	saved, err := os.ReadFile(f.statePath())
+	switch {
+	case err == nil && !parseLine(saved, &known):
+		return f.refuse("its state is damaged")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f.f, err = os.OpenFile(f.path, os.O_RDWR, 0)
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case known.Generation > 0:
+		return f.refuse("it has been deleted")
+	default:
+		return f.replace(nil)
+	}
+	err = f.load(apply)
+	if err == nil && (f.state.Generation < known.Generation || f.state.Generation == known.Generation && f.size < known.Size) {
+		err = f.refuse("it has been cut, or replaced by an older one")
+	}
+	if err == nil {
+		err = errors.Join(f.cut(), f.saveState())
+	}
+	if err != nil {
+		return errors.Join(err, f.f.Close())
+	}
+	f.limit = max(f.minLimit, f.size)
+	return nil
+}
+
+func (f *file) statePath() string { return f.path + ".state" }
+
+// refuse returns why nothing can be spent until an operator has decided.
+func (f *file) refuse(why string) error {
+	return fmt.Errorf("%s cannot be trusted: %s; put back its latest copy and delete %s, or delete both to begin again with the configured grants; then restart Weir",
+		f.path, why, f.statePath())
+}
+
+// load reads the file. Lines at its end that are not whole are what a crash left.
+func (f *file) load(apply func(entry)) error {
+	lines := bufio.NewReader(f.f)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return err
+		}
+		var e entry
+		switch whole := err == nil; {
+		case n == 1:
+			if !whole || !parseLine(line, &f.state) || f.state.Generation == 0 {
+				return f.refuse("line 1 is damaged")
+			}
+		case whole && parseLine(line, &e):
+			if f.torn {
+				return f.refuse(fmt.Sprintf("a line before line %d is damaged", n))
+			}
+			apply(e)
+		default:
+			f.torn = f.torn || len(line) > 0
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if !f.torn {
+			f.size += int64(len(line))
+		}
+	}
+}
+
+// cut removes what a write has left that was cut short.
+func (f *file) cut() error {
+	if f.f == nil {
+		return os.ErrClosed
+	}
+	if !f.torn {
+		return nil
+	}
+	if err := f.f.Truncate(f.size); err != nil {
+		return err
+	}
+	f.logger.Warn("a line of the credits that was cut short is dropped", zap.String("file", f.path), zap.Int64("offset", f.size))
+	f.torn = false
+	return nil
+}
+
+// append adds lines, which survive the end of the process then, and a power cut
+// if they shall be durable. After an error none of them counts.
+func (f *file) append(lines []byte, durable bool) error {
+	if err := f.cut(); err != nil || len(lines) == 0 {
+		return err
+	}
+	f.torn = true
+	if _, err := f.f.WriteAt(lines, f.size); err != nil {
+		return err
+	}
+	if durable {
+		if err := f.sync(f.f); err != nil {
+			return err
+		}
+	}
+	f.torn = false
+	f.size += int64(len(lines))
+	return nil
+}
+
+// full reports whether it is time to replace the file.
+func (f *file) full() bool { return f.f != nil && f.size >= f.limit }
+
+// replace replaces the file by one of the next generation that has the balances
+// alone. After an error the file is as before.
+func (f *file) replace(balances []credits.Balance) error {
+	f.limit = f.size + f.minLimit // when to try again
+	next := state{Generation: f.state.Generation + 1}
+	text := appendLine(nil, next)
+	for _, b := range balances {
+		text = appendLine(text, entry{Org: b.Org, Grant: b.Granted, Charge: b.Spent})
+	}
+	fresh, err := f.replaceAt(f.path, text)
+	if fresh == nil {
+		return err
+	}
+	if f.f != nil {
+		_ = f.f.Close() // nothing refers to it any more
+	}
+	f.f, f.state, f.size, f.torn = fresh, next, int64(len(text)), false
+	f.limit = max(f.minLimit, 2*f.size)
+	if err := errors.Join(err, f.saveState()); err != nil {
+		f.logger.Error("the credits may not survive a power cut", zap.String("file", f.path), zap.Error(err))
+	}
+	return nil
+}
+
+// saveState makes what is written so far survive a power cut, and remembers it.
+func (f *file) saveState() error {
+	if err := f.sync(f.f); err != nil {
+		return err
+	}
+	f.state.Size = f.size
+	saved, err := f.replaceAt(f.statePath(), appendLine(nil, f.state))
+	if saved != nil {
+		err = errors.Join(err, saved.Close())
+	}
+	return err
+}
+
+// close remembers the file as it is, and closes it.
+func (f *file) close() error {
+	if f.f == nil {
+		return nil
+	}
+	err := errors.Join(f.cut(), f.saveState(), f.f.Close())
+	f.f = nil
+	return err
+}
+
+// replaceAt writes a file in the place of another: a crash or a power cut leaves
+// one of the two, whole. The new one is returned where it is in place, also when
+// that may not survive a power cut.
+func (f *file) replaceAt(path string, text []byte) (*os.File, error) {
+	fresh := path + ".new"
+	written, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = written.Write(text)
+	if err == nil {
+		err = f.sync(written)
+	}
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, written.Close())
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return written, err
+	}
+	return written, errors.Join(f.sync(dir), dir.Close())
+}

@@ -1,0 +1,155 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/creditstest"
+)
+
+// unsynced is a file whose writes nobody waits for.
+func unsynced(dir string, limit int64) *file {
+	return &file{path: filepath.Join(dir, "credits"), minLimit: limit, logger: zap.NewNop(), sync: func(*os.File) error { return nil }}
+}
+
+// memoryDir is a directory on a file system without a disk, where there is one:
+// replacing a file there is a hundred times as fast.
+func memoryDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "weir-credits")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestLedger(t *testing.T) {
+	// So small that the file is replaced by its balances again and again.
+	const limit = 300
+	root := memoryDir(t)
+	places := 0
+	creditstest.Run(t, func() creditstest.Place {
+		places++
+		dir := fmt.Sprintf("%s/%d", root, places)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return creditstest.Place{
+			Open: func() (credits.Ledger, error) { return open(unsynced(dir, limit)) },
+			Kill: func(l credits.Ledger) { _ = l.(*Ledger).file.f.Close() },
+		}
+	})
+}
+
+func begin(t *testing.T, dir string, limit int64) *Ledger {
+	t.Helper()
+	l, err := open(unsynced(dir, limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	return l
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantBalance(t *testing.T, l *Ledger, want credits.Balance) {
+	t.Helper()
+	want.Org = "acme"
+	if got, err := l.Balance(t.Context(), "acme"); err != nil || got != want {
+		t.Fatalf("the balance is %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// While the disk refuses writes nothing new is reserved, nothing is granted, and a
+// charge is kept until the disk takes it.
+func TestDiskRefusesWrites(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	l := begin(t, dir, 1<<20)
+	r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	must(t, l.Grant(ctx, "acme", 100), l.Reserve(ctx, r))
+	writable := l.file.f
+	refusing, err := os.Open(l.file.path)
+	must(t, err)
+	l.file.f = refusing
+
+	other := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	for name, err := range map[string]error{
+		"Charge":  l.Charge(ctx, r, 5),
+		"Reserve": l.Reserve(ctx, other),
+		"Grant":   l.Grant(ctx, "acme", 50),
+	} {
+		if !errors.Is(err, credits.ErrUnavailable) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	wantBalance(t, l, credits.Balance{Granted: 100, Spent: 5, Reserved: 5})
+
+	l.file.f = writable
+	must(t, refusing.Close(), l.Reserve(ctx, other))
+	wantBalance(t, l, credits.Balance{Granted: 100, Spent: 5, Reserved: 15})
+	wantBalance(t, begin(t, dir, 1<<20), credits.Balance{Granted: 100, Spent: 5})
+}
+
+// However many charges there are, the file stays small while Weir runs.
+func TestFileIsBounded(t *testing.T) {
+	const limit, charges, line = 4096, 2000, 50
+	ctx := t.Context()
+	dir := t.TempDir()
+	l := begin(t, dir, limit)
+	must(t, l.Grant(ctx, "acme", 1_000_000))
+	for range charges {
+		r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7}
+		must(t, l.Reserve(ctx, r), l.Charge(ctx, r, 3), l.Release(ctx, r))
+		if info, err := os.Stat(l.file.path); err != nil || info.Size() > limit+line {
+			t.Fatalf("the file has %d bytes: %v", info.Size(), err)
+		}
+	}
+	if l.file.state.Generation < 10 {
+		t.Errorf("the generation is %d", l.file.state.Generation)
+	}
+	wantBalance(t, begin(t, dir, limit), credits.Balance{Granted: 1_000_000, Spent: 3 * charges})
+}
+
+func TestGrantsStayInRange(t *testing.T) {
+	ctx := t.Context()
+	l := begin(t, t.TempDir(), 1<<20)
+	must(t, l.Grant(ctx, "acme", math.MaxInt64-1))
+	if err := l.Grant(ctx, "acme", 2); err == nil {
+		t.Error("a sum out of range was granted")
+	}
+	wantBalance(t, l, credits.Balance{Granted: math.MaxInt64 - 1})
+}
+
+func BenchmarkCall(b *testing.B) {
+	ctx := b.Context()
+	l, err := Open(b.TempDir(), zap.NewNop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close(ctx)
+	must(b, l.Grant(ctx, "acme", math.MaxInt64/2))
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			r := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 7}
+			must(b, errors.Join(l.Reserve(ctx, r), l.Charge(ctx, r, plugins.Nanodollars(3)), l.Release(ctx, r)))
+		}
+	})
+}
