@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -105,6 +106,27 @@ func TestDiskRefusesWrites(t *testing.T) {
 	must(t, refusing.Close(), l.Reserve(ctx, other))
 	wantBalance(t, l, credits.Balance{Granted: 100, Spent: 5, Reserved: 15})
 	wantBalance(t, begin(t, dir, 1<<20), credits.Balance{Granted: 100, Spent: 5})
+}
+
+// A grant that is not on disk is no grant, and leaves nothing in the file.
+func TestFailedGrantLeavesNothing(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	l := begin(t, dir, 1<<20)
+	synced := l.file.sync
+	l.file.sync = func(*os.File) error { return errors.New("input/output error") }
+	if err := l.Grant(ctx, "an organisation with a long name", 50); !errors.Is(err, credits.ErrUnavailable) {
+		t.Errorf("the error is %v", err)
+	}
+	l.file.sync = synced
+	must(t, l.Grant(ctx, "acme", 1))
+	if info, err := os.Stat(l.file.path); err != nil || info.Size() != l.file.size {
+		t.Errorf("the file has %d bytes, want %d: %v", info.Size(), l.file.size, err)
+	}
+	again, err := begin(t, dir, 1<<20).Balances(ctx)
+	if want := []credits.Balance{{Org: "acme", Granted: 1}}; err != nil || !slices.Equal(again, want) {
+		t.Errorf("the balances are %+v, %v; want %+v", again, err, want)
+	}
 }
 
 // However many charges there are, the file stays small while Weir runs.
