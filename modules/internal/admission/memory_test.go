@@ -28,11 +28,11 @@ func TestMemory(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, held.Release)
 		begin = time.Now()
-		held, err = m.Hold(t.Context(), 2*Small)
+		next, err := m.Hold(t.Context(), 2*Small)
 		if err != nil || time.Since(begin) != time.Second {
 			t.Errorf("after %s a request that waited got %v", time.Since(begin), err)
 		}
-		held.Release()
+		next.Release()
 	})
 }
 
