@@ -168,7 +168,7 @@ func TestFilterErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The fields of each group that docs/llm_query.md and openapi.json promise.
+// The fields of each group that docs/api.md and openapi.json promise.
 func TestFields(t *testing.T) {
 	type table struct {
 		group  storage.Group

@@ -116,7 +116,7 @@ func (s *site) recordVariety() {
 
 // manualNames are the names in the manual that could be fields.
 func manualNames(t *testing.T) (names []string) {
-	manual, err := os.ReadFile("../../docs/llm_query.md")
+	manual, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
