@@ -1,16 +1,17 @@
 package caddyfile
 
 import (
-	"math"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/dustin/go-humanize"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/catalog"
 )
 
 // parseApp parses the global option. Syntax:
@@ -55,72 +56,24 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Err("llm is configured already; put everything into one block")
 	}
 	if d.NextArg() {
-		return nil, d.ArgErr()
+		return nil, d.Errf("llm takes a block of options, not '%s'", d.Val())
 	}
 	app := new(llmapp.App)
-	for d.NextBlock(0) {
-		switch d.Val() {
-		case "store":
-			if err := parseStore(d, app); err != nil {
-				return nil, err
-			}
-		case "key":
-			key, err := parseKey(d)
-			if err != nil {
-				return nil, err
-			}
-			app.Keys = append(app.Keys, key)
-		case "provider":
-			provider, err := parseProvider(d, false)
-			if err != nil {
-				return nil, err
-			}
-			app.Providers = append(app.Providers, provider)
-		case "alias":
-			if err := parseAlias(d, app); err != nil {
-				return nil, err
-			}
-		case "org":
-			if err := parseOrg(d, app); err != nil {
-				return nil, err
-			}
-		case "request_memory":
-			var size string
-			if !d.AllArgs(&size) {
-				return nil, d.ArgErr()
-			}
-			bytes, err := humanize.ParseBytes(size)
-			if err != nil || bytes == 0 || bytes > math.MaxInt64 {
-				return nil, d.Errf("request_memory '%s': want a size like 256MiB", size)
-			}
-			app.RequestMemory = int64(bytes)
-		case "header_prefix":
-			args := d.RemainingArgs()
-			if len(args) == 0 {
-				return nil, d.ArgErr()
-			}
-			app.HeaderPrefixes = append(app.HeaderPrefixes, args...)
-		case "property_names":
-			args := d.RemainingArgs()
-			if len(args) == 0 {
-				return nil, d.ArgErr()
-			}
-			app.PropertyNames = append(app.PropertyNames, args...)
-		case "queries":
-			if err := parseQueries(d, app); err != nil {
-				return nil, err
-			}
-		case "secret":
-			if !d.AllArgs(&app.SecretText) {
-				return nil, d.ArgErr()
-			}
-		case "catalog":
-			if !d.AllArgs(&app.CatalogFile) {
-				return nil, d.ArgErr()
-			}
-		default:
-			return nil, d.Errf("unrecognized llm option '%s'", d.Val())
-		}
+	set := directive.Options{
+		"store":          func(d *caddyfile.Dispenser) error { return parseStore(d, app) },
+		"key":            parseKey(&app.Keys),
+		"provider":       parseProvider(&app.Providers, false),
+		"alias":          func(d *caddyfile.Dispenser) error { return parseAlias(d, app) },
+		"org":            func(d *caddyfile.Dispenser) error { return parseOrg(d, app) },
+		"header_prefix":  directive.Texts(&app.HeaderPrefixes),
+		"property_names": directive.Texts(&app.PropertyNames),
+		"request_memory": directive.Bytes(&app.RequestMemory),
+		"queries":        func(d *caddyfile.Dispenser) error { return parseQueries(d, app) },
+		"catalog":        directive.Text(&app.CatalogFile),
+		"secret":         directive.Text(&app.SecretText),
+	}
+	if err := set.Parse(d, "llm"); err != nil {
+		return nil, err
 	}
 	return httpcaddyfile.App{Name: "llm", Value: caddyconfig.JSON(app, nil)}, nil
 }
@@ -128,7 +81,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 func parseQueries(d *caddyfile.Dispenser, app *llmapp.App) error {
 	args := d.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 {
-		return d.ArgErr()
+		return d.Err("queries takes how many run at the same time, and behind it how many of one key, as in `queries 8 4`")
 	}
 	for i, n := range []*int{&app.Queries, &app.QueriesPerKey}[:len(args)] {
 		var err error
@@ -139,48 +92,40 @@ func parseQueries(d *caddyfile.Dispenser, app *llmapp.App) error {
 	return nil
 }
 
-func parseKey(d *caddyfile.Dispenser) (*llmapp.Key, error) {
-	args := d.RemainingArgs()
-	if len(args) == 0 || args[0] == "" {
-		return nil, d.ArgErr()
+// parseKey reads a key and its scopes. Errors do not repeat it.
+func parseKey(to *[]*llmapp.Key) directive.Option {
+	return func(d *caddyfile.Dispenser) error {
+		args := d.RemainingArgs()
+		if len(args) == 0 || args[0] == "" {
+			return d.Err("key takes a secret, as in `key {env.WEIR_KEY}`; an empty one would open the store to everybody")
+		}
+		key := &llmapp.Key{Secret: args[0], Scopes: args[1:]}
+		if err := key.Check(); err != nil {
+			return d.Errf("key: %v", err)
+		}
+		*to = append(*to, key)
+		return nil
 	}
-	return &llmapp.Key{Secret: args[0], Scopes: args[1:]}, nil
 }
 
 func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
-	var name string
-	if !d.AllArgs(&name) {
-		return d.ArgErr()
+	args := d.RemainingArgs()
+	if len(args) != 1 {
+		return d.Err("org takes one name")
 	}
+	name := args[0]
 	if app.Organisations[name] != nil {
-		return d.Errf("org %s is configured already", name)
+		return d.Errf("org %s is given twice", name)
 	}
 	org := new(llmapp.Organisation)
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		switch d.Val() {
-		case "store":
-			if !d.AllArgs(&org.Store) {
-				return d.ArgErr()
-			}
-		case "key":
-			key, err := parseKey(d)
-			if err != nil {
-				return err
-			}
-			org.Keys = append(org.Keys, key)
-		case "provider":
-			provider, err := parseProvider(d, true)
-			if err != nil {
-				return err
-			}
-			org.Providers = append(org.Providers, provider)
-		case "credits":
-			if !d.AllArgs(&org.Credits) {
-				return d.ArgErr()
-			}
-		default:
-			return d.Errf("unrecognized org option '%s'", d.Val())
-		}
+	set := directive.Options{
+		"store":    directive.Text(&org.Store),
+		"key":      parseKey(&org.Keys),
+		"provider": parseProvider(&org.Providers, true),
+		"credits":  parseCredits(&org.Credits),
+	}
+	if err := set.Parse(d, "org"); err != nil {
+		return err
 	}
 	if app.Organisations == nil {
 		app.Organisations = make(map[string]*llmapp.Organisation)
@@ -189,69 +134,45 @@ func parseOrg(d *caddyfile.Dispenser, app *llmapp.App) error {
 	return nil
 }
 
+func parseCredits(to *string) directive.Option {
+	text := directive.Text(to)
+	return func(d *caddyfile.Dispenser) error {
+		if err := text(d); err != nil {
+			return err
+		}
+		if _, err := catalog.ParseRate(*to); err != nil {
+			return d.Errf("credits takes US dollars as a plain decimal such as 50.00, not '%s'", *to)
+		}
+		return nil
+	}
+}
+
 // parseStore parses a store. What its block has beyond the options of every
 // store is the backend's, which reads it as if they stood in a block of its own.
 func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 	line := d.Token()
-	args := d.RemainingArgs()
-	if len(args) == 0 {
-		return d.ArgErr()
-	}
-	name := "default"
-	if !isBackend(args[0]) && len(args) > 1 {
+	name, args := llmapp.DefaultName, d.RemainingArgs()
+	if len(args) > 1 && !isModule("llm.storage."+args[0]) && isModule("llm.storage."+args[1]) {
 		name, args = args[0], args[1:]
 	}
-	backend := args[0]
-	if !isBackend(backend) {
-		return d.Errf("unknown storage backend '%s'", backend)
+	if len(args) == 0 || !isModule("llm.storage."+args[0]) {
+		return d.Errf("store takes a backend out of %s, as in `store sqlite weir.db`, and before it a name if it is not the only store",
+			strings.Join(modules("llm.storage"), ", "))
 	}
+	backend := args[0]
 	if app.Stores[name] != nil {
-		return d.Errf("store %s is configured already", name)
+		return d.Errf("store %s is given twice; give one of them another name, as in `store eu sqlite eu.db`", name)
 	}
 
 	store := new(llmapp.StoreConfig)
-	var guest []caddyfile.Token
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		switch d.Val() {
-		case "retention":
-			if err := parseDuration(d, &store.Retention); err != nil {
-				return err
-			}
-		case "content_retention":
-			if err := parseDuration(d, &store.ContentRetention); err != nil {
-				return err
-			}
-		case "max_journal":
-			var size string
-			if !d.AllArgs(&size) {
-				return d.ArgErr()
-			}
-			bytes, err := humanize.ParseBytes(size)
-			if err != nil {
-				return d.Errf("max_journal: %v", err)
-			}
-			store.MaxJournal = int64(bytes)
-		case "sync":
-			if d.NextArg() {
-				return d.ArgErr()
-			}
-			store.Sync = true
-		case "otlp":
-			if store.Export != nil {
-				return d.Err("otlp is configured already")
-			}
-			store.Export = new(llmapp.Export)
-			if err := parseExport(d, store.Export); err != nil {
-				return err
-			}
-		default:
-			guest = append(guest, d.NextSegment()...)
-		}
+	set := directive.Options{
+		"retention":         directive.Duration(&store.Retention),
+		"content_retention": directive.Duration(&store.ContentRetention),
+		"max_journal":       directive.Bytes(&store.MaxJournal),
+		"sync":              directive.Flag(&store.Sync),
+		"otlp":              func(d *caddyfile.Dispenser) error { return parseExport(d, &store.Export) },
 	}
-
-	dispenser := segment(line, args, guest)
-	dispenser.Next()
-	module, err := caddyfile.UnmarshalModule(dispenser, "llm.storage."+backend)
+	module, err := parseGuest(d, set, "store", line, args, "llm.storage."+backend)
 	if err != nil {
 		return err
 	}
@@ -263,50 +184,68 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 	return nil
 }
 
-func parseExport(d *caddyfile.Dispenser, to *llmapp.Export) error {
-	if !d.AllArgs(&to.Endpoint) {
-		return d.ArgErr()
+// parseGuest reads a block that the options of set share with those of a module,
+// which reads the words of line and its own options as if they stood alone. It
+// answers nil for a module of which there is nothing but the name.
+func parseGuest(d *caddyfile.Dispenser, set directive.Options, owner string, at caddyfile.Token, line []string, id string) (caddyfile.Unmarshaler, error) {
+	info, _ := caddy.GetModule(id)
+	hasOptions := false
+	if info.New != nil {
+		_, hasOptions = info.New().(caddyfile.Unmarshaler)
 	}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		switch d.Val() {
-		case "header":
+	var own []caddyfile.Token
+	err := set.ParseWith(d, func(d *caddyfile.Dispenser) error {
+		if set.Near(d.Val()) != "" || !hasOptions {
+			return set.Unknown(d, owner)
+		}
+		own = append(own, d.NextSegment()...)
+		return nil
+	})
+	if err != nil || own == nil && len(line) == 1 {
+		return nil, err
+	}
+	dispenser := segment(at, line, own)
+	dispenser.Next()
+	return caddyfile.UnmarshalModule(dispenser, id)
+}
+
+func parseExport(d *caddyfile.Dispenser, to **llmapp.Export) error {
+	if *to != nil {
+		return d.Err("otlp is given twice")
+	}
+	export := new(llmapp.Export)
+	if err := directive.Text(&export.Endpoint)(d); err != nil {
+		return err
+	}
+	set := directive.Options{
+		"header": func(d *caddyfile.Dispenser) error {
 			var name, value string
 			if !d.AllArgs(&name, &value) {
-				return d.ArgErr()
+				return d.Err("header takes a name and a value")
 			}
-			if to.Headers == nil {
-				to.Headers = make(map[string]string)
+			if export.Headers == nil {
+				export.Headers = make(map[string]string)
 			}
-			to.Headers[name] = value
-		case "content":
-			if d.NextArg() {
-				return d.ArgErr()
-			}
-			to.Content = true
-		default:
-			return d.Errf("unrecognized otlp option '%s'", d.Val())
-		}
+			export.Headers[name] = value
+			return nil
+		},
+		"content": directive.Flag(&export.Content),
 	}
-	return nil
+	*to = export
+	return set.Parse(d, "otlp")
 }
 
-func isBackend(name string) bool {
-	_, err := caddy.GetModule("llm.storage." + name)
+// modules are the names of those in a namespace.
+func modules(namespace string) (names []string) {
+	for _, m := range caddy.GetModules(namespace) {
+		names = append(names, m.ID.Name())
+	}
+	return names
+}
+
+func isModule(id string) bool {
+	_, err := caddy.GetModule(id)
 	return err == nil
-}
-
-func parseDuration(d *caddyfile.Dispenser, to *caddy.Duration) error {
-	option := d.Val()
-	var arg string
-	if !d.AllArgs(&arg) {
-		return d.ArgErr()
-	}
-	duration, err := caddy.ParseDuration(arg)
-	if err != nil {
-		return d.Errf("%s: %v", option, err)
-	}
-	*to = caddy.Duration(duration)
-	return nil
 }
 
 // segment puts a line and its block together again, at the place of the token

@@ -5,6 +5,12 @@ package caddyfile
 
 import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/weirhq/weir/modules/llmecho"
+	"github.com/weirhq/weir/modules/llmgateway"
+	"github.com/weirhq/weir/modules/llmlog"
+	"github.com/weirhq/weir/modules/llmnotfound"
+	"github.com/weirhq/weir/modules/llmotlp"
+	"github.com/weirhq/weir/modules/llmquery"
 )
 
 func init() {
@@ -12,18 +18,18 @@ func init() {
 
 	// Behind encode, so that what is recorded was never compressed for the
 	// client's sake.
-	httpcaddyfile.RegisterHandlerDirective("llm_log", parseLog)
+	httpcaddyfile.RegisterHandlerDirective("llm_log", parseHandler[llmlog.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_log", httpcaddyfile.After, "encode")
 
 	// The others answer requests, like reverse_proxy does.
 	httpcaddyfile.RegisterDirective("llm_proxy", parseProxy)
-	httpcaddyfile.RegisterHandlerDirective("llm_query", parseQuery)
-	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseGateway)
-	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseOTLP)
-	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseEcho)
+	httpcaddyfile.RegisterHandlerDirective("llm_query", parseHandler[llmquery.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseHandler[llmgateway.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseHandler[llmotlp.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseHandler[llmecho.Handler])
 
 	// Behind all that answers some requests.
-	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseNotFound)
+	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseHandler[llmnotfound.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
 	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_echo"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")

@@ -2,11 +2,13 @@ package caddyfile
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -24,75 +26,53 @@ import (
 //		}
 //		<the kind's own subdirectives>
 //	}
-func parseProvider(d *caddyfile.Dispenser, own bool) (*llmapp.Provider, error) {
-	line := d.Token()
-	p := new(llmapp.Provider)
-	args := d.RemainingArgs()
-	if len(args) == 0 || len(args) > 2 {
-		return nil, d.ArgErr()
-	}
-	p.Label = args[0]
-	kind := args[len(args)-1]
-	inherits := own && len(args) == 1
-
-	var guest []caddyfile.Token
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		switch d.Val() {
-		case "base_url":
-			if !d.AllArgs(&p.BaseURL) {
-				return nil, d.ArgErr()
-			}
-		case "api_key":
-			if !d.AllArgs(&p.APIKey) {
-				return nil, d.ArgErr()
-			}
-		case "models":
-			models := d.RemainingArgs()
-			if len(models) == 0 {
-				return nil, d.ArgErr()
-			}
-			p.Models = append(p.Models, models...)
-		case "transport":
-			if err := parseTransport(d, p); err != nil {
-				return nil, err
-			}
-		default:
-			guest = append(guest, d.NextSegment()...)
+func parseProvider(to *[]*llmapp.Provider, own bool) directive.Option {
+	return func(d *caddyfile.Dispenser) error {
+		line, args := d.Token(), d.RemainingArgs()
+		if len(args) == 0 || len(args) > 2 {
+			return d.Err("provider takes a label, and a kind if the label is none, as in `provider lab vllm`")
 		}
+		p := &llmapp.Provider{Label: args[0]}
+		if slices.ContainsFunc(*to, func(other *llmapp.Provider) bool { return other.Label == p.Label }) {
+			return d.Errf("provider %s is given twice; give one of them a label of its own, as in `provider second openai`", p.Label)
+		}
+		kind := args[len(args)-1]
+		id := "llm.providers." + kind
+		inherits := own && len(args) == 1
+		if !isModule(id) && !inherits {
+			return d.Errf("provider %s: '%s' is no kind of provider; the kinds are %s", p.Label, kind, strings.Join(modules("llm.providers"), ", "))
+		}
+		set := directive.Options{
+			"base_url":  directive.Text(&p.BaseURL),
+			"api_key":   directive.Text(&p.APIKey),
+			"models":    directive.Texts(&p.Models),
+			"transport": func(d *caddyfile.Dispenser) error { return parseTransport(d, p) },
+		}
+		module, err := parseGuest(d, set, "provider "+p.Label, line, []string{kind}, id)
+		switch {
+		case err != nil:
+			return err
+		case module != nil:
+			p.APIRaw = caddyconfig.JSONModuleObject(module, "kind", kind, nil)
+		case !inherits:
+			p.APIRaw = caddyconfig.JSON(map[string]string{"kind": kind}, nil)
+		}
+		if err := p.Check(); err != nil {
+			at := caddyfile.NewDispenser([]caddyfile.Token{line})
+			at.Next()
+			return at.Errf("provider %s: %v", p.Label, err)
+		}
+		*to = append(*to, p)
+		return nil
 	}
-	if inherits && guest == nil {
-		return p, nil
-	}
-
-	module, err := caddy.GetModule("llm.providers." + kind)
-	if err != nil {
-		return nil, d.Errf("unknown kind of provider '%s'", kind)
-	}
-	if guest == nil {
-		p.APIRaw = caddyconfig.JSON(map[string]string{"kind": kind}, nil)
-		return p, nil
-	}
-	if _, ok := module.New().(caddyfile.Unmarshaler); !ok {
-		unknown := caddyfile.NewDispenser(guest)
-		unknown.Next()
-		return nil, unknown.Errf("the provider %s has no option '%s'", kind, unknown.Val())
-	}
-	dispenser := segment(line, []string{kind}, guest)
-	dispenser.Next()
-	guestModule, err := caddyfile.UnmarshalModule(dispenser, string(module.ID))
-	if err != nil {
-		return nil, err
-	}
-	p.APIRaw = caddyconfig.JSONModuleObject(guestModule, "kind", kind, nil)
-	return p, nil
 }
 
 func parseTransport(d *caddyfile.Dispenser, p *llmapp.Provider) error {
 	if p.TransportRaw != nil {
-		return d.Err("transport is configured already")
+		return d.Err("transport is given twice")
 	}
 	if !d.NextArg() {
-		return d.ArgErr()
+		return d.Err("transport takes the name of one, as in `transport http`")
 	}
 	name := d.Val()
 	module, err := caddyfile.UnmarshalModule(d, "http.reverse_proxy.transport."+name)
@@ -110,10 +90,10 @@ func parseTransport(d *caddyfile.Dispenser, p *llmapp.Provider) error {
 func parseAlias(d *caddyfile.Dispenser, app *llmapp.App) error {
 	args := d.RemainingArgs()
 	if len(args) < 2 {
-		return d.ArgErr()
+		return d.Err("alias takes a name and the models that it stands for, as in `alias fast openai/gpt-5-mini`")
 	}
 	if _, ok := app.Aliases[args[0]]; ok {
-		return d.Errf("alias %s is configured already", args[0])
+		return d.Errf("alias %s is given twice; name all of its models in one line", args[0])
 	}
 	if app.Aliases == nil {
 		app.Aliases = make(map[string][]string)

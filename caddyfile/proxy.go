@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,12 +18,6 @@ import (
 	"github.com/weirhq/weir/modules/llmlog"
 	"github.com/weirhq/weir/plugins"
 )
-
-// logSubdirectives are those of llm_proxy's block which are llm_log's; all
-// others are reverse_proxy's.
-var logSubdirectives = []string{
-	"country_header", "errors", "max_body", "omit", "org", "require_key", "store", "stream_usage",
-}
 
 // parseProxy expands llm_proxy into llm_log and reverse_proxy. Syntax:
 //
@@ -46,7 +39,7 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 
 	args := h.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 || len(args) == 2 && isURL(args[0]) {
-		return nil, h.ArgErr()
+		return nil, h.Err("llm_proxy takes a provider, an URL, or both, as in `llm_proxy azure https://lab.openai.azure.com`")
 	}
 	upstream := args[len(args)-1]
 	if !isURL(upstream) {
@@ -55,26 +48,25 @@ func parseProxy(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 			return nil, h.Errf("provider '%s' has no default upstream: give its URL as a second argument", provider)
 		}
 	}
-	logLine, proxyLine := []string{"llm_log"}, []string{"reverse_proxy", upstream}
+	log := new(llmlog.Handler)
 	if !isURL(args[0]) {
-		logLine = append(logLine, args[0])
+		log.Provider = args[0]
 	}
-
-	var logBlock, proxyBlock []caddyfile.Token
+	var proxyBlock []caddyfile.Token
+	options := log.Options()
 	for nesting := h.Nesting(); h.NextBlock(nesting); {
-		if slices.Contains(logSubdirectives, h.Val()) {
-			logBlock = append(logBlock, h.NextSegment()...)
-		} else {
+		if option, ok := options[h.Val()]; !ok {
 			proxyBlock = append(proxyBlock, h.NextSegment()...)
+		} else if err := option(h.Dispenser); err != nil {
+			return nil, err
 		}
 	}
-
-	log := new(llmlog.Handler)
-	if err := log.UnmarshalCaddyfile(segment(directive, logLine, logBlock)); err != nil {
+	if err := checkSite(h, directive, log); err != nil {
 		return nil, err
 	}
+
 	proxy := new(reverseproxy.Handler)
-	proxyHelper := h.WithDispenser(segment(directive, proxyLine, proxyBlock))
+	proxyHelper := h.WithDispenser(segment(directive, []string{"reverse_proxy", upstream}, proxyBlock))
 	if err := proxy.UnmarshalCaddyfile(proxyHelper.Dispenser); err != nil {
 		return nil, err
 	}

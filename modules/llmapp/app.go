@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -56,7 +57,7 @@ type App struct {
 	// RequestMemory bounds, in bytes, the requests that all calls of the gateway
 	// together hold in memory. Those beyond it wait, and are then refused with
 	// 503. Default: 256 MiB.
-	RequestMemory int64 `json:"request_memory,omitempty"`
+	RequestMemory directive.Size `json:"request_memory,omitempty"`
 
 	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
 	// with `Helicone`, the header `Helicone-User-Id` means `Service-User-Id`.
@@ -119,10 +120,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
 		return err
 	}
-	if a.RequestMemory < 0 {
-		return fmt.Errorf("request_memory %d: want a number of bytes", a.RequestMemory)
-	}
-	a.memory = admission.NewMemory(cmp.Or(a.RequestMemory, defaultRequestMemory))
+	a.memory = admission.NewMemory(int64(cmp.Or(a.RequestMemory, defaultRequestMemory)))
 	if err := a.provisionKeys(); err != nil {
 		return err
 	}

@@ -76,26 +76,42 @@ func (k *Key) Allows(scope string) bool {
 	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
 }
 
-func (k *Key) provision(org, store string) error {
-	k.org, k.store = org, store
+// Check finds what is wrong with a key whatever its placeholders stand for. The
+// error does not repeat any of it: what stands behind a blank may be a part of
+// the secret.
+func (k *Key) Check() error {
 	for _, s := range k.Scopes {
 		if !slices.Contains(scopes, s) {
-			return fmt.Errorf("unknown scope %q (have %s)", s, strings.Join(scopes, ", "))
+			return fmt.Errorf("what follows the secret are scopes, out of %s", strings.Join(scopes, ", "))
 		}
 	}
+	if digest, hashed := strings.CutPrefix(k.Secret, hashPrefix); hashed && !strings.Contains(digest, "{") {
+		if sum, err := hex.DecodeString(digest); err != nil || len(sum) != sha256.Size {
+			return fmt.Errorf("sha256: wants %d hexadecimal digits, as `weir hash-key` prints them", 2*sha256.Size)
+		}
+	}
+	return nil
+}
+
+// hashPrefix begins what stands for a key in the configuration.
+const hashPrefix = "sha256:"
+
+func (k *Key) provision(org, store string) error {
+	k.org, k.store = org, store
 	secret, err := caddy.NewReplacer().ReplaceOrErr(k.Secret, true, true)
 	if err != nil {
 		return fmt.Errorf("a key: %w", err)
 	}
-	digest, hashed := strings.CutPrefix(secret, "sha256:")
+	if err := (&Key{Secret: secret, Scopes: k.Scopes}).Check(); err != nil {
+		return fmt.Errorf("a key: %w", err)
+	}
+	digest, hashed := strings.CutPrefix(secret, hashPrefix)
 	if !hashed {
 		k.hash = sha256.Sum256([]byte(secret))
 		return nil
 	}
-	if n, err := hex.Decode(k.hash[:], []byte(digest)); err != nil || n != sha256.Size {
-		return fmt.Errorf("a key's sha256: wants %d hexadecimal digits", 2*sha256.Size)
-	}
-	return nil
+	_, err = hex.Decode(k.hash[:], []byte(digest)) // Check has read it
+	return err
 }
 
 // provisionKeys collects the keys of all organisations.

@@ -187,8 +187,8 @@ func (a *App) provisionProvider(ctx caddy.Context, p, inherited *Provider) error
 	if p.Label == "" {
 		p.Label = p.kind
 	}
-	if strings.ContainsAny(p.Label, "/, ") {
-		return fmt.Errorf("its label stands in lists of models like label/model: it can have no slash, comma or space")
+	if err := p.Check(); err != nil {
+		return err
 	}
 	if inherited != nil {
 		if p.BaseURL == "" {
@@ -231,6 +231,25 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 	return nil
 }
 
+// Check finds what is wrong with a provider whatever its placeholders stand for.
+func (p *Provider) Check() error {
+	if strings.ContainsAny(p.Label, "/, ") {
+		return fmt.Errorf("its label stands in lists of models like label/model: it can have no slash, comma or space")
+	}
+	if p.BaseURL != "" && !strings.Contains(p.BaseURL, "{") {
+		return checkBaseURL(p.BaseURL)
+	}
+	return nil
+}
+
+func checkBaseURL(baseURL string) error {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", baseURL)
+	}
+	return nil
+}
+
 // account is the provider as its key reaches it. A placeholder without a value is
 // an error: the first call would fail in its place.
 func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) {
@@ -244,9 +263,8 @@ func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) 
 	}
 	baseURL = strings.TrimRight(baseURL, "/")
 	if _, local := p.api.(http.RoundTripper); !local || baseURL != "" {
-		u, err := url.Parse(baseURL)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("base_url %q: want an address like https://api.example.com/v1", baseURL)
+		if err := checkBaseURL(baseURL); err != nil {
+			return nil, err
 		}
 	}
 	key, err := repl.ReplaceOrErr(p.APIKey, true, true)

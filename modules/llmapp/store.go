@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
@@ -46,7 +47,7 @@ type StoreConfig struct {
 
 	// MaxJournal bounds, in bytes, the records that wait for a backend which is
 	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
-	MaxJournal int64 `json:"max_journal,omitempty"`
+	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry
 	// collector, too. Default: to none.
@@ -91,7 +92,7 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 func (c *StoreConfig) options() journal.Options {
 	return journal.Options{
 		Dir:              c.store.storage.Dir(),
-		MaxBytes:         c.MaxJournal,
+		MaxBytes:         int64(c.MaxJournal),
 		Sync:             c.Sync,
 		Retention:        time.Duration(c.Retention),
 		ContentRetention: time.Duration(c.ContentRetention),

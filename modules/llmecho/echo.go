@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/plugins/echo"
 )
 
@@ -54,14 +55,7 @@ func (h *Handler) Provision(caddy.Context) error {
 //
 //	llm_echo [<matcher>]
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if d.NextBlock(0) {
-		return d.Errf("unrecognized subdirective '%s'", d.Val())
-	}
-	return nil
+	return directive.Options{}.Directive(d)
 }
 
 // ServeHTTP answers every request itself.

@@ -132,7 +132,7 @@ func (c *call) keepBody() {
 	if r.RequestOmitted {
 		return
 	}
-	kept := c.body[:min(int64(len(c.body)), c.h.MaxBody)]
+	kept := c.body[:min(int64(len(c.body)), int64(c.h.MaxBody))]
 	c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
 	r.RequestTruncated = len(kept) < len(c.body)
 	reader := observe.NewRequestReader(c.dialect)

@@ -85,7 +85,7 @@ func (a *attempt) keepResponse(body []byte) {
 	if a.x.Record.ResponseOmitted {
 		return
 	}
-	kept := body[:min(int64(len(body)), a.call.h.MaxBody)]
+	kept := body[:min(int64(len(body)), int64(a.call.h.MaxBody))]
 	a.x.Content.Response = storage.Body{Type: "application/json", Data: kept}
 	a.x.Record.ResponseTruncated = len(kept) < len(body)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/dustin/go-humanize"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
@@ -82,8 +81,9 @@ type Handler struct {
 	// MaxTools is how many tools it may have. Default: 1024.
 	MaxTools int `json:"max_tools,omitempty"`
 
-	// MaxBody is how many bytes of each body are kept at most. Default: 8 MiB.
-	MaxBody int64 `json:"max_body,omitempty"`
+	// MaxBody is how many bytes of each body are kept at most, 1 or more.
+	// Default: 8 MiB.
+	MaxBody directive.Size `json:"max_body,omitempty"`
 
 	site      *recording.Site
 	credits   func() (credits.Ledger, error)
@@ -186,9 +186,6 @@ func (h *Handler) Validate() error {
 	if h.MaxItems < 0 || h.MaxTools < 0 {
 		return fmt.Errorf("max_items %d, max_tools %d: want numbers above 0", h.MaxItems, h.MaxTools)
 	}
-	if h.MaxBody < 0 {
-		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
-	}
 	return nil
 }
 
@@ -272,57 +269,15 @@ func allowOrigins(header http.Header, r *http.Request, methods string) {
 //		max_body           <size>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		option := d.Val()
-		var arg string
-		if !d.AllArgs(&arg) {
-			return d.ArgErr()
-		}
-		var err error
-		switch option {
-		case "store":
-			h.Store = arg
-		case "retries":
-			h.Retries = new(int)
-			*h.Retries, err = strconv.Atoi(arg)
-		case "try_duration":
-			var duration time.Duration
-			duration, err = caddy.ParseDuration(arg)
-			h.TryDuration = caddy.Duration(duration)
-		case "first_byte_timeout":
-			var duration time.Duration
-			duration, err = caddy.ParseDuration(arg)
-			h.FirstByteTimeout = caddy.Duration(duration)
-		case "max_items":
-			h.MaxItems, err = parseLimit(arg)
-		case "max_tools":
-			h.MaxTools, err = parseLimit(arg)
-		case "max_body":
-			var size uint64
-			size, err = humanize.ParseBytes(arg)
-			if h.MaxBody = int64(size); h.MaxBody == 0 && err == nil {
-				err = errors.New("want 1 byte or more; Service-Omit-Request and Service-Omit-Response keep bodies out of the records")
-			}
-		default:
-			return d.Errf("unrecognized subdirective '%s'", option)
-		}
-		if err != nil {
-			return d.Errf("%s: %v", option, err)
-		}
-	}
-	return nil
-}
-
-func parseLimit(arg string) (int, error) {
-	n, err := strconv.Atoi(arg)
-	if err == nil && n < 1 {
-		err = errors.New("want 1 or more")
-	}
-	return n, err
+	return directive.Options{
+		"store":              directive.Text(&h.Store),
+		"retries":            directive.Number(&h.Retries),
+		"try_duration":       directive.Duration(&h.TryDuration),
+		"first_byte_timeout": directive.Duration(&h.FirstByteTimeout),
+		"max_items":          directive.Positive(&h.MaxItems),
+		"max_tools":          directive.Positive(&h.MaxTools),
+		"max_body":           directive.Bytes(&h.MaxBody),
+	}.Directive(d)
 }
 
 // Interface guards

@@ -57,7 +57,7 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
 		a.x.Content.Response.Type = resp.Header.Get("Content-Type")
-		a.copy.Keep(a.call.h.MaxBody, 0)
+		a.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
 	defer s.held.free()

@@ -122,7 +122,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 	}
 	if !x.Record.RequestOmitted {
 		x.Content.Request.Type = x.r.Header.Get("Content-Type")
-		t.Keep(x.h.MaxBody, x.r.ContentLength)
+		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
 	t.Open(contentEncoding(x.r.Header), x.reader)
 }
@@ -145,7 +145,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
 		x.Content.Response.Type = contentType
-		x.response.Keep(x.h.MaxBody, x.writer.Length())
+		x.response.Keep(int64(x.h.MaxBody), x.writer.Length())
 	}
 	x.response.Open(contentEncoding(header), reader)
 	if bodyless {

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -77,8 +78,8 @@ type Handler struct {
 	RequireKey bool `json:"require_key,omitempty"`
 
 	// MaxBody is how many bytes of each body are kept at most, without their
-	// Content-Encoding. Metrics do not depend on it. Default: 8 MiB.
-	MaxBody int64 `json:"max_body,omitempty"`
+	// Content-Encoding, 1 or more. Metrics do not depend on it. Default: 8 MiB.
+	MaxBody directive.Size `json:"max_body,omitempty"`
 
 	// Omit lists what is kept of no call, out of `request` and `response`,
 	// whatever the client's headers say.
@@ -145,9 +146,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) Validate() error {
 	if h.Provider != strings.ToLower(h.Provider) {
 		return fmt.Errorf("provider %q: names are lower-case", h.Provider)
-	}
-	if h.MaxBody < 0 {
-		return fmt.Errorf("max_body %d: want a number of bytes", h.MaxBody)
 	}
 	if h.Errors != "" && h.Errors != errorsPass {
 		return fmt.Errorf("errors %q: want %s, or nothing", h.Errors, errorsPass)

@@ -26,8 +26,8 @@ func (x *exchange) askForUsage() bool {
 		return false
 	}
 	client := x.r.Body
-	sent, err := io.ReadAll(io.LimitReader(client, x.h.MaxBody+1))
-	if err != nil || int64(len(sent)) > x.h.MaxBody {
+	sent, err := io.ReadAll(io.LimitReader(client, int64(x.h.MaxBody)+1))
+	if err != nil || int64(len(sent)) > int64(x.h.MaxBody) {
 		x.r.Body = replay{io.MultiReader(bytes.NewReader(sent), errorReader{err}, client), client}
 		if err == nil {
 			x.warnings = append(x.warnings, "stream_usage: not asked for, the request is longer than max_body")

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/plugins"
@@ -107,14 +108,7 @@ func segments(path string) string {
 //
 //	llm_not_found [<matcher>]
 func (*Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	if d.NextBlock(0) {
-		return d.Errf("unrecognized subdirective '%s'", d.Val())
-	}
-	return nil
+	return directive.Options{}.Directive(d)
 }
 
 // Interface guards

@@ -10,8 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/dustin/go-humanize"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -39,9 +39,9 @@ type Handler struct {
 	// in it are taken. Default: the store `default`.
 	Store string `json:"store,omitempty"`
 
-	// MaxRequest bounds a request, in bytes without Content-Encoding. Default:
-	// 16 MiB.
-	MaxRequest int64 `json:"max_request,omitempty"`
+	// MaxRequest bounds a request, in bytes without Content-Encoding, 1 or more.
+	// Default: 16 MiB.
+	MaxRequest directive.Size `json:"max_request,omitempty"`
 
 	site  *recording.Site
 	gate  gate.Gate
@@ -73,9 +73,6 @@ func (h *Handler) Validate() error {
 	if !h.site.App.HasKeys(h.site.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options", h.site.Store)
 	}
-	if h.MaxRequest < 0 {
-		return fmt.Errorf("max_request %d: want a number of bytes", h.MaxRequest)
-	}
 	return nil
 }
 
@@ -103,31 +100,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //		max_request <size>
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		switch d.Val() {
-		case "store":
-			if !d.AllArgs(&h.Store) {
-				return d.ArgErr()
-			}
-		case "max_request":
-			var arg string
-			if !d.AllArgs(&arg) {
-				return d.ArgErr()
-			}
-			size, err := humanize.ParseBytes(arg)
-			if err != nil {
-				return d.Errf("max_request: %v", err)
-			}
-			h.MaxRequest = int64(size)
-		default:
-			return d.Errf("unrecognized subdirective '%s'", d.Val())
-		}
-	}
-	return nil
+	return directive.Options{
+		"store":       directive.Text(&h.Store),
+		"max_request": directive.Bytes(&h.MaxRequest),
+	}.Directive(d)
 }
 
 // Interface guards

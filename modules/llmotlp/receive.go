@@ -132,9 +132,9 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	tooLarge := &plugins.Error{
 		Status:  http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("the request has more than %d bytes: send smaller batches, or raise max_request", h.MaxRequest),
+		Message: fmt.Sprintf("the request has more than %d bytes: send smaller batches, or raise max_request", int64(h.MaxRequest)),
 	}
-	var body io.Reader = http.MaxBytesReader(w, r.Body, h.MaxRequest)
+	var body io.Reader = http.MaxBytesReader(w, r.Body, int64(h.MaxRequest))
 	switch coding := strings.ToLower(r.Header.Get("Content-Encoding")); coding {
 	case "", "identity":
 	case "gzip":
@@ -143,14 +143,14 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			return nil, badRequest("the body is not gzip, as Content-Encoding says")
 		}
 		defer unpacked.Close()
-		body = io.LimitReader(unpacked, h.MaxRequest+1)
+		body = io.LimitReader(unpacked, int64(h.MaxRequest)+1)
 	default:
 		return nil, &plugins.Error{Status: http.StatusUnsupportedMediaType, Message: "Content-Encoding is gzip or nothing here"}
 	}
 	read, err := io.ReadAll(body)
 	var exceeded *http.MaxBytesError
 	switch {
-	case errors.As(err, &exceeded) || int64(len(read)) > h.MaxRequest:
+	case errors.As(err, &exceeded) || int64(len(read)) > int64(h.MaxRequest):
 		return nil, tooLarge
 	case err != nil:
 		return nil, badRequest("the body broke off")

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
@@ -134,36 +135,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //		allow_public
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		switch d.Val() {
-		case "store":
-			if !d.AllArgs(&h.Store) {
-				return d.ArgErr()
-			}
-		case "timeout":
-			var arg string
-			if !d.AllArgs(&arg) {
-				return d.ArgErr()
-			}
-			timeout, err := caddy.ParseDuration(arg)
-			if err != nil {
-				return d.Errf("timeout: %v", err)
-			}
-			h.Timeout = caddy.Duration(timeout)
-		case "allow_public":
-			if d.NextArg() {
-				return d.ArgErr()
-			}
-			h.AllowPublic = true
-		default:
-			return d.Errf("unrecognized subdirective '%s'", d.Val())
-		}
-	}
-	return nil
+	return directive.Options{
+		"store":        directive.Text(&h.Store),
+		"timeout":      directive.Duration(&h.Timeout),
+		"allow_public": directive.Flag(&h.AllowPublic),
+	}.Directive(d)
 }
 
 // Interface guards

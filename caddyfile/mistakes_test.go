@@ -1,0 +1,83 @@
+package caddyfile_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each mistake is told in one sentence that names the line and what to write
+// instead. The line of the mistake ends in <<.
+func TestMistakes(t *testing.T) {
+	global := func(lines string) string { return "{\n\tllm {\n" + lines + "\n\t}\n}\n" }
+	store := func(lines string) string { return global("store sqlite weir.db {\n" + lines + "\n}") }
+	site := func(lines string) string {
+		return "{\n\tllm {\n\t\tstore sqlite weir.db\n\t}\n}\n:8080 {\n" + lines + "\n}\n"
+	}
+	for name, tc := range map[string]struct{ source, want string }{
+		"size without a number":     {store("max_journal <<"), "max_journal takes a size such as 512KiB or 8MiB, of 1 byte or more"},
+		"size that is none":         {store("max_journal MiB <<"), "max_journal takes a size such as 512KiB or 8MiB, of 1 byte or more, not 'MiB'"},
+		"unknown backend":           {global("store postgres postgres://x <<"), "store takes a backend out of sqlite, as in `store sqlite weir.db`"},
+		"named unknown backend":     {global("store eu mongodb /tmp/x <<"), "store takes a backend out of sqlite"},
+		"store without arguments":   {global("store <<"), "store takes a backend out of sqlite"},
+		"store twice":               {global("store sqlite a.db\nstore sqlite b.db <<"), "store default is given twice; give one of them another name, as in `store eu sqlite eu.db`"},
+		"duration with a blank":     {store("retention 90 days <<"), "retention takes a duration such as 30s, 12h or 90d, not '90 days'"},
+		"duration that is none":     {store("retention soon <<"), "retention takes a duration such as 30s, 12h or 90d, not 'soon'"},
+		"duration of 0":             {store("content_retention 0s <<"), "content_retention takes a duration such as 30s, 12h or 90d, not '0s'"},
+		"option of a store":         {store("retentoin 90d <<"), "store has no option 'retentoin'; did you mean retention?"},
+		"option of sqlite":          {store("journal_mode wal <<"), `sqlite has no option "journal_mode"`},
+		"option of otlp":            {store("otlp http://localhost:4318 {\nbody <<\n}"), "otlp has no option 'body'; its options are content, header"},
+		"flag with a value":         {store("sync on <<"), "sync takes no value, not even 'on'"},
+		"option twice":              {store("retention 1d\nretention 2d <<"), "retention is given twice"},
+		"kind of provider":          {global("provider lab telepathy <<"), "provider lab: 'telepathy' is no kind of provider; the kinds are anthropic, azure, bedrock"},
+		"provider of no kind":       {global("provider gpt <<"), "provider gpt: 'gpt' is no kind of provider; the kinds are anthropic"},
+		"provider without a name":   {global("provider <<"), "provider takes a label, and a kind if the label is none, as in `provider lab vllm`"},
+		"provider twice":            {global("provider openai\nprovider openai <<"), "provider openai is given twice; give one of them a label of its own, as in `provider second openai`"},
+		"option of a provider":      {global("provider openai {\napikey x <<\n}"), "provider openai has no option 'apikey'; did you mean api_key?"},
+		"key of a provider":         {global("provider openai {\napi_key <<\n}"), "api_key takes one value, not 0"},
+		"option of a kind":          {global("provider fake {\nregion eu-west-1\ncolour blue <<\n}"), "unrecognized fake option 'colour'"},
+		"option of none":            {global("provider optionless {\nregion eu-west-1 <<\n}"), "provider optionless has no option 'region'; its options are api_key, base_url, models, transport"},
+		"label":                     {global("provider my/lab openai <<"), "provider my/lab: its label stands in lists of models like label/model: it can have no slash, comma or space"},
+		"base URL":                  {global("provider openai { <<\nbase_url api.openai.com\n}"), `provider openai: base_url "api.openai.com": want an address like https://api.example.com/v1`},
+		"alias without models":      {global("alias fast <<"), "alias takes a name and the models that it stands for, as in `alias fast openai/gpt-5-mini`"},
+		"alias twice":               {global("alias fast a\nalias fast b <<"), "alias fast is given twice; name all of its models in one line"},
+		"key without a secret":      {global("key <<"), "key takes a secret, as in `key {env.WEIR_KEY}`"},
+		"scope":                     {global("key canary read-canary <<"), "key: what follows the secret are scopes, out of query, write, gateway, log"},
+		"hash":                      {global("key sha256:canary <<"), "key: sha256: wants 64 hexadecimal digits, as `weir hash-key` prints them"},
+		"credits":                   {global("org acme {\ncredits $50 <<\n}"), "credits takes US dollars as a plain decimal such as 50.00, not '$50'"},
+		"org without a name":        {global("org { <<\nstore eu\n}"), "org takes one name"},
+		"option of an org":          {global("org acme {\nbudget 5 <<\n}"), "org has no option 'budget'; its options are credits, key, provider, store"},
+		"option of llm":             {global("keys a b <<"), "llm has no option 'keys'; did you mean key?"},
+		"llm twice":                 {"{\n\tllm {\n\t\tkey a\n\t}\n\tllm { <<\n\t\tkey b\n\t}\n}\n", "llm is configured already; put everything into one block"},
+		"retries":                   {site("llm_gateway {\nretries many <<\n}"), "retries takes a whole number of 0 or more, not 'many'"},
+		"bodies of 0":               {site("llm_gateway {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
+		"bodies of 0 in a proxy":    {site("llm_proxy openai {\nmax_body 0 <<\n}"), "max_body takes a size such as 512KiB or 8MiB, of 1 byte or more, not '0'"},
+		"another directive's":       {site("llm_otlp {\nmax_body 4MiB <<\n}"), "llm_otlp has no option 'max_body'; its options are max_request, store"},
+		"option of the queries":     {site("llm_query {\nlimit 5 <<\n}"), "llm_query has no option 'limit'; its options are allow_public, store, timeout"},
+		"argument of the queries":   {site("llm_query eu <<"), "llm_query takes a matcher and a block of options, not 'eu'"},
+		"option of echo":            {site("llm_echo {\ndelay 1s <<\n}"), "llm_echo has no option 'delay', and no others"},
+		"two providers":             {site("llm_log openai anthropic <<"), "llm_log takes one provider, not 'anthropic' too"},
+		"what to omit":              {site("llm_log {\nomit bodies <<\n}"), "omit takes request or response, not 'bodies'"},
+		"switch":                    {site("llm_log {\nstream_usage true <<\n}"), "stream_usage takes on or off, not 'true'"},
+		"unknown store":             {site("llm_query { <<\nstore eu\n}"), "llm_query: no store is named eu; the global option llm has default"},
+		"unknown org":               {site("llm_log { <<\norg acme\n}"), "llm_log: no org is named acme; the global option llm has none"},
+		"unknown store of a proxy":  {site("llm_proxy openai { <<\nstore eu\n}"), "llm_proxy: no store is named eu; the global option llm has default"},
+		"proxy without an address":  {site("llm_proxy azure <<"), "provider 'azure' has no default upstream: give its URL as a second argument"},
+		"proxy with two addresses":  {site("llm_proxy https://a.example.com https://b.example.com <<"), "llm_proxy takes a provider, an URL, or both, as in `llm_proxy azure https://lab.openai.azure.com`"},
+		"proxy of no known address": {site("llm_proxy opnai <<"), "provider 'opnai' has no default upstream: give its URL as a second argument"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _, _ := strings.Cut(tc.source, " <<")
+			line := 1 + strings.Count(before, "\n")
+			got := strings.TrimSpace(adapt(t, strings.Replace(tc.source, " <<", "", 1)))
+			_, got, _ = strings.Cut(got, "': ") // Caddy's "parsing caddyfile tokens for 'llm': "
+			where := ", at Caddyfile:" + strconv.Itoa(line)
+			if !strings.HasPrefix(got, tc.want) || !strings.HasSuffix(got, where) {
+				t.Errorf("got\n%s\nwant\n%s … %s", got, tc.want, where)
+			}
+			if strings.Contains(got, "canary") {
+				t.Error("a secret is repeated")
+			}
+		})
+	}
+}
