@@ -43,7 +43,7 @@ func (f *Format) Stored(contentType string, raw []byte) (stored []byte, storedTy
 
 // events are those of a stream, nil of another body and of a format without them.
 func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[event] {
-	if f.assemble == nil && f.Chunk == nil {
+	if !f.streams() {
 		return nil
 	}
 	// Not a copy: nobody writes to raw, and no node outlives the call.

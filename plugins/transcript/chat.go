@@ -1,10 +1,6 @@
 package transcript
 
-import (
-	"iter"
-
-	"github.com/tidwall/gjson"
-)
+import "github.com/tidwall/gjson"
 
 // contentPart is a part of a content list: text, or Mistral's thinking, which
 // is itself a list of texts.
@@ -49,24 +45,24 @@ var chatChunk = Object(Fields{
 })
 
 // Chat is the transcript of Chat Completions.
+// https://platform.openai.com/docs/api-reference/chat-streaming
 var Chat = Format{
 	Input:    []string{"messages"},
 	Output:   []string{"choices.#.message.content"},
 	Choices:  "choices.#.message",
 	Finish:   "choices.#.finish_reason",
-	assemble: chat,
+	Chunk:    chatChunk,
+	finish:   finishChat,
+	required: choicesOrError,
 }
 
-// chat assembles the chunks of Chat Completions.
-// https://platform.openai.com/docs/api-reference/chat-streaming
-func chat(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		e.add(root, e.Result, chatChunk)
-	}
+// choicesOrError are the keys of OpenAI's completions that can not both lack.
+var choicesOrError = []string{"choices", "error"}
+
+func finishChat(root *node) {
 	choices := root.get("choices")
 	if choices.none() {
-		return only(root, "error")
+		return
 	}
 	root.at("object").set(`"chat.completion"`)
 	if usage := root.at("x_groq").get("usage"); !usage.none() && root.get("usage").none() {
@@ -79,16 +75,6 @@ func chat(events iter.Seq[event]) *node {
 			call.node.remove("index")
 		}
 	}
-	return root
-}
-
-// only is root where it has the field key, else nil: the stream was not one of
-// its dialect.
-func only(root *node, key string) *node {
-	if root.get(key).none() {
-		return nil
-	}
-	return root
 }
 
 // sameType joins a text or thinking to the element before it, if of that type.
@@ -155,17 +141,6 @@ var Completions = Format{
 	Output:   []string{"choices.#.text"},
 	Choices:  "choices.#.text",
 	Finish:   "choices.#.finish_reason",
-	assemble: completions,
-}
-
-// completions assembles the chunks of the legacy Completions.
-func completions(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		e.add(root, e.Result, completionChunk)
-	}
-	if root.get("choices").none() {
-		return only(root, "error")
-	}
-	return root
+	Chunk:    completionChunk,
+	required: choicesOrError,
 }

@@ -1,7 +1,5 @@
 package transcript
 
-import "iter"
-
 var cohereMessage = Object(Fields{"role": First, "tool_plan": Join})
 
 var cohereContent = Object(Fields{"type": First, "text": Join, "thinking": Join})
@@ -13,42 +11,34 @@ var cohereToolCall = Object(Fields{
 })
 
 // CohereChat is the transcript of Cohere's Chat v2.
+// https://docs.cohere.com/reference/chat-stream
 var CohereChat = Format{
-	Input:    []string{"messages"},
-	Output:   []string{"message.content"},
-	Message:  "message",
-	Finish:   "finish_reason",
-	assemble: cohereChat,
+	Input:   []string{"messages"},
+	Output:  []string{"message.content"},
+	Message: "message",
+	Finish:  "finish_reason",
+	add:     addCohereChat,
 }
 
-// cohereChat assembles the events of Cohere's Chat v2.
-// https://docs.cohere.com/reference/chat-stream
-func cohereChat(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		index, delta := e.Get("index").Raw, e.Get("delta")
-		m := delta.Get("message")
-		switch e.Get("type").Str {
-		case "message-start":
-			root.at("id").add(e.Get("id"), First)
-			root.at("message").at("role").add(m.Get("role"), First)
-		case "tool-plan-delta":
-			root.at("message").add(m, cohereMessage)
-		case "content-start", "content-delta":
-			root.at("message").list("content").at(index).add(m.Get("content"), cohereContent)
-		case "tool-call-start", "tool-call-delta":
-			root.at("message").list("tool_calls").at(index).add(m.Get("tool_calls"), cohereToolCall)
-		case "citation-start":
-			root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
-		case "message-end":
-			root.add(delta, Merge)
-		}
-		if logprobs := e.Get("logprobs"); logprobs.Exists() {
-			root.list("logprobs").push().set(logprobs.Raw)
-		}
+func addCohereChat(root *node, e event) {
+	index, delta := e.Get("index").Raw, e.Get("delta")
+	m := delta.Get("message")
+	switch e.Get("type").Str {
+	case "message-start":
+		root.at("id").add(e.Get("id"), First)
+		root.at("message").at("role").add(m.Get("role"), First)
+	case "tool-plan-delta":
+		root.at("message").add(m, cohereMessage)
+	case "content-start", "content-delta":
+		root.at("message").list("content").at(index).add(m.Get("content"), cohereContent)
+	case "tool-call-start", "tool-call-delta":
+		root.at("message").list("tool_calls").at(index).add(m.Get("tool_calls"), cohereToolCall)
+	case "citation-start":
+		root.at("message").list("citations").at(index).set(m.Get("citations").Raw)
+	case "message-end":
+		root.add(delta, Merge)
 	}
-	if root.none() {
-		return nil
+	if logprobs := e.Get("logprobs"); logprobs.Exists() {
+		root.list("logprobs").push().set(logprobs.Raw)
 	}
-	return root
 }

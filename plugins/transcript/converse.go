@@ -1,10 +1,6 @@
 package transcript
 
-import (
-	"iter"
-
-	"github.com/tidwall/gjson"
-)
+import "github.com/tidwall/gjson"
 
 var converseEvent = Object(Fields{
 	"p":     Drop, // hides the length of what a frame says
@@ -20,44 +16,43 @@ var converseBlock = Object(Fields{
 })
 
 // Converse is the transcript of Bedrock's Converse.
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
 var Converse = Format{
-	Input:    []string{"system", "messages"},
-	Output:   []string{"output.message.content"},
-	Message:  "output.message",
-	Finish:   "stopReason",
-	assemble: converse,
+	Input:   []string{"system", "messages"},
+	Output:  []string{"output.message.content"},
+	Message: "output.message",
+	Finish:  "stopReason",
+	add:     addConverseEvent,
+	finish:  finishConverse,
 }
 
-// converse assembles the events of Bedrock's ConverseStream.
-// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
-func converse(events iter.Seq[event]) *node {
-	root := new(node)
-	blocks := &node{kind: list}
-	for e := range events {
-		switch e.name {
-		case "messageStart":
-			root.at("output").at("message").add(e.Result, converseEvent)
-		case "contentBlockStart":
-			blocks.at(e.Get("contentBlockIndex").Raw).add(e.Get("start"), converseBlock)
-		case "contentBlockDelta":
-			addConverseDelta(blocks.at(e.Get("contentBlockIndex").Raw), e.Get("delta"))
-		case "contentBlockStop":
-		case "messageStop", "metadata":
-			root.add(e.Result, converseEvent)
-		default: // an exception, by the name that AWS's own types give it
-			root.at(e.name).add(e.Result, converseEvent)
-		}
+func addConverseEvent(root *node, e event) {
+	block := func() *node {
+		return root.at("output").at("message").list("content").at(e.Get("contentBlockIndex").Raw)
 	}
-	if len(blocks.members) > 0 {
-		for _, block := range blocks.members {
-			finishConverseBlock(block.node)
-		}
-		*root.at("output").at("message").at("content") = *blocks
+	switch e.name {
+	case "messageStart":
+		root.at("output").at("message").add(e.Result, converseEvent)
+	case "contentBlockStart":
+		block().add(e.Get("start"), converseBlock)
+	case "contentBlockDelta":
+		addConverseDelta(block(), e.Get("delta"))
+	case "contentBlockStop":
+	case "messageStop", "metadata":
+		root.add(e.Result, converseEvent)
+	default: // an exception, by the name that AWS's own types give it
+		root.at(e.name).add(e.Result, converseEvent)
 	}
-	if root.none() {
-		return nil
+}
+
+func finishConverse(root *node) {
+	content := root.get("output").get("message").get("content")
+	if content.none() {
+		return
 	}
-	return root
+	for _, block := range content.members {
+		finishConverseBlock(block.node)
+	}
 }
 
 func addConverseDelta(block *node, delta gjson.Result) {

@@ -1,6 +1,9 @@
 package transcript
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Format says how the bodies of one wire format become transcripts. Its places
 // are gjson paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). The
@@ -27,27 +30,46 @@ type Format struct {
 	// ended.
 	Finish string
 
-	// assemble makes the object of a stream whose events are no chunks of it.
-	// None means that the events are not those of the format.
-	assemble func(iter.Seq[event]) *node
+	// add adds an event to the object of its stream, where Chunk alone cannot.
+	add func(root *node, e event)
+	// assemble adds all events of a stream whose order matters.
+	assemble func(root *node, events iter.Seq[event])
+	// finish gives the object of a stream the form of a response without streaming.
+	finish func(root *node)
+	// required are keys of which the object has at least one; none for any key.
+	required []string
 	// last is the event of a stream that has the whole object, if there is one.
 	last func(stream string) (event, bool)
 	// array is true where a stream may be one JSON array.
 	array bool
 }
 
-// object is what the events of a stream come to, none if they are not those of
-// the format.
+// streams reports whether the format says how events become an object.
+func (f *Format) streams() bool { return f.Chunk != nil || f.add != nil || f.assemble != nil }
+
+// object is the object that the events of a stream make, nil if they are not
+// events of the format.
 func (f *Format) object(events iter.Seq[event]) *node {
-	if f.assemble != nil {
-		return f.assemble(events)
-	}
 	root := new(node)
-	for e := range events {
-		e.add(root, e.Result, f.Chunk)
+	if f.assemble != nil {
+		f.assemble(root, events)
+	} else {
+		for e := range events {
+			if f.add != nil {
+				f.add(root, e)
+			} else {
+				e.add(root, e.Result, f.Chunk)
+			}
+		}
+	}
+	if f.finish != nil {
+		f.finish(root)
+	}
+	if f.required == nil && root.kind == whole && !root.none() {
+		return root
 	}
 	for _, m := range root.members {
-		if !m.node.none() {
+		if !m.node.none() && (f.required == nil || slices.Contains(f.required, m.key)) {
 			return root
 		}
 	}

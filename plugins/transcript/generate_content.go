@@ -1,10 +1,6 @@
 package transcript
 
-import (
-	"iter"
-
-	"github.com/tidwall/gjson"
-)
+import "github.com/tidwall/gjson"
 
 var generateContentResponse = Object(Fields{
 	"responseId":   First,
@@ -27,36 +23,31 @@ var generateContentResponse = Object(Fields{
 })
 
 // GenerateContent is the transcript of Gemini and Vertex.
+// https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent
 var GenerateContent = Format{
 	Input:    []string{"systemInstruction", "system_instruction", "contents"},
 	Output:   []string{"candidates.#.content"},
 	Choices:  "candidates.#.content",
 	Finish:   "candidates.#.finishReason",
-	assemble: generateContent,
+	add:      addGenerateContent,
+	finish:   finishGenerateContent,
+	required: []string{"candidates", "promptFeedback", "error"},
 	array:    true,
 }
 
-// generateContent assembles the partial responses of Gemini and Vertex.
-// https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent
-func generateContent(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		if e.Get("usageMetadata.totalTokenCount").Exists() {
-			root.remove("usageMetadata") // counts that the whole report lacks are 0 by now
-		}
-		e.add(root, e.Result, generateContentResponse)
+func addGenerateContent(root *node, e event) {
+	if e.Get("usageMetadata.totalTokenCount").Exists() {
+		root.remove("usageMetadata") // a complete report leaves out the counts that are 0
 	}
+	e.add(root, e.Result, generateContentResponse)
+}
+
+func finishGenerateContent(root *node) {
 	for _, candidate := range root.at("candidates").members {
 		for _, part := range candidate.node.at("content").at("parts").members {
 			finishFunctionCall(part.node.get("functionCall"))
 		}
 	}
-	for _, key := range []string{"candidates", "promptFeedback", "error"} {
-		if !root.get(key).none() {
-			return root
-		}
-	}
-	return nil
 }
 
 // samePart joins a part to the one before it, if both are nothing but text or

@@ -37,7 +37,7 @@ var Invoke = Format{
 // invoke assembles Bedrock's InvokeModelWithResponseStream, whose chunks hold
 // the stream of the model's own dialect.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html
-func invoke(events iter.Seq[event]) *node {
+func invoke(root *node, events iter.Seq[event]) {
 	var native, exceptions []event
 	var metrics string
 	for e := range events {
@@ -59,9 +59,8 @@ func invoke(events iter.Seq[event]) *node {
 		}
 	}
 
-	root := assembleNative(native)
-	if root == nil {
-		root = new(node)
+	if object := assembleNative(native); object != nil {
+		*root = *object
 	}
 	if metrics != "" {
 		root.at(invocationMetrics).set(metrics)
@@ -69,10 +68,6 @@ func invoke(events iter.Seq[event]) *node {
 	for _, e := range exceptions {
 		root.at(e.name).add(e.Result, converseEvent)
 	}
-	if root.none() {
-		return nil
-	}
-	return root
 }
 
 // assembleNative assembles the chunks of a model by the shape of the first.
@@ -82,11 +77,11 @@ func assembleNative(events []event) *node {
 	}
 	switch e := events[0]; {
 	case e.Get("type").Exists():
-		return messages(slices.Values(events))
+		return Messages.object(slices.Values(events))
 	case e.Get("choices").Exists():
-		return chat(slices.Values(events))
+		return Chat.object(slices.Values(events))
 	case e.Get("messageStart").Exists():
-		return converse(slices.Values(novaEvents(events)))
+		return Converse.object(slices.Values(novaEvents(events)))
 	}
 	root := new(node)
 	for _, e := range events {

@@ -1,7 +1,5 @@
 package transcript
 
-import "iter"
-
 var contentBlock = Object(Fields{
 	"text":      Join,
 	"thinking":  Join,
@@ -35,43 +33,41 @@ var messageDelta = Object(Fields{
 })
 
 // Messages is the transcript of Anthropic's Messages.
+// https://docs.claude.com/en/docs/build-with-claude/streaming
 var Messages = Format{
-	Input:    []string{"system", "messages"},
-	Output:   []string{`content.#(type=="text")#.text`},
-	Message:  "content",
-	Finish:   "stop_reason",
-	assemble: messages,
+	Input:   []string{"system", "messages"},
+	Output:  []string{`content.#(type=="text")#.text`},
+	Message: "content",
+	Finish:  "stop_reason",
+	add:     addMessagesEvent,
+	finish:  finishMessage,
 }
 
-// messages assembles the events of Anthropic Messages.
-// https://docs.claude.com/en/docs/build-with-claude/streaming
-func messages(events iter.Seq[event]) *node {
-	root := new(node)
-	for e := range events {
-		switch e.Get("type").Str {
-		case "message_start":
-			root.add(e.Get("message"), message)
-		case "content_block_start":
-			block := root.list("content").at(e.Get("index").Raw)
-			block.add(e.Get("content_block"), contentBlock)
-		case "content_block_delta":
-			block, delta := root.list("content").at(e.Get("index").Raw), e.Get("delta")
-			if citation := delta.Get("citation"); citation.Exists() {
-				block.add(delta, contentBlockDelta)
-				block.list("citations").push().set(citation.Raw)
-			} else {
-				e.add(block, delta, contentBlockDelta)
-			}
-		case "message_delta":
-			root.add(e.Get("delta"), message)
-			root.add(e.Result, messageDelta)
-		case "error":
-			root.add(e.Result, message)
+func addMessagesEvent(root *node, e event) {
+	switch e.Get("type").Str {
+	case "message_start":
+		root.add(e.Get("message"), message)
+	case "content_block_start":
+		block := root.list("content").at(e.Get("index").Raw)
+		block.add(e.Get("content_block"), contentBlock)
+	case "content_block_delta":
+		block, delta := root.list("content").at(e.Get("index").Raw), e.Get("delta")
+		if citation := delta.Get("citation"); citation.Exists() {
+			block.add(delta, contentBlockDelta)
+			block.list("citations").push().set(citation.Raw)
+		} else {
+			e.add(block, delta, contentBlockDelta)
 		}
+	case "message_delta":
+		root.add(e.Get("delta"), message)
+		root.add(e.Result, messageDelta)
+	case "error":
+		root.add(e.Result, message)
 	}
-	if root.none() {
-		return nil
-	}
+}
+
+// finishMessage parses the input of tool calls.
+func finishMessage(root *node) {
 	if content := root.get("content"); content != nil {
 		for _, block := range content.members {
 			if block.node.get("partial_json").none() {
@@ -81,5 +77,4 @@ func messages(events iter.Seq[event]) *node {
 			block.node.get("input").parse()
 		}
 	}
-	return root
 }

@@ -79,6 +79,9 @@ func (n *node) insert(key string) *node {
 
 // get returns the member under key, nil where there is none.
 func (n *node) get(key string) *node {
+	if n == nil {
+		return nil
+	}
 	if n.byKey != nil {
 		return n.byKey[key]
 	}

@@ -46,8 +46,8 @@ var Responses = Format{
 // that lacks the output, because the stream broke or the server leaves it out,
 // it is put together from the events of the items.
 // https://platform.openai.com/docs/api-reference/responses-streaming
-func responses(events iter.Seq[event]) *node {
-	root, output, failure := new(node), &node{kind: list}, new(node)
+func responses(root *node, events iter.Seq[event]) {
+	output, failure := &node{kind: list}, new(node)
 	for e := range events {
 		if response := e.Get("response"); response.IsObject() {
 			root.set(response.Raw)
@@ -67,10 +67,6 @@ func responses(events iter.Seq[event]) *node {
 		root.expand()
 		*root.at("error") = *failure
 	}
-	if root.none() {
-		return nil
-	}
-	return root
 }
 
 // completed is the event that ends a stream with the whole response, so that no
