@@ -7,7 +7,10 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -20,6 +23,11 @@ import (
 // turns automatic caching on. What has no equivalent is refused, or left out with
 // a warning.
 type Provider struct{}
+
+func init() { caddy.RegisterModule(Provider{}) }
+
+// CaddyModule returns the Caddy module information.
+func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("anthropic") }
 
 // DefaultTarget is Anthropic's own API, and the environment variable that holds
 // its key.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/plugins/module"
 )
 
 func init() {
@@ -13,10 +15,7 @@ func init() {
 
 // CaddyModule returns the Caddy module information.
 func (*Provider) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "llm.providers.bedrock",
-		New: func() caddy.Module { return new(Provider) },
-	}
+	return module.Info[Provider]("bedrock")
 }
 
 // Provision finds the region and the credentials. An access key that is set but
@@ -41,26 +40,12 @@ func (b *Provider) Provision(ctx caddy.Context) error {
 //		session_token     <token>
 //	}
 func (b *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume the provider's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	options := map[string]*string{
+	return module.Options(d, map[string]*string{
 		"region":            &b.Region,
 		"access_key_id":     &b.AccessKeyID,
 		"secret_access_key": &b.SecretAccessKey,
 		"session_token":     &b.SessionToken,
-	}
-	for d.NextBlock(0) {
-		option, ok := options[d.Val()]
-		if !ok {
-			return d.Errf("the provider bedrock has no option '%s'", d.Val())
-		}
-		if !d.AllArgs(option) {
-			return d.ArgErr()
-		}
-	}
-	return nil
+	})
 }
 
 var (

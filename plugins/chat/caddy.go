@@ -3,6 +3,8 @@ package chat
 import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/plugins/module"
 )
 
 func init() {
@@ -39,21 +41,7 @@ func (z *Azure) CaddyModule() caddy.ModuleInfo {
 //		api_version <version>
 //	}
 func (z *Azure) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume the provider's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		switch d.Val() {
-		case "api_version":
-			if !d.AllArgs(&z.APIVersion) {
-				return d.ArgErr()
-			}
-		default:
-			return d.Errf("the provider azure has no option '%s'", d.Val())
-		}
-	}
-	return nil
+	return module.Options(d, map[string]*string{"api_version": &z.APIVersion})
 }
 
 var (

@@ -6,7 +6,10 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -17,6 +20,11 @@ import (
 // beside tools. Custom tools become functions. What has no equivalent is
 // refused, or left out with a warning.
 type Provider struct{}
+
+func init() { caddy.RegisterModule(Provider{}) }
+
+// CaddyModule returns the Caddy module information.
+func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("cohere") }
 
 // DefaultTarget is Cohere's own API, and the environment variable that holds its
 // key.

@@ -9,7 +9,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -21,6 +24,11 @@ import (
 // Google, `code_interpreter` the execution of code. What has no equivalent is
 // refused, or left out with a warning.
 type Provider struct{ generateContent }
+
+func init() { caddy.RegisterModule(Provider{}) }
+
+// CaddyModule returns the Caddy module information.
+func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("gemini") }
 
 // DefaultTarget is Google's own API, and the environment variable that holds
 // its key.

@@ -12,7 +12,10 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/module"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -24,6 +27,11 @@ import (
 // `https://api.deepseek.com`. The Responses of OpenRouter, xAI and GitHub Copilot,
 // whose streams clients stumble over, are read and told anew.
 type Provider struct{}
+
+func init() { caddy.RegisterModule(Provider{}) }
+
+// CaddyModule returns the Caddy module information.
+func (Provider) CaddyModule() caddy.ModuleInfo { return module.Info[Provider]("openai") }
 
 // DefaultTarget is OpenAI's own API, and the environment variable that holds its
 // key.

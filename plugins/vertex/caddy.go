@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/plugins/module"
 )
 
 func init() {
@@ -16,10 +18,7 @@ func init() {
 
 // CaddyModule returns the Caddy module information.
 func (Provider) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "llm.providers.vertex",
-		New: func() caddy.Module { return new(Provider) },
-	}
+	return module.Info[Provider]("vertex")
 }
 
 // Provision sets up the project and the location.
@@ -45,23 +44,7 @@ func (v *Provider) Validate() error {
 //		location <region>
 //	}
 func (v *Provider) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume the provider's name
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	for d.NextBlock(0) {
-		option := map[string]*string{"project": &v.Project, "location": &v.Location}[d.Val()]
-		if option == nil {
-			return d.Errf("the provider vertex has no option '%s'", d.Val())
-		}
-		if *option != "" {
-			return d.Errf("%s is set twice", d.Val())
-		}
-		if !d.AllArgs(option) {
-			return d.ArgErr()
-		}
-	}
-	return nil
+	return module.Options(d, map[string]*string{"project": &v.Project, "location": &v.Location})
 }
 
 var (
