@@ -5,23 +5,16 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
-	"github.com/weirhq/weir/plugins/translate"
 )
 
-func TestFixtures(t *testing.T) {
-	fixtures := plugintest.Fixtures(t, "testdata")
-	plugintest.Run(t, Provider{}, translate.Target{Model: "claude-3-7-sonnet-latest", BaseURL: "http://localhost"}, fixtures)
-	plugintest.Named(t, fixtures, "tools_alone").InTurn(t, Provider{})
+func TestProvider(t *testing.T) {
+	plugintest.Provider(t, Provider{}, "claude-3-7-sonnet-latest", "messages", "tools_alone")
 }
 
 // FuzzDecode: whatever the provider sends, the client gets a legal stream or
 // object.
 func FuzzDecode(f *testing.F) {
 	plugintest.Fuzz(f, Provider{}, plugintest.Fixtures(f, "testdata"), nil)
-}
-
-func TestCassettes(t *testing.T) {
-	plugintest.Cassettes(t, "messages", func(string) translate.Provider { return Provider{} })
 }
 
 func TestTruncationIsIncomplete(t *testing.T) {

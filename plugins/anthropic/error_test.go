@@ -9,33 +9,24 @@ import (
 )
 
 func TestErrors(t *testing.T) {
-	plugintest.Errors(t, Provider{})
 	body := func(kind, message string) string {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
 	}
-	for _, test := range []struct {
-		status int
-		body   string
-		want   plugins.Error
-	}{
-		{400, body("invalid_request_error", "max_tokens: Field required"), plugins.Error{Status: 400, Type: "invalid_request_error", Message: "max_tokens: Field required"}},
-		{400, body("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-			plugins.Error{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "prompt is too long: 210000 tokens > 200000 maximum"}},
-		{401, body("authentication_error", "invalid x-api-key"), plugins.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key", Message: "invalid x-api-key"}},
-		{403, body("permission_error", "no"), plugins.Error{Status: 403, Type: "invalid_request_error", Code: "permission_denied", Message: "no"}},
-		{404, body("not_found_error", "model: x"), plugins.Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "model: x"}},
-		{413, body("request_too_large", "big"), plugins.Error{Status: 413, Type: "invalid_request_error", Code: "request_too_large", Message: "big"}},
-		{429, body("rate_limit_error", "slow"), plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow"}},
-		{500, body("api_error", "oops"), plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "oops"}},
-		{529, body("overloaded_error", "Overloaded"), plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "Overloaded"}},
-		{529, "", plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 529."}},
-		{502, "<html>", plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
-		{422, body("of_the_future", "?"), plugins.Error{Status: 422, Type: "invalid_request_error", Message: "?"}},
-	} {
-		if got := (Provider{}).Error(plugintest.Response(test.status, test.body)); *got != test.want {
-			t.Errorf("%d %s:\ngot  %+v\nwant %+v", test.status, test.body, *got, test.want)
-		}
-	}
+	plugintest.Errors(t, Provider{}, []plugintest.ErrorCase{
+		{Status: 400, Body: body("invalid_request_error", "max_tokens: Field required"), Want: plugins.Error{Status: 400, Type: "invalid_request_error", Message: "max_tokens: Field required"}},
+		{Status: 400, Body: body("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+			Want: plugins.Error{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "prompt is too long: 210000 tokens > 200000 maximum"}},
+		{Status: 401, Body: body("authentication_error", "invalid x-api-key"), Want: plugins.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key", Message: "invalid x-api-key"}},
+		{Status: 403, Body: body("permission_error", "no"), Want: plugins.Error{Status: 403, Type: "invalid_request_error", Code: "permission_denied", Message: "no"}},
+		{Status: 404, Body: body("not_found_error", "model: x"), Want: plugins.Error{Status: 404, Type: "invalid_request_error", Code: "model_not_found", Message: "model: x"}},
+		{Status: 413, Body: body("request_too_large", "big"), Want: plugins.Error{Status: 413, Type: "invalid_request_error", Code: "request_too_large", Message: "big"}},
+		{Status: 429, Body: body("rate_limit_error", "slow"), Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow"}},
+		{Status: 500, Body: body("api_error", "oops"), Want: plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "oops"}},
+		{Status: 529, Body: body("overloaded_error", "Overloaded"), Want: plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "Overloaded"}},
+		{Status: 529, Body: "", Want: plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 529."}},
+		{Status: 502, Body: "<html>", Want: plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
+		{Status: 422, Body: body("of_the_future", "?"), Want: plugins.Error{Status: 422, Type: "invalid_request_error", Message: "?"}},
+	}...)
 }
 
 // Where Anthropic says when its limits are full again, it may not say how long to

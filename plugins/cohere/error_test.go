@@ -8,26 +8,28 @@ import (
 )
 
 func TestErrors(t *testing.T) {
-	plugintest.Errors(t, Provider{})
+	var cases []plugintest.ErrorCase
 	for _, test := range []struct {
-		status  int
-		message string
-		want    plugins.Error
+		status     int
+		message    string
+		kind, code string
 	}{
-		{400, "invalid request", plugins.Error{Type: "invalid_request_error"}},
-		{400, "too many tokens: 9 > 8", plugins.Error{Type: "invalid_request_error", Code: "context_length_exceeded"}},
-		{401, "invalid api token", plugins.Error{Type: "invalid_request_error", Code: "invalid_api_key"}},
-		{402, "pay", plugins.Error{Type: "insufficient_quota", Code: "insufficient_quota"}},
-		{403, "no", plugins.Error{Type: "invalid_request_error", Code: "permission_denied"}},
-		{404, "model 'x' not found", plugins.Error{Type: "invalid_request_error", Code: "model_not_found"}},
-		{422, "bad field", plugins.Error{Type: "invalid_request_error"}},
-		{429, "slow down", plugins.Error{Type: "rate_limit_error", Code: "rate_limit_exceeded"}},
-		{498, "blocked", plugins.Error{Type: "invalid_request_error"}},
-		{503, "later", plugins.Error{Type: "server_error", Code: "overloaded"}},
+		{400, "invalid request", "invalid_request_error", ""},
+		{400, "too many tokens: 9 > 8", "invalid_request_error", "context_length_exceeded"},
+		{401, "invalid api token", "invalid_request_error", "invalid_api_key"},
+		{402, "pay", "insufficient_quota", "insufficient_quota"},
+		{403, "no", "invalid_request_error", "permission_denied"},
+		{404, "model 'x' not found", "invalid_request_error", "model_not_found"},
+		{422, "bad field", "invalid_request_error", ""},
+		{429, "slow down", "rate_limit_error", "rate_limit_exceeded"},
+		{498, "blocked", "invalid_request_error", ""},
+		{503, "later", "server_error", "overloaded"},
 	} {
-		test.want.Status, test.want.Message = test.status, test.message
-		if got := (Provider{}).Error(plugintest.Response(test.status, `{"id":"1","message":"`+test.message+`"}`)); *got != test.want {
-			t.Errorf("%d:\ngot  %+v\nwant %+v", test.status, *got, test.want)
-		}
+		cases = append(cases, plugintest.ErrorCase{
+			Status: test.status,
+			Body:   `{"id":"1","message":"` + test.message + `"}`,
+			Want:   plugins.Error{Status: test.status, Type: test.kind, Code: test.code, Message: test.message},
+		})
 	}
+	plugintest.Errors(t, Provider{}, cases...)
 }

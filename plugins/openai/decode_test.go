@@ -5,23 +5,16 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/plugins/plugintest"
-	"github.com/weirhq/weir/plugins/translate"
 )
 
-func TestFixtures(t *testing.T) {
-	fixtures := plugintest.Fixtures(t, "testdata")
-	plugintest.Run(t, Provider{}, translate.Target{Model: "m-1", BaseURL: "http://localhost"}, fixtures)
-	plugintest.Named(t, fixtures, "parallel_tools").InTurn(t, Provider{})
+func TestProvider(t *testing.T) {
+	plugintest.Provider(t, Provider{}, "m-1", "responses", "parallel_tools")
 }
 
 // FuzzDecode: whatever the provider sends, the client gets a legal stream or
 // object.
 func FuzzDecode(f *testing.F) {
 	plugintest.Fuzz(f, Provider{}, plugintest.Fixtures(f, "testdata"), nil)
-}
-
-func TestCassettes(t *testing.T) {
-	plugintest.Cassettes(t, "responses", func(string) translate.Provider { return Provider{} })
 }
 
 // BenchmarkDecode reads a stream of 200 events of text.

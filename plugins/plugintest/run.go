@@ -3,7 +3,6 @@ package plugintest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -227,29 +226,4 @@ func (c *chunks) Read(p []byte) (int, error) {
 	n := copy(p, c.rest[:min(c.size(), len(c.rest))])
 	c.rest = c.rest[n:]
 	return n, nil
-}
-
-// Errors holds a provider to answers that are no success: each status, with
-// bodies of every shape, must come to an error that the client can be told, with
-// the wait that the provider asks for.
-func Errors(t *testing.T, p translate.Provider) {
-	t.Helper()
-	for _, status := range []int{400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529} {
-		for _, body := range []string{"", "{", "null", "[]", `[{"error":{}}]`, "<html>", `{"error":"x"}`, `{"error":{"code":1}}`, `{"message":null}`} {
-			e := p.Error(&http.Response{
-				StatusCode: status,
-				Header:     http.Header{"Retry-After": {"7"}},
-				Body:       io.NopCloser(strings.NewReader(body)),
-			})
-			if e == nil || e.Status < 400 || e.Status > 599 || e.Message == "" || e.Type == "" {
-				t.Errorf("%d %s: got %+v, want a status, type and message", status, body, e)
-			}
-			if e != nil && e.RetryAfter != 7*time.Second {
-				t.Errorf("%d %s: RetryAfter is %v, want the 7s of Retry-After", status, body, e.RetryAfter)
-			}
-			if e != nil && !json.Valid(e.AppendJSON(nil)) {
-				t.Errorf("%d %s: %s is not JSON", status, body, e.AppendJSON(nil))
-			}
-		}
-	}
 }
