@@ -10,16 +10,7 @@ import (
 )
 
 func TestCaddyfile(t *testing.T) {
-	plugintest.Caddyfile(t, "llm.providers.bedrock", map[string]bool{
-		"bedrock":                             true,
-		"bedrock {\n}":                        true,
-		"bedrock {\n\tregion eu-central-1\n}": true,
-		"bedrock {\n\tsession_token t\n}":     true,
-		"bedrock claude":                      false,
-		"bedrock {\n\tregion\n}":              false,
-		"bedrock {\n\tregion eu west\n}":      false,
-		"bedrock {\n\tzone eu-1\n}":           false,
-	})
+	plugintest.Caddyfile(t, "llm.providers.bedrock", "region", "access_key_id", "secret_access_key", "session_token")
 }
 
 // isolate leaves no AWS configuration of the machine in the way.

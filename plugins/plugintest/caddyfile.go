@@ -7,18 +7,30 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Caddyfile holds a module to what its blocks in a Caddyfile may be: each is
-// taken, or is an error.
-func Caddyfile(t *testing.T, module string, blocks map[string]bool) {
+// Caddyfile holds the module of a provider to read a block of options with one
+// value each, to refuse an option without a value, with two, or set twice, and to
+// refuse what is no option.
+func Caddyfile(t *testing.T, module string, options ...string) {
 	t.Helper()
 	info, err := caddy.GetModule(module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for block, ok := range blocks {
+	name := info.ID.Name()
+	check := func(block string, ok bool) {
 		err := info.New().(caddyfile.Unmarshaler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(block))
 		if (err == nil) != ok {
 			t.Errorf("%q: got error %v", block, err)
 		}
+	}
+	check(name, true)
+	check(name+" {\n}", true)
+	check(name+" value", false)
+	check(name+" {\n\tno_such_option value\n}", false)
+	for _, option := range options {
+		check(name+" {\n\t"+option+" value\n}", true)
+		check(name+" {\n\t"+option+"\n}", false)
+		check(name+" {\n\t"+option+" value another\n}", false)
+		check(name+" {\n\t"+option+" value\n\t"+option+" value\n}", false)
 	}
 }

@@ -9,15 +9,7 @@ import (
 )
 
 func TestCaddyfile(t *testing.T) {
-	plugintest.Caddyfile(t, "llm.providers.vertex", map[string]bool{
-		"vertex": true,
-		"vertex {\n\tproject p\n\tlocation eu\n}": true,
-		"vertex p":                              false,
-		"vertex {\n\tproject\n}":                false,
-		"vertex {\n\tproject p q\n}":            false,
-		"vertex {\n\tproject p\n\tproject q\n}": false,
-		"vertex {\n\tregion eu\n}":              false,
-	})
+	plugintest.Caddyfile(t, "llm.providers.vertex", "project", "location")
 }
 
 func TestProvision(t *testing.T) {
