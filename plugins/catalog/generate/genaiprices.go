@@ -232,7 +232,7 @@ func (g genaiPrice) tiers() []int64 {
 
 func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) error {
 	if len(rates) == 0 {
-		zero, err := rate("0", 1)
+		zero, err := rate("0", big.NewRat(1, 1))
 		p.Input, p.Output = zero, zero
 		return err
 	}
@@ -278,20 +278,20 @@ func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) er
 			return fmt.Errorf("unknown unit %q of price", unit)
 		}
 		var err error
-		if *to, err = rate(rates[unit].at(input), per); err != nil {
+		if *to, err = rate(rates[unit].at(input), big.NewRat(1, per)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rate is dollars for one piece, given those for per pieces.
-func rate(dollars json.Number, per int64) (catalog.Rate, error) {
+// rate is the price of a unit of the catalogue, which is dollars times factor.
+func rate(dollars json.Number, factor *big.Rat) (catalog.Rate, error) {
 	n, ok := new(big.Rat).SetString(string(dollars))
 	if !ok {
 		return catalog.Rate{}, fmt.Errorf("%q is not a number", dollars)
 	}
-	return catalog.ParseRate(n.Quo(n, big.NewRat(per, 1)).FloatString(9))
+	return catalog.ParseRate(n.Mul(n, factor).FloatString(9))
 }
 
 // lookahead is a regular expression that says only what a name must not hold,

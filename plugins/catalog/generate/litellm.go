@@ -156,7 +156,7 @@ func (m litellmModel) prices() ([]catalog.Price, error) {
 			p = &catalog.Price{Tier: w.tier, InputAbove: w.above}
 			sets[w] = p
 		}
-		r, err := rateOf(m.rates[field], known.per)
+		r, err := rate(m.rates[field], big.NewRat(known.per, 1))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)
 		}
@@ -196,7 +196,7 @@ func (m litellmModel) pieces() ([]catalog.Price, error) {
 		if dollars == "" {
 			continue
 		}
-		r, err := rateOf(dollars, piece.per)
+		r, err := rate(dollars, big.NewRat(piece.per, 1))
 		if err != nil || r.Nano() == 0 {
 			return nil, err
 		}
@@ -210,29 +210,19 @@ func (m litellmModel) pieces() ([]catalog.Price, error) {
 // withoutZeros takes out the rates of parts that are 0, which is written for what
 // is unknown, and those that are the rate of the whole.
 func withoutZeros(p catalog.Price) catalog.Price {
-	for _, r := range []*catalog.Rate{&p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &p.CacheReadAudio, &p.WebSearch} {
-		if r.Nano() == 0 {
-			*r = catalog.Rate{}
-		}
-	}
-	for _, r := range []*catalog.Rate{&p.InputAudio, &p.InputImage} {
-		if r.Nano() == 0 || *r == p.Input {
-			*r = catalog.Rate{}
-		}
-	}
-	for _, r := range []*catalog.Rate{&p.Reasoning, &p.OutputAudio, &p.OutputImage} {
-		if r.Nano() == 0 || *r == p.Output {
-			*r = catalog.Rate{}
+	for _, parts := range []struct {
+		whole catalog.Rate
+		rates []*catalog.Rate
+	}{
+		{catalog.Rate{}, []*catalog.Rate{&p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &p.CacheReadAudio, &p.WebSearch}},
+		{p.Input, []*catalog.Rate{&p.InputAudio, &p.InputImage}},
+		{p.Output, []*catalog.Rate{&p.Reasoning, &p.OutputAudio, &p.OutputImage}},
+	} {
+		for _, r := range parts.rates {
+			if r.Nano() == 0 || *r == parts.whole {
+				*r = catalog.Rate{}
+			}
 		}
 	}
 	return p
-}
-
-// rateOf is dollars for so many, given those for one.
-func rateOf(dollars json.Number, per int64) (catalog.Rate, error) {
-	n, ok := new(big.Rat).SetString(string(dollars))
-	if !ok {
-		return catalog.Rate{}, fmt.Errorf("%q is not a number", dollars)
-	}
-	return catalog.ParseRate(n.Mul(n, big.NewRat(per, 1)).FloatString(9))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/weirhq/weir/plugins/catalog"
@@ -192,7 +193,7 @@ func (c modelsDevCost) price() (p catalog.Price, err error) {
 		if r.dollars == "" {
 			continue
 		}
-		if *r.to, err = rate(r.dollars, 1); err != nil {
+		if *r.to, err = rate(r.dollars, big.NewRat(1, 1)); err != nil {
 			return p, err
 		}
 	}
