@@ -116,6 +116,22 @@ type blockDelta struct {
 	PartialJSON string `json:"partial_json,omitempty"`
 }
 
+// deltasOf makes a delta of each piece, and adds those that come last.
+func deltasOf(pieces iter.Seq[string], delta func(string) blockDelta, last ...blockDelta) iter.Seq[blockDelta] {
+	return func(yield func(blockDelta) bool) {
+		for piece := range pieces {
+			if !yield(delta(piece)) {
+				return
+			}
+		}
+		for _, d := range last {
+			if !yield(d) {
+				return
+			}
+		}
+	}
+}
+
 type thinkingBlock struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking"`
@@ -125,14 +141,8 @@ type thinkingBlock struct {
 func (b thinkingBlock) opening() block { return thinkingBlock{Type: b.Type} }
 
 func (b thinkingBlock) deltas() iter.Seq[blockDelta] {
-	return func(yield func(blockDelta) bool) {
-		for word := range words(b.Thinking) {
-			if !yield(blockDelta{Type: "thinking_delta", Thinking: word}) {
-				return
-			}
-		}
-		yield(blockDelta{Type: "signature_delta", Signature: b.Signature})
-	}
+	return deltasOf(words(b.Thinking), func(word string) blockDelta { return blockDelta{Type: "thinking_delta", Thinking: word} },
+		blockDelta{Type: "signature_delta", Signature: b.Signature})
 }
 
 type textBlock struct {
@@ -143,13 +153,7 @@ type textBlock struct {
 func (b textBlock) opening() block { return textBlock{Type: b.Type} }
 
 func (b textBlock) deltas() iter.Seq[blockDelta] {
-	return func(yield func(blockDelta) bool) {
-		for word := range words(b.Text) {
-			if !yield(blockDelta{Type: "text_delta", Text: word}) {
-				return
-			}
-		}
-	}
+	return deltasOf(words(b.Text), func(word string) blockDelta { return blockDelta{Type: "text_delta", Text: word} })
 }
 
 type toolUseBlock struct {
@@ -165,13 +169,9 @@ func (b toolUseBlock) opening() block {
 }
 
 func (b toolUseBlock) deltas() iter.Seq[blockDelta] {
-	return func(yield func(blockDelta) bool) {
-		for piece := range members(string(b.Input)) {
-			if !yield(blockDelta{Type: "input_json_delta", PartialJSON: piece}) {
-				return
-			}
-		}
-	}
+	return deltasOf(members(string(b.Input)), func(piece string) blockDelta {
+		return blockDelta{Type: "input_json_delta", PartialJSON: piece}
+	})
 }
 
 // newMessage is the message before it has any content.
