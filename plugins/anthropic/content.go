@@ -27,7 +27,7 @@ type block struct {
 	thinking  []byte
 	signature string
 
-	call hostedCall // of a tool that the provider hosts
+	call translate.PendingCall // of a tool that the provider hosts
 }
 
 // startBlock reads the start of a block, which in a message is all of it. What
@@ -63,7 +63,7 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 			d.input(input.Raw)
 		}
 	case "server_tool_use":
-		d.block.call = hostedCall{id: v.Get("id").Str, name: v.Get("name").Str}
+		d.block.call = translate.PendingCall{ID: v.Get("id").Str, Name: v.Get("name").Str}
 		if input := v.Get("input"); len(input.Map()) > 0 {
 			d.input(input.Raw)
 		}
@@ -103,9 +103,9 @@ func (d *decoder) stopBlock() {
 			d.a.Seal(b.key, encodeReasoning(thinkingBlock{"thinking", string(b.thinking), b.signature}))
 		}
 	case "server_tool_use":
-		if b.call.id != "" {
+		if b.call.ID != "" {
 			d.calls = append(d.calls, b.call)
-			b.call = hostedCall{}
+			b.call = translate.PendingCall{}
 		}
 	}
 }
@@ -128,6 +128,6 @@ func (d *decoder) input(s string) {
 	case "tool_use":
 		d.a.Args(d.block.key, s)
 	default:
-		d.block.call.input = append(d.block.call.input, s...)
+		d.block.call.Input = append(d.block.call.Input, s...)
 	}
 }

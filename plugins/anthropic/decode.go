@@ -22,8 +22,8 @@ type decoder struct {
 	repeat observe.Repeat // of deltas of text
 	usage  usage
 	block  block
-	runes  int          // of the text of the message that is open
-	calls  []hostedCall // that have no result yet
+	runes  int                    // of the text of the message that is open
+	calls  translate.PendingCalls // that have no result yet
 }
 
 // message reads an answer that is not a stream.

@@ -1,32 +1,21 @@
 package anthropic
 
 import (
-	"slices"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// hostedCall is a call of a tool that the provider hosts.
-type hostedCall struct {
-	id, name string
-	input    []byte
-}
-
 // result reads the block with the result of a hosted tool, and tells call and
 // result as one item. Tools that the Responses API does not have are left out.
 func (d *decoder) result(v gjson.Result) {
-	id := v.Get("tool_use_id").Str
-	i := slices.IndexFunc(d.calls, func(c hostedCall) bool { return c.id == id })
-	if i < 0 {
+	call, ok := d.calls.Take(v.Get("tool_use_id").Str)
+	if !ok {
 		return
 	}
-	call := d.calls[i]
-	d.calls = slices.Delete(d.calls, i, i+1)
-	input, content := gjson.ParseBytes(call.input), v.Get("content")
+	input, content := gjson.ParseBytes(call.Input), v.Get("content")
 	item := translate.HostedCall{Failed: content.Get("error_code").Exists()}
-	switch call.name {
+	switch call.Name {
 	case webSearch:
 		item.Queries = []string{input.Get("query").Str}
 		for _, page := range content.Array() {

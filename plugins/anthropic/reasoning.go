@@ -70,7 +70,7 @@ func (t Thinker) disable(p *translate.Request) (*Thinking, bool, error) {
 	case t.BetweenTools:
 		return &Thinking{Type: "between_tools"}, false, nil
 	case t.Always:
-		return nil, false, drop(p, "reasoning.effort", "not possible with a model that always thinks, left out")
+		return nil, false, p.DropWithWarning("reasoning.effort", "not possible with a model that always thinks, left out")
 	case t.MinBudget == 0: // the others think only when told to
 		return &Thinking{Type: "disabled"}, false, nil
 	}
@@ -82,7 +82,7 @@ func (t Thinker) disable(p *translate.Request) (*Thinking, bool, error) {
 func (t Thinker) budget(p *translate.Request) (*Thinking, error) {
 	switch {
 	case p.Reasoning.Effort == "":
-		return nil, drop(p, "reasoning.summary", "not possible without reasoning.effort, left out")
+		return nil, p.DropWithWarning("reasoning.summary", "not possible without reasoning.effort, left out")
 	case t.MaxTokens <= t.MinBudget:
 		return nil, p.DropReasoning("not possible within max_output_tokens, left out")
 	case translate.ResumesWithoutReasoning(p.Turns, t.Own):

@@ -128,9 +128,9 @@ func Sampling(p *translate.Request, refused string, both bool) (temperature, top
 	if t := p.Temperature; t != nil && *t != 1 {
 		switch {
 		case refused != "":
-			err = drop(p, "temperature", refused)
+			err = p.DropWithWarning("temperature", refused)
 		case *t > 1:
-			err = drop(p, "temperature", "above the provider's limit, 1 in its place")
+			err = p.DropWithWarning("temperature", "above the provider's limit, 1 in its place")
 		default:
 			temperature = t
 		}
@@ -142,7 +142,7 @@ func Sampling(p *translate.Request, refused string, both bool) (temperature, top
 		refused = "not supported beside temperature, left out"
 	}
 	if refused != "" {
-		return temperature, nil, drop(p, "top_p", refused)
+		return temperature, nil, p.DropWithWarning("top_p", refused)
 	}
 	return temperature, p.TopP, nil
 }
@@ -160,7 +160,7 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 		r.Speed = "fast"
 		r.beta("fast-mode-2026-02-01")
 	default:
-		return drop(p, "service_tier", "not supported by the provider, left out")
+		return p.DropWithWarning("service_tier", "not supported by the provider, left out")
 	}
 	return nil
 }
@@ -187,6 +187,3 @@ func (r *request) setCache(p *translate.Request) {
 		r.CacheControl = cacheOf(p)
 	}
 }
-
-// drop leaves out what is a hint to quality.
-func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

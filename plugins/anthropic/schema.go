@@ -38,7 +38,7 @@ func Enforceable(p *translate.Request, field string, schema json.RawMessage) (js
 	if len(e.names) == 0 {
 		return enforced, nil
 	}
-	return enforced, drop(p, field, "sent without "+strings.Join(e.names, ", ")+", which the provider does not enforce")
+	return enforced, p.DropWithWarning(field, "sent without "+strings.Join(e.names, ", ")+", which the provider does not enforce")
 }
 
 // enforcer writes a schema anew, in one pass whatever its size.

@@ -100,7 +100,7 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 		return f, nil
 	}
 	if m.is(noFormat) {
-		return f, drop(p, t.Param+".strict", "not supported by the model, left out")
+		return f, p.DropWithWarning(t.Param+".strict", "not supported by the model, left out")
 	}
 	f.Strict = true
 	var err error

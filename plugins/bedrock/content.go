@@ -26,8 +26,8 @@ type openBlock struct {
 	thoughts, redacted []byte
 	signature          string
 
-	call   hostedCall // of a tool that Bedrock hosts
-	result string     // the id of the call that the block answers
+	call   translate.PendingCall // of a tool that Bedrock hosts
+	result string                // the id of the call that the block answers
 }
 
 type blockKind uint8
@@ -112,7 +112,7 @@ func (d *decoder) start(v gjson.Result) {
 		}
 	case call.Get("type").Str == "server_tool_use":
 		d.become(serverToolUseBlock)
-		d.block.call = hostedCall{id: id, name: name}
+		d.block.call = translate.PendingCall{ID: id, Name: name}
 	case d.a.Request().IsAnswerTool(name):
 		d.become(answerBlock)
 	default:
@@ -203,7 +203,7 @@ func (d *decoder) input(s string) {
 	case answerBlock:
 		d.a.Text(textKey, s)
 	case serverToolUseBlock:
-		d.block.call.input = append(d.block.call.input, s...)
+		d.block.call.Input = append(d.block.call.Input, s...)
 	default:
 		d.a.Args(d.block.key, s)
 	}

@@ -35,7 +35,7 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 	switch {
 	case p.Format.Type == "json_object":
 		r.System = append(r.System, block{Text: translate.JSONInstruction})
-		return drop(p, "text.format", "not enforced by the provider, an instruction in its place")
+		return p.DropWithWarning("text.format", "not enforced by the provider, an instruction in its place")
 	case p.Format.Type != "json_schema":
 		return nil
 	case m.answersByCall(p):

@@ -41,7 +41,7 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 		r.fields().ReasoningEffort = asked
 		return nil
 	case asked == "none":
-		return drop(p, "reasoning.effort", "not possible with a model that always thinks, left out")
+		return p.DropWithWarning("reasoning.effort", "not possible with a model that always thinks, left out")
 	}
 	err := p.LimitEffort(m.Efforts)
 	switch {
@@ -51,7 +51,7 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 		r.fields().ReasoningEffort = p.Reasoning.Effort
 		return nil
 	case p.Reasoning.Effort == "high" && p.MaxOutputTokens.Valid:
-		if err := drop(p, "reasoning.effort", "'high' is not possible with max_output_tokens, 'medium' in its place"); err != nil {
+		if err := p.DropWithWarning("reasoning.effort", "'high' is not possible with max_output_tokens, 'medium' in its place"); err != nil {
 			return err
 		}
 		p.Reasoning.Effort = "medium"

@@ -123,7 +123,7 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	case "default", "flex", "priority", "reserved":
 		r.ServiceTier = &serviceTier{p.ServiceTier}
 	default:
-		return drop(p, "service_tier", "not supported by the provider, left out")
+		return p.DropWithWarning("service_tier", "not supported by the provider, left out")
 	}
 	return nil
 }
@@ -144,6 +144,3 @@ func fitsPattern(s string) bool {
 		return !translate.IsAlphanumeric(c) && !strings.ContainsRune(" \t\r\n:_@$#=/+,-.", c)
 	}) < 0
 }
-
-// drop leaves out what is a hint to quality.
-func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

@@ -84,7 +84,7 @@ func (r *request) setToolChoice(p *translate.Request, m *model) error {
 			r.fields().ToolChoice = &claudeToolChoice{claudeMode(c), chosen(c), true}
 			return nil
 		}
-		if err := drop(p, "parallel_tool_calls", "not supported by the model, left out"); err != nil {
+		if err := p.DropWithWarning("parallel_tool_calls", "not supported by the model, left out"); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error 
 	}
 	r.ToolConfig = &toolConfig{Tools: tools}
 	r.System = append(r.System, block{Text: silence})
-	return drop(p, "tool_choice", "calls cannot be forbidden after earlier ones, an instruction in its place")
+	return p.DropWithWarning("tool_choice", "calls cannot be forbidden after earlier ones, an instruction in its place")
 }
 
 // callsOf are the tools that were called before, of which no more is known.
@@ -181,7 +181,7 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 	case !t.IsStrict():
 		return tool{ToolSpec: f}, nil
 	case !m.StructuredOutput:
-		return tool{ToolSpec: f}, drop(p, t.Param+".strict", "not supported by the model, left out")
+		return tool{ToolSpec: f}, p.DropWithWarning(t.Param+".strict", "not supported by the model, left out")
 	}
 	f.Strict = true
 	var err error

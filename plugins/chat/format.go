@@ -25,7 +25,7 @@ func (r *request) setFormat(a attempt) error {
 	case f.Type == "json_schema" && a.format == objectOnly:
 		r.ResponseFormat = &responseFormat{Type: "json_object"}
 		r.addSystem(a, translate.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
-		return a.drop("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
+		return a.DropWithWarning("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
 	case f.Type == "json_schema":
 		name := f.Name
 		if name == "" {

@@ -84,7 +84,7 @@ func (a attempt) image(c *translate.Part) (part, error) {
 	image := &imageURL{URL: c.DataURL(), Detail: c.Detail}
 	if c.Detail == "original" {
 		image.Detail = "high"
-		if err := a.drop(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
+		if err := a.DropWithWarning(c.Param+".detail", "not supported by the provider, 'high' in place of 'original'"); err != nil {
 			return part{}, err
 		}
 	}

@@ -99,7 +99,7 @@ func (r *request) setSampling(a attempt) error {
 	untempered := a.thinks() && !a.Capabilities.Temperature
 	unpenalized := a.thinks() && a.unpenalized
 	if t, most := a.Temperature, a.highest; t != nil && most > 0 && *t > most && !untempered {
-		if err := a.drop("temperature", "above the provider's limit, which takes its place"); err != nil {
+		if err := a.DropWithWarning("temperature", "above the provider's limit, which takes its place"); err != nil {
 			return err
 		}
 		a.Temperature = &most
@@ -121,7 +121,7 @@ func (r *request) setSampling(a attempt) error {
 		case !s.refused:
 			*s.sampling = s.asked
 		case *s.asked != s.nothing:
-			if err := a.drop(s.field, "not supported by the model, left out"); err != nil {
+			if err := a.DropWithWarning(s.field, "not supported by the model, left out"); err != nil {
 				return err
 			}
 		}
@@ -166,6 +166,3 @@ func (r *request) setAccounting(a attempt) {
 
 // thinks reports whether the model is known to reason.
 func (a attempt) thinks() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }
-
-// drop leaves out what is a hint to quality.
-func (a attempt) drop(field, done string) error { return a.Drop(translate.Warn, field, done) }

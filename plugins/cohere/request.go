@@ -87,7 +87,7 @@ func (r *request) setSampling(p *translate.Request, _ *translate.Capabilities) e
 		}
 		value := min(max(**s.asked, s.least), s.most)
 		if value != **s.asked {
-			if err := drop(p, s.field, fmt.Sprintf("beyond the provider's limit, %v in its place", value)); err != nil {
+			if err := p.DropWithWarning(s.field, fmt.Sprintf("beyond the provider's limit, %v in its place", value)); err != nil {
 				return err
 			}
 			*s.asked = &value
@@ -96,6 +96,3 @@ func (r *request) setSampling(p *translate.Request, _ *translate.Capabilities) e
 	}
 	return nil
 }
-
-// drop leaves out what is a hint to quality.
-func drop(p *translate.Request, field, done string) error { return p.Drop(translate.Warn, field, done) }

@@ -37,7 +37,7 @@ func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) erro
 	r.StrictTools = strict && len(r.Tools) > 0
 	for i := range p.Tools {
 		if t := &p.Tools[i]; !strict && t.IsStrict() {
-			if err := drop(p, t.Param+".strict", "only possible where all tools are strict and have required properties, left out"); err != nil {
+			if err := p.DropWithWarning(t.Param+".strict", "only possible where all tools are strict and have required properties, left out"); err != nil {
 				return err
 			}
 		}

@@ -56,7 +56,7 @@ func (r *request) setBudget(c *thinkingConfig) error {
 		case m.thinksIfTold:
 			budget = 0
 		case budget > 0:
-			if err := r.drop("reasoning.effort", "not possible with a model that always thinks, the least in its place"); err != nil {
+			if err := r.request.DropWithWarning("reasoning.effort", "not possible with a model that always thinks, the least in its place"); err != nil {
 				return err
 			}
 		}

@@ -82,7 +82,7 @@ func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request
 func (r *request) setSampling() error {
 	p, g := r.request, &r.GenerationConfig
 	if !r.model.Temperature && p.Temperature != nil && *p.Temperature != 1 {
-		if err := r.drop("temperature", "not supported by the model, left out"); err != nil {
+		if err := r.request.DropWithWarning("temperature", "not supported by the model, left out"); err != nil {
 			return err
 		}
 	}
@@ -124,13 +124,10 @@ func (r *request) setServiceTier() error {
 	case "flex", "priority":
 		r.tier = tier
 	default:
-		return r.drop("service_tier", "not supported by the provider, left out")
+		return r.request.DropWithWarning("service_tier", "not supported by the provider, left out")
 	}
 	if !r.vertex {
 		r.ServiceTier = r.tier
 	}
 	return nil
 }
-
-// drop leaves out what is a hint to quality.
-func (r *request) drop(field, done string) error { return r.request.Drop(translate.Warn, field, done) }

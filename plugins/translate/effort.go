@@ -47,9 +47,9 @@ func (p *Request) LimitEffort(levels []string) error {
 		}
 	}
 	if best == "" {
-		return p.Drop(Warn, "reasoning.effort", "not supported by the model, left out")
+		return p.DropWithWarning("reasoning.effort", "not supported by the model, left out")
 	}
-	if err := p.Drop(Warn, "reasoning.effort", "not a level of the model, '"+best+"' in its place"); err != nil {
+	if err := p.DropWithWarning("reasoning.effort", "not a level of the model, '"+best+"' in its place"); err != nil {
 		return err
 	}
 	p.Reasoning.Effort = best
@@ -69,12 +69,12 @@ func effortRank(level string) int {
 // by a model that does not reason.
 func (p *Request) DropReasoning(done string) error {
 	if p.Reasoning.Effort != "" && p.Reasoning.Effort != "none" {
-		if err := p.Drop(Warn, "reasoning.effort", done); err != nil {
+		if err := p.DropWithWarning("reasoning.effort", done); err != nil {
 			return err
 		}
 	}
 	if p.Reasoning.Summary != "" {
-		return p.Drop(Warn, "reasoning.summary", done)
+		return p.DropWithWarning("reasoning.summary", done)
 	}
 	return nil
 }
@@ -82,5 +82,5 @@ func (p *Request) DropReasoning(done string) error {
 // DropForeignReasoning drops an item of reasoning that another provider wrote,
 // which is of no use to this one.
 func (p *Request) DropForeignReasoning(r *ReasoningItem) error {
-	return p.Drop(Warn, at("input", r.Index), "reasoning of another provider, left out")
+	return p.DropWithWarning(at("input", r.Index), "reasoning of another provider, left out")
 }

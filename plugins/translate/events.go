@@ -96,20 +96,26 @@ func (e *events) openPart(o *output, p *part) {
 	if e == nil {
 		return
 	}
-	f := forms[p.kind]
-	if f.part != "" {
-		e.startEvent(f.part + ".added")
-		e.placeIn(o, p)
-		e.buf = append(e.buf, `,"part":`...)
-		e.buf = p.appendJSON(e.buf)
-		e.finishEvent()
-	}
+	e.wholePart(".added", o, p)
 	from := len(e.buf)
-	e.startEvent(f.text + ".delta")
+	e.startEvent(forms[p.kind].text + ".delta")
 	e.placeIn(o, p)
 	e.buf = append(e.buf, `,"delta":"`...)
 	p.head = append(p.head, e.buf[from:]...)
 	e.buf = e.buf[:from]
+}
+
+// wholePart has the part as it is, where events of its kind have one.
+func (e *events) wholePart(suffix string, o *output, p *part) {
+	f := forms[p.kind]
+	if f.part == "" {
+		return
+	}
+	e.startEvent(f.part + suffix)
+	e.placeIn(o, p)
+	e.buf = append(e.buf, `,"part":`...)
+	e.buf = p.appendJSON(e.buf)
+	e.finishEvent()
 }
 
 // delta has a piece of text, which is escaped.
@@ -157,13 +163,7 @@ func (e *events) closePart(o *output, p *part) {
 		e.buf = append(e.buf, ']')
 	}
 	e.finishEvent()
-	if f.part != "" {
-		e.startEvent(f.part + ".done")
-		e.placeIn(o, p)
-		e.buf = append(e.buf, `,"part":`...)
-		e.buf = p.appendJSON(e.buf)
-		e.finishEvent()
-	}
+	e.wholePart(".done", o, p)
 }
 
 // fail is an error in the form that every client takes: flat as it is

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"slices"
 )
 
 // Citation is the source in the web of a part of a text.
@@ -41,6 +42,26 @@ type HostedCall struct {
 	Queries, Sources []string
 	// Code and Logs are those of a code interpreter.
 	Code, Logs string
+}
+
+// PendingCall is a call of a tool that the provider hosts, until its result comes.
+type PendingCall struct {
+	ID, Name string
+	Input    []byte // JSON
+}
+
+// PendingCalls are the calls of an answer that have no result yet.
+type PendingCalls []PendingCall
+
+// Take removes and returns the call with an ID.
+func (c *PendingCalls) Take(id string) (call PendingCall, ok bool) {
+	i := slices.IndexFunc(*c, func(call PendingCall) bool { return call.ID == id })
+	if i < 0 {
+		return PendingCall{}, false
+	}
+	call = (*c)[i]
+	*c = slices.Delete(*c, i, i+1)
+	return call, true
 }
 
 type webSearchCall struct {

@@ -227,6 +227,9 @@ func (p *Request) Drop(a Action, field, done string) error {
 	return nil
 }
 
+// DropWithWarning leaves out what is a hint to quality, as [Request.Drop] does.
+func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
+
 func (p *Request) unset(field string) {
 	switch field {
 	case "temperature":

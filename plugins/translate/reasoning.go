@@ -19,7 +19,7 @@ func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 			content, ok := open(r.EncryptedContent)
 			if !ok {
 				field := at("input", r.Index) + ".encrypted_content"
-				if err := p.Drop(Warn, field, "reasoning of another provider, left out"); err != nil {
+				if err := p.DropWithWarning(field, "reasoning of another provider, left out"); err != nil {
 					return err
 				}
 				continue

@@ -63,7 +63,7 @@ func (p *Request) DropHints(t *Tool, hints ...string) error {
 		if v := t.Field(hint); v == nil || string(v) == `"medium"` {
 			continue
 		}
-		if err := p.Drop(Warn, t.Param+"."+hint, notSupported); err != nil {
+		if err := p.DropWithWarning(t.Param+"."+hint, notSupported); err != nil {
 			return err
 		}
 	}
