@@ -35,7 +35,7 @@ const (
 	OllamaEmbed     Dialect = "ollama_embed"     // Ollama /api/embed
 )
 
-// Phase tells how near its end a response is, by its own words.
+// Phase is how far a response has come, as its own events report it.
 type Phase uint8
 
 const (

@@ -18,8 +18,8 @@ func AppendStringOrNull(b []byte, s string) []byte {
 	return AppendString(b, s)
 }
 
-// AppendEscaped appends what stands between the quotes of a JSON string, so
-// that the escaped pieces of a text join to the escaped text.
+// AppendEscaped appends the inside of a JSON string, without its quotes, so that
+// the escaped pieces of a text join to the escaped text.
 func AppendEscaped(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	from := 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Error is a failure as the client is told it, in OpenAI's terms.
+// Error is a failure as the client sees it, in OpenAI's terms.
 type Error struct {
 	// Status is the HTTP status, also of an error inside a stream.
 	Status int
@@ -44,8 +44,7 @@ func Unsupported(param, format string, args ...any) *Error {
 	return e
 }
 
-// Upstream is the failure of a provider that broke off or sent what cannot be
-// read: a 502.
+// Upstream is the 502 for a provider whose answer breaks off or cannot be read.
 func Upstream(format string, args ...any) *Error {
 	return &Error{
 		Status:  http.StatusBadGateway,
@@ -55,7 +54,7 @@ func Upstream(format string, args ...any) *Error {
 	}
 }
 
-// refusals are what statuses mean, in OpenAI's terms.
+// refusals are the types and codes of statuses, in OpenAI's terms.
 var refusals = map[int]Error{
 	http.StatusUnauthorized:          {Type: "invalid_request_error", Code: "invalid_api_key"},
 	http.StatusPaymentRequired:       {Type: "insufficient_quota", Code: "insufficient_quota"},
@@ -70,10 +69,10 @@ var refusals = map[int]Error{
 // other APIs do not know.
 const StatusOverloaded = 529
 
-// Refused is the failure of a provider that answered with status, or with 0 that
-// said so in the middle of its answer. The status of the error is the same, but
-// 503 for StatusOverloaded and 502 for what is no error's. A message of "" is one
-// that names the status.
+// Refused is the failure of a provider that answered with status, or that reported
+// an error in the middle of its answer if status is 0. The error has the same
+// status, except 503 for StatusOverloaded and 502 for one that is no error. If
+// message is "", the error names the status.
 func Refused(status int, message string) *Error {
 	switch {
 	case message != "":

@@ -10,10 +10,10 @@ import (
 // maxDepth is how deep JSON may be nested, as encoding/json has it.
 const maxDepth = 10_000
 
-// ValidJSON tells whether data is JSON that is nested no deeper than 10,000
-// levels. Everything that comes from outside must pass it before gjson looks at
-// it: gjson goes down by recursion, and a few megabytes of brackets would exhaust
-// the stack, which ends the process.
+// ValidJSON reports whether data is JSON that is nested no deeper than 10,000
+// levels. Everything that comes from outside must pass it before gjson looks at it:
+// gjson goes down by recursion, and a few megabytes of brackets would exhaust the
+// stack, which ends the process.
 func ValidJSON(data []byte) bool {
 	if bytes.Count(data, openArray)+bytes.Count(data, openObject) <= maxDepth {
 		return gjson.ValidBytes(data)

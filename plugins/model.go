@@ -31,6 +31,6 @@ func WithModel(body []byte, model string) []byte {
 	return append(edited, body[rest:]...)
 }
 
-// view is the bytes as a string without a copy, good as long as nobody writes
-// into them.
+// view is the bytes as a string without a copy, valid as long as they do not
+// change.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

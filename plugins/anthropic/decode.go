@@ -98,7 +98,7 @@ var reasons = translate.Reasons{
 	"refusal":                       translate.ReasonContentFilter,
 }
 
-// finish reads why the model stopped, if v tells.
+// finish reads why the model stopped, if v has the reason.
 func (d *decoder) finish(v gjson.Result) {
 	stop := v.Get("stop_reason").Str
 	if stop == "" {

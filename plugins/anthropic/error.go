@@ -38,11 +38,11 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 	})
 }
 
-// limits are what Anthropic limits the rate of, as its headers name it.
+// limits are the names of Anthropic's rate limits in its headers.
 var limits = [...]string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
 
-// untilReset is how long it takes until every limit that is used up is full
-// again, by the provider's own clock; 0 if the header does not say.
+// untilReset returns how long it takes until every exhausted limit is reset, by the
+// provider's own clock; 0 if the header does not say.
 func untilReset(h http.Header) time.Duration {
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

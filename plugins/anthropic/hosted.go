@@ -6,8 +6,9 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// result reads the block with the result of a hosted tool, and tells call and
-// result as one item. Tools that the Responses API does not have are left out.
+// result reads the block with the result of a hosted tool, and adds the call and
+// its result to the response as one item. Tools that the Responses API does not
+// have are left out.
 func (d *decoder) result(v gjson.Result) {
 	call, ok := d.calls.Take(v.Get("tool_use_id").Str)
 	if !ok {

@@ -50,7 +50,8 @@ type toolResultBlock struct {
 	IsError   bool   `json:"is_error,omitempty"`
 }
 
-// failure stands where a call failed without a word, which the provider refuses.
+// failure is the output of a call that failed without any: the provider refuses an
+// empty one.
 const failure = "(The call failed.)"
 
 // setMessages translates instructions and turns.

@@ -12,7 +12,7 @@ type model struct {
 	quirk
 }
 
-// quirk is what models differ in that no catalogue tells.
+// quirk is a difference between models that is in no catalogue.
 type quirk uint8
 
 const (
@@ -48,8 +48,9 @@ var quirks = []struct {
 	{"claude-sonnet-4-2025", noFormat},
 }
 
-// modelOf is what is known of the target. Models that nobody describes are taken
-// for new ones, unless they are known to be old: what new models refuse is more.
+// modelOf returns what is known of the target's model. A model that the catalogue
+// does not describe is treated as a new one, unless it is known to be old: new
+// models refuse more than old ones.
 func modelOf(t translate.Target) *model {
 	m := new(model)
 	for _, q := range quirks {

@@ -41,7 +41,7 @@ func Enforceable(p *translate.Request, field string, schema json.RawMessage) (js
 	return enforced, p.DropWithWarning(field, "sent without "+strings.Join(e.names, ", ")+", which the provider does not enforce")
 }
 
-// enforcer writes a schema anew, in one pass whatever its size.
+// enforcer rewrites a schema in one pass.
 type enforcer struct {
 	names   []string // of what is not enforced, each once
 	changed bool
@@ -109,7 +109,7 @@ func (e *enforcer) appendList(b []byte, schemas gjson.Result) []byte {
 	return append(b, ']')
 }
 
-// leaveOut tells the client of a keyword, once.
+// leaveOut notes a keyword for the warning to the client, once.
 func (e *enforcer) leaveOut(keyword string) {
 	e.changed = true
 	if !slices.Contains(e.names, keyword) {

@@ -20,7 +20,7 @@ import (
 // token.
 type Vertex struct{ Provider }
 
-// vertexVersion is the version of the API, which stands in the body.
+// vertexVersion is the version of the API, which is sent in the body.
 const vertexVersion = "vertex-2023-10-16"
 
 // Prepare implements translate.Provider.

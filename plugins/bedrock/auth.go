@@ -48,8 +48,8 @@ func (b *Provider) configure(ctx context.Context) error {
 // signer keeps derived keys, which it shares between requests.
 var signer = v4.NewSigner()
 
-// sign signs a request (AWS Signature Version 4). Credentials that expire are
-// fetched again when need be, and else are at hand.
+// sign signs a request (AWS Signature Version 4). Credentials are cached, and
+// fetched again when they expire.
 func (b *Provider) sign(req *http.Request, body []byte) error {
 	if b.credentials == nil {
 		return errors.New("bedrock: neither an api_key nor AWS credentials are configured")

@@ -55,7 +55,8 @@ func (d *decoder) startBlock(index int) {
 	d.block = openBlock{open: true, key: index, from: d.runes}
 }
 
-// become tells what kind the block is. A block of its own ends the text before it.
+// become sets the kind of the block. A block that is not text ends the text before
+// it.
 func (d *decoder) become(kind blockKind) {
 	if d.block.kind == kind {
 		return

@@ -104,7 +104,7 @@ var reasons = translate.Reasons{
 	"malformed_tool_use":            translate.ReasonError,
 }
 
-// finish reads why the model stopped, if v tells.
+// finish reads why the model stopped, if v has the reason.
 func (d *decoder) finish(v gjson.Result) {
 	if stop := v.Get("stopReason").Str; stop != "" {
 		d.a.Finish(reasons.Of(stop))

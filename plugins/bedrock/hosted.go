@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// result reads the result of a hosted tool, and tells call and result as one item.
-// Tools that the Responses API does not have are left out.
+// result reads the result of a hosted tool, and adds the call and its result to the
+// response as one item. Tools that the Responses API does not have are left out.
 func (d *decoder) result(content gjson.Result) {
 	call, ok := d.calls.Take(d.block.result)
 	if !ok {

@@ -40,11 +40,11 @@ type cachePoint struct {
 }
 
 const (
-	// besideDocument stands where a message has a document but no text, which the
-	// provider demands.
+	// besideDocument is the text of a message that has a document and no text. The
+	// provider requires one.
 	besideDocument = "(See the document.)"
-	// failure stands where a call failed without a word, which the provider
-	// refuses.
+	// failure is the output of a call that failed without any: the provider refuses
+	// an empty one.
 	failure = "(The call failed.)"
 )
 

@@ -23,7 +23,7 @@ const (
 	byAmazon
 )
 
-// quirk is what models differ in that no catalogue tells.
+// quirk is a difference between models that is in no catalogue.
 type quirk uint8
 
 const (
@@ -44,9 +44,9 @@ var quirks = []struct {
 	{"claude-fable-5", alwaysThinks},
 }
 
-// families are the capabilities of models that nobody describes, by a part of
-// their ids; the first counts. Claude is taken for a new one unless it is known to
-// be old: what new models refuse is more.
+// families are the capabilities of models that the catalogue does not describe, by
+// a part of their ids; the first match counts. A Claude is treated as a new one
+// unless it is known to be old: new models refuse more than old ones.
 var families = []struct {
 	part         string
 	capabilities translate.Capabilities

@@ -75,7 +75,7 @@ func readBuiltin() (*Catalog, error) {
 	return Parse(text)
 }
 
-// Parse reads a catalogue that stands alone, without the built-in data.
+// Parse reads a complete catalogue, which does not extend the built-in data.
 func Parse(text []byte) (*Catalog, error) {
 	c := &Catalog{providers: make(map[string]*provider)}
 	if err := c.decode(text); err != nil {

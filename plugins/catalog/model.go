@@ -6,7 +6,7 @@ import (
 )
 
 // Model is what one provider says about one of its models. Zero values mean
-// unknown, and a capability that is false is one nobody claims.
+// unknown, and a capability that is false is one that no source claims.
 type Model struct {
 	// Provider is the name that Weir has for who serves the model.
 	Provider string `json:"-"`
@@ -21,9 +21,9 @@ type Model struct {
 	// Match is the rule for names that are neither ID nor alias.
 	Match *Match `json:"match,omitempty"`
 
-	// Input are the kinds of content the model takes: text, image, audio,
-	// video, pdf. Empty where nobody says, which is so of entries that are only
-	// there to price old names and whole groups of names.
+	// Input are the kinds of content the model takes: text, image, audio, video,
+	// pdf. Empty if unknown, as in entries that only price old names or whole
+	// groups of names.
 	Input []string `json:"input,omitempty"`
 	// Output are the kinds of content it gives. Embedding and transcription
 	// models say text like the others.

@@ -71,8 +71,8 @@ type Rate struct {
 	plusOne int64 // billionths of a dollar and one; -1 is UnknownRate
 }
 
-// UnknownRate is the rate of a part of the usage that is not charged as the whole it
-// is part of, but nobody says how: a call that has such a part has no known price.
+// UnknownRate is the rate of a part of the usage whose price differs from the price
+// of the whole and is unknown. A call that has such a part has no known price.
 var UnknownRate = Rate{-1}
 
 const unknownRate = "unknown" // in JSON

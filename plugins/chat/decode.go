@@ -81,7 +81,7 @@ func (d *decoder) event(name, data []byte) bool {
 	return more && !fails
 }
 
-// chunk is what stands at the top of an event or completion.
+// chunk has the top-level fields of an event or completion.
 type chunk struct {
 	model, id, choices, tier, citations, results gjson.Result
 
@@ -148,7 +148,7 @@ func (d *decoder) start(c *chunk) {
 	}
 }
 
-// choice reads the first one, of which alone the client can be told, and reports
+// choice reads the first choice, the only one that a response can have, and reports
 // whether more may follow.
 func (d *decoder) choice(v gjson.Result) bool {
 	var index, delta, message, logprobs, finish, failure gjson.Result

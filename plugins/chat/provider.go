@@ -1,7 +1,6 @@
-// Package chat translates between the neutral request and OpenAI's Chat
-// Completions API (https://platform.openai.com/docs/api-reference/chat), as
-// OpenAI and the vendors who took it over speak it. In what these differ stands
-// in one table.
+// Package chat translates between the neutral request and OpenAI's Chat Completions
+// API (https://platform.openai.com/docs/api-reference/chat), as OpenAI and the
+// vendors that adopted it speak it. One table lists their differences.
 package chat
 
 import (

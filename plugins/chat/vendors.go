@@ -115,7 +115,7 @@ var common = translate.DefaultPolicy.With(translate.Policy{
 // parallel are those of a vendor that lets choose whether calls are parallel.
 var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
 
-// logprobs are those of a vendor that tells them.
+// logprobs is the policy of a vendor that returns logprobs.
 var logprobs = translate.Policy{
 	"top_logprobs":                         translate.Translate,
 	"include.message.output_text.logprobs": translate.Translate,

@@ -17,8 +17,8 @@ type thinking struct {
 	TokenBudget *int64 `json:"token_budget,omitempty"`
 }
 
-// defaultOutput is the output, in tokens, of which reasoning gets its part where
-// nobody limits it.
+// defaultOutput is the output, in tokens, of which reasoning gets a share if the
+// request has no limit.
 const defaultOutput = 32_000
 
 func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {
@@ -46,8 +46,8 @@ func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) 
 	return nil
 }
 
-// thoughts are what the model thought before it answered or made calls. They
-// are the encrypted_content of our reasoning items, which so are told from those
+// thoughts are what the model thought before it answered or made calls. They are
+// the encrypted_content of our reasoning items, and distinguish them from the items
 // of other providers.
 type thoughts struct {
 	Thinking string `json:"thinking,omitempty"`

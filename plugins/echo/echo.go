@@ -1,7 +1,7 @@
-// Package echo plays a model provider without a network: it answers a request
-// by repeating its last user message, in the wire formats of OpenAI's Chat
-// Completions and Responses and of Anthropic's Messages. It stands in for a
-// provider in a quickstart, in examples and in tests.
+// Package echo plays a model provider without a network: it answers a request by
+// repeating its last user message, in the wire formats of OpenAI's Chat Completions
+// and Responses and of Anthropic's Messages. It takes the place of a provider in a
+// quickstart, in examples and in tests.
 package echo
 
 import (
@@ -16,7 +16,7 @@ import (
 // DefaultModel is the model's name where the request names none.
 const DefaultModel = "echo-1"
 
-// Request is what an answer depends on, whichever dialect asked for it.
+// Request is what an answer depends on. It is the same for every dialect.
 type Request struct {
 	// Model is the name that the answer carries.
 	Model string

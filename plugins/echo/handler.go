@@ -27,9 +27,9 @@ const maxBody = 32 << 20
 //	POST .../embeddings         OpenAI Embeddings
 //	GET  .../models             OpenAI's list of models
 //
-// Errors are told in the format of the dialect: Anthropic's for its endpoint
-// and for requests that carry anthropic-version, OpenAI's for all others.
-// Credentials are neither asked for nor looked at.
+// Errors have the format of the dialect: Anthropic's for its endpoint and for
+// requests that carry anthropic-version, OpenAI's for all others. Credentials are
+// ignored.
 func Handler() http.Handler { return new(handler) }
 
 type handler struct{ served atomic.Uint64 }
@@ -62,7 +62,7 @@ var endpoints = []endpoint{
 	{"/models", http.MethodGet, serveModels},
 }
 
-// dialect is how one API asks for an answer and is told it.
+// dialect is how one API requests an answer and encodes it.
 type dialect struct {
 	parse  func(gjson.Result) (Request, *failure)
 	object func(*exchange, Request, Answer) any

@@ -107,7 +107,7 @@ type block interface {
 	deltas() iter.Seq[blockDelta]
 }
 
-// blockDelta is a piece of a block; its type tells which other field is set.
+// blockDelta is a piece of a block; its type determines which other field is set.
 type blockDelta struct {
 	Type        string `json:"type"`
 	Text        string `json:"text,omitempty"`

@@ -22,7 +22,7 @@ type Provider struct {
 // NewProvider returns a provider whose ids are its own.
 func NewProvider() *Provider { return &Provider{handler: Handler()} }
 
-// DefaultTarget is nowhere, and asks for no key.
+// DefaultTarget returns no address and no key: the provider needs neither.
 func (*Provider) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
 
 // PrepareNative implements plugins.Native.

@@ -283,7 +283,7 @@ func outputItems(x *exchange, a Answer) []outputItem {
 	return items
 }
 
-// sealed stands for the form in which a vendor hands out reasoning that only it
+// sealed returns reasoning in a form like the encrypted one that only its vendor
 // can read.
 func sealed(reasoning string) string {
 	return base64.StdEncoding.EncodeToString([]byte(reasoning))

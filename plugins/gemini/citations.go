@@ -35,8 +35,8 @@ func (d *decoder) cite() {
 	})
 }
 
-// search tells the searches as one item: which of them led to which source the
-// provider does not say.
+// search adds all searches to the response as one item: the provider does not
+// report which search led to which source.
 func (d *decoder) search() {
 	v := gjson.ParseBytes(d.grounding)
 	var call translate.HostedCall

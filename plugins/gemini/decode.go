@@ -186,7 +186,7 @@ func (d *decoder) finish(finish, message string) {
 	d.reason = reason
 }
 
-// flush tells what is known only when all was read.
+// flush adds to the response what is known only at the end of the answer.
 func (d *decoder) flush() {
 	d.recall()
 	d.count()

@@ -20,7 +20,7 @@ type topLogprob struct {
 	Bytes   []int   `json:"bytes"`
 }
 
-// logprobs tells those of the text in the same candidate.
+// logprobs adds the logprobs of the text in the same candidate.
 func (d *decoder) logprobs(v gjson.Result) {
 	top := v.Get("topCandidates").Array()
 	var all []logprob

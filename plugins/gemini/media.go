@@ -99,8 +99,8 @@ var types = map[string]string{
 	".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html",
 }
 
-// typeOf is the type that a name or URL ends in, "" if it tells none: then the
-// provider finds out itself.
+// typeOf returns the media type that the ending of a name or URL means, "" if
+// unknown: then the provider finds it out itself.
 func typeOf(name string) string {
 	name, _, _ = strings.Cut(name, "?")
 	return types[strings.ToLower(path.Ext(name))]

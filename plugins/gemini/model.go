@@ -10,16 +10,16 @@ import (
 // model is what can be asked of a model.
 type model struct {
 	translate.Capabilities
-	// thinksIfTold: the model does not think unless told to, and can be told
-	// not to whatever its least budget is. No catalogue tells.
+	// thinksIfTold: the model thinks only on request, and thinking can be turned
+	// off whatever its smallest budget is. No catalogue has this.
 	thinksIfTold bool
 }
 
 // early are the beginnings of the names of models from before thinking levels.
 var early = []string{"gemini-1", "gemini-2", "gemma"}
 
-// modelOf is what is known of the target. Models that nobody describes are taken
-// for new ones, unless they are known to be old.
+// modelOf returns what is known of the target's model. A model that the catalogue
+// does not describe is treated as a new one, unless it is known to be old.
 func modelOf(t translate.Target) *model {
 	m := &model{thinksIfTold: strings.HasPrefix(t.Model, "gemini-2.5-flash-lite")}
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// thinkingConfig is how much the model thinks before it answers, and whether it
-// tells its thoughts.
+// thinkingConfig is how much the model thinks before it answers, and whether its
+// thoughts are returned.
 type thinkingConfig struct {
 	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
 	ThinkingBudget  *int64 `json:"thinkingBudget,omitempty"`

@@ -30,8 +30,8 @@ type functionDeclaration struct {
 
 type toolConfig struct {
 	FunctionCallingConfig *functionCallingConfig `json:"functionCallingConfig,omitempty"`
-	// IncludeServerSideToolInvocations is demanded where hosted tools and
-	// functions stand together.
+	// IncludeServerSideToolInvocations is required where a request has both hosted
+	// tools and functions.
 	IncludeServerSideToolInvocations bool `json:"includeServerSideToolInvocations,omitempty"`
 }
 

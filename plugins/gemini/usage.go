@@ -16,7 +16,7 @@ func (d *decoder) report(v gjson.Result) {
 	}
 }
 
-// count tells the last report, once all was read.
+// count adds the last report of usage, at the end of the answer.
 func (d *decoder) count() {
 	info := d.a.Observe(plugins.GenerateContent, "gemini", []byte(`{"usageMetadata":`), d.usage, []byte("}"))
 	d.a.ServiceTier(tier(info.ServiceTier))

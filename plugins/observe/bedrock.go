@@ -5,7 +5,7 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Converse is Bedrock's Converse. The types of its stream's events stand in the
+// Converse is Bedrock's Converse. The types of the events of a stream are in the
 // headers of their frames.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
 func init() {

@@ -32,8 +32,8 @@ func init() {
 	})
 }
 
-// Completions is OpenAI's legacy Completions, which differ from Chat in where the
-// text stands.
+// Completions is OpenAI's legacy Completions, whose text has another place than
+// that of Chat.
 func init() {
 	Register(Dialect{
 		Name:        plugins.Completions,

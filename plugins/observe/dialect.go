@@ -22,9 +22,9 @@ type Dialect struct {
 	// "chat".
 	Operation string
 
-	// Paths are the endings of the paths that speak it, such as "/v1/messages".
-	// One "{model}" in an ending stands for the name of the model, slashes
-	// included. Of several endings that fit, of whatever dialects, the longest
+	// Paths are the endings of the paths that speak the dialect, such as
+	// "/v1/messages". One "{model}" in an ending matches the name of the model,
+	// slashes included. If several endings match, of any dialects, the longest
 	// counts.
 	Paths []string
 	// Providers are whose paths these are, where others mean something else by

@@ -3,9 +3,9 @@
 // at any chunking and in constant memory, and never fails: what it cannot
 // read, it skips.
 //
-// All that is known of a dialect stands in its Dialect, which Register makes
-// known. The built-in ones have a file for each vendor or endpoint: chat.go,
-// responses.go, messages.go, gemini.go, bedrock.go and so on.
+// All that is known of a dialect is in its Dialect, which Register adds. The
+// built-in ones have a file for each vendor or endpoint: chat.go, responses.go,
+// messages.go, gemini.go, bedrock.go and so on.
 //
 // The other files read what any dialect consists of. A framing (sse.go, ndjson.go,
 // eventstream.go) finds the events of a body, the scanner (scan.go) reads their

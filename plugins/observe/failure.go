@@ -1,6 +1,6 @@
 package observe
 
-// rank orders what may stand for an error's type: more is better.
+// rank orders the fields that may have the type of an error. The highest wins.
 type rank uint8
 
 const (

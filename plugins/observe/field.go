@@ -28,7 +28,8 @@ const (
 	FinishReason
 	// Choice is one of a response's alternatives.
 	Choice
-	// ChoiceIndex is the position of a Choice among all, wherever it stands in it.
+	// ChoiceIndex is the position of a Choice among all choices. The field may be
+	// anywhere in its Choice.
 	ChoiceIndex
 	// Content is text, reasoning, a tool call or media that the model made, unless
 	// it is empty.
@@ -74,11 +75,11 @@ const (
 	firstDetail = detail
 )
 
-// again tells whether reading the field a second time could change anything.
+// again reports whether reading the field a second time could change anything.
 func (f Field) again() bool { return f >= firstDetail || f == Report || f == shape }
 
 // The counts of a usage report, in tokens unless they say otherwise. The last
-// report of a count wins. See plugins.Usage for what they come to.
+// report of a count wins. See plugins.Usage for the totals they make.
 const (
 	// Input is the whole input.
 	Input = firstCount + iota

@@ -4,8 +4,9 @@ import "strings"
 
 const eventStreamMedia = "application/vnd.amazon.eventstream"
 
-// IsStream tells from its Content-Type whether a response is a stream of events.
-// Gemini's may also be one JSON array, which only the path of the call gives away.
+// IsStream reports whether a response is a stream of events, by its Content-Type. A
+// stream of Gemini may also be one JSON array, which only the path of the call
+// shows.
 func IsStream(contentType, path string) bool {
 	switch media := mediaType(contentType); media {
 	case "text/event-stream", eventStreamMedia:
@@ -21,7 +22,7 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// isLines tells whether a media type is one of newline-delimited JSON.
+// isLines reports whether a media type is one of newline-delimited JSON.
 func isLines(media string) bool {
 	switch media {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines",

@@ -42,9 +42,10 @@ type framing interface {
 }
 
 // New reads a response of dialect d with that header. The framing comes from its
-// Content-Type, or from the first byte where that contradicts it. The dialect
-// Unknown is told from the shape of the events. Which provider, if known, settles
-// what the dialect leaves open: the meaning of fields that some providers add.
+// Content-Type, or from the first byte where that contradicts it. The dialect of an
+// Unknown response is recognized by the shape of its events. The provider, if
+// known, settles what the dialect leaves open: the meaning of fields that some
+// providers add.
 func New(d plugins.Dialect, provider string, header http.Header) plugins.Observer {
 	x := &observer{provider: provider, media: mediaType(header.Get("Content-Type"))}
 	x.scan.to = x

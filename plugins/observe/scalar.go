@@ -72,7 +72,8 @@ func (s *scanner) closing(p []byte, i int) (end int, closed bool) {
 	}
 }
 
-// literal reads or skips a number, true, false, null, or what stands for one.
+// literal reads or skips a number, true, false, null, or what is in the place of
+// one.
 func (s *scanner) literal(p []byte, i int) int {
 	end := i
 	for end < len(p) && !delimiter[p[end]] {

@@ -18,8 +18,8 @@ const (
 // read, an object or array when it opens.
 type value struct {
 	kind kind
-	// bytes is a string without its escapes, any other scalar as it stands,
-	// cut to maxText. It is the visitor's until it returns.
+	// bytes is a string without its escapes, any other scalar as it is, cut to
+	// maxText. It is valid until the visitor returns.
 	bytes []byte
 	// key is the last step of the path, "" for an element of an array.
 	key string
@@ -27,7 +27,7 @@ type value struct {
 	index int32
 }
 
-// visitor is told what a scanner reads.
+// visitor gets the values that a scanner reads.
 type visitor interface {
 	value(f Field, v value)
 	// endEvent follows a top-level value that is no array, and each element of
@@ -37,10 +37,10 @@ type visitor interface {
 	endDocument()
 }
 
-// scanner reads JSON in pieces of any size and tells its visitor of the values
-// that a table names. It skips the rest without looking at it twice, keeps
-// nothing but the piece of a key or named scalar that a chunk cut, and needs
-// the same memory at any depth. Broken JSON silences it until the next reset.
+// scanner reads JSON in pieces of any size and passes the values that a table names
+// to its visitor. It skips the rest without looking at it twice, keeps nothing but
+// the piece of a key or named scalar that a chunk cut, and needs the same memory at
+// any depth. Broken JSON silences it until the next reset.
 type scanner struct {
 	to       visitor
 	root     *node
@@ -88,7 +88,7 @@ func (s *scanner) reset() {
 	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
 }
 
-// between tells whether a top-level value has ended, and no other begun.
+// between reports whether a top-level value has ended, and no other begun.
 func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
 
 // finish ends a top-level number, which nothing but the end of input does.
@@ -229,7 +229,7 @@ func (s *scanner) ended(isArray bool) {
 	}
 }
 
-// member is where the table stands at a key.
+// member returns the node of the table for a key.
 func (s *scanner) member(raw []byte) *node {
 	n := s.frames[s.depth-1].node
 	if child := n.child(raw); child != nil || bytes.IndexByte(raw, '\\') < 0 {

@@ -26,7 +26,7 @@ type node struct {
 	elem  *node
 	keys  []*node
 	// lengths has bit n set where a key of n bytes is in keys: most keys of a
-	// document are in no table, and this tells so without comparing them.
+	// document are in no table, and this shows it without a comparison.
 	lengths uint64
 }
 

@@ -25,7 +25,7 @@ type gap struct {
 // maxGaps is more than the gaps of any event that repeats in streams.
 const maxGaps = 12
 
-// fits tells whether an event repeats the template.
+// fits reports whether an event repeats the template.
 func (t *template) fits(event []byte) bool {
 	if len(t.raw) == 0 {
 		return false

@@ -48,8 +48,8 @@ func init() {
 	})
 }
 
-// OCR is Mistral's reading of documents, which costs by the page. Annotations make
-// a page dearer, so their pages are left to nobody's guess.
+// OCR is Mistral's reading of documents, which is charged by the page. Pages with
+// annotations cost more, so they are counted apart.
 // https://docs.mistral.ai/api/#tag/ocr
 func init() {
 	Register(Dialect{

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape is the text of a JSON string (RFC 8259, section 7), cut to maxText
-// at a character. What is no escape stands for itself.
+// unescape is the text of a JSON string (RFC 8259, section 7), cut to maxText at a
+// character. What is no escape is copied.
 func (s *scanner) unescape(raw []byte) []byte {
 	i := bytes.IndexByte(raw, '\\')
 	if i < 0 {

@@ -41,7 +41,7 @@ func (u *unknownDialect) addSign(s string, of *dialect) {
 	u.signs[key] = append(u.signs[key], sign{json, of})
 }
 
-// fits tells whether v begins as the sign says.
+// fits reports whether v begins as the sign says.
 func (s *sign) fits(v value) bool {
 	switch v.kind {
 	case object:

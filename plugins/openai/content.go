@@ -86,7 +86,7 @@ func (d *decoder) message(key int, i *item, v gjson.Result) {
 	}
 }
 
-// logprobs tells those of the text that comes next.
+// logprobs adds the logprobs of the text that comes next.
 func (d *decoder) logprobs(key int, v gjson.Result) {
 	if list := v.Get("logprobs").Raw; list != "" && list != "[]" {
 		d.a.Logprobs(key, json.RawMessage(list))

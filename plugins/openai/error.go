@@ -16,8 +16,8 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, NewError)
 }
 
-// statuses are those of the errors within a stream, which tell none, by their
-// code or else their type.
+// statuses are the HTTP statuses of the errors within a stream, which have none, by
+// their code or else their type.
 var statuses = map[string]int{
 	"context_length_exceeded":       http.StatusBadRequest,
 	"insufficient_quota":            http.StatusTooManyRequests,
@@ -31,9 +31,9 @@ var statuses = map[string]int{
 	"misalignment_policy_violation": http.StatusBadRequest,
 }
 
-// NewError returns the error in the body of an answer with a status or, if that
-// is 0, in an event, as OpenAI and those who speak like it have it: in the field
-// error, or by itself. What the provider says is kept.
+// NewError returns the error in the body of an answer with a status or, if that is
+// 0, in an event, in the format of OpenAI and the vendors that adopted it: in the
+// field error, or at the top level. The provider's type, code and message are kept.
 func NewError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	if !v.IsObject() {
@@ -54,7 +54,8 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	return e
 }
 
-// explanation is what an error says, wherever the vendor says it.
+// explanation returns the message of an error, in any of the places where vendors
+// put it.
 func explanation(v, body gjson.Result) string {
 	text := v.Get("message").String()
 	if raw := v.Get("metadata.raw").Str; raw != "" { // of the provider behind OpenRouter

@@ -22,10 +22,10 @@ import (
 // Provider speaks OpenAI's Responses API. Requests and answers pass unchanged
 // but for the name of the model in the request.
 //
-// With `base_url` it reaches others that speak Responses as OpenAI does, such as
-// LM Studio at `http://localhost:1234/v1` or DeepSeek at
-// `https://api.deepseek.com`. The Responses of OpenRouter, xAI and GitHub Copilot,
-// whose streams clients stumble over, are read and told anew.
+// With `base_url` it reaches others that speak Responses like OpenAI, such as LM
+// Studio at `http://localhost:1234/v1` or DeepSeek at `https://api.deepseek.com`.
+// The Responses of OpenRouter, xAI and GitHub Copilot, whose streams break clients,
+// are decoded and encoded again.
 type Provider struct{}
 
 func init() { caddy.RegisterModule(Provider{}) }
@@ -46,9 +46,9 @@ var paths = map[plugins.Dialect]string{
 	plugins.Embeddings: "/embeddings",
 }
 
-// irregular are the vendors whose streams clients stumble over: OpenRouter gives an
-// item another id in the end, xAI's citations lack what must be there, and with
-// Copilot the id of the response changes.
+// irregular are the vendors whose streams break clients: OpenRouter gives an item
+// another id at its end, the citations of xAI lack required fields, and the id of a
+// Copilot response changes.
 var irregular = []string{"openrouter", "xai", "github-copilot"}
 
 // PrepareNative implements translate.Native.

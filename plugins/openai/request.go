@@ -38,7 +38,7 @@ func withInput(p *translate.Request) ([]byte, error) {
 	return sjson.SetRawBytes(p.Raw, "input", append(items, ']'))
 }
 
-// keptItems are the items of the turns by where they stand in the input.
+// keptItems are the items of the turns by their position in the input.
 func keptItems(p *translate.Request) map[int]translate.Item {
 	kept := make(map[int]translate.Item)
 	for _, t := range p.Turns {

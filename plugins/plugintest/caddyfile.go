@@ -7,9 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Caddyfile holds the module of a provider to read a block of options with one
-// value each, to refuse an option without a value, with two, or set twice, and to
-// refuse what is no option.
+// Caddyfile checks that the module of a provider reads each option with one value,
+// and refuses an option without a value, with two or set twice, and an unknown one.
 func Caddyfile(t *testing.T, module string, options ...string) {
 	t.Helper()
 	info, err := caddy.GetModule(module)

@@ -281,8 +281,8 @@ func usage(u gjson.Result) error {
 	return nil
 }
 
-// equal compares items by what their JSON means. OpenAI itself encrypts the
-// content of a reasoning anew in the terminal event.
+// equal compares items by what their JSON means. OpenAI itself encrypts the content
+// of a reasoning item again for the terminal event.
 func equal(a string, b []byte) bool {
 	var x, y map[string]any
 	if decode([]byte(a), &x) != nil || decode(b, &y) != nil {

@@ -16,10 +16,10 @@ type ErrorCase struct {
 	Want   plugins.Error
 }
 
-// Errors holds a provider to answers that are no success: each status, with
-// bodies of every shape, must come to an error that the client can be told, with
-// the wait that the provider asks for. Each case must come to the error that it
-// wants.
+// Errors checks what a provider makes of answers that are no success: each status,
+// with bodies of every shape, must become an error with a status, a type and a
+// message, and with the wait that the provider asks for. Each case must become the
+// error that it wants.
 func Errors(t *testing.T, p translate.Provider, cases ...ErrorCase) {
 	t.Helper()
 	for _, status := range []int{400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529} {

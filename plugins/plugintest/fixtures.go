@@ -20,8 +20,8 @@ type Fixture struct {
 	// Request is the body of POST /v1/responses, without stream; by default one
 	// of the model "m" with the input "hi".
 	Request string
-	// Stream and JSON are the provider's answer to a request for a stream and
-	// for an object. Where both are there, both must come to the same response.
+	// Stream and JSON are the provider's answer to a request for a stream and for
+	// an object. Where both are there, both must give the same response.
 	Stream, JSON []byte
 	// StreamType is the Content-Type of Stream, text/event-stream by default.
 	StreamType string

@@ -24,11 +24,11 @@ const (
 	modes
 )
 
-// Fuzz holds a provider to what must be true whatever comes from upstream: a
-// stream is legal, an object is JSON, and nothing panics. Beside the bytes, the
-// events of a stream are fuzzed: they are lost, doubled, moved, cut, and mixed
-// with those of the other fixtures. What has no events of text is told by encode,
-// which makes a stream of the fixtures' lines; nil for events as they are.
+// Fuzz checks what must hold whatever comes from upstream: a stream is legal, an
+// object is JSON, and nothing panics. Beside the bytes, the events of a stream are
+// fuzzed: they are lost, doubled, moved, cut, and mixed with those of the other
+// fixtures. For streams that are not text, encode makes the stream of the fixtures'
+// lines; nil for streams of text.
 func Fuzz(f *testing.F, p translate.Provider, fixtures []Fixture, encode func(t testing.TB, stream []byte) []byte) {
 	separator := []byte("\n\n")
 	if encode != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Provider holds a provider to the fixtures in the folder testdata, of a model,
-// and to the recorded answers of an endpoint, as [Run] and [Cassettes] do. Of the
-// fixture inTurn the calls must be told in turn, as [Fixture.InTurn] says.
+// Provider runs a provider with a model against the fixtures in the folder testdata
+// and the recorded answers of an endpoint, as [Run] and [Cassettes] do. The fixture
+// named inTurn must pass [Fixture.InTurn].
 func Provider(t *testing.T, p translate.Provider, model, endpoint, inTurn string) {
 	t.Helper()
 	fixtures := Fixtures(t, "testdata")

@@ -30,8 +30,8 @@ func Request(fields string) string {
 }
 
 // Prepare has a provider translate a request for a target, by default one at
-// https://example.com with the key "secret". It returns the upstream request, its body, and the
-// request with what the client is told.
+// https://example.com with the key "secret". It returns the upstream request, its
+// body, and the request with the warnings to the client.
 func Prepare(t testing.TB, p translate.Provider, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
 	r, err := translate.ParseRequest([]byte(request))

@@ -17,11 +17,11 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Run holds a provider to what every provider must do. Each fixture is read in
-// chunks of several sizes, an event stream also with other line endings, with
-// comments and spaces, and cut off all along; whatever comes of it must be a legal
-// stream whose response does not depend on how the bytes came, nor on whether a
-// stream was asked for, or answered. An answer without end must be a failure.
+// Run checks what every provider must do. Each fixture is read in chunks of several
+// sizes, an event stream also with other line endings, with comments and spaces,
+// and cut off all along; whatever comes of it must be a legal stream whose response
+// does not depend on how the bytes came, nor on whether a stream was asked for, or
+// answered. An answer without end must be a failure.
 func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
 	t.Helper()
 	if len(fixtures) == 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Send is the body that a provider is sent for a request, which must be one that
-// can be sent, and the request with what the client is told.
+// can be sent, and the request with the warnings to the client.
 func Send(t testing.TB, p translate.Provider, target translate.Target, request string, strict bool) (gjson.Result, *translate.Request) {
 	t.Helper()
 	_, body, r, err := Prepare(t, p, target, request, strict)
@@ -40,10 +40,11 @@ func (c Conversation) read(body gjson.Result) (all []message) {
 	return all
 }
 
-// Calls holds a provider to the order of calls and outputs that models demand,
-// in whichever order clients send them: all calls of a turn are in one message,
-// and their outputs are next. Alternates says that no two messages in a row have
-// the same role; legal is what an id may be to the provider, nil for anything.
+// Calls checks that a provider sends calls and outputs in the order that models
+// require, in any order that clients send them: all calls of a turn are in one
+// message, and their outputs are next. Alternates says that no two messages in a
+// row have the same role; legal is what an id may be to the provider, nil for
+// anything.
 func Calls(t *testing.T, p translate.Provider, target translate.Target, c Conversation, alternates bool, legal func(id string) bool) {
 	t.Helper()
 	call := func(id string) string {

@@ -15,8 +15,7 @@ import (
 // maxAssets is how many assets of a request are named.
 const maxAssets = 100
 
-// media are the keys of a part under which an image, audio, video or file
-// stands.
+// media are the keys of a part that hold an image, audio, video or file.
 var media = map[string]bool{
 	"image_url": true, "audio_url": true, "video_url": true, "document_url": true, // Chat, Cohere, Mistral
 	"input_audio": true, "file": true, // Chat

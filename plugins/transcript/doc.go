@@ -3,6 +3,7 @@
 // media that a request carried. It works on whole bodies, when the call is over.
 //
 // A Format says how the bodies of one dialect are read; package observe has one for
-// each. Most streams bring pieces of the object that they stand for, which a Shape
-// joins. For the others a file of this package knows the events.
+// each. Most streams bring pieces of the object that the same call returns without
+// streaming, which a Shape joins. For the others a file of this package knows the
+// events.
 package transcript

@@ -39,8 +39,8 @@ func startsJSON(body []byte) bool {
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[' || body[0] == '"')
 }
 
-// appendUnescaped appends what the escape at the start of s stands for, and
-// returns how much of s that is.
+// appendUnescaped appends the character of the escape at the start of s, and
+// returns the length of the escape.
 func appendUnescaped(b, s []byte) ([]byte, int) {
 	if len(s) < 2 {
 		return append(b, s...), len(s)

@@ -6,9 +6,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Shape says what the pieces of a value come to, as the events of a stream bring
-// them one by one. The nil Shape is that of a value which replaces the one before
-// it. In every shape null replaces nothing.
+// Shape says how the pieces of a value join, which the events of a stream bring one
+// by one. With the nil Shape, a value replaces the one before it. In every shape
+// null replaces nothing.
 type Shape struct {
 	how    how
 	fields Fields // of an object

@@ -102,9 +102,9 @@ func countLength(s string) int {
 	return n
 }
 
-// add joins v, which stands in e, to n as s says. If that only lengthens texts,
-// e is the template of the events behind it. Of these, nothing but v must matter
-// that can differ: neither do the strings and numbers under the keys beside.
+// add joins v, which is part of e, to n as s says. If that only lengthens texts, e
+// becomes the template of the events after it. These may differ from it in v, and
+// in the strings and numbers under the keys beside, which have no effect.
 func (e event) add(n *node, v gjson.Result, s *Shape, beside ...string) {
 	t := e.template
 	if t == nil {

@@ -30,8 +30,8 @@ func texts(places []string, body []byte) string {
 	return strings.Join(found, "\n")
 }
 
-// containers are the keys of messages and parts under which further parts
-// stand: a tool's result has parts of its own.
+// containers are the keys of messages and parts that hold further parts: a tool's
+// result has parts of its own.
 var containers = map[string]bool{
 	"content":          true,
 	"parts":            true,
@@ -41,7 +41,7 @@ var containers = map[string]bool{
 	"functionResponse": true, // Gemini
 }
 
-// deepestPart is how many containers a part may stand in. The known dialects
+// deepestPart is how many containers a part may be nested in. The known dialects
 // need six: message, content, tool result, content, part.
 const deepestPart = 16
 

@@ -83,8 +83,8 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 // Request returns what is being answered.
 func (a *Assembler) Request() *Request { return a.request }
 
-// Start tells the model that answers, and the provider's id of the response;
-// "" is unknown.
+// Start sets the model that answers, and the provider's id of the response; "" is
+// unknown.
 func (a *Assembler) Start(model, upstreamID string) {
 	if model != "" {
 		a.seen.Model = model
@@ -94,7 +94,7 @@ func (a *Assembler) Start(model, upstreamID string) {
 	}
 }
 
-// ServiceTier tells the tier that served.
+// ServiceTier sets the tier that served the request.
 func (a *Assembler) ServiceTier(tier string) { a.seen.ServiceTier = tier }
 
 // Text adds to a message.
@@ -128,8 +128,8 @@ func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 	}
 }
 
-// Logprobs tells the logprobs, as a JSON array of the Responses API, of the
-// text that comes next for key.
+// Logprobs adds the logprobs, as a JSON array of the Responses API, of the text
+// that comes next for key.
 func (a *Assembler) Logprobs(key int, raw json.RawMessage) {
 	if list := compact(raw, '['); list != nil && a.takes(len(list)) {
 		a.logprobs.key = key
@@ -243,7 +243,7 @@ func (a *Assembler) Close(key int) {
 // Usage reports usage; a later report of a count wins.
 func (a *Assembler) Usage(patch plugins.Usage) { a.seen.Usage.Merge(patch) }
 
-// Finish tells why the model stopped; the last word counts. Usage may follow.
+// Finish sets why the model stopped; the last call counts. Usage may follow.
 func (a *Assembler) Finish(r Reason) {
 	a.reason = r
 	a.seen.Finish = outcomes[r].finish
@@ -258,8 +258,9 @@ func (a *Assembler) Fail(e *plugins.Error) {
 	}
 }
 
-// Failure is why the response fails if it ends now: what Fail was told, or what
-// Finish was or was not told; else nil.
+// Failure returns why the response fails if it ends now: the error of Fail, the
+// reason of Finish, or that Finish was not called. It is nil if the response does
+// not fail.
 func (a *Assembler) Failure() *plugins.Error {
 	switch {
 	case a.failure != nil:

@@ -6,9 +6,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// conversation puts the items of an input, which clients interleave as they
-// please, into turns: what the assistant says until all its calls have their
-// outputs is one turn, and these outputs are the next.
+// conversation puts the items of an input, which clients interleave in any order,
+// into turns: what the assistant says until all its calls have their outputs is one
+// turn, and these outputs are the next.
 type conversation struct {
 	groups  []*group
 	pending map[string]pendingCall // by call_id
@@ -66,7 +66,7 @@ func (c *conversation) addCall(call *ToolCall) error {
 	return nil
 }
 
-// addOutput adds an output to the turn of its call, wherever it stands.
+// addOutput adds an output to the turn of its call, wherever it is in the input.
 func (c *conversation) addOutput(o *ToolOutput) error {
 	call, ok := c.pending[o.CallID]
 	if !ok || call.Custom != o.Custom {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// events encodes the events of a stream and numbers them. A nil *events is that
-// of a response that nobody streams: its methods do nothing.
+// events encodes the events of a stream and numbers them. A nil *events is for a
+// response that is not streamed: its methods do nothing.
 type events struct {
 	sink io.Writer
 	err  error // the first of sink
@@ -32,7 +32,7 @@ func (e *events) finishEvent() {
 	e.next++
 }
 
-// flush writes what stands in the buffer.
+// flush writes the buffer.
 func (e *events) flush() {
 	if e == nil || len(e.buf) == 0 {
 		return

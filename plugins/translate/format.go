@@ -9,9 +9,9 @@ const JSONInstruction = "Answer with one JSON object and nothing else: no prose,
 // answerTool is the name of the tool of AnswerTool.
 const answerTool = "structured_answer"
 
-// AnswerTool returns the tool for a model that cannot be held to a JSON schema:
-// it answers by calling the tool with the answer as arguments, which the plugin's
-// Decode tells the Assembler as text (IsAnswerTool). The error is a 400 if the
+// AnswerTool returns the tool for a model that cannot be held to a JSON schema: it
+// answers by calling the tool with the answer as arguments, which the plugin's
+// Decode passes to the Assembler as text (IsAnswerTool). The error is a 400 if the
 // client has a tool of that name.
 func (p *Request) AnswerTool() (*Tool, error) {
 	if p.Tool(answerTool) != nil {

@@ -43,8 +43,8 @@ func randomID(prefix string) string {
 	return fmt.Sprintf("%s%016x%016x", prefix, rand.Uint64(), rand.Uint64())
 }
 
-// openCall opens a call whose name is whole, after those that were mentioned
-// before it, so that calls stand in the provider's order.
+// openCall opens a call whose name is whole, after those that were mentioned before
+// it, so that calls keep the provider's order.
 func (a *Assembler) openCall(o *output) {
 	if o.index != unopened {
 		return

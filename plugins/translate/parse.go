@@ -10,8 +10,8 @@ import (
 )
 
 // ParseRequest reads the body of POST /v1/responses into the neutral request.
-// Errors are *Error and name the field. Each input item stands in one of the
-// turns; those that only a hosted tool left behind are left out with a warning.
+// Errors are *Error and name the field. Each input item is in one of the turns;
+// items of hosted tools are left out with a warning.
 func ParseRequest(body []byte) (*Request, error) {
 	if err := check(body, false); err != nil {
 		return nil, err

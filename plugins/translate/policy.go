@@ -26,11 +26,11 @@ const (
 )
 
 // Policy says by path what becomes of the fields of a request: top-level fields
-// ("truncation"), fields of text, reasoning and stream_options
-// ("text.verbosity"), hosted tools by type ("tools.web_search"), content parts
-// by type ("input.input_image") and values of include
-// ("include.message.output_text.logprobs"). Of what stands in no Policy, fields
-// and values of include are left out with a warning, tools and parts refused.
+// ("truncation"), fields of text, reasoning and stream_options ("text.verbosity"),
+// hosted tools by type ("tools.web_search"), content parts by type
+// ("input.input_image") and values of include
+// ("include.message.output_text.logprobs"). Fields and values of include that are
+// in no Policy are left out with a warning; tools and parts are refused.
 type Policy map[string]Action
 
 // DefaultPolicy is that of a provider which takes text, functions, a JSON
@@ -212,7 +212,8 @@ func (p *Request) parts(yield func(*Part) bool) {
 
 // Drop treats one field that can't be honoured: an error for Reject, a warning
 // "<field>: <done>" for Warn, which is an error too where the request is strict.
-// With a warning the field is unset, so that the response tells what held.
+// With a warning the field is unset, so that the response reports the value that
+// was used.
 func (p *Request) Drop(a Action, field, done string) error {
 	if a == Warn && p.Strict {
 		a = Reject

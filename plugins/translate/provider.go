@@ -16,10 +16,10 @@ type Provider interface {
 	// warnings to it.
 	Prepare(ctx context.Context, p *Request, t Target) (*http.Request, error)
 
-	// Decode reads a successful answer, streaming or not as a.Request() asked
-	// for, and tells a. It ends at the provider's end; where that comes early
-	// it returns without Finish, and a fails the response. An error is one of
-	// reading the body. resp.Request is what Prepare made.
+	// Decode reads a successful answer, streaming or not as a.Request() asked for,
+	// and passes what it reads to a. It returns at the end of the answer; if the
+	// answer ends too early, it returns without Finish, and the response fails. It
+	// returns only errors of reading the body. resp.Request is what Prepare made.
 	Decode(resp *http.Response, a *Assembler) error
 
 	// Error returns what an answer that is no success means to the client. It

@@ -10,12 +10,12 @@ import (
 )
 
 // Request is the body of POST /v1/responses in the form that provider plugins
-// translate: tools flattened, history in turns, every call with its output.
-// What the client left out is nil, "" or an unknown Count. A plugin that cannot
-// honour a value unsets it, for the response tells the client what held.
+// translate: tools flattened, history in turns, every call with its output. What
+// the client left out is nil, "" or an unknown Count. A plugin that cannot honour a
+// value unsets it, for the response reports the value that was used.
 //
-// A copy of a Request is independent of it as long as nobody writes into its
-// slices: who tries several targets gives each attempt a copy.
+// A copy of a Request is independent of it as long as its slices do not change:
+// give each attempt a copy to try several targets.
 type Request struct {
 	// Raw is the body as the client sent it.
 	Raw json.RawMessage
@@ -149,7 +149,7 @@ type ReasoningItem struct {
 	Index   int
 	ID      string
 	Summary []string
-	// Content is the raw reasoning, where the provider tells it.
+	// Content is the raw reasoning, if the provider returns it.
 	Content []string
 	// EncryptedContent is what the plugin gave to Assembler.Seal, once
 	// Request.Unseal has opened it.
@@ -176,8 +176,7 @@ const (
 // Part is a piece of a message's or output's content: text, or media that is
 // inline (MediaType and Data), or at URL, or known to a provider as FileID.
 type Part struct {
-	// Param is where in the body the part stands, such as
-	// "input[0].content[1]".
+	// Param is the place of the part in the body, such as "input[0].content[1]".
 	Param string
 	Type  PartType
 	// Text is that of PartText and PartRefusal.
@@ -215,7 +214,7 @@ func (p *Part) DataURL() string {
 // Tool is a tool that the model may use: a function, a custom tool, or one that
 // the provider hosts.
 type Tool struct {
-	// Param is where in the body the tool stands, such as "tools[0]".
+	// Param is the place of the tool in the body, such as "tools[0]".
 	Param string
 	// Type is function, custom, or the type of a hosted tool.
 	Type string

@@ -94,8 +94,8 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 	`"output_tokens":0,"output_tokens_details":{"image_tokens":0,"text_tokens":0},"total_tokens":0},` +
 	`"web_search":{"num_requests":0}}`
 
-// appendEcho appends what the response tells of its request: the values that
-// held, or else OpenAI's defaults.
+// appendEcho appends the fields of the request that a response repeats: the values
+// that were used, or else OpenAI's defaults.
 func (p *Request) appendEcho(b []byte) []byte {
 	b = append(b, `,"access_programs":null,"background":false,"moderation":null,"previous_response_id":null,"store":false`...)
 	b = append(b, `,"tool_usage":`+noToolUsage+`,"truncation":"disabled"`...)

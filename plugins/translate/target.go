@@ -58,10 +58,10 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Capabilities are what is known of a model, as the catalogue tells it.
+// Capabilities are what is known of a model, as the catalogue has it.
 type Capabilities struct {
-	// Input and Output are kinds of content: text, image, audio, video, pdf;
-	// empty where nobody says.
+	// Input and Output are kinds of content: text, image, audio, video, pdf; empty
+	// if unknown.
 	Input, Output []string
 	// MaxOutput is the number of tokens the output may have, 0 if unknown.
 	MaxOutput int64

@@ -32,7 +32,8 @@ func appendUsage(b []byte, u plugins.Usage) []byte {
 	return append(b, '}')
 }
 
-// maxTokens is the largest count that is told: the sum of two is exact in JavaScript.
+// maxTokens is the largest count in a response: the sum of two is exact in
+// JavaScript.
 const maxTokens = (1<<53 - 1) / 2
 
 // within is the count, 0 if unknown, between 0 and limit.

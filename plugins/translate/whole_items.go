@@ -101,5 +101,5 @@ func flat(namespace, name string) string {
 	return namespace + separator + name
 }
 
-// separator stands between a namespace and the name of a tool in it.
+// separator is between a namespace and the name of a tool in it.
 const separator = "__"

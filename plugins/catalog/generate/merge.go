@@ -89,8 +89,8 @@ func (o *offers) prices(name string) ([]catalog.Price, error) {
 	return decide(quotes, today()), err
 }
 
-// setOwners gives models whose id tells no maker that of the maker's own model
-// of the same name.
+// setOwners sets the owner of models whose id does not name it: the owner of the
+// maker's own model of the same name.
 func setOwners(providers []provider) {
 	owners := make(map[string]string)
 	for i, p := range providers {
@@ -170,8 +170,8 @@ func (o *offers) models() ([]*catalog.Model, error) {
 	return ordered, nil
 }
 
-// representative is the model that stands for all names of a rule: that with the
-// rule's id, else the one with the shortest id. Nil if there are none.
+// representative returns the model that represents all names of a rule: the one
+// with the rule's id, else the one with the shortest id. Nil if there are none.
 func representative(r *rule, models []*catalog.Model) *catalog.Model {
 	if len(models) == 0 {
 		return nil
@@ -251,7 +251,7 @@ func split(m catalog.Match) (names []string, rest *catalog.Match) {
 	return names, &catalog.Match{Or: rules}
 }
 
-// owner is the maker of a model, as far as its id tells: "meta-llama/llama-4",
+// owner is the maker of a model, if its id names it: "meta-llama/llama-4",
 // "us.anthropic.claude-opus-4-8". Empty if unknown.
 func (o origin) owner(id string) string {
 	maker, _, ok := strings.Cut(id, "/")

@@ -199,8 +199,9 @@ func withoutGuesses(prices []catalog.Price, on catalog.Date) {
 	}
 }
 
-// unknownAbove are prices without rates for the long inputs whose price in a tier
-// nobody says, though the standard one differs from that of short ones.
+// unknownAbove returns prices without rates for the long inputs whose price in a
+// tier no source gives, though their standard price differs from the price of short
+// inputs.
 func unknownAbove(prices []catalog.Price, tier string, on catalog.Date) (unknown []catalog.Price) {
 	for _, p := range prices {
 		if p.Tier != "" || p.InputAbove == 0 || standing(prices, "", p.InputAbove+1, on).InputAbove != p.InputAbove {
