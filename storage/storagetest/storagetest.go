@@ -4,6 +4,7 @@
 package storagetest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -29,7 +30,13 @@ type Relaxed struct {
 	// KeepsAnnotations: an annotation about a record that is not known yet comes to be seen
 	// when it is.
 	KeepsAnnotations bool
+	// Transient: Open and Write fail at times, also after the batch was applied or a
+	// part of it, and succeed when they are tried again.
+	Transient bool
 }
+
+// tries bounds how often Open and Write of a Transient backend are tried.
+const tries = 100
 
 // Run checks a backend. open makes one on an empty store of its own, without
 // calling Open; Run opens it, closes it, and opens it again to see what the
@@ -54,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"prune", testPrune},
 		{"pages", testPages},
 		{"content errors", testContentErrors},
+		{"kept content", testKeptContent},
 		{"cancelled", testCancelled},
 		{"reads during writes", testReadsDuringWrites},
 		{"random queries", testRandomQueries},
@@ -78,6 +86,7 @@ type store struct {
 	Relaxed
 	contents storage.Contents
 	written  storage.Position
+	batches  int
 }
 
 func start(t *testing.T, o opener, b storage.Backend, contents storage.Contents) *store {
@@ -99,7 +108,11 @@ func (s *store) open(want storage.Position) {
 	if s.NoPositions {
 		h.Position = s.written
 	}
-	got, err := s.Backend.Open(s.Context(), h)
+	var got storage.Position
+	err := s.try(func() (err error) {
+		got, err = s.Backend.Open(s.Context(), h)
+		return err
+	})
 	if err != nil {
 		s.Fatalf("Open: %v", err)
 	}
@@ -121,13 +134,29 @@ func (s *store) write(b *storage.Batch) {
 	if b.Journal == (uuid.UUID{}) {
 		b.Journal = journal
 	}
-	if err := s.Write(s.Context(), b); err != nil {
+	if b.ID == "" {
+		s.batches++
+		b.ID = fmt.Sprint(s.batches)
+	}
+	for i, r := range b.Records {
+		r.Version = storage.Position{Segment: b.End.Segment, Ordinal: b.End.Ordinal + uint32(i)}
+	}
+	if err := s.try(func() error { return s.Write(s.Context(), b) }); err != nil {
 		s.Fatalf("Write: %v", err)
 	}
 	if b.Journal == journal {
 		s.written = b.End
 	}
 	time.Sleep(s.Visible)
+}
+
+// try calls what may fail at times.
+func (s *store) try(call func() error) error {
+	err := call()
+	for n := 1; err != nil && s.Transient && n < tries; n++ {
+		err = call()
+	}
+	return err
 }
 
 func (s *store) query(q *storage.RequestQuery) []*storage.Record {

@@ -144,6 +144,17 @@ func testDroppedFacts(t *testing.T, open opener) {
 	if _, err := s.Request(t.Context(), orgs[0], unknown); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Request = %v for an id that no record has", err)
 	}
+
+	late, _ := Records(random(5), 1)
+	late[0].ID, late[0].Org, late[0].Scores, late[0].Feedback, late[0].Properties = unknown, orgs[0], nil, nil, nil
+	s.write(Batch(late, storage.Position{Segment: 3}))
+	got, err := s.Request(t.Context(), orgs[0], unknown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (got.Scored() || len(got.Properties) > 0) && !s.KeepsAnnotations {
+		t.Errorf("an annotation from before the record is seen: scores %v, feedback %v, properties %v", got.Scores, got.Feedback, got.Properties)
+	}
 }
 
 // The newest tag of a session holds, in its organisation alone.
@@ -199,14 +210,6 @@ func testPrune(t *testing.T, open opener) {
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	for _, before := range []storage.Timestamp{epoch, epoch + 3, epoch + 10*24*3600*1000, epoch << 1} {
-		var kept, gone []*storage.Record
-		for _, r := range records {
-			if r.CreatedAt < before-storage.Timestamp(s.PruneGranularity.Milliseconds()) {
-				gone = append(gone, r)
-			} else {
-				kept = append(kept, r)
-			}
-		}
 		for steps := 0; ; steps++ {
 			more, err := s.Prune(t.Context(), before)
 			if err != nil {
@@ -219,16 +222,27 @@ func testPrune(t *testing.T, open opener) {
 				t.Fatalf("Prune says after %d steps that there is more", steps)
 			}
 		}
-		s.holds(kept)
-		for _, r := range gone {
-			if _, err := s.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+		var kept []*storage.Record
+		for _, r := range records {
+			old := r.CreatedAt < before
+			if old && r.CreatedAt >= before-storage.Timestamp(s.PruneGranularity.Milliseconds()) {
+				_, err := s.Request(t.Context(), r.Org, r.ID)
+				old = errors.Is(err, storage.ErrNotFound)
+			}
+			if !old {
+				kept = append(kept, r)
+			} else if _, err := s.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
 				t.Fatalf("Request = %v for a pruned record", err)
 			}
 		}
+		s.holds(kept)
 		records = kept
 	}
 	// What is pruned may come again, without its late annotations.
 	again, _ := Records(random(9), 1)
+	if len(records) > 0 {
+		t.Fatalf("%d records outlive what was pruned long after them", len(records))
+	}
 	again[0].Scores, again[0].Feedback, again[0].UpdatedAt = nil, nil, again[0].CreatedAt
 	s.write(&storage.Batch{Records: again, End: storage.Position{Segment: 2}})
 	s.holds(again)

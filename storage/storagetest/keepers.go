@@ -1,0 +1,76 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// A backend that keeps content answers it when the journal has it no more, as for
+// another node, until it is pruned.
+func testKeptContent(t *testing.T, open opener) {
+	b := open.new(t)
+	keeper, ok := b.(storage.ContentKeeper)
+	if !ok {
+		t.Skip("the journal keeps the content")
+	}
+	records, contents := Records(random(18), 100)
+	s := start(t, open, b, contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	s.contents = reader(func(context.Context, *storage.Record) (*storage.Content, error) {
+		return nil, errors.New("the content of another node was asked for")
+	})
+	s.reopen(storage.Position{Segment: 1})
+	check := func(from storage.Timestamp) {
+		t.Helper()
+		parts := keeper.Reader(storage.WholeContent)
+		defer parts.Close()
+		for _, r := range records {
+			if at := r.CreatedAt + storage.Timestamp(s.PruneGranularity.Milliseconds()); r.CreatedAt < from && at >= from {
+				continue
+			}
+			var want *storage.Content
+			if r.CreatedAt >= from {
+				want = contents.Of(r)
+			}
+			for name, read := range map[string]func(context.Context, *storage.Record) (*storage.Content, error){
+				"Content": keeper.Content, "Reader": parts.Content,
+			} {
+				if got, err := read(t.Context(), r); err != nil || !sameContent(got, want) {
+					t.Fatalf("%s of %s is %+v, %v, want %+v", name, r.ID, got, err, want)
+				}
+			}
+		}
+	}
+	check(0)
+	before := epoch + 10*24*3600*1000
+	for more := true; more; {
+		var err error
+		if more, err = keeper.PruneContent(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(before)
+	s.holds(records)
+}
+
+func sameContent(a, b *storage.Content) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	for _, c := range []*storage.Content{&x, &y} {
+		if len(c.Inputs) == 0 {
+			c.Inputs = nil
+		}
+		for _, body := range []*storage.Body{&c.Request, &c.Response} {
+			if len(body.Data) == 0 {
+				body.Data = nil
+			}
+		}
+	}
+	return reflect.DeepEqual(x, y)
+}

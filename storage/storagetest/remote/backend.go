@@ -1,0 +1,260 @@
+// Package remote is a storage backend for tests, remote in every respect: it is
+// reached by a connection, may be down, has no transaction, takes a batch in part or
+// twice, loses acknowledgements, keeps bodies itself, has many nodes write to it, and
+// shows what it has taken after a while.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
+)
+
+// Backend is a node's connection to a Server.
+type Backend struct {
+	path string
+
+	mu       sync.Mutex
+	contents storage.Contents // of the host, nil when closed
+	client   *rpc.Client      // nil when the connection is lost
+}
+
+// New makes a backend of the server at a path, without calling Open.
+func New(path string) *Backend { return &Backend{path: path} }
+
+// Open connects. The server keeps no positions.
+func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	b.mu.Lock()
+	b.contents = h.Contents
+	b.mu.Unlock()
+	if err := b.call(ctx, "Open", true, new(bool)); err != nil {
+		return storage.Position{}, errors.Join(err, b.Close())
+	}
+	return h.Position, nil
+}
+
+// Limits wants small batches.
+func (*Backend) Limits() storage.Limits {
+	return storage.Limits{Entries: 64, Delay: 10 * time.Millisecond}
+}
+
+// call calls a method of the server, over a new connection if the last was lost.
+func (b *Backend) call(ctx context.Context, method string, args, reply any) error {
+	b.mu.Lock()
+	open, client := b.contents != nil, b.client
+	b.mu.Unlock()
+	if !open {
+		return storage.ErrUnavailable
+	}
+	if client == nil {
+		connection, err := new(net.Dialer).DialContext(ctx, "unix", b.path)
+		if err != nil {
+			return unavailable(ctx, err)
+		}
+		client = rpc.NewClient(connection)
+		b.mu.Lock()
+		if b.client != nil || b.contents == nil {
+			client.Close() // another call was faster, or Close
+			client = b.client
+		}
+		b.client = client
+		b.mu.Unlock()
+		if client == nil {
+			return storage.ErrUnavailable
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case done := <-client.Go("Store."+method, args, reply, make(chan *rpc.Call, 1)).Done:
+		var failed rpc.ServerError
+		if done.Error == nil || errors.As(done.Error, &failed) {
+			return done.Error
+		}
+		b.mu.Lock()
+		if b.client == client {
+			b.client = nil
+		}
+		b.mu.Unlock()
+		client.Close()
+		return unavailable(ctx, done.Error)
+	}
+}
+
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+}
+
+// Write sends a batch with its content.
+func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
+	b.mu.Lock()
+	contents := b.contents
+	b.mu.Unlock()
+	if contents == nil {
+		return storage.ErrUnavailable
+	}
+	sent := &Batch{Journal: batch.Journal, ID: batch.ID, End: batch.End, Records: batch.Records}
+	for _, r := range batch.Records {
+		c, err := contents.Content(ctx, r)
+		if err != nil {
+			return err
+		}
+		kept := Content{Known: c != nil}
+		if c != nil {
+			kept.Content = *c
+		}
+		sent.Contents = append(sent.Contents, kept)
+	}
+	for _, a := range batch.Annotations {
+		sent.Notes = append(sent.Notes, Note{*a, a.Tag != nil})
+	}
+	return b.call(ctx, "Write", sent, new(bool))
+}
+
+// rows fetches what is asked and makes a backend of it.
+func (b *Backend) rows(ctx context.Context, q *Query) (*storagetest.Memory, error) {
+	var rows Rows
+	if err := b.call(ctx, "Rows", q, &rows); err != nil {
+		return nil, err
+	}
+	batch := &storage.Batch{Records: rows.Records}
+	for _, n := range rows.Notes {
+		if n.Tagged && n.Tag == nil {
+			n.Tag = new(string)
+		}
+		batch.Annotations = append(batch.Annotations, &n.Annotation)
+	}
+	m := new(storagetest.Memory)
+	if _, err := m.Open(ctx, &storage.Host{Contents: b}); err != nil {
+		return nil, err
+	}
+	return m, m.Write(ctx, batch)
+}
+
+// ask fetches an organisation and evaluates a query about it.
+func ask[Q, A any](ctx context.Context, b *Backend, org string, method func(*storagetest.Memory, context.Context, Q) (A, error), q Q) (A, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		var none A
+		return none, err
+	}
+	return method(m, ctx, q)
+}
+
+// Requests evaluates the query.
+func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).Requests, q)
+}
+
+// Request fetches one record.
+func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+	m, err := b.rows(ctx, &Query{Org: org, ID: id, One: true})
+	if err != nil {
+		return nil, err
+	}
+	return m.Request(ctx, org, id)
+}
+
+// Users evaluates the query.
+func (b *Backend) Users(ctx context.Context, q *storage.UserQuery) (*storage.UserPage, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).Users, q)
+}
+
+// UserOverview evaluates the query.
+func (b *Backend) UserOverview(ctx context.Context, q *storage.UserOverviewQuery) (*storage.UserOverview, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).UserOverview, q)
+}
+
+// Sessions evaluates the query.
+func (b *Backend) Sessions(ctx context.Context, q *storage.SessionQuery) ([]storage.Session, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).Sessions, q)
+}
+
+// SessionMetrics evaluates the query.
+func (b *Backend) SessionMetrics(ctx context.Context, q *storage.SessionMetricsQuery) (*storage.SessionMetrics, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).SessionMetrics, q)
+}
+
+// Scores evaluates the query.
+func (b *Backend) Scores(ctx context.Context, q *storage.ScoreQuery) ([]storage.ScorePoint, error) {
+	return ask(ctx, b, q.Org, (*storagetest.Memory).Scores, q)
+}
+
+// SessionTag looks a tag up.
+func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		return "", err
+	}
+	return m.SessionTag(ctx, org, sessionID)
+}
+
+// Prune deletes whole partitions, a hundred records at a time.
+func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.prune(ctx, "Prune", before)
+}
+
+// PruneContent deletes the content of whole partitions.
+func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.prune(ctx, "PruneContent", before)
+}
+
+func (b *Backend) prune(ctx context.Context, method string, before storage.Timestamp) (bool, error) {
+	more := new(bool) // the connection's when the context ends first
+	if err := b.call(ctx, method, before, more); err != nil {
+		return false, err
+	}
+	return *more, nil
+}
+
+// Content fetches the content of a record.
+func (b *Backend) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
+	var c Content
+	if err := b.call(ctx, "Content", &Query{Org: r.Org, ID: r.ID}, &c); err != nil || !c.Known {
+		return nil, err
+	}
+	return &c.Content, nil
+}
+
+// Reader fetches the content of one record after the other.
+func (b *Backend) Reader(storage.ContentPart) storage.ContentReader { return contentReader{b} }
+
+type contentReader struct{ *Backend }
+
+func (contentReader) Close() {}
+
+// Close ends the connection.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.contents = nil
+	if b.client == nil {
+		return nil
+	}
+	client := b.client
+	b.client = nil
+	if err := client.Close(); !errors.Is(err, rpc.ErrShutdown) {
+		return err
+	}
+	return nil
+}
+
+var (
+	_ storage.Backend       = (*Backend)(nil)
+	_ storage.ContentKeeper = (*Backend)(nil)
+)

@@ -1,0 +1,169 @@
+package remote
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Batch is a storage.Batch on its way to the server.
+type Batch struct {
+	Journal uuid.UUID
+	ID      string
+	Records []*storage.Record
+	// Contents are those of Records, by index.
+	Contents []Content
+	Notes    []Note
+	End      storage.Position
+}
+
+// Content is content that is known, or not.
+type Content struct {
+	storage.Content
+	Known bool
+}
+
+// Note is an annotation. Gob sends an empty tag as none: Tagged tells them apart.
+type Note struct {
+	storage.Annotation
+	Tagged bool
+}
+
+// Query asks for the rows of an organisation, or for one record of it.
+type Query struct {
+	Org string
+	ID  uuid.UUID
+	One bool
+}
+
+// Rows are records without annotations, and all annotations in their order.
+type Rows struct {
+	Records []*storage.Record
+	Notes   []Note
+}
+
+type key struct {
+	org string
+	id  uuid.UUID
+}
+
+type row struct {
+	journal uuid.UUID
+	record  *storage.Record
+	content Content
+}
+
+// table has rows that replace one another by version, and annotations, also about
+// records that it has not.
+type table struct {
+	visible time.Duration
+	arrived []arrival // what queries do not see yet
+	rows    map[key]*row
+	notes   map[key][]Note
+	tags    map[string][]Note // by organisation
+}
+
+type arrival struct {
+	*Batch
+	at time.Time
+}
+
+func (t *table) arrive(b *Batch) { t.arrived = append(t.arrived, arrival{b, time.Now()}) }
+
+// merge makes visible what arrived long enough ago.
+func (t *table) merge() {
+	for len(t.arrived) > 0 && time.Since(t.arrived[0].at) >= t.visible {
+		t.apply(t.arrived[0].Batch)
+		t.arrived = t.arrived[1:]
+	}
+}
+
+func (t *table) apply(b *Batch) {
+	for i, r := range b.Records {
+		k := key{r.Org, r.ID}
+		fresh := &row{b.Journal, r, b.Contents[i]}
+		if old := t.rows[k]; old != nil {
+			if old.journal == b.Journal && r.Version.Before(old.record.Version) {
+				continue
+			}
+			if !fresh.content.Known && old.journal == b.Journal && r.Content == old.record.Content {
+				fresh.content = old.content // it is gone from the journal
+			}
+		}
+		t.rows[k] = fresh
+	}
+	for _, n := range b.Notes {
+		if n.Tagged {
+			t.tags[n.Org] = append(t.tags[n.Org], n)
+		}
+		if n.RequestID != uuid.Nil {
+			k := key{n.Org, n.RequestID}
+			t.notes[k] = append(t.notes[k], n)
+		}
+	}
+}
+
+func (t *table) answer(q *Query) (rows Rows) {
+	t.merge()
+	if q.One {
+		k := key{q.Org, q.ID}
+		if r := t.rows[k]; r != nil {
+			rows = Rows{[]*storage.Record{r.record}, t.notes[k]}
+		}
+		return rows
+	}
+	for k, r := range t.rows {
+		if k.org == q.Org {
+			rows.Records = append(rows.Records, r.record)
+			rows.Notes = append(rows.Notes, t.notes[k]...)
+		}
+	}
+	rows.Notes = append(rows.Notes, t.tags[q.Org]...)
+	return rows
+}
+
+func (t *table) content(k key) (c Content) {
+	t.merge()
+	if r := t.rows[k]; r != nil {
+		c = r.content
+	}
+	return c
+}
+
+// prune deletes at most a hundred records at a time.
+func (t *table) prune(before storage.Timestamp) (more bool) {
+	t.merge()
+	for org, tags := range t.tags {
+		var kept []Note
+		for _, n := range tags {
+			if n.At >= before {
+				kept = append(kept, n)
+			}
+		}
+		t.tags[org] = kept
+	}
+	left := 100
+	for k, r := range t.rows {
+		if r.record.CreatedAt >= before {
+			continue
+		}
+		if left == 0 {
+			return true
+		}
+		left--
+		delete(t.rows, k)
+		delete(t.notes, k)
+	}
+	return false
+}
+
+func (t *table) pruneContent(before storage.Timestamp) {
+	t.merge()
+	for _, r := range t.rows {
+		if r.record.CreatedAt < before {
+			r.content = Content{}
+		}
+	}
+}
