@@ -136,6 +136,10 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(h.Timeout))
 	defer cancel()
+	// The store opens in the background: a query that comes with the start waits.
+	if err := j.Connected(ctx); ctx.Err() != nil {
+		return err
+	}
 	return e.serve(&call{ctx: ctx, w: w, r: r, raw: body, org: org, journal: j})
 }
 

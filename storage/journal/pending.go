@@ -38,6 +38,7 @@ func (j *Journal) Claim(ctx context.Context, org string, id uuid.UUID) bool {
 	j.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
+	_ = j.Connected(ctx) // it may still be opening; the request tells if it failed
 	if _, err := j.backend.Request(ctx, org, id); !errors.Is(err, storage.ErrNotFound) {
 		j.Release(id)
 		return false

@@ -15,8 +15,11 @@ import (
 // they had must be there, counted, and more be taken.
 func TestUpgrade(t *testing.T) {
 	versions, err := filepath.Glob("../../storage/sqlite/testdata/version*.db.gz")
-	if err != nil || len(versions) == 0 {
-		t.Fatalf("no databases of released schemas: %v", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(versions) == 0 {
+		t.Skip("no schema has been released yet")
 	}
 	for _, version := range versions {
 		t.Run(filepath.Base(version), func(t *testing.T) {
