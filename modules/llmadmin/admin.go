@@ -27,7 +27,7 @@ func init() {
 //	GET  /llm/credits       the credits of the organisations, in US dollars
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
 //	GET  /llm/health/live   200 as long as the process answers
-//	GET  /llm/health/ready  200 when every store is open and takes records, else 503
+//	GET  /llm/health/ready  200 when every journal can be written and every backend takes records, else 503
 type API struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -128,7 +128,12 @@ func live(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-func ready(w http.ResponseWriter, _ *http.Request) error {
+// openTimeout bounds how long readiness waits for the first attempt to open a backend.
+const openTimeout = time.Second
+
+func ready(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
+	defer cancel()
 	open := llmapp.OpenStores()
 	problem := error(nil)
 	if len(open) == 0 {
@@ -137,8 +142,8 @@ func ready(w http.ResponseWriter, _ *http.Request) error {
 	for _, store := range open {
 		if j := store.Opened(); j == nil {
 			problem = errors.Join(problem, fmt.Errorf("store %s is not open", store.Name()))
-		} else if err := j.Status().Err; err != nil {
-			problem = errors.Join(problem, fmt.Errorf("store %s: %w", store.Name(), err))
+		} else {
+			problem = errors.Join(problem, inStore(store, "", j.Ready()), inStore(store, "calls are recorded, and wait: ", j.Connected(ctx)))
 		}
 	}
 	if problem != nil {
@@ -146,6 +151,13 @@ func ready(w http.ResponseWriter, _ *http.Request) error {
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+func inStore(s *llmapp.Store, state string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store %s: %s%w", s.Name(), state, err)
 }
 
 // Interface guards

@@ -116,7 +116,14 @@ func (j *Journal) lead() {
 // commit writes a group, all or nothing, and publishes it. It needs the turn.
 func (j *Journal) commit(group []*draft, o *Options) {
 	start := time.Now()
-	s, err := j.writable(o)
+	var s *segment
+	var err error
+	if start.Sub(j.looked) >= homeEvery {
+		err = j.checkHome(o)
+	}
+	if err == nil {
+		s, err = j.writable(o)
+	}
 	if err == nil {
 		err = j.write(s, group, o.Sync)
 	}
@@ -169,10 +176,13 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 // write writes a group behind the segment's entries, or leaves no trace of it.
 func (j *Journal) write(s *segment, group []*draft, sync bool) error {
 	pieces := j.pieces[:0]
+	var size int64
 	for i, d := range group {
 		d.finish(s.entries+uint32(i), s.salt)
 		pieces = d.appendPieces(pieces)
+		size += d.size()
 	}
+	j.largest = max(j.largest, size)
 	err := s.file.write(pieces, s.size)
 	clear(pieces)
 	j.pieces = pieces[:0]

@@ -46,6 +46,7 @@ const (
 type checkpointFile struct {
 	file     *os.File
 	sequence uint64
+	last     checkpoint // as it was written, or should have been
 }
 
 // open opens the file, or makes one. It is false without a checkpoint.
@@ -79,7 +80,32 @@ func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error)
 	return found, err
 }
 
+// linked tells whether the file is still in its directory.
+func (f *checkpointFile) linked() bool { return linked(f.file, f.file.Name()) }
+
+// reopen writes the last checkpoint to the file that now has the name, or to a new
+// one. The file of another journal is left alone.
+func (f *checkpointFile) reopen(dir string, journal uuid.UUID, sync bool) error {
+	var fresh checkpointFile
+	var s checkpoint
+	found, err := fresh.open(dir, &s)
+	if err == nil && found && s.Journal != journal {
+		err = fmt.Errorf("%s belongs to another journal", fresh.file.Name())
+	}
+	if err == nil {
+		err = fresh.write(&f.last, sync)
+	}
+	if err != nil {
+		fresh.close()
+		return err
+	}
+	f.close()
+	*f = fresh
+	return nil
+}
+
 func (f *checkpointFile) write(s *checkpoint, sync bool) error {
+	f.last = *s
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err

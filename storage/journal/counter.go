@@ -64,6 +64,28 @@ func (t *exchangeCounter) open(dir string) (c counted, err error) {
 	return c, err
 }
 
+// linked tells whether the file, if there is one, is still in its directory.
+func (t *exchangeCounter) linked() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.file == nil || linked(t.file, t.file.Name())
+}
+
+// reopen goes on counting in the file that now has the name, or in a new one.
+func (t *exchangeCounter) reopen(dir string) error {
+	var fresh exchangeCounter
+	if _, err := fresh.open(dir); err != nil {
+		fresh.close()
+		return err
+	}
+	t.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.file, t.page = fresh.file, fresh.page
+	t.keep()
+	return nil
+}
+
 // start sets the count that this process goes on from.
 func (t *exchangeCounter) start(begun uint64) {
 	t.mu.Lock()

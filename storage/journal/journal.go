@@ -95,11 +95,13 @@ type Journal struct {
 	blocks  blocks
 
 	// turn is held by whoever writes to the active segment. It comes before mu.
-	turn   sync.Mutex
-	active *segment
-	next   uint64 // number of the next segment
-	spare  []*draft
-	pieces [][]byte
+	turn    sync.Mutex
+	active  *segment
+	looked  time.Time // when checkHome was called
+	largest int64     // size of the largest group
+	next    uint64    // number of the next segment
+	spare   []*draft
+	pieces  [][]byte
 
 	// writer is held during each Write and Prune of the backend.
 	writer sync.Mutex
@@ -282,8 +284,8 @@ func (j *Journal) Contents() storage.Contents {
 	return j
 }
 
-// Connected waits until the backend was opened for the first time, and returns why
-// it was not. It will be tried again.
+// Connected waits until the backend was opened for the first time, or was not, and
+// returns why it takes no records. It will be tried again.
 func (j *Journal) Connected(ctx context.Context) error {
 	select {
 	case <-j.tried:
@@ -345,6 +347,12 @@ func (j *Journal) settle() {
 		runtime.Gosched()
 	}
 	defer j.turn.Unlock()
+	j.mu.Lock()
+	o := j.options
+	j.mu.Unlock()
+	if err := j.checkHome(&o); err != nil {
+		o.Logger.Error("the journal cannot be written: what it has not brought to the backend is lost at its end", zap.Error(err))
+	}
 	j.saveLosses()
 	if s := j.active; s != nil {
 		j.close(s)

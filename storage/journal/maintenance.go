@@ -48,11 +48,14 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	j.prune(ctx, &o)
 }
 
-// retire closes the active segment when it is old, if nothing is appended that
-// would.
+// retire looks after the directory, and closes the active segment when it is old,
+// if nothing is appended that would.
 func (j *Journal) retire(o *Options) {
 	j.turn.Lock()
 	defer j.turn.Unlock()
+	if err := j.checkHome(o); err != nil {
+		o.Logger.Error("the journal cannot be written", zap.Error(err))
+	}
 	if s := j.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
 		j.close(s)
 	}

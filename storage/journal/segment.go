@@ -32,6 +32,7 @@ type file interface {
 	io.ReaderAt
 	// write writes the pieces one behind the other from off on.
 	write(pieces [][]byte, off int64) error
+	Stat() (os.FileInfo, error)
 	Truncate(size int64) error
 	// sync makes what was written survive a power cut.
 	sync() error

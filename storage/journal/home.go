@@ -1,0 +1,115 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// homeEvery is how often appends look whether the directory is still there: a look
+// costs more than a small append.
+const homeEvery = 10 * time.Millisecond
+
+// probeName is the file that Ready writes. The next start deletes one that is left.
+const probeName = "probe" + temporarySuffix
+
+// A probe writes as much as the largest group so far, within these bounds.
+const (
+	minProbe = 64 << 10
+	maxProbe = 1 << 20
+)
+
+// Ready tells why a record that is appended now would be lost; nil means that the
+// journal can be written. It writes a file of its own, since a journal without
+// traffic learns nothing of its disk.
+func (j *Journal) Ready() error {
+	j.turn.Lock()
+	defer j.turn.Unlock()
+	j.mu.Lock()
+	closed, full, o := j.closed, j.full || j.pendingBytes >= j.options.MaxBytes, j.options
+	j.mu.Unlock()
+	switch {
+	case closed:
+		return errClosed
+	case full:
+		return errFull
+	}
+	err := j.checkHome(&o)
+	if err == nil {
+		err = j.probe(&o)
+	}
+	if err != nil {
+		return fmt.Errorf("the journal cannot be written: %w", err)
+	}
+	return nil
+}
+
+// probe writes and deletes a file. It needs the turn.
+func (j *Journal) probe(o *Options) error {
+	path := filepath.Join(j.dir, probeName)
+	f, err := o.open(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	err = f.write([][]byte{make([]byte, min(max(j.largest, minProbe), maxProbe))}, 0)
+	if err == nil && o.Sync {
+		err = f.sync()
+	}
+	return errors.Join(err, f.Close(), os.Remove(path))
+}
+
+// checkHome makes sure that what is appended next stands where the next process
+// looks for it. Where the directory, or a file of it, was deleted or replaced, it
+// makes them anew: the drain goes on from the open files, and sealing writes their
+// content to the new place. It needs the turn.
+func (j *Journal) checkHome(o *Options) error {
+	j.looked = time.Now()
+	gone := j.active != nil && !linked(j.active.file, j.active.path)
+	if !gone && linked(j.lock, j.lock.Name()) && j.counter.linked() && j.checkpoint.linked() {
+		return nil
+	}
+	if j.active != nil {
+		j.close(j.active)
+	}
+	if err := j.moveIn(o); err != nil {
+		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
+	}
+	o.Logger.Error("files of the journal had been deleted or replaced, and were made anew: content that stood in others is lost", zap.String("directory", j.dir))
+	return nil
+}
+
+// moveIn takes possession of what has the directory's name now.
+func (j *Journal) moveIn(o *Options) error {
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return err
+	}
+	if !linked(j.lock, j.lock.Name()) {
+		l, err := lock(j.dir)
+		if err != nil {
+			return err
+		}
+		j.lock.Close()
+		j.lock = l
+	}
+	j.checkpointMu.Lock()
+	err := j.checkpoint.reopen(j.dir, j.identity, o.Sync)
+	j.checkpointMu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.counter.reopen(j.dir)
+}
+
+// linked tells whether path still names the open file f.
+func linked(f interface{ Stat() (os.FileInfo, error) }, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, named)
+}
