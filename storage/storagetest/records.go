@@ -291,13 +291,11 @@ func cost(r *rand.Rand) plugins.Cost {
 }
 
 func usage(r *rand.Rand) plugins.Usage {
-	u := plugins.Usage{
+	return plugins.Usage{
 		Input: count(r), Output: count(r), CacheRead: count(r), CacheWrite: count(r), CacheWrite1h: count(r),
 		InputAudio: count(r), CacheReadAudio: count(r), InputImage: count(r), Reasoning: count(r),
 		OutputAudio: count(r), OutputImage: count(r), BilledInput: count(r), BilledOutput: count(r),
 		WebSearches: count(r), ReportedCost: quantity[plugins.Nanodollars](r),
+		SearchUnits: count(r), Images: count(r), Pages: count(r), AudioDuration: quantity[plugins.Milliseconds](r),
 	}
-	u.SearchUnits, u.Images, u.Pages = u.WebSearches, u.OutputImage, u.BilledInput
-	u.AudioDuration = plugins.Duration{N: plugins.Milliseconds(u.InputAudio.N), Valid: u.InputAudio.Valid}
-	return u
 }
