@@ -5,6 +5,7 @@ package durability
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -230,9 +231,18 @@ func (w *weir) ready() error {
 	return err
 }
 
-// reload replaces the configuration.
+// reload replaces the configuration. Caddy replaces its admin server each time, and
+// the one before closes, without an answer, a connection that it accepted and whose
+// request it reads after its Shutdown has begun (net/http's conn.serve). Nothing has
+// acted on such a request, so it is sent again.
 func (w *weir) reload(c config) error {
 	_, err := w.ask("POST", "/load", w.caddyfile(c))
+	for range 2 {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+		_, err = w.ask("POST", "/load", w.caddyfile(c))
+	}
 	return err
 }
 
