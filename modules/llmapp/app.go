@@ -86,6 +86,8 @@ type App struct {
 	keyless   []*Account // likewise, without one
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger
+	ctx       caddy.Context
+	claimed   []string // host:port
 
 	queryTurns, recordTurns *admission.Turns
 }
@@ -99,7 +101,7 @@ const defaultRequestMemory = 256 << 20
 
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.logger = ctx.Logger()
+	a.ctx, a.logger = ctx, ctx.Logger()
 
 	if a.Stores == nil {
 		a.Stores = make(map[string]*StoreConfig)
@@ -160,6 +162,9 @@ func (a *App) Validate() error {
 // settings when that is cleaned up: until then the new one may still fail.
 func (a *App) Start() error {
 	redact.StandardLog()
+	if err := a.claimAddresses(); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		config := a.Stores[name]
 		if err := config.store.start(); err != nil {
@@ -174,9 +179,10 @@ func (a *App) Start() error {
 // its stores are let go in Cleanup, and close with the last of them.
 func (*App) Stop() error { return nil }
 
-// Cleanup gives up the app's references on its stores, and the connections that
-// nobody uses.
+// Cleanup gives up the app's references on its addresses and stores, and the
+// connections that nobody uses.
 func (a *App) Cleanup() error {
+	a.releaseAddresses()
 	if a.transport != nil {
 		_ = a.transport.Cleanup() // never fails
 	}

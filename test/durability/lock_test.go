@@ -110,6 +110,28 @@ func TestTwoProcesses(t *testing.T) {
 	w.account(since, before, succeed(t, p, w, 20, 0))
 }
 
+// TestOneAddress starts a second process, with files of its own, on the address of
+// the first, which must say why it cannot, and get none of the first's calls.
+func TestOneAddress(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	w := newWeir(t, p)
+	w.start(config{})
+	other := newWeir(t, p)
+	other.site = w.site
+	other.launch(config{})
+	if err := other.process.Wait(); err == nil {
+		t.Error("a second process ran on the same address")
+	}
+	other.process = nil
+	log, err := os.ReadFile(other.log())
+	if err != nil || !bytes.Contains(log, []byte("another Weir serves "+w.site)) {
+		t.Errorf("the second process did not say why it ended: %v", err)
+	}
+	since := time.Now()
+	w.account(since, succeed(t, p, w, 20, 0))
+}
+
 // lock locks the database as another program might.
 func (w *weir) lock() (unlock func()) {
 	w.t.Helper()

@@ -1,0 +1,79 @@
+package llmapp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// claims are the addresses that this process serves, counted over all
+// configurations: one that reloads has the address of the one before.
+var claims = caddy.NewUsagePool()
+
+// claimAddresses makes sure that no other Weir serves an address of the sites.
+// Caddy listens with SO_REUSEPORT, with which the kernel spreads the connections of
+// one address over all processes that ask for it, without an error. A claim is an
+// abstract Unix socket: only one process can bind a name, it is gone with the
+// process, and it is seen as far as the address is, which is the network namespace.
+func (a *App) claimAddresses() error {
+	loaded, err := a.ctx.AppIfConfigured("http")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	servers := loaded.(*caddyhttp.App).Servers
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		for _, listen := range servers[name].Listen {
+			address, err := caddy.ParseNetworkAddress(listen)
+			if err != nil {
+				return fmt.Errorf("server %s: %w", name, err)
+			}
+			if address.IsUnixNetwork() || address.IsFdNetwork() || address.StartPort == 0 {
+				continue // each process has one of its own
+			}
+			for _, one := range address.Expand() {
+				if err := a.claim(one.JoinHostPort(0)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *App) claim(address string) error {
+	_, _, err := claims.LoadOrNew(address, func() (caddy.Destructor, error) {
+		socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: "@weir/" + address})
+		return claim{socket}, err
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another Weir serves %s; stop it, or listen on another address", address)
+	}
+	if err != nil {
+		return fmt.Errorf("claiming %s: %w", address, err)
+	}
+	a.claimed = append(a.claimed, address)
+	return nil
+}
+
+// releaseAddresses gives up what claimAddresses took.
+func (a *App) releaseAddresses() {
+	for _, address := range a.claimed {
+		_, _ = claims.Delete(address) // an error of close is of no use to anybody
+	}
+	a.claimed = nil
+}
+
+// claim is closed with the last configuration that has its address.
+type claim struct{ *net.UnixConn }
+
+// Destruct gives the address up.
+func (c claim) Destruct() error { return c.Close() }
