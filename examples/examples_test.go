@@ -47,6 +47,9 @@ func TestProvision(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "\n\tgrace_period ") {
+			t.Errorf("%s sets no grace_period: a provider that hangs would keep it from ending (%v)", file, err)
+		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err == nil {
 			continue // a module of its own, with a test of its own
 		}

@@ -50,6 +50,8 @@ func (x *exchange) endState() storage.EndState {
 	case left && (w.Status() == 0 || w.Status() == recording.StatusClientLeft):
 		x.Record.Status = plugins.Known(recording.StatusClientLeft)
 		return storage.ClientAborted
+	case w.Status() == recording.StatusClientLeft && x.r.Context().Err() != nil:
+		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
 	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
 		return storage.Complete
 	case x.phase() == plugins.Ended && w.Err() == nil && !w.Short():

@@ -53,6 +53,7 @@ type call struct {
 	cookie string          // set by the answer
 	cut    bool            // the provider breaks off in the midst
 	hold   <-chan struct{} // the last piece waits for it
+	silent bool            // the first piece waits for hold, too
 
 	// fate is what becomes of the call, where that is tested.
 	fate *fate

@@ -89,6 +89,10 @@ func (p *provider) holding(calls []*call) bool {
 // answer writes what the call wants, piece by piece.
 func (c *call) answer(w http.ResponseWriter) {
 	c.begun.Store(true)
+	if c.silent {
+		c.holding.Store(true)
+		<-c.hold
+	}
 	pieces := c.answerPieces()
 	w.Header().Set("Content-Type", c.contentType())
 	if c.cookie != "" {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestStop asks the process to end while streams run. With a grace period that
-// is long enough, they end as if nothing was; with a short one they are cut, and
+// TestStop asks the process to end while streams run, and while calls wait for a
+// provider that says nothing. With a grace period that is long enough, they end as
+// if nothing was; with a short one they are cut, the process ends soon after, and
 // every record is there all the same.
 func TestStop(t *testing.T) {
 	for _, grace := range []struct {
@@ -36,7 +37,7 @@ func TestStop(t *testing.T) {
 			var clients sync.WaitGroup
 			for i := range calls {
 				c := p.call(dialects[i%len(dialects)])
-				c.stream, c.hold = true, hold
+				c.stream, c.hold, c.silent = true, hold, i%2 == 1
 				calls[i] = c
 				clients.Go(func() { outcomes[i] = c.do(ctx, w) })
 			}
@@ -44,6 +45,7 @@ func TestStop(t *testing.T) {
 			if err := w.reload(config{global: "grace_period " + grace.period, store: "retention 90d"}); err != nil {
 				t.Fatal(err) // the streams belong to the configuration before
 			}
+			asked := time.Now()
 			w.terminate()
 			if grace.long {
 				w.await("new connections are refused", func() bool { return !w.listens() })
@@ -51,6 +53,9 @@ func TestStop(t *testing.T) {
 			}
 			clients.Wait()
 			w.wait()
+			if took := time.Since(asked); took > patience {
+				t.Errorf("the process took %v to end", took)
+			}
 			release()
 
 			w.start(config{})
