@@ -1,8 +1,10 @@
 package storage_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -77,9 +79,12 @@ func parsed(t *testing.T, filter string) storage.Filter {
 
 func between(from, to string) storage.Window { return storage.Window{From: at(from), To: at(to)} }
 
-func rows(grouping storage.Grouping, records []*storage.Record) storage.Rows {
-	tags := map[string]string{"s": "prod"}
-	return storage.RowsOf(grouping, "acme", records, func(*storage.Record) *storage.Content { return nil }, tags)
+// groups are the records as a backend has them.
+func groups(records []*storage.Record) storage.Grouper {
+	return storage.Records{
+		All: records, Content: func(*storage.Record) *storage.Content { return nil },
+		Tags: map[string]map[string]string{"acme": {"s": "prod"}},
+	}
 }
 
 // answers checks an answer in JSON; white space in want is for people.
@@ -159,16 +164,16 @@ func TestUsers(t *testing.T) {
 		if q.Window == (storage.Window{}) {
 			q.Window = storage.Always
 		}
-		got, err := q.Answer(rows(storage.ByUser, records))
+		got, err := q.Answer(t.Context(), groups(records))
 		answers(t, test.name, got, err, test.want)
 	}
 }
 
 func TestHasUsers(t *testing.T) {
 	q := storage.UserQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always}
-	got, err := q.Answer(rows(storage.ByUser, []*storage.Record{asked("2026-11-20T12:00:00Z", by(""))}))
+	got, err := q.Answer(t.Context(), groups([]*storage.Record{asked("2026-11-20T12:00:00Z", by(""))}))
 	answers(t, "requests without user", got, err, `{"hasUsers":false,"count":0,"users":[]}`)
-	got, err = q.Answer(rows(storage.ByUser, []*storage.Record{asked("2026-11-20T12:00:00Z", failed)}))
+	got, err = q.Answer(t.Context(), groups([]*storage.Record{asked("2026-11-20T12:00:00Z", failed)}))
 	answers(t, "attempts alone", got, err, `{"hasUsers":false,"count":0,"users":[]}`)
 }
 
@@ -213,7 +218,7 @@ func TestSessions(t *testing.T) {
 		if q.Window == (storage.Window{}) {
 			q.Window = storage.Always
 		}
-		got, err := q.Answer(rows(storage.BySession, records))
+		got, err := q.Answer(t.Context(), groups(records))
 		answers(t, test.name, got, err, test.want)
 	}
 }
@@ -225,7 +230,7 @@ func TestActiveFor(t *testing.T) {
 		records = append(records, asked("2026-11-20T12:00:00Z", func(r *storage.Record) { r.CreatedAt -= i * 37 % 100 * 2 * day }))
 	}
 	q := storage.UserQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Limit: 1}
-	page, err := q.Answer(rows(storage.ByUser, records))
+	page, err := q.Answer(t.Context(), groups(records))
 	if err != nil || page.Users[0].ActiveFor != 100 {
 		t.Errorf("%+v, %v, want 100 days", page, err)
 	}
@@ -246,7 +251,7 @@ func TestMixedPartNeedsOneRequest(t *testing.T) {
 		{[]*storage.Record{dear, slow, asked("2026-11-20T12:00:00Z", costing(5e9), lasting(60_000), failed)}, 1},
 		{[]*storage.Record{dear, slow, asked("2026-11-20T12:00:00Z")}, 1},
 	} {
-		page, err := q.Answer(rows(storage.ByUser, test.records))
+		page, err := q.Answer(t.Context(), groups(test.records))
 		if err != nil || page.Count != test.want {
 			t.Errorf("%d requests: %d users, %v, want %d", len(test.records), page.Count, err, test.want)
 		}
@@ -266,7 +271,7 @@ func TestSessionMetrics(t *testing.T) {
 		Org: "acme", Filter: storage.All{}, Window: between("2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),
 		Series: storage.Series{Quantile: storage.DefaultQuantile},
 	}
-	got, err := q.Answer(rows(storage.BySession, records))
+	got, err := q.Answer(t.Context(), groups(records))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +298,7 @@ func TestSessionMetrics(t *testing.T) {
 
 	// 23 buckets without a session, one with one, one with two.
 	q.Distribution = true
-	got, err = q.Answer(rows(storage.BySession, records))
+	got, err = q.Answer(t.Context(), groups(records))
 	var values []float64
 	for _, p := range got.SessionCount {
 		values = append(values, p.Value.N)
@@ -305,16 +310,16 @@ func TestSessionMetrics(t *testing.T) {
 
 func TestEmptySessionMetrics(t *testing.T) {
 	q := storage.SessionMetricsQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always}
-	got, err := q.Answer(rows(storage.BySession, nil))
+	got, err := q.Answer(t.Context(), groups(nil))
 	const nothing = `{"session_count":[],"session_duration":[],"session_cost":[],
 		"average":{"session_cost":[{"average":null}],"session_duration":[{"average":null}],"session_count":[{"average":null}]}}`
 	answers(t, "always", got, err, nothing)
 	q.Window = storage.Window{From: 1, To: 0}
-	got, err = q.Answer(rows(storage.BySession, nil))
+	got, err = q.Answer(t.Context(), groups(nil))
 	answers(t, "empty window", got, err, nothing)
 
 	q.Window = between("2026-11-20T12:00:00Z", "2026-11-20T12:00:59Z")
-	got, err = q.Answer(rows(storage.BySession, nil))
+	got, err = q.Answer(t.Context(), groups(nil))
 	const zero = `[{"range_start":"2026-11-20T12:00:00.000Z","range_end":"2026-11-20T12:01:00.000Z","value":0}]`
 	answers(t, "empty bucket", got, err, `{"session_count":`+zero+`,"session_duration":`+zero+`,"session_cost":`+zero+`,
 		"average":{"session_cost":[{"average":null}],"session_duration":[{"average":null}],"session_count":[{"average":0}]}}`)
@@ -332,7 +337,7 @@ func TestInterquartile(t *testing.T) {
 		true:  `{"average":3},"value":3.98`,
 	} {
 		q.Interquartile = interquartile
-		got, err := q.Answer(rows(storage.BySession, records))
+		got, err := q.Answer(t.Context(), groups(records))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +354,7 @@ func TestDistribution(t *testing.T) {
 			records = append(records, asked("2026-11-20T12:00:00Z", within(string(rune('a'+i)), ""), costing(c)))
 		}
 		q := storage.SessionMetricsQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Series: storage.Series{Distribution: true}}
-		got, err := q.Answer(rows(storage.BySession, records))
+		got, err := q.Answer(t.Context(), groups(records))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +381,7 @@ func TestUserOverview(t *testing.T) {
 		asked("2026-11-20T11:00:00Z", by("bob"), costing(5e9), failed), // before the first request
 	}
 	q := storage.UserOverviewQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Series: storage.Series{Quantile: 500}}
-	got, err := q.Answer(rows(storage.ByUser, records))
+	got, err := q.Answer(t.Context(), groups(records))
 	answers(t, "by time", got, err, `{"user_cost":[
 		{"range_start":"2026-11-20T12:00:00.000Z","range_end":"2026-11-20T12:01:00.000Z","value":1.5},
 		{"range_start":"2026-11-20T12:01:00.000Z","range_end":"2026-11-20T12:02:00.000Z","value":0},
@@ -387,14 +392,14 @@ func TestUserOverview(t *testing.T) {
 		{"range_start":"2026-11-20T12:02:00.000Z","range_end":"2026-11-20T12:03:00.000Z","value":1}]}`)
 
 	q.Filter = parsed(t, `{"users_view":{"user_total_requests":{"lt":2}}}`)
-	got, err = q.Answer(rows(storage.ByUser, records))
+	got, err = q.Answer(t.Context(), groups(records))
 	answers(t, "the window is that of the users chosen", got, err, `{"user_cost":[
 		{"range_start":"2026-11-20T12:00:00.000Z","range_end":"2026-11-20T12:01:00.000Z","value":1}],
 		"request_count":[
 		{"range_start":"2026-11-20T12:00:00.000Z","range_end":"2026-11-20T12:01:00.000Z","value":1}]}`)
 
 	q.Filter, q.Distribution = storage.All{}, true
-	got, err = q.Answer(rows(storage.ByUser, records))
+	got, err = q.Answer(t.Context(), groups(records))
 	answers(t, "distribution", got.RequestCount, err, `[{"range_start":"1","range_end":"1.6666666666666665","value":1},
 		{"range_start":"1.6666666666666665","range_end":"2.333333333333333","value":0},
 		{"range_start":"2.333333333333333","range_end":"3","value":1}]`)
@@ -455,7 +460,7 @@ func TestScores(t *testing.T) {
 		}},
 	} {
 		q := storage.ScoreQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Zone: test.zone, Increment: test.by}
-		got, err := q.Answer(rows(storage.ByScore, records))
+		got, err := q.Answer(t.Context(), groups(records))
 		answers(t, string(test.by), got, err, `[`+strings.Join(test.want, ",")+`]`)
 	}
 }
@@ -465,14 +470,24 @@ func TestScoreOverflow(t *testing.T) {
 	huge := scored(map[string]float64{"q": 1.7e308})
 	records := []*storage.Record{asked("2026-11-20T12:00:00Z", huge), asked("2026-11-20T12:00:00Z", huge)}
 	q := storage.ScoreQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Increment: storage.ByDay}
-	got, err := q.Answer(rows(storage.ByScore, records))
+	got, err := q.Answer(t.Context(), groups(records))
 	answers(t, "overflow", got, err, `[{"created_at_trunc":"2026-11-20T00:00:00.000Z","score_key":"q","score_avg":null,"score_sum":null,"score_count":2}]`)
 }
 
 // failingRows fail after some scans.
 type failingRows struct {
-	storage.Rows
+	madeRows
 	scans int
+}
+
+// grouped are rows as a local backend has them.
+type grouped struct{ storage.Rows }
+
+func (g grouped) Groups(_ context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	if _, ok := q.RowGrouping(); !ok {
+		return fmt.Errorf("rows do not answer %+v", q)
+	}
+	return storage.GroupRows(q, g.Rows, each)
 }
 
 var errScan = errors.New("the disk is on fire")
@@ -482,12 +497,14 @@ func (f *failingRows) Scan(filter storage.Filter, w storage.Window, each func(*s
 		return errScan
 	}
 	f.scans--
-	return f.Rows.Scan(filter, w, each)
+	if w.To < w.From {
+		return nil
+	}
+	return f.madeRows.Scan(filter, w, each)
 }
 
 // Whichever scan of an answer fails, the answer does.
 func TestFailedScan(t *testing.T) {
-	records := []*storage.Record{asked("2026-11-20T12:00:00Z")}
 	mixed := func(leaf string) storage.Filter {
 		return parsed(t, `{"left":{"request_response_rmt":{"status":{"equals":200}}},"operator":"or","right":`+leaf+`}`)
 	}
@@ -495,38 +512,37 @@ func TestFailedScan(t *testing.T) {
 	sessions := mixed(`{"sessions_request_response_rmt":{"session_total_cost":{"lt":0}}}`)
 	for _, test := range []struct {
 		name   string
-		by     storage.Grouping
 		scans  int
-		answer func(storage.Rows) error
+		answer func(storage.Grouper) error
 	}{
-		{"users", storage.ByUser, 2, func(r storage.Rows) error {
+		{"users", 2, func(g storage.Grouper) error {
 			q := storage.UserQuery{Filter: users, Window: storage.Always}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
-		{"no users", storage.ByUser, 3, func(r storage.Rows) error {
+		{"no users", 3, func(g storage.Grouper) error {
 			q := storage.UserQuery{Filter: users, Window: storage.Window{From: 1, To: 0}}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
-		{"overview", storage.ByUser, 3, func(r storage.Rows) error {
+		{"overview", 3, func(g storage.Grouper) error {
 			q := storage.UserOverviewQuery{Filter: users, Window: storage.Always}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
-		{"sessions", storage.BySession, 2, func(r storage.Rows) error {
+		{"sessions", 2, func(g storage.Grouper) error {
 			q := storage.SessionQuery{Filter: sessions, Window: storage.Always}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
-		{"metrics", storage.BySession, 2, func(r storage.Rows) error {
+		{"metrics", 2, func(g storage.Grouper) error {
 			q := storage.SessionMetricsQuery{Filter: sessions, Window: storage.Always}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
-		{"scores", storage.ByScore, 1, func(r storage.Rows) error {
+		{"scores", 1, func(g storage.Grouper) error {
 			q := storage.ScoreQuery{Filter: storage.All{}, Window: storage.Always, Increment: storage.ByDay}
-			_, err := q.Answer(r)
+			_, err := q.Answer(t.Context(), g)
 			return err
 		}},
 	} {
@@ -535,7 +551,7 @@ func TestFailedScan(t *testing.T) {
 			if scans < test.scans {
 				want = errScan
 			}
-			if err := test.answer(&failingRows{rows(test.by, records), scans}); !errors.Is(err, want) {
+			if err := test.answer(grouped{&failingRows{madeRows{1, 1}, scans}}); !errors.Is(err, want) {
 				t.Errorf("%s: %v after %d scans, want %v", test.name, err, scans, want)
 			}
 		}

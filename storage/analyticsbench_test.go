@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -50,11 +51,11 @@ func BenchmarkAnalytics(b *testing.B) {
 		groups int
 		answer func(storage.Rows) (any, error)
 	}{
-		{"users", 10_000, func(r storage.Rows) (any, error) { return users.Answer(r) }},
-		{"overview", 1_000, func(r storage.Rows) (any, error) { return overview.Answer(r) }},
-		{"sessions", 50_000, func(r storage.Rows) (any, error) { return sessions.Answer(r) }},
-		{"session metrics", 50_000, func(r storage.Rows) (any, error) { return metrics.Answer(r) }},
-		{"scores", 10, func(r storage.Rows) (any, error) { return scores.Answer(r) }},
+		{"users", 10_000, func(r storage.Rows) (any, error) { return users.Answer(context.Background(), grouped{r}) }},
+		{"overview", 1_000, func(r storage.Rows) (any, error) { return overview.Answer(context.Background(), grouped{r}) }},
+		{"sessions", 50_000, func(r storage.Rows) (any, error) { return sessions.Answer(context.Background(), grouped{r}) }},
+		{"session metrics", 50_000, func(r storage.Rows) (any, error) { return metrics.Answer(context.Background(), grouped{r}) }},
+		{"scores", 10, func(r storage.Rows) (any, error) { return scores.Answer(context.Background(), grouped{r}) }},
 		{"nothing", 10_000, func(r storage.Rows) (any, error) {
 			return nil, r.Scan(nil, storage.Always, func(*storage.Row) bool { return true })
 		}},

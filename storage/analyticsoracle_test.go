@@ -362,19 +362,19 @@ func TestAnalyticsAgainstOracle(t *testing.T) {
 				tags[rec.SessionID] = []string{"prod", "Prod", "100%"}[i%9/3]
 			}
 		}
-		rowsOf := func(by storage.Grouping, org string) storage.Rows {
+		shuffled := func(org string) storage.Grouper {
 			r.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-			return storage.RowsOf(by, org, records, contents.Of, tags)
+			return storage.Records{All: records, Content: contents.Of, Tags: map[string]map[string]string{org: tags}}
 		}
 		for range 50 {
 			users := storagetest.UserQuery(r, records)
-			checkUsers(t, users, rowsOf(storage.ByUser, users.Org), &oracle{users.Org, records, contents})
+			checkUsers(t, users, shuffled(users.Org), &oracle{users.Org, records, contents})
 			sessions := storagetest.SessionQuery(r, records)
-			checkSessions(t, sessions, rowsOf(storage.BySession, sessions.Org), &oracle{sessions.Org, records, contents}, tags)
+			checkSessions(t, sessions, shuffled(sessions.Org), &oracle{sessions.Org, records, contents}, tags)
 			overview := storagetest.UserOverviewQuery(r, records)
-			checkOverview(t, overview, rowsOf(storage.ByUser, overview.Org), &oracle{overview.Org, records, contents})
+			checkOverview(t, overview, shuffled(overview.Org), &oracle{overview.Org, records, contents})
 			metrics := storagetest.SessionMetricsQuery(r, records)
-			checkMetrics(t, metrics, rowsOf(storage.BySession, metrics.Org), &oracle{metrics.Org, records, contents}, tags)
+			checkMetrics(t, metrics, shuffled(metrics.Org), &oracle{metrics.Org, records, contents}, tags)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
@@ -382,14 +382,14 @@ func TestAnalyticsAgainstOracle(t *testing.T) {
 	}
 }
 
-func checkUsers(t *testing.T, q *storage.UserQuery, rows storage.Rows, o *oracle) {
+func checkUsers(t *testing.T, q *storage.UserQuery, rows storage.Grouper, o *oracle) {
 	t.Helper()
 	q.Offset, q.Limit = 0, len(o.records) // the pages are storagetest's
 	want := make(map[string]storage.User)
 	for _, g := range o.groups(q.Filter, q.Window, userKey, userIs(q.Zone)) {
 		want[g.id] = g.user(q.Zone)
 	}
-	page, err := q.Answer(rows)
+	page, err := q.Answer(t.Context(), rows)
 	if err != nil || page.Count != len(want) || len(page.Users) != len(want) {
 		t.Fatalf("%d users, %d on the page, %v, want %d\nfilter %s", page.Count, len(page.Users), err, len(want), storage.AppendJSON(nil, q.Filter))
 	}
@@ -400,7 +400,7 @@ func checkUsers(t *testing.T, q *storage.UserQuery, rows storage.Rows, o *oracle
 	}
 }
 
-func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Rows, o *oracle, tags map[string]string) {
+func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Grouper, o *oracle, tags map[string]string) {
 	t.Helper()
 	q.Offset, q.Limit = 0, len(o.records)
 	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
@@ -436,7 +436,7 @@ func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Rows, o *
 		}
 		return order
 	})
-	got, err := q.Answer(rows)
+	got, err := q.Answer(t.Context(), rows)
 	if err != nil || len(got) != len(groups) {
 		t.Fatalf("%d sessions, %v, want %d\nfilter %s", len(got), err, len(groups), storage.AppendJSON(nil, q.Filter))
 	}
@@ -447,10 +447,10 @@ func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Rows, o *
 	}
 }
 
-func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Rows, o *oracle) {
+func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Grouper, o *oracle) {
 	t.Helper()
 	groups := o.groups(q.Filter, q.Window, userKey, userIs(q.Zone))
-	got, err := q.Answer(rows)
+	got, err := q.Answer(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,12 +487,12 @@ func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Rows
 	}
 }
 
-func checkMetrics(t *testing.T, q *storage.SessionMetricsQuery, rows storage.Rows, o *oracle, tags map[string]string) {
+func checkMetrics(t *testing.T, q *storage.SessionMetricsQuery, rows storage.Grouper, o *oracle, tags map[string]string) {
 	t.Helper()
 	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
 	contains := storage.TextMatcher(storage.Contains, q.NameContains, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool { return !contains(g.name) })
-	got, err := q.Answer(rows)
+	got, err := q.Answer(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ type Backend interface {
 	// Request answers one record, or ErrNotFound.
 	Request(ctx context.Context, org string, id uuid.UUID) (*Record, error)
 
-	Analytics
+	Grouper
 	// SessionTag answers the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
 

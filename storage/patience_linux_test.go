@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -89,11 +90,26 @@ func TestAnswersEnd(t *testing.T) {
 		groups int
 		answer func(storage.Rows) error
 	}{
-		{"users", 50_000, func(r storage.Rows) error { _, err := users.Answer(r); return err }},
-		{"overview", 50_000, func(r storage.Rows) error { _, err := overview.Answer(r); return err }},
-		{"sessions", 50_000, func(r storage.Rows) error { _, err := sessions.Answer(r); return err }},
-		{"session metrics", 50_000, func(r storage.Rows) error { _, err := metrics.Answer(r); return err }},
-		{"scores", 1, func(r storage.Rows) error { _, err := scores.Answer(r); return err }},
+		{"users", 50_000, func(r storage.Rows) error {
+			_, err := users.Answer(rowsContext{context.Background(), r}, grouped{r})
+			return err
+		}},
+		{"overview", 50_000, func(r storage.Rows) error {
+			_, err := overview.Answer(rowsContext{context.Background(), r}, grouped{r})
+			return err
+		}},
+		{"sessions", 50_000, func(r storage.Rows) error {
+			_, err := sessions.Answer(rowsContext{context.Background(), r}, grouped{r})
+			return err
+		}},
+		{"session metrics", 50_000, func(r storage.Rows) error {
+			_, err := metrics.Answer(rowsContext{context.Background(), r}, grouped{r})
+			return err
+		}},
+		{"scores", 1, func(r storage.Rows) error {
+			_, err := scores.Answer(rowsContext{context.Background(), r}, grouped{r})
+			return err
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			runtime.LockOSThread()
@@ -118,3 +134,11 @@ func TestAnswersEnd(t *testing.T) {
 		})
 	}
 }
+
+// rowsContext is the context of the rows' query.
+type rowsContext struct {
+	context.Context
+	storage.Rows
+}
+
+func (c rowsContext) Err() error { return c.Rows.Err() }

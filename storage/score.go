@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -28,52 +29,26 @@ type ScorePoint struct {
 	ScoreCount int64  `json:"score_count"`
 }
 
-// Answer makes the series from rows grouped ByScore: a point for each score in
-// each bucket where it occurs, by time and then by name.
-func (q *ScoreQuery) Answer(rows Rows) ([]ScorePoint, error) {
-	type cell struct {
-		start Timestamp
-		group int
-	}
-	cells := make(map[cell][]float64)
-	var start, next Timestamp
-	err := rows.Scan(q.Filter, q.Window, func(r *Row) bool {
-		if r.CreatedAt < start || r.CreatedAt >= next {
-			start, next = q.Increment.around(r.CreatedAt, q.Zone)
+// Answer makes the series: a point for each score in each bucket where it
+// occurs, by time and then by name.
+func (q *ScoreQuery) Answer(ctx context.Context, g Grouper) ([]ScorePoint, error) {
+	points := []ScorePoint{}
+	question := &GroupQuery{Org: q.Org, Filter: q.Filter, Window: q.Window, By: []Dimension{{Name: ByScore}}, Known: true, Increment: q.Increment, Zone: q.Zone}
+	err := g.Groups(ctx, question, func(score *GroupTotals) error {
+		for _, c := range score.Cells {
+			point := ScorePoint{CreatedAtTrunc: c.Start, ScoreKey: score.Key[0], ScoreSum: c.ScoreSum, ScoreCount: c.Requests}
+			if c.ScoreSum.Valid {
+				point.ScoreAvg = amount(c.ScoreSum.N / float64(c.Requests))
+			}
+			points = append(points, point)
 		}
-		c := cell{start, r.Group}
-		cells[c] = append(cells[c], r.Score)
-		return true
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	points := make([]ScorePoint, 0, len(cells))
-	p := NewCancelCheck(rows.Err)
-	for c, scores := range cells {
-		// In one order, since floating-point sums depend on it.
-		if len(scores) < patienceSteps {
-			slices.Sort(scores)
-		} else {
-			slices.SortFunc(scores, CancellableOrder(p, cmp.Compare[float64])) // slower
-		}
-		if p.over(8 * len(scores)) {
-			return nil, p.ended
-		}
-		sum := 0.0
-		for _, s := range scores {
-			sum += s
-		}
-		points = append(points, ScorePoint{
-			CreatedAtTrunc: c.start,
-			ScoreKey:       rows.Key(c.group).ID,
-			ScoreAvg:       amount(sum / float64(len(scores))),
-			ScoreSum:       amount(sum),
-			ScoreCount:     int64(len(scores)),
-		})
-	}
 	slices.SortFunc(points, func(a, b ScorePoint) int {
 		return cmp.Or(cmp.Compare(a.CreatedAtTrunc, b.CreatedAtTrunc), cmp.Compare(a.ScoreKey, b.ScoreKey))
 	})
-	return points, p.ended
+	return points, nil
 }

@@ -1,6 +1,10 @@
 package storage
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"context"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // SessionMetricsQuery asks what sessions are like over time.
 type SessionMetricsQuery struct {
@@ -43,15 +47,22 @@ type Average struct {
 	Average Amount `json:"average"`
 }
 
-// Answer makes the series from rows grouped BySession.
-func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
-	p := NewCancelCheck(rows.Err)
-	named := func(k Key) bool { return containsFold(k.Name, q.NameContains, p) }
-	var sessions []*totals
-	span := never
-	err := chooseSessions(rows, q.Filter, q.Window, p, named, func(_ int, t *totals) {
-		sessions = append(sessions, t)
-		span = span.include(t)
+// Answer makes the series from the groups of requests by session.
+func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMetrics, error) {
+	p := NewCancelCheck(ctx.Err)
+	named := func(_, name string) bool { return containsFold(name, q.NameContains, p) }
+	var (
+		begins    []Timestamp
+		durations []sample[plugins.Milliseconds]
+		costs     []sample[plugins.Nanodollars]
+		span      = never
+	)
+	question := &GroupQuery{Org: q.Org, Window: q.Window}
+	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
+		begins = append(begins, g.First)
+		durations = append(durations, sample[plugins.Milliseconds]{value: g.duration()})
+		costs = append(costs, sample[plugins.Nanodollars]{value: g.Cost, withoutCost: g.WithoutCost})
+		span = span.include(&g.Totals)
 	})
 	if err != nil {
 		return nil, err
@@ -62,16 +73,13 @@ func (q *SessionMetricsQuery) Answer(rows Rows) (*SessionMetrics, error) {
 	for i := range counts {
 		counts[i] = sample[int64]{bucket: i, value: plugins.Known(0)}
 	}
-	durations := make([]sample[plugins.Milliseconds], 0, len(sessions))
-	costs := make([]sample[plugins.Nanodollars], 0, len(sessions))
-	for _, s := range sessions {
+	for i, begin := range begins {
 		if p.over(1) {
 			return nil, p.ended
 		}
-		i := b.Index(s.first)
-		counts[i].value.N++
-		durations = append(durations, sample[plugins.Milliseconds]{bucket: i, value: s.duration()})
-		costs = append(costs, sample[plugins.Nanodollars]{bucket: i, value: s.cost, withoutCost: s.withoutCost})
+		bucket := b.Index(begin)
+		counts[bucket].value.N++
+		durations[i].bucket, costs[i].bucket = bucket, bucket
 	}
 	durations, costs = quartiles(&q.Series, durations, p), quartiles(&q.Series, costs, p)
 	return &SessionMetrics{

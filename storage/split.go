@@ -83,39 +83,33 @@ func and(a, b Filter) Filter {
 type groupFilter struct {
 	program *Program
 	cancel  *CancelCheck
-	// any has, by step of the program, the groups of which a subtree about
-	// requests is true; nil for leaves about groups.
-	any []map[int]bool
+	// questions are the subtrees about requests, and places where they stand in
+	// questions, by step of the program; -1 for leaves about groups.
+	questions []Filter
+	places    []int
 }
 
-// groupFilter scans for what the filter says of any request of a group.
-func (s *Split) groupFilter(rows Rows, w Window, cancel *CancelCheck) (*groupFilter, error) {
+// groupFilter makes the filter that chooses among groups.
+func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 	p := Compile(s.Groups, func(b *Branch) bool { return s.about[b] == aboutRequests })
-	g := &groupFilter{program: p, cancel: cancel, any: make([]map[int]bool, len(p.Steps))}
+	g := &groupFilter{program: p, cancel: cancel, places: make([]int, len(p.Steps))}
 	for i, step := range p.Steps {
-		if s.about.of(step.Filter) != aboutRequests {
-			continue
-		}
-		g.any[i] = make(map[int]bool)
-		err := rows.Scan(and(s.Requests, step.Filter), w, func(r *Row) bool {
-			g.any[i][r.Group] = true
-			return true
-		})
-		if err != nil {
-			return nil, err
+		if g.places[i] = -1; s.about.of(step.Filter) == aboutRequests {
+			g.places[i] = len(g.questions)
+			g.questions = append(g.questions, step.Filter)
 		}
 	}
-	return g, nil
+	return g
 }
 
 // all is true when every group is chosen.
 func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program.start == accept }
 
 // matches tells whether a group is chosen. value is what a field has there.
-func (g *groupFilter) matches(group int, value func(*Field) attribute) bool {
+func (g *groupFilter) matches(group *GroupTotals, value func(*Field) attribute) bool {
 	return g.program.Run(func(step int) bool {
-		if g.any[step] != nil {
-			return g.any[step][group]
+		if place := g.places[step]; place >= 0 {
+			return group.Any[place]
 		}
 		l := g.program.Steps[step].Filter.(*Leaf)
 		return !g.cancel.over(1) && value(l.Field).match(l, g.cancel)

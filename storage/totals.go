@@ -6,77 +6,82 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// tally counts requests and what they cost. Attempts that did not answer only
+// Counts are requests and what they cost. Attempts that did not answer only
 // cost: without an answering request there is no user and no session.
-type tally struct {
-	requests, withoutCost int64
-	cost                  plugins.Cost
+type Counts struct {
+	Requests int64
+	// WithoutCost counts the requests and attempts that Cost lacks.
+	WithoutCost int64
+	Cost        plugins.Cost
 }
 
-func (t *tally) add(r *Row) {
-	t.cost = t.cost.Plus(r.Cost)
+func (t *Counts) add(r *Row) {
+	t.Cost = t.Cost.Plus(r.Cost)
 	if !r.Cost.Valid {
-		t.withoutCost++
+		t.WithoutCost++
 	}
 	if !r.Attempt {
-		t.requests++
+		t.Requests++
 	}
 }
 
-// totals are what the requests of one group add up to.
-type totals struct {
-	tally
-	first, last Timestamp // when the first and the last request began
-	ended       Timestamp // when the last answer ended, 0 without any
+// empty is true without a request or attempt.
+func (c *Counts) empty() bool { return c.Requests == 0 && c.WithoutCost == 0 && !c.Cost.Valid }
 
-	input, output plugins.Count
-	withTokens    int64
-	latency       plugins.Milliseconds // all together
-	withLatency   int64
-	rateLimited   int64
+// Totals are what the requests of one group add up to. Sums add what is known.
+type Totals struct {
+	Counts
+	First, Last Timestamp // when the first and the last request began
+	Ended       Timestamp // when the last answer ended, 0 without any
+
+	Input, Output plugins.Count
+	WithTokens    int64                // requests whose input or output is known
+	Latency       plugins.Milliseconds // all together
+	WithLatency   int64                // requests whose latency is known
+	RateLimited   int64                // requests with the status 429
 }
 
-func (t *totals) add(r *Row) {
-	t.tally.add(r)
+func (t *Totals) add(r *Row) {
+	t.Counts.add(r)
 	if r.Attempt {
 		return
 	}
-	if t.requests == 1 {
-		t.first, t.last = r.CreatedAt, r.CreatedAt
+	if t.Requests == 1 {
+		t.First, t.Last = r.CreatedAt, r.CreatedAt
 	}
-	t.first, t.last = min(t.first, r.CreatedAt), max(t.last, r.CreatedAt)
-	t.ended = max(t.ended, r.RespondedAt)
-	t.input, t.output = t.input.Plus(r.Input), t.output.Plus(r.Output)
+	t.First, t.Last = min(t.First, r.CreatedAt), max(t.Last, r.CreatedAt)
+	t.Ended = max(t.Ended, r.RespondedAt)
+	t.Input, t.Output = t.Input.Plus(r.Input), t.Output.Plus(r.Output)
 	if r.Input.Valid || r.Output.Valid {
-		t.withTokens++
+		t.WithTokens++
 	}
 	if r.Latency.Valid {
-		t.latency += r.Latency.N
-		t.withLatency++
+		t.Latency += r.Latency.N
+		t.WithLatency++
 	}
 	if r.Status.Valid && r.Status.N == http.StatusTooManyRequests {
-		t.rateLimited++
+		t.RateLimited++
 	}
 }
 
 // tokens are input and output together.
-func (t *totals) tokens() plugins.Count { return t.input.Plus(t.output) }
+func (t *Totals) tokens() plugins.Count { return t.Input.Plus(t.Output) }
 
 // duration is the time from the start of the first request to the end of the
 // last answer.
-func (t *totals) duration() plugins.Duration {
-	if t.ended == 0 {
+func (t *Totals) duration() plugins.Duration {
+	if t.Ended == 0 {
 		return plugins.Duration{}
 	}
-	return plugins.Duration{N: plugins.Milliseconds(t.ended - t.first), Valid: true}
+	return plugins.Duration{N: plugins.Milliseconds(t.Ended - t.First), Valid: true}
 }
 
 // never is the window of no moment; include widens it.
 var never = Window{From: Always.To, To: Always.From}
 
 // include is the least window that contains w and the requests of t.
-func (w Window) include(t *totals) Window {
-	return Window{From: min(w.From, t.first), To: max(w.To, t.last)}
+func (w Window) include(t *Totals) Window {
+	return Window{From: min(w.From, t.First), To: max(w.To, t.Last)}
 }
 
 // grown is s with at least n elements.

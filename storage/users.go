@@ -1,95 +1,73 @@
 package storage
 
-import "math/bits"
+import (
+	"context"
+	"math/bits"
+)
 
-// Answer finds the users in rows grouped ByUser.
-func (q *UserQuery) Answer(rows Rows) (*UserPage, error) {
-	var found userTotals
-	if err := found.scan(rows, q.Filter, q.Window, q.Zone); err != nil {
+// Answer finds the users among the groups of requests by user.
+func (q *UserQuery) Answer(ctx context.Context, g Grouper) (*UserPage, error) {
+	var chosen []*User
+	p := NewCancelCheck(ctx.Err)
+	question := &GroupQuery{Org: q.Org, Window: q.Window, Zone: q.Zone}
+	hasUsers, err := chooseUsers(ctx, g, question, q.Filter, p, func(u User, _ *GroupTotals) { chosen = append(chosen, &u) })
+	if err != nil {
 		return nil, err
 	}
-	hasUsers := !found.totals.empty()
 	if !hasUsers {
-		err := rows.Scan(All{}, Always, func(r *Row) bool {
-			hasUsers = !r.Attempt
-			return !hasUsers
+		everybody := &GroupQuery{Org: q.Org, Filter: All{}, Window: Always, By: []Dimension{{Name: ByUser}}, Known: true, Top: Top{Count: 1}}
+		err := g.Groups(ctx, everybody, func(u *GroupTotals) error {
+			hasUsers = hasUsers || u.Requests > 0
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	users := make([]*User, len(found.chosen))
-	for i, u := range found.chosen {
-		users[i] = &u.User
-	}
-	p := NewCancelCheck(rows.Err)
-	sortBy(users, q.Sort, UserLastActive, userAttributes, byUserID, p)
-	return &UserPage{HasUsers: hasUsers, Count: len(users), Users: pageOf(users, q.Offset, q.Limit)}, p.ended
+	sortBy(chosen, q.Sort, UserLastActive, userAttributes, byUserID, p)
+	return &UserPage{HasUsers: hasUsers, Count: len(chosen), Users: pageOf(chosen, q.Offset, q.Limit)}, p.ended
 }
 
-// userTotals are what the requests of each user add up to, by group.
-type userTotals struct {
-	totals byGroup
-	days   activeDays
-	split  *Split
-	chosen []*chosenUser
-}
-
-// chosenUser is a user whom the filter chooses.
-type chosenUser struct {
-	User
-	group int
-}
-
-// scan adds the requests up and chooses the users.
-func (u *userTotals) scan(rows Rows, f Filter, w Window, z Zone) error {
-	u.split = SplitFilter(f)
-	err := rows.Scan(u.split.Requests, w, func(r *Row) bool {
-		u.add(r, z)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	p := NewCancelCheck(rows.Err)
-	chosen, err := u.split.groupFilter(rows, w, p)
-	if err != nil {
-		return err
-	}
-	for group, t := range u.totals.all() {
+// chooseUsers asks for the users and gives each those whom the filter chooses.
+// found is true when there were any to choose from.
+func chooseUsers(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *CancelCheck, each func(User, *GroupTotals)) (found bool, err error) {
+	split := SplitFilter(f)
+	filter := split.groupFilter(p)
+	q.Filter, q.Any, q.By, q.Known, q.ActiveDays = split.Requests, filter.questions, []Dimension{{Name: ByUser}}, true, true
+	err = g.Groups(ctx, q, func(group *GroupTotals) error {
+		if group.Requests == 0 {
+			return nil
+		}
+		found = true
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if user := u.user(group, t, rows.Key(group)); chosen.matches(group, user.attribute) {
-			u.chosen = append(u.chosen, &chosenUser{user, group})
+		if u := newUser(group); filter.matches(group, u.attribute) {
+			each(u, group)
 		}
+		return nil
+	})
+	if err == nil {
+		err = p.ended
 	}
-	return nil
+	return found, err
 }
 
-func (u *userTotals) add(r *Row, z Zone) {
-	u.totals.at(r.Group).add(r)
-	if !r.Attempt {
-		u.days.add(r.Group, z.day(r.CreatedAt))
-	}
-}
-
-func (u *userTotals) user(group int, t *totals, k Key) User {
-	days := u.days.count(group)
+func newUser(g *GroupTotals) User {
 	return User{
-		ID:                          k.ID,
-		UserID:                      k.ID,
-		ActiveFor:                   days,
-		FirstActive:                 t.first,
-		LastActive:                  t.last,
-		TotalRequests:               t.requests,
-		AverageRequestsPerDayActive: mean(t.requests, days),
-		AverageTokensPerRequest:     mean(t.tokens().N, t.withTokens),
-		TotalCompletionTokens:       t.output,
-		TotalPromptTokens:           t.input,
-		Cost:                        t.cost,
-		RateLimitedCount:            t.rateLimited,
-		RequestsWithoutCost:         t.withoutCost,
+		ID:                          g.Key[0],
+		UserID:                      g.Key[0],
+		ActiveFor:                   g.ActiveDays,
+		FirstActive:                 g.First,
+		LastActive:                  g.Last,
+		TotalRequests:               g.Requests,
+		AverageRequestsPerDayActive: mean(g.Requests, g.ActiveDays),
+		AverageTokensPerRequest:     mean(g.tokens().N, g.WithTokens),
+		TotalCompletionTokens:       g.Output,
+		TotalPromptTokens:           g.Input,
+		Cost:                        g.Cost,
+		RateLimitedCount:            g.RateLimited,
+		RequestsWithoutCost:         g.WithoutCost,
 	}
 }
 

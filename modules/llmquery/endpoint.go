@@ -200,9 +200,13 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-// ask answers with what the backend says to the query that read makes of the
-// body.
-func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read func(*body) Q) error {
+// question is a query that is answered from groups of requests.
+type question[A any] interface {
+	Answer(context.Context, storage.Grouper) (A, error)
+}
+
+// ask answers the query that read makes of the body.
+func ask[Q question[A], A any](c *call, read func(*body) Q) error {
 	b, err := parseBody(c.raw)
 	if err != nil {
 		return err
@@ -211,7 +215,7 @@ func ask[Q, A any](c *call, backend func(context.Context, Q) (A, error), read fu
 	if err := b.finish(); err != nil {
 		return err
 	}
-	data, err := backend(c.ctx, q)
+	data, err := q.Answer(c.ctx, c.journal.Backend())
 	if err != nil {
 		return err
 	}

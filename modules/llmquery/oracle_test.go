@@ -102,13 +102,12 @@ func (f fields) String() string { return "{" + strings.Join(f, ",") + "}" }
 // ask sends one body to an endpoint by chance.
 func (o *oracle) ask() {
 	const org = "acme"
-	rows := func(by storage.Grouping) storage.Rows {
-		return storage.RowsOf(by, org, o.records, o.contents.Of, nil)
-	}
+	reference := storage.Records{All: o.records, Content: o.contents.Of}
 	var f fields
 	switch o.random.IntN(7) {
 	case 0:
 		q := storagetest.UserQuery(o.random, o.records)
+		q.Org = org
 		q.Window = storage.Window{From: seconds(q.Window.From), To: seconds(q.Window.To)}
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixSeconds", "endTimeUnixSeconds", q.Window, 1000)
@@ -120,18 +119,20 @@ func (o *oracle) ask() {
 		}
 		q.Sort = distinct(q.Sort, func(s storage.UserSort) string { return string(s.Key) })
 		f = append(f, `"sort":`+sort.String())
-		want, err := q.Answer(rows(storage.ByUser))
+		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/user/metrics/query", f, want, err)
 	case 1:
 		q := storagetest.UserOverviewQuery(o.random, o.records)
+		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
 		f.add("timezoneDifference", q.Zone)
 		f.series(q.Series)
-		want, err := q.Answer(rows(storage.ByUser))
+		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/user/metrics-overview/query", f, want, err)
 	case 2:
 		q := storagetest.SessionQuery(o.random, o.records)
+		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
 		f.add("search", q.Search)
@@ -143,19 +144,21 @@ func (o *oracle) ask() {
 			sort.add(string(s.Key), direction(s.Desc))
 		}
 		f = append(f, `"sort":`+sort.String())
-		want, err := q.Answer(rows(storage.BySession))
+		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/session/query", f, want, err)
 	case 3:
 		q := storagetest.SessionMetricsQuery(o.random, o.records)
+		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
 		f.add("timezoneDifference", q.Zone)
 		f.add("nameContains", q.NameContains)
 		f.series(q.Series)
-		want, err := q.Answer(rows(storage.BySession))
+		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/session/metrics/query", f, want, err)
 	case 4:
 		q := storagetest.ScoreQuery(o.random, o.records)
+		q.Org = org
 		f.filter("userFilter", q.Filter)
 		var times fields
 		if q.Window.From != storage.Always.From {
@@ -167,7 +170,7 @@ func (o *oracle) ask() {
 		f = append(f, `"timeFilter":`+times.String())
 		f.add("timeZoneDifference", q.Zone)
 		f.add("dbIncrement", q.Increment)
-		want, err := q.Answer(rows(storage.ByScore))
+		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/dashboard/scores/query", f, want, err)
 	case 5:
 		o.requests(legacy, org, storage.RequestResponse, storage.RequestGroup, storage.ResponseGroup,

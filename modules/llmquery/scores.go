@@ -4,7 +4,7 @@ import "github.com/weirhq/weir/storage"
 
 // queryScores answers POST /v1/dashboard/scores/query.
 func queryScores(c *call) error {
-	return ask(c, c.journal.Backend().Scores, func(b *body) *storage.ScoreQuery {
+	return ask(c, func(b *body) *storage.ScoreQuery {
 		times := b.object("timeFilter")
 		return &storage.ScoreQuery{
 			Org:       c.org,

@@ -9,7 +9,7 @@ import (
 
 // querySessions answers POST /v1/session/query.
 func querySessions(c *call) error {
-	return ask(c, c.journal.Backend().Sessions, func(b *body) *storage.SessionQuery {
+	return ask(c, func(b *body) *storage.SessionQuery {
 		b.zone("timezoneDifference") // of no effect: sessions have no days
 		search, _ := b.text("search")
 		sort, err := storage.ParseSessionSort(b.raw("sort"))
@@ -34,7 +34,7 @@ func querySessions(c *call) error {
 
 // querySessionMetrics answers POST /v1/session/metrics/query.
 func querySessionMetrics(c *call) error {
-	return ask(c, c.journal.Backend().SessionMetrics, func(b *body) *storage.SessionMetricsQuery {
+	return ask(c, func(b *body) *storage.SessionMetricsQuery {
 		name, _ := b.text("nameContains")
 		return &storage.SessionMetricsQuery{
 			Org:          c.org,

@@ -34,24 +34,8 @@ func (b *troubled) Request(ctx context.Context, _ string, _ uuid.UUID) (*storage
 	return nil, b.trouble(ctx)
 }
 
-func (b *troubled) Users(ctx context.Context, _ *storage.UserQuery) (*storage.UserPage, error) {
-	return nil, b.trouble(ctx)
-}
-
-func (b *troubled) UserOverview(ctx context.Context, _ *storage.UserOverviewQuery) (*storage.UserOverview, error) {
-	return nil, b.trouble(ctx)
-}
-
-func (b *troubled) Sessions(ctx context.Context, _ *storage.SessionQuery) ([]storage.Session, error) {
-	return nil, b.trouble(ctx)
-}
-
-func (b *troubled) SessionMetrics(ctx context.Context, _ *storage.SessionMetricsQuery) (*storage.SessionMetrics, error) {
-	return nil, b.trouble(ctx)
-}
-
-func (b *troubled) Scores(ctx context.Context, _ *storage.ScoreQuery) ([]storage.ScorePoint, error) {
-	return nil, b.trouble(ctx)
+func (b *troubled) Groups(ctx context.Context, _ *storage.GroupQuery, _ func(*storage.GroupTotals) error) error {
+	return b.trouble(ctx)
 }
 
 // slowStorage is a backend whose queries outlast every deadline.

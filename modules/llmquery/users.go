@@ -12,7 +12,7 @@ const defaultGroups = 50
 
 // queryUsers answers POST /v1/user/metrics/query.
 func queryUsers(c *call) error {
-	return ask(c, c.journal.Backend().Users, func(b *body) *storage.UserQuery {
+	return ask(c, func(b *body) *storage.UserQuery {
 		sort, err := storage.ParseUserSort(b.raw("sort"))
 		if err != nil {
 			b.reject("%v", err)
@@ -31,7 +31,7 @@ func queryUsers(c *call) error {
 
 // queryUserOverview answers POST /v1/user/metrics-overview/query.
 func queryUserOverview(c *call) error {
-	return ask(c, c.journal.Backend().UserOverview, func(b *body) *storage.UserOverviewQuery {
+	return ask(c, func(b *body) *storage.UserOverviewQuery {
 		return &storage.UserOverviewQuery{
 			Org:    c.org,
 			Filter: b.filter("filter", storage.UsersView, storage.RequestResponse),

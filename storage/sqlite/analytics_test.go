@@ -153,22 +153,22 @@ func (f *follower) compare() {
 	switch f.IntN(6) {
 	case 0:
 		q := storagetest.UserQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return b.Users(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 1:
 		q := storagetest.UserOverviewQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return b.UserOverview(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 2:
 		q := storagetest.SessionQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return b.Sessions(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 3:
 		q := storagetest.SessionMetricsQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return b.SessionMetrics(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 4:
 		q := storagetest.ScoreQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return b.Scores(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 5:
 		q := &storage.SessionQuery{Org: f.records[f.IntN(9)].Org, Filter: storage.All{}, Window: storage.Always, Offset: f.IntN(3) * f.IntN(20), Limit: f.IntN(50)}
-		ask(q, func(b storage.Backend) (any, error) { return b.Sessions(ctx, q) })
+		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	}
 }
 
@@ -185,11 +185,11 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 	ask := func(f storage.Filter, right func(found []storage.User) bool) {
 		asking.Go(func() {
 			for cost := plugins.Nanodollars(0); cost < batches && !t.Failed(); {
-				page, err := b.Users(ctx, &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100})
+				page, err := (&storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100}).Answer(ctx, b)
 				if err != nil || !right(page.Users) {
 					t.Errorf("%+v, %v", page, err)
 				}
-				all, err := b.Users(ctx, &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1})
+				all, err := (&storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}).Answer(ctx, b)
 				if err != nil {
 					t.Error(err)
 				} else if len(all.Users) > 0 {
@@ -252,7 +252,7 @@ func TestCancelledAnalytics(t *testing.T) {
 			write(t, b, traffic.batch(1000))
 			q := &storage.UserQuery{Org: "default", Window: storage.Always, Filter: &storage.Leaf{Field: field("request_body"), Op: storage.Contains, Text: "x"}}
 			for range 2 { // ended within the query, and before
-				if _, err := b.Users(ctx, q); !errors.Is(err, context.Canceled) {
+				if _, err := q.Answer(ctx, b); !errors.Is(err, context.Canceled) {
 					t.Errorf("error %v, want the context's", err)
 				}
 			}
@@ -271,7 +271,7 @@ func TestLoadOutlivesQuery(t *testing.T) {
 	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := b.Users(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := q.Answer(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want that of the deadline", err)
 	}
 	b.kept.mu.Lock()
@@ -288,7 +288,7 @@ func TestLoadOutlivesQuery(t *testing.T) {
 	if !loaded {
 		t.Error("there are no columns")
 	}
-	if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
+	if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != 1 {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -314,14 +314,14 @@ func TestColumnsForget(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != live {
+		if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != live {
 			t.Fatalf("%d users of %d, %v", len(page.Users), live, err)
 		}
 	}
 	users, deadline := rounds*live, time.Now().Add(10*time.Second)
 	for users > 3*live && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
-		if _, err := b.Users(t.Context(), q); err != nil {
+		if _, err := q.Answer(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		b.kept.mu.Lock()
@@ -346,7 +346,7 @@ func TestColumnsFitAgain(t *testing.T) {
 			b.kept.mu.Unlock()
 		}
 		for range 2 {
-			if page, err := b.Users(t.Context(), q); err != nil || len(page.Users) != 1 {
+			if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != 1 {
 				t.Errorf("%+v, %v", page, err)
 			}
 		}
@@ -405,7 +405,7 @@ func TestCloseEndsLoad(t *testing.T) {
 	defer done()
 	ended := make(chan error)
 	go func() {
-		_, err := b.Users(t.Context(), &storage.UserQuery{Org: "default", Filter: storage.All{}})
+		_, err := (&storage.UserQuery{Org: "default", Filter: storage.All{}}).Answer(t.Context(), b)
 		ended <- err
 	}()
 	for loading := false; !loading; time.Sleep(time.Millisecond) {

@@ -20,7 +20,7 @@ func BenchmarkAnalytics(b *testing.B) {
 			s.kept.drop()
 			ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 			defer cancel()
-			_, err := s.Users(ctx, &storage.UserQuery{Org: "nobody", Filter: storage.All{}, Window: storage.Always})
+			_, err := (&storage.UserQuery{Org: "nobody", Filter: storage.All{}, Window: storage.Always}).Answer(ctx, s)
 			return err
 		})
 		b.ReportMetric(float64(s.kept.table.size())/float64(t.n), "bytes/record")
@@ -73,7 +73,7 @@ func analytics(s *Backend, last *storage.Record) []asked {
 	p99 := storage.Series{Quantile: 990}
 	users := func(f storage.Filter) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := s.Users(ctx, &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Sort: byCost, Limit: 100})
+			_, err := (&storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Sort: byCost, Limit: 100}).Answer(ctx, s)
 			return err
 		}
 	}
@@ -82,25 +82,25 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"users of a model", users(model)},
 		{"users of a property", users(production)},
 		{"user overview", func(ctx context.Context) error {
-			_, err := s.UserOverview(ctx, &storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99})
+			_, err := (&storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99}).Answer(ctx, s)
 			return err
 		}},
 		{"newest sessions", func(ctx context.Context) error {
-			_, err := s.Sessions(ctx, &storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 50})
+			_, err := (&storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 50}).Answer(ctx, s)
 			return err
 		}},
 		{"newest sessions of a model", func(ctx context.Context) error {
-			_, err := s.Sessions(ctx, &storage.SessionQuery{Org: "default", Filter: model, Window: storage.Always, Limit: 50})
+			_, err := (&storage.SessionQuery{Org: "default", Filter: model, Window: storage.Always, Limit: 50}).Answer(ctx, s)
 			return err
 		}},
 		{"session metrics", func(ctx context.Context) error {
-			_, err := s.SessionMetrics(ctx, &storage.SessionMetricsQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99})
+			_, err := (&storage.SessionMetricsQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99}).Answer(ctx, s)
 			return err
 		}},
 		{"scores", func(ctx context.Context) error {
 			q := &storage.ScoreQuery{Org: "default", Filter: storage.All{}, Window: month, Increment: storage.ByHour}
 			q.Window.From = last.CreatedAt - 14*24*3600*1000
-			_, err := s.Scores(ctx, q)
+			_, err := q.Answer(ctx, s)
 			return err
 		}},
 		{"point", func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func TestFiltersOfAnySize(t *testing.T) {
 			if err != nil || len(got) != want {
 				t.Errorf("%d requests, %v, want %d", len(got), err, want)
 			}
-			users, err := b.Users(t.Context(), &storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100})
+			users, err := (&storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Limit: 100}).Answer(t.Context(), b)
 			if err != nil || (users.Count > 0) != (want > 0) {
 				t.Errorf("%+v, %v, want users of %d requests", users, err, want)
 			}

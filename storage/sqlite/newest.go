@@ -139,14 +139,14 @@ func (x *newest) add(c *chunk, row int) {
 	}
 }
 
-// newestSessions are the rows that a query needs: those of the sessions on its
-// page and before, when it asks for all.
-func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
-	if x.loader != nil || q.Filter != (storage.All{}) || q.Window != storage.Always || q.Search != "" || q.NameEquals != nil || len(q.Sort) > 0 ||
-		q.Limit == 0 || q.Offset > maxNewest {
+// newestSessions are the rows that a query needs: those of the newest sessions,
+// when it asks for these among all.
+func newestSessions(x *rows, q *storage.GroupQuery) storage.Rows {
+	if x.loader != nil || x.column != sessionColumn || q.Filter != (storage.All{}) || q.Window != storage.Always ||
+		q.Top.By != storage.NewestGroups || q.Top.Count == 0 || q.Top.Count > maxNewest {
 		return x
 	}
-	sessions, from, ok := x.table.newest.of(x.ctx, x.table, x.table.orgs.find(x.org), q.Offset+q.Limit)
+	sessions, from, ok := x.table.newest.of(x.ctx, x.table, x.table.orgs.find(x.org), q.Top.Count)
 	if !ok {
 		return x
 	}
@@ -157,8 +157,9 @@ func newestSessions(x *rows, q *storage.SessionQuery) storage.Rows {
 	return r
 }
 
-// maxNewest bounds the sessions before a page; beyond, reading all is as fast.
-const maxNewest = 10_000
+// maxNewest bounds the sessions that are looked for; beyond, reading all is as
+// fast.
+const maxNewest = 11_000
 
 // newestRows are the rows of a few sessions.
 type newestRows struct {

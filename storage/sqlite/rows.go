@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
-	"math"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -24,19 +22,10 @@ type rows struct {
 	tags   map[string]string
 }
 
-var groupColumns = map[storage.Grouping]int{
+var groupColumns = map[storage.DimensionName]int{
 	storage.ByUser:    userColumn,
 	storage.BySession: sessionColumn,
 	storage.ByScore:   scoreColumn,
-}
-
-// readTags reads the tags of the organisation's sessions.
-func (x *rows) readTags() error {
-	x.tags = make(map[string]string)
-	return x.r.c.query(x.ctx, "SELECT session, tag FROM session_tags WHERE org = ?", []driver.Value{x.org}, func(row []driver.Value) error {
-		x.tags[row[0].(string)] = row[1].(string)
-		return nil
-	})
 }
 
 // Key is the text of a group.
@@ -50,10 +39,7 @@ func (x *rows) Err() error { return x.ctx.Err() }
 
 // Scan decides on what the columns have, and asks the database for the rest.
 func (x *rows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
-	s := scan{rows: x, each: each, from: firstN(w.From), to: math.MaxInt64}
-	if w.To < storage.Always.To {
-		s.to = firstN(w.To+1) - 1
-	}
+	s := scan{rows: x, each: each, from: firstN(w.From), to: lastN(w.To)}
 	s.choose(f)
 	chunks := x.table.requests
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 // RunAnalytics checks that random queries about users, sessions and scores are
-// answered as the queries themselves answer from storage.RowsOf, row by row and
+// answered as the queries themselves answer from storage.Records, row by row and
 // in JSON. open makes a backend on an empty store of its own, without calling
 // Open. The flag -storagetest.cases sets the number of queries.
 func RunAnalytics(t *testing.T, new func(t *testing.T) storage.Backend, relaxed Relaxed) {
@@ -33,11 +33,9 @@ func testRandomAnalytics(t *testing.T, open opener) {
 			batch := Batch(records, storage.Position{Segment: 1})
 			batch.Annotations = append(batch.Annotations, annotations...)
 			s.write(batch)
-			rows := func(by storage.Grouping, org string) storage.Rows {
-				return storage.RowsOf(by, org, records, contents.Of, sessionTags[org])
-			}
+			reference := storage.Records{All: records, Content: contents.Of, Tags: sessionTags}
 			for range perRound {
-				checkAnalytics(t, r, b, records, rows)
+				checkAnalytics(t, r, b, reference)
 			}
 		})
 	}
@@ -63,23 +61,23 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 		ask  func(context.Context, storage.Filter) error
 	}{
 		{"Users", func(ctx context.Context, f storage.Filter) error {
-			_, err := b.Users(ctx, &storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			_, err := (&storage.UserQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
 			return err
 		}},
 		{"UserOverview", func(ctx context.Context, f storage.Filter) error {
-			_, err := b.UserOverview(ctx, &storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			_, err := (&storage.UserOverviewQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
 			return err
 		}},
 		{"Sessions", func(ctx context.Context, f storage.Filter) error {
-			_, err := b.Sessions(ctx, &storage.SessionQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			_, err := (&storage.SessionQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
 			return err
 		}},
 		{"SessionMetrics", func(ctx context.Context, f storage.Filter) error {
-			_, err := b.SessionMetrics(ctx, &storage.SessionMetricsQuery{Org: orgs[0], Filter: f, Window: storage.Always})
+			_, err := (&storage.SessionMetricsQuery{Org: orgs[0], Filter: f, Window: storage.Always}).Answer(ctx, b)
 			return err
 		}},
 		{"Scores", func(ctx context.Context, f storage.Filter) error {
-			_, err := b.Scores(ctx, &storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay})
+			_, err := (&storage.ScoreQuery{Org: orgs[0], Filter: f, Window: storage.Always, Increment: storage.ByDay}).Answer(ctx, b)
 			return err
 		}},
 	} {
@@ -114,34 +112,34 @@ func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[str
 }
 
 // checkAnalytics asks one query of a kind by chance.
-func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Analytics, records []*storage.Record, rows func(storage.Grouping, string) storage.Rows) {
+func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference storage.Records) {
 	t.Helper()
-	ctx := t.Context()
+	ctx, records := t.Context(), reference.All
 	switch r.IntN(5) {
 	case 0:
 		q := UserQuery(r, records)
-		got, err := b.Users(ctx, q)
-		want, _ := q.Answer(rows(storage.ByUser, q.Org))
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
 	case 1:
 		q := UserOverviewQuery(r, records)
-		got, err := b.UserOverview(ctx, q)
-		want, _ := q.Answer(rows(storage.ByUser, q.Org))
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
 	case 2:
 		q := SessionQuery(r, records)
-		got, err := b.Sessions(ctx, q)
-		want, _ := q.Answer(rows(storage.BySession, q.Org))
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
 	case 3:
 		q := SessionMetricsQuery(r, records)
-		got, err := b.SessionMetrics(ctx, q)
-		want, _ := q.Answer(rows(storage.BySession, q.Org))
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
 	case 4:
 		q := ScoreQuery(r, records)
-		got, err := b.Scores(ctx, q)
-		want, _ := q.Answer(rows(storage.ByScore, q.Org))
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
 	}
 }

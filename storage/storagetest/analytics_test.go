@@ -15,28 +15,29 @@ func TestAnalyticsQueriesFindGroups(t *testing.T) {
 	r := random(1)
 	records, contents := Records(r, 300)
 	tags, _ := taggedSessions(r, records)
+	reference := storage.Records{All: records, Content: contents.Of, Tags: tags}
 	const each = 400
 	found := make(map[string]int)
 	for range each {
 		users := UserQuery(r, records)
-		if a, _ := users.Answer(storage.RowsOf(storage.ByUser, users.Org, records, contents.Of, nil)); a.Count > 0 {
+		if a, _ := users.Answer(t.Context(), reference); a.Count > 0 {
 			found["users"]++
 		}
 		sessions := SessionQuery(r, records)
 		sessions.Offset, sessions.Limit = 0, 1
-		if a, _ := sessions.Answer(storage.RowsOf(storage.BySession, sessions.Org, records, contents.Of, tags[sessions.Org])); len(a) > 0 {
+		if a, _ := sessions.Answer(t.Context(), reference); len(a) > 0 {
 			found["sessions"]++
 		}
 		overview := UserOverviewQuery(r, records)
-		if a, _ := overview.Answer(storage.RowsOf(storage.ByUser, overview.Org, records, contents.Of, nil)); len(a.RequestCount) > 1 {
+		if a, _ := overview.Answer(t.Context(), reference); len(a.RequestCount) > 1 {
 			found["overview"]++
 		}
 		metrics := SessionMetricsQuery(r, records)
-		if a, _ := metrics.Answer(storage.RowsOf(storage.BySession, metrics.Org, records, contents.Of, tags[metrics.Org])); len(a.SessionCost) > 1 {
+		if a, _ := metrics.Answer(t.Context(), reference); len(a.SessionCost) > 1 {
 			found["metrics"]++
 		}
 		scores := ScoreQuery(r, records)
-		if a, _ := scores.Answer(storage.RowsOf(storage.ByScore, scores.Org, records, contents.Of, nil)); len(a) > 0 {
+		if a, _ := scores.Answer(t.Context(), reference); len(a) > 0 {
 			found["scores"]++
 		}
 	}

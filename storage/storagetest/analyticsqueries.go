@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
@@ -195,14 +196,14 @@ func groupsIn(records []*storage.Record, org string, view storage.Group) (groups
 	}
 	if view == storage.SessionsView {
 		q := storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
-		sessions, err := q.Answer(storage.RowsOf(storage.BySession, org, records, nil, nil))
+		sessions, err := q.Answer(context.Background(), storage.Records{All: records})
 		for _, s := range sessions {
 			encoded(s, err)
 		}
 		return groups
 	}
 	q := storage.UserQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
-	page, err := q.Answer(storage.RowsOf(storage.ByUser, org, records, nil, nil))
+	page, err := q.Answer(context.Background(), storage.Records{All: records})
 	for _, u := range page.Users {
 		encoded(u, err)
 	}

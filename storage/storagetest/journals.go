@@ -46,7 +46,7 @@ func testUnavailable(t *testing.T, open opener) {
 		if _, err := b.Request(t.Context(), orgs[0], journal); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("Request = %v", err)
 		}
-		if _, err := b.Users(t.Context(), &storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always}); !errors.Is(err, storage.ErrUnavailable) {
+		if _, err := (&storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always}).Answer(t.Context(), b); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("Users = %v", err)
 		}
 	}

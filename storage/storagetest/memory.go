@@ -143,6 +143,35 @@ func (m *Memory) Requests(ctx context.Context, q *storage.RequestQuery) ([]*stor
 	return page, nil
 }
 
+// Groups evaluates the query.
+func (m *Memory) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if err := m.usable(ctx); err != nil {
+		return err
+	}
+	tags := make(map[string]map[string]string)
+	for s, tag := range m.tags {
+		if tags[s.org] == nil {
+			tags[s.org] = make(map[string]string)
+		}
+		tags[s.org][s.id] = tag.text
+	}
+	var failed error
+	records := storage.Records{All: m.all(), Tags: tags, Content: func(r *storage.Record) *storage.Content {
+		c, err := m.contents.Content(ctx, r)
+		failed = errors.Join(failed, err)
+		return c
+	}}
+	err := records.Groups(ctx, q, func(g *storage.GroupTotals) error {
+		if failed != nil {
+			return failed
+		}
+		return each(g)
+	})
+	return errors.Join(err, failed, ctx.Err())
+}
+
 func (m *Memory) all() []*storage.Record {
 	all := make([]*storage.Record, 0, len(m.records))
 	for _, e := range m.records {

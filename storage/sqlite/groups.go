@@ -1,0 +1,182 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Groups answers from the table in memory what that can answer, and else from the
+// records.
+func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	var err error
+	if by, ok := q.RowGrouping(); ok {
+		err = b.groupRows(ctx, q, by, each)
+	} else {
+		err = b.groupRecords(ctx, q, each)
+	}
+	if err != nil {
+		return fmt.Errorf("querying %s: %w", b.path, explain(err))
+	}
+	return nil
+}
+
+func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by storage.DimensionName, each func(*storage.GroupTotals) error) error {
+	return b.aggregating(ctx, func(ctx context.Context, r reader, t *table) (err error) {
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, column: groupColumns[by], table: t}
+		if t == nil {
+			x.table = new(table)
+			x.loader = newLoader(ctx, r, x.table)
+		}
+		if readsTags(q) {
+			if x.tags, err = r.tags(ctx, q.Org); err != nil {
+				return err
+			}
+		}
+		return storage.GroupRows(q, newestSessions(x, q), each)
+	})
+}
+
+// readsTags tells whether the query groups by the tags of sessions.
+func readsTags(q *storage.GroupQuery) bool {
+	for _, d := range q.By {
+		if d.Name == storage.BySessionTag {
+			return true
+		}
+	}
+	return false
+}
+
+// tags reads the tags of an organisation's sessions.
+func (r reader) tags(ctx context.Context, org string) (map[string]string, error) {
+	tags := make(map[string]string)
+	return tags, r.c.query(ctx, "SELECT session, tag FROM session_tags WHERE org = ?", []driver.Value{org}, func(row []driver.Value) error {
+		tags[row[0].(string)] = row[1].(string)
+		return nil
+	})
+}
+
+// groupedRecord is what groups read of records.
+var groupedRecord = project(
+	only(requestColumns, "provider", "model", "status", "latency", "ttft", "cost", "input", "output", "cache_read", "cache_write",
+		"user", "session", "session_name", "responded_at", "path", "finish", "end_state", "attempt_of"),
+	only(detailColumns, "reasoning", "properties"))
+
+// groupRecords reads the records that the query chooses, a number at a time.
+func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	return b.reading(ctx, func(ctx context.Context, r reader) error {
+		tags, err := map[string]string(nil), error(nil)
+		if readsTags(q) {
+			if tags, err = r.tags(ctx, q.Org); err != nil {
+				return err
+			}
+		}
+		cancel := storage.NewCancelCheck(ctx.Err)
+		grouper := storage.NewRecordGrouper(q, tags, cancel)
+		x := &query{RequestQuery: &storage.RequestQuery{Org: q.Org, Filter: q.Filter}, r: r, contents: b.contents, where: condition{ctx: ctx, r: r}}
+		if x.where.query(x.RequestQuery); x.where.err != nil {
+			return x.where.err
+		}
+		x.where.write(" AND r.n BETWEEN ? AND ?", firstN(q.Window.From), lastN(q.Window.To))
+		parts := storage.ContentParts(q.Filter)
+		for _, f := range q.Any {
+			parts |= storage.ContentParts(f)
+		}
+		rest, _ := x.where.undecided(q.Filter)
+		x.reads = groupedRecord
+		if rest != nil || len(q.Any) > 0 || groupsByScore(q) {
+			x.reads = wholeRecord
+		}
+		if rest == nil {
+			rest = storage.All{}
+		}
+		matcher := storage.NewMatcher(rest, cancel)
+		contents := b.contents.Reader(parts)
+		defer contents.Close()
+		var failed error
+		err = x.candidates(ctx, x.timeOrder(false), func(row *row) error {
+			load := func() *storage.Content {
+				c, err := contents.Content(ctx, &row.Record)
+				if err != nil {
+					failed = err
+				}
+				return c
+			}
+			if matcher.Match(&row.Record, load) && failed == nil {
+				grouper.Add(&row.Record, load)
+			}
+			return failed
+		})
+		if err != nil {
+			return err
+		}
+		return grouper.Answer(each)
+	})
+}
+
+// groupsByScore tells whether the query groups by scores.
+func groupsByScore(q *storage.GroupQuery) bool {
+	for _, d := range q.By {
+		if d.Name == storage.ByScore {
+			return true
+		}
+	}
+	return false
+}
+
+// lastN is the largest key of a moment.
+func lastN(t storage.Timestamp) int64 {
+	if t >= storage.Always.To {
+		return math.MaxInt64
+	}
+	return firstN(t+1) - 1
+}
+
+// aggregating gives do one snapshot of the database and of the table in memory,
+// which is nil when it is too large.
+func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *table) error) error {
+	k, err := b.columnCache(ctx)
+	if err != nil {
+		return err
+	}
+	return b.reading(ctx, func(ctx context.Context, r reader) error {
+		t, err := k.begin(ctx, r)
+		if err != nil {
+			return err
+		}
+		return do(ctx, r, t)
+	})
+}
+
+// columnCache is that of the open database, with its table if it fits.
+func (b *Backend) columnCache(ctx context.Context) (*columnCache, error) {
+	b.mu.RLock()
+	k := b.kept
+	b.mu.RUnlock()
+	if k == nil {
+		return nil, errClosed
+	}
+	return k, k.ready(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+		defer cancel()
+		k.loaded(b.reading(ctx, k.load))
+	})
+}
+
+// SessionTag answers the tag of a session, "" if it has none.
+func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
+	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+		return r.c.query(ctx, "SELECT tag FROM session_tags WHERE org = ? AND session = ?", []driver.Value{org, sessionID},
+			func(row []driver.Value) error {
+				tag = row[0].(string)
+				return nil
+			})
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the tag of session %s from %s: %w", sessionID, b.path, explain(err))
+	}
+	return tag, nil
+}
