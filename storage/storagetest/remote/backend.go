@@ -146,19 +146,22 @@ func (b *Backend) rows(ctx context.Context, q *Query) (*storagetest.Memory, erro
 	return m, m.Write(ctx, batch)
 }
 
-// ask fetches an organisation and evaluates a query about it.
-func ask[Q, A any](ctx context.Context, b *Backend, org string, method func(*storagetest.Memory, context.Context, Q) (A, error), q Q) (A, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		var none A
-		return none, err
-	}
-	return method(m, ctx, q)
-}
-
 // Requests evaluates the query.
 func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).Requests, q)
+	m, err := b.rows(ctx, &Query{Org: q.Org})
+	if err != nil {
+		return nil, err
+	}
+	return m.Requests(ctx, q)
+}
+
+// Groups evaluates the query.
+func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	m, err := b.rows(ctx, &Query{Org: q.Org})
+	if err != nil {
+		return err
+	}
+	return m.Groups(ctx, q, each)
 }
 
 // Request fetches one record.
@@ -168,31 +171,6 @@ func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 		return nil, err
 	}
 	return m.Request(ctx, org, id)
-}
-
-// Users evaluates the query.
-func (b *Backend) Users(ctx context.Context, q *storage.UserQuery) (*storage.UserPage, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).Users, q)
-}
-
-// UserOverview evaluates the query.
-func (b *Backend) UserOverview(ctx context.Context, q *storage.UserOverviewQuery) (*storage.UserOverview, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).UserOverview, q)
-}
-
-// Sessions evaluates the query.
-func (b *Backend) Sessions(ctx context.Context, q *storage.SessionQuery) ([]storage.Session, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).Sessions, q)
-}
-
-// SessionMetrics evaluates the query.
-func (b *Backend) SessionMetrics(ctx context.Context, q *storage.SessionMetricsQuery) (*storage.SessionMetrics, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).SessionMetrics, q)
-}
-
-// Scores evaluates the query.
-func (b *Backend) Scores(ctx context.Context, q *storage.ScoreQuery) ([]storage.ScorePoint, error) {
-	return ask(ctx, b, q.Org, (*storagetest.Memory).Scores, q)
 }
 
 // SessionTag looks a tag up.
