@@ -166,36 +166,43 @@ func (w *writer) replace(old, next *row) error {
 }
 
 var (
-	// A record takes the next free n of its millisecond.
+	// A record takes the next free n of its millisecond, or of the first later one
+	// that is not full.
 	insertRequest = "INSERT INTO requests (n, " + columnList(requestColumns, "") + `)
 		VALUES (coalesce(?, (SELECT max(n) + 1 FROM requests WHERE n BETWEEN ? AND ?), ?), ` + parameterList(requestColumns) + `)
-		ON CONFLICT (request_id, org) DO NOTHING`
+		ON CONFLICT DO NOTHING`
 	insertDetails = "INSERT INTO details (n, " + columnList(detailColumns, "") + ") VALUES (?, " + parameterList(detailColumns) + ")"
 )
 
 // insert inserts a record unless one of its id is there.
 func (w *writer) insert(r *row) (inserted bool, err error) {
-	request, err := w.c.prepare(insertRequest)
-	if err != nil {
-		return false, err
-	}
 	var n driver.Value
 	if r.n != 0 {
 		n = r.n
 	}
-	first := firstN(r.CreatedAt)
-	request.bind(n)
-	request.bind(first)
-	request.bind(first | sequence)
-	request.bind(first)
-	result, err := w.run(request, requestColumns, r)
-	if err != nil {
-		return false, err
+	for first := firstN(r.CreatedAt); ; first += sequence + 1 {
+		request, err := w.c.prepare(insertRequest)
+		if err != nil {
+			return false, err
+		}
+		request.bind(n)
+		request.bind(first)
+		request.bind(first | sequence)
+		request.bind(first)
+		result, err := w.run(request, requestColumns, r)
+		if err != nil {
+			return false, err
+		}
+		if changes, _ := result.RowsAffected(); changes > 0 {
+			r.n, _ = result.LastInsertId()
+			r.CreatedAt = createdAt(r.n)
+			break
+		}
+		if _, err := w.rows.key(context.Background(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+			return false, err
+		}
+		n = nil // the millisecond is full
 	}
-	if changes, _ := result.RowsAffected(); changes == 0 {
-		return false, nil
-	}
-	r.n, _ = result.LastInsertId()
 	details, err := w.c.prepare(insertDetails)
 	if err != nil {
 		return false, err
