@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -38,7 +39,8 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 		if more = len(old) == pruneChunk; more {
 			return nil
 		}
-		return w.names.sweep(before)
+		_, err = w.c.exec("DELETE FROM session_tags WHERE set_at < ?", int64(before))
+		return errors.Join(err, w.names.sweep(before))
 	})
 	return more && err == nil, err
 }
