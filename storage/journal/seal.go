@@ -33,12 +33,6 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 		os.Remove(path + temporarySuffix)
 		return err
 	}
-	if damaged > 0 {
-		j.mu.Lock()
-		now := storage.Millis(j.options.now())
-		j.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
-		j.mu.Unlock()
-	}
 	if size > 0 {
 		if err := os.Rename(path+temporarySuffix, path); err != nil {
 			return err
@@ -48,7 +42,15 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 		}
 		j.blocks.add(s.number, sealed{size, s.newest})
 	}
-	return j.drop(s)
+	if err := j.drop(s); err != nil || damaged == 0 {
+		return err
+	}
+	// Not before: what fails is done again, and finds the same damage.
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := storage.Millis(j.options.now())
+	j.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
+	return nil
 }
 
 // write writes the sealed form of a segment, without the entries whose content

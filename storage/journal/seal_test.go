@@ -349,6 +349,35 @@ func TestDamagedContent(t *testing.T) {
 	}
 }
 
+// Damage counts once, however often the segment is sealed until that succeeds.
+func TestDamageCountsOnce(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir()})
+	appendSample(t, j, 0)
+	appendSample(t, j, 4)
+	flush(t, j)
+	path, inTheWay := j.path(1, rawSuffix), j.path(1, sealedSuffix)
+	flip(t, path, frames(t, path)[2]-1)
+	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j.turn.Lock()
+	j.close(j.active)
+	j.turn.Unlock()
+	eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
+	for range 3 {
+		if err := j.seal(t.Context(), new(sealer), j.taken()[0]); err == nil {
+			t.Fatal("a segment is sealed into a directory")
+		}
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	seal(t, j, 1)
+	if got := j.Status().Lost[storage.LostCorrupt]; got != 1 {
+		t.Errorf("the damage counts %d times", got)
+	}
+}
+
 // clock is a clock that tests set.
 type clock struct{ atomic.Int64 }
 
