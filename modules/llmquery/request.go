@@ -1,6 +1,10 @@
 package llmquery
 
 import (
+	"context"
+	"errors"
+	"net/http"
+
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
@@ -30,5 +34,9 @@ func (c *call) request() (*storage.Record, error) {
 	if err != nil {
 		return nil, storage.ErrNotFound
 	}
-	return c.journal.Request(c.ctx, c.org, id)
+	r, err := c.journal.Request(c.ctx, c.org, id)
+	if errors.Is(err, context.DeadlineExceeded) { // one record takes no time, unless the store has none
+		err = &problem{status: http.StatusServiceUnavailable, message: "the store is busy; try again later", header: http.Header{"Retry-After": {"5"}}}
+	}
+	return r, err
 }
