@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/weirhq/weir/modules/llmcommand"
 )
 
 var full = flag.Bool("full", false, "take all rounds: 50 kills, 100 reloads under 50 streams")
@@ -41,6 +43,10 @@ func killings() int {
 var program = flag.String("weir", "", "the binary to test; by default it is built")
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asWeir) != "" {
+		llmcommand.Main()
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

@@ -43,6 +43,9 @@ func TestKill(t *testing.T) {
 		w.flush()
 		records := w.records(since)
 		for c, id := range fresh {
+			if chosen := c.header.Get("Service-Request-Id"); chosen != "" && id != chosen {
+				t.Errorf("the id %s became %s", chosen, id)
+			}
 			c.check(t, records[c.name()], id)
 			ended[c] = id
 		}
@@ -88,9 +91,6 @@ func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]str
 				case o.ended && o.err != nil:
 					t.Error(o.err)
 				case o.ended:
-					if chosen := c.header.Get("Service-Request-Id"); chosen != "" && o.id != chosen {
-						t.Errorf("the id %s became %s", chosen, o.id)
-					}
 					mu.Lock()
 					ended[c] = o.id
 					mu.Unlock()

@@ -4,6 +4,7 @@ package durability
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,19 +37,25 @@ type weir struct {
 	admin, site string // host:port
 	upstream    string // URL
 	process     *exec.Cmd
+	// program is the binary, and environment is what it gets beside the usual.
+	program     string
+	environment []string
 }
 
 // config is what differs from one configuration to another.
 type config struct {
 	global string // global options
-	store  string // options of the default store
-	llm    string // options of llm
-	site   string // directives of the site
+	// backend is the name of the default store's backend, and its arguments.
+	// Default: sqlite, and the database.
+	backend string
+	store   string // options of the default store
+	llm     string // options of llm
+	site    string // directives of the site
 }
 
 func newWeir(t *testing.T, p *provider) *weir {
 	t.Helper()
-	w := &weir{t: t, dir: t.TempDir(), admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
+	w := &weir{t: t, program: *program, dir: t.TempDir(), admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
 	for _, dir := range []string{"data", "home", "tmp", "logs"} {
 		if err := os.Mkdir(filepath.Join(w.dir, dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -90,14 +97,14 @@ func (w *weir) database() string { return filepath.Join(w.dir, "data", "weir.db"
 func (w *weir) caddyfile(c config) string {
 	_, port, _ := net.SplitHostPort(w.site)
 	return strings.NewReplacer(
-		"$admin", w.admin, "$port", port, "$upstream", w.upstream, "$database", w.database(), "$key", key,
-		"$global", c.global, "$store", c.store, "$llm", c.llm, "$site", c.site,
+		"$admin", w.admin, "$port", port, "$upstream", w.upstream, "$key", key,
+		"$global", c.global, "$backend", cmp.Or(c.backend, "sqlite "+w.database()), "$store", c.store, "$llm", c.llm, "$site", c.site,
 	).Replace(`{
 	admin $admin
 	persist_config off
 	$global
 	llm {
-		store sqlite $database {
+		store $backend {
 			$store
 		}
 		key $key
@@ -134,9 +141,9 @@ func (w *weir) launch(c config) {
 	}
 	defer log.Close()
 	home := filepath.Join(w.dir, "home")
-	w.process = exec.Command(*program, "run", "--config", path, "--adapter", "caddyfile")
+	w.process = exec.Command(w.program, "run", "--config", path, "--adapter", "caddyfile")
 	w.process.Dir = home
-	w.process.Env = []string{"HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}
+	w.process.Env = append([]string{"HOME=" + home, "TMPDIR=" + filepath.Join(w.dir, "tmp"), "PATH=" + os.Getenv("PATH")}, w.environment...)
 	w.process.Stdout, w.process.Stderr = log, log
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.process.Start(); err != nil {
