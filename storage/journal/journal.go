@@ -275,11 +275,11 @@ func (j *Journal) recover() (last uint64, err error) {
 // Backend is the backend behind the journal, for queries.
 func (j *Journal) Backend() storage.Backend { return j.backend }
 
-// Contents reads the content of what the backend answers, where it is kept: in the
-// backend, or in the journal.
+// Contents reads the content of records where it is kept: in the backend, or in the
+// journal.
 func (j *Journal) Contents() storage.Contents {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
-		return keeper
+		return keptContents{j, keeper}
 	}
 	return j
 }
