@@ -115,7 +115,9 @@ func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[str
 func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference storage.Records) {
 	t.Helper()
 	ctx, records := t.Context(), reference.All
-	switch r.IntN(5) {
+	switch r.IntN(6) {
+	case 5:
+		checkDetails(t, r, b, reference)
 	case 0:
 		q := UserQuery(r, records)
 		got, err := q.Answer(ctx, b)
