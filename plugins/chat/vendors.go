@@ -112,8 +112,16 @@ var common = translate.DefaultPolicy.With(translate.Policy{
 	"input.input_image": translate.Translate,
 })
 
-// parallel are those of a vendor that lets choose whether calls are parallel.
+// parallel is the policy of a vendor that can be asked for parallel calls or for
+// one at a time.
 var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
+
+// withoutPenalties is the policy of Groq and, with logprobs, of Cerebras.
+var withoutPenalties = parallel.With(translate.Policy{
+	"frequency_penalty": translate.Warn,
+	"presence_penalty":  translate.Warn,
+	"user":              translate.Translate,
+})
 
 // logprobs is the policy of a vendor that returns logprobs.
 var logprobs = translate.Policy{
@@ -171,12 +179,8 @@ var vendors = []vendor{
 		embeddings: true,
 	},
 	{
-		name: "groq",
-		policy: parallel.With(translate.Policy{
-			"frequency_penalty": translate.Warn,
-			"presence_penalty":  translate.Warn,
-			"user":              translate.Translate,
-		}),
+		name:             "groq",
+		policy:           withoutPenalties,
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
@@ -218,12 +222,8 @@ var vendors = []vendor{
 		format:  schemaOnly, tools: noTools, search: searchAlways,
 	},
 	{
-		name: "cerebras",
-		policy: parallel.With(logprobs).With(translate.Policy{
-			"frequency_penalty": translate.Warn,
-			"presence_penalty":  translate.Warn,
-			"user":              translate.Translate,
-		}),
+		name:             "cerebras",
+		policy:           withoutPenalties.With(logprobs),
 		completionTokens: true, efforts: threeLevels, replays: true,
 	},
 	{
