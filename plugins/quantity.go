@@ -54,7 +54,8 @@ func (q Quantity[T]) Or(other Quantity[T]) Quantity[T] {
 	return other
 }
 
-// Plus is the sum of what is known of the two: unknown only when both are.
+// Plus returns the sum; an unknown quantity counts as 0, but the sum of two unknown
+// ones is unknown.
 func (q Quantity[T]) Plus(other Quantity[T]) Quantity[T] {
 	return Quantity[T]{N: q.N + other.N, Valid: q.Valid || other.Valid}
 }

@@ -77,8 +77,8 @@ func (t Thinker) disable(p *translate.Request) (*Thinking, bool, error) {
 	return nil, false, nil
 }
 
-// budget is for the models that count their thoughts in tokens, of which some
-// have levels of effort too.
+// budget is for the models that limit their thoughts in tokens. Some of them have
+// levels of effort too.
 func (t Thinker) budget(p *translate.Request) (*Thinking, error) {
 	switch {
 	case p.Reasoning.Effort == "":

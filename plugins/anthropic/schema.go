@@ -24,11 +24,11 @@ var formats = []string{
 	"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
 }
 
-// Enforceable is the schema of a field without what structured outputs and strict
-// tools refuse to enforce, of which the client is warned, and with all objects
-// closed. One that is fine stays as it is. Anthropic's rules
-// (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are
-// Bedrock's too.
+// Enforceable returns the schema of a field with all objects closed, and without
+// the keywords that structured outputs and strict tools refuse. The client is
+// warned of those. A schema that needs no change is returned as it is. Anthropic's
+// rules (https://platform.claude.com/docs/en/build-with-claude/structured-outputs)
+// are Bedrock's too.
 func Enforceable(p *translate.Request, field string, schema json.RawMessage) (json.RawMessage, error) {
 	var e enforcer
 	enforced := e.appendSchema(nil, gjson.ParseBytes(schema))

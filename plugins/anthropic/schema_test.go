@@ -49,7 +49,7 @@ func TestEnforceable(t *testing.T) {
 	}
 }
 
-// A schema takes time in proportion to its size, whatever stands in it.
+// A schema takes time in proportion to its size, whatever its content.
 func TestEnforceableOfManyKeywords(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{"a":{}`)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// target is a model that nobody describes.
+// target is a model that the catalogue does not describe.
 var target = translate.Target{Model: "us.anthropic.claude-3-7-sonnet-20250219-v1:0", BaseURL: "http://localhost", Key: "secret"}
 
 // fixtures are those of testdata, whose streams eventStream encodes.

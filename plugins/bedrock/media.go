@@ -105,8 +105,8 @@ func (v *media) setFormat(m *model, part *translate.Part, kind string, formats, 
 	return nil
 }
 
-// formatsOf are what the format may be called, by the media type, the names, and
-// for a file of which nothing says what it is, its content.
+// formatsOf returns the possible names of the format: by the media type and the
+// names, and for a file without either by its content.
 func formatsOf(part *translate.Part) ([]string, error) {
 	_, subtype, _ := strings.Cut(part.MediaType, "/")
 	names := []string{subtype}

@@ -22,8 +22,8 @@ type reasoningConfig struct {
 	MaxReasoningEffort string `json:"maxReasoningEffort"`
 }
 
-// setReasoning asks for thoughts in the maker's own words. A summary needs asking
-// for with Claude alone: the others tell their thoughts anyway.
+// setReasoning requests reasoning in the format of the model's maker. Only Claude
+// needs a request for a summary: the others return their thoughts anyway.
 func (r *request) setReasoning(p *translate.Request, m *model) error {
 	asked := p.Reasoning.Effort
 	if m.maker == byAnthropic {

@@ -42,7 +42,7 @@ var (
 	unknown = translate.Target{Model: "acme.new-v1:0"}
 )
 
-// prepare is the upstream request, its body and what the client is told.
+// prepare returns the upstream request, its body and the request with its warnings.
 func prepare(t *testing.T, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
 	return plugintest.Prepare(t, new(Provider), target, request, strict)

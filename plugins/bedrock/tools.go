@@ -143,7 +143,7 @@ func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error 
 	return p.DropWithWarning("tool_choice", "calls cannot be forbidden after earlier ones, an instruction in its place")
 }
 
-// callsOf are the tools that were called before, of which no more is known.
+// callsOf returns the tools that were called before. Only their names are known.
 func callsOf(p *translate.Request) []tool {
 	var tools []tool
 	for _, t := range p.Turns {

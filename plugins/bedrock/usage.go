@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// count reads the usage and the tier of an answer, of which there is one report.
-// Input does not include what was read from or written to the cache.
+// count reads the usage and the tier of an answer, which has one report. Input does
+// not include what was read from or written to the cache.
 func (d *decoder) count(v gjson.Result) {
 	usage := v.Get("usage")
 	read := func(path string) plugins.Count {

@@ -6,11 +6,11 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Cost is what a call cost, rounded half up once to a billionth of a dollar.
-// What the provider says it charged (u.ReportedCost) wins over the table. Else
-// the counts are priced by what the model costs in the service tier at the time;
-// parts of the input and output that the provider did not tell are taken as 0. The
-// cost is unknown where the model, its price in that tier, the input, the output or
+// Cost is what a call cost, rounded half up once to a billionth of a dollar. What
+// the provider says it charged (u.ReportedCost) wins over the table. Else the
+// counts are priced by what the model costs in the service tier at the time; parts
+// of the input and output that the provider did not report are taken as 0. The cost
+// is unknown where the model, its price in that tier, the input, the output or
 // whatever else it charges for, or the price of something that was used is unknown.
 func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Cost {
 	if u.ReportedCost.Valid {
@@ -84,8 +84,8 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 }
 
 // chargeInput splits the input into the parts that have their own rate and the
-// rest. Cached images are counted in both InputImage and CacheRead, and only
-// some providers tell cached audio apart: what is cached is charged as cached.
+// rest. Cached images are counted in both InputImage and CacheRead, and only some
+// providers count cached audio separately: cached tokens are charged as cached.
 func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	read, readAudio := min(u.CacheRead.N, input), int64(0) // some say that more was cached than sent
 	if p.CacheReadAudio.told() {

@@ -8,7 +8,7 @@ import (
 // Model is what one provider says about one of its models. Zero values mean
 // unknown, and a capability that is false is one that no source claims.
 type Model struct {
-	// Provider is the name that Weir has for who serves the model.
+	// Provider is Weir's name of the provider that serves the model.
 	Provider string `json:"-"`
 	// ID is the name that the provider's API takes.
 	ID string `json:"id"`

@@ -54,11 +54,11 @@ type Price struct {
 	// searched has no known price.
 	WebSearch Rate `json:"web_search,omitzero"`
 
-	// SearchUnit, Image and Page are US dollars for each of what a reranker
-	// counts as a search, of the images made, and of the pages read. AudioHour
-	// is US dollars for an hour of audio heard. Where one of them is set, a call
-	// that does not tell its count has no known price; a price of nothing else
-	// charges no tokens.
+	// SearchUnit, Image and Page are US dollars for each of what a reranker counts
+	// as a search, of the images made, and of the pages read. AudioHour is US
+	// dollars for an hour of audio input. If one of them is set, a call that does
+	// not report its count has no known price. A price with no other rates does not
+	// charge tokens.
 	SearchUnit Rate `json:"search_unit,omitzero"`
 	Image      Rate `json:"image,omitzero"`
 	Page       Rate `json:"page,omitzero"`

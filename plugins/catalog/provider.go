@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// provider is who serves models, under Weir's name for it.
+// provider serves models. It has Weir's name.
 type provider struct {
 	id       string
 	fallback []string // providers whose models this one resells

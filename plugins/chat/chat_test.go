@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// prepare is the upstream request, its body and what the client is told.
+// prepare returns the upstream request, its body and the request with its warnings.
 func prepare(t *testing.T, p translate.Provider, target translate.Target, request string) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
 	target.Model = "m"

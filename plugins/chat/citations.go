@@ -17,8 +17,8 @@ func (d *decoder) annotate(v gjson.Result) {
 	})
 }
 
-// citeSources annotates the text with the sources that Perplexity and xAI tell
-// beside it, of the text as a whole.
+// citeSources annotates the text with the sources that Perplexity and xAI list for
+// the text as a whole.
 func (d *decoder) citeSources() {
 	if d.cited || d.sources == "" {
 		return

@@ -158,8 +158,9 @@ func (d *decoder) call(i int, v gjson.Result) {
 	}
 }
 
-// callKey tells calls apart by their index, else by their id. Of those that have
-// neither, one with a name begins a call, and one without goes on with the last.
+// callKey distinguishes calls by their index, else by their id. If a piece has
+// neither, one with a name begins a call, and one without a name continues the last
+// call.
 func (d *decoder) callKey(index gjson.Result, id, name string) int {
 	if index.Type == gjson.Number {
 		return max(int(index.Int()), 0)

@@ -25,8 +25,8 @@ func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	}, d.event)
 }
 
-// decoder reads one answer. A completion and the chunks of a stream are the same
-// to it, but for the name of what they hold.
+// decoder reads one answer. It reads a completion and the chunks of a stream alike,
+// except for the key of the message.
 type decoder struct {
 	a        *translate.Assembler
 	vendor   *vendor

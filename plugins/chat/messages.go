@@ -51,8 +51,9 @@ func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// addSystem adds what the system says. Where one message of it must come first,
-// it joins that, or once others have spoken becomes text of the user in tags.
+// addSystem adds a text of the system. For a vendor that takes only one system
+// message, and only as the first, the text joins that message, or after other
+// messages becomes text of the user in tags.
 func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	if !a.developer || !a.thinks() {
 		role = translate.RoleSystem

@@ -115,7 +115,7 @@ func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
 	return nil
 }
 
-// thinker gathers what is to be sealed of a reasoning while it comes.
+// thinker collects the parts of a reasoning that will be sealed.
 type thinker struct {
 	field   string // in which its text comes
 	text    []byte

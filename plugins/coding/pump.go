@@ -17,9 +17,9 @@ type Pump struct {
 	err    error
 }
 
-// NewPump runs pull, from the first write on; who writes must close. Its
-// reader has no bytes beyond those written, and is at its end after close. A
-// panic of pull is its error.
+// NewPump runs pull from the first write on. The writer must close the pump. The
+// reader of pull returns the bytes that were written, and io.EOF after the close. A
+// panic of pull is returned as its error.
 func NewPump(pull func(r io.Reader) error) *Pump { return &Pump{pull: pull} }
 
 // Write hands b to pull; once pull has returned, it does nothing.

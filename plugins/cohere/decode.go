@@ -144,8 +144,7 @@ var reasons = translate.Reasons{
 	"TIMEOUT":       translate.ReasonError,
 }
 
-// complete reads why the model stopped and, from all of what v is part of, what it
-// used.
+// complete reads why the model stopped, and from the whole body the usage.
 func (d *decoder) complete(v gjson.Result, body []byte) {
 	d.seal()
 	d.a.Observe(plugins.CohereChat, "cohere", body)

@@ -18,8 +18,8 @@ import (
 // maxBody is the length in bytes of the largest request, Anthropic's own limit.
 const maxBody = 32 << 20
 
-// Handler returns a provider. It tells the endpoints apart by the end of the
-// path, so that any prefix will do:
+// Handler returns a provider. It routes by the end of the path, so that any prefix
+// works:
 //
 //	POST .../chat/completions   OpenAI Chat Completions
 //	POST .../responses          OpenAI Responses

@@ -53,9 +53,8 @@ const (
 	roleModel = "model"
 )
 
-// unsigned is the signature for a call that Gemini did not make, or of which
-// the client has lost the signature
-// (https://ai.google.dev/gemini-api/docs/thought-signatures).
+// unsigned is the signature of a call that Gemini did not make, or whose signature
+// the client lost (https://ai.google.dev/gemini-api/docs/thought-signatures).
 const unsigned = "skip_thought_signature_validator"
 
 // setMessages translates instructions and turns.

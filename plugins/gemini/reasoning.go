@@ -21,8 +21,8 @@ var budgets = map[string]int64{
 	"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 1 << 40, "max": 1 << 40, // as many as there may be
 }
 
-// setReasoning asks for a thinking level, of which Gemini has minimal to high, or
-// with models that count their thoughts in tokens for a budget.
+// setReasoning requests a thinking level, from minimal to high, or a budget from
+// models that limit their thoughts in tokens.
 func (r *request) setReasoning() error {
 	p, m := r.request, r.model
 	if err := p.CheckEffort(); err != nil {

@@ -80,8 +80,8 @@ var converseUsage = Table{
 	"cacheDetails.#.inputTokens": writtenDetail,
 }
 
-// invokeResponse is what Bedrock adds to the makers' bodies, and the bodies of
-// those makers who have no API of their own here.
+// invokeResponse is what Bedrock adds to the makers' bodies, and the bodies of the
+// makers that have no other dialect here.
 var invokeResponse = Table{
 	"amazon-bedrock-invocationMetrics":                           Done,
 	"amazon-bedrock-invocationMetrics.inputTokenCount":           MeteredInput,

@@ -5,7 +5,7 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Chat is OpenAI's Chat Completions with what the providers who speak it add.
+// Chat is OpenAI's Chat Completions, with what other providers add to it.
 // https://platform.openai.com/docs/api-reference/chat
 func init() {
 	Register(Dialect{
@@ -54,8 +54,9 @@ var chatRequest = tables(modelRequest, openAIParts, Table{
 
 var openAIParts = typedPart.Under("messages.#.content.#")
 
-// chatVariants are what only some providers mean so. OpenRouter counts its credits
-// in US dollars; elsewhere a bare "cost" could be of any currency.
+// chatVariants are the fields that have a meaning only with some providers.
+// OpenRouter counts its credits in US dollars; elsewhere a bare "cost" could be of
+// any currency.
 var chatVariants = map[string]Table{
 	"openrouter": openRouterCost.Under("usage"),
 	"perplexity": {"usage.reasoning_tokens": ReasoningBeside}, // deep research
@@ -149,7 +150,7 @@ var chatUsage = Table{
 	"cost_in_usd_ticks":                   CostInTicks, // xAI
 }
 
-// errorFields is an error as all who speak JSON name its parts.
+// errorFields are the fields of an error that are the same in all JSON dialects.
 var errorFields = Table{
 	"":       Error,
 	"type":   ErrorType,

@@ -1,7 +1,7 @@
 package observe
 
-// detailCount is an element of a list of counts by modality (Gemini) or by
-// lifetime (Bedrock), as far as it was read: name and count come in any order.
+// detailCount is an element of a list of counts by modality (Gemini) or by lifetime
+// (Bedrock), while it is read: name and count come in any order.
 type detailCount struct {
 	name  [len("AUDIO")]byte // longer ones are none that counts
 	n     int

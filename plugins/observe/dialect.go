@@ -71,8 +71,7 @@ type dialect struct {
 	hasID    bool // its responses have ids
 }
 
-// dialects are the registered ones. Register alone writes to it, before anybody
-// reads.
+// dialects are the registered ones. Only Register writes to it, before any read.
 var dialects = make(map[plugins.Dialect]*dialect)
 
 // Register makes a dialect known to everything that reads traffic. It is meant

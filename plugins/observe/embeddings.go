@@ -5,8 +5,8 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Embeddings is OpenAI's Embeddings. Some who speak it, as Voyage, report a total
-// alone, which is input.
+// Embeddings is OpenAI's Embeddings. Some providers, such as Voyage, report only a
+// total, which is input.
 // https://platform.openai.com/docs/api-reference/embeddings
 func init() {
 	Register(Dialect{

@@ -130,7 +130,7 @@ const (
 	Image
 	// Pages is a number of pages that were read.
 	Pages
-	// Annotation is text that makes Pages cost something else.
+	// Annotation is text whose presence changes the price of Pages.
 	Annotation
 	// AudioSeconds is the length of the audio that was heard, in seconds.
 	AudioSeconds

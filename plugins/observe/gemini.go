@@ -38,7 +38,7 @@ func init() {
 	})
 }
 
-// EmbedContent is Gemini's embeddings, of which some models report no usage.
+// EmbedContent is Gemini's embeddings. Some models report no usage.
 // https://ai.google.dev/api/embeddings
 func init() {
 	Register(Dialect{
@@ -155,9 +155,9 @@ func modalities(key string, count Field) Table {
 	return Table{"": detail, "modality": detailName, key: count}
 }
 
-// supersede begins a new report of Google's. A whole one, with its total, has
-// no field for what is 0, so nothing of the last report may show through; some
-// chunks of Vertex have no count at all.
+// supersede begins a new report of Google's. A complete report, with its total, has
+// no field for a count of 0, so it replaces the last report as a whole. Some chunks
+// of Vertex have no count at all.
 func (x *observer) supersede() {
 	x.settle()
 	x.last, x.report, x.reporting = x.report, report{}, true

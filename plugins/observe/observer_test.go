@@ -26,7 +26,7 @@ func observe(d plugins.Dialect, provider, contentType string, body []byte, size 
 	return *x.Info()
 }
 
-// events is a stream of data without names; each stands on one line.
+// events is a stream of data without names; each is on one line.
 func events(data ...string) string {
 	oneLine := strings.NewReplacer("\n", "", "\t", "")
 	var b strings.Builder

@@ -6,7 +6,7 @@ import (
 )
 
 // Realtime is OpenAI's Realtime, a two-way stream of events over a WebSocket. Each
-// response.done has the usage of its response; transcriptions of what was heard
+// response.done has the usage of its response; transcriptions of the input audio
 // report their own. NewEvents reads it.
 // https://platform.openai.com/docs/api-reference/realtime-server-events
 func init() {

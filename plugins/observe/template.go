@@ -2,8 +2,8 @@ package observe
 
 import "bytes"
 
-// template is an event that told nothing which it would not tell again. One that
-// differs from it in its gaps alone, as most of a stream's do, need not be read.
+// template is an event that changes nothing if it is read again. An event that
+// differs from it only in its gaps, as most of a stream do, need not be read.
 type template struct {
 	raw  []byte // none while empty
 	gaps []gap

@@ -6,7 +6,7 @@ import (
 )
 
 // Transcription is OpenAI's speech to text, as JSON or as a stream, with what
-// Mistral adds. Models report tokens, or the length of what they heard.
+// Mistral adds. Models report tokens, or the length of the audio.
 // https://platform.openai.com/docs/api-reference/audio/createTranscription
 func init() {
 	Register(Dialect{
@@ -49,7 +49,7 @@ func init() {
 }
 
 // OCR is Mistral's reading of documents, which is charged by the page. Pages with
-// annotations cost more, so they are counted apart.
+// annotations have another price, so they are not counted.
 // https://docs.mistral.ai/api/#tag/ocr
 func init() {
 	Register(Dialect{

@@ -18,8 +18,8 @@ var unknown = unknownDialect{
 	signs: make(map[string][]sign),
 }
 
-// unknownDialect is the dialect of what is not known yet, and the signs of all
-// others by the last step of their paths.
+// unknownDialect is the dialect of a response that was not recognized yet, and the
+// signs of all others by the last step of their paths.
 type unknownDialect struct {
 	dialect
 	signs map[string][]sign
@@ -57,8 +57,9 @@ func (s *sign) fits(v value) bool {
 	return s.json == "" && v.kind != null
 }
 
-// shown is the dialect that v shows, nil if it shows none. Where two have the
-// same sign, it is the one whose responses have ids if an id was seen.
+// shown returns the dialect that v is a sign of, nil if there is none. If two
+// dialects have the same sign and an id was seen, it is the one whose responses
+// have ids.
 func (u *unknownDialect) shown(v value, hasID bool) (found *dialect) {
 	for _, s := range u.signs[v.key] {
 		if s.fits(v) && (found == nil || s.of.hasID == hasID) {

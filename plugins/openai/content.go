@@ -27,7 +27,7 @@ func (d *decoder) item(key int) *item {
 	return i
 }
 
-// addItem reads the start of an item, of which only calls tell anything.
+// addItem reads the start of an item. Only the start of a call has content.
 func (d *decoder) addItem(key int, v gjson.Result) {
 	if t := v.Get("type").Str; t == "function_call" || t == "custom_tool_call" {
 		d.call(key, v)

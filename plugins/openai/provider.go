@@ -1,8 +1,8 @@
 // Package openai speaks OpenAI's Responses API
-// (https://platform.openai.com/docs/api-reference/responses), which is the one
-// that the gateway's clients speak: what they send and get passes as it is.
-// Where a provider's streams are not what clients take, its answers go through
-// the Assembler like those of any other dialect.
+// (https://platform.openai.com/docs/api-reference/responses), which the gateway's
+// clients speak too: requests and answers pass unchanged. If clients cannot read a
+// provider's streams, its answers go through the Assembler as the answers of any
+// other dialect do.
 package openai
 
 import (

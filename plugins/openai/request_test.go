@@ -72,7 +72,7 @@ func TestPrepareNative(t *testing.T) {
 	}
 }
 
-// Streams that clients stumble over do not pass as they are.
+// Streams that break clients do not pass unchanged.
 func TestIrregularStreams(t *testing.T) {
 	for baseURL, native := range map[string]bool{
 		"https://openrouter.ai/api/v1": false, "https://api.x.ai:443/v1": false, "https://api.githubcopilot.com": false,

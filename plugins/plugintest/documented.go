@@ -21,9 +21,9 @@ var documented = []string{
 	`"service_tier":"priority"`,
 }
 
-// Documented holds a provider to take every documented value, whether it can
-// honour it or leaves it out with a warning; a strict request gets an error in
-// place of the warning.
+// Documented checks that a provider accepts every documented value, and honours it
+// or leaves it out with a warning; a strict request gets an error in place of the
+// warning.
 func Documented(t *testing.T, p translate.Provider, target translate.Target) {
 	t.Helper()
 	for _, field := range documented {

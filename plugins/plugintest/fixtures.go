@@ -129,8 +129,8 @@ func (f Fixture) Answer(t testing.TB, p translate.Provider, stream bool) (respon
 	return gjson.ParseBytes(a.Response()), sink.String()
 }
 
-// InTurn holds a provider that makes one call after the other to tell the client
-// that one is done when the next begins. The fixture has at least two.
+// InTurn checks that a provider whose model makes one call after the other ends
+// each call in the stream before the next begins. The fixture has at least two.
 func (f Fixture) InTurn(t *testing.T, p translate.Provider) {
 	t.Helper()
 	_, sent := f.Answer(t, p, true)

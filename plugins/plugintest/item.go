@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// item is an item of the output as its events tell it.
+// item is an item of the output, put together from its events.
 type item struct {
 	id    string
 	kind  string

@@ -51,7 +51,7 @@ func Prepare(t testing.TB, p translate.Provider, target translate.Target, reques
 	return req, string(b), r, nil
 }
 
-// Maps holds a provider to what fields of a request become: the JSON at a path of
+// Maps checks what a provider makes of fields of a request: the JSON at a path of
 // the body, "" for nothing, and the warnings, each whole or as the name of its
 // field. A strict request gets an error in place of warnings.
 func Maps(t *testing.T, p translate.Provider, target translate.Target, fields, path, want string, warnings ...string) {
@@ -74,7 +74,7 @@ func Maps(t *testing.T, p translate.Provider, target translate.Target, fields, p
 	}
 }
 
-// Refuses holds a provider to refuse fields of a request with a 400 that names
+// Refuses checks that a provider refuses fields of a request with a 400 that names
 // param.
 func Refuses(t *testing.T, p translate.Provider, target translate.Target, fields, param string) {
 	t.Helper()

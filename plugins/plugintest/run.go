@@ -19,8 +19,8 @@ import (
 
 // Run checks what every provider must do. Each fixture is read in chunks of several
 // sizes, an event stream also with other line endings, with comments and spaces,
-// and cut off all along; whatever comes of it must be a legal stream whose response
-// does not depend on how the bytes came, nor on whether a stream was asked for, or
+// and cut off at many places. The result must be a legal stream whose response does
+// not depend on how the bytes came, nor on whether a stream was asked for, or
 // answered. An answer without end must be a failure.
 func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
 	t.Helper()
@@ -90,8 +90,8 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 	})
 }
 
-// unstreamed holds a provider that answers an object in place of a stream to the
-// response that the object is.
+// unstreamed checks that an object in place of a stream gives the response that the
+// object has.
 func (f Fixture) unstreamed(t *testing.T, p translate.Provider, target translate.Target, want map[string]any) {
 	t.Helper()
 	f.Stream, f.StreamType = f.JSON, "application/json; charset=utf-8"
@@ -155,7 +155,7 @@ func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 	return response
 }
 
-// tell has a provider read an answer of success.
+// tell lets a provider decode a successful answer.
 func tell(p translate.Provider, req *http.Request, header http.Header, body io.Reader, a *translate.Assembler) error {
 	return p.Decode(&http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(body), Request: req}, a)
 }

@@ -128,9 +128,9 @@ func (f Fixture) Next(t testing.TB, p translate.Provider, target translate.Targe
 	return body
 }
 
-// ComesBack holds a provider to get the content of its answer back as it was when
-// a client goes on from the fixture's response. The content is at one path of the
-// answer, and at another of the body that is sent, which is returned.
+// ComesBack checks that a provider gets the content of its answer back unchanged
+// when a client continues from the fixture's response. The content is at one path
+// of the answer, and at another of the body that is sent, which is returned.
 func (f Fixture) ComesBack(t testing.TB, p translate.Provider, target translate.Target, answered, sent string) gjson.Result {
 	t.Helper()
 	body := f.Next(t, p, target, true, `"tools":[{"type":"function","name":"weather"}],"reasoning":{"effort":"high"}`)

@@ -16,12 +16,12 @@ type Assembler struct {
 	stored   []byte
 }
 
-// Stored returns what is kept of a response body without Content-Encoding, and
-// its content type: of a stream, the object that the same call would have
-// returned without streaming, as far as the stream came. Fields that Weir does
-// not know are part of it. A stream that makes no object, of an unknown format or
-// without events, and all else are kept as they are: then stored is raw. What
-// else is returned is valid until the next call.
+// Stored returns what is kept of a response body without Content-Encoding, and its
+// content type: of a stream, the object that the same call would have returned
+// without streaming, up to where the stream broke off. It has the fields that Weir
+// does not know too. All other bodies, and streams of an unknown format or without
+// events, are kept unchanged: then stored is raw. Otherwise stored is valid until
+// the next call.
 func (a *Assembler) Stored(f *Format, contentType string, raw []byte) (stored []byte, storedType string) {
 	events := a.events(f, contentType, raw)
 	if events == nil {

@@ -90,7 +90,7 @@ func checkAnswer(t *testing.T, a answer, stored, expected gjson.Result) {
 		a.model:  expected.Get("model"),
 		a.finish: expected.Get("finish"),
 	} {
-		// Azure's id stands in a later chunk than the recordings expect it in.
+		// Azure's id is in a later chunk than the recordings expect.
 		if got := stored.Get(place); got.String() != want.String() && want.Str != "" {
 			t.Errorf("%s is %s, want %s", place, got, want)
 		}

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Format says how the bodies of one wire format become transcripts. Its places
-// are gjson paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). The
-// zero Format is one of which nothing is known: its streams are stored as they
-// came, and its bodies have no texts.
+// Format says how the bodies of one wire format become transcripts. Its places are
+// gjson paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). The zero
+// Format is for an unknown one: its streams are stored unchanged, and its bodies
+// have no texts.
 type Format struct {
 	// Chunk says how the events of a stream join to the object that the same call
 	// returns without streaming. Nil: streams are stored as they came.

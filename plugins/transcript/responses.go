@@ -42,9 +42,9 @@ var Responses = Format{
 	last:     completed,
 }
 
-// responses is the response object of the last event that carries one. Where
-// that lacks the output, because the stream broke or the server leaves it out,
-// it is put together from the events of the items.
+// responses is the response object of the last event that carries one. If it has no
+// output, because the stream broke off or the server leaves it out, the output is
+// put together from the events of the items.
 // https://platform.openai.com/docs/api-reference/responses-streaming
 func responses(root *node, events iter.Seq[event]) {
 	output, failure := &node{kind: list}, new(node)

@@ -32,9 +32,10 @@ const (
 	drop                // padding, of which nothing is kept
 )
 
-// find returns the element of list that the i-th item of a piece belongs to, nil
-// where that is a new one: then under key, or at the end where that is empty. It
-// changes nothing, and looks at nothing of the item that is joined or dropped.
+// find returns the element of list that the i-th item of a piece belongs to, nil if
+// the item is a new element: then under key, or at the end if key is empty. It
+// changes nothing, and does not depend on the parts of the item that are joined or
+// dropped.
 type find func(list *node, item gjson.Result, i int) (element *node, key string)
 
 // The shapes of values that are no objects with members of their own shapes.
@@ -49,7 +50,7 @@ var (
 	Collect = &Shape{how: collect, find: appended, item: &Shape{how: merge}}
 	// Merge is an object whose members replace those of the same name.
 	Merge = &Shape{how: merge}
-	// Drop is padding, of which nothing is kept.
+	// Drop is padding, which is not kept.
 	Drop = &Shape{how: drop}
 
 	// joinNames is Join, but a piece that repeats the whole is no piece.

@@ -58,8 +58,8 @@ func sse(raw string) iter.Seq[string] {
 	}
 }
 
-// lastData is the data line that ends an event stream, but for the one that only
-// says so; "" if there is none.
+// lastData returns the last data line of an event stream before [DONE], "" if there
+// is none.
 func lastData(raw string) string {
 	for {
 		raw = strings.TrimRight(raw, "\r\n")

@@ -8,9 +8,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// template is an event that did nothing but lengthen texts. One that differs
-// from it in these texts alone, as most in a stream do, does the same: nothing
-// of it needs to be validated, parsed or looked for but its pieces of them.
+// template is an event that only lengthened texts. An event that differs from it
+// only in these texts, as most of a stream do, has the same effect: only its pieces
+// of the texts need to be read and validated.
 type template struct {
 	raw  string // none while empty
 	gaps []gap
@@ -134,9 +134,9 @@ func (t *template) forget() {
 	t.raw, t.gaps = "", t.gaps[:0]
 }
 
-// learn notes the gaps of v. It is false where adding v to n does more than to
-// fill them: then nothing must be made of what it noted. It mirrors node.add,
-// and relies on that what a find looks at is no gap.
+// learn notes the gaps of v. It returns false if adding v to n does more than fill
+// them: then the gaps must not be used. It mirrors node.add, and relies on a find
+// not to depend on a gap.
 func (t *template) learn(n *node, v gjson.Result, s *Shape) bool {
 	switch {
 	case n == nil:

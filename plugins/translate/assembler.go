@@ -205,7 +205,7 @@ func (a *Assembler) Call(key int, id, name string) {
 }
 
 // Args adds to the arguments of a call. Those of a custom tool are the object
-// {"input": "..."}, of which the client gets the input.
+// {"input": "..."}; the client gets its input.
 func (a *Assembler) Args(key int, s string) {
 	if !a.takes(len(s)) {
 		return

@@ -96,7 +96,8 @@ func (s script) play(a *Assembler) {
 	}
 }
 
-// Whatever a plugin does, the stream is legal and comes to what the object is.
+// Whatever a plugin does, the stream is legal and gives the same response as the
+// object.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 0, 3, 'a', 'b', 'c', 5, 1, 1, 1, 7, 1, 1, 16, 0, 1})
 	f.Add([]byte{5, 1, 1, 2, 7, 1, 2, 7, 1, 3, 7, 1, 4, 7, 1, 6, 16, 0, 2})
@@ -150,7 +151,7 @@ func BenchmarkArgsDelta(b *testing.B) {
 	}
 }
 
-// A whole stream: 200 deltas, and all that stands around them.
+// A whole stream: 200 deltas, and all events around them.
 func BenchmarkStream(b *testing.B) {
 	p := benchmarkRequest(b)
 	b.ReportAllocs()

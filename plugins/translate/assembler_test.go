@@ -32,7 +32,7 @@ func options() Options {
 	}
 }
 
-// answer is the response that say comes to. It checks the stream, and that the
+// answer returns the response that say makes. It checks the stream, and that the
 // same response comes without one.
 func answer(t testing.TB, say func(*Assembler)) gjson.Result {
 	t.Helper()

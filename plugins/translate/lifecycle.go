@@ -95,8 +95,8 @@ func (a *Assembler) close(o *output, status string) {
 	a.settle(o, status)
 }
 
-// closeAll ends all items that are open. Where the response is incomplete, so
-// is the last item, and no other.
+// closeAll ends all items that are open. If the response is incomplete, only its
+// last item is.
 func (a *Assembler) closeAll(status string) {
 	for _, o := range a.open {
 		if o.index == unopened && o.name != "" {

@@ -26,7 +26,7 @@ type output struct {
 	json []byte // once it is closed
 }
 
-// unopened is the index of a call of which only the plugin knows.
+// unopened is the index of a call that is not in the stream yet.
 const unopened = -1
 
 type outputKind uint8
@@ -213,7 +213,7 @@ func (o *output) addPart(kind partKind, e *events) *part {
 	return p
 }
 
-// resolve finds out, now that the call's name is whole, of which tool it is.
+// resolve finds the tool of a call whose name is complete.
 func (o *output) resolve(p *Request) {
 	t := p.Tool(o.name)
 	if t == nil {

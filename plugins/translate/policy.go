@@ -17,7 +17,7 @@ type Action uint8
 const (
 	// Reject refuses the request: the field changes what the answer means.
 	Reject Action = iota
-	// Warn leaves the field out and says so: it is a hint to quality.
+	// Warn leaves the field out with a warning: the field is a hint to quality.
 	Warn
 	// Ignore leaves the field out: it is a hint to accounting, or has no effect.
 	Ignore

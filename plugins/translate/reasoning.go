@@ -2,10 +2,10 @@ package translate
 
 import "slices"
 
-// Unseal opens the encrypted content of earlier reasoning for the provider that
-// is asked next, by the inverse of Options.Seal. What open does not know came
-// from elsewhere, and is left out with a warning: no provider takes another's
-// reasoning. The turns of other copies of p stay as they are.
+// Unseal opens the encrypted content of earlier reasoning for the provider of this
+// attempt, by the inverse of Options.Seal. What open does not recognize is left out
+// with a warning: no provider accepts the reasoning of another. The turns of other
+// copies of p stay as they are.
 func (p *Request) Unseal(open func(sealed string) (string, bool)) error {
 	turns := make([]Turn, 0, len(p.Turns))
 	for _, t := range p.Turns {

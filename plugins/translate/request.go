@@ -84,7 +84,7 @@ type Request struct {
 	Warnings []string
 }
 
-// Role says who speaks in a turn or message.
+// Role is the author of a turn or message.
 type Role string
 
 // The roles. RoleTool is that of a turn of outputs, never of a message.

@@ -111,8 +111,8 @@ func (u *unwrapper) decode(s string) string {
 	return string(out)
 }
 
-// unescape reads the escape, or the two of a surrogate pair, that s begins
-// with, and its length: 0 if more is needed to tell.
+// unescape reads the escape, or the two of a surrogate pair, that s begins with,
+// and its length: 0 if s ends within it.
 func unescape(s string) (r rune, n int) {
 	if len(s) < 2 {
 		return 0, 0

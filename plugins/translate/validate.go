@@ -45,8 +45,8 @@ type field struct {
 	max    int64    // of an integer, 0 for maxInteger
 }
 
-// maxInteger is the greatest that all readers of JSON tell exactly (RFC 8259,
-// section 6).
+// maxInteger is the greatest integer that all readers of JSON keep exactly (RFC
+// 8259, section 6).
 const maxInteger = 1<<53 - 1
 
 type jsonType string

@@ -53,8 +53,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// Of Claude's, the model stands in the path and the version in the body. Dates
-// are told apart by another sign than at Anthropic, and say the same.
+// For Claude, the model is in the path and the version in the body. The date of a
+// model follows another sign than at Anthropic, with the same meaning.
 func TestPrepareClaude(t *testing.T) {
 	target := target
 	target.Model = "claude-opus-4@20250514"

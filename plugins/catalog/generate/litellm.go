@@ -17,8 +17,8 @@ import (
 // that the provider's API takes.
 type litellm map[string]map[string]litellmModel
 
-// The shape of an entry, as far as it is read. Rates are in the fields whose
-// names say "cost", such as input_cost_per_token_above_200k_tokens_priority.
+// The fields of an entry that are read. Rates are in the fields whose names say
+// "cost", such as input_cost_per_token_above_200k_tokens_priority.
 type litellmModel struct {
 	Provider string `json:"litellm_provider"`
 	Mode     string `json:"mode"`
@@ -60,8 +60,8 @@ func parseLitellm(text []byte) (litellm, error) {
 	return l, nil
 }
 
-// webSearch is the price of a search if it is the same however much of what is
-// found the model reads, which no usage says; else empty.
+// webSearch returns the price of a search if it does not depend on how much of the
+// results the model reads, which no usage reports; else "".
 func webSearch(raw json.RawMessage) json.Number {
 	var sizes map[string]json.Number
 	if json.Unmarshal(raw, &sizes) != nil || len(sizes) == 0 {

@@ -218,7 +218,7 @@ func named(m *catalog.Model, name string) bool {
 	return m.ID == name || slices.Contains(m.Aliases, name)
 }
 
-// covers reports whether prices are what others are, in each tier of those.
+// covers reports whether prices equal others in each tier that others have.
 func covers(prices, others []catalog.Price) bool {
 	for _, p := range others {
 		if !agree(prices, others, p.Tier, today()) {

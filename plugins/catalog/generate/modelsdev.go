@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// The shape of models.dev's api.json, as far as it is read.
+// The fields of models.dev's api.json that are read.
 type modelsDev map[string]modelsDevProvider
 
 type modelsDevProvider struct {

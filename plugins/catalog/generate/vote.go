@@ -80,11 +80,11 @@ func sizes(lists ...[]catalog.Price) []int64 {
 	return slices.Compact(all)
 }
 
-// decide is the prices of a model out of what the sources say. What two of them
-// say counts, else what the source says that was published last. The prices of a
-// service tier are taken from those that agree on the standard ones. Of sources
-// that agree, the first one's prices are taken, and the others add the rates that
-// it lacks.
+// decide returns the prices of a model, given the quotes of the sources. The price
+// that two sources agree on counts, else the price of the source that was published
+// last. The prices of a service tier are taken from those that agree on the
+// standard ones. If sources agree, the first one's prices are taken, and the others
+// add the rates that it lacks.
 func decide(quotes []quote, on catalog.Date) []catalog.Price {
 	quotes = slices.DeleteFunc(quotes, func(q quote) bool { return len(q.prices) == 0 })
 	if len(quotes) == 0 {
