@@ -135,6 +135,7 @@ func TestOneAddress(t *testing.T) {
 // lock locks the database as another program might.
 func (w *weir) lock() (unlock func()) {
 	w.t.Helper()
+	w.flush() // the database is made in the background
 	db := w.open("mode=rw&_busy_timeout=10000")
 	if _, err := db.Exec("BEGIN EXCLUSIVE"); err != nil {
 		w.t.Fatal(err)
