@@ -73,7 +73,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err
 	refused, ok := errors.AsType[*plugins.Error](err)
 	if !ok {
 		if r.Context().Err() != nil {
-			return nil // nobody is there to be told
+			return nil //nolint:nilerr // the client left
 		}
 		reference := uuid.NewString()
 		h.site.Logger.Error("no spans are taken", zap.String("store", h.site.Store), zap.String("reference", reference), zap.Error(err))

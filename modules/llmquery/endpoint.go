@@ -239,8 +239,3 @@ func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
 	}
 	return f
 }
-
-// warn adds a line to the Service-Warnings of the answer.
-func (c *call) warn(format string, args ...any) {
-	c.w.Header().Add("Service-Warnings", fmt.Sprintf(format, args...))
-}

@@ -18,9 +18,11 @@ func BenchmarkDecode(b *testing.B, p translate.Provider, stream string) {
 	before := cpu(b)
 	for b.Loop() {
 		a := translate.NewAssembler(&translate.Request{Model: "m", Stream: true}, io.Discard, translate.Options{})
-		if err := p.Decode(Response(http.StatusOK, stream), a); err != nil || a.Failure() != nil {
+		resp := Response(http.StatusOK, stream)
+		if err := p.Decode(resp, a); err != nil || a.Failure() != nil {
 			b.Fatal(err, a.Failure())
 		}
+		resp.Body.Close()
 		a.End()
 	}
 	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")

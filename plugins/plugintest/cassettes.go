@@ -41,7 +41,9 @@ func Cassettes(t *testing.T, endpoint string, provider func(name string) transla
 			}
 			p := provider(e.Get("provider").Str)
 			if status := int(e.Get("http_status").Int()); status != http.StatusOK {
-				if got := p.Error(Response(status, body)); got.Status != status {
+				resp := Response(status, body)
+				defer resp.Body.Close()
+				if got := p.Error(resp); got.Status != status {
 					t.Errorf("got the error %+v", got)
 				}
 				return
@@ -56,7 +58,9 @@ func compareCassette(t *testing.T, p translate.Provider, e gjson.Result, body []
 	stream, want := e.Get("stream").Bool(), e.Get("expected")
 	var sink bytes.Buffer
 	a := translate.NewAssembler(&translate.Request{Model: "m", Stream: stream}, &sink, translate.Options{})
-	if err := p.Decode(Response(http.StatusOK, body), a); err != nil {
+	resp := Response(http.StatusOK, body)
+	defer resp.Body.Close()
+	if err := p.Decode(resp, a); err != nil {
 		t.Fatal(err)
 	}
 	end := a.End()

@@ -75,7 +75,7 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	if !waits || p.org != org {
 		return j.backend.Request(ctx, org, id)
 	}
-	err := error(storage.ErrUnavailable)
+	err := storage.ErrUnavailable
 	if !failing {
 		flushing, cancel := context.WithTimeout(ctx, drainPatience)
 		defer cancel()

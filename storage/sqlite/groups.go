@@ -68,7 +68,10 @@ var groupedRecord = project(
 // groupRecords reads the records that the query chooses, a number at a time.
 func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
-		tags, err := map[string]string(nil), error(nil)
+		var (
+			tags map[string]string
+			err  error
+		)
 		if readsTags(q) {
 			if tags, err = r.tags(ctx, q.Org); err != nil {
 				return err
