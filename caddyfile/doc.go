@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/modules/llmnotfound"
 	"github.com/weirhq/weir/modules/llmotlp"
 	"github.com/weirhq/weir/modules/llmquery"
+	"github.com/weirhq/weir/modules/llmui"
 )
 
 func init() {
@@ -26,12 +27,13 @@ func init() {
 	httpcaddyfile.RegisterHandlerDirective("llm_query", parseHandler[llmquery.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_gateway", parseHandler[llmgateway.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseHandler[llmotlp.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_ui", parseHandler[llmui.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseHandler[llmecho.Handler])
 
 	// Behind all that answers some requests.
 	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseHandler[llmnotfound.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
-	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_echo"} {
+	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

@@ -153,6 +153,21 @@ func (a *App) Authenticate(secret string) (*Key, bool) {
 	return a.keys.find(sha256.Sum256([]byte(secret)))
 }
 
+// KeyByHash returns the key that has this Hash.
+func (a *App) KeyByHash(hash string) (*Key, bool) {
+	var sum [sha256.Size]byte
+	if n, err := hex.Decode(sum[:], []byte(hash)); err != nil || n != len(sum) {
+		return nil, false
+	}
+	return a.keys.find(sum)
+}
+
+// KeyOf returns a key without a secret, for callers whom Caddy has authenticated
+// as members of an organisation. It allows to ask and to annotate.
+func (a *App) KeyOf(org string) *Key {
+	return &Key{Scopes: []string{ScopeQuery, ScopeWrite}, org: org, store: a.StoreOf(org)}
+}
+
 // HasKeys tells whether any key opens the store of that name.
 func (a *App) HasKeys(store string) bool {
 	if store == "" {

@@ -67,7 +67,7 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 	if isAnthropic(c.dialect) {
 		fields = append(fields, "X-Api-Key")
 	}
-	key, e := c.h.gate().Admit(c.r.Header, llmapp.ScopeGateway, fields...)
+	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, fields...)
 	if e != nil {
 		return e
 	}

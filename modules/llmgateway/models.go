@@ -127,7 +127,7 @@ func (h *Handler) modelsOf(org string) []*modelEntry {
 // one, the list is that of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path string) error {
 	list := h.models
-	if key, e := h.gate().Admit(r.Header, llmapp.ScopeGateway, "Authorization"); e == nil {
+	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, "Authorization"); e == nil {
 		list = h.modelsOf(key.Org())
 	}
 	detail := r.URL.Query().Get("detail") == "true"

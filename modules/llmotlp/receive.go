@@ -93,7 +93,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, &plugins.Error{Status: http.StatusMethodNotAllowed, Message: "/v1/traces takes POST, not " + r.Method}
 	}
-	key, denied := h.gate.Admit(r.Header, llmapp.ScopeLog, "Authorization")
+	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization")
 	if denied != nil {
 		return nil, denied
 	}

@@ -152,7 +152,7 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string,
 	if h.AllowPublic && scope == llmapp.ScopeQuery && r.Header.Get("Authorization") == "" {
 		return llmapp.DefaultName, "", nil
 	}
-	key, refused := h.gate.Admit(r.Header, scope, "Authorization")
+	key, refused := h.gate.Admit(r, scope, "Authorization")
 	if refused != nil {
 		p := &problem{status: refused.Status, message: refused.Code + ": " + refused.Message, header: make(http.Header)}
 		apierror.SetHeader(p.header, refused)

@@ -15,6 +15,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmnotfound"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 	_ "github.com/weirhq/weir/modules/llmquery"
+	_ "github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/bedrock"
 	_ "github.com/weirhq/weir/plugins/chat"

@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -20,21 +21,38 @@ type Gate struct {
 // Admit returns the key in the first of the header fields that is there. An error
 // is 401 for a key that is missing or unknown, 403 for one of another store
 // (wrong_region) or without the scope (insufficient_scope).
-func (g Gate) Admit(header http.Header, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
+func (g Gate) Admit(r *http.Request, scope string, fields ...string) (*llmapp.Key, *plugins.Error) {
+	if key, ok := r.Context().Value(keyInContext{}).(*llmapp.Key); ok {
+		return g.allow(key, scope)
+	}
 	for _, field := range fields {
-		if value := header.Get(field); value != "" {
+		if value := r.Header.Get(field); value != "" {
 			return g.Check(control.Bearer(value), scope)
 		}
 	}
 	return nil, Missing(fields[0])
 }
 
+type keyInContext struct{}
+
+// WithKey returns r for a caller who acts with key without sending it, such as a
+// browser with a session. Admit takes it in place of a header.
+func WithKey(r *http.Request, key *llmapp.Key) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), keyInContext{}, key))
+}
+
 // Check is Admit for a key that was sent in another way.
 func (g Gate) Check(secret, scope string) (*llmapp.Key, *plugins.Error) {
 	key, ok := g.App.Authenticate(secret)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, denied(http.StatusUnauthorized, "invalid_api_key", "The API key is not known.")
+	}
+	return g.allow(key, scope)
+}
+
+// allow returns the key if it belongs to the store and has the scope.
+func (g Gate) allow(key *llmapp.Key, scope string) (*llmapp.Key, *plugins.Error) {
+	switch {
 	case key.Store() != g.Store:
 		return nil, WrongRegion("key")
 	case !key.Allows(scope):

@@ -1,0 +1,99 @@
+package llmui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed web
+var web embed.FS
+
+// contentTypes are those of the files: the system's table of media types may
+// say anything.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".mjs":  "text/javascript; charset=utf-8",
+}
+
+// file is a file of the pages, as it is sent.
+type file struct {
+	plain, gzipped    []byte
+	contentType, etag string
+}
+
+// files are the files of the pages by their path, "/" is index.html.
+var files = sync.OnceValue(func() map[string]*file {
+	all := make(map[string]*file)
+	err := fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, err error) error {
+		contentType := contentTypes[path.Ext(name)]
+		if err != nil || entry.IsDir() || contentType == "" {
+			return err
+		}
+		plain, err := web.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		var gzipped bytes.Buffer
+		w := gzip.NewWriter(&gzipped)
+		_, _ = w.Write(plain) // into memory
+		_ = w.Close()
+		sum := sha256.Sum256(plain)
+		all[strings.TrimPrefix(name, "web")] = &file{plain, gzipped.Bytes(), contentType, `"` + hex.EncodeToString(sum[:12]) + `"`}
+		return nil
+	})
+	if err != nil {
+		panic(err) // what is embedded can be read
+	}
+	all["/"] = all["/index.html"]
+	return all
+})
+
+// securityPolicy is the Content-Security-Policy of the pages: their own scripts
+// and nothing else, no markup out of text, no other origin. The import map is
+// the one inline script, known by its hash.
+var securityPolicy = sync.OnceValue(func() string {
+	_, rest, _ := bytes.Cut(files()["/"].plain, []byte(`<script type="importmap">`))
+	imports, _, _ := bytes.Cut(rest, []byte("</script>"))
+	sum := sha256.Sum256(imports)
+	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
+		"style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+})
+
+// serve answers with the file. Browsers ask again whether it has changed, so
+// that an upgrade is in force with the next visit.
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", f.contentType)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Vary", "Accept-Encoding")
+	header.Set("ETag", f.etag)
+	header.Set("Content-Security-Policy", securityPolicy())
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		header.Set("Content-Encoding", "gzip")
+		body = f.gzipped
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = w.Write(body) // the client may be gone
+}

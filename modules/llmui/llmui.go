@@ -1,0 +1,221 @@
+// Package llmui is the handler http.handlers.llm_ui: the dashboard, pages that ask
+// the public query API with the organisation of a browser's session.
+package llmui
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmquery"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler serves the dashboard of one store, at whatever path it stands:
+//
+//	GET    /             the pages
+//	POST   /api/session  begins a session with {"key": "<API key>"}
+//	GET    /api/session  whose session it is
+//	DELETE /api/session  ends it
+//	       /api/v1/...   the query API, with the rights of the session's key
+//
+// A session begins with an API key of the scope `query`, which the browser does
+// not keep: it gets a cookie that scripts cannot read and other sites cannot send.
+// Sessions end after 12 hours without use, after 7 days, when the key is no longer
+// configured, and with the process. Requests for other paths go to the next
+// handler.
+type Handler struct {
+	// Store names the store to show. Default: the store `default`.
+	Store string `json:"store,omitempty"`
+
+	// TrustUser is a placeholder like `{http.auth.user.id}`. A request for which
+	// it is not empty needs no session: Caddy has authenticated its user, who sees
+	// the records of Org. Default: everybody logs in with an API key.
+	TrustUser string `json:"trust_user,omitempty"`
+
+	// Org is the organisation of trusted users. Default: `default`.
+	Org string `json:"org,omitempty"`
+
+	app    *llmapp.App
+	gate   gate.Gate
+	query  llmquery.Handler
+	origin *http.CrossOriginProtection
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_ui", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
+	h.Org = cmp.Or(h.Org, llmapp.DefaultName)
+	h.query.Store = h.Store
+	if err := h.query.Provision(ctx); err != nil {
+		return err
+	}
+	var err error
+	if h.app, _, err = llmapp.Use(ctx, h.Store); err != nil {
+		return err
+	}
+	h.gate = gate.Gate{App: h.app, Store: h.Store}
+	h.origin = http.NewCrossOriginProtection()
+	return nil
+}
+
+// Validate rejects a dashboard that nobody could enter, or that would show an
+// organisation of another store.
+func (h *Handler) Validate() error {
+	if h.TrustUser == "" && !h.app.HasKeys(h.Store) {
+		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or let Caddy authenticate users and name them with trust_user", h.Store)
+	}
+	if home := h.app.StoreOf(h.Org); home != h.Store {
+		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, home, h.Store)
+	}
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if f := files()[r.URL.Path]; f != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		f.serve(w, r)
+		return nil
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, "/api/")
+	if !ok {
+		return next.ServeHTTP(w, r)
+	}
+	if err := h.origin.Check(r); err != nil {
+		return fail(w, http.StatusForbidden, "the request comes from another site")
+	}
+	if path == "session" {
+		return h.serveSession(w, r)
+	}
+	key := h.keyOf(r)
+	if key == nil {
+		return fail(w, http.StatusUnauthorized, "the session has ended: log in again")
+	}
+	r = gate.WithKey(r, key)
+	r.URL.Path, r.URL.RawPath = "/"+path, ""
+	return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
+	}))
+}
+
+// keyOf is the key that a request acts with, nil for one without a session.
+func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
+	if h.trusted(r) {
+		return h.app.KeyOf(h.Org)
+	}
+	key, ok := h.app.KeyByHash(keyOf(token(r), time.Now()))
+	if !ok || key.Store() != h.Store || !key.Allows(llmapp.ScopeQuery) {
+		return nil
+	}
+	return key
+}
+
+func (h *Handler) trusted(r *http.Request) bool {
+	repl, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	return h.TrustUser != "" && repl != nil && repl.ReplaceAll(h.TrustUser, "") != ""
+}
+
+// who is what a session's browser is told.
+type who struct {
+	Organization string `json:"organization"`
+	Login        bool   `json:"login"` // it can log out
+}
+
+func (h *Handler) serveSession(w http.ResponseWriter, r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet:
+		key := h.keyOf(r)
+		if key == nil {
+			return fail(w, http.StatusUnauthorized, "log in with an API key")
+		}
+		return answer(w, http.StatusOK, who{key.Org(), !h.trusted(r)}, nil)
+	case http.MethodPost:
+		return h.logIn(w, r)
+	case http.MethodDelete:
+		end(token(r))
+		http.SetCookie(w, cookie(r, "", -1))
+		return answer(w, http.StatusOK, struct{}{}, nil)
+	}
+	w.Header().Set("Allow", "DELETE, GET, POST")
+	return fail(w, http.StatusMethodNotAllowed, "the session takes DELETE, GET and POST")
+}
+
+// maxLogin bounds the body of a login, in bytes.
+const maxLogin = 4 << 10
+
+func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
+	if contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); contentType != "application/json" {
+		return fail(w, http.StatusUnsupportedMediaType, "send the key as application/json")
+	}
+	var body struct{ Key string }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&body); err != nil {
+		return fail(w, http.StatusBadRequest, `the body must be {"key": "<API key>"}`)
+	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	now := time.Now()
+	if !mayTry(address, now) {
+		w.Header().Set("Retry-After", "60")
+		return fail(w, http.StatusTooManyRequests, "too many wrong keys from this address: try again in a minute")
+	}
+	key, refused := h.gate.Check(body.Key, llmapp.ScopeQuery)
+	if refused != nil {
+		failed(address, now)
+		return fail(w, refused.Status, refused.Message)
+	}
+	http.SetCookie(w, cookie(r, begin(key, now), ageLimit))
+	return answer(w, http.StatusOK, who{key.Org(), true}, nil)
+}
+
+// answer writes the envelope of the query API.
+func answer(w http.ResponseWriter, status int, data any, problem *string) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	return json.NewEncoder(w).Encode(map[string]any{"data": data, "error": problem})
+}
+
+func fail(w http.ResponseWriter, status int, message string) error {
+	return answer(w, status, nil, &message)
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_ui [<matcher>] {
+//		store      <name>
+//		trust_user <placeholder>
+//		org        <name>
+//	}
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return directive.Options{
+		"store":      directive.Text(&h.Store),
+		"trust_user": directive.Text(&h.TrustUser),
+		"org":        directive.Text(&h.Org),
+	}.Directive(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)

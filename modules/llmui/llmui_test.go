@@ -1,0 +1,204 @@
+package llmui_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	"github.com/tidwall/gjson"
+
+	_ "github.com/weirhq/weir/modules/llmui"
+	_ "github.com/weirhq/weir/storage/sqlite"
+)
+
+// newSite runs a site with the dashboard, and another one for users whom Caddy
+// has authenticated.
+func newSite(t *testing.T) (url, trusted string) {
+	t.Helper()
+	listen := func() string {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		return listener.Addr().String()
+	}
+	site, trust := listen(), listen()
+	config := fmt.Sprintf(`{
+		"admin": {"disabled": true, "config": {"persist": false}},
+		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"apps": {
+			"llm": {
+				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}},
+				"keys": [{"secret": "reader", "scopes": ["query"]}, {"secret": "logger", "scopes": ["log"]}],
+				"orgs": {"acme": {"keys": [{"secret": "acme"}]}}
+			},
+			"http": {"servers": {
+				"ui": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [
+					{"handler": "llm_ui"}, {"handler": "static_response", "status_code": 418}]}]},
+				"trusted": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [
+					{"handler": "llm_ui", "trust_user": "{http.request.uri.query.user}", "org": "acme"}]}]}
+			}}
+		}
+	}`, filepath.Join(t.TempDir(), "weir.db"), site, trust)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + site, "http://" + trust
+}
+
+// do sends a request and answers status, headers and body.
+func do(t *testing.T, method, url, body string, header http.Header) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	maps.Copy(req.Header, header)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func TestPagesRunTheirOwnScriptsAlone(t *testing.T) {
+	site, _ := newSite(t)
+	for path, contentType := range map[string]string{
+		"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8",
+		"/app.css": "text/css; charset=utf-8", "/vendor/preact.mjs": "text/javascript; charset=utf-8",
+	} {
+		resp, body := do(t, http.MethodGet, site+path, "", nil)
+		policy := resp.Header.Get("Content-Security-Policy")
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != contentType || body == "" {
+			t.Errorf("%s: %d, %s, %d bytes", path, resp.StatusCode, resp.Header.Get("Content-Type"), len(body))
+		}
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "trusted-types 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: the policy is %q", path, policy)
+		}
+		again, _ := do(t, http.MethodGet, site+path, "", http.Header{"If-None-Match": {resp.Header.Get("ETag")}})
+		if again.StatusCode != http.StatusNotModified {
+			t.Errorf("%s: asked again, it answers %d", path, again.StatusCode)
+		}
+	}
+	if resp, _ := do(t, http.MethodGet, site+"/v1/other", "", nil); resp.StatusCode != 418 {
+		t.Errorf("another path answers %d, not what the next handler does", resp.StatusCode)
+	}
+}
+
+func TestAKeyIsExchangedForACookieThatScriptsCannotRead(t *testing.T) {
+	site, _ := newSite(t)
+	query := func(cookie string) int {
+		resp, _ := do(t, http.MethodPost, site+"/api/v1/request/query-clickhouse", `{"filter":"all"}`, http.Header{"Cookie": {cookie}})
+		return resp.StatusCode
+	}
+	if status := query(""); status != http.StatusUnauthorized {
+		t.Errorf("without a session a query answers %d", status)
+	}
+	resp, body := do(t, http.MethodPost, site+"/api/session", `{"key":"acme"}`, nil)
+	if resp.StatusCode != 200 || gjson.Get(body, "data.organization").Str != "acme" || len(resp.Cookies()) != 1 {
+		t.Fatalf("%d: %s", resp.StatusCode, body)
+	}
+	cookie := resp.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || len(cookie.Value) < 43 {
+		t.Errorf("the cookie is %v", cookie)
+	}
+	pair := cookie.Name + "=" + cookie.Value
+	if status := query(pair); status != 200 {
+		t.Errorf("with a session a query answers %d", status)
+	}
+	if resp, body := do(t, http.MethodGet, site+"/api/session", "", http.Header{"Cookie": {pair}}); resp.StatusCode != 200 || gjson.Get(body, "data.login").Bool() != true {
+		t.Errorf("whose session it is: %d: %s", resp.StatusCode, body)
+	}
+	do(t, http.MethodDelete, site+"/api/session", "", http.Header{"Cookie": {pair}})
+	if status := query(pair); status != http.StatusUnauthorized {
+		t.Errorf("after the session has ended a query answers %d", status)
+	}
+}
+
+func TestWhoMayNotLogIn(t *testing.T) {
+	site, _ := newSite(t)
+	for name, c := range map[string]struct {
+		body   string
+		header http.Header
+		status int
+	}{
+		"a key without the scope": {`{"key":"logger"}`, nil, http.StatusForbidden},
+		"an unknown key":          {`{"key":"nope"}`, nil, http.StatusUnauthorized},
+		"no JSON":                 {`key=reader`, nil, http.StatusBadRequest},
+		"a form":                  {`{"key":"reader"}`, http.Header{"Content-Type": {"text/plain"}}, http.StatusUnsupportedMediaType},
+		"another site":            {`{"key":"reader"}`, http.Header{"Sec-Fetch-Site": {"cross-site"}}, http.StatusForbidden},
+	} {
+		if resp, body := do(t, http.MethodPost, site+"/api/session", c.body, c.header); resp.StatusCode != c.status || len(resp.Cookies()) > 0 {
+			t.Errorf("%s: %d %v: %s", name, resp.StatusCode, resp.Cookies(), body)
+		}
+	}
+	for range 5 {
+		do(t, http.MethodPost, site+"/api/session", `{"key":"guess"}`, nil)
+	}
+	if resp, _ := do(t, http.MethodPost, site+"/api/session", `{"key":"reader"}`, nil); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("after five wrong keys another one answers %d", resp.StatusCode)
+	}
+}
+
+func TestUsersOfCaddyNeedNoKey(t *testing.T) {
+	_, site := newSite(t)
+	if resp, _ := do(t, http.MethodGet, site+"/api/session", "", nil); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody answers %d", resp.StatusCode)
+	}
+	resp, body := do(t, http.MethodGet, site+"/api/session?user=ada", "", nil)
+	if resp.StatusCode != 200 || gjson.Get(body, "data.organization").Str != "acme" || gjson.Get(body, "data.login").Bool() {
+		t.Errorf("a user answers %d: %s", resp.StatusCode, body)
+	}
+	if resp, body := do(t, http.MethodPost, site+"/api/v1/session/query?user=ada", `{}`, nil); resp.StatusCode != 200 {
+		t.Errorf("a user's query answers %d: %s", resp.StatusCode, body)
+	}
+}
+
+// The libraries are byte for byte those of their packages in the npm registry.
+func TestVendoredFiles(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("web/vendor/*js")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	slices.Sort(files)
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(content)
+		if line := filepath.Base(name) + "` | `" + hex.EncodeToString(sum[:]); !strings.Contains(string(manual), line) {
+			t.Errorf("docs/dependencies.md lacks | `%s` |", line)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package llmui
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+const (
+	// idleLimit and ageLimit end a session that nobody uses, and any other.
+	idleLimit = 12 * time.Hour
+	ageLimit  = 7 * 24 * time.Hour
+
+	// maxFailures is how many wrong keys an address may send in a minute.
+	maxFailures = 5
+)
+
+// sessions are the logged-in browsers of the process. They outlive a reload of
+// the configuration; a session whose key is no longer configured ends.
+var sessions = struct {
+	sync.Mutex
+	byToken  map[[sha256.Size]byte]*session
+	failures map[string][]time.Time // by address
+}{byToken: make(map[[sha256.Size]byte]*session), failures: make(map[string][]time.Time)}
+
+// session is one logged-in browser. The token itself is in its cookie alone.
+type session struct {
+	key         string // the hash of the API key
+	began, used time.Time
+}
+
+// begin makes a session and returns the token for its cookie.
+func begin(key *llmapp.Key, now time.Time) (token string) {
+	token = rand.Text() + rand.Text() // 260 bits
+	sessions.Lock()
+	defer sessions.Unlock()
+	for hash, s := range sessions.byToken {
+		if s.over(now) {
+			delete(sessions.byToken, hash)
+		}
+	}
+	sessions.byToken[sha256.Sum256([]byte(token))] = &session{key.Hash(), now, now}
+	return token
+}
+
+// keyOf is the hash of the key that the session of a token began with, "" if
+// there is no such session.
+func keyOf(token string, now time.Time) string {
+	sessions.Lock()
+	defer sessions.Unlock()
+	s := sessions.byToken[sha256.Sum256([]byte(token))]
+	if s == nil || s.over(now) {
+		return ""
+	}
+	s.used = now
+	return s.key
+}
+
+func (s *session) over(now time.Time) bool {
+	return now.Sub(s.used) > idleLimit || now.Sub(s.began) > ageLimit
+}
+
+// end ends the session of a token.
+func end(token string) {
+	sessions.Lock()
+	defer sessions.Unlock()
+	delete(sessions.byToken, sha256.Sum256([]byte(token)))
+}
+
+// mayTry tells whether an address may try another key, and failed counts a key
+// that was wrong.
+func mayTry(address string, now time.Time) bool {
+	sessions.Lock()
+	defer sessions.Unlock()
+	for address, times := range sessions.failures {
+		if now.Sub(times[len(times)-1]) > time.Minute {
+			delete(sessions.failures, address)
+		}
+	}
+	times := sessions.failures[address]
+	return len(times) < maxFailures || now.Sub(times[len(times)-maxFailures]) > time.Minute
+}
+
+func failed(address string, now time.Time) {
+	sessions.Lock()
+	defer sessions.Unlock()
+	times := append(sessions.failures[address], now)
+	sessions.failures[address] = times[max(0, len(times)-maxFailures):]
+}
+
+// cookie is the session's: scripts cannot read it, other sites cannot send it.
+// The prefix __Host- needs TLS, which localhost may lack.
+func cookie(r *http.Request, token string, age time.Duration) *http.Cookie {
+	c := &http.Cookie{
+		Name: "weir", Value: token, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	}
+	if age < 0 {
+		c.MaxAge = -1
+	}
+	if r.TLS != nil {
+		c.Name, c.Secure = "__Host-weir", true
+	}
+	return c
+}
+
+// token is that of the request's cookie, "" if it has none.
+func token(r *http.Request) string {
+	name := "weir"
+	if r.TLS != nil {
+		name = "__Host-weir"
+	}
+	c, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}

@@ -1,0 +1,61 @@
+// Calls of the public API, with the organisation of the session.
+import { useEffect, useState } from "./html.js";
+
+// Failure is an answer other than success.
+export class Failure extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+let onLogout = () => {};
+// whenLoggedOut sets what happens when the session has ended.
+export const whenLoggedOut = (f) => (onLogout = f);
+
+async function answer(response) {
+  const text = await response.text();
+  let body = {};
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new Failure(response.status, `The server answered ${response.status} without JSON.`);
+  }
+  if (response.ok) return body.data;
+  if (response.status === 401) onLogout();
+  throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
+}
+
+// post asks an endpoint. get reads one.
+export const post = async (path, body, signal) =>
+  answer(await fetch("api" + path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }));
+export const get = async (path, signal) => answer(await fetch("api" + path, { signal }));
+
+// login exchanges an API key for a session; the key is kept nowhere.
+export const login = (key) => post("/session", { key });
+export const logout = () => fetch("api/session", { method: "DELETE" });
+export const session = () => get("/session");
+
+// useAnswer asks whenever the question changes, and abandons the one before. The
+// last answer stays until the next one comes. A question of null asks nothing.
+export function useAnswer(path, body, every) {
+  const [state, set] = useState({ loading: true });
+  const key = body === null ? null : path + JSON.stringify(body);
+  useEffect(() => {
+    if (key === null) return set({});
+    const abort = new AbortController();
+    const ask = () =>
+      (body === undefined ? get(path, abort.signal) : post(path, typeof body === "function" ? body() : body, abort.signal)).then(
+        (data) => set({ data }),
+        (error) => error.name !== "AbortError" && set((old) => ({ data: old.data, error })),
+      );
+    set((old) => ({ ...old, error: undefined, loading: true }));
+    ask();
+    const timer = every && setInterval(ask, every);
+    return () => {
+      clearInterval(timer);
+      abort.abort();
+    };
+  }, [key, every]);
+  return state;
+}

@@ -1,0 +1,102 @@
+// The frame: login, navigation, time and filter, and the screen of the view.
+import { html, render, useEffect, useRef, useState } from "./html.js";
+import { go, screen, useView, view } from "./state.js";
+import { logout, session, whenLoggedOut } from "./api.js";
+import { Conditions, To } from "./parts/basics.js";
+
+// screens are loaded when they are first shown.
+const screens = {
+  overview: ["Overview", "o", async () => (await import("./screens/overview.js")).Overview],
+  requests: ["Requests", "r", async () => (await import("./screens/requests.js")).Requests],
+  sessions: ["Sessions", "s", async () => (await import("./screens/sessions.js")).Sessions],
+  users: ["Users", "u", async () => (await import("./screens/users.js")).Users],
+  models: ["Models", "m", async () => (await import("./screens/breakdown.js")).Models],
+  properties: ["Properties", "p", async () => (await import("./screens/breakdown.js")).Properties],
+  scores: ["Scores", "c", async () => (await import("./screens/scores.js")).Scores],
+};
+
+const times = { "15m": "15 minutes", "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days" };
+
+const keys = [
+  ["/", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"],
+  ...Object.values(screens).map(([name, key]) => [`g ${key}`, name]), ["?", "this help"],
+];
+
+function Screen({ v }) {
+  const [shown, show] = useState({});
+  useEffect(() => {
+    (screens[v] || screens.overview)[2]().then((component) => show({ v, component }));
+  }, [v]);
+  return shown.v === v ? html`<${shown.component} />` : html`<p class="notice" aria-busy="true">Loading…</p>`;
+}
+
+function Times({ v }) {
+  const chosen = v.from in times ? v.from : "custom";
+  return html`<select aria-label="Time" value=${chosen} onChange=${(e) => go({ from: e.target.value, to: "" })}>
+    ${Object.entries(times).map(([key, name]) => html`<option value=${key}>Last ${name}</option>`)}
+    ${chosen === "custom" && html`<option value="custom">Chosen time</option>`}
+  </select>`;
+}
+
+function Theme({ theme, setTheme }) {
+  const next = { "": "dark", dark: "light", light: "" }[theme];
+  return html`<button class="quiet" onClick=${() => setTheme(next)}>${{ "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[theme]}</button>`;
+}
+
+function Help({ dialog }) {
+  return html`<dialog ref=${dialog} class="help" aria-label="Keys"><h2>Keys</h2><dl>${keys.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
+    <form method="dialog"><button>Close</button></form></dialog>`;
+}
+
+function Frame({ who, onLogout }) {
+  const v = useView();
+  const help = useRef();
+  const [theme, setTheme] = useState(localStorage.getItem("theme") || "");
+  document.documentElement.dataset.theme = theme;
+  useEffect(() => localStorage.setItem("theme", theme), [theme]);
+  useEffect(() => {
+    let before = "";
+    const press = (e) => {
+      if (e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey) return;
+      const target = before === "g" && Object.keys(screens).find((name) => screens[name][1] === e.key);
+      before = e.key;
+      if (target) screen(target);
+      else if (e.key === "?") help.current.showModal();
+      else if (e.key === "/") {
+        e.preventDefault();
+        if (view().v !== "requests") screen("requests");
+        requestAnimationFrame(() => document.getElementById("filter")?.focus());
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const name = (screens[v.v] || screens.overview)[0];
+  useEffect(() => {
+    document.title = `${name} · Weir`;
+  }, [name]);
+  return html`<nav aria-label="Screens"><strong class="brand">Weir</strong>
+      ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, id: "", session: "", name: "", sort: "", by: "", tab: "" }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
+      ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
+    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} f=${v.f} /></span><${Times} v=${v} /></header>
+      <${Screen} key=${theme} v=${v.v in screens ? v.v : "overview"} /></main>
+    <${Help} dialog=${help} />`;
+}
+
+function App() {
+  const [who, setWho] = useState();
+  const [Login, setLogin] = useState();
+  const out = () => {
+    setWho(null);
+    import("./screens/login.js").then((m) => setLogin(() => m.Login));
+  };
+  useEffect(() => {
+    whenLoggedOut(out);
+    session().then(setWho, out);
+  }, []);
+  if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
+  return who === null && Login ? html`<${Login} onDone=${setWho} />` : null;
+}
+
+render(html`<${App} />`, document.body);

@@ -1,0 +1,49 @@
+// How numbers, times and texts are shown. What is unknown is a dash, never 0.
+const dash = "—";
+const known = (f) => (v) => (v === null || v === undefined || Number.isNaN(v) ? dash : f(v));
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const percentage = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+
+export const count = known((n) => whole.format(n));
+export const compact = known((n) => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n)));
+export const percent = known((n) => percentage.format(n));
+
+// dollars has as many digits as the amount needs: $12.30, $0.0042, $0.0000018.
+export const dollars = known((n) => {
+  if (n === 0) return "$0";
+  const digits = Math.abs(n) >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(Math.abs(n))));
+  return (n < 0 ? "−$" : "$") + Math.abs(n).toLocaleString("en", { minimumFractionDigits: Math.abs(n) >= 0.01 ? 2 : 0, maximumFractionDigits: digits });
+});
+
+// duration is of milliseconds.
+export const duration = known((ms) => {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60e3) return `${(ms / 1000).toFixed(ms < 10e3 ? 2 : 1)} s`;
+  if (ms < 3600e3) return `${Math.floor(ms / 60e3)} min ${Math.round((ms % 60e3) / 1000)} s`;
+  return `${Math.floor(ms / 3600e3)} h ${Math.round((ms % 3600e3) / 60e3)} min`;
+});
+
+export const bytes = known((n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`));
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const full = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
+
+// moment is the time of day, with the day unless it is today.
+export const moment = known((iso) => {
+  const date = new Date(iso);
+  const time = clock.format(date);
+  return date.toDateString() === new Date().toDateString() ? time : `${day.format(date)} ${time}`;
+});
+export const fullMoment = known((iso) => full.format(new Date(iso)));
+
+// change is how a number compares with the one before, null where that is not known.
+export function change(now, before) {
+  if (now == null || before == null || before === 0) return null;
+  return now / before - 1;
+}
+
+export const oneLine = (text, max = 200) => text.replace(/\s+/g, " ").slice(0, max);
+export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

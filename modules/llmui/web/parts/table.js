@@ -1,0 +1,60 @@
+// A table that draws only the rows in sight, and asks for more at its end.
+import { html, useEffect, useRef, useState } from "../html.js";
+
+const rowHeight = 32;
+const overscan = 10;
+
+const classOf = (c) => (c.number ? "number " : "") + (c.wide ? "wide" : "");
+
+// Table shows rows by columns of {title, cell, number, sort, wide}; wide ones
+// need a wide screen. onMore is
+// called when the end comes into sight; selected is the index of a row.
+export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSort, label, keyOf }) {
+  const frame = useRef();
+  const [window, setWindow] = useState({ top: 0, height: 600 });
+  const look = () => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight });
+  useEffect(() => {
+    const watch = new ResizeObserver(look);
+    watch.observe(frame.current);
+    return () => watch.disconnect();
+  }, []);
+  const first = Math.max(0, Math.floor(window.top / rowHeight) - overscan);
+  const last = Math.min(rows.length, Math.ceil((window.top + window.height) / rowHeight) + overscan);
+  useEffect(() => {
+    if (last >= rows.length - overscan) onMore?.();
+  }, [last, rows.length]);
+  useEffect(() => {
+    const box = frame.current;
+    if (selected < 0 || !box) return;
+    const top = selected * rowHeight;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + 3 * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + 3 * rowHeight - box.clientHeight;
+  }, [selected]);
+
+  const heading = (c) => {
+    const direction = sort === c.sort ? "ascending" : sort === "-" + c.sort ? "descending" : "none";
+    return c.sort && onSort
+      ? html`<th scope="col" class=${classOf(c)} aria-sort=${direction}>
+          <button onClick=${() => onSort(direction === "descending" ? c.sort : "-" + c.sort)}>${c.title}${{ ascending: " ↑", descending: " ↓" }[direction] || ""}</button>
+        </th>`
+      : html`<th scope="col" class=${classOf(c)}>${c.title}</th>`;
+  };
+  const gap = (n) => n > 0 && html`<tr aria-hidden="true" class="gap"><td colspan=${columns.length} height=${n * rowHeight}></td></tr>`;
+  return html`<div class="table" ref=${frame} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
+    <table aria-rowcount=${rows.length}>
+      <thead><tr>${columns.map(heading)}</tr></thead>
+      <tbody>
+        ${gap(first)}
+        ${rows.slice(first, last).map((row, i) => {
+          const index = first + i;
+          return html`<tr key=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen?.(row)}>
+            ${columns.map((c, at) => html`<td class=${classOf(c)}>${
+              at === 0 && onOpen ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
+            }</td>`)}
+          </tr>`;
+        })}
+        ${gap(rows.length - last)}
+      </tbody>
+    </table>
+  </div>`;
+}
