@@ -4,11 +4,9 @@ const known = (f) => (v) => (v === null || v === undefined || Number.isNaN(v) ? 
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const percentage = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
 export const count = known((n) => whole.format(n));
 export const compact = known((n) => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n)));
-export const percent = known((n) => percentage.format(n));
 
 // dollars has as many digits as the amount needs: $12.30, $0.0042, $0.0000018.
 export const dollars = known((n) => {
@@ -39,11 +37,4 @@ export const moment = known((iso) => {
 });
 export const fullMoment = known((iso) => full.format(new Date(iso)));
 
-// change is how a number compares with the one before, null where that is not known.
-export function change(now, before) {
-  if (now == null || before == null || before === 0) return null;
-  return now / before - 1;
-}
-
-export const oneLine = (text, max = 200) => text.replace(/\s+/g, " ").slice(0, max);
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

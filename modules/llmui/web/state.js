@@ -3,7 +3,7 @@
 import { useEffect, useState } from "./html.js";
 
 // defaults are left out of the address.
-const defaults = { v: "overview", from: "24h", to: "", sort: "", id: "", session: "", name: "", by: "", tab: "" };
+const defaults = { v: "requests", from: "24h", to: "", sort: "", id: "", session: "", name: "", tab: "" };
 
 // A condition is one leaf of the filter: a field, an operator and a value, as in
 // f=model:equals:gpt-5. Names of properties follow the field: property.team.
@@ -60,7 +60,7 @@ export function go(change, replace) {
 }
 
 // screen goes to another screen and keeps time and filter.
-export const screen = (v, change) => go({ v, id: "", session: "", name: "", sort: "", by: "", tab: "", ...change });
+export const screen = (v, change) => go({ v, id: "", session: "", name: "", sort: "", tab: "", ...change });
 
 // fields are those that a condition may name, with their kind.
 export const fields = {
@@ -108,4 +108,11 @@ export function range(v, now = Date.now()) {
   const relative = /^(\d+)([mhd])$/.exec(v.from);
   if (relative) return { from: now - relative[1] * units[relative[2]], to: now };
   return { from: Number(v.from), to: Number(v.to) || now };
+}
+
+// timeFilter is the range in whole minutes, so that a view asks the same question
+// for a minute.
+export function timeFilter(v) {
+  const { from, to } = range(v);
+  return { startTimeUnixMs: Math.floor(from / 60e3) * 60e3, endTimeUnixMs: Math.ceil(to / 60e3) * 60e3 };
 }

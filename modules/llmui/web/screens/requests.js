@@ -1,14 +1,13 @@
-// Which calls match? A table of requests with facets beside it; one of them is
-// opened in a drawer.
+// Which calls match? A table of requests; one of them is opened in a drawer.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { fields, filter, go, kindOf, operators, range, useView, view, withCondition } from "../state.js";
-import { post, useAnswer } from "../api.js";
-import { Answer, Bar, Outcome } from "../parts/basics.js";
+import { post } from "../api.js";
+import { Outcome } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
-import { compact, count, dollars, duration, fullMoment, moment } from "../format.js";
+import { compact, dollars, duration, fullMoment, moment } from "../format.js";
 import { Drawer } from "./request.js";
 
-const pageSize = 100;
+const pageSize = 50;
 
 const columns = [
   { title: "Time", sort: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
@@ -59,22 +58,6 @@ function usePages(question) {
   return { ...state, more: () => !state.ended && ask(state.rows) };
 }
 
-const facetFields = ["model", "provider", "user_id", "status", "end_state", "finish_reason"];
-
-// Facets are the values that the fields have under the filter.
-function Facets({ v }) {
-  const { from, to } = range(v);
-  const state = useAnswer("/v1/facets/query", { filter: filter(v.f), fields: facetFields, timeFilter: { startTimeUnixMs: Math.floor(from / 60e3) * 60e3, endTimeUnixMs: Math.ceil(to / 60e3) * 60e3 } });
-  return html`<aside class="facets" aria-label="Values">
-    <${Answer} state=${state}>${(data) => data.fields.map(
-      (facet) => html`<section key=${facet.field}><h2>${facet.field.replace("_", " ")}</h2>
-        <ul>${facet.values.map((value) => html`<li><button onClick=${() => go({ f: withCondition(v.f, { field: facet.field, op: "equals", value: String(value.value) }) })}>
-          <span>${value.value === "" ? "(none)" : value.value}</span><b>${compact(value.count)}</b><${Bar} share=${value.count / data.count} /></button></li>`)}
-          ${facet.others > 0 && html`<li class="quiet">${count(facet.others)} others</li>`}</ul></section>`,
-    )}<//>
-  </aside>`;
-}
-
 // FilterBar adds a condition.
 export function FilterBar({ v }) {
   const [field, setField] = useState("model");
@@ -110,7 +93,6 @@ export function Requests() {
     return {
       filter: filter(v.f, ...within(v)),
       sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" },
-      includeContent: false,
     };
   }, [JSON.stringify(v.f), v.sort, v.from, v.to]);
   const { rows, error, loading, ended, more } = usePages(question);
@@ -129,16 +111,13 @@ export function Requests() {
 
   return html`<div class="requests">
     <${FilterBar} v=${v} />
-    <div class="split">
-      <${Facets} v=${v} />
-      <section class="results">
+    <section class="results">
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
         ${!error && !loading && ended && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
           : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onMore=${more} sort=${v.sort || "-created_at"} onSort=${(sort) => go({ sort })} />`}
-      </section>
-    </div>
+    </section>
     ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}
   </div>`;
 }

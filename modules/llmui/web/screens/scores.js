@@ -1,6 +1,6 @@
 // Is quality falling?
 import { html, useMemo } from "../html.js";
-import { filter, range, useView } from "../state.js";
+import { filter, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
@@ -11,9 +11,9 @@ const score = (n) => (n === null || n === undefined ? "—" : n.toFixed(2));
 
 export function Scores() {
   const v = useView();
-  const { from, to } = range(v);
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/dashboard/scores/query", {
-    timeFilter: { start: new Date(Math.floor(from / 60e3) * 60e3).toISOString(), end: new Date(Math.ceil(to / 60e3) * 60e3).toISOString() },
+    timeFilter: { start: new Date(from).toISOString(), end: new Date(to).toISOString() },
     userFilter: filter(v.f), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: new Date().getTimezoneOffset(),
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) => html`<div class="charts">

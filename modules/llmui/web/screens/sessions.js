@@ -1,10 +1,9 @@
 // Which task burnt the money, and where did it loop?
 import { html } from "../html.js";
-import { filter, go, range, useView } from "../state.js";
+import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Outcome, To } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, plural } from "../format.js";
-import { timeFilter } from "./overview.js";
 import { Drawer } from "./request.js";
 
 export function Sessions() {
@@ -35,7 +34,7 @@ function List({ v }) {
 // Session shows the requests of a session, in order, against time.
 function Session({ v }) {
   const state = useAnswer("/v1/request/query-clickhouse", {
-    filter: filter([], { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit: 1000, includeContent: false,
+    filter: filter([], { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit: 1000,
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="This session has no requests.">${(all) => {
     const requests = v.name ? all.filter((r) => (r.properties["Service-Session-Name"] || "") === v.name) : all;

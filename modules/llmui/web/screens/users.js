@@ -1,6 +1,6 @@
 // Who costs most, who is new, who has errors?
 import { html } from "../html.js";
-import { filter, go, screen, range, useView, withCondition } from "../state.js";
+import { filter, go, screen, timeFilter, useView, withCondition } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer } from "../parts/basics.js";
 import { compact, count, dollars, moment, plural } from "../format.js";
@@ -18,9 +18,9 @@ export function Users() {
   const v = useView();
   const key = v.sort.replace("-", "") || "cost";
   const descending = !v.sort || v.sort.startsWith("-");
-  const { from, to } = range(v);
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/user/metrics/query", {
-    filter: filter(v.f), timeFilter: { startTimeUnixSeconds: Math.floor(from / 60e3) * 60, endTimeUnixSeconds: Math.ceil(to / 60e3) * 60 },
+    filter: filter(v.f), timeFilter: { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
     timeZoneDifferenceMinutes: new Date().getTimezoneOffset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
   });
   return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
