@@ -169,7 +169,7 @@ func TestQuickstartRefuses(t *testing.T) {
 		return resp, gjson.ParseBytes(answer)
 	}
 	for request, says := range map[string]string{
-		"GET /":                           "This site has",
+		"GET /dashboard":                  "This site has",
 		"GET /health":                     "This site has",
 		"POST /v1/files":                  "This site has",
 		"POST /v1/images/generations":     "This site has",

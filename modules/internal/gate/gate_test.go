@@ -50,7 +50,7 @@ func TestAdmit(t *testing.T) {
 		"without the scope": {http.Header{"Authorization": {"Bearer log"}}, "", 403, "insufficient_scope"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key, err := gate.Admit(c.header, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
+			key, err := gate.Admit(&http.Request{Header: c.header}, llmapp.ScopeQuery, "Authorization", "X-Api-Key")
 			if c.code == "" {
 				if err != nil || key.Org() != c.org {
 					t.Errorf("%v, %v", key, err)
