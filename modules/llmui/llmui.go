@@ -97,7 +97,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/api/")
-	if !ok {
+	if !ok || path != "session" && !strings.HasPrefix(path, "v1/") {
 		return next.ServeHTTP(w, r)
 	}
 	if err := h.origin.Check(r); err != nil {
