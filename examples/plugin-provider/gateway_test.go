@@ -135,7 +135,7 @@ func (s site) post(t *testing.T, path, body string) []byte {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer k")
-	r.Header.Set("Acme-Key", "house-key") // of a client who calls Acme itself
+	r.Header.Set("Acme-Key", "platform-key") // also of a client who calls Acme itself
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
