@@ -98,7 +98,7 @@ func TestTwoProcesses(t *testing.T) {
 	w.start(config{})
 	since := time.Now()
 	before := succeed(t, p, w, 20, 0)
-	other := &weir{t: t, dir: w.dir, admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
+	other := &weir{t: t, program: w.program, dir: w.dir, admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
 	other.launch(config{})
 	if err := other.process.Wait(); err == nil {
 		t.Error("a second process ran on the same files")
