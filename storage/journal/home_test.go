@@ -166,6 +166,7 @@ func TestAJournalLeavesTheDirectoryOfAnotherAlone(t *testing.T) {
 	}
 	j.Close(t.Context())
 	j = open(t, &backend{}, o)
+	flush(t, j)
 	wantBalance(t, j, 1, 1, 0, 0, nil)
 	if j.identity != identity {
 		t.Error("the other journal has lost its identity")
