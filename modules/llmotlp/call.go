@@ -2,6 +2,7 @@ package llmotlp
 
 import (
 	"cmp"
+	"net/http"
 	"strings"
 	"time"
 
@@ -90,14 +91,19 @@ func (c *call) describe(r *storage.Record) {
 		r.Latency = plugins.Duration{N: plugins.Milliseconds((end - start) / 1e6), Valid: true}
 	}
 	if first, ok := c.firstToken(); ok {
-		r.Stream, r.TimeToFirstToken = true, plugins.KnownDuration(first)
+		r.TimeToFirstToken = plugins.KnownDuration(first)
 	}
-	r.Stream = r.Stream || c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") ||
-		c.parameter("stream") == "true"
 
 	r.Provider, r.TargetURL, r.Dialect = short(c.provider()), short(c.target()), c.dialect
 	r.RequestModel = short(c.requested())
 	r.Status, r.EndState = c.outcome()
+	// An error is no stream, whatever was asked for.
+	r.Stream = r.TimeToFirstToken.Valid || c.asksForStream() && r.Status.N < http.StatusBadRequest
+}
+
+// asksForStream tells whether the request asked for a stream.
+func (c *call) asksForStream() bool {
+	return c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") || c.parameter("stream") == "true"
 }
 
 // answer is what the provider reported.

@@ -59,7 +59,7 @@ func (c *call) content(r *storage.Record) *storage.Content {
 
 // request is nil where the span tells nothing of what was asked.
 func (c *call) request(r *storage.Record, media *bool) any {
-	asked := &request{Model: r.RequestModel, Stream: r.Stream}
+	asked := &request{Model: r.RequestModel, Stream: r.Stream || c.asksForStream()}
 	if c.dialect == plugins.Embeddings {
 		asked.Input = c.embedded()
 	} else {
