@@ -177,7 +177,7 @@ func (c *client) post(ctx context.Context, path string, body any) (*http.Respons
 			fmt.Fprintln(c.stderr, "Warning:", warning)
 		}
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode >= 300 {
 		defer response.Body.Close()
 		return nil, c.refusal(response)
 	}

@@ -1,6 +1,6 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
-// clients of the query API, stats and credits of the admin endpoint, and hash-key
-// prepares the configuration.
+// clients of the query API, stats and credits of the admin endpoint, hash-key
+// prepares the configuration, and demo fills a dashboard to look at.
 package llmcommand
 
 import (
@@ -67,6 +67,16 @@ dollars more:
 
 	weir credits acme 20.00` + admin,
 		CobraFunc: creditsCommand,
+	}, {
+		Name:  "demo",
+		Usage: "[--days <n>] [--seed <n>] [--once]",
+		Short: "Fills the dashboard of a quickstart with made-up traffic",
+		Long: `
+Reports some days of made-up history to a running quickstart, by OpenTelemetry,
+then plays sessions through its /echo until interrupted: users, agents with
+tools, errors, scores. It costs nothing and needs no provider. The API key is the
+quickstart's unless one is given.` + connection,
+		CobraFunc: demoCommand,
 	}, {
 		Name:  "hash-key",
 		Short: "Hashes an API key for the configuration",

@@ -1,0 +1,189 @@
+package llmcommand
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+)
+
+// demoKey is the API key of the quickstart, whose dashboard the demo fills.
+const demoKey = "weir-quickstart"
+
+func demoCommand(cmd *cobra.Command) {
+	addClientFlags(cmd)
+	cmd.Flags().Int("days", 7, "Days of history to report")
+	cmd.Flags().Uint64("seed", 1, "Seed of the traffic")
+	cmd.Flags().Bool("once", false, "End after the history, and play no live traffic")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = demo
+}
+
+func demo(cmd *cobra.Command, _ []string) error {
+	days, _ := cmd.Flags().GetInt("days")
+	if days < 0 || days > 90 {
+		return fmt.Errorf("days: 0 to 90 are possible, not %d", days)
+	}
+	seed, _ := cmd.Flags().GetUint64("seed")
+	c, err := newClient(cmd)
+	if err != nil {
+		return err
+	}
+	c.key = cmp.Or(c.key, demoKey)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+
+	traffic := newDemoTraffic(seed)
+	now := time.Now()
+	turns := traffic.history(now.AddDate(0, 0, -days), now)
+	if err := c.report(ctx, turns); err != nil {
+		return err
+	}
+	if err := c.scoreAnswers(ctx, traffic); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "reported %s requests of the last %d days to %s\n", formatCount(int64(len(turns))), days, c.address)
+	if once, _ := cmd.Flags().GetBool("once"); once {
+		return nil
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "playing live traffic through /echo until interrupted (Ctrl-C)")
+	for {
+		for _, turn := range traffic.session(time.Now(), 1) {
+			if err := c.play(ctx, turn); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(turn.latency / 4):
+			}
+		}
+	}
+}
+
+// maxSpans is how many calls one batch reports.
+const maxSpans = 256
+
+// report records calls of the past, which only OpenTelemetry can tell of.
+func (c *client) report(ctx context.Context, turns []demoTurn) error {
+	for len(turns) > 0 {
+		n := min(len(turns), maxSpans)
+		spans := make([]any, n)
+		for i := range spans {
+			spans[i] = turns[i].span()
+		}
+		turns = turns[n:]
+		answer, err := c.post(ctx, "/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
+		if err != nil {
+			return fmt.Errorf("%w; the demo needs a site with llm_otlp, as the quickstart has", err)
+		}
+		answer.Body.Close()
+	}
+	return nil
+}
+
+// span is the turn as OpenTelemetry's GenAI conventions describe it.
+// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+func (t *demoTurn) span() any {
+	var attributes []any
+	add := func(key, kind string, value any) {
+		attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{kind: value}})
+	}
+	text := func(key, value string) { add(key, "stringValue", value) }
+	number := func(key string, n int) { add(key, "intValue", strconv.Itoa(n)) }
+	messages := func(key string, list ...message) {
+		body, _ := json.Marshal(list) // text always marshals
+		text(key, string(body))
+	}
+	for name, value := range t.labels {
+		text("traceloop.association.properties.Service-"+name, value)
+	}
+	text("gen_ai.operation.name", "chat")
+	text("gen_ai.provider.name", t.model.provider)
+	text("gen_ai.request.model", t.model.name)
+	messages("gen_ai.input.messages", t.messages...)
+	number("http.response.status_code", t.status)
+	status := map[string]any{}
+	if t.status == http.StatusOK {
+		text("gen_ai.response.model", t.model.name)
+		text("gen_ai.response.finish_reasons", t.finish)
+		messages("gen_ai.output.messages", t.answer)
+		number("gen_ai.usage.input_tokens", t.input)
+		number("gen_ai.usage.cache_read.input_tokens", t.cached)
+		number("gen_ai.usage.output_tokens", t.output)
+		add("gen_ai.server.time_to_first_token", "doubleValue", t.first.Seconds())
+	} else {
+		status["code"] = 2
+		text("error.type", map[int]string{429: "RateLimitError", 529: "OverloadedError"}[t.status])
+	}
+	nanos := func(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
+	return map[string]any{
+		"traceId": t.trace, "spanId": t.spanID, "name": "chat", "status": status, "attributes": attributes,
+		"startTimeUnixNano": nanos(t.at), "endTimeUnixNano": nanos(t.at.Add(t.latency)),
+	}
+}
+
+// scoreAnswers scores some of the newest answers, as an evaluation would.
+func (c *client) scoreAnswers(ctx context.Context, traffic *demoTraffic) error {
+	answers := json.RawMessage(`{"request_response_rmt":{"properties":{"Step":{"equals":"answer"}}}}`)
+	var ids []string
+	for record, err := range c.requests(ctx, &requestQuery{Filter: answers, Limit: 300}) {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, record.Get("request_id").Str)
+	}
+	for _, id := range ids {
+		scores := map[string]any{"accuracy": traffic.score(0.82), "helpful": traffic.Float64() < 0.9}
+		answer, err := c.post(ctx, "/v1/request/"+id+"/score", map[string]any{"scores": scores})
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+	}
+	return nil
+}
+
+// play makes a turn a call of /echo, recorded like any other call that passes.
+func (c *client) play(ctx context.Context, t demoTurn) error {
+	body, err := json.Marshal(map[string]any{"model": "echo-1", "messages": t.messages, "stream": true, "stream_options": map[string]bool{"include_usage": true}})
+	if err != nil {
+		return err
+	}
+	path := "/echo/v1/chat/completions"
+	if t.status != http.StatusOK {
+		path = "/echo/v1/retired" // the provider refuses it
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Service-Auth", "Bearer "+c.key)
+	for name, value := range t.labels {
+		r.Header.Set("Service-"+name, value)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK && t.status == http.StatusOK {
+		err = fmt.Errorf("%s%s: %s: %s; the demo needs /echo, as the quickstart has it", c.address, path, answer.Status, gjson.GetBytes(text, "error.message").Str)
+	}
+	return err
+}

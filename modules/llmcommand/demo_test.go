@@ -1,0 +1,85 @@
+package llmcommand
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+
+	_ "github.com/weirhq/weir/modules/llmecho"
+	_ "github.com/weirhq/weir/modules/llmlog"
+	_ "github.com/weirhq/weir/modules/llmotlp"
+)
+
+func TestDemoFillsADashboard(t *testing.T) {
+	address := freeAddress(t)
+	config := fmt.Sprintf(`{
+		"admin": {"disabled": true, "config": {"persist": false}},
+		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"apps": {
+			"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": %q}]},
+			"http": {"servers": {"site": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+				{"match": [{"path": ["/echo/*"]}], "handle": [{"handler": "rewrite", "strip_path_prefix": "/echo"}, {"handler": "llm_log", "provider": "echo"}, {"handler": "llm_echo"}]},
+				{"handle": [{"handler": "llm_otlp"}, {"handler": "llm_query"}]}]}}}
+		}
+	}`, filepath.Join(t.TempDir(), "weir.db"), demoKey, address)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv(keyEnv, demoKey)
+	t.Setenv(addressEnv, "http://"+address)
+
+	var out lockedBuffer
+	if _, err := run(t.Context(), demoCommand, &out, "--days", "2", "--once"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	live := make(chan error, 1)
+	go func() { live <- execute(ctx, demoCommand, &out, &out, "--days", "0") }()
+	tail := follow(t, "--lines", "0", "provider=echo")
+	tail.until(func() bool { return strings.Count(tail.out.String(), "\n") > 1 })
+	stop()
+	if err := <-live; err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+
+	for _, terms := range []string{
+		"status=529 provider=anthropic", "status=429", "cost=null model=qwen3-coder-internal", "cost>0 prompt_cache_read_tokens>0",
+		"property.Service-Session-Path=/research/agents/crm/read", "score.accuracy>0", "score.helpful=1", "stream=true provider=echo out>0",
+		"response~transit", "property.Team=growth property.Environment=staging",
+	} {
+		var found bytes.Buffer
+		args := append(strings.Fields(terms), "--limit", "1", "--format", "jsonl")
+		if _, err := run(t.Context(), queryCommand, &found, args...); err != nil || found.Len() == 0 {
+			t.Errorf("%s finds nothing: %v", terms, err)
+		}
+	}
+}
+
+func TestDemoHistoryIsOfThePast(t *testing.T) {
+	now := time.Now()
+	then := now.AddDate(0, 0, -3)
+	turns := newDemoTraffic(1).history(then, now)
+	if len(turns) < 500 {
+		t.Errorf("%d requests in three days", len(turns))
+	}
+	for i, turn := range turns {
+		if turn.at.Before(then.Add(-time.Hour)) || turn.at.Add(turn.latency).After(now) || i > 0 && turn.at.Before(turns[i-1].at) {
+			t.Fatalf("request %d of %v took %v; history begins at %v and ends at %v", i, turn.at, turn.latency, then, now)
+		}
+	}
+	if again := newDemoTraffic(1).history(then, now); fmt.Sprint(again) != fmt.Sprint(turns) {
+		t.Error("the same seed makes other traffic")
+	}
+}
