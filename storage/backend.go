@@ -177,8 +177,11 @@ type RequestQuery struct {
 	// Sort orders the answer; ties break by ID in the direction of the first
 	// key. No key means newest first.
 	Sort []Sort
-	// Random orders by chance, whatever Sort says.
+	// Random orders by chance, whatever Sort says. Such a query has no After.
 	Random bool
+	// After, if not nil, is the place behind which the answer begins: see Cursor.
+	After *Cursor[SortKey]
+	// Offset is the number of records that are left out then.
 	Offset int
 	Limit  int
 }

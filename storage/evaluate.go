@@ -11,7 +11,7 @@ import (
 func Evaluate(q *RequestQuery, records []*Record, load func(*Record) *Content) []*Record {
 	type candidate struct {
 		record *Record
-		rank   Rank
+		place  *Cursor[SortKey]
 	}
 	var found []candidate
 	m := NewMatcher(q.Filter, nil)
@@ -23,12 +23,14 @@ func Evaluate(q *RequestQuery, records []*Record, load func(*Record) *Content) [
 		if q.SortsByContent() {
 			c = load(r)
 		}
-		found = append(found, candidate{r, RankBy(q.Sort, r, c)})
+		if place := q.Cursor(r, c); q.After == nil || place.Compare(q.After) > 0 {
+			found = append(found, candidate{r, place})
+		}
 	}
 	if q.Random {
 		rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	} else {
-		slices.SortFunc(found, func(a, b candidate) int { return a.rank.Compare(b.rank) })
+		slices.SortFunc(found, func(a, b candidate) int { return a.place.Compare(b.place) })
 	}
 	found = found[min(q.Offset, len(found)):]
 	var page []*Record

@@ -1,51 +1,110 @@
 package storage
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"sort"
 )
 
-// OrderBy is one sort key of a query about users or sessions. What lacks the
-// value comes last in both directions; text sorts by bytes.
+// MaxSortKeys bounds the sort keys of one query.
+const MaxSortKeys = 20
+
+// OrderBy is one sort key of a query. What lacks the value comes last in both
+// directions; text sorts by bytes.
 type OrderBy[K ~string] struct {
-	Key  K
+	Key K
+	// Name is the property's or prompt input's, for the keys of requests that take
+	// one.
+	Name string
 	Desc bool
 }
 
-// sortBy puts users or sessions into the order of the keys, or of standard when
-// there are none. Ties break by tie in the direction of the first key.
-func sortBy[K ~string, T any](all []*T, keys []OrderBy[K], standard K, values map[K]func(*T) attribute, tie func(a, b *T) int, p *CancelCheck) {
-	if len(keys) == 0 {
-		keys = []OrderBy[K]{{Key: standard, Desc: true}}
+// ordering is how users or sessions are put into order.
+type ordering[K ~string, T any] struct {
+	// standard is the key of a query that names none, descending.
+	standard K
+	values   map[K]func(*T) Value
+	// tie breaks ties, in the direction of the first key.
+	tie func(*T) [2]string
+}
+
+// keys are the sort keys of a query, or the standard order.
+func (o *ordering[K, T]) keys(sorts []OrderBy[K]) []OrderBy[K] {
+	if len(sorts) == 0 {
+		return []OrderBy[K]{{Key: o.standard, Desc: true}}
 	}
-	slices.SortFunc(all, CancellableOrder(p, func(a, b *T) int {
-		for _, k := range keys {
-			value := values[k.Key]
-			if d := value(a).compare(value(b), k.Desc); d != 0 {
+	return sorts
+}
+
+func (o *ordering[K, T]) cursor(row *T, sorts []OrderBy[K]) *Cursor[K] {
+	c := &Cursor[K]{Sorts: o.keys(sorts), Tie: o.tie(row)}
+	for _, s := range c.Sorts {
+		c.Values = append(c.Values, o.values[s.Key](row))
+	}
+	return c
+}
+
+// page puts all into order, and answers what stands on one page, not nil even if
+// nothing does.
+func (o *ordering[K, T]) page(all []*T, sorts []OrderBy[K], after *Cursor[K], offset, limit int, cancel *CancelCheck) []T {
+	sorts = o.keys(sorts)
+	slices.SortFunc(all, CancellableOrder(cancel, func(a, b *T) int {
+		for _, s := range sorts {
+			value := o.values[s.Key]
+			if d := value(a).compare(value(b), s.Desc); d != 0 {
 				return d
 			}
 		}
-		return directed(tie(a, b), keys[0].Desc)
+		x, y := o.tie(a), o.tie(b)
+		return directed(slices.Compare(x[:], y[:]), sorts[0].Desc)
 	}))
+	if after != nil {
+		all = all[sort.Search(len(all), func(i int) bool { return o.cursor(all[i], sorts).Compare(after) > 0 }):]
+	}
+	all = all[min(offset, len(all)):]
+	page := make([]T, min(limit, len(all)))
+	for i := range page {
+		page[i] = *all[i]
+	}
+	return page
 }
 
 // parseOrder reads a field sort: an object of keys with their directions, in the
-// order in which they apply. Absent raw is no key. Errors are *FilterError.
-func parseOrder[K ~string, V any](raw []byte, known map[K]V) (keys []OrderBy[K], err error) {
+// order in which they apply. Under a named key there is an object of names. special
+// reads the keys that order nothing by themselves. Absent raw is no key. Errors are
+// *FilterError.
+func parseOrder[K ~string, V any](raw []byte, known map[K]V, named []K, special map[string]func(*parser) error) (sorts []OrderBy[K], err error) {
 	p := newParser("sort", raw)
 	if p.absent() {
 		return nil, nil
 	}
+	add := func(s OrderBy[K]) (err error) {
+		if len(sorts) == MaxSortKeys {
+			return p.fail("more than %d sort keys", MaxSortKeys)
+		}
+		s.Desc, err = p.direction()
+		sorts = append(sorts, s)
+		return err
+	}
 	err = p.object(func(name string) error {
+		if read := special[name]; read != nil {
+			return p.into(name, func() error { return read(p) })
+		}
 		k := K(name)
 		if _, ok := known[k]; !ok {
-			return p.fail("%s", Unknown("key", name, slices.Sorted(maps.Keys(known))))
+			names := slices.Sorted(maps.Keys(known))
+			for name := range special {
+				names = append(names, K(name))
+			}
+			return p.fail("%s", Unknown("key", name, names))
 		}
 		return p.into(name, func() error {
-			desc, err := p.direction()
-			keys = append(keys, OrderBy[K]{k, desc})
-			return err
+			if !slices.Contains(named, k) {
+				return add(OrderBy[K]{Key: k})
+			}
+			return p.object(func(name string) error {
+				return p.into(name, func() error { return add(OrderBy[K]{Key: k, Name: name}) })
+			})
 		})
 	})
 	if err == nil {
@@ -54,7 +113,7 @@ func parseOrder[K ~string, V any](raw []byte, known map[K]V) (keys []OrderBy[K],
 	if err != nil {
 		return nil, err
 	}
-	return keys, nil
+	return sorts, nil
 }
 
 // direction reads asc or desc.
@@ -71,16 +130,10 @@ func (p *parser) direction() (desc bool, err error) {
 
 // ParseUserSort reads the sort of a UserQuery.
 func ParseUserSort(raw []byte) ([]UserSort, error) {
-	return parseOrder(raw, userAttributes)
+	return parseOrder(raw, userValues, nil, nil)
 }
 
 // ParseSessionSort reads the sort of a SessionQuery.
 func ParseSessionSort(raw []byte) ([]SessionSort, error) {
-	return parseOrder(raw, sessionAttributes)
-}
-
-func byUserID(a, b *User) int { return cmp.Compare(a.ID, b.ID) }
-
-func bySessionName(a, b *Session) int {
-	return cmp.Or(cmp.Compare(a.SessionID, b.SessionID), cmp.Compare(a.SessionName, b.SessionName))
+	return parseOrder(raw, sessionValues, nil, nil)
 }

@@ -21,7 +21,9 @@ type SessionQuery struct {
 	NameEquals *string
 	// Sort orders the sessions; ties break by session id and name in the
 	// direction of the first key. No key means created_at, newest first.
-	Sort          []SessionSort
+	Sort []SessionSort
+	// After, if not nil, is the place behind which the answer begins.
+	After         *Cursor[SessionSortKey]
 	Offset, Limit int
 }
 
@@ -65,28 +67,28 @@ const (
 	SessionAvgLatency             SessionSortKey = "avg_latency"
 )
 
-// sessionAttributes are what sessions are sorted by and, with the prefix
+// sessionValues are what sessions are sorted by and, with the prefix
 // session_, what the leaves of a filter compare.
-var sessionAttributes = map[SessionSortKey]func(*Session) attribute{
-	SessionID:                     func(s *Session) attribute { return textual(s.SessionID) },
-	SessionName:                   func(s *Session) attribute { return textual(s.SessionName) },
-	SessionTotalCost:              func(s *Session) attribute { return quantity(s.TotalCost) },
-	SessionTotalTokens:            func(s *Session) attribute { return quantity(s.TotalTokens) },
-	SessionPromptTokens:           func(s *Session) attribute { return quantity(s.PromptTokens) },
-	SessionCompletionTokens:       func(s *Session) attribute { return quantity(s.CompletionTokens) },
-	SessionTotalRequests:          func(s *Session) attribute { return whole(s.TotalRequests) },
-	SessionAvgLatency:             func(s *Session) attribute { return numeric(s.AvgLatency) },
-	SessionCreatedAt:              func(s *Session) attribute { return whole(s.CreatedAt) },
-	SessionLatestRequestCreatedAt: func(s *Session) attribute { return whole(s.LatestRequestCreatedAt) },
+var sessionValues = map[SessionSortKey]func(*Session) Value{
+	SessionID:                     func(s *Session) Value { return textual(s.SessionID) },
+	SessionName:                   func(s *Session) Value { return textual(s.SessionName) },
+	SessionTotalCost:              func(s *Session) Value { return quantity(s.TotalCost) },
+	SessionTotalTokens:            func(s *Session) Value { return quantity(s.TotalTokens) },
+	SessionPromptTokens:           func(s *Session) Value { return quantity(s.PromptTokens) },
+	SessionCompletionTokens:       func(s *Session) Value { return quantity(s.CompletionTokens) },
+	SessionTotalRequests:          func(s *Session) Value { return whole(s.TotalRequests) },
+	SessionAvgLatency:             func(s *Session) Value { return numeric(s.AvgLatency) },
+	SessionCreatedAt:              func(s *Session) Value { return whole(s.CreatedAt) },
+	SessionLatestRequestCreatedAt: func(s *Session) Value { return whole(s.LatestRequestCreatedAt) },
 }
 
-// attribute finds what a leaf of sessions_request_response_rmt compares.
-func (s *Session) attribute(f *Field) attribute {
+// value is what a leaf of sessions_request_response_rmt compares.
+func (s *Session) value(f *Field) Value {
 	switch {
 	case f.Group != SessionsView:
-		return attribute{}
+		return Value{}
 	case f.Name == "session_tag":
 		return textual(s.tag)
 	}
-	return sessionAttributes[SessionSortKey(strings.TrimPrefix(f.Name, "session_"))](s)
+	return sessionValues[SessionSortKey(strings.TrimPrefix(f.Name, "session_"))](s)
 }

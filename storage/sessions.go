@@ -14,7 +14,7 @@ func (q *SessionQuery) Answer(ctx context.Context, g Grouper) ([]Session, error)
 			(containsFold(id, q.Search, p) || containsFold(name, q.Search, p))
 	}
 	question := &GroupQuery{Org: q.Org, Window: q.Window}
-	if q.Filter == (All{}) && q.Search == "" && q.NameEquals == nil && len(q.Sort) == 0 {
+	if q.Filter == (All{}) && q.Search == "" && q.NameEquals == nil && len(q.Sort) == 0 && q.After == nil {
 		question.Top = Top{Count: q.Offset + min(q.Limit, math.MaxInt-q.Offset), By: NewestGroups}
 	}
 	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
@@ -24,8 +24,23 @@ func (q *SessionQuery) Answer(ctx context.Context, g Grouper) ([]Session, error)
 	if err != nil {
 		return nil, err
 	}
-	sortBy(chosen, q.Sort, SessionCreatedAt, sessionAttributes, bySessionName, p)
-	return pageOf(chosen, q.Offset, q.Limit), p.ended
+	return sessionOrder.page(chosen, q.Sort, q.After, q.Offset, q.Limit, p), p.ended
+}
+
+// Cursor is the place of a session in the order of the query.
+func (q *SessionQuery) Cursor(s *Session) *Cursor[SessionSortKey] {
+	return sessionOrder.cursor(s, q.Sort)
+}
+
+// ContinueAfter sets After to a cursor of a query with the same sort, in the form of
+// its String; otherwise the error is ErrCursor.
+func (q *SessionQuery) ContinueAfter(cursor string) (err error) {
+	q.After, err = parseCursor(cursor, sessionOrder.keys(q.Sort))
+	return err
+}
+
+var sessionOrder = ordering[SessionSortKey, Session]{
+	SessionCreatedAt, sessionValues, func(s *Session) [2]string { return [2]string{s.SessionID, s.SessionName} },
 }
 
 // chooseSessions asks for the sessions and gives each those of a name that the
@@ -42,7 +57,7 @@ func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if g.Requests > 0 && named(g.Key[0], g.Key[1]) && (filter.all() || filter.matches(g, sessionAttribute(g))) {
+		if g.Requests > 0 && named(g.Key[0], g.Key[1]) && (filter.all() || filter.matches(g, sessionValue(g))) {
 			each(g)
 		}
 		return nil
@@ -63,12 +78,12 @@ func comparesTag(f Filter) bool {
 	return false
 }
 
-// groupSteps is about what Patience a user or session takes.
+// groupSteps is about what steps a user or session takes.
 const groupSteps = 64
 
-func sessionAttribute(g *GroupTotals) func(*Field) attribute {
+func sessionValue(g *GroupTotals) func(*Field) Value {
 	s := newSession(g)
-	return s.attribute
+	return s.value
 }
 
 func newSession(g *GroupTotals) Session {

@@ -1,27 +1,13 @@
 package storage
 
 import (
-	"bytes"
 	"cmp"
-	"maps"
-	"slices"
-	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// MaxSortKeys bounds the sort keys of one query.
-const MaxSortKeys = 20
-
-// Sort is one sort key.
-type Sort struct {
-	Key SortKey
-	// Name is the property's or prompt input's for those keys.
-	Name string
-	Desc bool
-}
+// Sort is a sort key of a RequestQuery.
+type Sort = OrderBy[SortKey]
 
 // SortKey names what records are ordered by.
 // Records without the value come last in both directions; text sorts by bytes.
@@ -54,146 +40,99 @@ func (k SortKey) NeedsContent() bool {
 	return k == SortRequestPrompt || k == SortResponseText || k == SortValues
 }
 
-// Rank is the place of one record in the order of one query.
-type Rank struct {
-	sorts  []Sort
-	values []sortValue
-	id     uuid.UUID
-}
-
 // newestFirst is the order of a query that names none.
 var newestFirst = []Sort{{Key: SortCreatedAt, Desc: true}}
 
-// RankBy finds the place of a record by the sort keys. c is needed for keys that
-// need content, and is nil when nothing was kept.
-func RankBy(sorts []Sort, r *Record, c *Content) Rank {
-	if len(sorts) == 0 {
-		sorts = newestFirst
+// order is the keys of the query, or its standard order.
+func (q *RequestQuery) order() []Sort {
+	if len(q.Sort) == 0 {
+		return newestFirst
 	}
-	values := make([]sortValue, len(sorts))
+	return q.Sort
+}
+
+// Cursor is the place of a record in the order of the query. c is needed for keys
+// that need content, and is nil when nothing was kept.
+func (q *RequestQuery) Cursor(r *Record, c *Content) *Cursor[SortKey] {
+	sorts := q.order()
+	values := make([]Value, len(sorts))
 	for i, s := range sorts {
 		values[i] = sortValues[s.Key](r, orNone(c), s.Name)
 	}
-	return Rank{sorts, values, r.ID}
+	return &Cursor[SortKey]{Sorts: sorts, Values: values, Tie: [2]string{string(r.ID[:])}}
 }
 
-// Compare is negative when a comes before b, of the same query.
-func (a Rank) Compare(b Rank) int {
-	for i, s := range a.sorts {
-		if d := a.values[i].compare(b.values[i], s.Desc); d != 0 {
-			return d
-		}
-	}
-	return directed(bytes.Compare(a.id[:], b.id[:]), a.sorts[0].Desc)
+// ContinueAfter sets After to a cursor of a query with the same sort, in the form of
+// its String; otherwise the error is ErrCursor.
+func (q *RequestQuery) ContinueAfter(cursor string) (err error) {
+	q.After, err = parseCursor(cursor, q.order())
+	return err
 }
 
-// sortValue is what one key sorts by: a number, or a text. Missing values come
-// last in both directions.
-type sortValue struct {
-	known  bool
-	number int64
-	text   string
-}
+// sortedBytes is how much of a body's text is compared, so that neither queries nor
+// cursors hold whole bodies.
+const sortedBytes = 1 << 10
 
-func (v sortValue) compare(w sortValue, desc bool) int {
-	switch {
-	case !v.known && !w.known:
-		return 0
-	case !w.known:
-		return -1
-	case !v.known:
-		return 1
-	}
-	return directed(cmp.Or(cmp.Compare(v.number, w.number), strings.Compare(v.text, w.text)), desc)
-}
+func contentText(s string) Value { return textual(s[:min(len(s), sortedBytes)]) }
 
-func directed(order int, desc bool) int {
-	if desc {
-		return -order
-	}
-	return order
-}
-
-func byEntry(m map[string]string, name string) sortValue {
+func byEntry(m map[string]string, name string) Value {
 	s, known := m[name]
-	return sortValue{known: known, text: s}
-}
-func byText(s string) sortValue { return sortValue{known: s != "", text: s} }
-func byNumber[T plugins.Unit](q plugins.Quantity[T]) sortValue {
-	return sortValue{known: q.Valid, number: int64(q.N)}
-}
-
-func byTime(t Timestamp, known bool) sortValue {
-	return sortValue{known: known, number: int64(t)}
+	if !known {
+		return Value{}
+	}
+	return Value{kind: someText, text: s}
 }
 
-var sortValues = map[SortKey]func(r *Record, c *Content, name string) sortValue{
-	SortCreatedAt:      func(r *Record, _ *Content, _ string) sortValue { return byTime(r.CreatedAt, true) },
-	SortCacheCreatedAt: func(r *Record, _ *Content, _ string) sortValue { return byTime(r.CreatedAt, r.Cached()) },
-	SortLastActive: func(r *Record, _ *Content, _ string) sortValue {
-		return byTime(cmp.Or(r.RespondedAt, r.CreatedAt), true)
-	},
-	SortLatency:          func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Latency) },
-	SortTimeToFirstToken: func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.TimeToFirstToken) },
-	SortTotalTokens:      func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Total()) },
-	SortCompletionTokens: func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Output) },
-	SortPromptTokens:     func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Usage.Input) },
-	SortCost:             func(r *Record, _ *Content, _ string) sortValue { return byNumber(r.Cost) },
-	SortUserID:           func(r *Record, _ *Content, _ string) sortValue { return byText(r.UserID) },
-	SortBodyModel:        func(r *Record, _ *Content, _ string) sortValue { return byText(r.ResponseModel) },
-	SortIsCached: func(r *Record, _ *Content, _ string) sortValue {
-		if r.Cached() {
-			return byNumber(plugins.Known(1))
+// exact is a quantity in its own unit.
+func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
+	if !q.Valid {
+		return Value{}
+	}
+	return Value{kind: wholeNumber, whole: int64(q.N)}
+}
+
+var sortValues = map[SortKey]func(r *Record, c *Content, name string) Value{
+	SortCreatedAt: func(r *Record, _ *Content, _ string) Value { return whole(r.CreatedAt) },
+	SortCacheCreatedAt: func(r *Record, _ *Content, _ string) Value {
+		if !r.Cached() {
+			return Value{}
 		}
-		return byNumber(plugins.Known(0))
+		return whole(r.CreatedAt)
 	},
-	SortRequestPrompt: func(r *Record, c *Content, _ string) sortValue { return byText(inputText(r, c)) },
-	SortResponseText:  func(r *Record, c *Content, _ string) sortValue { return byText(outputText(r, c)) },
-	SortProperties:    func(r *Record, _ *Content, name string) sortValue { return byEntry(r.Properties, name) },
-	SortValues:        func(_ *Record, c *Content, name string) sortValue { return byEntry(c.Inputs, name) },
+	SortLastActive:       func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
+	SortLatency:          func(r *Record, _ *Content, _ string) Value { return exact(r.Latency) },
+	SortTimeToFirstToken: func(r *Record, _ *Content, _ string) Value { return exact(r.TimeToFirstToken) },
+	SortTotalTokens:      func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Total()) },
+	SortCompletionTokens: func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Output) },
+	SortPromptTokens:     func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Input) },
+	SortCost:             func(r *Record, _ *Content, _ string) Value { return exact(r.Cost) },
+	SortUserID:           func(r *Record, _ *Content, _ string) Value { return textual(r.UserID) },
+	SortBodyModel:        func(r *Record, _ *Content, _ string) Value { return textual(r.ResponseModel) },
+	SortIsCached: func(r *Record, _ *Content, _ string) Value {
+		if r.Cached() {
+			return whole[int64](1)
+		}
+		return whole[int64](0)
+	},
+	SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return contentText(inputText(r, c)) },
+	SortResponseText:  func(r *Record, c *Content, _ string) Value { return contentText(outputText(r, c)) },
+	SortProperties:    func(r *Record, _ *Content, name string) Value { return byEntry(r.Properties, name) },
+	SortValues: func(_ *Record, c *Content, name string) Value {
+		v := byEntry(c.Inputs, name)
+		v.text = v.text[:min(len(v.text), sortedBytes)]
+		return v
+	},
 }
 
 // ParseSort reads the field sort of a request query: an object of keys with
 // their directions, in the order in which they apply. Absent raw is no key.
 // Errors are *FilterError.
 func ParseSort(raw []byte) (sorts []Sort, random bool, err error) {
-	p := newParser("sort", raw)
-	if p.absent() {
-		return nil, false, nil
-	}
-	add := func(s Sort) (err error) {
-		if len(sorts) == MaxSortKeys {
-			return p.fail("more than %d sort keys", MaxSortKeys)
-		}
-		s.Desc, err = p.direction()
-		sorts = append(sorts, s)
-		return err
-	}
-	err = p.object(func(key string) error {
-		if key == "random" {
-			return p.into(key, func() error {
-				random, err = p.boolean()
-				return err
-			})
-		}
-		k := SortKey(key)
-		if _, ok := sortValues[k]; !ok {
-			return p.fail("%s", Unknown("key", key, append(slices.Sorted(maps.Keys(sortValues)), "random")))
-		}
-		return p.into(key, func() error {
-			if k != SortProperties && k != SortValues {
-				return add(Sort{Key: k})
-			}
-			return p.object(func(name string) error {
-				return p.into(name, func() error { return add(Sort{Key: k, Name: name}) })
-			})
-		})
+	sorts, err = parseOrder(raw, sortValues, []SortKey{SortProperties, SortValues}, map[string]func(*parser) error{
+		"random": func(p *parser) (err error) {
+			random, err = p.boolean()
+			return err
+		},
 	})
-	if err == nil {
-		err = p.end()
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return sorts, random, nil
+	return sorts, random && err == nil, err
 }

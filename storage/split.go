@@ -106,7 +106,7 @@ func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program.start == accept }
 
 // matches tells whether a group is chosen. value is what a field has there.
-func (g *groupFilter) matches(group *GroupTotals, value func(*Field) attribute) bool {
+func (g *groupFilter) matches(group *GroupTotals, value func(*Field) Value) bool {
 	return g.program.Run(func(step int) bool {
 		if place := g.places[step]; place >= 0 {
 			return group.Any[place]

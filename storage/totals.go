@@ -91,13 +91,3 @@ func grown[T any](s []T, n int) []T {
 	}
 	return s
 }
-
-// pageOf is what stands on one page, not nil even if nothing does.
-func pageOf[T any](all []*T, offset, limit int) []T {
-	all = all[min(offset, len(all)):]
-	page := make([]T, min(limit, len(all)))
-	for i := range page {
-		page[i] = *all[i]
-	}
-	return page
-}

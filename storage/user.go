@@ -17,7 +17,9 @@ type UserQuery struct {
 	Zone Zone
 	// Sort orders the users; ties break by user id in the direction of the
 	// first key. No key means last_active, newest first.
-	Sort          []UserSort
+	Sort []UserSort
+	// After, if not nil, is the place behind which the answer begins.
+	After         *Cursor[UserSortKey]
 	Offset, Limit int
 }
 
@@ -74,27 +76,27 @@ const (
 	UserRateLimitedCount            UserSortKey = "rate_limited_count"
 )
 
-// userAttributes are what users are sorted by and, with the prefix user_, what
+// userValues are what users are sorted by and, with the prefix user_, what
 // the leaves of a filter compare.
-var userAttributes = map[UserSortKey]func(*User) attribute{
-	UserID:                          func(u *User) attribute { return textual(u.ID) },
-	UserUserID:                      func(u *User) attribute { return textual(u.UserID) },
-	UserActiveFor:                   func(u *User) attribute { return whole(u.ActiveFor) },
-	UserFirstActive:                 func(u *User) attribute { return whole(u.FirstActive) },
-	UserLastActive:                  func(u *User) attribute { return whole(u.LastActive) },
-	UserTotalRequests:               func(u *User) attribute { return whole(u.TotalRequests) },
-	UserAverageRequestsPerDayActive: func(u *User) attribute { return numeric(u.AverageRequestsPerDayActive) },
-	UserAverageTokensPerRequest:     func(u *User) attribute { return numeric(u.AverageTokensPerRequest) },
-	UserTotalPromptTokens:           func(u *User) attribute { return quantity(u.TotalPromptTokens) },
-	UserTotalCompletionTokens:       func(u *User) attribute { return quantity(u.TotalCompletionTokens) },
-	UserCost:                        func(u *User) attribute { return quantity(u.Cost) },
-	UserRateLimitedCount:            func(u *User) attribute { return whole(u.RateLimitedCount) },
+var userValues = map[UserSortKey]func(*User) Value{
+	UserID:                          func(u *User) Value { return textual(u.ID) },
+	UserUserID:                      func(u *User) Value { return textual(u.UserID) },
+	UserActiveFor:                   func(u *User) Value { return whole(u.ActiveFor) },
+	UserFirstActive:                 func(u *User) Value { return whole(u.FirstActive) },
+	UserLastActive:                  func(u *User) Value { return whole(u.LastActive) },
+	UserTotalRequests:               func(u *User) Value { return whole(u.TotalRequests) },
+	UserAverageRequestsPerDayActive: func(u *User) Value { return numeric(u.AverageRequestsPerDayActive) },
+	UserAverageTokensPerRequest:     func(u *User) Value { return numeric(u.AverageTokensPerRequest) },
+	UserTotalPromptTokens:           func(u *User) Value { return quantity(u.TotalPromptTokens) },
+	UserTotalCompletionTokens:       func(u *User) Value { return quantity(u.TotalCompletionTokens) },
+	UserCost:                        func(u *User) Value { return quantity(u.Cost) },
+	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
 }
 
-// attribute finds what a leaf of users_view compares.
-func (u *User) attribute(f *Field) attribute {
+// value is what a leaf of users_view compares.
+func (u *User) value(f *Field) Value {
 	if f.Group != UsersView {
-		return attribute{}
+		return Value{}
 	}
-	return userAttributes[UserSortKey(strings.TrimPrefix(f.Name, "user_"))](u)
+	return userValues[UserSortKey(strings.TrimPrefix(f.Name, "user_"))](u)
 }

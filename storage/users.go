@@ -24,8 +24,22 @@ func (q *UserQuery) Answer(ctx context.Context, g Grouper) (*UserPage, error) {
 			return nil, err
 		}
 	}
-	sortBy(chosen, q.Sort, UserLastActive, userAttributes, byUserID, p)
-	return &UserPage{HasUsers: hasUsers, Count: len(chosen), Users: pageOf(chosen, q.Offset, q.Limit)}, p.ended
+	users := userOrder.page(chosen, q.Sort, q.After, q.Offset, q.Limit, p)
+	return &UserPage{HasUsers: hasUsers, Count: len(chosen), Users: users}, p.ended
+}
+
+// Cursor is the place of a user in the order of the query.
+func (q *UserQuery) Cursor(u *User) *Cursor[UserSortKey] { return userOrder.cursor(u, q.Sort) }
+
+// ContinueAfter sets After to a cursor of a query with the same sort, in the form of
+// its String; otherwise the error is ErrCursor.
+func (q *UserQuery) ContinueAfter(cursor string) (err error) {
+	q.After, err = parseCursor(cursor, userOrder.keys(q.Sort))
+	return err
+}
+
+var userOrder = ordering[UserSortKey, User]{
+	UserLastActive, userValues, func(u *User) [2]string { return [2]string{u.ID} },
 }
 
 // chooseUsers asks for the users and gives each those whom the filter chooses.
@@ -42,7 +56,7 @@ func chooseUsers(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *Can
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if u := newUser(group); filter.matches(group, u.attribute) {
+		if u := newUser(group); filter.matches(group, u.value) {
 			each(u, group)
 		}
 		return nil

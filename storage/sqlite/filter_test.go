@@ -84,3 +84,20 @@ func TestPageBeyondTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// A cursor with a value of another kind than its key has, as a client may make one,
+// is the place of no record, and no error.
+func TestCursorOfOtherKinds(t *testing.T) {
+	b := newBackend(t)
+	traffic := newTraffic(10)
+	write(t, b, traffic.batch(10))
+	texts := &storage.RequestQuery{Sort: []storage.Sort{{Key: storage.SortUserID}}}
+	for _, key := range []storage.SortKey{storage.SortCreatedAt, storage.SortCost, storage.SortIsCached, storage.SortRequestPrompt} {
+		q := &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 10, Sort: []storage.Sort{{Key: key}}}
+		q.After = texts.Cursor(&storage.Record{UserID: "ann"}, nil)
+		q.After.Sorts = q.Sort
+		if _, err := b.Requests(t.Context(), q); err != nil {
+			t.Errorf("sorted by %s: %v", key, err)
+		}
+	}
+}

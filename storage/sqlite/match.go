@@ -33,8 +33,8 @@ type matching struct {
 
 // candidate is a record that matched, with its place in the order.
 type candidate struct {
-	n    int64
-	rank storage.Rank
+	n     int64
+	place *storage.Cursor[storage.SortKey]
 }
 
 // match answers what SQL alone cannot.
@@ -87,7 +87,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // sort puts the best candidates into order and forgets the others.
 func (m *matching) sort(want int) {
-	slices.SortFunc(m.kept, storage.CancellableOrder(m.patience, func(a, b candidate) int { return a.rank.Compare(b.rank) }))
+	slices.SortFunc(m.kept, storage.CancellableOrder(m.patience, func(a, b candidate) int { return a.place.Compare(b.place) }))
 	if len(m.kept) > want {
 		clear(m.kept[want:])
 		m.kept = m.kept[:want]
@@ -103,7 +103,9 @@ func (m *matching) consider(r *row) error {
 	if m.SortsByContent() && m.loaded == nil {
 		m.load()
 	}
-	m.kept = append(m.kept, candidate{r.n, storage.RankBy(m.Sort, &r.Record, m.loaded)})
+	if place := m.Cursor(&r.Record, m.loaded); m.After == nil || place.Compare(m.After) > 0 {
+		m.kept = append(m.kept, candidate{r.n, place})
+	}
 	return m.failed
 }
 

@@ -20,6 +20,7 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins stri
 		if x.where.query(q); x.where.err != nil {
 			return x.where.err
 		}
+		x.after()
 		statement, args := x.statement(columns, joins, x.timeOrder(true))
 		return r.c.query(ctx, "EXPLAIN QUERY PLAN "+statement, args, func(row []driver.Value) error {
 			steps = append(steps, row[3].(string))
@@ -46,6 +47,15 @@ func TestQueriesUseIndexes(t *testing.T) {
 
 	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}, keyColumns, ""); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
 		t.Errorf("scored requests are not found by their scores:\n%s", got)
+	}
+	next := &storage.RequestQuery{Org: "default", Filter: slow, Limit: 10}
+	next.After = next.Cursor(r, nil)
+	if got := plan(t, b, next, keyColumns, ""); got != "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)" {
+		t.Errorf("the page behind a cursor is not searched for:\n%s", got)
+	}
+	next.Filter = tenant
+	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (label=? AND n<?)") {
+		t.Errorf("the page of a property behind a cursor is not searched for:\n%s", got)
 	}
 	for _, test := range []struct {
 		name   string

@@ -32,6 +32,9 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 		return nil, x.where.err
 	}
 	x.undecided, x.reads = x.where.undecided(q.Filter)
+	if _, byTime := x.byTime(); byTime || x.undecided == nil && !q.SortsByContent() {
+		x.after()
+	}
 	if x.undecided != nil || q.SortsByContent() {
 		return x.match(ctx)
 	}

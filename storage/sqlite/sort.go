@@ -54,21 +54,73 @@ var sortColumns = map[storage.SortKey]string{
 	storage.SortTimeToFirstToken: "r.ttft",
 }
 
+// sortColumn is what SQL orders by for the sort key at i.
+func (x *query) sortColumn(i int) string {
+	if x.Sort[i].Key == storage.SortProperties {
+		return propertyAlias(i) + ".name"
+	}
+	return sortColumns[x.Sort[i].Key]
+}
+
+// propertyAlias names the join that has the property of the sort key at i.
+func propertyAlias(i int) string {
+	return "p" + string(rune('a'+i)) // storage.MaxSortKeys is less than the alphabet
+}
+
 func (x *query) order() (o order) {
 	if x.Random {
 		return order{by: "random()"}
 	}
 	var by []string
 	for i, s := range x.Sort {
-		column := sortColumns[s.Key]
 		if s.Key == storage.SortProperties {
-			p := "p" + string(rune('a'+i)) // storage.MaxSortKeys is less than the alphabet
-			column = p + ".name"
+			p := propertyAlias(i)
 			o.joins += " LEFT JOIN (SELECT v.name, m.n FROM names v JOIN labels m ON m.label = v.id WHERE v.kind = ?) " + p + " ON " + p + ".n = r.n"
 			o.args = append(o.args, propertyKind(s.Name))
 		}
-		by = append(by, column+direction(s.Desc)+" NULLS LAST")
+		by = append(by, x.sortColumn(i)+direction(s.Desc)+" NULLS LAST")
 	}
 	o.by = strings.Join(append(by, "r.request_id"+direction(x.Sort[0].Desc)), ", ")
 	return o
+}
+
+// after chooses the records behind the cursor of the query.
+func (x *query) after() {
+	if x.After == nil {
+		return
+	}
+	id := []byte(x.After.Tie[0])
+	if desc, ok := x.byTime(); ok {
+		key := "r.n"
+		if x.where.byLabel {
+			key = "l.n"
+		}
+		ms, _ := x.After.Values[0].Any().(int64)
+		at := storage.Timestamp(ms)
+		if desc {
+			x.where.write(" AND "+key+" < ? AND NOT ("+key+" >= ? AND r.request_id >= ?)", firstN(at+1), firstN(at), id)
+		} else {
+			x.where.write(" AND "+key+" >= ? AND NOT ("+key+" < ? AND r.request_id <= ?)", firstN(at), firstN(at+1), id)
+		}
+		return
+	}
+	// (key behind the value) or (key equal, and (the next key behind its value) or ...)
+	x.where.write(" AND ")
+	for i, s := range x.Sort {
+		column, value := "("+x.sortColumn(i)+")", x.After.Values[i].Any()
+		if value == nil {
+			x.where.write("(" + column + " IS NULL AND ")
+			continue
+		}
+		x.where.write("("+column+beyond(s.Desc)+" OR "+column+" IS NULL OR "+column+" = ? AND ", value, value)
+	}
+	x.where.write("r.request_id"+beyond(x.Sort[0].Desc)+strings.Repeat(")", len(x.Sort)), id)
+}
+
+// beyond compares with what comes before in a direction.
+func beyond(desc bool) string {
+	if desc {
+		return " < ?"
+	}
+	return " > ?"
 }

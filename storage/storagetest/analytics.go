@@ -120,6 +120,9 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 		checkDetails(t, r, b, reference)
 	case 0:
 		q := UserQuery(r, records)
+		if page, err := q.Answer(ctx, reference); err == nil && len(page.Users) > 0 && chance(r, 2) {
+			q.After = q.Cursor(&page.Users[r.IntN(len(page.Users))])
+		}
 		got, err := q.Answer(ctx, b)
 		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)
@@ -130,6 +133,9 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 		same(t, q, q.Filter, got, err, want)
 	case 2:
 		q := SessionQuery(r, records)
+		if sessions, err := q.Answer(ctx, reference); err == nil && len(sessions) > 0 && chance(r, 2) {
+			q.After = q.Cursor(&sessions[r.IntN(len(sessions))])
+		}
 		got, err := q.Answer(ctx, b)
 		want, _ := q.Answer(ctx, reference)
 		same(t, q, q.Filter, got, err, want)

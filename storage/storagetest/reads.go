@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -29,6 +30,9 @@ func testRandomQueries(t *testing.T, open opener) {
 			s.write(Batch(records[half:], storage.Position{Segment: 2}))
 			for range perRound {
 				q := Query(r, records)
+				if !q.Random && chance(r, 3) {
+					q.After = q.Cursor(pick(r, records), nil)
+				}
 				if s.agrees(q, records, contents) {
 					continue
 				}
@@ -58,10 +62,11 @@ func (s *store) agrees(q *storage.RequestQuery, records []*storage.Record, conte
 func (s *store) smallest(q *storage.RequestQuery, records []*storage.Record, contents Contents) *storage.RequestQuery {
 	simpler := []func(*storage.RequestQuery){
 		func(q *storage.RequestQuery) { q.Filter = storage.All{} },
-		func(q *storage.RequestQuery) { q.Sort = q.Sort[:max(0, len(q.Sort)-1)] },
-		func(q *storage.RequestQuery) { q.Sort = q.Sort[min(1, len(q.Sort)):] },
+		func(q *storage.RequestQuery) { q.Sort, q.After = q.Sort[:max(0, len(q.Sort)-1)], nil },
+		func(q *storage.RequestQuery) { q.Sort, q.After = q.Sort[min(1, len(q.Sort)):], nil },
 		func(q *storage.RequestQuery) { q.Cached, q.Scored, q.Experiment = nil, nil, nil },
 		func(q *storage.RequestQuery) { q.Offset, q.Limit = 0, len(records) },
+		func(q *storage.RequestQuery) { q.After = nil },
 		func(q *storage.RequestQuery) {
 			if b, ok := q.Filter.(*storage.Branch); ok {
 				q.Filter = b.Left
@@ -94,8 +99,8 @@ func describe(q *storage.RequestQuery) string {
 		}
 		return fmt.Sprint(*b)
 	}
-	return fmt.Sprintf("org %q, cached %s, scored %s, experiment %s, sort %+v, random %v, offset %d, limit %d, filter %s",
-		q.Org, is(q.Cached), is(q.Scored), is(q.Experiment), q.Sort, q.Random, q.Offset, q.Limit, storage.AppendJSON(nil, q.Filter))
+	return fmt.Sprintf("org %q, cached %s, scored %s, experiment %s, sort %+v, random %v, after %+v, offset %d, limit %d, filter %s",
+		q.Org, is(q.Cached), is(q.Scored), is(q.Experiment), q.Sort, q.Random, q.After, q.Offset, q.Limit, storage.AppendJSON(nil, q.Filter))
 }
 
 func unique(ids []uuid.UUID) map[uuid.UUID]bool {
@@ -133,36 +138,75 @@ func testOrganisations(t *testing.T, open opener) {
 	}
 }
 
-// Pages that follow one another hold every record once, whatever ties.
+// Pages that follow one another hold every record once, whatever ties and whatever
+// is missing; with a cursor also when records are written meanwhile.
 func testPages(t *testing.T, open opener) {
 	r := random(11)
 	records, contents := Records(r, 120)
-	for _, rec := range records {
+	later, more := Records(r, 60)
+	maps.Copy(contents, more)
+	for _, rec := range slices.Concat(records, later) {
 		rec.Org = orgs[0]
 	}
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	orders := [][]storage.Sort{nil, {{Key: storage.SortIsCached}, {Key: storage.SortUserID, Desc: true}}}
 	for _, k := range sortKeys {
-		orders = append(orders, []storage.Sort{{Key: k, Name: propertyNames[0], Desc: true}})
+		for _, desc := range []bool{true, false} {
+			orders = append(orders, []storage.Sort{{Key: k, Name: propertyNames[0], Desc: desc}})
+		}
 	}
 	for _, order := range orders {
-		var seen []uuid.UUID
-		for {
-			q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Offset: len(seen), Limit: 7}
-			page := s.query(q)
-			if len(page) == 0 {
-				break
-			}
-			seen = append(seen, ids(page)...)
-			if len(seen) > len(records) {
-				t.Fatalf("sorted by %v, the pages hold more records than there are", order)
-			}
-		}
-		if len(unique(seen)) != len(records) {
-			t.Errorf("sorted by %v, the pages hold %d of %d records", order, len(unique(seen)), len(records))
+		seen := s.pages(order, len(records), func(q *storage.RequestQuery, seen []*storage.Record) { q.Offset = len(seen) })
+		if len(seen) != len(records) {
+			t.Errorf("sorted by %v, the pages hold %d of %d records", order, len(seen), len(records))
 		}
 	}
+	s.write(Batch(later[:10], storage.Position{Segment: 2}))
+	for i, order := range orders {
+		written := 10 + i
+		seen := s.pages(order, len(records)+len(later), func(q *storage.RequestQuery, seen []*storage.Record) {
+			if len(seen) == 0 {
+				return
+			}
+			last := seen[len(seen)-1]
+			if err := q.ContinueAfter(q.Cursor(last, contents.Of(last)).String()); err != nil {
+				t.Fatalf("sorted by %v, the cursor of %s: %v", order, last.ID, err)
+			}
+			if written == 10+i { // after the first page
+				s.write(Batch(later[written:written+1], storage.Position{Segment: 3, Ordinal: uint32(i)}))
+				written++
+			}
+		})
+		for _, r := range slices.Concat(records, later[:10+i]) {
+			if !seen[r.ID] {
+				t.Errorf("sorted by %v, no page holds %s", order, r.ID)
+			}
+		}
+	}
+}
+
+// pages asks for one page after the other, as next says, until one is empty, and
+// answers what they hold; none may hold a record of another.
+func (s *store) pages(order []storage.Sort, most int, next func(q *storage.RequestQuery, seen []*storage.Record)) map[uuid.UUID]bool {
+	s.Helper()
+	var seen []*storage.Record
+	for {
+		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 7}
+		next(q, seen)
+		page := s.query(q)
+		if len(page) == 0 {
+			break
+		}
+		if seen = append(seen, page...); len(seen) > most {
+			s.Fatalf("sorted by %v, the pages hold more records than there are", order)
+		}
+	}
+	found := unique(ids(seen))
+	if len(found) != len(seen) {
+		s.Errorf("sorted by %v, the pages hold %d records twice", order, len(seen)-len(found))
+	}
+	return found
 }
 
 // contentQuery needs the content of every record of one organisation.
