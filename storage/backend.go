@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,6 +19,10 @@ var (
 	// it consists of by itself, and counts what is still rejected as lost. Open
 	// returns it when the store can never be used, as one of a later version.
 	ErrRejected = errors.New("rejected by the storage backend")
+	// ErrTooLarge: the batch has more than the store takes at once. The host writes its
+	// halves; Limits should say from then on what the store takes. A batch of one
+	// entry is taken to be rejected.
+	ErrTooLarge = errors.New("the batch is too large for the storage backend")
 	// ErrUnavailable: the store is not open, or out of reach.
 	ErrUnavailable = errors.New("the storage backend is not available")
 )
@@ -41,7 +46,9 @@ type Backend interface {
 
 	// Write makes a batch durable. The batches of a journal come in order, each at
 	// least once: after an error, or a crash of the host, a batch comes again with
-	// the same ID and content. Records are known by organisation and ID. One that is
+	// the same ID, records and annotations. Records of exchanges that ended without a
+	// last version come in batches of their own; after a crash, they may come again
+	// in another one. Records are known by organisation and ID. One that is
 	// known replaces the earlier version, but keeps its annotations. Scores and
 	// Feedback of a record are not read: they come as annotations.
 	Write(ctx context.Context, b *Batch) error
@@ -102,10 +109,13 @@ type Position struct {
 	Ordinal uint32
 }
 
-// Before is true of a position that comes before another one of the same journal.
-func (p Position) Before(q Position) bool {
-	return p.Segment < q.Segment || p.Segment == q.Segment && p.Ordinal < q.Ordinal
+// Compare orders the positions of a journal.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Ordinal, q.Ordinal))
 }
+
+// Before is true of a position that comes before another one of the same journal.
+func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
 // Batch is what the journal hands to a backend at a time, in its order.
 type Batch struct {

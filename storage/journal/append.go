@@ -118,8 +118,8 @@ func (j *Journal) commit(group []*draft, o *Options) {
 	start := time.Now()
 	var s *segment
 	var err error
-	if start.Sub(j.looked) >= homeEvery {
-		err = j.checkHome(o)
+	if start.Sub(j.looked) >= checkEvery {
+		err = j.checkDirectory(o)
 	}
 	if err == nil {
 		s, err = j.writable(o)

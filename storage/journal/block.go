@@ -95,7 +95,7 @@ func (w *sealedWriter) flush() error {
 			continue
 		}
 		w.frame = s2.Encode(w.frame[:cap(w.frame)], raw)
-		b.frames[i] = frame{uint32(len(w.frame)), uint32(len(raw)), crc32.Checksum(w.frame, castagnoli)}
+		b.frames[i] = frame{uint32(len(w.frame)), crc32.Checksum(w.frame, castagnoli)}
 		w.offset += int64(len(w.frame))
 		if _, err := w.w.Write(w.frame); err != nil {
 			return err

@@ -141,7 +141,7 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	j.mu.Lock()
 	s := checkpoint{
 		Journal: j.identity, Position: j.position, Cut: cut,
-		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.places(),
+		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.positions(),
 	}
 	for i := range j.ledger.drained {
 		s.Losses = append(s.Losses, lossWire.append(nil, &j.ledger.drained[i]))

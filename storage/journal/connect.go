@@ -29,7 +29,7 @@ func (j *Journal) connect(ctx context.Context) bool {
 			err = j.relocate(position)
 		}
 		if err != nil && ctx.Err() == nil {
-			j.refused(err)
+			j.noteFailure(err)
 		}
 		if err == nil {
 			j.mu.Lock()
@@ -84,6 +84,8 @@ func (j *Journal) relocate(to storage.Position) error {
 			return err
 		}
 	}
+	j.heldCount = len(j.held.positions())
+	j.released = j.heldCount > 0
 	j.next = max(j.next, to.Segment+1)
 	return nil
 }
@@ -99,8 +101,8 @@ func (j *Journal) recount(s *segment, low, high storage.Position, sign int64) er
 	for {
 		from := sc.off
 		e, err := sc.next()
-		place := storage.Position{Segment: s.number, Ordinal: e.ordinal}
-		if errors.Is(err, io.EOF) || err == nil && !place.Before(high) {
+		at := storage.Position{Segment: s.number, Ordinal: e.ordinal}
+		if errors.Is(err, io.EOF) || err == nil && !at.Before(high) {
 			return nil
 		}
 		if err != nil {
@@ -113,10 +115,18 @@ func (j *Journal) recount(s *segment, low, high storage.Position, sign int64) er
 		}
 		p, waits := j.pending[r.ID]
 		switch {
-		case sign > 0 && (!waits || p.last.Before(place)):
-			j.pending[r.ID] = pending{r.Org, place}
-		case sign < 0 && waits && p.last.Before(high):
-			delete(j.pending, r.ID)
+		case sign > 0 && (!waits || p.last.Before(at)):
+			j.pending[r.ID] = pending{r.Org, at}
+		case sign < 0:
+			if waits && p.last.Before(high) {
+				delete(j.pending, r.ID)
+			}
+			switch {
+			case r.EndState != storage.Interrupted:
+				delete(j.held, r.ID) // the backend has it, with what was held
+			case !j.recovered[at]:
+				j.restore(s, &e) // perhaps it was held back
+			}
 		}
 		if r.Number > 0 {
 			s.exchanges += sign

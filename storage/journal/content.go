@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/klauspost/compress/s2"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/observe"
@@ -203,8 +204,7 @@ func (r *contentReader) readBlock(ordinal uint32) error {
 	}
 	at := b.offset
 	for k, f := range b.frames {
-		wanted := r.parts&parts[k].is != 0 || r.index.version == versionZstd
-		if !wanted {
+		if r.parts&parts[k].is == 0 {
 			f.length = 0
 		}
 		if err := r.readFrame(&r.frames[k], at, f); err != nil {
@@ -228,7 +228,7 @@ func (r *contentReader) readFrame(into *items, at int64, f frame) error {
 	if crc32.Checksum(r.compressed, castagnoli) != f.sum {
 		return errDamaged
 	}
-	data, err := r.index.decompress(slices.Grow(into.data, int(f.raw)), r.compressed)
+	data, err := s2.Decode(into.data[:cap(into.data)], r.compressed)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}

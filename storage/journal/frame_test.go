@@ -64,7 +64,6 @@ func FuzzReader(f *testing.F) {
 	}
 	w.finish(1)
 	f.Add(sealed.Bytes())
-	f.Add(version1)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		sc := &scanner{r: r, salt: 7, end: int64(len(b)), size: headWindow}

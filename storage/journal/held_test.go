@@ -1,8 +1,15 @@
 package journal
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -98,5 +105,131 @@ func TestACrashLeavesTheVersionFromBeforeTheEnd(t *testing.T) {
 		wantContent(t, j, left.Content, 0)
 		wantBalance(t, j, 3, 3, 0, 0, nil)
 		abandon(j)
+	}
+}
+
+// failing is a backend that fails for batches with a record, once it has applied them
+// or instead.
+type failing struct {
+	backend
+	id      uuid.UUID
+	applies bool
+}
+
+func (b *failing) Write(ctx context.Context, batch *storage.Batch) error {
+	for _, r := range batch.Records {
+		if r.ID == b.id {
+			if b.applies {
+				if err := b.Memory.Write(ctx, batch); err != nil {
+					return err
+				}
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.tried = append(b.tried, *batch)
+			return errors.New("the acknowledgement is lost")
+		}
+	}
+	return b.backend.Write(ctx, batch)
+}
+
+// A batch under way takes the annotations along that were held of its records. After a
+// crash it has them again; where the backend has the batch, they do not come behind
+// later annotations.
+func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
+	for name, applies := range map[string]bool{"the backend has the batch": true, "it has not": false} {
+		t.Run(name, func(t *testing.T) {
+			b := &failing{applies: applies}
+			o := Options{Dir: t.TempDir()}
+			j := open(t, b, o)
+			r := provisional(t, j, 0)
+			annotate := func(rating bool) {
+				t.Helper()
+				a := &storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Feedback: &storage.Feedback{Rating: rating}}
+				if err := j.AppendAnnotation(a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			annotate(false)
+			flush(t, j)
+			unblock := b.block()
+			appendSample(t, j, 1) // the drain is held up with it
+			eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.waiting == 0 })
+			if r.EndState = storage.Complete; j.Append(r, nil) != nil {
+				t.Fatal("Append failed")
+			}
+			annotate(true)
+			b.id = r.ID
+			unblock()
+			eventually(t, "the batch is under way", func() bool { return j.Status().Err != nil })
+			abandon(j)
+			first := b.tried[len(b.tried)-1]
+
+			b.id = uuid.Nil
+			j = open(t, b, o)
+			appendSample(t, j, 2)
+			flush(t, j)
+			got, err := b.Request(t.Context(), r.Org, r.ID)
+			if err != nil || got.EndState != storage.Complete || got.Feedback == nil || !got.Feedback.Rating {
+				t.Errorf("the backend has %+v with feedback %+v, %v", got, got.Feedback, err)
+			}
+			if i := slices.IndexFunc(b.batches, func(again storage.Batch) bool { return again.ID == first.ID }); applies == (i >= 0) {
+				t.Errorf("batch %s comes again: %v", first.ID, i >= 0)
+			} else if i >= 0 && !reflect.DeepEqual(b.batches[i], first) {
+				t.Errorf("batch %s comes again as\n%+v, and was\n%+v", first.ID, b.batches[i], first)
+			}
+			eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
+		})
+	}
+}
+
+// What the checkpoint could not say of held entries, the journal finds out: the
+// backend is past them, and has no version.
+func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
+	b := &backend{}
+	o := Options{Dir: t.TempDir()}
+	j := open(t, b, o)
+	appendSample(t, j, 0)
+	flush(t, j)
+	old, err := os.ReadFile(filepath.Join(o.Dir, checkpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, ended := provisional(t, j, 1), provisional(t, j, 2)
+	flush(t, j)
+	if ended.EndState = storage.Complete; j.Append(ended, nil) != nil {
+		t.Fatal("Append failed")
+	}
+	flush(t, j)
+	abandon(j)
+	if err := os.WriteFile(filepath.Join(o.Dir, checkpointName), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, b, o)
+	eventually(t, "the record is there", func() bool {
+		got, err := b.Request(t.Context(), left.Org, left.ID)
+		return err == nil && got.EndState == storage.Interrupted
+	})
+	if got, err := b.Request(t.Context(), ended.Org, ended.ID); err != nil || got.EndState != storage.Complete {
+		t.Errorf("the backend has %+v, %v", got, err)
+	}
+}
+
+// However much is held, the checkpoint has room for it.
+func TestTheCheckpointHasRoomForWhatIsHeld(t *testing.T) {
+	j := open(t, &backend{}, Options{Dir: t.TempDir(), firstSegment: 1 << 40})
+	var group []*storage.Record
+	for n := range maxHeld + 10 {
+		group = append(group, provisional(t, j, n))
+	}
+	flush(t, j)
+	if err := j.AppendAnnotation(&storage.Annotation{Org: group[0].Org, RequestID: group[0].ID, At: 5}); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, j)
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
+	if n := len(j.checkpoint.last.Held); n != maxHeld || j.checkpointErr != nil {
+		t.Errorf("the checkpoint has %d of %d entries: %v", n, maxHeld, j.checkpointErr)
 	}
 }

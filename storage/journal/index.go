@@ -6,29 +6,21 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"sync"
-
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 )
 
 // The index of a sealed segment says where its blocks are:
 //
 //	index   for each block: first ordinal (4), offset (8), and for each of its
-//	        frames: length (4), length when decompressed (4), checksum (4,
-//	        CRC-32C of the frame)
+//	        frames: length (4), checksum (4, CRC-32C of the frame)
 //	trailer number of blocks (4), when the newest record was created (8),
-//	        checksum of the index and the trailer so far (4), magic (8)
-//
-// The last letter of the magic is the version. In the first one, a block is one
-// frame, of zstd, whose items have all of an entry's content.
+//	        checksum of the index and the trailer so far (4), magic (7),
+//	        version (1)
 const (
 	sealedMagic   = "weir.bl"
-	versionZstd   = 'k'
-	versionS2     = '2'
+	sealedVersion = '1'
 	trailerSize   = 4 + 8 + 4 + len(sealedMagic) + 1
 	blockHeadSize = 4 + 8
-	frameSize     = 4 + 4 + 4
+	frameSize     = 4 + 4
 )
 
 // block is one line of the index. Its frames follow each other from offset on.
@@ -41,31 +33,29 @@ type block struct {
 // frame is empty when no entry of the block has anything of its part.
 type frame struct {
 	length uint32
-	raw    uint32 // length when decompressed
 	sum    uint32
 }
 
 // sealedIndex is the index of a sealed segment with what its trailer says.
 type sealedIndex struct {
-	version byte
-	blocks  []block
-	newest  moment
+	blocks []block
+	newest moment
 }
 
 var errSealed = errors.New("is damaged: its index does not match its checksum")
 
-// appendIndex appends the index and the trailer of the newest version.
+// appendIndex appends the index and the trailer.
 func appendIndex(b []byte, blocks []block, newest moment) []byte {
 	start := len(b)
 	for _, e := range blocks {
 		b = order.AppendUint64(order.AppendUint32(b, e.first), uint64(e.offset))
 		for _, f := range e.frames {
-			b = order.AppendUint32(order.AppendUint32(order.AppendUint32(b, f.length), f.raw), f.sum)
+			b = order.AppendUint32(order.AppendUint32(b, f.length), f.sum)
 		}
 	}
 	b = order.AppendUint64(order.AppendUint32(b, uint32(len(blocks))), uint64(newest))
 	b = append(order.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), sealedMagic...)
-	return append(b, versionS2)
+	return append(b, sealedVersion)
 }
 
 // readIndex reads the index of a sealed segment of this size.
@@ -77,17 +67,13 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	if _, err := r.ReadAt(trailer[:], size-int64(trailerSize)); err != nil {
 		return nil, err
 	}
-	x := &sealedIndex{version: trailer[trailerSize-1], newest: moment(order.Uint64(trailer[4:]))}
-	frames := len(parts)
 	switch {
 	case string(trailer[16:trailerSize-1]) != sealedMagic:
 		return nil, errSealed
-	case x.version == versionZstd:
-		frames = 1
-	case x.version != versionS2:
+	case trailer[trailerSize-1] != sealedVersion:
 		return nil, errVersion
 	}
-	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+frames*frameSize)
+	n, line := int64(order.Uint32(trailer[:])), int64(blockHeadSize+len(parts)*frameSize)
 	start := size - int64(trailerSize) - n*line
 	if start < 0 {
 		return nil, errSealed
@@ -99,14 +85,14 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	if crc32.Checksum(b, castagnoli) != order.Uint32(trailer[12:]) {
 		return nil, errSealed
 	}
-	x.blocks = make([]block, n)
+	x := &sealedIndex{blocks: make([]block, n), newest: moment(order.Uint64(trailer[4:]))}
 	for i := range x.blocks {
 		e := b[int64(i)*line:]
 		blk := block{first: order.Uint32(e), offset: int64(order.Uint64(e[4:]))}
 		end := blk.offset
-		for k := range frames {
+		for k := range parts {
 			e := e[blockHeadSize+k*frameSize:]
-			blk.frames[k] = frame{order.Uint32(e), order.Uint32(e[4:]), order.Uint32(e[8:])}
+			blk.frames[k] = frame{order.Uint32(e), order.Uint32(e[4:])}
 			end += int64(blk.frames[k].length)
 		}
 		if blk.offset < 0 || end > start {
@@ -116,23 +102,6 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	}
 	return x, nil
 }
-
-// decompress answers what a frame holds, in dst if there is room.
-func (x *sealedIndex) decompress(dst, frame []byte) ([]byte, error) {
-	if x.version == versionS2 {
-		return s2.Decode(dst[:cap(dst)], frame)
-	}
-	decoder, err := zstdDecoder()
-	if err != nil {
-		return nil, err
-	}
-	return decoder.DecodeAll(frame, dst[:0])
-}
-
-// zstdDecoder reads segments of the first version.
-var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(1<<32))
-})
 
 // openSealed opens a sealed segment for reading.
 func openSealed(path string) (*os.File, int64, error) {

@@ -97,7 +97,7 @@ type Journal struct {
 	// turn is held by whoever writes to the active segment. It comes before mu.
 	turn    sync.Mutex
 	active  *segment
-	looked  time.Time // when checkHome was called
+	looked  time.Time // when checkDirectory was called
 	largest int64     // size of the largest group
 	next    uint64    // number of the next segment
 	spare   []*draft
@@ -117,9 +117,10 @@ type Journal struct {
 	claims map[uuid.UUID]struct{}
 	// live are the exchanges with a version from before their end. released is true
 	// when one of them has ended without another version.
-	live     map[uuid.UUID]struct{}
-	held     heldEntries
-	released bool
+	live      map[uuid.UUID]struct{}
+	held      heldEntries
+	heldCount int
+	released  bool
 
 	// What the backend has not taken yet.
 	pending      map[uuid.UUID]pending
@@ -134,7 +135,7 @@ type Journal struct {
 	identity uuid.UUID
 	// cut is where the batch behind position ended that an earlier process wrote.
 	cut storage.Position
-	// recovered are the entries that it held.
+	// recovered are the entries that it held back.
 	recovered     map[storage.Position]bool
 	checkpointMu  sync.Mutex
 	checkpoint    checkpointFile
@@ -149,14 +150,14 @@ type Journal struct {
 	err          error // why the backend refuses writes
 	failingSince time.Time
 
-	wake, tidy chan struct{} // for the drain and the maintenance
-	cursor     cursor        // the drain's own
-	stopDrain  context.CancelFunc
-	stopKeeper context.CancelFunc
-	tried      chan struct{} // closed when the backend was opened for the first time, or was not
-	connected  chan struct{} // closed when the backend is open
-	drained    chan struct{} // closed when the drain has ended
-	kept       chan struct{} // closed when the maintenance has ended
+	wake, tidy      chan struct{} // for the drain and the maintenance
+	cursor          cursor        // the drain's own
+	stopDrain       context.CancelFunc
+	stopMaintenance context.CancelFunc
+	tried           chan struct{} // closed when the backend was opened for the first time, or was not
+	connected       chan struct{} // closed when the backend is open
+	drained         chan struct{} // closed when the drain has ended
+	maintained      chan struct{} // closed when the maintenance has ended
 }
 
 // Open opens the journal in o.Dir and passes over what a crash left half written.
@@ -169,7 +170,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 		pending: map[uuid.UUID]pending{}, lost: map[string]int64{},
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
-		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), kept: make(chan struct{}),
+		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
 	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -213,10 +214,10 @@ func (j *Journal) start(ctx context.Context) error {
 	j.saveCheckpoint(s.Cut)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
-	keeperCtx, stopKeeper := context.WithCancel(ctx)
-	j.stopDrain, j.stopKeeper = stopDrain, stopKeeper
+	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)
+	j.stopDrain, j.stopMaintenance = stopDrain, stopMaintenance
 	go j.drain(drainCtx)
-	go j.maintain(keeperCtx)
+	go j.maintain(maintenanceCtx)
 	return nil
 }
 
@@ -320,14 +321,14 @@ func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Unlock()
 	j.settle()
 	signal(j.wake)
-	j.stopKeeper()
+	j.stopMaintenance()
 	select {
 	case <-j.drained:
 	case <-ctx.Done():
 	}
 	j.stopDrain()
 	<-j.drained
-	<-j.kept
+	<-j.maintained
 	err := j.backend.Close()
 	j.shut()
 	return err
@@ -350,7 +351,7 @@ func (j *Journal) settle() {
 	j.mu.Lock()
 	o := j.options
 	j.mu.Unlock()
-	if err := j.checkHome(&o); err != nil {
+	if err := j.checkDirectory(&o); err != nil {
 		o.Logger.Error("the journal cannot be written: what it has not brought to the backend is lost at its end", zap.Error(err))
 	}
 	j.saveLosses()

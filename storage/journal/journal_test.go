@@ -139,11 +139,11 @@ func abandon(j *Journal) {
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()
-	j.stopKeeper()
+	j.stopMaintenance()
 	j.stopDrain()
 	signal(j.wake)
 	<-j.drained
-	<-j.kept
+	<-j.maintained
 	j.shut()
 }
 

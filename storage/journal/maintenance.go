@@ -18,7 +18,7 @@ const maintainEvery = time.Minute
 
 // maintain seals segments and deletes what has outlived its retention.
 func (j *Journal) maintain(ctx context.Context) {
-	defer close(j.kept)
+	defer close(j.maintained)
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
@@ -53,7 +53,7 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 func (j *Journal) retire(o *Options) {
 	j.turn.Lock()
 	defer j.turn.Unlock()
-	if err := j.checkHome(o); err != nil {
+	if err := j.checkDirectory(o); err != nil {
 		o.Logger.Error("the journal cannot be written", zap.Error(err))
 	}
 	if s := j.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {

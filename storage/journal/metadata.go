@@ -8,11 +8,11 @@ import (
 )
 
 type (
-	record  = storage.Record
-	fact    = storage.Annotation
-	loss    = storage.Loss
-	content = storage.Content
-	moment  = storage.Timestamp
+	record     = storage.Record
+	annotation = storage.Annotation
+	loss       = storage.Loss
+	content    = storage.Content
+	moment     = storage.Timestamp
 )
 
 // recordWire is the metadata of a record's entry.
@@ -102,15 +102,15 @@ var feedbackWire = message[storage.Feedback]{
 	3: integer[storage.Feedback, moment](func(f *storage.Feedback) *moment { return &f.CreatedAt }),
 }
 
-var annotationWire = message[fact]{
-	1: text[fact](func(f *fact) *string { return &f.Org }),
-	2: id[fact](func(f *fact) *uuid.UUID { return &f.RequestID }),
-	3: text[fact](func(f *fact) *string { return &f.SessionID }),
-	4: integer[fact, moment](func(f *fact) *moment { return &f.At }),
-	5: numbers[fact](func(f *fact) *map[string]float64 { return &f.Scores }),
-	6: sub[fact, storage.Feedback]{func(f *fact) **storage.Feedback { return &f.Feedback }, feedbackWire},
-	7: sub[fact, storage.Property]{func(f *fact) **storage.Property { return &f.Property }, propertyWire},
-	8: optional[fact](func(f *fact) **string { return &f.Tag }),
+var annotationWire = message[annotation]{
+	1: text[annotation](func(a *annotation) *string { return &a.Org }),
+	2: id[annotation](func(a *annotation) *uuid.UUID { return &a.RequestID }),
+	3: text[annotation](func(a *annotation) *string { return &a.SessionID }),
+	4: integer[annotation, moment](func(a *annotation) *moment { return &a.At }),
+	5: numbers[annotation](func(a *annotation) *map[string]float64 { return &a.Scores }),
+	6: sub[annotation, storage.Feedback]{func(a *annotation) **storage.Feedback { return &a.Feedback }, feedbackWire},
+	7: sub[annotation, storage.Property]{func(a *annotation) **storage.Property { return &a.Property }, propertyWire},
+	8: optional[annotation](func(a *annotation) **string { return &a.Tag }),
 }
 
 var propertyWire = message[storage.Property]{

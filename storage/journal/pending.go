@@ -62,8 +62,8 @@ func (j *Journal) Pending(org string, id uuid.UUID) bool {
 	return waits && p.org == org || j.isHeld(org, id)
 }
 
-// drainPatience bounds how long a read of one record waits for the drain.
-const drainPatience = time.Second
+// drainTimeout bounds how long a read of one record waits for the drain.
+const drainTimeout = time.Second
 
 // Request answers a record of an organisation, or storage.ErrNotFound. Where the
 // backend does not take what it has not, it is read from the journal.
@@ -77,7 +77,7 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	}
 	err := storage.ErrUnavailable
 	if !failing {
-		flushing, cancel := context.WithTimeout(ctx, drainPatience)
+		flushing, cancel := context.WithTimeout(ctx, drainTimeout)
 		defer cancel()
 		err = j.Flush(flushing)
 	}
@@ -161,8 +161,9 @@ func (j *Journal) replay() (left backlog, err error) {
 	return left, nil
 }
 
-// identityWire reads no more of a record than whose it is, and its number.
-var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 72: recordWire[72]}
+// identityWire reads no more of a record than whose it is, how it ended, and its
+// number.
+var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72]}
 
 // Flush waits until everything appended before the call is in the backend.
 func (j *Journal) Flush(ctx context.Context) error {

@@ -3,9 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -152,46 +150,23 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What was sealed with zstd, by the first version of the format, reads as ever.
-func TestSealedVersion1(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "0000000001.blk"), version1, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	j := open(t, &backend{}, Options{Dir: dir})
-	r := j.Reader(storage.ResponsePart)
-	defer r.Close()
-	for n := range 40 {
-		ref := storage.ContentRef{Segment: 1, Ordinal: uint32(n)}
-		want := &storage.Content{
-			Request: storage.Body{Type: "application/json", Data: fmt.Appendf(nil, `{"question":%d}`, n)},
-			Inputs:  map[string]string{"n": fmt.Sprint(n)},
-		}
-		if n%4 != 3 {
-			want.Response = storage.Body{Type: "text/plain", Data: fmt.Appendf(nil, "answer %d", n)}
-		}
-		if got, err := j.Content(t.Context(), &storage.Record{Content: ref}); err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("content %d is %+v, %v, want %+v", n, got, err, want)
-		}
-		if got, err := r.Content(t.Context(), &storage.Record{Content: ref}); err != nil || !reflect.DeepEqual(got.Response, want.Response) {
-			t.Fatalf("response %d is %+v, %v, want %+v", n, got, err, want)
-		}
-	}
-}
-
-//go:embed testdata/version1.blk
-var version1 []byte
-
 // A segment of a later version is left alone, and reading it says what to do.
 func TestSealedLaterVersion(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "0000000001.blk")
-	later := bytes.Clone(version1)
+	o := Options{Dir: t.TempDir()}
+	j := open(t, &backend{}, o)
+	appendSample(t, j, 0)
+	seal(t, j, 1)
+	path := j.path(1, sealedSuffix)
+	j.Close(t.Context())
+	later, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	later[len(later)-1] = '9'
 	if err := os.WriteFile(path, later, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := open(t, &backend{}, Options{Dir: dir})
+	j = open(t, &backend{}, o)
 	if c, err := j.Content(t.Context(), &storage.Record{Content: storage.ContentRef{Segment: 1}}); !errors.Is(err, errVersion) {
 		t.Errorf("content of a later version is %+v, %v", c, err)
 	}

@@ -13,7 +13,7 @@ type Status struct {
 	// of their files.
 	RawSegments, SealedSegments int
 	RawBytes, SealedBytes       int64
-	// Appended and Drained count entries: versions of records, facts, losses.
+	// Appended and Drained count entries: versions of records, annotations, losses.
 	Appended, Drained int64
 	// Lost counts entries that were given up, by the reasons of storage.Loss.
 	Lost map[string]int64

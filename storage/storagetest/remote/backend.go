@@ -123,7 +123,11 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	for _, a := range batch.Annotations {
 		sent.Notes = append(sent.Notes, Note{*a, a.Tag != nil})
 	}
-	return b.call(ctx, "Write", sent, new(bool))
+	err := b.call(ctx, "Write", sent, new(bool))
+	if err != nil && err.Error() == errTooMany.Error() { // which came over the wire as text
+		err = fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	}
+	return err
 }
 
 // rows fetches what is asked and makes a backend of it.

@@ -33,6 +33,9 @@ type Faults struct {
 	Repeated float64
 	// Unacknowledged is the share of batches that are applied and fail all the same.
 	Unacknowledged float64
+	// Entries bounds what the server takes at once, less than Limits says. 0 is no
+	// bound.
+	Entries int
 	// PruneGranularity is the size of the partitions that Prune deletes.
 	PruneGranularity time.Duration
 }
@@ -61,6 +64,7 @@ var (
 	errRefused        = errors.New("the connection was refused")
 	errTorn           = errors.New("the connection broke within the batch")
 	errUnacknowledged = errors.New("the acknowledgement was lost")
+	errTooMany        = errors.New("too many entries")
 )
 
 // NewServer makes a server at the path of a Unix socket, which does not listen yet.
@@ -164,6 +168,9 @@ func (s *service) Write(b *Batch, _ *bool) error {
 	s.mu.Lock()
 	start := s.starts
 	s.mu.Unlock()
+	if most := s.faults.Entries; most > 0 && len(b.Records)+len(b.Notes) > most {
+		return errTooMany
+	}
 	if err := s.watch(b); err != nil {
 		return err
 	}

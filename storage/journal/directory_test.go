@@ -96,7 +96,7 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.turn.Lock()
-	j.looked = j.looked.Add(-homeEvery)
+	j.looked = j.looked.Add(-checkEvery)
 	j.turn.Unlock()
 	appendSample(t, j, 3)
 	abandon(j)

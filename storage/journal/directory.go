@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// homeEvery is how often appends look whether the directory is still there: a look
+// checkEvery is how often appends look whether the directory is still there: a look
 // costs more than a small append.
-const homeEvery = 10 * time.Millisecond
+const checkEvery = 10 * time.Millisecond
 
 // probeName is the file that Ready writes. The next start deletes one that is left.
 const probeName = "probe" + temporarySuffix
@@ -38,7 +38,7 @@ func (j *Journal) Ready() error {
 	case full:
 		return errFull
 	}
-	err := j.checkHome(&o)
+	err := j.checkDirectory(&o)
 	if err == nil {
 		err = j.probe(&o)
 	}
@@ -62,11 +62,11 @@ func (j *Journal) probe(o *Options) error {
 	return errors.Join(err, f.Close(), os.Remove(path))
 }
 
-// checkHome makes sure that what is appended next stands where the next process
+// checkDirectory makes sure that what is appended next stands where the next process
 // looks for it. Where the directory, or a file of it, was deleted or replaced, it
 // makes them anew: the drain goes on from the open files, and sealing writes their
 // content to the new place. It needs the turn.
-func (j *Journal) checkHome(o *Options) error {
+func (j *Journal) checkDirectory(o *Options) error {
 	j.looked = time.Now()
 	gone := j.active != nil && !linked(j.active.file, j.active.path)
 	if !gone && linked(j.lock, j.lock.Name()) && j.counter.linked() && j.checkpoint.linked() {
@@ -75,15 +75,15 @@ func (j *Journal) checkHome(o *Options) error {
 	if j.active != nil {
 		j.close(j.active)
 	}
-	if err := j.moveIn(o); err != nil {
+	if err := j.makeAnew(o); err != nil {
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
 	}
 	o.Logger.Error("files of the journal had been deleted or replaced, and were made anew: content that stood in others is lost", zap.String("directory", j.dir))
 	return nil
 }
 
-// moveIn takes possession of what has the directory's name now.
-func (j *Journal) moveIn(o *Options) error {
+// makeAnew takes possession of what has the directory's name now.
+func (j *Journal) makeAnew(o *Options) error {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return err
 	}

@@ -1,0 +1,248 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins/transcript"
+	"github.com/weirhq/weir/storage"
+)
+
+// cursor is the drain's place in the raw segments. The segment is nil between
+// two of them.
+type cursor struct {
+	at      storage.Position // where the next segment is entered
+	segment *segment
+	scan    *scanner
+	entries uint32 // of the segment, at the scan's end
+	// exchanges counts entries that were the first of one, or should have been.
+	exchanges int64
+}
+
+// delivery is a batch, with what has to be booked when it is delivered.
+type delivery struct {
+	storage.Batch
+	start   storage.Position
+	losses  []storage.Loss
+	at      map[uuid.UUID]int // index in Records
+	records []uuid.UUID       // of all versions
+	entries int
+	// exchanges counts the records that are the first of one, number is the highest
+	// of theirs, and began has them.
+	exchanges int64
+	number    uint64
+	began     map[uuid.UUID]bool
+	released  []uuid.UUID // of what was held and is held no more
+	bytes     int64
+	gap       bool // entries were lost, whose records are not known
+	full      bool
+}
+
+// readBatch reads the next batch. Of the versions of a record it takes the last.
+func (j *Journal) readBatch(ctx context.Context) *delivery {
+	d := &delivery{at: map[uuid.UUID]int{}, began: map[uuid.UUID]bool{}}
+	size := 0
+	limits := j.limits()
+	j.mu.Lock()
+	j.waiting = 0
+	o := j.options
+	d.Journal, d.start, d.End = j.identity, j.position, j.position
+	again := j.position.Before(j.cut)
+	if !again {
+		j.releaseHeld(d, &limits)
+	}
+	j.mu.Unlock()
+	if len(d.released) > 0 {
+		return d
+	}
+	for again && d.End.Before(j.cut) || !again && d.entries < limits.Entries && size < limits.Bytes {
+		if j.cursor.segment == nil && !j.openSegment() {
+			break
+		}
+		c := &j.cursor
+		from, number := c.scan.off, c.segment.number
+		e, err := c.scan.next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			o.Logger.Error("a segment cannot be read: its remaining entries are lost", zap.String("file", c.segment.path), zap.Error(err))
+			c.scan.lost++
+			c.scan.off = c.scan.end
+		}
+		if err != nil && c.scan.ordinal < c.entries { // damaged since it was appended
+			c.scan.lost = int64(c.entries - c.scan.ordinal)
+			c.scan.off, c.scan.ordinal = c.scan.end, c.entries
+		}
+		if c.scan.lost > 0 {
+			j.mu.Lock()
+			j.corrupt(d, c.scan.lost, 0)
+			j.mu.Unlock()
+			c.scan.lost = 0
+		}
+		d.bytes += c.scan.off - from
+		d.End = storage.Position{Segment: number, Ordinal: c.scan.ordinal}
+		if err != nil {
+			if !j.nextSegment(d) {
+				break
+			}
+			continue
+		}
+		d.entries++
+		size += len(e.metadata)
+		if err := j.add(ctx, d, &e, &o); err != nil {
+			o.Logger.Error("an entry of the journal cannot be read", zap.String("file", c.segment.path), zap.Uint32("ordinal", e.ordinal), zap.Error(err))
+			j.mu.Lock()
+			j.corrupt(d, 1, 0)
+			j.mu.Unlock()
+		}
+	}
+	d.full = d.entries >= limits.Entries || size >= limits.Bytes
+	d.ID = fmt.Sprintf("%d.%d-%d.%d", d.start.Segment, d.start.Ordinal, d.End.Segment, d.End.Ordinal)
+	return d
+}
+
+// corrupt counts entries that are damaged, and exchanges that have no record
+// for it. It needs the mutex.
+func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
+	now := storage.Millis(j.options.now())
+	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
+	d.losses = addLoss(d.losses, l)
+	d.gap = true
+	j.lost[storage.LostCorrupt] += entries
+	j.ledger.losses = addIncident(j.ledger.losses, l)
+}
+
+// add adds an entry to the batch.
+func (j *Journal) add(ctx context.Context, d *delivery, e *entry, o *Options) error {
+	at := storage.Position{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+	switch e.kind {
+	case kindRecord:
+		r := new(storage.Record)
+		if err := recordWire.parse(e.metadata, r); err != nil {
+			return err
+		}
+		if err := j.assets(ctx, r, e); err != nil {
+			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
+		}
+		if r.Number > 0 {
+			d.exchanges++
+			d.number = max(d.number, r.Number)
+			d.began[r.ID] = true
+			j.cursor.exchanges++
+			r.Number = 0
+		}
+		d.records = append(d.records, r.ID)
+		r.Version = at
+		j.mu.Lock()
+		holds := j.recovered[at] || j.hold(r, at)
+		if !holds {
+			j.supersede(d, r.ID)
+		}
+		j.mu.Unlock()
+		if holds {
+			return nil
+		}
+		if i, again := d.at[r.ID]; again {
+			d.Records[i] = r
+			return nil
+		}
+		d.at[r.ID] = len(d.Records)
+		d.Records = append(d.Records, r)
+	case kindAnnotation:
+		a := new(storage.Annotation)
+		if err := annotationWire.parse(e.metadata, a); err != nil {
+			return err
+		}
+		j.mu.Lock()
+		holds := j.recovered[at] || j.holdAnnotation(a, at)
+		j.mu.Unlock()
+		if !holds {
+			d.Annotations = append(d.Annotations, a)
+		}
+	case kindLoss:
+		var l storage.Loss
+		if err := lossWire.parse(e.metadata, &l); err != nil {
+			return err
+		}
+		d.losses = addLoss(d.losses, l)
+	}
+	return nil
+}
+
+// assets completes a record with what depends on where its content stands.
+func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error {
+	if e.length > 0 {
+		r.Content = storage.ContentRef{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+		if !e.media {
+			return nil
+		}
+		c, err := j.cursor.segment.content(e)
+		if err == nil {
+			r.Assets = assetsOf(c)
+		}
+		return err
+	}
+	if r.Content == (storage.ContentRef{}) || r.Assets != nil {
+		return nil
+	}
+	c, err := j.Content(ctx, r)
+	if err == nil && c != nil && c.Media {
+		r.Assets = assetsOf(c)
+	}
+	return err
+}
+
+func assetsOf(c *storage.Content) []string { return transcript.Assets(c.Request.Data) }
+
+// openSegment opens the next segment that has something to read.
+func (j *Journal) openSegment() bool {
+	c := &j.cursor
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i, _ := j.find(c.at.Segment)
+	if i == len(j.raw) {
+		return false
+	}
+	s := j.raw[i]
+	s.refs++
+	c.segment, c.scan, c.entries, c.exchanges = s, s.scanner(0, scanWindow), s.entries, 0
+	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped
+		c.scan = s.scanner(c.at.Ordinal, scanWindow)
+		_, _ = c.scan.seek(c.at.Ordinal)
+	}
+	return true
+}
+
+// nextSegment goes on from the end of what was there to read, in the same segment
+// or behind it.
+func (j *Journal) nextSegment(d *delivery) bool {
+	c := &j.cursor
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := c.segment
+	if c.scan.end < s.size {
+		c.scan.end, c.entries = s.size, s.entries
+		return true
+	}
+	if missing := s.exchanges - c.exchanges; missing > 0 { // their entries were damaged since
+		c.exchanges = s.exchanges
+		j.ledger.waiting -= missing
+		j.corrupt(d, 0, missing)
+	}
+	if !s.closed {
+		return false
+	}
+	d.End = storage.Position{Segment: s.number + 1}
+	c.at, c.segment = d.End, nil
+	j.unref(s)
+	return true
+}
+
+func (j *Journal) closeSegment() {
+	if s := j.cursor.segment; s != nil {
+		j.release(s)
+	}
+}
