@@ -1,12 +1,18 @@
 package storage
 
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
 // Buckets are even parts of a window, aligned to the caller's time zone.
 type Buckets struct {
 	// Start is the start of the first bucket, at or before that of the window.
 	Start Timestamp
 	// Width is in milliseconds.
 	Width Timestamp
-	// Len is the number of buckets, at most MaxBuckets.
+	// Len is the number of buckets.
 	Len int
 }
 
@@ -25,19 +31,83 @@ var widths = []Timestamp{minute, 5 * minute, 15 * minute, hour, 6 * hour, day, w
 
 // NewBuckets cuts a window into buckets of the smallest width that gives at most
 // MaxBuckets; none if it is empty. The window must have both bounds.
-func NewBuckets(w Window, z Zone) Buckets {
+func NewBuckets(w Window, z Zone) Buckets { return newBuckets(w, z, MaxBuckets) }
+
+func newBuckets(w Window, z Zone, most int) Buckets {
 	if w.To < w.From {
 		return Buckets{}
 	}
-	from, to := z.local(w.From), z.local(w.To)
 	for i := 0; ; i++ {
 		width := widths[min(i, len(widths)-1)]
 		width *= Timestamp(max(1, i-len(widths)+2))
-		first := floor(from, width)
-		if n := (floor(to, width)-first)/width + 1; n <= MaxBuckets {
-			return Buckets{Start: z.utc(first), Width: width, Len: int(n)}
+		if b := evenBuckets(w, z, width); b.Len <= most {
+			return b
 		}
 	}
+}
+
+// evenBuckets cuts a window into buckets of one width.
+func evenBuckets(w Window, z Zone, width Timestamp) Buckets {
+	first := floor(z.local(w.From), width)
+	return Buckets{Start: z.utc(first), Width: width, Len: int((floor(z.local(w.To), width)-first)/width + 1)}
+}
+
+// BucketWidth is the width of the points of a MetricsQuery: such as 5m, 1h or 7d.
+type BucketWidth string
+
+const (
+	// BucketAuto is the smallest of the widths that gives at most 300 points.
+	BucketAuto BucketWidth = "auto"
+	// BucketNone asks for no points.
+	BucketNone BucketWidth = "none"
+
+	maxAutoPoints  = 300
+	maxNamedPoints = 1000
+)
+
+// BucketWidths are those that a caller may name.
+var BucketWidths = func() []BucketWidth {
+	all := []BucketWidth{BucketAuto, BucketNone}
+	for _, width := range widths {
+		all = append(all, widthName(width))
+	}
+	return all
+}()
+
+func widthName(width Timestamp) BucketWidth {
+	n, unit := width/minute, "m"
+	switch {
+	case width%day == 0:
+		n, unit = width/day, "d"
+	case width%hour == 0:
+		n, unit = width/hour, "h"
+	}
+	return BucketWidth(strconv.FormatInt(int64(n), 10) + unit)
+}
+
+// ParseBucketWidth reads one of BucketWidths.
+func ParseBucketWidth(s string) (BucketWidth, error) {
+	if w := BucketWidth(s); slices.Contains(BucketWidths, w) {
+		return w, nil
+	}
+	return "", fmt.Errorf("one of %s is expected, not %s", join(BucketWidths), quote(s))
+}
+
+// cut cuts a window with both bounds, and names the width that was taken. An error
+// is a *FilterError.
+func (b BucketWidth) cut(w Window, z Zone) (Buckets, BucketWidth, error) {
+	if b == BucketNone || w.To < w.From {
+		return Buckets{}, BucketNone, nil
+	}
+	if b == BucketAuto {
+		buckets := newBuckets(w, z, maxAutoPoints)
+		return buckets, widthName(buckets.Width), nil
+	}
+	buckets := evenBuckets(w, z, widths[slices.Index(BucketWidths, b)-2])
+	if buckets.Len > maxNamedPoints {
+		return Buckets{}, "", &FilterError{Path: "bucket", Problem: fmt.Sprintf("%s would make %d points of the time, of at most %d; name a wider one", b, buckets.Len, maxNamedPoints)}
+	}
+	return buckets, b, nil
 }
 
 // floor is the start of the bucket of that width around a local time.

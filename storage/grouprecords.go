@@ -1,15 +1,13 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
-
-	"github.com/weirhq/weir/plugins"
 )
 
 // RecordGrouper adds records up, in the plainest way: what it answers is what
@@ -33,7 +31,12 @@ func NewRecordGrouper(q *GroupQuery, tags map[string]string, cancel *CancelCheck
 		g.any = append(g.any, NewMatcher(f, cancel))
 	}
 	if len(q.By) == 0 {
-		g.group(nil)
+		g.group(0, nil)
+	}
+	for set, d := range q.By {
+		if q.Apart && d == (Dimension{}) {
+			g.group(set, []string{""})
+		}
 	}
 	return g
 }
@@ -48,10 +51,9 @@ type recordGroup struct {
 
 // recordSums are totals with the values that have an order.
 type recordSums struct {
-	totals           Totals
-	details          Details
-	latencies, ttfts []plugins.Milliseconds
-	scores           []float64
+	totals  Totals
+	details detailSums
+	scores  []float64
 }
 
 // Add adds a record to its groups. load returns its content, nil when there is
@@ -66,15 +68,26 @@ func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 		Input:       r.Usage.Input,
 		Output:      r.Usage.Output,
 		Latency:     r.Latency,
+
+		EndState: r.EndState, TimeToFirstToken: r.TimeToFirstToken,
+		CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Reasoning: r.Usage.Reasoning,
 	}
-	g.addTo(nil, r, &row, load)
+	if !g.query.Apart {
+		g.addTo(nil, r, &row, load)
+		return
+	}
+	for set, d := range g.query.By {
+		for _, value := range d.values(r, g.tags) {
+			g.add(g.group(set, []string{value}), r, &row, load)
+		}
+	}
 }
 
 // addTo adds a record to the groups whose keys begin so.
 func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Content) {
 	i := len(key)
 	if i == len(g.query.By) {
-		g.add(g.group(key), r, row, load)
+		g.add(g.group(0, key), r, row, load)
 		return
 	}
 	byScore := g.query.By[i].Name == ByScore
@@ -90,49 +103,9 @@ func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Co
 	}
 }
 
-// values are what the record has of the dimension.
-func (d Dimension) values(r *Record, tags map[string]string) []string {
-	switch d.Name {
-	case ByUser:
-		return []string{r.UserID}
-	case BySession:
-		return []string{r.SessionID}
-	case BySessionName:
-		return []string{r.SessionName}
-	case BySessionTag:
-		return []string{tags[r.SessionID]}
-	case ByModel:
-		return []string{r.Model}
-	case ByProvider:
-		return []string{r.Provider}
-	case ByStatus:
-		if !r.Status.Valid {
-			return []string{""}
-		}
-		return []string{strconv.FormatInt(r.Status.N, 10)}
-	case ByEndState:
-		return []string{r.EndState.String()}
-	case ByFinish:
-		return []string{r.Finish}
-	case ByPath:
-		return []string{r.Path}
-	case ByProperty:
-		return []string{r.Properties[d.Property]}
-	case ByPropertyName:
-		return slices.Collect(maps.Keys(r.Properties))
-	case ByScore:
-		names := slices.Collect(maps.Keys(r.Scores))
-		if r.Feedback != nil {
-			names = append(names, FeedbackScore)
-		}
-		return names
-	}
-	return nil
-}
-
-// group is the group of a key.
-func (g *RecordGrouper) group(key []string) *recordGroup {
-	var id []byte
+// group is the group of a key in a set.
+func (g *RecordGrouper) group(set int, key []string) *recordGroup {
+	id := []byte{byte(set)}
 	for _, value := range key {
 		id = append(strconv.AppendInt(id, int64(len(value)), 10), ' ')
 		id = append(id, value...)
@@ -140,7 +113,7 @@ func (g *RecordGrouper) group(key []string) *recordGroup {
 	x, ok := g.groups[string(id)]
 	if !ok {
 		x = &recordGroup{days: make(map[int]bool), cells: make(map[Timestamp]*recordSums)}
-		x.Key, x.Any = slices.Clone(key), make([]bool, len(g.any))
+		x.Set, x.Key, x.Any = set, slices.Clone(key), make([]bool, len(g.any))
 		g.groups[string(id)] = x
 	}
 	return x
@@ -148,7 +121,11 @@ func (g *RecordGrouper) group(key []string) *recordGroup {
 
 func (g *RecordGrouper) add(x *recordGroup, r *Record, row *Row, load func() *Content) {
 	q := g.query
-	x.recordSums.add(q, r, row)
+	if q.CountOnly {
+		x.totals.merge(&Totals{Counts: Counts{Requests: 1}, First: r.CreatedAt, Last: r.CreatedAt})
+		return
+	}
+	x.recordSums.add(q, row)
 	if q.ActiveDays && !row.Attempt {
 		x.days[q.Zone.day(r.CreatedAt)] = true
 	}
@@ -164,7 +141,7 @@ func (g *RecordGrouper) add(x *recordGroup, r *Record, row *Row, load func() *Co
 		cell = new(recordSums)
 		x.cells[start] = cell
 	}
-	cell.add(q, r, row)
+	cell.add(q, row)
 }
 
 // cellOf is the start of the cell around a moment, false if there are no cells.
@@ -180,48 +157,75 @@ func (q *GroupQuery) cellOf(t Timestamp) (start Timestamp, ok bool) {
 	return start, true
 }
 
-func (s *recordSums) add(q *GroupQuery, r *Record, row *Row) {
+func (s *recordSums) add(q *GroupQuery, row *Row) {
 	s.totals.add(row)
 	if slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == ByScore }) {
 		s.scores = append(s.scores, row.Score)
 	}
-	if !q.Details || row.Attempt {
-		return
-	}
-	d, u := &s.details, &r.Usage
-	if r.Status.Valid && r.Status.N >= http.StatusBadRequest || r.EndState != Complete {
-		d.Errors++
-	}
-	d.Input, d.Output = d.Input.Plus(u.Input), d.Output.Plus(u.Output)
-	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(u.CacheRead), d.CacheWrite.Plus(u.CacheWrite)
-	d.Reasoning = d.Reasoning.Plus(u.Reasoning)
-	if r.Latency.Valid {
-		s.latencies = append(s.latencies, r.Latency.N)
-	}
-	if r.TimeToFirstToken.Valid {
-		s.ttfts = append(s.ttfts, r.TimeToFirstToken.N)
+	if q.Details {
+		s.details.add(row)
 	}
 }
 
-// detailsOf are the details, nil if the query does not ask for them.
-func (s *recordSums) detailsOf(q *GroupQuery) *Details {
-	if !q.Details {
-		return nil
+func (s *recordSums) merge(o *recordSums) {
+	s.totals.merge(&o.totals)
+	s.details.merge(&o.details)
+	s.scores = append(s.scores, o.scores...)
+}
+
+// merge adds another group, which is of others then.
+func (x *recordGroup) merge(o *recordGroup) {
+	x.Others++
+	x.recordSums.merge(&o.recordSums)
+	for i := range o.Any {
+		x.Any[i] = x.Any[i] || o.Any[i]
 	}
-	s.details.Latency, s.details.TimeToFirstToken = percentilesOf(s.latencies), percentilesOf(s.ttfts)
-	return &s.details
+	for start, cell := range o.cells {
+		if x.cells[start] == nil {
+			x.cells[start] = new(recordSums)
+		}
+		x.cells[start].merge(cell)
+	}
+}
+
+// largest are the groups of a query for LargestGroups.
+func (g *RecordGrouper) largest() (groups []*recordGroup) {
+	bySet := make([][]*recordGroup, max(1, len(g.query.By)))
+	for _, x := range g.groups {
+		bySet[x.Set] = append(bySet[x.Set], x)
+	}
+	for set, all := range bySet {
+		slices.SortFunc(all, func(a, b *recordGroup) int {
+			return cmp.Or(cmp.Compare(b.totals.Requests, a.totals.Requests), slices.Compare(a.Key, b.Key))
+		})
+		count := min(g.query.Top.Count, len(all))
+		groups = append(groups, all[:count]...)
+		if count < len(all) {
+			others := &recordGroup{cells: make(map[Timestamp]*recordSums)}
+			others.Set, others.Any = set, make([]bool, len(g.any))
+			for _, x := range all[count:] {
+				others.merge(x)
+			}
+			groups = append(groups, others)
+		}
+	}
+	return groups
 }
 
 // Answer calls each with the groups.
 func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
-	for _, x := range g.groups {
+	groups := slices.Collect(maps.Values(g.groups))
+	if g.query.Top.By == LargestGroups {
+		groups = g.largest()
+	}
+	for _, x := range groups {
 		if g.cancel.over(groupSteps) {
 			return g.cancel.ended
 		}
-		x.Totals, x.ActiveDays, x.Details = x.totals, int64(len(x.days)), x.detailsOf(g.query)
+		x.Totals, x.ActiveDays, x.Details = x.totals, int64(len(x.days)), x.details.answer(g.query)
 		for start, cell := range x.cells {
 			x.Cells = append(x.Cells, Cell{
-				Start: start, Counts: cell.totals.Counts, ScoreSum: sumOf(cell.scores, g.cancel), Details: cell.detailsOf(g.query),
+				Start: start, Counts: cell.totals.Counts, ScoreSum: sumOf(cell.scores, g.cancel), Details: cell.details.answer(g.query),
 			})
 		}
 		if err := each(&x.GroupTotals); err != nil {

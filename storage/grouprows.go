@@ -10,7 +10,7 @@ import (
 // grouped by ByUser, BySession or ByScore alone, without Details. BySession stands
 // for id, name and tag together.
 func (q *GroupQuery) RowGrouping() (DimensionName, bool) {
-	if len(q.By) == 0 || !q.Known || q.Details {
+	if len(q.By) == 0 || !q.Known || q.Details || q.Apart || q.CountOnly || q.Top.By == LargestGroups {
 		return "", false
 	}
 	sessionDimensions := [...]DimensionName{BySession, BySessionName, BySessionTag}

@@ -1,10 +1,6 @@
 package storage
 
-import (
-	"context"
-
-	"github.com/weirhq/weir/plugins"
-)
+import "context"
 
 // Grouper answers what requests add up to. A Backend is one; the queries about
 // users, sessions, scores and metrics are questions of this kind.
@@ -25,6 +21,8 @@ type GroupQuery struct {
 	// By is what requests are grouped by; none makes a single group of all of
 	// them, which is there even when there is no request.
 	By []Dimension
+	// Apart groups by each dimension of its own, as SQL does with GROUPING SETS.
+	Apart bool
 	// Known leaves out requests that lack the first dimension.
 	Known bool
 	// Any are filters about requests: the answer tells of each whether it is true
@@ -38,6 +36,9 @@ type GroupQuery struct {
 	Zone Zone
 	// ActiveDays and Details ask for what they name.
 	ActiveDays, Details bool
+	// CountOnly asks for no totals but Requests, First and Last, for which attempts
+	// that did not answer then count, too: they are those of all records.
+	CountOnly bool
 	// Top says that fewer groups will do.
 	Top Top
 }
@@ -57,40 +58,21 @@ const (
 	AnyGroups TopBy = iota
 	// NewestGroups are those of the latest First, with all that share the last one.
 	NewestGroups
-)
-
-// Dimension is what requests are grouped by.
-type Dimension struct {
-	Name DimensionName
-	// Property is the name of the property of ByProperty.
-	Property string
-}
-
-// DimensionName names the value of a request that is compared.
-type DimensionName string
-
-// The dimensions. A request has as many rows as it has scores, feedback included,
-// or properties when it is grouped by them.
-const (
-	ByUser         DimensionName = "user_id"
-	BySession      DimensionName = "session_id"
-	BySessionName  DimensionName = "session_name"
-	BySessionTag   DimensionName = "session_tag"
-	ByScore        DimensionName = "score"
-	ByModel        DimensionName = "model"
-	ByProvider     DimensionName = "provider"
-	ByStatus       DimensionName = "status"
-	ByEndState     DimensionName = "end_state"
-	ByFinish       DimensionName = "finish_reason"
-	ByPath         DimensionName = "request_path"
-	ByProperty     DimensionName = "property" // the value of one
-	ByPropertyName DimensionName = "property_name"
+	// LargestGroups are those with the most requests, of equal ones the least by
+	// key. What is left is added up in one more group, which tells no ActiveDays.
+	// No backend answers more of them.
+	LargestGroups
 )
 
 // GroupTotals are what the requests of one group add up to.
 type GroupTotals struct {
-	// Key has the value of each dimension, "" where there is none.
+	// Set is the place in By of the dimension of a query that groups by each apart.
+	Set int
+	// Key has the value of each dimension, "" where there is none. It is nil for
+	// the group of what is left by LargestGroups.
 	Key []string
+	// Others counts the groups that are added up in the one without a key.
+	Others int
 	Totals
 	// ActiveDays counts the days with a request.
 	ActiveDays int64
@@ -112,31 +94,4 @@ type Cell struct {
 	ScoreSum Amount
 	// Details are nil if they were not asked for.
 	Details *Details
-}
-
-// Details are totals that cost more to read. Like Totals, they add what is known,
-// and attempts that did not answer count for nothing in them.
-type Details struct {
-	// Errors counts the requests with a status from 400, and those that did not
-	// end complete.
-	Errors                                          int64
-	Input, Output, CacheRead, CacheWrite, Reasoning plugins.Count
-	// Latency and TimeToFirstToken are in milliseconds.
-	Latency, TimeToFirstToken Percentiles
-}
-
-// Percentiles are quantiles, each interpolated linearly between the two values
-// around it, and unknown where there are no values.
-type Percentiles struct {
-	P50 Amount `json:"p50"`
-	P95 Amount `json:"p95"`
-	P99 Amount `json:"p99"`
-}
-
-// percentilesOf orders the values as far as it must.
-func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
-	if len(values) == 0 {
-		return p
-	}
-	return Percentiles{amount(quantile(500, values)), amount(quantile(950, values)), amount(quantile(990, values))}
 }

@@ -31,6 +31,10 @@ type Row struct {
 	Cost                   plugins.Cost
 	Input, Output          plugins.Count
 	Latency                plugins.Duration
+	// The rest is what Details add up.
+	EndState                         EndState
+	TimeToFirstToken                 plugins.Duration
+	CacheRead, CacheWrite, Reasoning plugins.Count
 	// Score is the value of the score.
 	Score float64
 }

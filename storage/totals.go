@@ -64,6 +64,21 @@ func (t *Totals) add(r *Row) {
 	}
 }
 
+// merge adds what other requests add up to.
+func (t *Totals) merge(o *Totals) {
+	if t.Requests == 0 {
+		t.First, t.Last = o.First, o.Last
+	}
+	if o.Requests > 0 {
+		t.First, t.Last = min(t.First, o.First), max(t.Last, o.Last)
+	}
+	t.Ended = max(t.Ended, o.Ended)
+	t.Requests, t.WithoutCost, t.Cost = t.Requests+o.Requests, t.WithoutCost+o.WithoutCost, t.Cost.Plus(o.Cost)
+	t.Input, t.Output = t.Input.Plus(o.Input), t.Output.Plus(o.Output)
+	t.WithTokens, t.WithLatency, t.RateLimited = t.WithTokens+o.WithTokens, t.WithLatency+o.WithLatency, t.RateLimited+o.RateLimited
+	t.Latency += o.Latency
+}
+
 // tokens are input and output together.
 func (t *Totals) tokens() plugins.Count { return t.Input.Plus(t.Output) }
 

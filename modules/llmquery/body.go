@@ -99,6 +99,22 @@ func (b *body) text(name string) (string, bool) {
 	return field.Str, ok
 }
 
+// texts reads an array of at least one text and at most so many.
+func (b *body) texts(name string, most int) (texts []string) {
+	field, _ := b.field(name)
+	for _, element := range field.Array() {
+		if element.Type != gjson.String || !field.IsArray() {
+			b.expect(name, "an array of strings", field)
+			return nil
+		}
+		texts = append(texts, element.Str)
+	}
+	if len(texts) == 0 || len(texts) > most {
+		b.fail(name, "an array of 1 to %d strings is expected", most)
+	}
+	return texts
+}
+
 // boolean is nil when the field is absent.
 func (b *body) boolean(name string) *bool {
 	field, ok := b.field(name)

@@ -53,6 +53,8 @@ var endpoints = map[string]map[string]endpoint{
 		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord},
 	},
 	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords}},
+	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords}},
+	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords}},
 	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
 }
 
@@ -216,6 +218,10 @@ func ask[Q question[A], A any](c *call, read func(*body) Q) error {
 		return err
 	}
 	data, err := q.Answer(c.ctx, c.journal.Backend())
+	var wrong *storage.FilterError
+	if errors.As(err, &wrong) {
+		return badRequest("%v", wrong)
+	}
 	if err != nil {
 		return err
 	}

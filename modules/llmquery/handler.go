@@ -37,6 +37,8 @@ func init() {
 //	POST /v1/session/metrics/query        what sessions are like over time
 //	GET  /v1/session/{id}/tag             a session's tag
 //	POST /v1/dashboard/scores/query       scores over time
+//	POST /v1/metrics/query                what requests add up to, over time and by group
+//	POST /v1/facets/query                 which values requests have, and how often
 //
 // and takes what is learned about requests and sessions later:
 //

@@ -104,7 +104,33 @@ func (o *oracle) ask() {
 	const org = "acme"
 	reference := storage.Records{All: o.records, Content: o.contents.Of}
 	var f fields
-	switch o.random.IntN(7) {
+	switch o.random.IntN(9) {
+	case 8:
+		q := storagetest.FacetQuery(o.random, o.records)
+		q.Org = org
+		f.filter("filter", q.Filter)
+		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
+		var names []string
+		for _, d := range q.Fields {
+			names = append(names, d.String())
+		}
+		f.add("fields", names)
+		want, err := q.Answer(o.t.Context(), reference)
+		o.same("/v1/facets/query", f, want, err)
+	case 7:
+		q := storagetest.MetricsQuery(o.random, o.records)
+		q.Org = org
+		f.filter("filter", q.Filter)
+		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
+		f.add("timezoneDifference", q.Zone)
+		if q.By != (storage.Dimension{}) {
+			f.add("groupBy", q.By.String())
+		}
+		f.add("bucket", q.Bucket)
+		f.add("compare", q.Compare)
+		f.add("limit", q.Limit)
+		want, err := q.Answer(o.t.Context(), reference)
+		o.same("/v1/metrics/query", f, want, err)
 	case 0:
 		q := storagetest.UserQuery(o.random, o.records)
 		q.Org = org

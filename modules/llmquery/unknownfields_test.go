@@ -97,6 +97,10 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 		switch {
 		case name == "filter" || name == "userFilter":
 			body[name] = "all"
+		case name == "groupBy":
+			body[name] = "model"
+		case name == "fields":
+			body[name] = []any{"model"}
 		case name == "scores":
 			body[name] = map[string]any{"quality": 1}
 		case property["enum"] != nil:

@@ -59,12 +59,6 @@ func (r reader) tags(ctx context.Context, org string) (map[string]string, error)
 	})
 }
 
-// groupedRecord is what groups read of records.
-var groupedRecord = project(
-	only(requestColumns, "provider", "model", "status", "latency", "ttft", "cost", "input", "output", "cache_read", "cache_write",
-		"user", "session", "session_name", "responded_at", "path", "finish", "end_state", "attempt_of"),
-	only(detailColumns, "reasoning", "properties"))
-
 // groupRecords reads the records that the query chooses, a number at a time.
 func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
@@ -89,10 +83,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 			parts |= storage.ContentParts(f)
 		}
 		rest, _ := x.where.undecided(q.Filter)
-		x.reads = groupedRecord
-		if rest != nil || len(q.Any) > 0 || groupsByScore(q) {
-			x.reads = wholeRecord
-		}
+		x.reads = wholeRecord
 		if rest == nil {
 			rest = storage.All{}
 		}
@@ -118,16 +109,6 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		}
 		return grouper.Answer(each)
 	})
-}
-
-// groupsByScore tells whether the query groups by scores.
-func groupsByScore(q *storage.GroupQuery) bool {
-	for _, d := range q.By {
-		if d.Name == storage.ByScore {
-			return true
-		}
-	}
-	return false
 }
 
 // lastN is the largest key of a moment.

@@ -115,7 +115,17 @@ func taggedSessions(r *rand.Rand, records []*storage.Record) (map[string]map[str
 func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference storage.Records) {
 	t.Helper()
 	ctx, records := t.Context(), reference.All
-	switch r.IntN(6) {
+	switch r.IntN(8) {
+	case 7:
+		q := MetricsQuery(r, records)
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
+		same(t, q, q.Filter, got, err, want)
+	case 6:
+		q := FacetQuery(r, records)
+		got, err := q.Answer(ctx, b)
+		want, _ := q.Answer(ctx, reference)
+		same(t, q, q.Filter, got, err, want)
 	case 5:
 		checkDetails(t, r, b, reference)
 	case 0:

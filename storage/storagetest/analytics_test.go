@@ -41,7 +41,17 @@ func TestAnalyticsQueriesFindGroups(t *testing.T) {
 			found["scores"]++
 		}
 	}
-	for _, kind := range []string{"users", "sessions", "overview", "metrics", "scores"} {
+	for range each {
+		totals := MetricsQuery(r, records)
+		if a, _ := totals.Answer(t.Context(), reference); a.Totals.Requests > 0 {
+			found["totals"]++
+		}
+		facets := FacetQuery(r, records)
+		if a, _ := facets.Answer(t.Context(), reference); a.Count > 0 {
+			found["facets"]++
+		}
+	}
+	for _, kind := range []string{"users", "sessions", "overview", "metrics", "scores", "totals", "facets"} {
 		if n := found[kind]; n < each/5 || n > each*9/10 {
 			t.Errorf("of %d queries about %s, %d find something", each, kind, n)
 		}

@@ -92,6 +92,41 @@ func ScoreQuery(r *rand.Rand, records []*storage.Record) *storage.ScoreQuery {
 	return q
 }
 
+// MetricsQuery makes a random query about what requests add up to.
+func MetricsQuery(r *rand.Rand, records []*storage.Record) *storage.MetricsQuery {
+	q := &storage.MetricsQuery{
+		Org: organisation(r), Filter: storage.All{}, Window: window(r), Zone: zone(r),
+		Bucket: pick(r, []storage.BucketWidth{storage.BucketAuto, storage.BucketAuto, storage.BucketNone}), Compare: chance(r, 2), Limit: 1 + r.IntN(12),
+	}
+	if !chance(r, 3) {
+		q.By = dimension(r)
+	}
+	if !chance(r, 3) {
+		q.Filter = leafOf(r, records, pick(r, requestFields))
+	}
+	return q
+}
+
+// FacetQuery makes a random query about the values of requests.
+func FacetQuery(r *rand.Rand, records []*storage.Record) *storage.FacetQuery {
+	q := &storage.FacetQuery{Org: organisation(r), Filter: storage.All{}, Window: window(r)}
+	for range 1 + r.IntN(4) {
+		q.Fields = append(q.Fields, dimension(r))
+	}
+	if !chance(r, 3) {
+		q.Filter = leafOf(r, records, pick(r, requestFields))
+	}
+	return q
+}
+
+// dimension is one that a caller may name.
+func dimension(r *rand.Rand) storage.Dimension {
+	if chance(r, 5) {
+		return storage.Dimension{Name: storage.ByProperty, Property: pick(r, propertyNames[:7])}
+	}
+	return storage.Dimension{Name: pick(r, storage.Dimensions)}
+}
+
 var (
 	increments = []storage.Increment{
 		storage.ByMinute, storage.ByHour, storage.ByDay, storage.ByWeek, storage.ByMonth, storage.ByYear,

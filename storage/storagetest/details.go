@@ -9,24 +9,40 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// checkDetails asks for detailed totals by dimensions by chance.
+// checkDetails asks for groups by dimensions by chance.
 func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference storage.Records) {
 	t.Helper()
 	scores := ScoreQuery(r, reference.All) // which has leaves about requests alone
-	q := &storage.GroupQuery{Org: scores.Org, Filter: scores.Filter, Window: scores.Window, Zone: scores.Zone, Increment: scores.Increment, Details: true}
-	for range r.IntN(3) {
-		q.By = append(q.By, storage.Dimension{Name: pick(r, []storage.DimensionName{
-			storage.ByUser, storage.ByModel, storage.ByProvider, storage.ByStatus, storage.ByEndState,
-			storage.ByFinish, storage.ByPath, storage.ByPropertyName,
-		})})
+	q := &storage.GroupQuery{
+		Org: scores.Org, Filter: scores.Filter, Window: scores.Window, Zone: scores.Zone,
+		Apart: chance(r, 2), Details: chance(r, 2), CountOnly: chance(r, 4),
+	}
+	switch bounded := q.Window.From != storage.Always.From && q.Window.To != storage.Always.To; {
+	case chance(r, 3):
+		q.Increment = scores.Increment
+	case bounded && chance(r, 2):
+		q.Buckets = storage.NewBuckets(q.Window, q.Zone)
+	}
+	for range r.IntN(4) {
+		q.By = append(q.By, dimension(r))
+	}
+	if q.Apart && chance(r, 2) {
+		q.By = append(q.By, storage.Dimension{})
+	}
+	if chance(r, 2) {
+		q.Top = storage.Top{Count: 1 + r.IntN(5), By: storage.LargestGroups}
 	}
 	ask := func(g storage.Grouper) (groups []storage.GroupTotals, err error) {
 		err = g.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
 			slices.SortFunc(g.Cells, func(a, b storage.Cell) int { return cmp.Compare(a.Start, b.Start) })
-			groups = append(groups, *g)
+			kept := *g // which is each's until it returns
+			kept.Key, kept.Cells = slices.Clone(g.Key), slices.Clone(g.Cells)
+			groups = append(groups, kept)
 			return nil
 		})
-		slices.SortFunc(groups, func(a, b storage.GroupTotals) int { return slices.Compare(a.Key, b.Key) })
+		slices.SortFunc(groups, func(a, b storage.GroupTotals) int {
+			return cmp.Or(cmp.Compare(a.Set, b.Set), slices.Compare(a.Key, b.Key))
+		})
 		return groups, err
 	}
 	got, err := ask(b)

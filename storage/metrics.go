@@ -1,0 +1,187 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// MetricsQuery asks what requests add up to, over time and by group.
+type MetricsQuery struct {
+	Org    string
+	Filter Filter
+	// Window chooses requests. Without bounds the series runs from the first to the
+	// last request.
+	Window Window
+	// Zone aligns the buckets.
+	Zone Zone
+	// By groups the requests; the zero Dimension does not.
+	By Dimension
+	// Bucket is the width of the points.
+	Bucket BucketWidth
+	// Compare asks for the totals of the period before, of the same length.
+	Compare bool
+	// Limit is the number of groups, those with the most requests; all others make
+	// one more.
+	Limit int
+}
+
+// Metrics is the answer to a MetricsQuery.
+type Metrics struct {
+	// Bucket is the width of the points, "none" if there are none.
+	Bucket BucketWidth  `json:"bucket"`
+	Totals MetricTotals `json:"totals"`
+	// Previous is nil unless it was asked for, and there is a period.
+	Previous *MetricTotals `json:"previous"`
+	// Groups begin with the one of most requests; the one of all others is the last.
+	// Without a dimension there is one group.
+	Groups []MetricGroup `json:"groups"`
+}
+
+// MetricGroup is a group of requests over time.
+type MetricGroup struct {
+	// Key is the value of the dimension, "" of requests without one; nil for the
+	// group of others, and for a single group.
+	Key *string `json:"key"`
+	// Others counts the groups that are together in this one.
+	Others int           `json:"others,omitempty"`
+	Totals MetricTotals  `json:"totals"`
+	Points []MetricPoint `json:"points"`
+}
+
+// MetricPoint is what the requests of a bucket add up to.
+type MetricPoint struct {
+	RangeStart Timestamp `json:"range_start"`
+	RangeEnd   Timestamp `json:"range_end"`
+	MetricTotals
+}
+
+// MetricTotals are what requests add up to. Sums add what is known, and are unknown
+// where nothing is. Attempts that did not answer count for nothing but their cost.
+type MetricTotals struct {
+	Requests int64 `json:"requests"`
+	// Errors counts the requests with a status from 400, and those that did not end
+	// complete.
+	Errors int64        `json:"errors"`
+	Cost   plugins.Cost `json:"cost"`
+	// RequestsWithoutCost counts the requests and attempts that Cost lacks.
+	RequestsWithoutCost    int64         `json:"requests_without_cost"`
+	PromptTokens           plugins.Count `json:"prompt_tokens"`
+	CompletionTokens       plugins.Count `json:"completion_tokens"`
+	TotalTokens            plugins.Count `json:"total_tokens"`
+	PromptCacheReadTokens  plugins.Count `json:"prompt_cache_read_tokens"`
+	PromptCacheWriteTokens plugins.Count `json:"prompt_cache_write_tokens"`
+	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
+	// Latency and TimeToFirstToken are in milliseconds.
+	Latency          Percentiles `json:"latency"`
+	TimeToFirstToken Percentiles `json:"time_to_first_token"`
+}
+
+func metricTotals(c *Counts, d *Details) MetricTotals {
+	return MetricTotals{
+		Requests:               c.Requests,
+		Errors:                 d.Errors,
+		Cost:                   c.Cost,
+		RequestsWithoutCost:    c.WithoutCost,
+		PromptTokens:           d.Input,
+		CompletionTokens:       d.Output,
+		TotalTokens:            d.Input.Plus(d.Output),
+		PromptCacheReadTokens:  d.CacheRead,
+		PromptCacheWriteTokens: d.CacheWrite,
+		ReasoningTokens:        d.Reasoning,
+		Latency:                d.Latency,
+		TimeToFirstToken:       d.TimeToFirstToken,
+	}
+}
+
+// Answer makes the series from the groups of requests. Errors about the query are
+// *FilterError.
+func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) {
+	w, err := q.window(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	buckets, width, err := q.Bucket.cut(w, q.Zone)
+	if err != nil {
+		return nil, err
+	}
+	answer := &Metrics{Bucket: width, Groups: []MetricGroup{}}
+	question := &GroupQuery{
+		Org: q.Org, Filter: q.Filter, Window: w, Zone: q.Zone, Buckets: buckets, Details: true,
+		By: []Dimension{{}}, Apart: true, Top: Top{Count: q.Limit, By: LargestGroups},
+	}
+	grouped := q.By != Dimension{}
+	if grouped {
+		question.By = append(question.By, q.By)
+	}
+	err = g.Groups(ctx, question, func(group *GroupTotals) error {
+		totals := metricTotals(&group.Counts, group.Details)
+		if group.Set == 0 {
+			answer.Totals = totals
+		}
+		if grouped == (group.Set == 0) {
+			return nil
+		}
+		m := MetricGroup{Others: group.Others, Totals: totals, Points: metricPoints(buckets, group.Cells)}
+		if grouped && group.Key != nil {
+			m.Key = &group.Key[0]
+		}
+		answer.Groups = append(answer.Groups, m)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(answer.Groups, compareMetricGroups)
+	if !q.Compare || w.To < w.From {
+		return answer, nil
+	}
+	before := Window{From: w.From - (w.To - w.From) - 1, To: w.From - 1}
+	err = g.Groups(ctx, &GroupQuery{Org: q.Org, Filter: q.Filter, Window: before, Details: true}, func(group *GroupTotals) error {
+		totals := metricTotals(&group.Counts, group.Details)
+		answer.Previous = &totals
+		return nil
+	})
+	return answer, err
+}
+
+// compareMetricGroups puts the largest groups first, and that of others last.
+func compareMetricGroups(a, b MetricGroup) int {
+	switch {
+	case a.Key == nil:
+		return 1
+	case b.Key == nil:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(b.Totals.Requests, a.Totals.Requests), cmp.Compare(*a.Key, *b.Key))
+}
+
+// window is that of the query, with both bounds.
+func (q *MetricsQuery) window(ctx context.Context, g Grouper) (Window, error) {
+	w := q.Window.or(never)
+	if w == q.Window {
+		return w, nil
+	}
+	err := g.Groups(ctx, &GroupQuery{Org: q.Org, Filter: q.Filter, Window: q.Window, CountOnly: true}, func(all *GroupTotals) error {
+		if all.Requests > 0 {
+			w = q.Window.or(Window{From: all.First, To: all.Last})
+		}
+		return nil
+	})
+	return w, err
+}
+
+// metricPoints are the buckets with what stands in the cells, empty ones included.
+func metricPoints(b Buckets, cells []Cell) []MetricPoint {
+	points := make([]MetricPoint, b.Len)
+	for i := range points {
+		points[i].RangeStart, points[i].RangeEnd = b.Bounds(i)
+	}
+	for i := range cells {
+		c := &cells[i]
+		points[b.Index(c.Start)].MetricTotals = metricTotals(&c.Counts, c.Details)
+	}
+	return points
+}
