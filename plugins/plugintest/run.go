@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -30,6 +31,9 @@ func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures [
 	for _, f := range fixtures {
 		t.Run(f.Name, func(t *testing.T) { f.run(t, p, target) })
 	}
+	if _, known := endless.LoadOrStore(reflect.TypeOf(p), true); known {
+		return
+	}
 	t.Run("an answer without end", func(t *testing.T) {
 		header, _ := Fixture{}.answer(false)
 		a := translate.NewAssembler(Fixture{}.request(t, false), nil, options())
@@ -43,14 +47,17 @@ func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures [
 	})
 }
 
+// endless has the types of providers that were given an answer without end: it
+// takes seconds, and vendors that differ in their Vendor alone read it alike.
+var endless sync.Map
+
 // blanks are no answer.
 type blanks struct{}
 
+var spaces = bytes.Repeat([]byte{' '}, 64<<10)
+
 func (blanks) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
+	return copy(p, spaces), nil
 }
 
 func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target) {

@@ -67,7 +67,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatalf("%d cells of %d targets", len(cells), len(targets))
 	}
 	for _, c := range cells {
-		if c.Calls < 16 || c.Failed > 0 {
+		if c.Calls == 0 || c.Failed > 0 {
 			t.Errorf("%s: %d of %d calls failed: %s", c.Target, c.Failed, c.Calls, c.Failure)
 		}
 		if c.P50 <= 0 || c.FirstP50 <= 0 || c.FirstP50 > c.P99 || c.CallsPerSecond <= 0 || c.Gaps == nil || c.Gaps.Max <= 0 {
