@@ -33,8 +33,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: the path names some other file, or the database is damaged: %w", err, storage.ErrRejected)
 	case sqlite3.ErrCorrupt:
 		return fmt.Errorf("%w: the database is damaged; `sqlite3 <file> .recover` can save what is readable", err)
-	case sqlite3.ErrBusy, sqlite3.ErrLocked:
-		return fmt.Errorf("%w: another process keeps it locked", err)
+	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrProtocol:
+		return fmt.Errorf("%w: %w", err, errLocked)
 	}
 	return err
 }

@@ -15,19 +15,15 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/mattn/go-sqlite3"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -41,7 +37,7 @@ type Backend struct {
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
-	readers *sql.DB
+	readers *pool
 	names   *nameReader
 	kept    *columnCache
 	closing context.Context
@@ -100,16 +96,10 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.writer = w
 	b.names = new(nameReader)
 	b.kept = k
-	b.readers = sql.OpenDB(connector(b.path))
-	b.readers.SetMaxOpenConns(maxReaders)
-	b.readers.SetMaxIdleConns(maxReaders)
-	b.readers.SetConnMaxIdleTime(time.Minute)
+	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())
 	return p, nil
 }
-
-// maxReaders bounds the queries that run at a time; others wait for their turn.
-const maxReaders = 4
 
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -121,12 +111,6 @@ func create(path string) error {
 	}
 	return f.Close()
 }
-
-// connector opens the readers of the database at a path.
-type connector string
-
-func (p connector) Connect(context.Context) (driver.Conn, error) { return openReader(string(p)) }
-func (p connector) Driver() driver.Driver                        { return new(sqlite3.SQLiteDriver) }
 
 // Write writes a batch and its position in one transaction.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
@@ -201,15 +185,12 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.closing, func() { cancel(errClosed) })()
-	pooled, err := b.readers.Conn(ctx)
+	c, err := b.readers.take(ctx)
 	if err != nil {
-		return cmp.Or(context.Cause(ctx), err)
+		return err
 	}
-	defer pooled.Close()
-	err = pooled.Raw(func(driverConn any) error {
-		c := driverConn.(*conn)
-		return c.transaction(ctx, func() error { return do(ctx, reader{c, b.names}) })
-	})
+	defer b.readers.give(c)
+	err = c.transaction(ctx, func() error { return do(ctx, reader{c, b.names}) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -225,7 +206,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	// The writer closes last: SQLite then merges the write-ahead log.
-	err := errors.Join(b.readers.Close(), b.writer.c.Close())
+	err := errors.Join(b.readers.close(), b.writer.c.Close())
 	b.kept.close()
 	b.readers, b.writer, b.kept = nil, nil, nil
 	return err
