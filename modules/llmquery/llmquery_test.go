@@ -30,6 +30,7 @@ import (
 type site struct {
 	t   testing.TB
 	url string
+	dir string // of the stores
 }
 
 func newSite(t testing.TB) *site {
@@ -87,7 +88,7 @@ func newSite(t testing.TB) *site {
 			t.Error(err)
 		}
 	})
-	return &site{t, "http://" + address}
+	return &site{t, "http://" + address, dir}
 }
 
 // record appends a record to a store, and waits until it can be queried.
