@@ -502,8 +502,9 @@ func TestLongRequest(t *testing.T) {
 type forever byte
 
 func (f forever) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(f)
+	p[0] = byte(f)
+	for n := 1; n < len(p); n *= 2 {
+		copy(p[n:], p[:n])
 	}
 	return len(p), nil
 }
