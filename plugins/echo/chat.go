@@ -60,167 +60,71 @@ func chatChoice(v gjson.Result) choice {
 	return c
 }
 
-// chatCompletion is the whole answer.
-type chatCompletion struct {
-	chatHead
-	Choices []chatChoiceWhole `json:"choices"`
-	Usage   chatUsage         `json:"usage"`
+// chatHead are the members that begin a completion and each of its chunks.
+func chatHead(x *exchange, r Request, object string) json.RawMessage {
+	return render(`"id":%s,"object":%s,"created":%d,"model":%s,"service_tier":"default","system_fingerprint":"fp_echo"`,
+		x.id("chatcmpl-"), object, x.created.Unix(), r.Model)
 }
 
-// chatChunk is one event of a stream.
-type chatChunk struct {
-	chatHead
-	Choices []chatChoiceDelta `json:"choices"`
-	// Usage is absent unless asked for, then null in all chunks but the last.
-	Usage any `json:"usage,omitempty"`
+func chatUsage(a Answer) json.RawMessage {
+	return render(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
+		`"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},`+
+		`"completion_tokens_details":{"reasoning_tokens":%d,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`,
+		a.Usage.Input.N, a.Usage.Output.N, a.Usage.Total().N, a.Usage.Reasoning.N)
 }
 
-type chatHead struct {
-	ID                string `json:"id"`
-	Object            string `json:"object"`
-	Created           int64  `json:"created"`
-	Model             string `json:"model"`
-	ServiceTier       string `json:"service_tier"`
-	SystemFingerprint string `json:"system_fingerprint"`
-}
-
-type chatChoiceWhole struct {
-	Index        int             `json:"index"`
-	Message      chatMessage     `json:"message"`
-	Logprobs     json.RawMessage `json:"logprobs"`
-	FinishReason Finish          `json:"finish_reason"`
-}
-
-type chatMessage struct {
-	Role             string     `json:"role"`
-	Content          *string    `json:"content"` // null beside calls
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Refusal          *string    `json:"refusal"`
-	Annotations      []struct{} `json:"annotations"`
-	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
-}
-
-type chatChoiceDelta struct {
-	Index        int             `json:"index"`
-	Delta        chatDelta       `json:"delta"`
-	Logprobs     json.RawMessage `json:"logprobs"`
-	FinishReason *Finish         `json:"finish_reason"`
-}
-
-type chatDelta struct {
-	Role             string     `json:"role,omitempty"`
-	Content          *string    `json:"content,omitempty"`
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
-}
-
-// chatCall has an index in a delta only, and an id, a type and a name in all
-// but the deltas that follow a call's first.
-type chatCall struct {
-	Index    *int   `json:"index,omitempty"`
-	ID       string `json:"id,omitempty"`
-	Type     string `json:"type,omitempty"`
-	Function struct {
-		Name      string `json:"name,omitempty"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-type chatUsage struct {
-	PromptTokens        int64 `json:"prompt_tokens"`
-	CompletionTokens    int64 `json:"completion_tokens"`
-	TotalTokens         int64 `json:"total_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens int64 `json:"cached_tokens"`
-		AudioTokens  int64 `json:"audio_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionTokensDetails struct {
-		ReasoningTokens          int64 `json:"reasoning_tokens"`
-		AudioTokens              int64 `json:"audio_tokens"`
-		AcceptedPredictionTokens int64 `json:"accepted_prediction_tokens"`
-		RejectedPredictionTokens int64 `json:"rejected_prediction_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
-func newChatHead(x *exchange, r Request, object string) chatHead {
-	return chatHead{
-		ID:                x.id("chatcmpl-"),
-		Object:            object,
-		Created:           x.created.Unix(),
-		Model:             r.Model,
-		ServiceTier:       "default",
-		SystemFingerprint: "fp_echo",
+func chatObject(x *exchange, r Request, a Answer) json.RawMessage {
+	content := render(`%s`, a.Text)
+	var reasoning, toolCalls json.RawMessage
+	if a.Reasoning != "" {
+		reasoning = render(`"reasoning_content":%s,`, a.Reasoning)
 	}
-}
-
-func newChatCall(x *exchange, n int, c Call) chatCall {
-	call := chatCall{ID: x.itemID("call_", n), Type: "function"}
-	call.Function.Name, call.Function.Arguments = c.Name, c.Arguments
-	return call
-}
-
-func newChatUsage(a Answer) chatUsage {
-	u := chatUsage{
-		PromptTokens:     a.Usage.Input.N,
-		CompletionTokens: a.Usage.Output.N,
-		TotalTokens:      a.Usage.Total().N,
+	if len(a.Calls) > 0 {
+		calls := make(list, len(a.Calls))
+		for i, c := range a.Calls {
+			calls[i] = render(`{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}`, x.itemID("call_", i), c.Name, c.Arguments)
+		}
+		content, toolCalls = json.RawMessage("null"), render(`,"tool_calls":%s`, calls)
 	}
-	u.PromptTokensDetails.CachedTokens = a.Usage.CacheRead.N
-	u.CompletionTokensDetails.ReasoningTokens = a.Usage.Reasoning.N
-	return u
-}
-
-func chatObject(x *exchange, r Request, a Answer) any {
-	m := chatMessage{Role: "assistant", ReasoningContent: a.Reasoning, Annotations: []struct{}{}}
-	for i, c := range a.Calls {
-		m.ToolCalls = append(m.ToolCalls, newChatCall(x, i, c))
-	}
-	if len(a.Calls) == 0 {
-		m.Content = &a.Text
-	}
-	return chatCompletion{
-		chatHead: newChatHead(x, r, "chat.completion"),
-		Choices:  []chatChoiceWhole{{Message: m, FinishReason: a.Finish}},
-		Usage:    newChatUsage(a),
-	}
+	return render(`{%s,"choices":[{"index":0,"message":{"role":"assistant","content":%s,%s"refusal":null,"annotations":[]%s},`+
+		`"logprobs":null,"finish_reason":%s}],"usage":%s}`,
+		chatHead(x, r, "chat.completion"), content, reasoning, toolCalls, string(a.Finish), chatUsage(a))
 }
 
 func streamChat(w *eventWriter, x *exchange, r Request, a Answer) {
-	chunk := chatChunk{chatHead: newChatHead(x, r, "chat.completion.chunk")}
+	head := chatHead(x, r, "chat.completion.chunk")
 	includeUsage := x.body.Get("stream_options.include_usage").Bool()
+	var usage json.RawMessage // absent unless asked for, then null in all chunks but the last
 	if includeUsage {
-		chunk.Usage = json.RawMessage("null")
+		usage = json.RawMessage(`,"usage":null`)
 	}
-	send := func(d chatDelta, finish *Finish) {
-		chunk.Choices = []chatChoiceDelta{{Delta: d, FinishReason: finish}}
-		w.event("", chunk)
+	finish := json.RawMessage("null")
+	send := func(delta string, values ...any) {
+		w.event("", render(`{%s,"choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}]%s}`,
+			head, render(delta, values...), finish, usage))
 	}
 
-	first := chatDelta{Role: "assistant"}
 	if len(a.Calls) == 0 {
-		first.Content = new(string)
+		send(`{"role":"assistant","content":""}`)
+	} else {
+		send(`{"role":"assistant"}`)
 	}
-	send(first, nil)
 	for word := range words(a.Reasoning) {
-		send(chatDelta{ReasoningContent: word}, nil)
+		send(`{"reasoning_content":%s}`, word)
 	}
 	for word := range words(a.Text) {
-		send(chatDelta{Content: &word}, nil)
+		send(`{"content":%s}`, word)
 	}
 	for i, c := range a.Calls {
-		call := newChatCall(x, i, Call{Name: c.Name})
-		call.Index = &i
-		send(chatDelta{ToolCalls: []chatCall{call}}, nil)
+		send(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]}`, i, x.itemID("call_", i), c.Name)
 		for piece := range members(c.Arguments) {
-			call = chatCall{Index: &i}
-			call.Function.Arguments = piece
-			send(chatDelta{ToolCalls: []chatCall{call}}, nil)
+			send(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, piece)
 		}
 	}
-	send(chatDelta{}, &a.Finish)
+	finish = render(`%s`, string(a.Finish))
+	send(`{}`)
 	if includeUsage {
-		chunk.Choices, chunk.Usage = []chatChoiceDelta{}, newChatUsage(a)
-		w.event("", chunk)
+		w.event("", render(`{%s,"choices":[],"usage":%s}`, head, chatUsage(a)))
 	}
 	w.done()
 }

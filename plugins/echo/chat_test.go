@@ -10,6 +10,80 @@ import (
 	"github.com/tidwall/sjson"
 )
 
+// chatCompletion is the whole answer.
+type chatCompletion struct {
+	completionHead
+	Choices []chatChoiceWhole `json:"choices"`
+	Usage   completionUsage   `json:"usage"`
+}
+
+type completionHead struct {
+	ID                string `json:"id"`
+	Object            string `json:"object"`
+	Created           int64  `json:"created"`
+	Model             string `json:"model"`
+	ServiceTier       string `json:"service_tier"`
+	SystemFingerprint string `json:"system_fingerprint"`
+}
+
+type chatChoiceWhole struct {
+	Index        int             `json:"index"`
+	Message      chatMessage     `json:"message"`
+	Logprobs     json.RawMessage `json:"logprobs"`
+	FinishReason Finish          `json:"finish_reason"`
+}
+
+type chatMessage struct {
+	Role             string     `json:"role"`
+	Content          *string    `json:"content"` // null beside calls
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Refusal          *string    `json:"refusal"`
+	Annotations      []struct{} `json:"annotations"`
+	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
+}
+
+type chatChoiceDelta struct {
+	Index        int             `json:"index"`
+	Delta        chatDelta       `json:"delta"`
+	Logprobs     json.RawMessage `json:"logprobs"`
+	FinishReason *Finish         `json:"finish_reason"`
+}
+
+type chatDelta struct {
+	Role             string     `json:"role,omitempty"`
+	Content          *string    `json:"content,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
+}
+
+// chatCall has an index in a delta only, and an id, a type and a name in all
+// but the deltas that follow a call's first.
+type chatCall struct {
+	Index    *int   `json:"index,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type completionUsage struct {
+	PromptTokens        int64 `json:"prompt_tokens"`
+	CompletionTokens    int64 `json:"completion_tokens"`
+	TotalTokens         int64 `json:"total_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens int64 `json:"cached_tokens"`
+		AudioTokens  int64 `json:"audio_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionTokensDetails struct {
+		ReasoningTokens          int64 `json:"reasoning_tokens"`
+		AudioTokens              int64 `json:"audio_tokens"`
+		AcceptedPredictionTokens int64 `json:"accepted_prediction_tokens"`
+		RejectedPredictionTokens int64 `json:"rejected_prediction_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
 func TestChatStream(t *testing.T) {
 	for _, s := range shapes {
 		for _, includeUsage := range []bool{false, true} {
@@ -46,9 +120,9 @@ func accumulateChat(t *testing.T, all []event, includeUsage bool) string {
 	m.Annotations = []struct{}{}
 	for i, e := range all {
 		var chunk struct {
-			chatHead
+			completionHead
 			Choices []chatChoiceDelta
-			Usage   *chatUsage
+			Usage   *completionUsage
 		}
 		if err := json.Unmarshal([]byte(e.data), &chunk); err != nil {
 			t.Fatal(err)
@@ -56,10 +130,10 @@ func accumulateChat(t *testing.T, all []event, includeUsage bool) string {
 		if e.name != "" || chunk.Object != "chat.completion.chunk" {
 			t.Errorf("event %d: %v", i, e)
 		}
-		if i > 0 && chunk.chatHead != c.chatHead {
+		if i > 0 && chunk.completionHead != c.completionHead {
 			t.Errorf("event %d changes the head: %s", i, e.data)
 		}
-		c.chatHead = chunk.chatHead
+		c.completionHead = chunk.completionHead
 		if gjson.Get(e.data, "usage").Exists() != includeUsage {
 			t.Errorf("usage in event %d: %s", i, e.data)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -19,24 +20,6 @@ const (
 	defaultDimensions  = 16
 )
 
-type embeddingList struct {
-	Object string      `json:"object"`
-	Data   []embedding `json:"data"`
-	Model  string      `json:"model"`
-	Usage  struct {
-		PromptTokens int64 `json:"prompt_tokens"`
-		TotalTokens  int64 `json:"total_tokens"`
-	} `json:"usage"`
-}
-
-type embedding struct {
-	Object string `json:"object"`
-	Index  int    `json:"index"`
-	// Embedding is a list of numbers, or the base64 of 32-bit little-endian
-	// floats, which OpenAI's SDKs ask for unless told otherwise.
-	Embedding any `json:"embedding"`
-}
-
 func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failure {
 	inputs, f := embeddingInputs(x.body.Get("input"))
 	if f != nil {
@@ -50,17 +33,19 @@ func serveEmbeddings(w http.ResponseWriter, _ *http.Request, x *exchange) *failu
 		dimensions = int(d.Num)
 	}
 
-	list := embeddingList{Object: "list", Data: make([]embedding, len(inputs)), Model: newRequest(x.body).Model}
+	data := make(list, len(inputs))
+	var promptTokens int64
 	for i, input := range inputs {
 		v := vector(input.Raw, dimensions)
-		list.Data[i] = embedding{"embedding", i, v}
+		embedding, _ := json.Marshal(v) // finite numbers
 		if x.body.Get("encoding_format").String() == "base64" {
-			list.Data[i].Embedding = packed(v)
+			embedding = render(`%s`, packed(v))
 		}
-		list.Usage.PromptTokens += embeddingTokens(input)
+		data[i] = render(`{"object":"embedding","index":%d,"embedding":%s}`, i, embedding)
+		promptTokens += embeddingTokens(input)
 	}
-	list.Usage.TotalTokens = list.Usage.PromptTokens
-	writeJSON(w, http.StatusOK, list)
+	writeJSON(w, http.StatusOK, render(`{"object":"list","data":%s,"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d}}`,
+		data, newRequest(x.body).Model, promptTokens, promptTokens))
 	return nil
 }
 
@@ -105,6 +90,8 @@ func vector(input string, dimensions int) []float32 {
 	return v
 }
 
+// packed is the base64 of 32-bit little-endian floats, which OpenAI's SDKs ask for
+// unless told otherwise.
 func packed(v []float32) string {
 	var b bytes.Buffer
 	_ = binary.Write(&b, binary.LittleEndian, v)

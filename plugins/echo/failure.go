@@ -1,8 +1,11 @@
 package echo
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // failure is why a request is refused.
@@ -18,47 +21,18 @@ func invalid(param, format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...), param: param}
 }
 
-type openAIErrorBody struct {
-	Error struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	} `json:"error"`
+func openAIError(f *failure, _ *exchange) json.RawMessage {
+	return render(`{"error":{"message":%s,"type":"invalid_request_error","param":%s,"code":%s}}`,
+		f.message, json.RawMessage(plugins.AppendStringOrNull(nil, f.param)), json.RawMessage(plugins.AppendStringOrNull(nil, f.code)))
 }
 
-func openAIError(f *failure, _ *exchange) any {
-	var b openAIErrorBody
-	b.Error.Message = f.message
-	b.Error.Type = "invalid_request_error"
-	if f.param != "" {
-		b.Error.Param = &f.param
-	}
-	if f.code != "" {
-		b.Error.Code = &f.code
-	}
-	return b
-}
-
-type anthropicErrorBody struct {
-	Type  string `json:"type"`
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
-	RequestID string `json:"request_id"`
-}
-
-func anthropicError(f *failure, x *exchange) any {
-	b := anthropicErrorBody{Type: "error", RequestID: x.id("req_")}
-	b.Error.Message = f.message
+func anthropicError(f *failure, x *exchange) json.RawMessage {
+	kind := "invalid_request_error"
 	switch f.status {
 	case http.StatusNotFound:
-		b.Error.Type = "not_found_error"
+		kind = "not_found_error"
 	case http.StatusRequestEntityTooLarge:
-		b.Error.Type = "request_too_large"
-	default:
-		b.Error.Type = "invalid_request_error"
+		kind = "request_too_large"
 	}
-	return b
+	return render(`{"type":"error","error":{"type":%s,"message":%s},"request_id":%s}`, kind, f.message, x.id("req_"))
 }

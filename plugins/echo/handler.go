@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // maxBody is the length in bytes of the largest request, Anthropic's own limit.
@@ -65,7 +67,7 @@ var endpoints = []endpoint{
 // dialect is how one API requests an answer and encodes it.
 type dialect struct {
 	parse  func(gjson.Result) (Request, *failure)
-	object func(*exchange, Request, Answer) any
+	object func(*exchange, Request, Answer) json.RawMessage
 	stream func(*eventWriter, *exchange, Request, Answer)
 }
 
@@ -141,21 +143,47 @@ func readObject(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
 	}
 	// Invalid UTF-8 would be repeated into a stream that must be UTF-8.
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
-	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
+	var compact bytes.Buffer // an event of a stream is one line
+	if err := json.Compact(&compact, body); err != nil || !gjson.ParseBytes(body).IsObject() {
 		return nil, invalid("", "the request body must be a JSON object")
 	}
-	return body, nil
+	return compact.Bytes(), nil
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func serveModels(w http.ResponseWriter, _ *http.Request, _ *exchange) *failure {
+	writeJSON(w, http.StatusOK, render(`{"object":"list","data":[{"id":%s,"object":"model","created":0,"owned_by":"weir"}]}`, DefaultModel))
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, body json.RawMessage) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = newEncoder(w).Encode(v)
+	_, _ = w.Write(append(body, '\n'))
 }
 
-// newEncoder writes JSON as providers do, with <, > and & left alone.
-func newEncoder(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc
+// render fills the verbs of a format that is JSON: strings are quoted, and a
+// json.RawMessage or a list is inserted as it is.
+func render(format string, values ...any) json.RawMessage {
+	for i, v := range values {
+		if s, ok := v.(string); ok {
+			values[i] = plugins.AppendString(nil, s)
+		}
+	}
+	return fmt.Appendf(nil, format, values...)
+}
+
+// list is a JSON array.
+type list []json.RawMessage
+
+func (l list) String() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, v := range l {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(v)
+	}
+	b.WriteByte(']')
+	return b.String()
 }

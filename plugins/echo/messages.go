@@ -73,214 +73,100 @@ func messagesChoice(v gjson.Result) choice {
 	}
 }
 
-type message struct {
-	ID           string       `json:"id"`
-	Type         string       `json:"type"`
-	Role         string       `json:"role"`
-	Model        string       `json:"model"`
-	Content      []block      `json:"content"`
-	StopReason   *string      `json:"stop_reason"`
-	StopSequence *string      `json:"stop_sequence"`
-	Usage        messageUsage `json:"usage"`
+func newMessage(x *exchange, r Request, content list, stopReason, usage json.RawMessage) json.RawMessage {
+	return render(`{"id":%s,"type":"message","role":"assistant","model":%s,"content":%s,"stop_reason":%s,"stop_sequence":null,"usage":%s}`,
+		x.id("msg_"), r.Model, content, stopReason, usage)
 }
 
-type messageUsage struct {
-	InputTokens              int64 `json:"input_tokens"`
-	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
-	CacheCreation            struct {
-		Ephemeral5mInputTokens int64 `json:"ephemeral_5m_input_tokens"`
-		Ephemeral1hInputTokens int64 `json:"ephemeral_1h_input_tokens"`
-	} `json:"cache_creation"`
-	OutputTokens        int64 `json:"output_tokens"`
-	OutputTokensDetails struct {
-		ThinkingTokens int64 `json:"thinking_tokens"`
-	} `json:"output_tokens_details"`
-	ServiceTier string `json:"service_tier"`
+// messageUsage has the output as far as it has come. Anthropic counts cached
+// input apart from input_tokens; here there is none.
+func messageUsage(a Answer, output, thinking int64) json.RawMessage {
+	return render(`{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,`+
+		`"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},`+
+		`"output_tokens":%d,"output_tokens_details":{"thinking_tokens":%d},"service_tier":"standard"}`, a.Usage.Input.N, output, thinking)
 }
 
-// block is a content block of the answer.
-type block interface {
-	// opening is the block as its stream begins: empty.
-	opening() block
-	// deltas are what fills it.
-	deltas() iter.Seq[blockDelta]
+func finalUsage(a Answer) json.RawMessage {
+	return messageUsage(a, a.Usage.Output.N, a.Usage.Reasoning.N)
 }
 
-// blockDelta is a piece of a block; its type determines which other field is set.
-type blockDelta struct {
-	Type        string `json:"type"`
-	Text        string `json:"text,omitempty"`
-	Thinking    string `json:"thinking,omitempty"`
-	Signature   string `json:"signature,omitempty"`
-	PartialJSON string `json:"partial_json,omitempty"`
-}
-
-// deltasOf makes a delta of each piece, and adds those that come last.
-func deltasOf(pieces iter.Seq[string], delta func(string) blockDelta, last ...blockDelta) iter.Seq[blockDelta] {
-	return func(yield func(blockDelta) bool) {
-		for piece := range pieces {
-			if !yield(delta(piece)) {
-				return
-			}
-		}
-		for _, d := range last {
-			if !yield(d) {
-				return
-			}
-		}
-	}
-}
-
-type thinkingBlock struct {
-	Type      string `json:"type"`
-	Thinking  string `json:"thinking"`
-	Signature string `json:"signature"`
-}
-
-func (b thinkingBlock) opening() block { return thinkingBlock{Type: b.Type} }
-
-func (b thinkingBlock) deltas() iter.Seq[blockDelta] {
-	return deltasOf(words(b.Thinking), func(word string) blockDelta { return blockDelta{Type: "thinking_delta", Thinking: word} },
-		blockDelta{Type: "signature_delta", Signature: b.Signature})
-}
-
-type textBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-func (b textBlock) opening() block { return textBlock{Type: b.Type} }
-
-func (b textBlock) deltas() iter.Seq[blockDelta] {
-	return deltasOf(words(b.Text), func(word string) blockDelta { return blockDelta{Type: "text_delta", Text: word} })
-}
-
-type toolUseBlock struct {
-	Type  string          `json:"type"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-}
-
-func (b toolUseBlock) opening() block {
-	b.Input = json.RawMessage("{}")
-	return b
-}
-
-func (b toolUseBlock) deltas() iter.Seq[blockDelta] {
-	return deltasOf(members(string(b.Input)), func(piece string) blockDelta {
-		return blockDelta{Type: "input_json_delta", PartialJSON: piece}
-	})
-}
-
-// newMessage is the message before it has any content.
-func newMessage(x *exchange, r Request, a Answer) message {
-	m := message{
-		ID:      x.id("msg_"),
-		Type:    "message",
-		Role:    "assistant",
-		Model:   r.Model,
-		Content: []block{},
-	}
-	// Anthropic counts cached input apart from input_tokens; here there is none.
-	m.Usage.InputTokens = a.Usage.Input.N
-	m.Usage.ServiceTier = "standard"
-	return m
-}
-
-// finish turns m into the message that ends the exchange.
-func (m *message) finish(content []block, a Answer) {
-	reason := map[Finish]string{
+func stopReason(f Finish) json.RawMessage {
+	return render(`%s`, map[Finish]string{
 		FinishStop:      "end_turn",
 		FinishToolCalls: "tool_use",
 		FinishLength:    "max_tokens",
-	}[a.Finish]
-	m.StopReason = &reason
-	m.Content = content
-	m.Usage.OutputTokens = a.Usage.Output.N
-	m.Usage.OutputTokensDetails.ThinkingTokens = a.Usage.Reasoning.N
+	}[f])
 }
 
-func contentBlocks(x *exchange, a Answer) []block {
-	blocks := []block{}
+// block is a content block of the answer: empty as its stream opens it, the
+// deltas that fill it, and whole.
+type block struct {
+	empty  json.RawMessage
+	deltas []json.RawMessage
+	whole  json.RawMessage
+}
+
+func contentBlocks(x *exchange, a Answer) (blocks []block) {
 	if a.Reasoning != "" {
-		blocks = append(blocks, thinkingBlock{"thinking", a.Reasoning, sealed(a.Reasoning)})
+		const format = `{"type":"thinking","thinking":%s,"signature":%s}`
+		blocks = append(blocks, block{
+			render(format, "", ""),
+			append(deltas(`{"type":"thinking_delta","thinking":%s}`, words(a.Reasoning)),
+				render(`{"type":"signature_delta","signature":%s}`, sealed(a.Reasoning))),
+			render(format, a.Reasoning, sealed(a.Reasoning)),
+		})
 	}
 	if a.Text != "" {
-		blocks = append(blocks, textBlock{"text", a.Text})
+		const format = `{"type":"text","text":%s}`
+		blocks = append(blocks, block{
+			render(format, ""),
+			deltas(`{"type":"text_delta","text":%s}`, words(a.Text)),
+			render(format, a.Text),
+		})
 	}
 	for i, c := range a.Calls {
-		blocks = append(blocks, toolUseBlock{"tool_use", x.itemID("toolu_", i), c.Name, json.RawMessage(c.Arguments)})
+		const format = `{"type":"tool_use","id":%s,"name":%s,"input":%s}`
+		id := x.itemID("toolu_", i)
+		blocks = append(blocks, block{
+			render(format, id, c.Name, json.RawMessage("{}")),
+			deltas(`{"type":"input_json_delta","partial_json":%s}`, members(c.Arguments)),
+			render(format, id, c.Name, json.RawMessage(c.Arguments)),
+		})
 	}
 	return blocks
 }
 
-func messageObject(x *exchange, r Request, a Answer) any {
-	m := newMessage(x, r, a)
-	m.finish(contentBlocks(x, a), a)
-	return m
+// deltas renders each piece with the format.
+func deltas(format string, pieces iter.Seq[string]) (all []json.RawMessage) {
+	for piece := range pieces {
+		all = append(all, render(format, piece))
+	}
+	return all
 }
 
-type messageStartEvent struct {
-	Type    string  `json:"type"`
-	Message message `json:"message"`
-}
-
-type blockStartEvent struct {
-	Type         string `json:"type"`
-	Index        int    `json:"index"`
-	ContentBlock block  `json:"content_block"`
-}
-
-type blockDeltaEvent struct {
-	Type  string     `json:"type"`
-	Index int        `json:"index"`
-	Delta blockDelta `json:"delta"`
-}
-
-type blockStopEvent struct {
-	Type  string `json:"type"`
-	Index int    `json:"index"`
-}
-
-type messageDeltaEvent struct {
-	Type  string `json:"type"`
-	Delta struct {
-		StopReason   *string `json:"stop_reason"`
-		StopSequence *string `json:"stop_sequence"`
-	} `json:"delta"`
-	Usage messageUsage `json:"usage"`
-}
-
-type bareEvent struct {
-	Type string `json:"type"`
+func messageObject(x *exchange, r Request, a Answer) json.RawMessage {
+	var content list
+	for _, b := range contentBlocks(x, a) {
+		content = append(content, b.whole)
+	}
+	return newMessage(x, r, content, stopReason(a.Finish), finalUsage(a))
 }
 
 func streamMessage(w *eventWriter, x *exchange, r Request, a Answer) {
-	m := newMessage(x, r, a)
-	blocks := contentBlocks(x, a)
-	w.event("message_start", messageStartEvent{"message_start", m})
-	for i, b := range blocks {
-		w.event("content_block_start", blockStartEvent{"content_block_start", i, b.opening()})
-		if i == 0 {
-			w.event("ping", bareEvent{"ping"})
-		}
-		for d := range b.deltas() {
-			w.event("content_block_delta", blockDeltaEvent{"content_block_delta", i, d})
-		}
-		w.event("content_block_stop", blockStopEvent{"content_block_stop", i})
+	send := func(event, format string, values ...any) {
+		w.event(event, render(`{"type":%s%s}`, event, render(format, values...)))
 	}
-	m.finish(blocks, a)
-	end := messageDeltaEvent{Type: "message_delta", Usage: m.Usage}
-	end.Delta.StopReason = m.StopReason
-	w.event("message_delta", end)
-	w.event("message_stop", bareEvent{"message_stop"})
+	send("message_start", `,"message":%s`, newMessage(x, r, nil, json.RawMessage("null"), messageUsage(a, 0, 0)))
+	for i, b := range contentBlocks(x, a) {
+		send("content_block_start", `,"index":%d,"content_block":%s`, i, b.empty)
+		if i == 0 {
+			send("ping", "")
+		}
+		for _, delta := range b.deltas {
+			send("content_block_delta", `,"index":%d,"delta":%s`, i, delta)
+		}
+		send("content_block_stop", `,"index":%d`, i)
+	}
+	send("message_delta", `,"delta":{"stop_reason":%s,"stop_sequence":null},"usage":%s`, stopReason(a.Finish), finalUsage(a))
+	send("message_stop", "")
 }
-
-// Interface guards
-var (
-	_ block = thinkingBlock{}
-	_ block = textBlock{}
-	_ block = toolUseBlock{}
-)

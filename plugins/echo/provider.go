@@ -6,11 +6,17 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/translate"
 )
+
+func init() {
+	caddy.RegisterModule(new(Provider))
+}
 
 // Provider answers by itself, with no network and no key, what Handler answers
 // at the path of each dialect. It is its own transport.
@@ -21,6 +27,14 @@ type Provider struct {
 
 // NewProvider returns a provider whose ids are its own.
 func NewProvider() *Provider { return &Provider{handler: Handler()} }
+
+// CaddyModule returns the Caddy module information.
+func (*Provider) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "llm.providers.echo",
+		New: func() caddy.Module { return NewProvider() },
+	}
+}
 
 // DefaultTarget returns no address and no key: the provider needs neither.
 func (*Provider) DefaultTarget() (baseURL, keyEnv string) { return "", "" }
@@ -61,4 +75,5 @@ func (a *answerWriter) Write(p []byte) (int, error) { return a.body.Write(p) }
 var (
 	_ http.RoundTripper = (*Provider)(nil)
 	_ translate.Native  = (*Provider)(nil)
+	_ caddy.Module      = (*Provider)(nil)
 )

@@ -75,212 +75,87 @@ func responsesChoice(v gjson.Result) choice {
 	return choice{} // a hosted tool, of which there is none
 }
 
-// response is the object of the whole answer and of every lifecycle event; its
-// keys are the same from the first to the last.
-type response struct {
-	ID                   string             `json:"id"`
-	Object               string             `json:"object"`
-	CreatedAt            int64              `json:"created_at"`
-	Status               string             `json:"status"`
-	AccessPrograms       json.RawMessage    `json:"access_programs"`
-	Background           json.RawMessage    `json:"background"`
-	CompletedAt          *int64             `json:"completed_at"`
-	Error                json.RawMessage    `json:"error"`
-	FrequencyPenalty     json.RawMessage    `json:"frequency_penalty"`
-	IncompleteDetails    *incompleteDetails `json:"incomplete_details"`
-	Instructions         json.RawMessage    `json:"instructions"`
-	MaxOutputTokens      json.RawMessage    `json:"max_output_tokens"`
-	MaxToolCalls         json.RawMessage    `json:"max_tool_calls"`
-	Model                string             `json:"model"`
-	Moderation           json.RawMessage    `json:"moderation"`
-	Output               []outputItem       `json:"output"`
-	ParallelToolCalls    json.RawMessage    `json:"parallel_tool_calls"`
-	PresencePenalty      json.RawMessage    `json:"presence_penalty"`
-	PreviousResponseID   json.RawMessage    `json:"previous_response_id"`
-	PromptCacheKey       json.RawMessage    `json:"prompt_cache_key"`
-	PromptCacheRetention json.RawMessage    `json:"prompt_cache_retention"`
-	Reasoning            struct {
-		Effort  json.RawMessage `json:"effort"`
-		Summary json.RawMessage `json:"summary"`
-	} `json:"reasoning"`
-	SafetyIdentifier json.RawMessage `json:"safety_identifier"`
-	ServiceTier      string          `json:"service_tier"`
-	Store            json.RawMessage `json:"store"`
-	Temperature      json.RawMessage `json:"temperature"`
-	Text             struct {
-		Format    json.RawMessage `json:"format"`
-		Verbosity json.RawMessage `json:"verbosity"`
-	} `json:"text"`
-	ToolChoice  json.RawMessage `json:"tool_choice"`
-	ToolUsage   json.RawMessage `json:"tool_usage"`
-	Tools       []any           `json:"tools"`
-	TopLogprobs json.RawMessage `json:"top_logprobs"`
-	TopP        json.RawMessage `json:"top_p"`
-	Truncation  json.RawMessage `json:"truncation"`
-	Usage       *responseUsage  `json:"usage"`
-	User        json.RawMessage `json:"user"`
-	Metadata    json.RawMessage `json:"metadata"`
-}
-
-type incompleteDetails struct {
-	Reason string `json:"reason"`
-}
-
-// functionTool has the keys that Open Responses requires of a tool told back.
-type functionTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description json.RawMessage `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      json.RawMessage `json:"strict"`
-}
-
-type responseUsage struct {
-	InputTokens        int64 `json:"input_tokens"`
-	InputTokensDetails struct {
-		CachedTokens     int64 `json:"cached_tokens"`
-		CacheWriteTokens int64 `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	OutputTokens        int64 `json:"output_tokens"`
-	OutputTokensDetails struct {
-		ReasoningTokens int64 `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-	TotalTokens int64 `json:"total_tokens"`
+// repeated are the fields of a request that its response repeats, with OpenAI's
+// defaults.
+var repeated = []struct{ name, absent string }{
+	{"background", "false"},
+	{"frequency_penalty", "0.0"},
+	{"instructions", "null"},
+	{"max_output_tokens", "null"},
+	{"max_tool_calls", "null"},
+	{"metadata", "{}"},
+	{"parallel_tool_calls", "true"},
+	{"presence_penalty", "0.0"},
+	{"previous_response_id", "null"},
+	{"prompt_cache_key", "null"},
+	{"prompt_cache_retention", "null"},
+	{"safety_identifier", "null"},
+	{"store", "true"},
+	{"temperature", "1.0"},
+	{"tool_choice", `"auto"`},
+	{"top_logprobs", "0"},
+	{"top_p", "1.0"},
+	{"truncation", `"disabled"`},
+	{"user", "null"},
 }
 
 const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"image_tokens":0,"text_tokens":0},` +
 	`"output_tokens":0,"output_tokens_details":{"image_tokens":0,"text_tokens":0},"total_tokens":0},` +
 	`"web_search":{"num_requests":0}}`
 
-// newResponse is the response before it has any output: what the client sent,
-// or else OpenAI's defaults.
-func newResponse(x *exchange, r Request) response {
-	b := x.body
-	v := response{
-		ID:                   x.id("resp_"),
-		Object:               "response",
-		CreatedAt:            x.created.Unix(),
-		Status:               "in_progress",
-		Background:           raw(b, "background", "false"),
-		FrequencyPenalty:     raw(b, "frequency_penalty", "0.0"),
-		Instructions:         raw(b, "instructions", "null"),
-		MaxOutputTokens:      raw(b, "max_output_tokens", "null"),
-		MaxToolCalls:         raw(b, "max_tool_calls", "null"),
-		Model:                r.Model,
-		Output:               []outputItem{},
-		ParallelToolCalls:    raw(b, "parallel_tool_calls", "true"),
-		PresencePenalty:      raw(b, "presence_penalty", "0.0"),
-		PreviousResponseID:   raw(b, "previous_response_id", "null"),
-		PromptCacheKey:       raw(b, "prompt_cache_key", "null"),
-		PromptCacheRetention: raw(b, "prompt_cache_retention", "null"),
-		SafetyIdentifier:     raw(b, "safety_identifier", "null"),
-		ServiceTier:          "default",
-		Store:                raw(b, "store", "true"),
-		Temperature:          raw(b, "temperature", "1.0"),
-		ToolChoice:           raw(b, "tool_choice", `"auto"`),
-		ToolUsage:            json.RawMessage(noToolUsage),
-		Tools:                []any{},
-		TopLogprobs:          raw(b, "top_logprobs", "0"),
-		TopP:                 raw(b, "top_p", "1.0"),
-		Truncation:           raw(b, "truncation", `"disabled"`),
-		User:                 raw(b, "user", "null"),
-		Metadata:             raw(b, "metadata", "{}"),
+// response renders the object of the whole answer and of every lifecycle event;
+// its keys are the same from the first to the last.
+func (x *exchange) response(r Request, status string, output list, usage json.RawMessage) json.RawMessage {
+	completedAt, incomplete := json.RawMessage("null"), json.RawMessage("null")
+	switch status {
+	case "completed":
+		completedAt = render("%d", time.Now().Unix())
+	case "incomplete":
+		incomplete = json.RawMessage(`{"reason":"max_output_tokens"}`)
 	}
-	v.Reasoning.Effort = raw(b, "reasoning.effort", "null")
-	v.Reasoning.Summary = raw(b, "reasoning.summary", "null")
-	v.Text.Format = raw(b, "text.format", `{"type":"text"}`)
-	v.Text.Verbosity = raw(b, "text.verbosity", `"medium"`)
-	for t := range objects(b.Get("tools")) {
+	b := render(`{"id":%s,"object":"response","created_at":%d,"status":%s,"completed_at":%s,"error":null,"incomplete_details":%s,`+
+		`"model":%s,"output":%s,"usage":%s,"tools":%s,"service_tier":"default","access_programs":null,"moderation":null,"tool_usage":`+noToolUsage,
+		x.id("resp_"), x.created.Unix(), status, completedAt, incomplete, r.Model, output, usage, responseTools(x.body))
+	for _, f := range repeated {
+		b = append(b, render(`,%s:%s`, f.name, raw(x.body, f.name, f.absent))...)
+	}
+	return append(b, render(`,"reasoning":{"effort":%s,"summary":%s},"text":{"format":%s,"verbosity":%s}}`,
+		raw(x.body, "reasoning.effort", "null"), raw(x.body, "reasoning.summary", "null"),
+		raw(x.body, "text.format", `{"type":"text"}`), raw(x.body, "text.verbosity", `"medium"`))...)
+}
+
+// responseTools are the tools of the request, functions with the keys that Open
+// Responses requires.
+func responseTools(body gjson.Result) (tools list) {
+	for t := range objects(body.Get("tools")) {
 		if t.Get("type").String() != "function" {
-			v.Tools = append(v.Tools, json.RawMessage(t.Raw))
+			tools = append(tools, json.RawMessage(t.Raw))
 			continue
 		}
-		v.Tools = append(v.Tools, functionTool{
-			Type:        "function",
-			Name:        t.Get("name").String(),
-			Description: raw(t, "description", "null"),
-			Parameters:  raw(t, "parameters", "null"),
-			Strict:      raw(t, "strict", "true"),
-		})
+		tools = append(tools, render(`{"type":"function","name":%s,"description":%s,"parameters":%s,"strict":%s}`,
+			t.Get("name").String(), raw(t, "description", "null"), raw(t, "parameters", "null"), raw(t, "strict", "true")))
 	}
-	return v
+	return tools
 }
 
-// finish turns v into the response that ends the exchange.
-func (v *response) finish(items []outputItem, a Answer) {
-	v.Output = items
-	v.Usage = newResponseUsage(a)
+// finalResponse renders the response that ends the exchange.
+func (x *exchange) finalResponse(r Request, a Answer, items []outputItem) (status string, response json.RawMessage) {
+	output := make(list, len(items))
+	for i, item := range items {
+		output[i] = item.whole
+	}
+	status = "completed"
 	if a.Finish == FinishLength {
-		v.Status = "incomplete"
-		v.IncompleteDetails = &incompleteDetails{"max_output_tokens"}
-		return
+		status = "incomplete"
 	}
-	v.Status = "completed"
-	now := time.Now().Unix()
-	v.CompletedAt = &now
+	return status, x.response(r, status, output, render(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},`+
+		`"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}`,
+		a.Usage.Input.N, a.Usage.Output.N, a.Usage.Reasoning.N, a.Usage.Total().N))
 }
 
-func newResponseUsage(a Answer) *responseUsage {
-	u := &responseUsage{
-		InputTokens:  a.Usage.Input.N,
-		OutputTokens: a.Usage.Output.N,
-		TotalTokens:  a.Usage.Total().N,
-	}
-	u.InputTokensDetails.CachedTokens = a.Usage.CacheRead.N
-	u.InputTokensDetails.CacheWriteTokens = a.Usage.CacheWrite.N
-	u.OutputTokensDetails.ReasoningTokens = a.Usage.Reasoning.N
-	return u
-}
-
-func responseObject(x *exchange, r Request, a Answer) any {
-	v := newResponse(x, r)
-	v.finish(outputItems(x, a), a)
-	return v
-}
-
-// outputItems are the items of the answer: reasoning, message, calls. The one
-// that was cut off is incomplete, and then the last.
-func outputItems(x *exchange, a Answer) []outputItem {
-	items := []outputItem{}
-	if a.Reasoning != "" {
-		item := reasoningItem{
-			ID:      x.id("rs_"),
-			Type:    "reasoning",
-			Status:  "completed",
-			Summary: []summaryText{{"summary_text", a.Reasoning}},
-		}
-		if x.body.Get(`include.#(=="reasoning.encrypted_content")`).Exists() {
-			item.EncryptedContent = sealed(a.Reasoning)
-		}
-		if a.Finish == FinishLength && a.Text == "" && len(a.Calls) == 0 {
-			item.Status = "incomplete"
-		}
-		items = append(items, item)
-	}
-	if a.Text != "" {
-		item := messageItem{
-			ID:      x.id("msg_"),
-			Type:    "message",
-			Status:  "completed",
-			Role:    "assistant",
-			Content: []outputText{newOutputText(a.Text)},
-		}
-		if a.Finish == FinishLength {
-			item.Status = "incomplete"
-		}
-		items = append(items, item)
-	}
-	for i, c := range a.Calls {
-		items = append(items, callItem{
-			ID:        x.itemID("fc_", i),
-			Type:      "function_call",
-			Status:    "completed",
-			CallID:    x.itemID("call_", i),
-			Name:      c.Name,
-			Arguments: c.Arguments,
-		})
-	}
-	return items
+func responseObject(x *exchange, r Request, a Answer) json.RawMessage {
+	_, response := x.finalResponse(r, a, outputItems(x, a))
+	return response
 }
 
 // sealed returns reasoning in a form like the encrypted one that only its vendor

@@ -2,6 +2,7 @@ package echo
 
 import (
 	"bytes"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"strings"
@@ -23,8 +24,8 @@ func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
 	return &eventWriter{w: w, ctrl: http.NewResponseController(w), r: r}
 }
 
-// event sends v under a name, or without one when name is empty.
-func (e *eventWriter) event(name string, v any) {
+// event sends data under a name, or without one when name is empty.
+func (e *eventWriter) event(name string, data json.RawMessage) {
 	if e.gone {
 		return
 	}
@@ -33,26 +34,15 @@ func (e *eventWriter) event(name string, v any) {
 		e.buf.WriteString("event: " + name + "\n")
 	}
 	e.buf.WriteString("data: ")
-	_ = newEncoder(&e.buf).Encode(v) // which ends the line
-	e.buf.WriteByte('\n')
-	e.flush()
-}
-
-// done sends the mark that ends OpenAI's streams.
-func (e *eventWriter) done() {
-	if e.gone {
-		return
-	}
-	e.buf.Reset()
-	e.buf.WriteString("data: [DONE]\n\n")
-	e.flush()
-}
-
-func (e *eventWriter) flush() {
+	e.buf.Write(data)
+	e.buf.WriteString("\n\n")
 	_, err := e.w.Write(e.buf.Bytes())
 	e.gone = err != nil || e.r.Context().Err() != nil
 	_ = e.ctrl.Flush()
 }
+
+// done sends the mark that ends OpenAI's streams.
+func (e *eventWriter) done() { e.event("", json.RawMessage("[DONE]")) }
 
 // words are the pieces that a text is streamed in.
 func words(text string) iter.Seq[string] { return pieces(text, " ") }
