@@ -166,7 +166,8 @@ func TestOperatorsModelsWin(t *testing.T) {
 	c, err := load(t, `{"providers":[
 		{"id":"openai","models":[
 			{"id":"gpt-4o","prices":[{"input":"2"},{"from":"2026-06-01","input":1.5,"output":"6.000000001"}]},
-			{"id":"ours","aliases":["gpt-5-chat","gpt-4o-mini"],"match":{"starts_with":"ft:gpt-4o"},"prices":[{"input":1,"output":0}]}]},
+			{"id":"ours","aliases":["gpt-5-chat","gpt-4o-mini"],"match":{"starts_with":"ft:gpt-4o"},"prices":[{"input":1,"output":0}]},
+			{"id":"numbered","match":{"regex":"^n\\d$"},"prices":[{"input":1,"output":0}]}]},
 		{"id":"lab","fallback":["openai"],"models":[
 			{"id":"llama","input":["text","image"],"output":["text"],"prices":[{"request":"0.001"},{"tier":"night","input":0}]}]}]}`)
 	if err != nil {
@@ -182,6 +183,7 @@ func TestOperatorsModelsWin(t *testing.T) {
 		{"openai", "gpt-5-chat", "", plugins.KnownCost(nano)},                 // their alias
 		{"openai", "gpt-4o-mini", "", plugins.KnownCost(750_000_000)},         // but an id is an id
 		{"openai", "ft:gpt-4o-2024-08-06:us::x", "", plugins.KnownCost(nano)}, // their rule
+		{"openai", "n7", "", plugins.KnownCost(nano)},                         // in which a backslash is escaped
 		{"openai", "gpt-5", "", plugins.KnownCost(11_250_000_000)},            // untouched
 		{"lab", "gpt-5", "", plugins.KnownCost(11_250_000_000)},               // resold
 		{"lab", "llama", "", plugins.Cost{}},                                  // tokens without a price

@@ -1,9 +1,10 @@
 package catalog
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -61,58 +62,33 @@ func array(v gjson.Result, f func(gjson.Result) error) (err error) {
 	return err
 }
 
+// decoder reads a catalogue's text into the structs whose JSON it is. Lists and
+// strings that are alike are shared, which halves the memory of the models.
+type decoder struct {
+	lists   map[string][]string
+	strings map[string]string
+	fields  map[reflect.Type]map[string]int
+	fresh   []*Model // those of the provider at hand
+}
+
 var errField = errors.New("unknown field; docs/catalog.md lists those there are")
 
-func text(v gjson.Result, s *string) error {
+// text reads a string. Equal ones share their memory, which is not that of the
+// whole text.
+func (d *decoder) text(v gjson.Result, to *string) error {
 	if v.Type != gjson.String || v.Str == "" {
 		return errors.New("must be a string that is not empty")
 	}
-	*s = strings.Clone(v.Str) // not to keep the whole text alive
+	s, ok := d.strings[v.Str]
+	if !ok {
+		s = strings.Clone(v.Str)
+		d.strings[s] = s
+	}
+	*to = s
 	return nil
 }
 
-func flag(v gjson.Result, b *bool) error {
-	if !v.IsBool() {
-		return errors.New("must be true or false")
-	}
-	*b = v.Bool()
-	return nil
-}
-
-func count(v gjson.Result, n *int64) error {
-	i := v.Int()
-	if v.Type != gjson.Number || i < 0 || float64(i) != v.Num || i > 1<<53 {
-		return errors.New("must be a whole number, 0 or above")
-	}
-	*n = i
-	return nil
-}
-
-// parsed reads a string, or the digits of a number, with parse.
-func parsed[T any](v gjson.Result, to *T, parse func(string) (T, error)) error {
-	s := v.Str
-	switch v.Type {
-	case gjson.Number:
-		s = v.Raw
-	case gjson.String:
-	default:
-		return errors.New("must be a string")
-	}
-	t, err := parse(s)
-	if err == nil {
-		*to = t
-	}
-	return err
-}
-
-// decoder reads a catalogue's text. Lists and names that are alike are shared,
-// which halves the memory of the models.
-type decoder struct {
-	lists map[string][]string
-	names map[string]string
-	fresh []*Model // those of the provider at hand
-}
-
+// list reads a list of strings. Equal ones share their memory, too.
 func (d *decoder) list(v gjson.Result, to *[]string) error {
 	if l, ok := d.lists[v.Raw]; ok {
 		*to = l
@@ -121,23 +97,84 @@ func (d *decoder) list(v gjson.Result, to *[]string) error {
 	l := []string{}
 	err := array(v, func(v gjson.Result) error {
 		l = append(l, "")
-		return text(v, &l[len(l)-1])
+		return d.text(v, &l[len(l)-1])
 	})
 	*to = slices.Clip(l)
 	d.lists[strings.Clone(v.Raw)] = *to
 	return err
 }
 
-func (d *decoder) name(v gjson.Result, to *string) error {
-	if err := text(v, to); err != nil {
+// value reads v into to, a Model or a part of one.
+func (d *decoder) value(v gjson.Result, to reflect.Value) error {
+	switch to := to.Addr().Interface().(type) {
+	case *string:
+		return d.text(v, to)
+	case *[]string:
+		return d.list(v, to)
+	case *bool:
+		if !v.IsBool() {
+			return errors.New("must be true or false")
+		}
+		*to = v.Bool()
+		return nil
+	case *int64:
+		*to = v.Int()
+		if v.Type != gjson.Number || *to < 0 || float64(*to) != v.Num || *to > 1<<53 {
+			return errors.New("must be a whole number, 0 or above")
+		}
+		return nil
+	case encoding.TextUnmarshaler:
+		switch v.Type {
+		case gjson.Number:
+			return to.UnmarshalText([]byte(v.Raw)) // exactly
+		case gjson.String:
+			return to.UnmarshalText([]byte(v.Str))
+		}
+		return errors.New("must be a string")
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		return d.value(v, to.Elem())
+	case reflect.Slice:
+		to.SetZero()
+		err := array(v, func(v gjson.Result) error {
+			to.Set(reflect.Append(to, reflect.Zero(to.Type().Elem())))
+			return d.value(v, to.Index(to.Len()-1))
+		})
+		if err == nil && to.Len() == 0 && to.Type() == reflect.TypeFor[[]Match]() {
+			return errors.New("must not be empty")
+		}
+		to.SetCap(to.Len())
 		return err
 	}
-	if known, ok := d.names[*to]; ok {
-		*to = known
-	} else {
-		d.names[*to] = *to
+	fields, ok := d.fields[to.Type()]
+	if !ok {
+		fields = fieldsOf(to.Type())
+		d.fields[to.Type()] = fields
 	}
-	return nil
+	err := object(v, func(key string, v gjson.Result) error {
+		i, ok := fields[key]
+		if !ok {
+			return errField
+		}
+		return d.value(v, to.Field(i))
+	})
+	if err == nil && to.Type() == reflect.TypeFor[Match]() && len(v.Map()) != 1 {
+		return errors.New("must have one rule; put several into \"or\" or \"and\"")
+	}
+	return err
+}
+
+// fieldsOf are the positions of a struct's fields by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]int {
+	fields := make(map[string]int)
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "-" {
+			fields[name] = i
+		}
+	}
+	return fields
 }
 
 // decode puts a catalogue's text over what c has.
@@ -145,11 +182,11 @@ func (c *Catalog) decode(src []byte) error {
 	if !gjson.ValidBytes(src) {
 		return errors.New("is not JSON; check its commas and quotes")
 	}
-	d := decoder{lists: make(map[string][]string), names: make(map[string]string)}
+	d := decoder{lists: make(map[string][]string), strings: make(map[string]string), fields: make(map[reflect.Type]map[string]int)}
 	err := object(gjson.ParseBytes(src), func(key string, v gjson.Result) error {
 		switch key {
 		case "version":
-			return text(v, &c.version)
+			return d.text(v, &c.version)
 		case "sources":
 			return nil // for people
 		case "providers":
@@ -162,7 +199,7 @@ func (c *Catalog) decode(src []byte) error {
 
 func (d *decoder) provider(c *Catalog, v gjson.Result) error {
 	var id string
-	if err := text(v.Get("id"), &id); err != nil {
+	if err := d.text(v.Get("id"), &id); err != nil {
 		return at("id", err)
 	}
 	p := c.providers[id]
@@ -192,7 +229,7 @@ func (d *decoder) provider(c *Catalog, v gjson.Result) error {
 
 func (d *decoder) model(p *provider, v gjson.Result) error {
 	var id string
-	if err := text(v.Get("id"), &id); err != nil {
+	if err := d.text(v.Get("id"), &id); err != nil {
 		return at("id", err)
 	}
 	m := p.named[id]
@@ -201,180 +238,9 @@ func (d *decoder) model(p *provider, v gjson.Result) error {
 		p.models = append(p.models, m)
 		p.named[id] = m
 	}
-	err := object(v, func(key string, v gjson.Result) error {
-		switch key {
-		case "id":
-			return nil
-		case "name":
-			return text(v, &m.Name)
-		case "owner":
-			return text(v, &m.Owner)
-		case "aliases":
-			return d.list(v, &m.Aliases)
-		case "match":
-			m.Match = new(Match)
-			return decodeMatch(v, m.Match)
-		case "input":
-			return d.list(v, &m.Input)
-		case "output":
-			return d.list(v, &m.Output)
-		case "context":
-			return count(v, &m.Context)
-		case "max_input":
-			return count(v, &m.MaxInput)
-		case "max_output":
-			return count(v, &m.MaxOutput)
-		case "released":
-			return parsed(v, &m.Released, ParseDate)
-		case "reasoning":
-			return flag(v, &m.Reasoning)
-		case "efforts":
-			return d.list(v, &m.Efforts)
-		case "budget":
-			m.Budget = new(Budget)
-			return decodeBudget(v, m.Budget)
-		case "interleaved":
-			return text(v, &m.Interleaved)
-		case "tool_call":
-			return flag(v, &m.ToolCall)
-		case "structured_output":
-			return flag(v, &m.StructuredOutput)
-		case "temperature":
-			return flag(v, &m.Temperature)
-		case "prices":
-			m.Prices = nil
-			return array(v, func(v gjson.Result) error {
-				m.Prices = append(m.Prices, Price{})
-				return d.price(v, &m.Prices[len(m.Prices)-1])
-			})
-		}
-		return errField
-	})
-	if err != nil {
+	if err := d.value(v, reflect.ValueOf(m).Elem()); err != nil {
 		return err
 	}
-	m.Prices = slices.Clip(m.Prices)
 	d.fresh = append(d.fresh, m)
 	return nil
-}
-
-func decodeBudget(v gjson.Result, b *Budget) error {
-	return object(v, func(key string, v gjson.Result) error {
-		switch key {
-		case "min":
-			return count(v, &b.Min)
-		case "max":
-			return count(v, &b.Max)
-		}
-		return errField
-	})
-}
-
-func (d *decoder) price(v gjson.Result, p *Price) error {
-	return object(v, func(key string, v gjson.Result) error {
-		switch key {
-		case "from":
-			return parsed(v, &p.From, ParseDate)
-		case "hours":
-			return parsed(v, &p.Hours, ParseHours)
-		case "tier":
-			return text(v, &p.Tier)
-		case "input_above":
-			return count(v, &p.InputAbove)
-		case "source":
-			return d.name(v, &p.Source)
-		}
-		r := p.rate(key)
-		if r == nil {
-			return errField
-		}
-		if v.Str == unknownRate {
-			*r = UnknownRate
-			return nil
-		}
-		return parsed(v, r, ParseRate)
-	})
-}
-
-// rate is the field that JSON names key, nil if none.
-func (p *Price) rate(key string) *Rate {
-	switch key {
-	case "input":
-		return &p.Input
-	case "output":
-		return &p.Output
-	case "cache_read":
-		return &p.CacheRead
-	case "cache_write":
-		return &p.CacheWrite
-	case "cache_write_1h":
-		return &p.CacheWrite1h
-	case "input_audio":
-		return &p.InputAudio
-	case "cache_read_audio":
-		return &p.CacheReadAudio
-	case "input_image":
-		return &p.InputImage
-	case "reasoning":
-		return &p.Reasoning
-	case "output_audio":
-		return &p.OutputAudio
-	case "output_image":
-		return &p.OutputImage
-	case "request":
-		return &p.Request
-	case "web_search":
-		return &p.WebSearch
-	case "search_unit":
-		return &p.SearchUnit
-	case "image":
-		return &p.Image
-	case "page":
-		return &p.Page
-	case "audio_hour":
-		return &p.AudioHour
-	}
-	return nil
-}
-
-func decodeMatch(v gjson.Result, m *Match) error {
-	rules := 0
-	err := object(v, func(key string, v gjson.Result) error {
-		rules++
-		switch key {
-		case "equals":
-			return text(v, &m.Equals)
-		case "starts_with":
-			return text(v, &m.StartsWith)
-		case "ends_with":
-			return text(v, &m.EndsWith)
-		case "contains":
-			return text(v, &m.Contains)
-		case "regex":
-			return parsed(v, &m.Regex, regexp.Compile)
-		case "or":
-			return decodeMatches(v, &m.Or)
-		case "and":
-			return decodeMatches(v, &m.And)
-		case "not":
-			m.Not = new(Match)
-			return decodeMatch(v, m.Not)
-		}
-		return errField
-	})
-	if err == nil && rules != 1 {
-		return errors.New("must have one rule; put several into \"or\" or \"and\"")
-	}
-	return err
-}
-
-func decodeMatches(v gjson.Result, to *[]Match) error {
-	err := array(v, func(v gjson.Result) error {
-		*to = append(*to, Match{})
-		return decodeMatch(v, &(*to)[len(*to)-1])
-	})
-	if err == nil && len(*to) == 0 {
-		return errors.New("must not be empty")
-	}
-	return err
 }

@@ -96,3 +96,9 @@ func (d Date) String() string { return d.Time().Format(time.DateOnly) }
 
 // MarshalText writes the date as YYYY-MM-DD.
 func (d Date) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Date) UnmarshalText(b []byte) (err error) {
+	*d, err = ParseDate(string(b))
+	return err
+}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +64,19 @@ type Price struct {
 	Image      Rate `json:"image,omitzero"`
 	Page       Rate `json:"page,omitzero"`
 	AudioHour  Rate `json:"audio_hour,omitzero"`
+}
+
+var rates = fieldsOf(reflect.TypeFor[Price]())
+
+// Rate returns the rate that has the name in JSON, such as "cache_read", nil if
+// there is none.
+func (p *Price) Rate(name string) *Rate {
+	i, ok := rates[name]
+	if !ok {
+		return nil
+	}
+	r, _ := reflect.ValueOf(p).Elem().Field(i).Addr().Interface().(*Rate)
+	return r
 }
 
 // Rate is a price in US dollars for a million tokens, an hour, or one piece, kept
@@ -126,6 +140,16 @@ func (r Rate) String() string {
 // MarshalText writes the price in US dollars.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (r *Rate) UnmarshalText(b []byte) (err error) {
+	if string(b) == unknownRate {
+		*r = UnknownRate
+		return nil
+	}
+	*r, err = ParseRate(string(b))
+	return err
+}
+
 // Hours is a daily window in minutes of the UTC day, its end not included. One
 // that ends before it starts runs over midnight. The zero Hours is the whole
 // day.
@@ -157,6 +181,12 @@ func (h Hours) hold(minute int16) bool {
 // MarshalText writes the window as HH:MM-HH:MM.
 func (h Hours) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%02d:%02d-%02d:%02d", h.Start/60, h.Start%60, h.End/60, h.End%60), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (h *Hours) UnmarshalText(b []byte) (err error) {
+	*h, err = ParseHours(string(b))
+	return err
 }
 
 // price is the one that holds for a call with so much input, nil if none does.

@@ -230,6 +230,30 @@ func (g genaiPrice) tiers() []int64 {
 	return slices.Compact(starts)
 }
 
+// genaiUnits are the units of genai-prices: the names that the catalogue has for
+// their rates, and how many of the unit a price is for.
+var genaiUnits = map[string]struct {
+	rate string
+	per  int64
+}{
+	"input_mtok":            {"input", 1},
+	"output_mtok":           {"output", 1},
+	"cache_read_mtok":       {"cache_read", 1},
+	"cache_write_mtok":      {"cache_write", 1},
+	"cache_write_1h_mtok":   {"cache_write_1h", 1},
+	"input_audio_mtok":      {"input_audio", 1},
+	"cache_audio_read_mtok": {"cache_read_audio", 1},
+	"input_image_mtok":      {"input_image", 1},
+	"output_audio_mtok":     {"output_audio", 1},
+	"output_image_mtok":     {"output_image", 1},
+	"output_reasoning_mtok": {"reasoning", 1},
+	"requests_kcount":       {"request", 1000},
+	"web_searches_kcount":   {"web_search", 1000},
+	"audio_hours":           {"audio_hour", 1},
+	"input_audio_hours":     {"audio_hour", 1}, // the same price
+	"input_document_kpages": {"page", 1000},
+}
+
 func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) error {
 	if len(rates) == 0 {
 		zero, err := rate("0", big.NewRat(1, 1))
@@ -237,48 +261,18 @@ func setGenaiRates(p *catalog.Price, rates map[string]genaiRate, input int64) er
 		return err
 	}
 	for _, unit := range slices.Sorted(maps.Keys(rates)) {
-		per := int64(1)
-		var to *catalog.Rate
 		switch unit {
-		case "input_mtok":
-			to = &p.Input
-		case "output_mtok":
-			to = &p.Output
-		case "cache_read_mtok":
-			to = &p.CacheRead
-		case "cache_write_mtok":
-			to = &p.CacheWrite
-		case "cache_write_1h_mtok":
-			to = &p.CacheWrite1h
-		case "input_audio_mtok":
-			to = &p.InputAudio
-		case "cache_audio_read_mtok":
-			to = &p.CacheReadAudio
-		case "input_image_mtok":
-			to = &p.InputImage
-		case "output_audio_mtok":
-			to = &p.OutputAudio
-		case "output_image_mtok":
-			to = &p.OutputImage
-		case "output_reasoning_mtok":
-			to = &p.Reasoning
-		case "requests_kcount":
-			to, per = &p.Request, 1000
-		case "web_searches_kcount":
-			to, per = &p.WebSearch, 1000
-		case "audio_hours", "input_audio_hours": // the same price under both names
-			to = &p.AudioHour
-		case "input_document_kpages":
-			to, per = &p.Page, 1000
 		case "storage_searches_kcount", "cache_image_read_mtok", "input_video_mtok", "input_annotated_document_kpages":
 			continue // optional extras that usages don't count
 		case "input_mchars", "input_text_messages_kcount", "output_citation_mtok", "output_video_mtok":
 			return errUncounted
-		default:
+		}
+		known, ok := genaiUnits[unit]
+		if !ok {
 			return fmt.Errorf("unknown unit %q of price", unit)
 		}
 		var err error
-		if *to, err = rate(rates[unit].at(input), big.NewRat(1, per)); err != nil {
+		if *p.Rate(known.rate), err = rate(rates[unit].at(input), big.NewRat(1, known.per)); err != nil {
 			return err
 		}
 	}

@@ -99,36 +99,36 @@ func (l litellm) models(o origin) map[string]litellmModel {
 // condition is the end of a rate's field that says when it holds.
 var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches))?$`)
 
-// litellmRates are the fields of rates that are read, with how many of the unit
-// the catalogue prices.
+// litellmRates are the fields of rates that are read: the names that the catalogue
+// has for them, and how many of the unit it prices.
 var litellmRates = map[string]struct {
-	rate func(*catalog.Price) *catalog.Rate
+	rate string
 	per  int64
 }{
-	"input_cost_per_token":                      {func(p *catalog.Price) *catalog.Rate { return &p.Input }, 1e6},
-	"output_cost_per_token":                     {func(p *catalog.Price) *catalog.Rate { return &p.Output }, 1e6},
-	"cache_read_input_token_cost":               {func(p *catalog.Price) *catalog.Rate { return &p.CacheRead }, 1e6},
-	"cache_creation_input_token_cost":           {func(p *catalog.Price) *catalog.Rate { return &p.CacheWrite }, 1e6},
-	"cache_creation_input_token_cost_above_1hr": {func(p *catalog.Price) *catalog.Rate { return &p.CacheWrite1h }, 1e6},
-	"input_cost_per_audio_token":                {func(p *catalog.Price) *catalog.Rate { return &p.InputAudio }, 1e6},
-	"cache_read_input_audio_token_cost":         {func(p *catalog.Price) *catalog.Rate { return &p.CacheReadAudio }, 1e6},
-	"input_cost_per_image_token":                {func(p *catalog.Price) *catalog.Rate { return &p.InputImage }, 1e6},
-	"output_cost_per_reasoning_token":           {func(p *catalog.Price) *catalog.Rate { return &p.Reasoning }, 1e6},
-	"output_cost_per_audio_token":               {func(p *catalog.Price) *catalog.Rate { return &p.OutputAudio }, 1e6},
-	"output_cost_per_image_token":               {func(p *catalog.Price) *catalog.Rate { return &p.OutputImage }, 1e6},
-	"web_search":                                {func(p *catalog.Price) *catalog.Rate { return &p.WebSearch }, 1},
+	"input_cost_per_token":                      {"input", 1e6},
+	"output_cost_per_token":                     {"output", 1e6},
+	"cache_read_input_token_cost":               {"cache_read", 1e6},
+	"cache_creation_input_token_cost":           {"cache_write", 1e6},
+	"cache_creation_input_token_cost_above_1hr": {"cache_write_1h", 1e6},
+	"input_cost_per_audio_token":                {"input_audio", 1e6},
+	"cache_read_input_audio_token_cost":         {"cache_read_audio", 1e6},
+	"input_cost_per_image_token":                {"input_image", 1e6},
+	"output_cost_per_reasoning_token":           {"reasoning", 1e6},
+	"output_cost_per_audio_token":               {"output_audio", 1e6},
+	"output_cost_per_image_token":               {"output_image", 1e6},
+	"web_search":                                {"web_search", 1},
 }
 
 // litellmPieces are the fields that price what models of a mode charge in place of tokens.
 var litellmPieces = map[string]struct {
 	fields []string
-	rate   func(*catalog.Price) *catalog.Rate
+	rate   string
 	per    int64
 }{
-	"rerank":              {[]string{"input_cost_per_query"}, func(p *catalog.Price) *catalog.Rate { return &p.SearchUnit }, 1},
-	"ocr":                 {[]string{"ocr_cost_per_page"}, func(p *catalog.Price) *catalog.Rate { return &p.Page }, 1},
-	"audio_transcription": {[]string{"input_cost_per_second"}, func(p *catalog.Price) *catalog.Rate { return &p.AudioHour }, 3600},
-	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, func(p *catalog.Price) *catalog.Rate { return &p.Image }, 1},
+	"rerank":              {[]string{"input_cost_per_query"}, "search_unit", 1},
+	"ocr":                 {[]string{"ocr_cost_per_page"}, "page", 1},
+	"audio_transcription": {[]string{"input_cost_per_second"}, "audio_hour", 3600},
+	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, "image", 1},
 }
 
 // when is the conditions of a price that the end of a field says.
@@ -160,7 +160,7 @@ func (m litellmModel) prices() ([]catalog.Price, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)
 		}
-		*known.rate(p) = r
+		*p.Rate(known.rate) = r
 	}
 	base := sets[when{}]
 	if base.Input.Nano()+base.Output.Nano() == 0 {
@@ -201,7 +201,7 @@ func (m litellmModel) pieces() ([]catalog.Price, error) {
 			return nil, err
 		}
 		var p catalog.Price
-		*piece.rate(&p) = r
+		*p.Rate(piece.rate) = r
 		return []catalog.Price{p}, nil
 	}
 	return nil, nil

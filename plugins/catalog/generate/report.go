@@ -128,12 +128,9 @@ func show(p *catalog.Price) string {
 		return "unknown"
 	}
 	var parts []string
-	for _, r := range []struct {
-		name string
-		rate catalog.Rate
-	}{{"input", p.Input}, {"output", p.Output}, {"search unit", p.SearchUnit}, {"image", p.Image}, {"page", p.Page}, {"audio hour", p.AudioHour}} {
-		if r.rate.Known() {
-			parts = append(parts, r.name+" "+r.rate.String())
+	for _, name := range []string{"input", "output", "search_unit", "image", "page", "audio_hour"} {
+		if r := p.Rate(name); r.Known() {
+			parts = append(parts, name+" "+r.String())
 		}
 	}
 	return "{" + strings.Join(parts, ", ") + "} (" + p.Source + ")"

@@ -156,16 +156,15 @@ func combine(quotes []quote, tier string, on catalog.Date) []catalog.Price {
 	return prices
 }
 
+// partRates are the rates of parts of the input and output, which are charged as the
+// whole without one.
+var partRates = []string{"cache_read", "cache_write", "input_audio", "input_image", "reasoning", "output_audio", "output_image"}
+
 // add gives p the rates of parts that only o has.
 func add(p, o *catalog.Price) (added bool) {
-	for _, r := range [...]struct{ to, from *catalog.Rate }{
-		{&p.CacheRead, &o.CacheRead}, {&p.CacheWrite, &o.CacheWrite}, {&p.CacheWrite1h, &o.CacheWrite1h},
-		{&p.InputAudio, &o.InputAudio}, {&p.CacheReadAudio, &o.CacheReadAudio}, {&p.InputImage, &o.InputImage},
-		{&p.Reasoning, &o.Reasoning}, {&p.OutputAudio, &o.OutputAudio}, {&p.OutputImage, &o.OutputImage},
-		{&p.WebSearch, &o.WebSearch},
-	} {
-		if !r.to.Known() && r.from.Known() {
-			*r.to, added = *r.from, true
+	for _, name := range append([]string{"cache_write_1h", "cache_read_audio", "web_search"}, partRates...) {
+		if to, from := p.Rate(name), o.Rate(name); !to.Known() && from.Known() {
+			*to, added = *from, true
 		}
 	}
 	return added
@@ -184,16 +183,9 @@ func withoutGuesses(prices []catalog.Price, on catalog.Date) {
 		if p.Tier == "" && p.InputAbove == 0 || p.From > on {
 			continue
 		}
-		for _, r := range [...]struct {
-			rate  *catalog.Rate
-			wants catalog.Rate
-		}{
-			{&p.CacheRead, standard.CacheRead}, {&p.CacheWrite, standard.CacheWrite}, {&p.InputAudio, standard.InputAudio},
-			{&p.InputImage, standard.InputImage}, {&p.Reasoning, standard.Reasoning}, {&p.OutputAudio, standard.OutputAudio},
-			{&p.OutputImage, standard.OutputImage},
-		} {
-			if r.wants.Known() && !r.rate.Known() {
-				*r.rate = catalog.UnknownRate
+		for _, name := range partRates {
+			if r := p.Rate(name); standard.Rate(name).Known() && !r.Known() {
+				*r = catalog.UnknownRate
 			}
 		}
 	}
