@@ -5,13 +5,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // Decode implements translate.Provider.
 func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
-	d := &decoder{a: a}
+	d := &decoder{a: a, usage: observe.NewEvents(plugins.Messages, "anthropic")}
 	return translate.ReadAnswer(resp, a, d.message, d.event)
 }
 
@@ -20,7 +21,7 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 type decoder struct {
 	a      *translate.Assembler
 	repeat observe.Repeat // of deltas of text
-	usage  usage
+	usage  plugins.Observer
 	block  block
 	runes  int                    // of the text of the message that is open
 	calls  translate.PendingCalls // that have no result yet
@@ -37,6 +38,7 @@ func (d *decoder) message(body []byte) {
 		return
 	}
 	d.start(v)
+	d.count(body)
 	for i, content := range v.Get("content").Array() {
 		d.startBlock(i, content)
 		d.stopBlock()
@@ -57,6 +59,7 @@ func (d *decoder) event(_, data []byte) bool {
 	switch e.Get("type").Str {
 	case "message_start":
 		d.start(e.Get("message"))
+		d.count(data)
 	case "content_block_start":
 		d.startBlock(int(e.Get("index").Int()), e.Get("content_block"))
 	case "content_block_delta":
@@ -68,7 +71,7 @@ func (d *decoder) event(_, data []byte) bool {
 	case "content_block_stop":
 		d.stopBlock()
 	case "message_delta":
-		d.count(e.Get("usage"))
+		d.count(data)
 		d.finish(e.Get("delta"))
 	case "message_stop":
 		return false
@@ -82,7 +85,6 @@ func (d *decoder) event(_, data []byte) bool {
 // start reads what comes before the content.
 func (d *decoder) start(message gjson.Result) {
 	d.a.Start(message.Get("model").Str, message.Get("id").Str)
-	d.count(message.Get("usage"))
 }
 
 // reasons are those to stop. Of pause_turn the client has the turn so far, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -53,7 +54,7 @@ func (d *decoder) message(body []byte) {
 	for i, content := range v.Get("output.message.content").Array() {
 		d.content(i, content)
 	}
-	d.count(v)
+	d.count(body)
 	d.finish(v)
 }
 
@@ -85,7 +86,7 @@ func (d *decoder) frame(f *frame) bool {
 		d.stopBlock()
 		d.finish(e)
 	case "metadata":
-		d.count(e)
+		d.count(f.payload)
 		return false
 	}
 	return true
@@ -109,4 +110,9 @@ func (d *decoder) finish(v gjson.Result) {
 	if stop := v.Get("stopReason").Str; stop != "" {
 		d.a.Finish(reasons.Of(stop))
 	}
+}
+
+// count reads the usage and the tier of an answer, which has one report.
+func (d *decoder) count(body []byte) {
+	d.a.ServiceTier(d.a.Observe(plugins.Converse, "bedrock", body).ServiceTier)
 }
