@@ -8,13 +8,11 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // account is a provider of the gateway whose every answer is one recording.
 type account struct {
-	*replay.Recording
+	*Recording
 	Stream  bool // what the path asks for, also where the recording is an error
 	kind    string
 	host    string   // of its base URL, "" for any
@@ -40,7 +38,7 @@ var places = map[string][]string{
 }
 
 // newAccount is false for a recording of an endpoint that no kind calls.
-func newAccount(r *replay.Recording) (account, bool) {
+func newAccount(r *Recording) (account, bool) {
 	path := r.URL.Path
 	for _, place := range places[r.Endpoint] {
 		base, _, ok := strings.Cut(path, place)

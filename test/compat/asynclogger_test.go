@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // TestAsyncLogger makes every recorded request with the official clients for
@@ -19,7 +17,7 @@ func TestAsyncLogger(t *testing.T) {
 	if !*withClients {
 		t.Skip("the AsyncLogger needs Python: see README.md, then go test ./test/compat -compat")
 	}
-	provider := httptest.NewServer(replay.NewServer(recordings(t), nil))
+	provider := httptest.NewServer(newReplayServer(recordings(t), nil))
 	defer provider.Close()
 	w := startQuickstart(t, provider.URL)
 	t.Setenv("WEIR_BASE_URL", w.url)

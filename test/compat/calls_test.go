@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // call is one call of an official client, as calls.js and calls.py read it.
@@ -26,7 +24,7 @@ type call struct {
 	Beta   bool `json:"beta"`
 	Helper bool `json:"helper"`
 
-	recording *replay.Recording
+	recording *Recording
 }
 
 // seen is what a client made of an answer.
@@ -92,7 +90,7 @@ var dialects = map[string]dialect{
 
 // calls are those by which the clients of a language can make the recorded
 // requests: each stream both bare and with the client's accumulator.
-func calls(language string, all []*replay.Recording) []call {
+func calls(language string, all []*Recording) []call {
 	var calls []call
 	for _, r := range all {
 		d := dialects[r.Endpoint]
@@ -117,7 +115,7 @@ func calls(language string, all []*replay.Recording) []call {
 }
 
 // checkUsage holds the usage that a client handed out against the recording.
-func (d dialect) checkUsage(t *testing.T, usage gjson.Result, want *replay.Usage) {
+func (d dialect) checkUsage(t *testing.T, usage gjson.Result, want *Usage) {
 	t.Helper()
 	if want == nil || usage.Type == gjson.Null {
 		return // some providers report it where the client doesn't look

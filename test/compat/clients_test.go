@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 var withClients = flag.Bool("compat", false, "test the official clients; see README.md for what to install")
@@ -27,7 +25,7 @@ func TestClients(t *testing.T) {
 		t.Skip("the official clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
 	}
 	all := recordings(t)
-	provider := httptest.NewServer(replay.NewServer(all, func(r *replay.Recording, received *http.Request, _ []byte) {
+	provider := httptest.NewServer(newReplayServer(all, func(r *Recording, received *http.Request, _ []byte) {
 		checkReceived(t, r, received)
 	}))
 	defer provider.Close()

@@ -14,7 +14,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/plugintest"
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // known are recordings that are not held against the gateway's answer, each with
@@ -77,11 +76,11 @@ func startGateway(t *testing.T) (*weir, []pair) {
 
 func startGatewayOf(t *testing.T, accounts []account) *weir {
 	t.Helper()
-	var all []*replay.Recording
+	var all []*Recording
 	for _, a := range accounts {
 		all = append(all, a.Recording)
 	}
-	provider := httptest.NewServer(replay.NewServer(all, func(r *replay.Recording, received *http.Request, _ []byte) {
+	provider := httptest.NewServer(newReplayServer(all, func(r *Recording, received *http.Request, _ []byte) {
 		checkReceived(t, r, received)
 	}))
 	t.Cleanup(provider.Close)

@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"testing"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // TestOpenTelemetryExamples runs the programs of examples/opentelemetry: the
@@ -16,11 +14,11 @@ func TestOpenTelemetryExamples(t *testing.T) {
 	if !*withClients {
 		t.Skip("the examples need Node.js and Python: see README.md, then go test ./test/compat -compat")
 	}
-	all, err := replay.Load("testdata")
+	all, err := loadRecordings("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := httptest.NewServer(replay.NewServer(all, nil))
+	provider := httptest.NewServer(newReplayServer(all, nil))
 	defer provider.Close()
 	t.Setenv("OPENAI_API_KEY", "none")
 	t.Setenv("WEIR_API_KEY", "weir-quickstart")
@@ -29,7 +27,7 @@ func TestOpenTelemetryExamples(t *testing.T) {
 		{"../../clients/python/.venv/bin/python", "../../examples/opentelemetry/python/ask.py", "chat_tools_stream"},
 	} {
 		t.Run(path.Base(example.program), func(t *testing.T) {
-			answer := all[slices.IndexFunc(all, func(r *replay.Recording) bool { return r.Name == example.recording })]
+			answer := all[slices.IndexFunc(all, func(r *Recording) bool { return r.Name == example.recording })]
 			w := startQuickstart(t, provider.URL)
 			t.Setenv("WEIR_BASE_URL", w.url)
 			t.Setenv("OPENAI_BASE_URL", provider.URL+answer.Prefix()+"/v1")

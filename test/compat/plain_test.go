@@ -12,15 +12,13 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // TestPlain sends each recorded request as it stands: what arrives at either
 // side is what the other one sent, and the record says what the provider said.
 func TestPlain(t *testing.T) {
 	all := recordings(t)
-	provider := httptest.NewServer(replay.NewServer(all, func(r *replay.Recording, received *http.Request, body []byte) {
+	provider := httptest.NewServer(newReplayServer(all, func(r *Recording, received *http.Request, body []byte) {
 		checkReceived(t, r, received)
 		if !bytes.Equal(body, r.Request) {
 			t.Errorf("%s: the provider received %.300q", r.Name, body)
@@ -56,7 +54,7 @@ func TestPlain(t *testing.T) {
 
 // exchange is one request of a user, with an answer in a content coding.
 type exchange struct {
-	recording    *replay.Recording
+	recording    *Recording
 	coding, user string
 	id           string // the answer's Service-Id
 }
@@ -114,7 +112,7 @@ func decode(t *testing.T, coding string, body []byte) []byte {
 }
 
 // checkReceived holds that a provider learns nothing of Weir or its client.
-func checkReceived(t *testing.T, r *replay.Recording, received *http.Request) {
+func checkReceived(t *testing.T, r *Recording, received *http.Request) {
 	for name := range received.Header {
 		if strings.HasPrefix(name, "Service-") || strings.HasPrefix(name, "X-Forwarded-") || name == "Via" {
 			t.Errorf("%s: the provider received the header %s", r.Name, name)

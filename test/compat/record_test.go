@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // checkRecord holds what Weir recorded of a finished exchange against what the
 // provider said. A count of 0 may as well be unknown: not every provider
 // reports each.
-func checkRecord(t *testing.T, record gjson.Result, r *replay.Recording) {
+func checkRecord(t *testing.T, record gjson.Result, r *Recording) {
 	t.Helper()
 	if got := record.Get("response_status").Int(); got != int64(r.Status) {
 		t.Errorf("the recorded status is %d, want %d", got, r.Status)
@@ -53,7 +51,7 @@ func checkRecord(t *testing.T, record gjson.Result, r *replay.Recording) {
 
 // checkBodies holds the stored bodies of an exchange against its recording. The
 // answer of a stream is stored as an object, and is the caller's to check.
-func checkBodies(t *testing.T, record gjson.Result, r *replay.Recording) {
+func checkBodies(t *testing.T, record gjson.Result, r *Recording) {
 	t.Helper()
 	checkSame(t, "the stored request", record.Get("request_body").Raw, string(r.Request))
 	stored := record.Get("response_body")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // bodies are the dialects as package body knows them.
@@ -32,7 +31,7 @@ var (
 // twin is the same answer in the other mode: the object that a stream comes to,
 // or where the dialect has chunks of the same shape, the stream of one chunk.
 // It is nil where that can't be told.
-func twin(t *testing.T, r *replay.Recording) *replay.Recording {
+func twin(t *testing.T, r *Recording) *Recording {
 	t.Helper()
 	if r.Status != http.StatusOK {
 		return nil

@@ -20,7 +20,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	_ "github.com/weirhq/weir/modules/standard"
-	"github.com/weirhq/weir/test/compat/replay"
 )
 
 // beWeir is the environment variable that makes the test's program a Weir, the
@@ -42,16 +41,16 @@ var recorded = os.Getenv("WEIR_RECORDINGS")
 const patience = 10 * time.Second
 
 // recordings are those in testdata and, where there are any, the recorded ones.
-func recordings(t *testing.T) []*replay.Recording {
+func recordings(t *testing.T) []*Recording {
 	t.Helper()
-	all, err := replay.Load("testdata")
+	all, err := loadRecordings("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if recorded == "" {
 		return all
 	}
-	more, err := replay.Load(recorded)
+	more, err := loadRecordings(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +146,7 @@ func await(t *testing.T, what string, done func() bool) {
 }
 
 // proxy is the logging proxy that speaks a recording's dialect.
-func (w *weir) proxy(r *replay.Recording) string {
+func (w *weir) proxy(r *Recording) string {
 	switch r.Endpoint {
 	case "messages":
 		return w.url + "/anthropic"

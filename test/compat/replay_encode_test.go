@@ -1,4 +1,4 @@
-package replay
+package compat
 
 import (
 	"compress/gzip"

@@ -1,4 +1,4 @@
-package replay
+package compat
 
 import (
 	"fmt"
@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Server is a handler that answers a request to /c/<name>/<path> with the
+// replayServer is a handler that answers a request to /c/<name>/<path> with the
 // recording of that name, provided that <path> is the one it was made at: its
 // status, its headers, and its body, flushed event by event and compressed when
 // the client accepts it. Anything else is a 404 that says what was expected.
-type Server struct {
+type replayServer struct {
 	recordings map[string]*Recording
 	received   func(*Recording, *http.Request, []byte)
 }
 
-// NewServer makes a server of recordings. Unless it is nil, received is called
+// newReplayServer makes a server of recordings. Unless it is nil, received is called
 // with each request that is about to be answered, and its body.
-func NewServer(recordings []*Recording, received func(*Recording, *http.Request, []byte)) *Server {
-	s := &Server{make(map[string]*Recording, len(recordings)), received}
+func newReplayServer(recordings []*Recording, received func(*Recording, *http.Request, []byte)) *replayServer {
+	s := &replayServer{make(map[string]*Recording, len(recordings)), received}
 	for _, r := range recordings {
 		s.recordings[r.Name] = r
 	}
 	return s
 }
 
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *replayServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), prefix), "/")
 	recording := s.recordings[name]
 	if recording == nil {
@@ -72,4 +72,4 @@ func (r *Recording) answer(w http.ResponseWriter, request *http.Request) {
 }
 
 // Interface guard
-var _ http.Handler = (*Server)(nil)
+var _ http.Handler = (*replayServer)(nil)

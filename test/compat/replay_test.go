@@ -1,4 +1,4 @@
-package replay
+package compat
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func TestCut(t *testing.T) {
+func TestReplayIsCutIntoEvents(t *testing.T) {
 	message := func(n byte) string { return string([]byte{0, 0, 0, n}) + strings.Repeat("x", int(n)-4) }
 	for _, test := range []struct {
 		contentType string
@@ -40,7 +40,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-func TestServer(t *testing.T) {
+func TestReplayServer(t *testing.T) {
 	recording := &Recording{
 		Name: "one", Status: 429,
 		Header:   map[string]string{"content-type": "application/json", "retry-after": "7"},
@@ -48,7 +48,7 @@ func TestServer(t *testing.T) {
 		URL:      &url.URL{Path: "/model/a:0/converse", RawPath: "/model/a%3A0/converse"},
 	}
 	var received []string
-	site := httptest.NewServer(NewServer([]*Recording{recording}, func(r *Recording, _ *http.Request, body []byte) {
+	site := httptest.NewServer(newReplayServer([]*Recording{recording}, func(r *Recording, _ *http.Request, body []byte) {
 		received = append(received, r.Name+" "+string(body))
 	}))
 	defer site.Close()
@@ -84,11 +84,11 @@ func TestServer(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
-	if _, err := Load(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+func TestLoadRecordings(t *testing.T) {
+	if _, err := loadRecordings(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	recordings, err := Load("../testdata")
+	recordings, err := loadRecordings("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-// Package replay serves recorded provider traffic: an HTTP server that plays the
-// provider, byte for byte, for the tests of what stands in front of it.
-package replay
+package compat
 
 import (
 	"encoding/json"
@@ -49,9 +47,9 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning_tokens"`
 }
 
-// Load reads the recordings that dir/index.json lists, in their order. Where
+// loadRecordings reads the recordings that dir/index.json lists, in their order. Where
 // there is no such file, the error is an [io/fs.ErrNotExist].
-func Load(dir string) ([]*Recording, error) {
+func loadRecordings(dir string) ([]*Recording, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		return nil, err
@@ -84,7 +82,7 @@ func Load(dir string) ([]*Recording, error) {
 	return recordings, nil
 }
 
-// Prefix stands in front of the provider's own path where a [Server] replays r.
+// Prefix stands in front of the provider's own path where a [replayServer] replays r.
 func (r *Recording) Prefix() string { return prefix + r.Name }
 
 const prefix = "/c/"
