@@ -1,6 +1,10 @@
 package plugins
 
-import "unicode/utf8"
+import (
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
 // AppendString appends s as a JSON string (RFC 8259, section 7). What is not
 // UTF-8 becomes U+FFFD.
@@ -56,4 +60,58 @@ func AppendEscaped(b []byte, s string) []byte {
 		from = i
 	}
 	return append(b, s[from:]...)
+}
+
+// Unescape reads the escape of a JSON string that s begins with, both escapes of a
+// surrogate pair as one. It returns the character and the length of the escape,
+// which is 0 if s ends within it. What is not valid stands for itself, or for U+FFFD
+// if it has hexadecimal digits.
+func Unescape[S string | []byte](s S) (r rune, n int, valid bool) {
+	if len(s) < 2 {
+		return utf8.RuneError, 0, false
+	}
+	switch c := s[1]; c {
+	case '"', '\\', '/':
+		return rune(c), 2, true
+	case 'b':
+		return '\b', 2, true
+	case 'f':
+		return '\f', 2, true
+	case 'n':
+		return '\n', 2, true
+	case 'r':
+		return '\r', 2, true
+	case 't':
+		return '\t', 2, true
+	case 'u':
+	default:
+		r, n = utf8.DecodeRuneInString(string(s[1:min(len(s), 1+utf8.UTFMax)]))
+		return r, 1 + n, false
+	}
+	switch r, n = codeUnit(s); {
+	case n < len(`\u0000`):
+		return r, n, false
+	case !utf16.IsSurrogate(r):
+		return r, n, true
+	}
+	low, n := codeUnit(s[6:])
+	if pair := utf16.DecodeRune(r, low); n == len(`\u0000`) && pair != utf8.RuneError {
+		return pair, 12, true
+	}
+	return utf8.RuneError, min(n, 1) * 6, false // which waits for the second half
+}
+
+// codeUnit reads the \uXXXX that s begins with. Its length is 0 if s ends within it,
+// and 2 if it has no digits.
+func codeUnit[S string | []byte](s S) (r rune, n int) {
+	const escape = `\u`
+	if len(s) < len(escape)+4 && string(s[:min(len(s), 2)]) == escape[:min(len(s), 2)] {
+		return utf8.RuneError, 0
+	}
+	if string(s[:2]) == escape {
+		if u, err := strconv.ParseUint(string(s[2:6]), 16, 16); err == nil {
+			return rune(u), 6
+		}
+	}
+	return utf8.RuneError, 2
 }

@@ -30,12 +30,12 @@ func TestEvents(t *testing.T) {
 		want   []string
 	}{
 		{"named", "event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", SSE, []string{"a|1", "b|2"}},
-		{"bug 26: line endings", "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", SSE, []string{"|1", "|2", "|3"}},
-		{"bug 26: comments", ": PROCESSING\n\n: x\ndata: 1\n: y\n\n", SSE, []string{"|1"}},
-		{"bug 26: byte order mark", "\xef\xbb\xbfdata: 1\n\n", SSE, []string{"|1"}},
-		{"bug 26: several lines", "data: 1\ndata: 2\n\n", SSE, []string{"|1\n2"}},
+		{"line endings", "data: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", SSE, []string{"|1", "|2", "|3"}},
+		{"comments", ": PROCESSING\n\n: x\ndata: 1\n: y\n\n", SSE, []string{"|1"}},
+		{"byte order mark", "\xef\xbb\xbfdata: 1\n\n", SSE, []string{"|1"}},
+		{"several lines", "data: 1\ndata: 2\n\n", SSE, []string{"|1\n2"}},
 		{"no blank line at the end", "data: 1\n\ndata: 2", SSE, []string{"|1", "|2"}},
-		{"bug 26: long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", SSE, []string{"|" + strings.Repeat("x", 100_000)}},
+		{"long line", "data: " + strings.Repeat("x", 100_000) + "\n\n", SSE, []string{"|" + strings.Repeat("x", 100_000)}},
 		{"lines", "1\r\n\n2\n3", NDJSON, []string{"|1", "|2", "|3"}},
 		{"nothing", "", SSE, nil},
 	}

@@ -3,9 +3,9 @@ package transcript
 import (
 	"bytes"
 	"slices"
-	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Unescaper decodes one body after the other, in memory that it keeps.
@@ -24,9 +24,13 @@ func (u *Unescaper) SearchText(body []byte) []byte {
 	for next >= 0 {
 		decoded = append(decoded, body[:next]...)
 		body = body[next:]
-		var n int
-		decoded, n = appendUnescaped(decoded, body)
-		body = body[n:]
+		if r, n, valid := plugins.Unescape(body); valid {
+			decoded = utf8.AppendRune(decoded, r)
+			body = body[n:]
+		} else {
+			decoded = append(decoded, '\\')
+			body = body[1:]
+		}
 		next = bytes.IndexByte(body, '\\')
 	}
 	u.decoded = append(decoded, body...)
@@ -37,46 +41,4 @@ func (u *Unescaper) SearchText(body []byte) []byte {
 func startsJSON(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[' || body[0] == '"')
-}
-
-// appendUnescaped appends the character of the escape at the start of s, and
-// returns the length of the escape.
-func appendUnescaped(b, s []byte) ([]byte, int) {
-	if len(s) < 2 {
-		return append(b, s...), len(s)
-	}
-	switch c := s[1]; c {
-	case '"', '\\', '/':
-		return append(b, c), 2
-	case 'b':
-		return append(b, '\b'), 2
-	case 'f':
-		return append(b, '\f'), 2
-	case 'n':
-		return append(b, '\n'), 2
-	case 'r':
-		return append(b, '\r'), 2
-	case 't':
-		return append(b, '\t'), 2
-	case 'u':
-		if r, ok := unicodeEscape(s); ok && !utf16.IsSurrogate(r) {
-			return utf8.AppendRune(b, r), 6
-		} else if ok {
-			low, _ := unicodeEscape(s[6:])
-			if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
-				return utf8.AppendRune(b, r), 12
-			}
-			return append(b, s[:6]...), 6
-		}
-	}
-	return append(b, '\\'), 1
-}
-
-// unicodeEscape reads the \uXXXX at the start of s.
-func unicodeEscape[T string | []byte](s T) (rune, bool) {
-	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
-		return 0, false
-	}
-	r, err := strconv.ParseUint(string(s[2:6]), 16, 16)
-	return rune(r), err == nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // template is an event that only lengthened texts. An event that differs from it
@@ -73,20 +75,11 @@ func insideLength(s string) int {
 		case c < ' ':
 			return -1
 		case c == '\\':
-			i++
-			if i == len(s) {
+			_, n, valid := plugins.Unescape(s[i:])
+			if !valid && n != len(`\ud800`) { // half a surrogate pair is JSON
 				return -1
 			}
-			switch s[i] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			case 'u':
-				if _, ok := unicodeEscape(s[i-1:]); !ok {
-					return -1
-				}
-				i += 4
-			default:
-				return -1
-			}
+			i += n - 1
 		}
 	}
 	return -1

@@ -1,9 +1,7 @@
 package translate
 
 import (
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -93,7 +91,7 @@ func (u *unwrapper) decode(s string) string {
 			u.state = unwrapRest
 			return string(out)
 		case '\\':
-			r, n := unescape(s[i:])
+			r, n, _ := plugins.Unescape(s[i:])
 			if n == 0 {
 				u.raw = s[i:]
 				return string(out)
@@ -109,54 +107,4 @@ func (u *unwrapper) decode(s string) string {
 		}
 	}
 	return string(out)
-}
-
-// unescape reads the escape, or the two of a surrogate pair, that s begins with,
-// and its length: 0 if s ends within it.
-func unescape(s string) (r rune, n int) {
-	if len(s) < 2 {
-		return 0, 0
-	}
-	switch s[1] {
-	case 'n':
-		return '\n', 2
-	case 't':
-		return '\t', 2
-	case 'r':
-		return '\r', 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'u':
-	default:
-		r, n = utf8.DecodeRuneInString(s[1:])
-		return r, 1 + n
-	}
-	if len(s) < 6 {
-		return 0, 0
-	}
-	r = codeUnit(s)
-	if !utf16.IsSurrogate(r) {
-		return r, 6
-	}
-	low := s[6:]
-	if len(low) < 6 && strings.HasPrefix(`\u`, low[:min(2, len(low))]) {
-		return 0, 0
-	}
-	if strings.HasPrefix(low, `\u`) {
-		if pair := utf16.DecodeRune(r, codeUnit(low)); pair != utf8.RuneError {
-			return pair, 12
-		}
-	}
-	return utf8.RuneError, 6
-}
-
-// codeUnit is that of an escape of six bytes.
-func codeUnit(s string) rune {
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil {
-		return utf8.RuneError
-	}
-	return rune(n)
 }
