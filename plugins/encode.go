@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -104,11 +105,11 @@ func Unescape[S string | []byte](s S) (r rune, n int, valid bool) {
 // codeUnit reads the \uXXXX that s begins with. Its length is 0 if s ends within it,
 // and 2 if it has no digits.
 func codeUnit[S string | []byte](s S) (r rune, n int) {
-	const escape = `\u`
-	if len(s) < len(escape)+4 && string(s[:min(len(s), 2)]) == escape[:min(len(s), 2)] {
+	head := string(s[:min(len(s), 2)])
+	if len(s) < 6 && strings.HasPrefix(`\u`, head) {
 		return utf8.RuneError, 0
 	}
-	if string(s[:2]) == escape {
+	if head == `\u` {
 		if u, err := strconv.ParseUint(string(s[2:6]), 16, 16); err == nil {
 			return rune(u), 6
 		}
