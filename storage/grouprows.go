@@ -58,7 +58,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	matched := make([]map[int]bool, len(q.Any))
 	for i, f := range q.Any {
 		matched[i] = make(map[int]bool)
-		err := rows.Scan(and(q.Filter, f), q.Window, func(r *Row) bool {
+		err := rows.Scan(And(q.Filter, f), q.Window, func(r *Row) bool {
 			matched[i][r.Group] = true
 			return true
 		})

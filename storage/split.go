@@ -18,9 +18,9 @@ func SplitFilter(f Filter) *Split {
 	s := &Split{Requests: All{}, Groups: All{}, about: subjectsOf(f)}
 	for part := range Conjuncts(f) {
 		if s.about.of(part)&aboutGroups == 0 {
-			s.Requests = and(s.Requests, part)
+			s.Requests = And(s.Requests, part)
 		} else {
-			s.Groups = and(s.Groups, part)
+			s.Groups = And(s.Groups, part)
 		}
 	}
 	return s
@@ -66,17 +66,6 @@ func (about branchSubjects) of(f Filter) subjects {
 		return aboutGroups
 	}
 	return 0
-}
-
-// and joins two filters.
-func and(a, b Filter) Filter {
-	switch {
-	case a == All{}:
-		return b
-	case b == All{}:
-		return a
-	}
-	return &Branch{Left: a, Right: b}
 }
 
 // groupFilter decides which groups a filter chooses.

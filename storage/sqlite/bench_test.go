@@ -209,14 +209,14 @@ func Benchmark(b *testing.B) {
 	}
 	b.Run("prune", func(b *testing.B) {
 		before := newTraffic(*benchmarkRecords).at
-		chunk := storage.Timestamp(pruneChunk * t.step / 2) // so that no call finds more
+		chunk := storage.Timestamp(float64(pruneChunk) * t.step / 2) // so that no call finds more
 		for b.Loop() {
 			before += chunk
 			if _, err := s.Prune(ctx, before); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(pruneChunk/2), "us/record")
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(pruneChunk/2), "us/record")
 	})
 }
 

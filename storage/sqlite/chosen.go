@@ -36,17 +36,17 @@ func (s *keySet) has(n int64) bool {
 }
 
 // chosen asks the database for the requests from a key to another of which the
-// rest of the filter is true.
+// residual is true.
 func (s *scan) chosen(from, to int64) (*keySet, error) {
-	where := condition{ctx: s.ctx, r: s.r}
+	where := condition{ctx: s.ctx, r: s.r, residual: storage.All{}}
 	query := "SELECT r.n FROM requests r WHERE "
-	part, isLeaf := s.rest.(*storage.Leaf)
+	part, isLeaf := s.residual.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
 		// The columns know whose the requests are.
 		query = "SELECT r.n FROM labels r WHERE "
 		where.write("r.label = ?", where.lookup(labelKind(part), part.Text))
 	} else {
-		where.query(&storage.RequestQuery{Org: s.org, Filter: s.rest})
+		where.query(&storage.RequestQuery{Org: s.org, Filter: s.residual})
 		if where.byLabel {
 			query = "SELECT r.n FROM labels l CROSS JOIN requests r ON r.n = l.n WHERE "
 		}
@@ -68,8 +68,8 @@ func (s *scan) chosen(from, to int64) (*keySet, error) {
 		set.keys = append(set.keys, row[0].(int64))
 		return nil
 	})
-	if rest, reads := where.undecided(s.rest); rest != nil && err == nil {
-		err = s.match(set, rest, reads)
+	if err == nil && !where.exact() {
+		err = s.match(set, where.residual, where.reads())
 	}
 	return set, err
 }

@@ -19,10 +19,10 @@ type condition struct {
 	args []driver.Value
 	// err is the first error of looking names up; the clause is void with it.
 	err error
-	// inexact is true when the clause lets records pass that the filter may
-	// not: storage.Match decides then. content is true when it does for the sake
-	// of their content.
-	inexact, content bool
+	// compiled are the leaves of the filter.
+	compiled map[*storage.Leaf]clause
+	// residual is what a storage.Matcher decides on the records of the clause.
+	residual storage.Filter
 	// byLabel is true when the clause expects the rows of one label, as l,
 	// joined with their requests.
 	byLabel bool
@@ -33,25 +33,8 @@ func (c *condition) write(sql string, args ...driver.Value) {
 	c.args = append(c.args, args...)
 }
 
-// approximate writes a clause that is true of all records for which the leaf is,
-// and of others.
-func (c *condition) approximate(sql string) {
-	c.inexact = true
-	c.write(sql)
-}
-
-const (
-	always = "1"
-	never  = "0"
-)
-
-// is writes that the record has something in a column, or nothing.
-func (c *condition) is(column string, there bool) {
-	if there {
-		c.write(column + " IS NOT NULL")
-	} else {
-		c.write(column + " IS NULL")
-	}
+func (c *condition) and(cl clause) {
+	c.write(" AND "+cl.sql, cl.args...)
 }
 
 // query writes all that chooses the records of a query. Among the conjuncts of
@@ -61,28 +44,23 @@ func (c *condition) is(column string, there bool) {
 func (c *condition) query(q *storage.RequestQuery) {
 	c.write("r.org = ?", c.lookup("org", q.Org))
 	if q.Cached != nil {
-		c.write(" AND ")
-		c.is("r.cache_reference", *q.Cached)
+		c.and(notNull("r.cache_reference").notIf(!*q.Cached))
 	}
 	if q.Experiment != nil {
-		c.write(" AND ")
-		c.is("r.experiment", *q.Experiment)
+		c.and(notNull("r.experiment").notIf(!*q.Experiment))
 	}
 	if q.Scored != nil {
-		c.write(" AND ")
-		if !*q.Scored {
-			c.write("NOT ")
-		}
-		c.write("r.n IN (SELECT n FROM scores)")
+		c.and(exactly("r.n IN (SELECT n FROM scores)").notIf(!*q.Scored))
 	}
-	if !compiles(q.Filter) {
-		c.inexact = true
-		return
+	plan := storage.Plan{Prefilter: storage.All{}, Residual: q.Filter}
+	if compiles(q.Filter) {
+		plan = storage.PlanFilter(q.Filter, c.support)
 	}
+	c.residual = plan.Residual
 	var parts []storage.Filter
 	var labels []int64
 	indexed := false
-	for part := range storage.Conjuncts(q.Filter) {
+	for part := range storage.Conjuncts(plan.Prefilter) {
 		indexed = indexed || hasIndex(part)
 		if l, ok := part.(*storage.Leaf); ok && l.Op == storage.Equals && labelKind(l) != "" && len(labels) < maxLabels {
 			labels = append(labels, c.lookup(labelKind(l), l.Text))
@@ -105,36 +83,30 @@ func (c *condition) query(q *storage.RequestQuery) {
 	}
 }
 
-// undecided is what storage.Match has to decide of a filter whose clause has been
-// written, nil if nothing, and what it must read of records.
-func (c *condition) undecided(f storage.Filter) (storage.Filter, *projection) {
-	switch {
-	case c.inexact:
-		return f, wholeRecord
-	case !c.content:
-		return nil, nil
-	}
-	var rest storage.Filter
-	for part := range storage.Conjuncts(f) {
-		if storage.ContentParts(part) == 0 {
-			continue
+// support compiles a leaf, and tells how well.
+func (c *condition) support(l *storage.Leaf) storage.Support {
+	compiled, ok := c.compiled[l]
+	if !ok {
+		if c.compiled == nil {
+			c.compiled = make(map[*storage.Leaf]clause)
 		}
-		for l := range storage.Leaves(part) {
-			if l.Field.Content == 0 {
-				return f, wholeRecord
-			}
-		}
-		rest = both(rest, part)
+		compiled = c.leaf(l)
+		c.compiled[l] = compiled
 	}
-	return rest, contentOnly
+	return compiled.support
 }
 
-// both joins two filters, of which a may be nil.
-func both(a, b storage.Filter) storage.Filter {
-	if a == nil {
-		return b
+// exact tells whether the clause alone decides.
+func (c *condition) exact() bool { return c.residual == storage.All{} }
+
+// reads is what the residual reads of records.
+func (c *condition) reads() *projection {
+	for l := range storage.Leaves(c.residual) {
+		if l.Field.Content == 0 {
+			return wholeRecord
+		}
 	}
-	return &storage.Branch{Left: a, Right: b}
+	return contentOnly
 }
 
 // hasIndex tells whether an index on requests finds what makes f true.
@@ -206,7 +178,7 @@ func operandsOf(b *storage.Branch) []storage.Filter {
 	return slices.Collect(storage.Conjuncts(b))
 }
 
-// filter writes a filter that compiles.
+// filter writes a filter of leaves that are compiled.
 func (c *condition) filter(f storage.Filter) {
 	switch f := f.(type) {
 	case *storage.Branch:
@@ -216,7 +188,7 @@ func (c *condition) filter(f storage.Filter) {
 		}
 		c.join(operandsOf(f), operator)
 	case *storage.Leaf:
-		c.leaf(f)
+		c.write(c.compiled[f].sql, c.compiled[f].args...)
 	default:
 		c.write(always)
 	}
@@ -299,32 +271,3 @@ var filterColumns = map[storage.Group]map[string]string{
 
 // columnOf is the column that a field compares, "" if it compares another table.
 func columnOf(f *storage.Field) string { return filterColumns[f.Group][f.Name] }
-
-// lookup is the id of a name, 0 when no record has it.
-func (c *condition) lookup(kind, name string) int64 {
-	return c.integer("SELECT id FROM names WHERE kind = ? AND name = ?", kind, name)
-}
-
-func (c *condition) integer(query string, args ...driver.Value) int64 {
-	if c.err != nil {
-		return 0
-	}
-	var n int64
-	n, c.err = c.r.c.integer(c.ctx, query, args...)
-	return n
-}
-
-// matching are the ids of all names of a kind that match, as a JSON array.
-func (c *condition) matching(kind string, matches func(string) bool) string {
-	if c.err != nil {
-		return ""
-	}
-	ids := []int64{}
-	c.err = c.r.c.query(c.ctx, "SELECT id, name FROM names WHERE kind = ?", []driver.Value{kind}, func(row []driver.Value) error {
-		if matches(row[1].(string)) {
-			ids = append(ids, row[0].(int64))
-		}
-		return nil
-	})
-	return compactJSON(ids)
-}

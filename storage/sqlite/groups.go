@@ -82,12 +82,8 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		for _, f := range q.Any {
 			parts |= storage.ContentParts(f)
 		}
-		rest, _ := x.where.undecided(q.Filter)
 		x.reads = wholeRecord
-		if rest == nil {
-			rest = storage.All{}
-		}
-		matcher := storage.NewMatcher(rest, cancel)
+		matcher := storage.NewMatcher(x.where.residual, cancel)
 		contents := b.contents.Reader(parts)
 		defer contents.Close()
 		var failed error

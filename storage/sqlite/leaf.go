@@ -1,33 +1,64 @@
 package sqlite
 
 import (
+	"database/sql/driver"
+
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// leaf writes one comparison. What a record lacks is NULL, of which no
-// comparison is true, so the negative operators ask for it.
-func (c *condition) leaf(l *storage.Leaf) {
+// clause is SQL that is true of all records of which a leaf is, with its arguments.
+type clause struct {
+	sql     string
+	args    []driver.Value
+	support storage.Support
+}
+
+// unsupported is the clause of a leaf that SQL does not decide.
+var unsupported clause
+
+func exactly(sql string, args ...driver.Value) clause { return clause{sql, args, storage.Exact} }
+
+// notIf negates a clause if so.
+func (c clause) notIf(yes bool) clause {
+	if yes {
+		c.sql = "NOT (" + c.sql + ")"
+	}
+	return c
+}
+
+const (
+	always = "1"
+	never  = "0"
+)
+
+// null is true of records with nothing in a column.
+func null(column string) clause { return exactly(column + " IS NULL") }
+
+// notNull is true of records with something in a column.
+func notNull(column string) clause { return exactly(column + " IS NOT NULL") }
+
+// leaf compiles one comparison. What a record lacks is NULL, of which no comparison
+// is true, so the negative operators ask for it.
+func (c *condition) leaf(l *storage.Leaf) clause {
 	switch {
 	case !l.Field.Applies():
-		c.write(never)
+		return exactly(never)
 	case l.Field.Content != 0:
-		c.content = true
-		c.write(always)
+		return unsupported
 	case labelKind(l) != "":
-		c.label(l)
+		return c.label(l)
 	case l.Field.Kind == storage.Number:
-		c.number(l)
+		return c.number(l)
 	case l.Field.Kind == storage.Time:
-		c.time(l)
+		return c.time(l)
 	case l.Field.Kind == storage.Boolean:
-		c.boolean(l)
+		return c.boolean(l)
 	case l.Field.Kind == storage.PropertyKey:
-		c.write("r.n IN (SELECT n FROM labels WHERE label IN (SELECT id FROM names WHERE kind = ?))", propertyKind(l.Text))
-	default:
-		c.text(l)
+		return exactly("r.n IN (SELECT n FROM labels WHERE label IN (SELECT id FROM names WHERE kind = ?))", propertyKind(l.Text))
 	}
+	return c.text(l)
 }
 
 // comparisons are the operators of numbers and timestamps in SQL.
@@ -40,139 +71,119 @@ var comparisons = map[storage.Operator]string{
 	storage.GT:        " > ?",
 }
 
-func (c *condition) number(l *storage.Leaf) {
+func (c *condition) number(l *storage.Leaf) clause {
 	switch {
-	case l.Op == storage.IsNull && l.Field.Map:
-		c.not(l.Bool)
-		c.score(l.Key, "?", true)
-		return
-	case l.Op == storage.IsNull && l.Field.Group == storage.FeedbackGroup:
-		c.not(l.Bool)
-		c.feedback("?", true)
-		return
+	case l.Field.Map && l.Op == storage.IsNull:
+		return c.score(l.Key, always).notIf(l.Bool)
 	case l.Field.Map:
-		c.score(l.Key, "value"+comparisons[l.Op], l.Number)
-		return
+		return c.score(l.Key, "value"+comparisons[l.Op], l.Number)
+	case l.Field.Group == storage.FeedbackGroup && l.Op == storage.IsNull:
+		return c.feedback(always).notIf(l.Bool)
 	case l.Field.Group == storage.FeedbackGroup && l.Op == storage.NotEquals:
-		c.not(true)
-		c.feedback("d.feedback_id + 0.0 = ?", l.Number)
-		return
+		return c.feedback("d.feedback_id + 0.0 = ?", l.Number).notIf(true)
 	case l.Field.Group == storage.FeedbackGroup:
-		c.feedback("d.feedback_id + 0.0"+comparisons[l.Op], l.Number)
-		return
+		return c.feedback("d.feedback_id + 0.0"+comparisons[l.Op], l.Number)
 	}
 	// As in the evaluator, numbers compare as doubles.
-	value := "r." + columnOf(l.Field) + " + 0.0"
+	value := "(r." + columnOf(l.Field) + " + 0.0)"
 	switch l.Field.Name {
 	case "cost":
-		value = "r.cost / 1e9"
+		value = "(r.cost / 1e9)"
 	case "total_tokens":
-		value = totalTokens + " + 0.0"
+		value = "(" + totalTokens + " + 0.0)"
 	}
-	if l.Op == storage.IsNull {
-		c.is("("+value+")", !l.Bool)
-		return
+	switch {
+	case l.Op == storage.IsNull && l.Bool:
+		return null(value)
+	case l.Op == storage.IsNull:
+		return notNull(value)
+	case l.Op == storage.NotEquals:
+		return exactly(value+" IS NOT ?", l.Number)
 	}
-	if l.Op == storage.NotEquals {
-		c.write("("+value+") IS NOT ?", l.Number)
-		return
-	}
-	c.write(value+comparisons[l.Op], l.Number)
-}
-
-// not negates what is written next.
-func (c *condition) not(yes bool) {
-	if yes {
-		c.write("NOT ")
-	}
+	return exactly(value+comparisons[l.Op], l.Number)
 }
 
 // totalTokens is unknown when either of the two is.
 const totalTokens = "(r.input + r.output)"
 
-func (c *condition) time(l *storage.Leaf) {
+func (c *condition) time(l *storage.Leaf) clause {
 	switch column := columnOf(l.Field); {
 	case l.Field.Group == storage.FeedbackGroup:
-		c.feedback("d.feedback_created_at"+comparisons[l.Op], int64(l.Time))
-		return
+		return c.feedback("d.feedback_created_at"+comparisons[l.Op], int64(l.Time))
 	case column != "n":
-		c.write("r."+column+comparisons[l.Op], int64(l.Time))
-		return
+		return exactly("r."+column+comparisons[l.Op], int64(l.Time))
 	}
 	this, next := firstN(l.Time), firstN(l.Time+1)
 	switch l.Op {
 	case storage.GTE:
-		c.write("r.n >= ?", this)
+		return exactly("r.n >= ?", this)
 	case storage.GT:
-		c.write("r.n >= ?", next)
+		return exactly("r.n >= ?", next)
 	case storage.LT:
-		c.write("r.n < ?", this)
+		return exactly("r.n < ?", this)
 	case storage.LTE:
-		c.write("r.n < ?", next)
-	default:
-		c.write("(r.n >= ? AND r.n < ?)", this, next)
+		return exactly("r.n < ?", next)
 	}
+	return exactly("(r.n >= ? AND r.n < ?)", this, next)
 }
 
-func (c *condition) boolean(l *storage.Leaf) {
+func (c *condition) boolean(l *storage.Leaf) clause {
 	switch column := columnOf(l.Field); {
 	case l.Field.Name == "cached":
-		c.is("r.cache_reference", l.Bool)
+		return notNull("r.cache_reference").notIf(!l.Bool)
 	case column != "":
-		c.write("r."+column+" = ?", l.Bool)
-	default:
-		c.score(storage.FeedbackScore, "value = ?", l.Bool)
+		return exactly("r."+column+" = ?", l.Bool)
 	}
+	return c.score(storage.FeedbackScore, "value = ?", l.Bool)
 }
 
-// score writes that the record has a score, and compares its value.
-func (c *condition) score(name, comparison string, value any) {
-	c.write("r.n IN (SELECT n FROM scores WHERE name = ? AND "+comparison+")", c.lookup(scoreKind, name), value)
+// score is true of records with a score whose value compares so.
+func (c *condition) score(name, comparison string, value ...driver.Value) clause {
+	args := append([]driver.Value{c.lookup(scoreKind, name)}, value...)
+	return exactly("r.n IN (SELECT n FROM scores WHERE name = ? AND "+comparison+")", args...)
 }
 
-// feedback writes that the record has feedback, and compares a detail of it.
-func (c *condition) feedback(comparison string, value any) {
-	c.write("r.n IN (SELECT s.n FROM scores s JOIN details d ON d.n = s.n WHERE s.name = ? AND "+comparison+")",
-		c.lookup(scoreKind, storage.FeedbackScore), value)
+// feedback is true of records with feedback of which a detail compares so.
+func (c *condition) feedback(comparison string, value ...driver.Value) clause {
+	args := append([]driver.Value{c.lookup(scoreKind, storage.FeedbackScore)}, value...)
+	return exactly("r.n IN (SELECT s.n FROM scores s JOIN details d ON d.n = s.n WHERE s.name = ? AND "+comparison+")", args...)
 }
 
-func (c *condition) text(l *storage.Leaf) {
+func (c *condition) text(l *storage.Leaf) clause {
 	switch column := columnOf(l.Field); {
 	case column == "end_state":
 		matches := storage.TextMatcher(l.Op, l.Text, nil)
-		c.write("r.end_state IN (-1")
+		states := exactly("r.end_state IN (-1")
 		for _, state := range storage.EndStates {
 			if matches(state.String()) {
-				c.write(", ?", int64(state))
+				states.sql, states.args = states.sql+", ?", append(states.args, int64(state))
 			}
 		}
-		c.write(")")
+		states.sql += ")"
+		return states
 	case column == "request_id" || column == "cache_reference":
-		c.id("r."+column, l)
+		return uuidEquals("r."+column, l)
 	case column != "":
-		c.named("r."+column, columnKinds[column], l)
+		return c.named("r."+column, columnKinds[column], l)
 	case l.Field.Name == "scores_column" && !storage.TextMatcher(l.Op, l.Text, nil)("{}"):
-		c.approximate("r.n IN (SELECT n FROM scores)")
-	default:
-		c.approximate(always)
+		return clause{sql: "r.n IN (SELECT n FROM scores)", support: storage.Superset}
 	}
+	return unsupported
 }
 
-// id compares a UUID.
-func (c *condition) id(column string, l *storage.Leaf) {
+// uuidEquals compares a UUID.
+func uuidEquals(column string, l *storage.Leaf) clause {
 	if l.Op != storage.Equals {
-		c.approximate(always)
-		return
+		return unsupported
 	}
 	id, err := uuid.Parse(l.Text)
 	switch {
 	case l.Text == "":
-		c.is(column, false)
+		return null(column)
 	case err != nil || id.String() != l.Text: // Parse takes other spellings too
-		c.write(never)
-	default:
-		c.write(column+" = ?", id[:])
+		return exactly(never)
 	}
+	return exactly(column+" = ?", id[:])
 }
 
 // columnKinds has the kind of names in each column that refers to names.
@@ -187,25 +198,24 @@ var columnKinds = func() map[string]string {
 }()
 
 // named compares a text that stands in names; NULL is the empty text.
-func (c *condition) named(column, kind string, l *storage.Leaf) {
+func (c *condition) named(column, kind string, l *storage.Leaf) clause {
 	switch {
 	case l.Text == "" && l.Op == storage.Equals:
-		c.is(column, false)
+		return null(column)
 	case l.Text == "" && l.Op == storage.NotEquals:
-		c.is(column, true)
+		return notNull(column)
 	case l.Op == storage.Equals:
-		c.write(column+" = ?", c.lookup(kind, l.Text))
+		return exactly(column+" = ?", c.lookup(kind, l.Text))
 	case l.Op == storage.NotEquals:
-		c.write(column+" IS NOT ?", c.lookup(kind, l.Text))
-	default:
-		matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
-		c.write("(")
-		if matches("") {
-			c.write(column + " IS NULL OR ")
-		}
-		// The plus keeps from the index, which has no order for many texts.
-		c.write("+"+column+" IN (SELECT value FROM json_each(?)))", c.matching(kind, matches))
+		return exactly(column+" IS NOT ?", c.lookup(kind, l.Text))
 	}
+	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
+	// The plus keeps from the index, which has no order for many texts.
+	list := c.matching("+"+column, kind, matches)
+	if list.support == storage.Exact && matches("") {
+		list.sql = "(" + column + " IS NULL OR " + list.sql + ")"
+	}
+	return list
 }
 
 // labelKind is the kind of names whose labels a leaf compares, "" if none.
@@ -223,14 +233,62 @@ func labelKind(l *storage.Leaf) string {
 
 // label compares the texts of a property or of assets. A negative operator is
 // true when none of them matches.
-func (c *condition) label(l *storage.Leaf) {
+func (c *condition) label(l *storage.Leaf) clause {
 	kind := labelKind(l)
-	c.not(l.Op.Negative())
 	if l.Op == storage.Equals || l.Op == storage.NotEquals {
-		c.write("r.n IN (SELECT n FROM labels WHERE label = ?)", c.lookup(kind, l.Text))
-		return
+		return exactly("r.n IN (SELECT n FROM labels WHERE label = ?)", c.lookup(kind, l.Text)).notIf(l.Op.Negative())
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
-	c.write("r.n IN (SELECT n FROM labels WHERE label IN (SELECT value FROM json_each(?)))",
-		c.matching(kind, func(s string) bool { return matches(s) != l.Op.Negative() }))
+	list := c.matching("label", kind, func(s string) bool { return matches(s) != l.Op.Negative() })
+	if list.support == storage.Unsupported {
+		return list
+	}
+	list.sql = "r.n IN (SELECT n FROM labels WHERE " + list.sql + ")"
+	return list.notIf(l.Op.Negative())
+}
+
+// lookup is the id of a name, 0 when no record has it.
+func (c *condition) lookup(kind, name string) int64 {
+	return c.integer("SELECT id FROM names WHERE kind = ? AND name = ?", kind, name)
+}
+
+func (c *condition) integer(query string, args ...driver.Value) int64 {
+	if c.err != nil {
+		return 0
+	}
+	var n int64
+	n, c.err = c.r.c.integer(c.ctx, query, args...)
+	return n
+}
+
+// maxNames bounds the ids of a list. Tests make it smaller.
+var maxNames = 50_000
+
+// matching is true of records whose column refers to a name of the kind that
+// matches, as a list of those that do, or of those that do not, whichever is short
+// enough: NULL is neither.
+func (c *condition) matching(column, kind string, matches func(string) bool) clause {
+	if c.err != nil {
+		return unsupported
+	}
+	lists := map[bool][]int64{true: {}, false: {}}
+	c.err = c.r.c.query(c.ctx, "SELECT id, name FROM names WHERE kind = ?", []driver.Value{kind}, func(row []driver.Value) error {
+		yes := matches(row[1].(string))
+		if lists[yes] = append(lists[yes], row[0].(int64)); len(lists[yes]) <= maxNames {
+			return nil
+		}
+		if len(lists[!yes]) > maxNames {
+			return errStop
+		}
+		lists[yes] = lists[yes][:maxNames+1]
+		return nil
+	})
+	yes, no := lists[true], lists[false]
+	switch {
+	case len(yes) <= maxNames:
+		return exactly(column+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
+	case len(no) <= maxNames:
+		return exactly(column+" IN (SELECT id FROM names WHERE kind = ? AND id NOT IN (SELECT value FROM json_each(?)))", kind, compactJSON(no))
+	}
+	return unsupported
 }

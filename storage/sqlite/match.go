@@ -15,15 +15,15 @@ import (
 // matchChunk is the number of records that are read by their keys at a time.
 const matchChunk = 256
 
-// matching is a query of which SQL alone does not decide: records stream through
+// matching is a query on which SQL alone does not decide: records stream through
 // storage.Match, and the best of them are kept.
 type matching struct {
 	*query
-	ctx      context.Context
-	content  func(context.Context, *storage.Record) (*storage.Content, error)
-	matcher  *storage.Matcher
-	patience *storage.CancelCheck
-	kept     []candidate
+	ctx     context.Context
+	content func(context.Context, *storage.Record) (*storage.Content, error)
+	matcher *storage.Matcher
+	cancel  *storage.CancelCheck
+	kept    []candidate
 
 	// row is considered, and loaded its content, or failed the attempt to read it.
 	row    *row
@@ -39,12 +39,8 @@ type candidate struct {
 
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, patience: storage.NewCancelCheck(ctx.Err)}
-	filter := x.undecided
-	if filter == nil {
-		filter = storage.All{}
-	}
-	m.matcher = storage.NewMatcher(filter, m.patience)
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, cancel: storage.NewCancelCheck(ctx.Err)}
+	m.matcher = storage.NewMatcher(x.where.residual, m.cancel)
 	o := x.timeOrder(true)
 	desc, byTime := x.byTime()
 	switch {
@@ -53,11 +49,12 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	case byTime:
 		o = x.timeOrder(desc)
 	}
-	if !byTime && !x.Random || x.reads == nil {
+	x.reads = x.where.reads()
+	if !byTime && !x.Random {
 		x.reads = wholeRecord // to sort by
 	}
 	if !x.SortsByContent() { // which keeps what it reads
-		r := x.contents.Reader(storage.ContentParts(filter))
+		r := x.contents.Reader(storage.ContentParts(x.where.residual))
 		defer r.Close()
 		m.content = r.Content
 	}
@@ -87,7 +84,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 
 // sort puts the best candidates into order and forgets the others.
 func (m *matching) sort(want int) {
-	slices.SortFunc(m.kept, storage.CancellableOrder(m.patience, func(a, b candidate) int { return a.place.Compare(b.place) }))
+	slices.SortFunc(m.kept, storage.CancellableOrder(m.cancel, func(a, b candidate) int { return a.place.Compare(b.place) }))
 	if len(m.kept) > want {
 		clear(m.kept[want:])
 		m.kept = m.kept[:want]

@@ -104,14 +104,6 @@ func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
 	return entry, err
 }
 
-// sweep deletes the names that only records before the given time used, once
-// these are gone.
-func (d *dictionary) sweep(before storage.Timestamp) error {
-	_, err := d.c.exec("DELETE FROM names WHERE seen < ?", int64(before-seenStep))
-	d.known.clear()
-	return err
-}
-
 // nameReader is the readers' side of the table names: what an id means.
 type nameReader struct {
 	mu    sync.Mutex

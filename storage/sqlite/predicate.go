@@ -17,23 +17,22 @@ var (
 	}
 )
 
-// predicate compiles a filter, nil if it compares what the table has not.
-func (t *table) predicate(f storage.Filter, p *storage.CancelCheck) predicate {
-	program := storage.Compile(f, nil)
-	leaves := make([]predicate, len(program.Steps))
-	for i, step := range program.Steps {
-		if leaves[i] = t.leaf(step.Filter.(*storage.Leaf), p); leaves[i] == nil {
-			return nil
-		}
+// join makes the predicate of a filter of those of its leaves.
+func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
+	if l, ok := f.(*storage.Leaf); ok {
+		return leaves[l]
 	}
-	if _, ok := f.(*storage.Leaf); ok {
-		return leaves[0]
+	program := storage.Compile(f, nil)
+	steps := make([]predicate, len(program.Steps))
+	for i, step := range program.Steps {
+		steps[i] = leaves[step.Filter.(*storage.Leaf)]
 	}
 	return func(c *chunk, row int) bool {
-		return program.Run(func(step int) bool { return leaves[step](c, row) })
+		return program.Run(func(step int) bool { return steps[step](c, row) })
 	}
 }
 
+// leaf compiles a leaf, nil if it compares what the table has not.
 func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	column := columnOf(l.Field)
 	if i, ok := textColumns[column]; ok {

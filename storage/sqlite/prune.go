@@ -3,14 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// pruneChunk bounds the records that one call of Prune deletes, and so the time
-// that it keeps batches waiting.
-const pruneChunk = 2000
+// pruneChunk bounds what one call of Prune deletes of each table, and so the time
+// that it keeps batches waiting. Tests make it smaller.
+var pruneChunk = 2000
 
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	err = w.transaction(ctx, func() error {
@@ -39,8 +38,26 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 		if more = len(old) == pruneChunk; more {
 			return nil
 		}
-		_, err = w.c.exec("DELETE FROM session_tags WHERE set_at < ?", int64(before))
-		return errors.Join(err, w.names.sweep(before))
+		tags, err := w.delete("DELETE FROM session_tags WHERE (org, session) IN (SELECT org, session FROM session_tags WHERE set_at < ? LIMIT ?)", before)
+		if err != nil {
+			return err
+		}
+		// The names that only records before used, which are gone.
+		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?)", before-seenStep)
+		if names > 0 {
+			w.names.known.clear()
+		}
+		more = max(tags, names) == int64(pruneChunk)
+		return err
 	})
 	return more && err == nil, err
+}
+
+// delete deletes what is older than a time, as many rows at most as a chunk has.
+func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {
+	result, err := w.c.exec(statement, int64(before), int64(pruneChunk))
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }

@@ -17,10 +17,8 @@ type query struct {
 	r        reader
 	contents storage.Contents
 	where    condition
-	// undecided is what SQL does not decide of the filter, and reads what is read
-	// to decide it.
-	undecided storage.Filter
-	reads     *projection
+	// reads is what is read of records on which SQL alone does not decide.
+	reads *projection
 }
 
 func requests(ctx context.Context, r reader, contents storage.Contents, q *storage.RequestQuery) ([]*storage.Record, error) {
@@ -31,11 +29,11 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 	if x.where.query(q); x.where.err != nil {
 		return nil, x.where.err
 	}
-	x.undecided, x.reads = x.where.undecided(q.Filter)
-	if _, byTime := x.byTime(); byTime || x.undecided == nil && !q.SortsByContent() {
+	decides := x.where.exact() && !q.SortsByContent()
+	if _, byTime := x.byTime(); byTime || decides {
 		x.after()
 	}
-	if x.undecided != nil || q.SortsByContent() {
+	if !decides {
 		return x.match(ctx)
 	}
 	keys, err := x.keys(ctx)

@@ -40,7 +40,7 @@ func (x *rows) Err() error { return x.ctx.Err() }
 // Scan decides on what the columns have, and asks the database for the rest.
 func (x *rows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
 	s := scan{rows: x, each: each, from: firstN(w.From), to: lastN(w.To)}
-	s.choose(f)
+	s.plan(f)
 	chunks := x.table.requests
 	switch {
 	case x.column == scoreColumn && x.loader != nil:

@@ -12,26 +12,33 @@ type scan struct {
 	*rows
 	each     func(*storage.Row) bool
 	from, to int64 // keys of requests
-	// holds is what the columns decide of the filter, nil if nothing, and rest
+	// holds is what the columns decide of the filter, nil if nothing, and residual
 	// what the database does.
-	holds predicate
-	rest  storage.Filter
+	holds    predicate
+	residual storage.Filter
 }
 
-// choose takes the filter apart.
-func (s *scan) choose(f storage.Filter) {
-	var mine storage.Filter
-	p := storage.NewCancelCheck(s.ctx.Err)
-	for part := range storage.Conjuncts(f) {
-		switch {
-		case s.column == scoreColumn || s.table.predicate(part, p) == nil:
-			s.rest = both(s.rest, part)
-		default:
-			mine = both(mine, part)
+// plan takes the filter apart.
+func (s *scan) plan(f storage.Filter) {
+	cancel := storage.NewCancelCheck(s.ctx.Err)
+	leaves := make(map[*storage.Leaf]predicate)
+	plan := storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
+		if s.column == scoreColumn {
+			return storage.Unsupported
 		}
-	}
-	if mine != nil {
-		s.holds = s.table.predicate(mine, p)
+		holds, ok := leaves[l]
+		if !ok {
+			holds = s.table.leaf(l, cancel)
+			leaves[l] = holds
+		}
+		if holds == nil {
+			return storage.Unsupported
+		}
+		return storage.Exact
+	})
+	s.residual = plan.Residual
+	if plan.Prefilter != (storage.All{}) {
+		s.holds = join(plan.Prefilter, leaves)
 	}
 }
 
@@ -45,7 +52,7 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 		return true, nil
 	}
 	var chosen *keySet
-	if s.rest != nil {
+	if s.residual != (storage.All{}) {
 		if chosen, err = s.chosen(from, to); err != nil || len(chosen.keys) == 0 {
 			return true, err
 		}

@@ -48,6 +48,56 @@ func TestFilterTellsRecordsApart(t *testing.T) {
 	}
 }
 
+// Whatever leaves a backend declares to answer, and however much more it answers of
+// those that it does not answer exactly, a planned filter is true of the same records.
+func TestPlansAnswerAsTheFilter(t *testing.T) {
+	r := random(5)
+	records, contents := Records(r, 60)
+	exact, prefiltered := 0, 0
+	for range 3000 {
+		f := Filter(r, records)
+		declared := make(map[*storage.Leaf]storage.Support)
+		likely := pick(r, []storage.Support{storage.Unsupported, storage.Superset, storage.Exact})
+		allExact := true
+		for l := range storage.Leaves(f) {
+			if declared[l] = likely; chance(r, 3) {
+				declared[l] = storage.Support(r.IntN(3))
+			}
+			allExact = allExact && declared[l] == storage.Exact
+		}
+		plan := storage.PlanFilter(f, func(l *storage.Leaf) storage.Support { return declared[l] })
+		for l := range storage.Leaves(plan.Prefilter) {
+			if declared[l] == storage.Unsupported {
+				t.Fatalf("the backend is asked for a leaf that it does not support: %s", storage.AppendJSON(nil, plan.Prefilter))
+			}
+		}
+		if allExact != (plan.Residual == storage.All{}) {
+			t.Fatalf("the residual of %s is %s; exact: %v", storage.AppendJSON(nil, f), storage.AppendJSON(nil, plan.Residual), allExact)
+		}
+		program := storage.Compile(plan.Prefilter, nil)
+		for _, rec := range records {
+			load := func() *storage.Content { return contents.Of(rec) }
+			passes := program.Run(func(step int) bool {
+				l := program.Steps[step].Filter.(*storage.Leaf)
+				return storage.Match(l, rec, load) || declared[l] == storage.Superset && chance(r, 2)
+			})
+			if !passes {
+				prefiltered++
+			}
+			if got, want := passes && storage.Match(plan.Residual, rec, load), storage.Match(f, rec, load); got != want {
+				t.Fatalf("%s is %v of a record, planned %v: %s and then %s", storage.AppendJSON(nil, f), want, got,
+					storage.AppendJSON(nil, plan.Prefilter), storage.AppendJSON(nil, plan.Residual))
+			}
+		}
+		if allExact {
+			exact++
+		}
+	}
+	if exact < 100 || prefiltered < 10_000 {
+		t.Errorf("of 3000 plans %d are exact, and %d records do not pass", exact, prefiltered)
+	}
+}
+
 // A query must often enough have something to answer, and all parts of it must
 // occur.
 func TestQueryFindsRecords(t *testing.T) {

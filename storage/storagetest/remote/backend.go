@@ -150,22 +150,32 @@ func (b *Backend) rows(ctx context.Context, q *Query) (*storagetest.Memory, erro
 	return m, m.Write(ctx, batch)
 }
 
-// Requests evaluates the query.
+// Requests evaluates what the server leaves of the query.
 func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	m, err := b.rows(ctx, &Query{Org: q.Org})
+	rest := *q
+	m, err := b.prefiltered(ctx, q.Org, &rest.Filter)
 	if err != nil {
 		return nil, err
 	}
-	return m.Requests(ctx, q)
+	return m.Requests(ctx, &rest)
 }
 
-// Groups evaluates the query.
+// Groups evaluates what the server leaves of the query.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	m, err := b.rows(ctx, &Query{Org: q.Org})
+	rest := *q
+	m, err := b.prefiltered(ctx, q.Org, &rest.Filter)
 	if err != nil {
 		return err
 	}
-	return m.Groups(ctx, q, each)
+	return m.Groups(ctx, &rest, each)
+}
+
+// prefiltered fetches the rows which the server chooses by a filter, and replaces the
+// filter by what is left of it.
+func (b *Backend) prefiltered(ctx context.Context, org string, f *storage.Filter) (*storagetest.Memory, error) {
+	plan := storage.PlanFilter(*f, support)
+	*f = plan.Residual
+	return b.rows(ctx, &Query{Org: org, Prefilter: storage.AppendJSON(nil, plan.Prefilter)})
 }
 
 // Request fetches one record.

@@ -209,8 +209,9 @@ func (s *Server) apply(b *Batch, start int) bool {
 func (s *service) Rows(q *Query, rows *Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*rows = s.table.answer(q)
-	return nil
+	var err error
+	*rows, err = s.table.answer(q)
+	return err
 }
 
 func (s *service) Content(q *Query, c *Content) error {

@@ -36,6 +36,33 @@ type Query struct {
 	Org string
 	ID  uuid.UUID
 	One bool
+	// Prefilter chooses rows, in JSON; all if it is absent.
+	Prefilter []byte
+}
+
+// support is what the server can decide of rows without annotations and content. Its
+// texts have no exact equality.
+func support(l *storage.Leaf) storage.Support {
+	switch f := l.Field; {
+	case f.Map || f.Content != 0 || f.Group == storage.FeedbackGroup:
+		return storage.Unsupported
+	case f.Kind == storage.Number || f.Kind == storage.Time:
+		return storage.Exact
+	case f.Kind == storage.Text && f.Name != "scores_column" && l.Op == storage.Equals:
+		return storage.Superset
+	}
+	return storage.Unsupported
+}
+
+// prefilter tells as much as the server can.
+func prefilter(p *storage.Program, r *storage.Record) bool {
+	return p.Run(func(step int) bool {
+		l := *p.Steps[step].Filter.(*storage.Leaf)
+		if l.Op == storage.Equals && l.Field.Kind == storage.Text {
+			l.Op = storage.Contains
+		}
+		return storage.Match(&l, r, nil)
+	})
 }
 
 // Rows are records without annotations, and all annotations in their order.
@@ -105,23 +132,28 @@ func (t *table) apply(b *Batch) {
 	}
 }
 
-func (t *table) answer(q *Query) (rows Rows) {
+func (t *table) answer(q *Query) (rows Rows, err error) {
 	t.merge()
+	f, err := storage.ParseFilter(q.Prefilter)
+	if err != nil {
+		return rows, err
+	}
+	program := storage.Compile(f, nil)
 	if q.One {
 		k := key{q.Org, q.ID}
 		if r := t.rows[k]; r != nil {
 			rows = Rows{[]*storage.Record{r.record}, t.notes[k]}
 		}
-		return rows
+		return rows, nil
 	}
 	for k, r := range t.rows {
-		if k.org == q.Org {
+		if k.org == q.Org && prefilter(program, r.record) {
 			rows.Records = append(rows.Records, r.record)
 			rows.Notes = append(rows.Notes, t.notes[k]...)
 		}
 	}
 	rows.Notes = append(rows.Notes, t.tags[q.Org]...)
-	return rows
+	return rows, nil
 }
 
 func (t *table) content(k key) (c Content) {
