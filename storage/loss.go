@@ -5,7 +5,7 @@ package storage
 type Loss struct {
 	// Reason is one of the Lost constants.
 	Reason string
-	// Count counts versions of records, and annotations.
+	// Count counts versions of records, and annotations; of LostContent, records.
 	Count int64
 	// Exchanges counts the exchanges that have no record for it.
 	Exchanges int64
@@ -19,6 +19,8 @@ const (
 	LostJournalFailed = "journal_failed" // the disk refused the write
 	LostCorrupt       = "corrupt"        // a journal entry failed its checksum
 	LostRejected      = "rejected"       // the backend can never store it
+	// LostContent: bodies were deleted or damaged. The records are there without them.
+	LostContent = "content"
 	// LostInterrupted: the process was killed before the exchange came to its
 	// end, or its handler failed.
 	LostInterrupted = "interrupted"

@@ -23,7 +23,7 @@ type storeIntegrity struct {
 }
 
 // incident is what was lost for one reason at one time. Entries are versions of
-// records, and late facts; exchanges have no record for it.
+// records, and annotations; exchanges have no record for it.
 type incident struct {
 	Reason    string            `json:"reason"`
 	Entries   int64             `json:"entries"`

@@ -152,6 +152,9 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		s.note(s.entries, s.size)
 		s.size += d.size()
 		s.entries++
+		if d.length > 0 {
+			s.contents++
+		}
 		if d.kind == kindRecord {
 			s.newest = max(s.newest, min(d.at, now))
 			j.pending[d.id] = pending{d.org, d.place}
@@ -186,17 +189,19 @@ func (j *Journal) write(s *segment, group []*draft, sync bool) error {
 	err := s.file.write(pieces, s.size)
 	clear(pieces)
 	j.pieces = pieces[:0]
-	if err == nil && sync {
-		if err = s.file.sync(); err != nil {
-			// What the disk holds now is not known: nothing more goes here.
-			j.close(s)
-		}
+	written := err == nil
+	if written && sync {
+		err = s.file.sync()
 	}
 	if err == nil {
 		return nil
 	}
-	if s.file.Truncate(s.size) != nil {
+	// What the disk holds now is not known after a failed flush, nor after a write that
+	// cannot be undone: nothing more goes here, and the next segment says where this one
+	// ends, lest what counts as lost be found again.
+	if s.file.Truncate(s.size) != nil || written {
 		j.close(s)
+		j.ends = append(j.ends, storage.Position{Segment: s.number, Ordinal: s.entries})
 	}
 	return err
 }
@@ -206,7 +211,7 @@ func (j *Journal) fail(group []*draft, err error) {
 	for _, d := range group {
 		d.err = fmt.Errorf("writing the journal: %w", err)
 		j.pendingBytes -= d.size()
-		if d.kind != kindLoss {
+		if d.kind == kindRecord || d.kind == kindAnnotation {
 			j.loseDraft(d, storage.LostJournalFailed)
 		}
 	}
@@ -266,7 +271,8 @@ func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 	return append(losses, l)
 }
 
-// saveLosses writes the losses that no segment knows of. It needs the turn.
+// saveLosses writes the losses that no segment knows of, and before them the ends of
+// segments that have what was lost. It needs the turn.
 func (j *Journal) saveLosses() {
 	j.mu.Lock()
 	losses, o := j.losses, j.options
@@ -275,20 +281,29 @@ func (j *Journal) saveLosses() {
 	if losses == nil {
 		return
 	}
-	group := make([]*draft, len(losses))
-	var size int64
+	ends := j.ends
+	j.ends = nil
+	var group []*draft
+	for i := range ends {
+		d := new(draft)
+		encode(d, kindEnd, endWire, &ends[i])
+		group = append(group, d)
+	}
 	for i := range losses {
-		group[i] = &draft{at: losses[i].To}
-		encode(group[i], kindLoss, lossWire, &losses[i])
-		size += group[i].size()
+		d := &draft{at: losses[i].To}
+		encode(d, kindLoss, lossWire, &losses[i])
+		group = append(group, d)
 	}
 	j.mu.Lock()
-	j.pendingBytes += size
+	for _, d := range group {
+		j.pendingBytes += d.size()
+	}
 	j.mu.Unlock()
 	j.commit(group, &o)
 	if group[0].err == nil {
 		return
 	}
+	j.ends = append(ends, j.ends...)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, l := range losses {

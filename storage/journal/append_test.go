@@ -152,9 +152,6 @@ func TestFullDisk(t *testing.T) {
 			again := &backend{}
 			j = open(t, again, Options{Dir: dir})
 			flush(t, j)
-			if truncate {
-				return // an abandoned segment may hold a whole entry more
-			}
 			if got := len(again.ids()); got > 2 {
 				t.Errorf("%d records are replayed, want at most 2", got)
 			}
@@ -182,6 +179,48 @@ func TestLossesSurviveARestart(t *testing.T) {
 	flush(t, j)
 	if got := settled(j, storage.LostJournalFailed); got != 1 {
 		t.Errorf("%d losses in the backend, want 1", got)
+	}
+}
+
+// What could neither be flushed nor be taken back is lost, and stays lost when the
+// next process finds it whole.
+func TestAnEntryIsNotLostAndRecorded(t *testing.T) {
+	for name, again := range map[string]bool{"once": false, "twice": true} {
+		t.Run(name, func(t *testing.T) {
+			var f faults
+			b := &backend{}
+			o := Options{Dir: t.TempDir(), Sync: true, open: f.open}
+			j := open(t, b, o)
+			unblock := b.block()
+			defer unblock()
+			appendSample(t, j, 0)
+			f.truncate.Store(true)
+			f.sync.Store(true)
+			lost := []*storage.Record{begin(j, 1)}
+			if again { // also what should say that the first is lost
+				lost = append(lost, begin(j, 2))
+			}
+			for _, r := range lost {
+				if err := j.Append(r, nil); !errors.Is(err, syscall.EIO) {
+					t.Fatal(err)
+				}
+			}
+			f.sync.Store(false)
+			appendSample(t, j, 3)
+			n := int64(len(lost))
+			wantBalance(t, j, 2+n, 0, 2, 0, map[string]int64{storage.LostJournalFailed: n})
+			abandon(j)
+			unblock()
+			for range 2 {
+				j = open(t, b, o)
+				flush(t, j)
+				wantBalance(t, j, 2+n, 2, 0, 0, map[string]int64{storage.LostJournalFailed: n})
+				if got := len(b.ids()); got != 2 {
+					t.Errorf("the backend has %d records, want 2", got)
+				}
+				abandon(j)
+			}
+		})
 	}
 }
 

@@ -78,6 +78,7 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 		}
 		if c.scan.lost > 0 {
 			j.mu.Lock()
+			c.segment.damaged += c.scan.lost
 			j.corrupt(d, c.scan.lost, 0)
 			j.mu.Unlock()
 			c.scan.lost = 0

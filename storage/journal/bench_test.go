@@ -155,17 +155,17 @@ func segmentOf(b *testing.B) (*Journal, *segment) {
 func BenchmarkSeal(b *testing.B) {
 	_, s := segmentOf(b)
 	var z sealer
-	var size int64
+	var as sealed
 	measured(b, func() {
 		for range b.N {
 			var err error
-			if size, _, err = z.write(b.Context(), s, b.TempDir()+"/sealed"); err != nil {
+			if as, _, err = z.write(b.Context(), s, b.TempDir()+"/sealed"); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*1000), "µs/record")
-	b.ReportMetric(float64(s.size)/float64(size), "ratio")
+	b.ReportMetric(float64(s.size)/float64(as.Size), "ratio")
 }
 
 func BenchmarkContentRaw(b *testing.B) {
@@ -175,7 +175,7 @@ func BenchmarkContentRaw(b *testing.B) {
 
 func BenchmarkContentSealed(b *testing.B) {
 	j, s := segmentOf(b)
-	if err := j.seal(b.Context(), new(sealer), s); err != nil {
+	if err := j.seal(b.Context(), new(sealer), s, &j.options); err != nil {
 		b.Fatal(err)
 	}
 	for name, ordinal := range map[string]func(n int) uint32{

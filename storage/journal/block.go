@@ -66,6 +66,7 @@ func (w *sealedWriter) add(ordinal uint32, c *content) error {
 		w.begun = true
 		w.index = append(w.index, block{first: ordinal, offset: w.offset})
 	}
+	w.index[len(w.index)-1].entries++
 	size := 0
 	for i, p := range parts {
 		start := len(w.raw[i])

@@ -143,9 +143,7 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 		Journal: j.identity, Position: j.position, Cut: cut,
 		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.positions(),
 	}
-	for i := range j.ledger.drained {
-		s.Losses = append(s.Losses, lossWire.append(nil, &j.ledger.drained[i]))
-	}
+	s.Losses = marshalLosses(j.ledger.drained)
 	o := j.options
 	j.mu.Unlock()
 	j.checkpointMu.Lock()

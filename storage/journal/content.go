@@ -13,7 +13,6 @@ import (
 	"sort"
 
 	"github.com/klauspost/compress/s2"
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
@@ -76,17 +75,18 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	if err != nil {
 		err = fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, r.j.path(ref.Segment, ""), err)
 	}
-	if errors.Is(err, errDamaged) || errors.Is(err, errSealed) {
-		r.j.mu.Lock()
-		logger := r.j.options.Logger
-		r.j.mu.Unlock()
-		logger.Error("a record has lost its content", zap.Error(err))
+	switch {
+	case errors.Is(err, errDamaged) && r.file != nil && r.segment == ref.Segment:
+		r.j.loseContent(ref.Segment, r.index.at(ref.Ordinal), err)
 		return nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, errSealed), errors.Is(err, fs.ErrNotExist):
+		r.j.loseContent(ref.Segment, nil, err)
+		return nil, nil
+	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed
+		return nil, nil
+	case err != nil:
 		return nil, err
-	}
-	if !found {
+	case !found:
 		return nil, nil
 	}
 	return &r.content, nil
@@ -104,13 +104,10 @@ func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
 		}
 		r.j.mu.Unlock()
 		// Sealing completes the sealed file before it lets go of the raw one.
-		if !r.j.blocks.has(ref.Segment) {
+		if !r.j.sealed.has(ref.Segment) {
 			return false, nil
 		}
 		if err := r.open(ref.Segment); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
 			return false, err
 		}
 	}
@@ -222,7 +219,7 @@ func (r *contentReader) readFrame(into *items, at int64, f frame) error {
 		return nil
 	}
 	r.compressed = slices.Grow(r.compressed[:0], int(f.length))[:f.length]
-	if _, err := r.file.ReadAt(r.compressed, at); err != nil {
+	if err := readAt(r.file, r.compressed, at); err != nil {
 		return err
 	}
 	if crc32.Checksum(r.compressed, castagnoli) != f.sum {

@@ -78,7 +78,7 @@ func (j *Journal) checkDirectory(o *Options) error {
 	if err := j.makeAnew(o); err != nil {
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
 	}
-	o.Logger.Error("files of the journal had been deleted or replaced, and were made anew: content that stood in others is lost", zap.String("directory", j.dir))
+	o.Logger.Error("files of the journal had been deleted or replaced, and were made anew", zap.String("directory", j.dir))
 	return nil
 }
 
@@ -101,6 +101,7 @@ func (j *Journal) makeAnew(o *Options) error {
 	if err != nil {
 		return err
 	}
+	j.checkSealed(o)
 	return j.counter.reopen(j.dir)
 }
 

@@ -36,6 +36,8 @@ const (
 	kindRecord kind = 1 + iota
 	kindAnnotation
 	kindLoss
+	// kindEnd says where an earlier segment ends, although its file may go on.
+	kindEnd
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -184,7 +186,7 @@ func (s *scanner) entryAt(off int64, budget *int64) (entry, state, error) {
 	metadata := int64(sizes & maxMetadata)
 	// A gap of ordinals cannot be longer than what fits between.
 	gap := int64(ordinal) - int64(s.ordinal)
-	if e.kind < kindRecord || e.kind > kindLoss || gap < 0 || gap > (off-s.off)/headSize {
+	if e.kind < kindRecord || e.kind > kindEnd || gap < 0 || gap > (off-s.off)/headSize {
 		return entry{}, damaged, nil
 	}
 	if off+headSize+metadata > s.end {
@@ -215,9 +217,9 @@ func (s *scanner) read(off int64, n int) ([]byte, error) {
 	if cap(s.window) < size {
 		s.window = make([]byte, size)
 	}
-	s.window, s.at = s.window[:size], off
-	if _, err := s.r.ReadAt(s.window, off); err != nil {
-		s.window = s.window[:0]
+	got, err := s.r.ReadAt(s.window[:size], off)
+	s.window, s.at = s.window[:got], off
+	if got < n { // the file was cut short, or cannot be read
 		return nil, err
 	}
 	return s.window[:n], nil

@@ -116,9 +116,18 @@ type failing struct {
 	applies bool
 }
 
+func (b *failing) failFor(id uuid.UUID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.id = id
+}
+
 func (b *failing) Write(ctx context.Context, batch *storage.Batch) error {
+	b.mu.Lock()
+	id := b.id
+	b.mu.Unlock()
 	for _, r := range batch.Records {
-		if r.ID == b.id {
+		if r.ID == id {
 			if b.applies {
 				if err := b.Memory.Write(ctx, batch); err != nil {
 					return err
@@ -159,24 +168,27 @@ func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 				t.Fatal("Append failed")
 			}
 			annotate(true)
-			b.id = r.ID
+			b.failFor(r.ID)
 			unblock()
 			eventually(t, "the batch is under way", func() bool { return j.Status().Err != nil })
 			abandon(j)
 			first := b.tried[len(b.tried)-1]
 
-			b.id = uuid.Nil
+			b.failFor(uuid.Nil)
 			j = open(t, b, o)
 			appendSample(t, j, 2)
 			flush(t, j)
+			b.mu.Lock()
+			batches := slices.Clone(b.batches)
+			b.mu.Unlock()
 			got, err := b.Request(t.Context(), r.Org, r.ID)
 			if err != nil || got.EndState != storage.Complete || got.Feedback == nil || !got.Feedback.Rating {
 				t.Errorf("the backend has %+v with feedback %+v, %v", got, got.Feedback, err)
 			}
-			if i := slices.IndexFunc(b.batches, func(again storage.Batch) bool { return again.ID == first.ID }); applies == (i >= 0) {
+			if i := slices.IndexFunc(batches, func(again storage.Batch) bool { return again.ID == first.ID }); applies == (i >= 0) {
 				t.Errorf("batch %s comes again: %v", first.ID, i >= 0)
-			} else if i >= 0 && !reflect.DeepEqual(b.batches[i], first) {
-				t.Errorf("batch %s comes again as\n%+v, and was\n%+v", first.ID, b.batches[i], first)
+			} else if i >= 0 && !reflect.DeepEqual(batches[i], first) {
+				t.Errorf("batch %s comes again as\n%+v, and was\n%+v", first.ID, batches[i], first)
 			}
 			eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
 		})
@@ -205,7 +217,7 @@ func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(o.Dir, checkpointName), old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j = open(t, b, o)
+	open(t, b, o)
 	eventually(t, "the record is there", func() bool {
 		got, err := b.Request(t.Context(), left.Org, left.ID)
 		return err == nil && got.EndState == storage.Interrupted

@@ -6,12 +6,13 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sort"
 )
 
 // The index of a sealed segment says where its blocks are:
 //
-//	index   for each block: first ordinal (4), offset (8), and for each of its
-//	        frames: length (4), checksum (4, CRC-32C of the frame)
+//	index   for each block: first ordinal (4), number of entries (4), offset (8),
+//	        and for each of its frames: length (4), checksum (4, CRC-32C of the frame)
 //	trailer number of blocks (4), when the newest record was created (8),
 //	        checksum of the index and the trailer so far (4), magic (7),
 //	        version (1)
@@ -19,15 +20,16 @@ const (
 	sealedMagic   = "weir.bl"
 	sealedVersion = '1'
 	trailerSize   = 4 + 8 + 4 + len(sealedMagic) + 1
-	blockHeadSize = 4 + 8
+	blockHeadSize = 4 + 4 + 8
 	frameSize     = 4 + 4
 )
 
 // block is one line of the index. Its frames follow each other from offset on.
 type block struct {
-	first  uint32
-	offset int64
-	frames [len(parts)]frame
+	first   uint32
+	entries uint32
+	offset  int64
+	frames  [len(parts)]frame
 }
 
 // frame is empty when no entry of the block has anything of its part.
@@ -48,7 +50,7 @@ var errSealed = errors.New("is damaged: its index does not match its checksum")
 func appendIndex(b []byte, blocks []block, newest moment) []byte {
 	start := len(b)
 	for _, e := range blocks {
-		b = order.AppendUint64(order.AppendUint32(b, e.first), uint64(e.offset))
+		b = order.AppendUint64(order.AppendUint32(order.AppendUint32(b, e.first), e.entries), uint64(e.offset))
 		for _, f := range e.frames {
 			b = order.AppendUint32(order.AppendUint32(b, f.length), f.sum)
 		}
@@ -88,7 +90,7 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 	x := &sealedIndex{blocks: make([]block, n), newest: moment(order.Uint64(trailer[4:]))}
 	for i := range x.blocks {
 		e := b[int64(i)*line:]
-		blk := block{first: order.Uint32(e), offset: int64(order.Uint64(e[4:]))}
+		blk := block{first: order.Uint32(e), entries: order.Uint32(e[4:]), offset: int64(order.Uint64(e[8:]))}
 		end := blk.offset
 		for k := range parts {
 			e := e[blockHeadSize+k*frameSize:]
@@ -101,6 +103,23 @@ func readIndex(r io.ReaderAt, size int64) (*sealedIndex, error) {
 		x.blocks[i] = blk
 	}
 	return x, nil
+}
+
+// entries counts those that have content.
+func (x *sealedIndex) entries() (n int64) {
+	for _, b := range x.blocks {
+		n += int64(b.entries)
+	}
+	return n
+}
+
+// at returns the block that an entry is in, nil when it comes before the first.
+func (x *sealedIndex) at(ordinal uint32) *block {
+	i := sort.Search(len(x.blocks), func(i int) bool { return x.blocks[i].first > ordinal })
+	if i == 0 {
+		return nil
+	}
+	return &x.blocks[i-1]
 }
 
 // openSealed opens a sealed segment for reading.

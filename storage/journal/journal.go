@@ -92,14 +92,15 @@ type Journal struct {
 	backend storage.Backend
 	dir     string
 	lock    *os.File
-	blocks  blocks
+	sealed  sealedList
 
 	// turn is held by whoever writes to the active segment. It comes before mu.
 	turn    sync.Mutex
 	active  *segment
-	looked  time.Time // when checkDirectory was called
-	largest int64     // size of the largest group
-	next    uint64    // number of the next segment
+	looked  time.Time          // when checkDirectory was called
+	largest int64              // size of the largest group
+	next    uint64             // number of the next segment
+	ends    []storage.Position // of segments whose files may go on behind them
 	spare   []*draft
 	pieces  [][]byte
 
@@ -252,25 +253,54 @@ func (j *Journal) recover() (last uint64, err error) {
 		}
 		last = max(last, n)
 	}
-	for n := range raw {
-		if sealed[n] {
-			if err := os.Remove(j.path(n, sealedSuffix)); err != nil {
-				return 0, err
-			}
-			delete(sealed, n)
-		}
+	if err := j.sealed.open(j.dir); err != nil {
+		j.options.Logger.Error("content that was deleted cannot be told", zap.Error(err))
 	}
-	for _, n := range slices.Sorted(maps.Keys(raw)) {
-		if err := j.load(n); err != nil {
+	for n := range raw {
+		if !sealed[n] {
+			j.sealed.remove(n)
+			continue
+		}
+		superfluous, of := sealedSuffix, sealed
+		if j.sealed.has(n) {
+			superfluous, of = rawSuffix, raw
+		}
+		if err := os.Remove(j.path(n, superfluous)); err != nil {
 			return 0, err
 		}
+		delete(of, n)
 	}
-	for n := range sealed {
-		if err := j.blocks.load(n, j.path(n, sealedSuffix)); err != nil {
+	j.loadSealed(sealed)
+	return last, j.loadRaw(raw)
+}
+
+func (j *Journal) loadRaw(numbers map[uint64]bool) error {
+	var ends []storage.Position
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		if err := j.load(n, &ends); err != nil {
+			return err
+		}
+	}
+	for _, end := range ends {
+		if i, found := j.find(end.Segment); found {
+			if err := j.raw[i].cut(end.Ordinal, storage.Millis(j.options.now())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Journal) loadSealed(numbers map[uint64]bool) {
+	for n := range numbers {
+		if j.sealed.has(n) {
+			continue
+		}
+		if err := j.adopt(n); err != nil {
 			j.options.Logger.Error("content cannot be read", zap.Error(err))
 		}
 	}
-	return last, nil
+	j.checkSealed(&j.options)
 }
 
 // Backend is the backend behind the journal, for queries.

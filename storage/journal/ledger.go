@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -52,7 +53,8 @@ type ledger struct {
 func (j *Journal) Integrity() Integrity {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i := Integrity{Recorded: j.ledger.recorded, Waiting: j.ledger.waiting, Losses: slices.Clone(j.ledger.losses)}
+	i := Integrity{Recorded: j.ledger.recorded, Waiting: j.ledger.waiting, Losses: slices.Concat(j.ledger.losses, j.sealed.losses())}
+	slices.SortStableFunc(i.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
 	i.Seen, i.InFlight = j.counter.counts()
 	return i
 }
@@ -88,12 +90,7 @@ func (j *Journal) reconcile(l *checkpoint, left backlog) {
 		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
 	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
-	for _, text := range l.Losses {
-		var loss storage.Loss
-		if lossWire.parse(text, &loss) == nil {
-			j.ledger.drained = append(j.ledger.drained, loss)
-		}
-	}
+	j.ledger.drained = parseLosses(l.Losses)
 	for _, loss := range slices.Concat(j.ledger.drained, left.losses) {
 		j.ledger.losses = addIncident(j.ledger.losses, loss)
 	}
@@ -161,4 +158,22 @@ func addIncident(incidents []storage.Loss, l storage.Loss) []storage.Loss {
 		return incidents
 	}
 	return append(incidents, l)
+}
+
+// marshalLosses and parseLosses move losses to a file and back.
+func marshalLosses(losses []storage.Loss) (texts [][]byte) {
+	for i := range losses {
+		texts = append(texts, lossWire.append(nil, &losses[i]))
+	}
+	return texts
+}
+
+func parseLosses(texts [][]byte) (losses []storage.Loss) {
+	for _, text := range texts {
+		var l storage.Loss
+		if lossWire.parse(text, &l) == nil {
+			losses = append(losses, l)
+		}
+	}
+	return losses
 }

@@ -39,9 +39,10 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	j.mu.Unlock()
 	j.retire(&o)
 	j.expire(&o)
+	j.checkSealed(&o)
 	var z sealer
 	for _, s := range j.taken() {
-		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
+		if err := j.seal(ctx, &z, s, &o); err != nil && ctx.Err() == nil {
 			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
@@ -69,8 +70,13 @@ func (j *Journal) expire(o *Options) {
 		return
 	}
 	cutoff := storage.Millis(o.now().Add(-retention))
-	for _, number := range j.blocks.expired(cutoff) {
-		if err := j.blocks.remove(number, j.path(number, sealedSuffix)); err != nil {
+	for number, s := range j.sealed.all() {
+		if moment(s.Newest) >= cutoff {
+			continue
+		}
+		j.sealed.remove(number) // before the file, lest a reader miss that
+		if err := os.Remove(j.path(number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			j.sealed.add(number, s)
 			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 		}
 	}

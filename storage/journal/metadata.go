@@ -126,6 +126,11 @@ var lossWire = message[loss]{
 	5: integer[loss, int64](func(l *loss) *int64 { return &l.Exchanges }),
 }
 
+var endWire = message[storage.Position]{
+	1: integer[storage.Position, uint64](func(p *storage.Position) *uint64 { return &p.Segment }),
+	2: enum[storage.Position, uint32](func(p *storage.Position) *uint32 { return &p.Ordinal }),
+}
+
 // contentWire is the content of an entry, and of a sealed block. The bodies
 // come last, so that an append can write them from where they are.
 var contentWire = message[content]{

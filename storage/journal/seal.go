@@ -25,70 +25,80 @@ type sealer struct {
 }
 
 // seal rewrites a segment into blocks of its content. At any point the raw file
-// is there, or the sealed one is complete.
-func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
-	path := j.path(s.number, sealedSuffix)
-	size, damaged, err := z.write(ctx, s, path+temporarySuffix)
-	if err != nil {
-		os.Remove(path + temporarySuffix)
-		return err
-	}
-	if size > 0 {
+// is there, or the sealed one is complete and listed.
+func (j *Journal) seal(ctx context.Context, z *sealer, s *segment, o *Options) error {
+	if !j.sealed.has(s.number) { // else the list, or the end of the raw file, failed
+		path := j.path(s.number, sealedSuffix)
+		as, damaged, err := z.write(ctx, s, path+temporarySuffix)
+		if err != nil {
+			os.Remove(path + temporarySuffix)
+			return err
+		}
+		if as.Size == 0 {
+			return j.drop(s)
+		}
 		if err := os.Rename(path+temporarySuffix, path); err != nil {
 			return err
 		}
 		if err := syncDir(j.dir); err != nil {
 			return err
 		}
-		j.blocks.add(s.number, sealed{size, s.newest})
+		if j.sealed.add(s.number, as) && damaged > 0 {
+			j.sealed.lose(damaged, storage.Millis(o.now()))
+			j.mu.Lock()
+			j.lost[storage.LostContent] += damaged
+			j.mu.Unlock()
+		}
 	}
-	if err := j.drop(s); err != nil || damaged == 0 {
+	if err := j.sealed.save(j.dir); err != nil {
 		return err
 	}
-	// Not before: what fails is done again, and finds the same damage.
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	now := storage.Millis(j.options.now())
-	j.lose(storage.Loss{Reason: storage.LostCorrupt, Count: damaged, From: now, To: now})
-	return nil
+	return j.drop(s)
 }
 
 // write writes the sealed form of a segment, without the entries whose content
-// is damaged. Without content there is no file, and size is 0.
-func (z *sealer) write(ctx context.Context, s *segment, path string) (size, damaged int64, err error) {
-	current, err := s.current()
-	if err != nil || len(current) == 0 {
-		return 0, 0, err
+// is damaged. If there never was any, there is no file.
+func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed, damaged int64, err error) {
+	current, found, err := s.current()
+	if err != nil {
+		return as, 0, err
+	}
+	damaged = max(s.contents-found-max(s.damaged, 0), 0) // heads, since they were drained
+	if len(current) == 0 && damaged == 0 {
+		return as, 0, nil
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, 0, err
+		return as, 0, err
 	}
 	defer f.Close()
 	z.w.reset(f)
 	for i := range current {
 		if err := ctx.Err(); err != nil {
-			return 0, 0, err
+			return as, 0, err
 		}
 		e := &current[i]
 		err := z.add(s, e)
 		if errors.Is(err, errDamaged) {
 			damaged++
 		} else if err != nil {
-			return 0, 0, fmt.Errorf("entry %d: %w", e.ordinal, err)
+			return as, 0, fmt.Errorf("entry %d: %w", e.ordinal, err)
+		} else {
+			as.Entries++
 		}
 	}
 	if err := z.w.finish(s.newest); err != nil {
-		return 0, 0, err
+		return as, 0, err
 	}
 	if err := f.Sync(); err != nil {
-		return 0, 0, err
+		return as, 0, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return 0, 0, err
+		return as, 0, err
 	}
-	return info.Size(), damaged, nil
+	as.Size, as.Newest = info.Size(), int64(s.newest)
+	return as, damaged, nil
 }
 
 // add writes the content of an entry in stored form.
@@ -114,9 +124,8 @@ type place struct {
 }
 
 // current lists what has the content of the last version of a record within the
-// segment, in the order of the ordinals.
-func (s *segment) current() ([]place, error) {
-	var all []place
+// segment, in the order of the ordinals, and counts what it found content of.
+func (s *segment) current() (all []place, found int64, err error) {
 	last := make(map[uuid.UUID]uint32)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
@@ -125,10 +134,10 @@ func (s *segment) current() ([]place, error) {
 			return slices.DeleteFunc(all, func(p place) bool {
 				ordinal, kept := last[p.id]
 				return !kept || ordinal != p.ordinal
-			}), nil
+			}), found, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		r = record{}
 		if e.kind != kindRecord || referenceWire.parse(e.metadata, &r) != nil {
@@ -136,6 +145,7 @@ func (s *segment) current() ([]place, error) {
 		}
 		switch {
 		case e.length > 0:
+			found++
 			last[r.ID] = e.ordinal
 			all = append(all, place{r.ID, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
 		case r.Content.Segment == s.number:

@@ -32,6 +32,12 @@ func seal(t *testing.T, j *Journal, segments int) {
 	})
 }
 
+// alone ends the maintenance of a journal, so that the test can do it.
+func alone(j *Journal) {
+	j.stopMaintenance()
+	<-j.maintained
+}
+
 func TestSealedContentReadsAsRaw(t *testing.T) {
 	dir := t.TempDir()
 	b := &backend{}
@@ -316,41 +322,49 @@ func TestDamagedContent(t *testing.T) {
 	}
 	appendSample(t, j, 8)
 	flush(t, j)
-	if got := settled(j, storage.LostCorrupt); got != 1 {
-		t.Errorf("%d losses in the backend, want 1", got)
-	}
+	wantLostContent(t, j, 1)
 	flip(t, j.path(1, sealedSuffix), 10)
 	if c, err := j.Content(t.Context(), &storage.Record{Content: good.Content}); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
+	wantLostContent(t, j, 2)
 }
 
 // Damage counts once, however often the segment is sealed until that succeeds.
 func TestDamageCountsOnce(t *testing.T) {
-	j := open(t, &backend{}, Options{Dir: t.TempDir()})
-	appendSample(t, j, 0)
-	appendSample(t, j, 4)
-	flush(t, j)
-	path, inTheWay := j.path(1, rawSuffix), j.path(1, sealedSuffix)
-	flip(t, path, frames(t, path)[2]-1)
-	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	j.turn.Lock()
-	j.close(j.active)
-	j.turn.Unlock()
-	eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
-	for range 3 {
-		if err := j.seal(t.Context(), new(sealer), j.taken()[0]); err == nil {
-			t.Fatal("a segment is sealed into a directory")
-		}
-	}
-	if err := os.RemoveAll(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	seal(t, j, 1)
-	if got := j.Status().Lost[storage.LostCorrupt]; got != 1 {
-		t.Errorf("the damage counts %d times", got)
+	for _, name := range []string{"0000000001" + sealedSuffix, sealedName + temporarySuffix} {
+		t.Run("without "+name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir()}
+			b := &backend{}
+			j := open(t, b, o)
+			appendSample(t, j, 0)
+			appendSample(t, j, 4)
+			flush(t, j)
+			path, inTheWay := j.path(1, rawSuffix), filepath.Join(o.Dir, name)
+			flip(t, path, frames(t, path)[2]-1)
+			if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			alone(j)
+			j.turn.Lock()
+			j.close(j.active)
+			j.turn.Unlock()
+			eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
+			for range 3 {
+				if err := j.seal(t.Context(), new(sealer), j.taken()[0], &j.options); err == nil {
+					t.Fatal("a segment is sealed into a directory")
+				}
+			}
+			if err := os.RemoveAll(inTheWay); err != nil {
+				t.Fatal(err)
+			}
+			j.runMaintenance(t.Context())
+			for range 2 {
+				wantLostContent(t, j, 1)
+				abandon(j)
+				j = open(t, b, o)
+			}
+		})
 	}
 }
 

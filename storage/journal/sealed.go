@@ -1,94 +1,261 @@
 package journal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
+
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// blocks knows the sealed segments.
-type blocks struct {
-	mu     sync.Mutex
-	sealed map[uint64]sealed
+// sealedName is the file of the list of sealed segments in the journal's directory.
+const sealedName = "sealed"
+
+// sealedList knows the sealed segments. It is kept in a file, so that content that is
+// deleted or damaged afterwards is missed, and counts as lost once.
+type sealedList struct {
+	mu       sync.Mutex
+	segments map[uint64]sealed // by number
+	lost     []storage.Loss    // content
+	unsaved  bool              // the file says something else
+
+	saving sync.Mutex // held while the file is written
+}
+
+// sealedText is what the file has, as JSON. Losses are in the form of lossWire.
+type sealedText struct {
+	Segments map[uint64]sealed
+	Losses   [][]byte
 }
 
 // sealed is what is known of a sealed segment without reading it.
 type sealed struct {
-	size   int64
-	newest moment
+	// Size is that of its file.
+	Size int64
+	// Newest is when the newest record was created, in milliseconds.
+	Newest int64
+	// Entries have content, and Lost of them have lost it: all, or those of the
+	// blocks that begin with the ordinals in Damaged.
+	Entries, Lost int64
+	Damaged       []uint32 `json:",omitempty"`
 }
 
-// load enters the sealed segment in a file, also if it cannot be read: then it
-// goes by the file's age.
-func (b *blocks) load(number uint64, path string) error {
+// open reads the file, if there is one.
+func (l *sealedList) open(dir string) error {
+	var t sealedText
+	text, err := os.ReadFile(filepath.Join(dir, sealedName))
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if l.segments = t.Segments; l.segments == nil {
+		l.segments = map[uint64]sealed{}
+	}
+	l.lost = parseLosses(t.Losses)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the list of sealed segments cannot be read: %w", err)
+	}
+	return nil
+}
+
+// save writes the file anew.
+func (l *sealedList) save(dir string) error {
+	l.saving.Lock()
+	defer l.saving.Unlock()
+	l.mu.Lock()
+	text, err := json.Marshal(sealedText{l.segments, marshalLosses(l.lost)})
+	l.unsaved = false
+	l.mu.Unlock()
+	path := filepath.Join(dir, sealedName)
+	if err == nil {
+		err = writeFile(path+temporarySuffix, text)
+	}
+	if err == nil {
+		err = os.Rename(path+temporarySuffix, path)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		l.mu.Lock()
+		l.unsaved = true
+		l.mu.Unlock()
+		return fmt.Errorf("the list of sealed segments cannot be written: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes a file that survives a power cut.
+func writeFile(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// stale tells whether the file does not say what it should.
+func (l *sealedList) stale(dir string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.segments)+len(l.lost) == 0 {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, sealedName))
+	return l.unsaved || errors.Is(err, fs.ErrNotExist)
+}
+
+// add lists a segment. It is false when the segment is listed already.
+func (l *sealedList) add(number uint64, s sealed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, there := l.segments[number]; there {
+		return false
+	}
+	l.segments[number] = s
+	l.unsaved = true
+	return true
+}
+
+func (l *sealedList) remove(number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, there := l.segments[number]; there {
+		delete(l.segments, number)
+		l.unsaved = true
+	}
+}
+
+func (l *sealedList) has(number uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, there := l.segments[number]
+	return there
+}
+
+func (l *sealedList) all() map[uint64]sealed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.segments)
+}
+
+// lose counts the content of entries as lost.
+func (l *sealedList) lose(entries int64, at moment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = addIncident(l.lost, storage.Loss{Reason: storage.LostContent, Count: entries, From: at, To: at})
+	l.unsaved = true
+}
+
+// damage marks a segment as damaged, or a block of it, and returns how many entries
+// have lost their content that had not before.
+func (l *sealedList) damage(number uint64, b *block) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, there := l.segments[number]
+	if !there || b != nil && slices.Contains(s.Damaged, b.first) {
+		return 0
+	}
+	n := s.Entries - s.Lost
+	if b != nil {
+		n = min(n, int64(b.entries))
+		s.Damaged = append(s.Damaged, b.first)
+	}
+	s.Lost += n
+	l.segments[number] = s
+	return n
+}
+
+func (l *sealedList) losses() []storage.Loss {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lost)
+}
+
+func (l *sealedList) total() (n int, size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.segments {
+		size += s.Size
+	}
+	return len(l.segments), size
+}
+
+// adopt lists a sealed segment that the list has not, also if it cannot be read: then
+// retention goes by the file's age.
+func (j *Journal) adopt(number uint64) error {
+	path := j.path(number, sealedSuffix)
 	f, size, err := openSealed(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	s := sealed{size: size}
+	s := sealed{Size: size}
 	index, err := readIndex(f, size)
 	if err == nil {
-		s.newest = index.newest
+		s.Newest, s.Entries = int64(index.newest), index.entries()
 	} else {
 		err = fmt.Errorf("%s %w", path, err)
 		if info, statErr := f.Stat(); statErr == nil {
-			s.newest = storage.Millis(info.ModTime())
+			s.Newest = info.ModTime().UnixMilli()
 		}
 	}
-	b.add(number, s)
+	j.sealed.add(number, s)
 	return err
 }
 
-func (b *blocks) add(number uint64, s sealed) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sealed == nil {
-		b.sealed = map[uint64]sealed{}
+// checkSealed looks whether the sealed segments are there, and as long as they were.
+func (j *Journal) checkSealed(o *Options) {
+	var cutoff int64
+	if retention := o.contentRetention(); retention > 0 {
+		cutoff = o.now().Add(-retention).UnixMilli()
 	}
-	b.sealed[number] = s
-}
-
-func (b *blocks) has(number uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, there := b.sealed[number]
-	return there
-}
-
-// expired lists the segments whose newest record is older than this.
-func (b *blocks) expired(cutoff moment) []uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var numbers []uint64
-	for number, s := range b.sealed {
-		if s.newest < cutoff {
-			numbers = append(numbers, number)
+	for number, s := range j.sealed.all() {
+		info, err := os.Stat(j.path(number, sealedSuffix))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if s.Newest >= cutoff { // else its end came before that of the process that deleted it
+				j.loseContent(number, nil, err)
+			}
+			j.sealed.remove(number)
+		case err == nil && info.Size() != s.Size:
+			j.loseContent(number, nil, errSealed)
 		}
 	}
-	return numbers
+	j.saveSealed(o)
 }
 
-// remove deletes a sealed segment. Those who read it may go on to do.
-func (b *blocks) remove(number uint64, path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// loseContent counts the content of a sealed segment as lost, or of a block of it,
+// unless it was before.
+func (j *Journal) loseContent(number uint64, b *block, cause error) {
+	n := j.sealed.damage(number, b)
+	if n == 0 {
+		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.sealed, number)
-	return nil
+	j.mu.Lock()
+	o := j.options
+	j.lost[storage.LostContent] += n
+	j.mu.Unlock()
+	j.sealed.lose(n, storage.Millis(o.now()))
+	j.saveSealed(&o)
+	o.Logger.Error("records have lost their content", zap.String("file", j.path(number, sealedSuffix)), zap.Int64("records", n), zap.Error(cause))
 }
 
-func (b *blocks) total() (n int, size int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.sealed {
-		size += s.size
+// saveSealed writes the list if it has to be. Where it cannot be written, it is tried
+// again.
+func (j *Journal) saveSealed(o *Options) {
+	if !j.sealed.stale(j.dir) {
+		return
 	}
-	return len(b.sealed), size
+	if err := j.sealed.save(j.dir); err != nil {
+		o.Logger.Error("what becomes of content may be counted again after a restart", zap.Error(err))
+	}
 }

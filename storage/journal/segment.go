@@ -66,6 +66,10 @@ type segment struct {
 	// exchanges counts the entries that are the first of an exchange, but for
 	// those that the backend had when the journal was opened.
 	exchanges int64
+	// contents counts the entries with content, and damaged those of all entries that
+	// the drain could not read back. It begins below 0 where the journal was opened
+	// with damaged ones, which contents has not.
+	contents, damaged int64
 	// newest is when the newest record was created, but not after it was written:
 	// a client whose clock is wrong must not keep the content of others.
 	newest moment
@@ -117,13 +121,22 @@ func (s *segment) content(e *entry) (*content, error) {
 // readContent reads into b the content that stands at an offset, and makes c of
 // it, which then consists of b.
 func (s *segment) readContent(b []byte, at int64, sum uint32, c *content) error {
-	if _, err := s.file.ReadAt(b, at); err != nil {
+	if err := readAt(s.file, b, at); err != nil {
 		return err
 	}
 	if crc32.Checksum(b, castagnoli) != sum {
 		return errDamaged
 	}
 	return contentWire.parse(b, c)
+}
+
+// readAt fills b. What the file is too short for is damaged.
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	_, err := r.ReadAt(b, at)
+	if errors.Is(err, io.EOF) {
+		return errDamaged
+	}
+	return err
 }
 
 // acquire returns the raw segment with this number for reading, or nil.
@@ -183,8 +196,8 @@ func (j *Journal) create(o *Options) (*segment, error) {
 	return s, nil
 }
 
-// load opens a segment that an earlier process left.
-func (j *Journal) load(number uint64) error {
+// load opens a segment that an earlier process left, and adds to ends.
+func (j *Journal) load(number uint64, ends *[]storage.Position) error {
 	s := &segment{number: number, path: j.path(number, rawSuffix), closed: true, refs: 1}
 	f, err := j.options.open(s.path, os.O_RDWR)
 	if err != nil {
@@ -200,8 +213,14 @@ func (j *Journal) load(number uint64) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	s.size, s.opened = info.Size(), info.ModTime()
-	now := storage.Millis(j.options.now())
 	j.raw = append(j.raw, s)
+	return s.scan(storage.Millis(j.options.now()), ends)
+}
+
+// scan reads the heads of a segment that an earlier process left. It adds the ends of
+// other segments that stand in it.
+func (s *segment) scan(now moment, ends *[]storage.Position) error {
+	s.marks, s.entries, s.contents, s.newest = nil, 0, 0, 0
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
@@ -209,14 +228,41 @@ func (j *Journal) load(number uint64) error {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
+			s.damaged = -sc.lost
 			return err
 		}
 		s.note(e.ordinal, e.offset)
 		s.entries = e.ordinal + 1
-		if r.CreatedAt = 0; e.kind == kindRecord && createdWire.parse(e.metadata, &r) == nil {
-			s.newest = max(s.newest, min(r.CreatedAt, now))
+		if e.length > 0 {
+			s.contents++
+		}
+		switch e.kind {
+		case kindRecord:
+			if r.CreatedAt = 0; createdWire.parse(e.metadata, &r) == nil {
+				s.newest = max(s.newest, min(r.CreatedAt, now))
+			}
+		case kindEnd:
+			var end storage.Position
+			if endWire.parse(e.metadata, &end) == nil {
+				*ends = append(*ends, end)
+			}
 		}
 	}
+}
+
+// cut takes away what stands from an ordinal on: its writer could neither complete it
+// nor undo it, and has counted it as lost.
+func (s *segment) cut(ordinal uint32, now moment) error {
+	e, err := s.scanner(ordinal, headWindow).seek(ordinal)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.size = e.offset
+	_ = s.file.Truncate(s.size) // where it fails, the next start does it again
+	return s.scan(now, new([]storage.Position))
 }
 
 // createdWire reads no more of a record than when it was created.

@@ -48,7 +48,7 @@ func (j *Journal) Status() Status {
 	s.Lost = maps.Clone(j.lost)
 	s.Err, s.FailingSince = j.err, j.failingSince
 	j.mu.Unlock()
-	s.SealedSegments, s.SealedBytes = j.blocks.total()
+	s.SealedSegments, s.SealedBytes = j.sealed.total()
 	return s
 }
 
