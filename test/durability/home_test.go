@@ -3,6 +3,7 @@
 package durability
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -17,12 +18,12 @@ var harms = []struct {
 	harm func(dir string) error
 	undo func(dir string) error
 }{
-	{"removed", os.RemoveAll, nil},
+	{"removed", removeAll, nil},
 	{"read-only", mountOver(unix.MS_RDONLY, ""), unmount},
 	{"renamed", moveAway, nil},
 	{"full", mountOver(0, "size=576k"), unmount},
 	{"a file", func(dir string) error {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := removeAll(dir); err != nil {
 			return err
 		}
 		return os.WriteFile(dir, nil, 0o600)
@@ -33,6 +34,16 @@ var harms = []struct {
 		}
 		return os.Mkdir(dir, 0o700)
 	}, nil},
+}
+
+// removeAll removes a directory in which the process makes files meanwhile.
+func removeAll(dir string) (err error) {
+	for range 100 {
+		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+	}
+	return err
 }
 
 func moveAway(dir string) error {
