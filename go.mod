@@ -35,6 +35,11 @@ require (
 )
 
 require (
+	github.com/gobwas/httphead v0.1.0
+	github.com/gobwas/ws v1.5.0
+)
+
+require (
 	cel.dev/cel-go v0.32.0 // indirect
 	cel.dev/expr v0.25.3 // indirect
 	cloud.google.com/go/auth v0.23.3 // indirect

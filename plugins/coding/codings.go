@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/andybalholm/brotli"
@@ -54,6 +55,22 @@ func inflate(w io.Writer, r io.Reader) error {
 		_, _ = z.in.Discard(2)
 	}
 	if err := z.raw.(flate.Resetter).Reset(z.in, nil); err != nil {
+		return err
+	}
+	_, err := z.raw.(io.WriterTo).WriteTo(w)
+	return err
+}
+
+// messageEnd is what the sender of a compressed message leaves out, and a last
+// block, so that its end is seen.
+const messageEnd = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
+
+// InflateMessage decodes a message of a WebSocket's permessage-deflate, which
+// refers to the window before it (RFC 7692, section 7.2.2).
+func InflateMessage(w io.Writer, r io.Reader, window []byte) error {
+	z, giveBack := borrowInflater(io.MultiReader(r, strings.NewReader(messageEnd)))
+	defer giveBack()
+	if err := z.raw.(flate.Resetter).Reset(z.in, window); err != nil {
 		return err
 	}
 	_, err := z.raw.(io.WriterTo).WriteTo(w)

@@ -72,8 +72,8 @@ func (d *Decoder) Close() {
 // 256 MiB of output. It is nil as long as nothing is wrong.
 func (d *Decoder) Err() error {
 	for _, c := range d.codings {
-		if c.err != nil {
-			return c.err
+		if err := c.Err(); err != nil {
+			return err
 		}
 	}
 	return nil

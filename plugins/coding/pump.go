@@ -39,6 +39,9 @@ func (p *Pump) Close() {
 	}
 }
 
+// Err is the error of pull, nil as long as it has not returned.
+func (p *Pump) Err() error { return p.err }
+
 func (p *Pump) run(yield func(struct{}) bool) {
 	defer func() {
 		if r := recover(); r != nil {

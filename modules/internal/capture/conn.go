@@ -9,7 +9,8 @@ import (
 )
 
 // Hijack is what http.ResponseController calls for an upgrade. The connection
-// that it returns counts the bytes of both directions.
+// that it returns counts the bytes of both directions, and hands them to the readers
+// that follow them.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	inner, brw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -20,8 +21,8 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 	brw.Writer.Reset(counted)
 	if n := brw.Reader.Buffered(); n > 0 {
-		w.received.Add(int64(n))
 		early, _ := brw.Peek(n)
+		counted.receive(early)
 		brw.Reader.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(early)), counted))
 		_, _ = brw.Peek(n) // callers look at Buffered
 	} else {
@@ -34,36 +35,63 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return counted, brw, nil
 }
 
-// conn counts what passes through a connection that left HTTP.
+// conn watches what passes through a connection that left HTTP.
 type conn struct {
 	net.Conn
 	w *Writer
 }
 
+func (c *conn) receive(p []byte) {
+	c.w.received.Add(int64(len(p)))
+	if c.w.fromClient != nil && len(p) > 0 {
+		c.w.fromClient.Write(p)
+	}
+}
+
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.w.received.Add(int64(n))
+	c.receive(p[:n])
+	if err != nil {
+		c.w.left.CompareAndSwap(nobody, theClient)
+	}
 	return n, err
 }
 
 func (c *conn) Write(p []byte) (int, error) {
+	if c.w.fromServer != nil {
+		c.w.fromServer.Write(p)
+	}
 	n, err := c.Conn.Write(p)
 	c.w.sent.Add(int64(n))
 	return n, err
 }
 
-// ReadFrom and WriteTo let the kernel move the bytes where it can.
+// Close is the server's end of the tunnel, unless the client has ended it.
+func (c *conn) Close() error {
+	c.w.left.CompareAndSwap(nobody, theServer)
+	return c.Conn.Close()
+}
+
+// ReadFrom and WriteTo let the kernel move the bytes where nobody follows them.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if c.w.fromServer != nil {
+		return io.Copy(writerOnly{c}, r)
+	}
 	n, err := io.Copy(c.Conn, r)
 	c.w.sent.Add(n)
 	return n, err
 }
 
 func (c *conn) WriteTo(w io.Writer) (int64, error) {
+	if c.w.fromClient != nil {
+		return io.Copy(w, readerOnly{c})
+	}
 	n, err := io.Copy(w, c.Conn)
 	c.w.received.Add(n)
 	return n, err
 }
+
+type readerOnly struct{ io.Reader }
 
 type closeWriter interface{ CloseWrite() error }
 
@@ -71,7 +99,12 @@ type closeWriter interface{ CloseWrite() error }
 // the method, so a conn over any other must not have it.
 type halfCloser struct {
 	*conn
-	closeWriter
+	inner closeWriter
+}
+
+func (h *halfCloser) CloseWrite() error {
+	h.w.left.CompareAndSwap(nobody, theServer)
+	return h.inner.CloseWrite()
 }
 
 // Interface guards

@@ -34,8 +34,17 @@ type Writer struct {
 	err      error
 
 	// A tunnel has two goroutines at work.
-	sent, received atomic.Int64
+	sent, received         atomic.Int64
+	fromClient, fromServer Reader // get the bytes of its directions, if they are there
+	left                   atomic.Int32
 }
+
+// Who ended a tunnel first.
+const (
+	nobody int32 = iota
+	theClient
+	theServer
+)
 
 // Watch makes w pass the answer to a request on to inner.
 func (w *Writer) Watch(inner http.ResponseWriter, method string, o Observer) {
@@ -55,8 +64,20 @@ func (w *Writer) Sent() int64 { return w.sent.Load() }
 func (w *Writer) Received() int64 { return w.received.Load() }
 
 // Tunnel tells whether the exchange became a two-way stream, by an upgrade or
-// by CONNECT. Its bytes are counted and not observed.
+// by CONNECT. Its bytes are counted, and no Chunk.
 func (w *Writer) Tunnel() bool { return w.tunnel }
+
+// Follow lets the readers have the bytes of a tunnel that a Hijack begins, or an
+// answer to CONNECT: those from the client before anybody gets them, and those from
+// the server before the client does. They are called by one goroutine each. The
+// request body of a CONNECT is not the writer's: a Body follows it.
+func (w *Writer) Follow(fromClient, fromServer Reader) {
+	w.fromClient, w.fromServer = fromClient, fromServer
+}
+
+// ClientLeft tells whether it was the client who ended a tunnel that began with a
+// Hijack.
+func (w *Writer) ClientLeft() bool { return w.left.Load() == theClient }
 
 // Short tells whether less was sent than Content-Length announced.
 func (w *Writer) Short() bool { return !w.bodyless && w.Sent() < w.length }
@@ -97,6 +118,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if !w.bodyless && !w.tunnel && len(p) > 0 {
 		total := w.Sent() + int64(len(p))
 		w.observer.Chunk(p, w.length >= 0 && total >= w.length)
+	}
+	if w.tunnel && w.fromServer != nil {
+		w.fromServer.Write(p)
 	}
 	n, err := w.ResponseWriter.Write(p)
 	if !w.bodyless {
