@@ -29,6 +29,9 @@ func (x *exchange) end() {
 		x.locate()
 	}
 	x.closeResponse()
+	if x.tunnel != nil {
+		x.tunnel.close()
+	}
 	x.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()
 	x.update()

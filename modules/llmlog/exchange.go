@@ -35,6 +35,8 @@ type exchange struct {
 	response capture.Tap
 	observer plugins.Observer // nil before and after the response
 
+	tunnel *tunnel // nil unless its events are read
+
 	upstream string // provider by the upstream's host
 	warnings []string
 
@@ -148,6 +150,9 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		x.response.Keep(int64(x.h.MaxBody), x.writer.Length())
 	}
 	x.response.Open(contentEncoding(header), reader)
+	if x.writer.Tunnel() {
+		x.follow(header)
+	}
 	if bodyless {
 		x.commit(storage.Complete)
 	}

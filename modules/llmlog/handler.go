@@ -4,6 +4,7 @@ package llmlog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -35,6 +37,8 @@ func init() {
 // `llm_country_code` and `llm_threat` win over headers. Answers carry the
 // record's id in `Service-Id`, and what was wrong with the control headers in
 // `Service-Warnings`.
+//
+// Of a WebSocket whose dialect has responses in it, each response is recorded too.
 //
 // Upstream failures are answered in JSON, the way the provider would put it.
 //
@@ -118,6 +122,10 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	var err error
 	if h.site, _, err = recording.NewSite(ctx, h.Store); err != nil {
+		return err
+	}
+	var registered prometheus.AlreadyRegisteredError
+	if err := ctx.GetMetricsRegistry().Register(unreadable); err != nil && !errors.As(err, &registered) {
 		return err
 	}
 	app, name := h.site.App, h.site.Store

@@ -57,6 +57,9 @@ type Dialect struct {
 	// type does not say so.
 	Lines bool
 
+	// TwoWay is how it has responses in a two-way stream. Default: it has none there.
+	TwoWay *TwoWay
+
 	// Transcript is what is kept of its bodies.
 	Transcript transcript.Format
 }

@@ -59,24 +59,6 @@ func New(d plugins.Dialect, provider string, header http.Header) plugins.Observe
 	return x
 }
 
-// NewEvents reads a two-way stream, such as a WebSocket's, in which every Write is
-// a whole event.
-func NewEvents(d plugins.Dialect, provider string) plugins.Observer {
-	x := New(d, provider, nil).(*observer)
-	x.framing = &messageFraming{x}
-	return x
-}
-
-// messageFraming is that of a transport which keeps events apart.
-type messageFraming struct{ to stream }
-
-func (m *messageFraming) write(p []byte) {
-	m.to.data(p)
-	m.to.dispatch(nil)
-}
-
-func (m *messageFraming) close() {}
-
 // header takes what a header says. AWS appends an address to its types of errors.
 func (x *observer) header(f Field, s string) {
 	s, _, _ = strings.Cut(s, ":")

@@ -40,12 +40,14 @@ func init() {
 			},
 		),
 		LastEvents: []string{"response.done"},
-		Transcript: transcript.Format{
-			Input:   []string{"response.instructions", "item.content"},
-			Output:  []string{"response.output.#.content.#.transcript", "response.output.#.content.#.text"},
-			Message: "response.output",
-			Finish:  "response.status",
+		TwoWay: &TwoWay{
+			Create:       "response.create",
+			Conversation: true,
+			Media:        []string{"input_audio_buffer.append", "response.output_audio.delta", "response.audio.delta"},
+			Transcriber:  []string{"session.audio.input.transcription.model", "session.input_audio_transcription.model"},
+			Heard:        "input_audio_buffer.committed",
 		},
+		Transcript: transcript.Realtime,
 	})
 }
 

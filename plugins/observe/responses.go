@@ -28,6 +28,10 @@ func init() {
 			"vercel":     tables(vercelCost, vercelCost.Under("response")),
 		},
 		LastEvents: []string{"response.completed", "response.incomplete", "response.failed", "response.cancelled"},
+		TwoWay: &TwoWay{
+			Create: "response.create",
+			Media:  []string{"response.image_generation_call.partial_image"},
+		},
 		Transcript: transcript.Responses,
 	})
 }

@@ -7,12 +7,12 @@ import (
 )
 
 var outputItem = Object(Fields{
-	"content": List(Fields{"text": Join, "refusal": Join, "annotations": Collect}),
+	"content": List(Fields{"text": Join, "transcript": Join, "refusal": Join, "annotations": Collect}),
 	"summary": List(Fields{"text": Join}),
 })
 
 // outputPart is a part of an item's content or summary.
-var outputPart = Object(Fields{"text": Join, "refusal": Join, "annotations": Collect})
+var outputPart = Object(Fields{"text": Join, "transcript": Join, "refusal": Join, "annotations": Collect})
 
 // itemDelta says where in an item the delta of an event belongs: into field, of
 // the element at index of list where the event names one.
@@ -27,6 +27,9 @@ var itemDeltas = map[string]itemDelta{
 	"response.mcp_call_arguments.delta":         {field: "arguments"},
 	"response.custom_tool_call_input.delta":     {field: "input"},
 	"response.code_interpreter_call_code.delta": {field: "code"},
+	"response.output_audio_transcript.delta":    {"content", "content_index", "transcript"},
+	"response.audio_transcript.delta":           {"content", "content_index", "transcript"}, // before its general availability
+	"response.text.delta":                       {"content", "content_index", "text"},
 }
 
 // responseError is an error event, flat as it is documented.
@@ -40,6 +43,16 @@ var Responses = Format{
 	Finish:   "status",
 	assemble: responses,
 	last:     completed,
+}
+
+// Realtime is the transcript of OpenAI's Realtime: a request is the array of the
+// client's events since the response before, a response is one of Responses.
+var Realtime = Format{
+	Input:    []string{"#.session.instructions", "#.response.instructions", "#.item"},
+	Output:   Responses.Output,
+	Message:  "output",
+	Finish:   "status",
+	assemble: responses,
 }
 
 // responses is the response object of the last event that carries one. If it has no

@@ -19,15 +19,24 @@ func texts(places []string, body []byte) string {
 	var found []string
 	for _, place := range places {
 		eachPart(gjson.GetBytes(body, place), 0, func(part gjson.Result) {
-			if part.Type == gjson.JSON {
-				part = part.Get("text")
-			}
+			part = textOf(part)
 			if part.Str != "" {
 				found = append(found, part.Str)
 			}
 		})
 	}
 	return strings.Join(found, "\n")
+}
+
+// textOf is the text that a part is or has, which of audio is its transcript.
+func textOf(part gjson.Result) gjson.Result {
+	if part.Type != gjson.JSON {
+		return part
+	}
+	if text := part.Get("text"); text.Exists() {
+		return text
+	}
+	return part.Get("transcript")
 }
 
 // containers are the keys of messages and parts that hold further parts: a tool's

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -34,7 +35,7 @@ func (f *Format) Request(request []byte) []Turn {
 	var turns []Turn
 	for _, place := range f.Input {
 		role := "user"
-		switch place {
+		switch place[strings.LastIndexByte(place, '.')+1:] {
 		case "system", "instructions", "systemInstruction", "system_instruction":
 			role = "system"
 		}
@@ -92,13 +93,11 @@ func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
 		t.Role = "tool"
 	}
 	eachPart(v, 0, func(part gjson.Result) {
-		text := part
 		if part.Type == gjson.JSON {
-			text = part.Get("text")
 			t.addCalls(part)
 		}
-		if text.Str != "" {
-			t.Texts = append(t.Texts, text.Str)
+		if text := textOf(part).Str; text != "" {
+			t.Texts = append(t.Texts, text)
 		}
 	})
 	if t.Texts == nil && t.Calls == nil {

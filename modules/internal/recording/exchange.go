@@ -82,11 +82,11 @@ func (x *Exchange) Attempt(n int) *Exchange {
 	return a
 }
 
-// Part begins an exchange within the one that x is, such as a response in a tunnel:
-// its record is one of its own, of the same caller. End and Close must follow, before
-// those of x. x must not have been committed.
-func (x *Exchange) Part() *Exchange {
-	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, started: time.Now()}
+// Part begins an exchange within the one that x is, such as a response in a tunnel,
+// at that time: its record is one of its own, of the same caller. End and Close must
+// follow, before those of x. x must not have been committed.
+func (x *Exchange) Part(started time.Time) *Exchange {
+	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, started: started}
 	p.Record.ID, p.Record.CreatedAt, p.Record.Number = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0
 	p.recorder.Begin(&p.Record)
 	return p

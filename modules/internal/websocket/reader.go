@@ -40,17 +40,23 @@ type Reader struct {
 	message capture.Copy // the one under way
 	read    int64        // its length
 	scratch [4 << 10]byte
-	on      func(message []byte)
+	on      func(message []byte, cut bool)
 	pump    *coding.Pump
 	closed  bool
 }
 
 // Open makes the readers of both directions of a WebSocket that the answer to its
-// handshake has opened. Each gets its messages, which hold for the call alone: data
-// of up to MaxMessage bytes, cut where they are longer. Header is the answer's: an
+// handshake has opened. Each gets its messages, which hold for the call alone:
+// data of up to MaxMessage bytes, cut where they are longer or memory is short. Header is the answer's: an
 // extension in it that nobody here knows is an error.
-func Open(header http.Header, fromClient, fromServer func(message []byte)) (client, server *Reader, err error) {
-	extensions := strings.Join(header["Sec-Websocket-Extensions"], ",")
+func Open(header http.Header, fromClient, fromServer func(message []byte, cut bool)) (client, server *Reader, err error) {
+	var values []string
+	for key, v := range header {
+		if strings.EqualFold(key, "Sec-WebSocket-Extensions") { // Caddy writes it as RFC 6455 does
+			values = append(values, v...)
+		}
+	}
+	extensions := strings.Join(values, ",")
 	options, ok := httphead.ParseOptions([]byte(extensions), nil)
 	if !ok && extensions != "" {
 		return nil, nil, errors.New("the extensions of the WebSocket are malformed")
@@ -71,7 +77,7 @@ func Open(header http.Header, fromClient, fromServer func(message []byte)) (clie
 }
 
 // newReader reads what an endpoint of that state receives.
-func newReader(receiver ws.State, on func(message []byte)) *Reader {
+func newReader(receiver ws.State, on func(message []byte, cut bool)) *Reader {
 	r := &Reader{on: on}
 	r.frames.State = receiver
 	r.pump = coding.NewPump(func(in io.Reader) error {
@@ -126,9 +132,9 @@ func (r *Reader) run() error {
 
 // data reads a message to its end, and hands it on.
 func (r *Reader) data() error {
+	r.message, r.read = capture.Copy{}, 0
 	r.message.Keep(MaxMessage, 0)
 	defer r.message.Free()
-	r.read = 0
 	var err error
 	if r.deflate.IsCompressed() {
 		err = coding.InflateMessage(inflated{r}, &r.frames, r.window)
@@ -139,7 +145,7 @@ func (r *Reader) data() error {
 		_, err = io.CopyBuffer(kept{r}, &r.frames, r.scratch[:])
 	}
 	if err == nil {
-		r.on(r.message.Bytes())
+		r.on(r.message.Bytes(), r.message.Truncated())
 	}
 	return err
 }

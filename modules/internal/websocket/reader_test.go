@@ -66,9 +66,9 @@ func read(t testing.TB, extensions string, fromClient bool, stream []byte, size 
 	t.Helper()
 	header := http.Header{}
 	if extensions != "" {
-		header.Set("Sec-WebSocket-Extensions", extensions)
+		header["Sec-WebSocket-Extensions"] = []string{extensions}
 	}
-	on := func(p []byte) { messages = append(messages, string(p)) }
+	on := func(p []byte, _ bool) { messages = append(messages, string(p)) }
 	client, server, err := Open(header, on, on)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestLongMessages(t *testing.T) {
 	header := http.Header{}
 	header.Set("Sec-WebSocket-Extensions", "permessage-deflate")
 	var lengths []int
-	on := func(p []byte) { lengths = append(lengths, len(p)) }
+	on := func(p []byte, _ bool) { lengths = append(lengths, len(p)) }
 	_, r, err := Open(header, nil, on)
 	if err != nil {
 		t.Fatal(err)

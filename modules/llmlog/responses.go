@@ -1,0 +1,308 @@
+package llmlog
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// maxInFlight bounds the responses of a tunnel that were asked for, those that have
+// begun, and the transcriptions. The oldest is given up for one more.
+const maxInFlight = 100
+
+// responses are those of a tunnel: it says which event belongs to which.
+type responses struct {
+	x   *exchange
+	how *observe.TwoWay
+
+	mu           sync.Mutex // of what both directions use, never held while a record is written
+	asked        []*response
+	since        messages // of the client since the last response
+	requestModel string   // that the client's session names
+
+	// The server's direction alone uses these.
+	begun       []*response
+	ended       string // the id of the last one that ended
+	model       string // that the server's session names
+	transcriber string
+	heard       map[string]time.Time // when an item to transcribe was complete, by its id
+}
+
+// response is one call in a tunnel.
+type response struct {
+	*recording.Exchange
+	id       string
+	event    string // the client's id of the event that asked for it
+	observer plugins.Observer
+
+	request, answer messages
+}
+
+// messages are some of one side, as they are kept.
+type messages struct {
+	capture.Copy
+	bytes int64
+	cut   bool // one of them was cut before it came here
+}
+
+// fromClient takes a message of the client.
+func (rs *responses) fromClient(message []byte, cut bool) {
+	reader := observe.NewRequestReader(rs.x.Record.Dialect)
+	reader.Write(message)
+	asked := reader.Request()
+	kind, _ := observe.Envelope(message)
+
+	rs.mu.Lock()
+	creates := kind == rs.how.Create
+	if creates || rs.how.Conversation {
+		rs.keepRequest(kind, message, cut)
+	}
+	if !creates {
+		rs.requestModel = cmp.Or(asked.Model, rs.requestModel)
+		rs.mu.Unlock()
+		return
+	}
+	r := rs.newResponse()
+	r.event = gjson.GetBytes(message, "event_id").Str
+	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
+	r.Content.Media = asked.Media && !r.Record.RequestOmitted
+	var oldest *response
+	if len(rs.asked) == maxInFlight {
+		oldest, rs.asked = rs.asked[0], rs.asked[1:]
+	}
+	rs.asked = append(rs.asked, r)
+	rs.mu.Unlock()
+	if oldest != nil {
+		rs.finish(oldest, storage.Failed)
+	}
+}
+
+// keepRequest keeps a message of the client for the next response: of a conversation
+// all of them, as a JSON array.
+func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
+	m := &rs.since
+	m.bytes += int64(len(message))
+	m.cut = m.cut || cut
+	if rs.x.Record.RequestOmitted || slices.Contains(rs.how.Media, kind) {
+		return
+	}
+	before := ","
+	if m.Bytes() == nil {
+		m.Keep(int64(rs.x.h.MaxBody), int64(len(message)))
+		before = "["
+	}
+	if rs.how.Conversation {
+		m.Write([]byte(before))
+	}
+	m.Write(message)
+}
+
+// newResponse begins a response to what the client has said since the last one. The
+// caller holds the lock.
+func (rs *responses) newResponse() *response {
+	x := rs.x
+	r := &response{Exchange: x.Part(time.Now()), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
+	r.Answer = r.observer
+	r.Record.Stream = true
+	r.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(x.Record.Dialect, x.Record.Path))
+	r.Content.Inputs = x.Content.Inputs
+	r.request, rs.since = rs.since, messages{}
+	if rs.how.Conversation && r.request.Bytes() != nil {
+		r.request.Write([]byte{']'})
+	}
+	if !r.Record.ResponseOmitted {
+		r.answer.Keep(int64(x.h.MaxBody), 0)
+	}
+	return r
+}
+
+// fromServer takes a message of the server. What ends a response is recorded before
+// the client can see it.
+func (rs *responses) fromServer(message []byte, cut bool) {
+	kind, id := observe.Envelope(message)
+	if id != "" && id == rs.ended { // an event behind the last one
+		return
+	}
+	r := rs.find(kind, id, message)
+	if r == nil {
+		if rs.how.Conversation {
+			rs.session(kind, message)
+		}
+		return
+	}
+	r.Record.Status = plugins.Known(http.StatusOK)
+	r.observer.Write(message)
+	r.MarkFirstToken()
+	r.answer.bytes += int64(len(message))
+	r.answer.cut = r.answer.cut || cut
+	if !slices.Contains(rs.how.Media, kind) {
+		r.keepAnswer(message)
+	}
+	failed := kind == "error"
+	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
+		r.Record.Status = plugins.Known(status)
+	}
+	if failed || r.observer.Info().Phase == plugins.Ended {
+		rs.begun = slices.DeleteFunc(rs.begun, func(b *response) bool { return b == r })
+		rs.ended = r.id
+		rs.finish(r, storage.Complete)
+	}
+}
+
+// keepAnswer keeps an event as a line. Line ends within its JSON are white space.
+func (r *response) keepAnswer(message []byte) {
+	if bytes.ContainsAny(message, "\r\n") {
+		message = bytes.ReplaceAll(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
+	}
+	r.answer.Write(message)
+	r.answer.Write([]byte("\n"))
+}
+
+// find returns the response that an event of the server belongs to, nil if it belongs
+// to none. The first event of a response that the client asked for begins the one that
+// waits longest: servers answer in order.
+func (rs *responses) find(kind, id string, message []byte) *response {
+	for _, r := range rs.begun {
+		if id != "" && (r.id == id || r.id == "") {
+			r.id = id
+			return r
+		}
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	switch {
+	case id != "":
+		r := rs.takeAsked(0)
+		if r == nil {
+			r = rs.newResponse()
+		}
+		return rs.begin(r, id)
+	case kind == "error":
+		if event := gjson.GetBytes(message, "error.event_id").Str; event != "" {
+			return rs.takeAsked(slices.IndexFunc(rs.asked, func(r *response) bool { return r.event == event }))
+		}
+		if r := rs.takeAsked(0); r != nil {
+			return r
+		}
+	}
+	switch {
+	case rs.how.Conversation:
+		return nil
+	case len(rs.begun) > 0:
+		return rs.begun[0]
+	case len(rs.asked) > 0:
+		return rs.begin(rs.takeAsked(0), "")
+	}
+	return nil
+}
+
+// takeAsked takes the ith response that was asked for, nil if there is none.
+func (rs *responses) takeAsked(i int) *response {
+	if i < 0 || i >= len(rs.asked) {
+		return nil
+	}
+	r := rs.asked[i]
+	rs.asked = slices.Delete(rs.asked, i, i+1)
+	return r
+}
+
+func (rs *responses) begin(r *response, id string) *response {
+	r.id, r.TargetModel = id, rs.model
+	rs.begun = append(rs.begun, r)
+	return r
+}
+
+// session takes an event of a conversation that belongs to no response.
+func (rs *responses) session(kind string, message []byte) {
+	x := rs.x
+	observer := observe.NewEvents(x.Record.Dialect, x.Record.Provider)
+	observer.Write(message)
+	info := observer.Info()
+	rs.model = cmp.Or(info.Model, rs.model)
+	for _, place := range rs.how.Transcriber {
+		rs.transcriber = cmp.Or(gjson.GetBytes(message, place).Str, rs.transcriber)
+	}
+	item := gjson.GetBytes(message, "item_id").Str
+	if kind == rs.how.Heard && len(rs.heard) < maxInFlight {
+		if rs.heard == nil {
+			rs.heard = make(map[string]time.Time)
+		}
+		rs.heard[item] = time.Now()
+	}
+	if info.Usage == (plugins.Usage{}) {
+		return
+	}
+	started, timed := rs.heard[item]
+	if !timed {
+		started = time.Now()
+	}
+	delete(rs.heard, item)
+	r := &response{Exchange: x.Part(started), observer: observer}
+	r.Answer = observer
+	r.Record.RequestModel, r.Record.Status = rs.transcriber, plugins.Known(http.StatusOK)
+	if !r.Record.RequestOmitted && !r.Record.ResponseOmitted { // it is what the user said
+		r.answer.Keep(int64(x.h.MaxBody), 0)
+		r.keepAnswer(message)
+	}
+	r.answer.bytes = int64(len(message))
+	rs.finish(r, storage.Complete)
+}
+
+// abort ends all responses that have not ended.
+func (rs *responses) abort(end storage.EndState, errorType string) {
+	rs.mu.Lock()
+	asked := rs.asked
+	rs.asked = nil
+	rs.mu.Unlock()
+	for _, r := range asked {
+		state := storage.Failed
+		r.Record.Status = plugins.Known(http.StatusBadGateway)
+		if end == storage.ClientAborted {
+			state = end
+			r.Record.Status = plugins.Known(recording.StatusClientLeft)
+		}
+		r.Record.ErrorType = errorType
+		rs.finish(r, state)
+	}
+	for _, r := range rs.begun {
+		r.Record.ErrorType = errorType
+		rs.finish(r, end)
+	}
+	rs.begun = nil
+}
+
+// finish ends the record of a response.
+func (rs *responses) finish(r *response, end storage.EndState) {
+	r.observer.Close()
+	record := &r.Record
+	record.RequestBytes, record.ResponseBytes = r.request.bytes, r.answer.bytes
+	record.RequestTruncated = !record.RequestOmitted && (r.request.Truncated() || r.request.cut)
+	record.ResponseTruncated = !record.ResponseOmitted && (r.answer.Truncated() || r.answer.cut)
+	r.Content.Request = kept("application/json", &r.request)
+	r.Content.Response = kept("application/x-ndjson", &r.answer)
+	r.End(end)
+	r.Close()
+	r.Content = storage.Content{}
+	r.request.Free()
+	r.answer.Free()
+}
+
+// kept is what was kept of messages.
+func kept(contentType string, m *messages) storage.Body {
+	data := m.Bytes()
+	if data == nil {
+		return storage.Body{}
+	}
+	return storage.Body{Type: contentType, Data: data}
+}
