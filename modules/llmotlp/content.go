@@ -95,7 +95,7 @@ func (c *call) request(r *storage.Record, media *bool) any {
 
 // response is nil where the span tells nothing of the answer.
 func (c *call) response() any {
-	messages := c.output()
+	messages := c.messages(&answered)
 	if len(messages) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package llmotlp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,45 +11,61 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// input are the messages that the model was given, from the first convention
-// that has any.
-func (c *call) input() []message {
-	for _, read := range []func() []message{
-		func() []message { return messagesOf(c.json("gen_ai.input.messages"), "user") },
-		func() []message { return openLLMetry(c.list("gen_ai.prompt."), "user") },
-		func() []message { return openInference(c.list("llm.input_messages."), "user") },
-		func() []message { return texts(c.list("llm.prompts."), "prompt.text", "user") },
-		func() []message { return c.value("gen_ai.prompt", "messages", "user") },
-		c.asked,
-		func() []message { return c.value("input.value", "messages", "user") },
-	} {
-		if messages := read(); len(messages) > 0 {
-			system := messagesOf(c.json("gen_ai.system_instructions"), "system")
-			if system == nil && c.text("gen_ai.system_instructions") != "" {
-				system = []message{said("system", c.text("gen_ai.system_instructions"))}
-			}
-			return append(system, messages...)
-		}
-	}
-	return nil
+// side is where the conventions have what one side of a call said.
+type side struct {
+	role     string
+	messages string   // OpenTelemetry's, in one attribute
+	flat     []string // messages whose fields are attributes
+	texts    [2]string
+	body     string // the provider's own, or nothing but text
+	place    string // of the messages in a body
+	value    string // likewise a body, OpenInference's
+	events   func(*call) []message
 }
 
-// output are the messages that the model answered, one for each choice.
-func (c *call) output() []message {
+var (
+	asked = side{
+		role: "user", messages: "gen_ai.input.messages", flat: []string{"gen_ai.prompt.", "llm.input_messages."},
+		texts: [2]string{"llm.prompts.", "prompt.text"},
+		body:  "gen_ai.prompt", place: "messages", value: "input.value", events: (*call).askedEvents,
+	}
+	answered = side{
+		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
+		texts: [2]string{"llm.choices.", "completion.text"},
+		body:  "gen_ai.completion", place: "choices.#.message", value: "output.value", events: (*call).choiceEvents,
+	}
+)
+
+// messages are those of the first convention that has any. Of an answer there is
+// one for each choice.
+func (c *call) messages(s *side) []message {
 	for _, read := range []func() []message{
-		func() []message { return messagesOf(c.json("gen_ai.output.messages"), "assistant") },
-		func() []message { return openLLMetry(c.list("gen_ai.completion."), "assistant") },
-		func() []message { return openInference(c.list("llm.output_messages."), "assistant") },
-		func() []message { return texts(c.list("llm.choices."), "completion.text", "assistant") },
-		func() []message { return c.value("gen_ai.completion", "choices.#.message", "assistant") },
-		c.chosen,
-		func() []message { return c.value("output.value", "choices.#.message", "assistant") },
+		func() []message { return messagesOf(c.json(s.messages), s.role) },
+		func() []message { return flatMessages(c.list(s.flat[0]), s.role) },
+		func() []message { return flatMessages(c.list(s.flat[1]), s.role) },
+		func() []message { return texts(c.list(s.texts[0]), s.texts[1], s.role) },
+		func() []message { return c.body(s.body, s.place, s.role) },
+		func() []message { return s.events(c) },
+		func() []message { return c.body(s.value, s.place, s.role) },
 	} {
 		if messages := read(); len(messages) > 0 {
 			return messages
 		}
 	}
 	return nil
+}
+
+// input are the messages that the model was given, with its instructions.
+func (c *call) input() []message {
+	messages := c.messages(&asked)
+	if len(messages) == 0 {
+		return nil
+	}
+	system := messagesOf(c.json("gen_ai.system_instructions"), "system")
+	if text := c.text("gen_ai.system_instructions"); system == nil && text != "" {
+		system = []message{said("system", text)}
+	}
+	return append(system, messages...)
 }
 
 // embedded are the texts that were embedded.
@@ -67,83 +84,54 @@ func (c *call) embedded() []string {
 	return input
 }
 
-// openLLMetry reads messages whose fields are attributes: gen_ai.prompt.0.role.
-func openLLMetry(list []attributes, role string) []message {
-	var messages []message
-	for _, a := range list {
-		own := a.text("role")
-		if own == "" {
-			own = role
-		}
-		m := said(own, a.text("content"))
-		if m.empty() { // a list or an object, from an SDK that knows such values
-			m = messageOf(gjson.ParseBytes(slices.Concat([]byte(`{"content":`), orNull(a.json("content")), []byte("}"))), own)[0]
-		}
-		m.Reasoning += a.text("reasoning", "reasoning_content")
-		m.ToolCallID, m.finish = a.text("tool_call_id"), a.text("finish_reason")
-		for _, call := range a.list("tool_calls.") {
-			m.call(call.text("id"), call.text("name", "function.name"), gjson.Result{Type: gjson.String, Str: call.text("arguments", "function.arguments")})
-		}
-		if name := a.text("function_call.name"); name != "" {
-			m.call("", name, gjson.Result{Type: gjson.String, Str: a.text("function_call.arguments")})
-		}
-		if !m.empty() {
-			messages = append(messages, m)
-		}
-	}
-	return messages
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return null
-	}
-	return raw
-}
-
-// openInference reads messages whose fields are attributes:
-// llm.input_messages.0.message.role.
+// flatMessages reads messages whose fields are attributes: OpenLLMetry's, like
+// gen_ai.prompt.0.role, and OpenInference's, like llm.input_messages.0.message.role.
 // https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html
-func openInference(list []attributes, role string) []message {
+func flatMessages(list []attributes, role string) []message {
 	var messages []message
 	for _, a := range list {
-		own := a.text("message.role")
-		if own == "" {
-			own = role
+		m := a.flatContent(cmp.Or(a.text("role", "message.role"), role))
+		m.Reasoning += a.text("reasoning", "reasoning_content")
+		m.Name, m.ToolCallID = a.text("message.name"), a.text("tool_call_id", "message.tool_call_id")
+		m.finish = a.text("finish_reason", "message.finish_reason")
+		for _, call := range append(a.list("tool_calls."), a.list("message.tool_calls.")...) {
+			m.call(call.text("id", "tool_call.id"), call.text("name", "function.name", "tool_call.function.name"),
+				call.text("arguments", "function.arguments", "tool_call.function.arguments"))
 		}
-		m := said(own, a.text("message.content"))
-		var parts []any
-		var reasoning strings.Builder
-		for _, part := range a.list("message.contents.") {
-			switch kind := part.text("message_content.type"); kind {
-			case "image":
-				m.media = true
-				parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": part.text("message_content.image.image.url")}})
-			case "reasoning":
-				reasoning.WriteString(part.text("message_content.text"))
-			default:
-				if text := part.text("message_content.text"); text != "" {
-					parts = append(parts, textPart{"text", text})
-				}
-			}
-		}
-		if len(parts) > 0 {
-			m.Content, _ = marshal(parts) // text always marshals
-		}
-		m.Reasoning += reasoning.String()
-		m.Name, m.ToolCallID = a.text("message.name"), a.text("message.tool_call_id")
-		m.finish = a.text("message.finish_reason")
-		for _, call := range a.list("message.tool_calls.") {
-			m.call(call.text("tool_call.id"), call.text("tool_call.function.name"), gjson.Result{Type: gjson.String, Str: call.text("tool_call.function.arguments")})
-		}
-		if name := a.text("message.function_call_name"); name != "" {
-			m.call("", name, gjson.Result{Type: gjson.String, Str: a.text("message.function_call_arguments_json")})
+		if name := a.text("function_call.name", "message.function_call_name"); name != "" {
+			m.call("", name, a.text("function_call.arguments", "message.function_call_arguments_json"))
 		}
 		if !m.empty() {
 			messages = append(messages, m)
 		}
 	}
 	return messages
+}
+
+// flatContent is a message with the content that attributes have: text, a list or
+// an object from an SDK that knows such values, or OpenInference's parts.
+func (a attributes) flatContent(role string) message {
+	m := said(role, a.text("content", "message.content"))
+	if raw := a.json("content"); m.empty() && raw != nil {
+		m = messageOf(gjson.ParseBytes(slices.Concat([]byte(`{"content":`), raw, []byte("}"))), role)[0]
+	}
+	var parts []any
+	for _, part := range a.list("message.contents.") {
+		text := part.text("message_content.text")
+		switch kind := part.text("message_content.type"); {
+		case kind == "image":
+			m.media = true
+			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": part.text("message_content.image.image.url")}})
+		case kind == "reasoning":
+			m.Reasoning += text
+		case text != "":
+			parts = append(parts, textPart{"text", text})
+		}
+	}
+	if len(parts) > 0 {
+		m.Content, _ = marshal(parts) // text always marshals
+	}
+	return m
 }
 
 // texts reads OpenInference's prompts and choices of text completions.
@@ -157,9 +145,9 @@ func texts(list []attributes, key, role string) []message {
 	return messages
 }
 
-// value reads an attribute that holds a whole body, the messages of it, or
+// body reads an attribute that holds a whole body, the messages of it, or
 // nothing but text.
-func (c *call) value(key, place, role string) []message {
+func (c *call) body(key, place, role string) []message {
 	raw := c.json(key)
 	if messages := gjson.GetBytes(raw, place); messages.IsArray() {
 		return messagesOf(json.RawMessage(messages.Raw), role)
@@ -182,8 +170,8 @@ var messageEvents = map[string]string{
 	"gen_ai.tool.message":      "tool",
 }
 
-// asked reads the events of the input.
-func (c *call) asked() []message {
+// askedEvents reads the events of the input.
+func (c *call) askedEvents() []message {
 	var messages []message
 	for _, event := range c.span.GetEvents() {
 		if role, ok := messageEvents[event.GetName()]; ok {
@@ -193,8 +181,8 @@ func (c *call) asked() []message {
 	return messages
 }
 
-// chosen reads the events gen_ai.choice.
-func (c *call) chosen() []message {
+// choiceEvents reads the events gen_ai.choice.
+func (c *call) choiceEvents() []message {
 	var messages []message
 	for _, event := range c.span.GetEvents() {
 		if event.GetName() != "gen_ai.choice" {

@@ -132,7 +132,7 @@ func (m *message) parts(list gjson.Result) (results []message) {
 		case kind == "reasoning" && text.Type == gjson.String:
 			reasoning.WriteString(text.Str)
 		case kind == "tool_call":
-			m.call(part.Get("id").Str, part.Get("name").Str, part.Get("arguments"))
+			m.call(part.Get("id").Str, part.Get("name").Str, part.Get("arguments").String())
 		case kind == "tool_call_response":
 			result := part.Get("response")
 			if !result.Exists() {
@@ -161,7 +161,7 @@ func (m *message) parts(list gjson.Result) (results []message) {
 }
 
 // call adds a call of a tool, whose arguments are text in Chat Completions.
-func (m *message) call(id, name string, arguments gjson.Result) {
+func (m *message) call(id, name, arguments string) {
 	type function struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
@@ -170,7 +170,7 @@ func (m *message) call(id, name string, arguments gjson.Result) {
 		ID       string   `json:"id,omitempty"`
 		Type     string   `json:"type"`
 		Function function `json:"function"`
-	}{id, "function", function{name, arguments.String()}})
+	}{id, "function", function{name, arguments}})
 	m.ToolCalls = append(m.ToolCalls, call)
 }
 
