@@ -172,7 +172,7 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"sync":              directive.Flag(&store.Sync),
 		"otlp":              func(d *caddyfile.Dispenser) error { return parseExport(d, &store.Export) },
 	}
-	module, err := parseGuest(d, set, "store", line, args, "llm.storage."+backend)
+	module, err := parseModule(d, set, "store", line, args, "llm.storage."+backend)
 	if err != nil {
 		return err
 	}
@@ -184,10 +184,10 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 	return nil
 }
 
-// parseGuest reads a block that the options of set share with those of a module,
+// parseModule reads a block that the options of set share with those of a module,
 // which reads the words of line and its own options as if they stood alone. It
 // answers nil for a module of which there is nothing but the name.
-func parseGuest(d *caddyfile.Dispenser, set directive.Options, owner string, at caddyfile.Token, line []string, id string) (caddyfile.Unmarshaler, error) {
+func parseModule(d *caddyfile.Dispenser, set directive.Options, owner string, at caddyfile.Token, line []string, id string) (caddyfile.Unmarshaler, error) {
 	info, _ := caddy.GetModule(id)
 	hasOptions := false
 	if info.New != nil {
@@ -248,7 +248,7 @@ func isModule(id string) bool {
 	return err == nil
 }
 
-// segment puts a line and its block together again, at the place of the token
+// segment puts a line and its block together again, at the position of the token
 // at, as a dispenser that some other parser can read.
 func segment(at caddyfile.Token, line []string, block []caddyfile.Token) *caddyfile.Dispenser {
 	var tokens []caddyfile.Token

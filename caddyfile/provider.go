@@ -48,7 +48,7 @@ func parseProvider(to *[]*llmapp.Provider, own bool) directive.Option {
 			"models":    directive.Texts(&p.Models),
 			"transport": func(d *caddyfile.Dispenser) error { return parseTransport(d, p) },
 		}
-		module, err := parseGuest(d, set, "provider "+p.Label, line, []string{kind}, id)
+		module, err := parseModule(d, set, "provider "+p.Label, line, []string{kind}, id)
 		switch {
 		case err != nil:
 			return err

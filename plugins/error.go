@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Error is a failure as the client sees it, in OpenAI's terms.
+// Error is a failure as the client sees it, with OpenAI's types and codes.
 type Error struct {
 	// Status is the HTTP status, also of an error inside a stream.
 	Status int
@@ -54,7 +54,7 @@ func Upstream(format string, args ...any) *Error {
 	}
 }
 
-// refusals are the types and codes of statuses, in OpenAI's terms.
+// refusals are OpenAI's types and codes by status.
 var refusals = map[int]Error{
 	http.StatusUnauthorized:          {Type: "invalid_request_error", Code: "invalid_api_key"},
 	http.StatusPaymentRequired:       {Type: "insufficient_quota", Code: "insufficient_quota"},

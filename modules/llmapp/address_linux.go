@@ -67,7 +67,7 @@ func (a *App) claim(address string) error {
 // releaseAddresses gives up what claimAddresses took.
 func (a *App) releaseAddresses() {
 	for _, address := range a.claimed {
-		_, _ = claims.Delete(address) // an error of close is of no use to anybody
+		_, _ = claims.Delete(address) // nothing depends on the close
 	}
 	a.claimed = nil
 }

@@ -11,7 +11,7 @@ type exchanges struct {
 	cancels map[int]context.CancelFunc
 	next    int
 	cut     bool
-	idle    chan struct{} // closed when the last has ended, once somebody waits
+	idle    chan struct{} // closed when the last has ended; nil while nothing waits
 }
 
 // add enters an exchange until done is called.

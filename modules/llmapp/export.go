@@ -26,7 +26,7 @@ type Export struct {
 	// Headers go with each request: credentials, best placeholders.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// Content lets spans tell what was said, unless the caller omitted it.
+	// Content adds requests and answers to the spans, unless the caller omitted them.
 	Content bool `json:"content,omitempty"`
 }
 

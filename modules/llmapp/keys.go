@@ -76,9 +76,9 @@ func (k *Key) Allows(scope string) bool {
 	return len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope)
 }
 
-// Check finds what is wrong with a key whatever its placeholders stand for. The
-// error does not repeat any of it: what stands behind a blank may be a part of
-// the secret.
+// Check finds what is wrong with a key, whatever the values of its placeholders.
+// The error does not repeat any of it: what follows a space may be part of the
+// secret.
 func (k *Key) Check() error {
 	for _, s := range k.Scopes {
 		if !slices.Contains(scopes, s) {

@@ -73,7 +73,7 @@ type Provider struct {
 	transport http.RoundTripper
 }
 
-// Account is a provider as somebody's key reaches it.
+// Account is a provider with the credentials by which it is called.
 type Account struct {
 	// ID is the same for the same kind, settings, address and key in any
 	// configuration.
@@ -174,13 +174,13 @@ func (a *App) provisionProvider(ctx caddy.Context, p, inherited *Provider) error
 			return err
 		}
 		p.settings = string(p.APIRaw)
-		guest, err := ctx.LoadModule(p, "APIRaw")
+		mod, err := ctx.LoadModule(p, "APIRaw")
 		if err != nil {
 			return fmt.Errorf("loading its kind: %w", err)
 		}
-		api, ok := guest.(API)
+		api, ok := mod.(API)
 		if !ok {
-			return fmt.Errorf("module %T is no provider", guest)
+			return fmt.Errorf("module %T is no provider", mod)
 		}
 		p.api, p.kind = api, inline.Kind
 	}
@@ -205,13 +205,13 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 	own, answersItself := p.api.(http.RoundTripper)
 	switch {
 	case p.TransportRaw != nil:
-		guest, err := ctx.LoadModule(p, "TransportRaw")
+		mod, err := ctx.LoadModule(p, "TransportRaw")
 		if err != nil {
 			return fmt.Errorf("loading its transport: %w", err)
 		}
-		transport, ok := guest.(http.RoundTripper)
+		transport, ok := mod.(http.RoundTripper)
 		if !ok {
-			return fmt.Errorf("module %T is no transport", guest)
+			return fmt.Errorf("module %T is no transport", mod)
 		}
 		p.transport = transport
 	case inherited != nil && inherited.TransportRaw != nil:
@@ -231,7 +231,8 @@ func (p *Provider) provisionTransport(ctx caddy.Context, a *App, inherited *Prov
 	return nil
 }
 
-// Check finds what is wrong with a provider whatever its placeholders stand for.
+// Check finds what is wrong with a provider, whatever the values of its
+// placeholders.
 func (p *Provider) Check() error {
 	if strings.ContainsAny(p.Label, "/, ") {
 		return fmt.Errorf("its label stands in lists of models like label/model: it can have no slash, comma or space")
@@ -250,8 +251,8 @@ func checkBaseURL(baseURL string) error {
 	return nil
 }
 
-// account is the provider as its key reaches it. A placeholder without a value is
-// an error: the first call would fail in its place.
+// account is the provider with its credentials. A placeholder without a value is an
+// error, because otherwise the first call would fail.
 func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) {
 	baseURL, keyEnv := p.api.DefaultTarget()
 	repl := caddy.NewReplacer()
@@ -281,7 +282,7 @@ func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) 
 	}, nil
 }
 
-// name is what records and the catalogue call the provider.
+// name is the provider's name in records and in the catalogue.
 func (p *Provider) name(c *catalog.Catalog) string {
 	for m := range c.Models() {
 		if m.Provider == p.Label {

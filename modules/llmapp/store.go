@@ -23,7 +23,7 @@ import (
 
 // Storage is what a module of the namespace `llm.storage` provides.
 type Storage interface {
-	// Key identifies the place where records are kept, whatever its settings:
+	// Key identifies where records are kept, whatever its settings:
 	// two configurations with the same Key share one open backend.
 	Key() string
 	// Dir is the directory of the journal in front of the backend.
@@ -38,7 +38,7 @@ type StoreConfig struct {
 	// weir.db in Caddy's data directory.
 	StorageRaw json.RawMessage `json:"storage,omitempty" caddy:"namespace=llm.storage inline_key=backend"`
 
-	// Retention is how long records are kept. Default: for ever.
+	// Retention is how long records are kept. Default: forever.
 	Retention caddy.Duration `json:"retention,omitempty"`
 
 	// ContentRetention is how long their bodies are kept. Default: as long as
@@ -327,7 +327,7 @@ func (s *Store) Destruct() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, again := stores.References(s.key); again {
-		return nil // somebody came before it was closed, and may use it already
+		return nil // a new reference was taken meanwhile, and may be in use
 	}
 	return s.close(ctx)
 }

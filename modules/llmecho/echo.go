@@ -1,4 +1,4 @@
-// Package llmecho plays a model provider within Caddy.
+// Package llmecho is a mock provider of models, as a Caddy handler.
 package llmecho
 
 import (
@@ -18,7 +18,7 @@ func init() {
 
 // Handler answers as a model provider would, with no network and no key: it
 // repeats the last user message, streaming or not. It serves quickstarts,
-// examples and tests of what stands in front of a provider.
+// examples and tests of proxies in front of a provider.
 //
 // The end of the path tells the endpoint, so that it works under any prefix:
 // `/chat/completions`, `/responses`, `/embeddings` and `/models` speak OpenAI's

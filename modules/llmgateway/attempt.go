@@ -151,8 +151,8 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.pass(resp)
 }
 
-// clientLeft is why an answer ends that no client waits for. It is no provider's
-// error, and no client is told it.
+// clientLeft is why an answer ends when its client has left. It is not a provider's
+// error, and no client gets it.
 var clientLeft = plugins.Error{Message: "The client left."}
 
 // unreached is a provider that gave no answer.
@@ -242,8 +242,7 @@ func (a *attempt) commit(end storage.EndState) {
 	a.charge(a.x.Record.Cost)
 }
 
-// finish ends an attempt that answered. whole says that the provider came to its
-// end.
+// finish ends an attempt that answered. whole reports that the answer is complete.
 func (a *attempt) finish(whole bool) {
 	end := storage.UpstreamAborted
 	switch {

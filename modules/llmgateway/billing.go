@@ -129,7 +129,7 @@ func (a *attempt) charge(cost plugins.Cost) {
 	if a.ledger == nil || !cost.Valid {
 		return
 	}
-	ctx := context.WithoutCancel(a.call.ctx) // who leaves is charged, too
+	ctx := context.WithoutCancel(a.call.ctx) // a client that leaves is charged, too
 	if err := a.ledger.Charge(ctx, a.reservation, cost.N); err != nil {
 		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
 	}

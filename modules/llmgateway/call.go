@@ -120,7 +120,7 @@ func (c *call) read() ([]routing.Target, error) {
 		c.sent = c.restoreItems(c.body)
 	}
 	c.stored = findStoredState(c.dialect, c.sent)
-	return c.keeper(targets)
+	return c.targetsWithState(targets)
 }
 
 // keepBody takes what the record keeps of the body.
@@ -201,7 +201,7 @@ func rejected(status int, code, message string) *plugins.Error {
 	return &plugins.Error{Status: status, Type: "invalid_request_error", Code: code, Message: message}
 }
 
-// asError is err as the client is told it.
+// asError is err as the client gets it.
 func asError(err error) *plugins.Error {
 	if e, ok := errors.AsType[*plugins.Error](err); ok {
 		return e

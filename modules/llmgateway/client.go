@@ -69,7 +69,7 @@ func (a *attempt) writeEvents(events []byte, upstream http.Header) {
 	a.client.write(events)
 }
 
-// writeObject answers one JSON object. Its record stands before it goes out.
+// writeObject answers one JSON object. Its record is committed before.
 func (a *attempt) writeObject(body []byte, upstream http.Header) {
 	a.keepResponse(body)
 	a.commit(storage.Complete)

@@ -33,7 +33,7 @@ func init() {
 //
 // Endpoint | Description
 // ---------|------------
-// `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses whoever serves it
+// `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
 // `POST /v1/chat/completions` | Calls a model whose provider speaks Chat Completions
 // `POST /v1/messages` | Calls a model whose provider speaks Anthropic's Messages
 // `POST /v1/messages/count_tokens` | Counts the tokens of a request to such a model, for free
@@ -89,7 +89,7 @@ type Handler struct {
 	credits   func() (credits.Ledger, error)
 	sealer    func() (*sealer, error)
 	policy    routing.Policy
-	models    []*modelEntry            // of whoever has no provider of its own
+	models    []*modelEntry            // of organisations without providers of their own
 	ownModels map[string][]*modelEntry // by organisation
 }
 

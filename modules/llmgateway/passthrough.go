@@ -179,8 +179,8 @@ func (s *nativeStream) endsWithDoneAlone() bool {
 
 var doneEvent = []byte("data: [DONE]")
 
-// release writes the whole events that are held. The record stands before those
-// that bring the end near.
+// release writes the whole events that are held. The record is committed before
+// those that announce the end.
 func (s *nativeStream) release() {
 	held := s.held.data
 	end := lastEvent(held, s.searched)

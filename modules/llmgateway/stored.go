@@ -20,7 +20,7 @@ type storedState struct {
 	ids   []storedID
 }
 
-// storedID is an id that a provider gave out, and where it stands in the request.
+// storedID is an id that a provider gave out, and the parameter that has it.
 type storedID struct{ param, id string }
 
 // findStoredState looks through a request.
@@ -88,10 +88,10 @@ func (s *storedState) addFiles(param string, v gjson.Result) {
 	})
 }
 
-// keeper returns the targets that may have kept what the request refers to: all, if
+// targetsWithState returns the targets that may have kept what the request refers to: all, if
 // it refers to nothing, or else the one account at which the client's calls of the
 // one target end up, the organisation's own before that of the platform.
-func (c *call) keeper(targets []routing.Target) ([]routing.Target, error) {
+func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, error) {
 	field := c.stored.field
 	if field == "" {
 		return targets, nil

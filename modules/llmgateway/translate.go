@@ -97,7 +97,7 @@ func (s *translatedStream) Write(events []byte) (int, error) {
 	return len(events), s.a.client.err
 }
 
-// add adds events of which the assembler is rid.
+// add adds the events that the assembler returned at its end.
 func (s *translatedStream) add(events []byte) {
 	s.events.data = append(s.events.data, events...)
 	s.a.x.Record.ResponseBytes += int64(len(s.events.data))

@@ -117,8 +117,8 @@ func (a attributes) object(keys ...string) iter.Seq2[string, string] {
 	}
 }
 
-// list is what the attributes `<prefix><n>.<rest>` say, in the order of n: each
-// element has what stands under `rest`.
+// list has an element for each n of the attributes `<prefix><n>.<rest>`, in the
+// order of n, with its values by `<rest>`.
 func (a attributes) list(prefix string) []attributes {
 	elements := make(map[int]attributes)
 	for key, v := range a {

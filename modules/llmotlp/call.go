@@ -61,7 +61,7 @@ func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
 	for _, event := range span.GetEvents() {
 		switch event.GetName() {
 		case "gen_ai.client.inference.operation.details", "gen_ai.content.prompt", "gen_ai.content.completion":
-			// They have what could as well stand in the span.
+			// Their attributes are the span's.
 			c.add(event.Attributes)
 		}
 	}
@@ -158,9 +158,8 @@ func (c *call) finish() []string {
 		"llm.response.finish_reason", "llm.response.stop_reason", "llm.finish_reason")}
 }
 
-// usage is what the span reports, in the one convention of plugins.Usage, which
-// is OpenTelemetry's: caches are parts of the input, and reasoning of the
-// output.
+// usage is what the span reports, in the convention of plugins.Usage, which is
+// OpenTelemetry's: caches are parts of the input, and reasoning of the output.
 func (c *call) usage() plugins.Usage {
 	u := plugins.Usage{
 		Input:  c.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens", "llm.token_count.prompt"),
@@ -182,7 +181,7 @@ func (c *call) usage() plugins.Usage {
 	cached := u.CacheRead.Plus(u.CacheWrite)
 	switch {
 	case u.Input.Valid && (cached.N > u.Input.N || cached.N > 0 && total.Valid && total.N == u.Input.Plus(u.Output).N+cached.N):
-		// Anthropic's own counts: what its cache served stands apart.
+		// Anthropic's own counts: they leave out what its cache served.
 		u.Input = u.Input.Plus(cached)
 	case !u.Input.Valid && !u.Output.Valid && total.Valid && c.dialect == plugins.Embeddings:
 		u.Input = total // there is nothing else that could have cost tokens
@@ -230,7 +229,7 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	switch known := exceptions[name]; known {
 	case 0:
-		// It may be the client's own: who knows what the provider did.
+		// It may be the client's own error: the provider's status is unknown.
 		if c.usage().Output.Valid {
 			return plugins.Count{}, storage.UpstreamAborted
 		}
@@ -242,7 +241,7 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 	}
 }
 
-// errorType is what the error is called, "" where there was none.
+// errorType is the type of the error, "" if there was none.
 func (c *call) errorType() string {
 	exception := ""
 	for _, event := range c.span.GetEvents() {

@@ -18,7 +18,7 @@ const association = "traceloop.association.properties."
 
 // caller fills in who made the call and what it belongs to: from control headers
 // among the association properties, then from what else the conventions have
-// for it, in the terms of control headers too, so that the same bounds hold. It
+// for it, as control headers too, so that the same bounds hold. It
 // returns what was wrong with them.
 //
 // Service-Auth and Service-Request-Id mean nothing here: the key is that of the

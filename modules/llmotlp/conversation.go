@@ -18,7 +18,7 @@ type side struct {
 	flat     []string // messages whose fields are attributes
 	texts    [2]string
 	body     string // the provider's own, or nothing but text
-	place    string // of the messages in a body
+	path     string // of the messages in a body
 	value    string // likewise a body, OpenInference's
 	events   func(*call) []message
 }
@@ -27,12 +27,12 @@ var (
 	asked = side{
 		role: "user", messages: "gen_ai.input.messages", flat: []string{"gen_ai.prompt.", "llm.input_messages."},
 		texts: [2]string{"llm.prompts.", "prompt.text"},
-		body:  "gen_ai.prompt", place: "messages", value: "input.value", events: (*call).askedEvents,
+		body:  "gen_ai.prompt", path: "messages", value: "input.value", events: (*call).askedEvents,
 	}
 	answered = side{
 		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
 		texts: [2]string{"llm.choices.", "completion.text"},
-		body:  "gen_ai.completion", place: "choices.#.message", value: "output.value", events: (*call).choiceEvents,
+		body:  "gen_ai.completion", path: "choices.#.message", value: "output.value", events: (*call).choiceEvents,
 	}
 )
 
@@ -44,9 +44,9 @@ func (c *call) messages(s *side) []message {
 		func() []message { return flatMessages(c.list(s.flat[0]), s.role) },
 		func() []message { return flatMessages(c.list(s.flat[1]), s.role) },
 		func() []message { return texts(c.list(s.texts[0]), s.texts[1], s.role) },
-		func() []message { return c.body(s.body, s.place, s.role) },
+		func() []message { return c.body(s.body, s.path, s.role) },
 		func() []message { return s.events(c) },
-		func() []message { return c.body(s.value, s.place, s.role) },
+		func() []message { return c.body(s.value, s.path, s.role) },
 	} {
 		if messages := read(); len(messages) > 0 {
 			return messages
@@ -147,9 +147,9 @@ func texts(list []attributes, key, role string) []message {
 
 // body reads an attribute that holds a whole body, the messages of it, or
 // nothing but text.
-func (c *call) body(key, place, role string) []message {
+func (c *call) body(key, path, role string) []message {
 	raw := c.json(key)
-	if messages := gjson.GetBytes(raw, place); messages.IsArray() {
+	if messages := gjson.GetBytes(raw, path); messages.IsArray() {
 		return messagesOf(json.RawMessage(messages.Raw), role)
 	}
 	if v := gjson.ParseBytes(raw); v.IsArray() && (v.Get("0.role").Exists() || isParts(v)) {
@@ -162,7 +162,7 @@ func (c *call) body(key, place, role string) []message {
 }
 
 // messageEvents are the events that OpenTelemetry had for each message before its
-// version 1.37, as they stand in spans, and whose message it is.
+// version 1.37, as spans have them, and whose message it is.
 var messageEvents = map[string]string{
 	"gen_ai.system.message":    "system",
 	"gen_ai.user.message":      "user",

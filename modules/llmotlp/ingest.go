@@ -138,8 +138,8 @@ const maxSkew = 24 * time.Hour
 // begins before it was given in another unit.
 const earliest = 946_684_800_000_000_000
 
-// check tells what makes a span no record: without its ids it could not be known
-// again, and records are kept in the order of their time.
+// check returns why a span cannot be recorded: without its ids it could not be
+// recognized when it is sent again, and records are ordered by time.
 func check(span *tracepb.Span, now time.Time) error {
 	latest := uint64(now.Add(maxSkew).UnixNano())
 	switch start, end := span.StartTimeUnixNano, span.EndTimeUnixNano; {

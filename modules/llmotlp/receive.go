@@ -50,7 +50,7 @@ func (e encoding) write(w http.ResponseWriter, status int, m proto.Message) erro
 	}
 	w.Header().Set("Content-Type", string(e))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who has left needs no answer
+	_, _ = w.Write(body) // a client that has left needs no answer
 	return nil
 }
 
@@ -60,8 +60,8 @@ func badRequest(format string, args ...any) *plugins.Error {
 	return &plugins.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// retryAfter is when a client is told to come again: about what a store takes that
-// was only busy.
+// retryAfter is when a client should send again: a store that was only busy has
+// caught up by then.
 const retryAfter = 5 * time.Second
 
 func unavailable(message string) *plugins.Error {

@@ -70,7 +70,7 @@ func (e *enforcer) appendSchema(b []byte, schema gjson.Result) []byte {
 		return b
 	}
 	e.changed = true
-	if !schema.Get("properties").Exists() { // and so it comes to be empty
+	if !schema.Get("properties").Exists() { // the object can only be empty
 		e.leaveOut("additionalProperties")
 	}
 	return append(b[:len(b)-1], `,"additionalProperties":false}`...) // beside type or properties

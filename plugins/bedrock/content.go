@@ -189,7 +189,7 @@ func (d *decoder) think(s string) {
 
 // redact reads thoughts that are encrypted, in base64 piece by piece.
 func (d *decoder) redact(s string) {
-	data, _ := base64.StdEncoding.DecodeString(s) // what is broken is of no use to anybody
+	data, _ := base64.StdEncoding.DecodeString(s) // broken base64 is dropped
 	d.block.redacted = append(d.block.redacted, data...)
 }
 

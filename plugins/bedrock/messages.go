@@ -140,7 +140,7 @@ func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) e
 		if o.Failed {
 			result.Status = "error"
 		}
-		var cache []block // which stand beside results, not in them
+		var cache []block // beside results, not in them
 		for _, b := range blocks {
 			if b.CachePoint != nil {
 				cache = []block{b}

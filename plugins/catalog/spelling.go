@@ -6,17 +6,17 @@ import (
 )
 
 var (
-	// place is what says where a model runs: a region of Bedrock's inference
+	// location is what says where a model runs: a region of Bedrock's inference
 	// profiles, or one segment of a path, as in "openai/gpt-5",
 	// "publishers/google/models/gemini-2.5-pro" or an ARN.
-	place = regexp.MustCompile(`^(?:[^/]+/|(?:us|us-gov|eu|apac|au|jp|ca|in|sa|global)\.)`)
+	location = regexp.MustCompile(`^(?:[^/]+/|(?:us|us-gov|eu|apac|au|jp|ca|in|sa|global)\.)`)
 	// release is what says which edition of a model: a date, "@default",
 	// "-latest", or Bedrock's "-v1:0".
 	release = regexp.MustCompile(`(?:-\d{8}|-\d{4}-\d\d-\d\d|@[\w.-]+|-latest|-v\d+:\d+|:\d+)$`)
 )
 
 // spellings are a name and its shorter forms, the fullest first: those without
-// releases, then those without the first place, and so on. Variants with other
+// releases, then those without the first location, and so on. Variants with other
 // prices, such as OpenRouter's ":free", are not stripped.
 func spellings(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -31,7 +31,7 @@ func spellings(name string) iter.Seq[string] {
 				}
 				s = s[:i[0]]
 			}
-			i := place.FindStringIndex(name)
+			i := location.FindStringIndex(name)
 			if i == nil {
 				return
 			}

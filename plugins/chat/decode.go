@@ -202,7 +202,7 @@ var reasons = translate.Reasons{
 	"insufficient_system_resource": translate.ReasonError, // DeepSeek
 }
 
-// finishes reports whether the model came to an end of its own. What fails after
+// finishes reports whether the model stopped by itself. What fails after
 // that, such as OpenRouter's "Token limit reached", does not undo the answer.
 func finishes(choices gjson.Result) bool {
 	name := choices.Get("0.finish_reason").Str

@@ -42,7 +42,7 @@ type vendor struct {
 
 	// tools is what the vendor has of tools.
 	tools toolSupport
-	// anyTool is the word for a choice that requires a call.
+	// anyTool is the value of a choice that requires a call.
 	anyTool string
 	// customTools: it takes tools with free-form input.
 	customTools bool

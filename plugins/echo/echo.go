@@ -1,7 +1,6 @@
-// Package echo plays a model provider without a network: it answers a request by
-// repeating its last user message, in the wire formats of OpenAI's Chat Completions
-// and Responses and of Anthropic's Messages. It takes the place of a provider in a
-// quickstart, in examples and in tests.
+// Package echo is a mock provider of models, without a network: it answers a request
+// by repeating its last user message, in the wire formats of OpenAI's Chat Completions
+// and Responses and of Anthropic's Messages. Quickstarts, examples and tests use it.
 package echo
 
 import (
@@ -50,7 +49,7 @@ type Tool struct {
 	Parameters json.RawMessage
 }
 
-// Answer is what the provider says, before a dialect renders it.
+// Answer is the content of an answer, before a dialect encodes it.
 type Answer struct {
 	Reasoning string
 	Text      string
@@ -66,11 +65,11 @@ type Call struct {
 	Arguments string
 }
 
-// Finish is why an answer ended, in the terms of Chat Completions.
+// Finish is why an answer ended: a finish_reason of Chat Completions.
 type Finish string
 
 const (
-	// FinishStop is an answer that said all it had to.
+	// FinishStop is a complete answer.
 	FinishStop Finish = "stop"
 	// FinishToolCalls is an answer that waits for the results of its calls.
 	FinishToolCalls Finish = "tool_calls"

@@ -44,7 +44,7 @@ type decoder struct {
 	more     bool         // that is not all which the piece tells
 	repeated []byte       // the last piece, where it repeats
 
-	started   bool // the model is told
+	started   bool // the model is known
 	calls     int
 	signature string // of the text
 	held      sealed // to be sealed before the next item
@@ -70,7 +70,7 @@ func (d *decoder) response(_, body []byte) bool {
 	if !ok {
 		return false
 	}
-	if !d.started { // before there is content, which it stands behind
+	if !d.started { // before the content, which comes first in the piece
 		model := v.Get("modelVersion").Str
 		d.a.Start(model, v.Get("responseId").Str)
 		d.started = model != ""

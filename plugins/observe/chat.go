@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// Completions is OpenAI's legacy Completions, whose text has another place than
+// Completions is OpenAI's legacy Completions, whose text has another path than
 // that of Chat.
 func init() {
 	Register(Dialect{

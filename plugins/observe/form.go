@@ -10,7 +10,7 @@ type form struct {
 
 	state     formState
 	delimiter []byte // that ends a value: a line break, "--" and the boundary
-	matched   int    // how much of the delimiter stands at the end of what was read
+	matched   int    // how much of the delimiter ends what was read
 	line      []byte // the header line under way
 	name      string // of the field under way, "" where nothing is to be learned of it
 	isFile    bool

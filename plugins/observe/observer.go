@@ -220,7 +220,7 @@ func (x *observer) response(f Field, v value) {
 		x.other = false
 		x.earlier.finish, x.earlier.phase = x.seen.Finish, x.phase
 	case ChoiceIndex:
-		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may stand behind the reason
+		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may come after the reason
 			x.other = true
 			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
 		}

@@ -47,7 +47,7 @@ type scanner struct {
 	template template
 
 	state  state
-	next   *node // where the table stands at the value ahead, nil where it does not
+	next   *node // the table's node for the value ahead, nil if it has none
 	depth  int
 	frames [maxDepth]frame
 

@@ -12,13 +12,14 @@ type template struct {
 	learning bool
 }
 
-// gap is a place in the template that says nothing, or that there is content:
+// gap is a part of the template that may differ without telling anything but that
+// there is content:
 // the inside of a string, or a whole number.
 type gap struct {
 	start, end int
 	count      bool
-	// at is where the gap stood in the event that fitted last, and length how long
-	// it was.
+	// at is where the gap was in the event that fitted last, and length how long it
+	// was.
 	at, length int
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// item is what a stream has told of an item so far.
+// item is what a stream has reported of an item so far.
 type item struct {
-	told      bool // some of its content
+	reported  bool // some of its content
 	called    bool // it is a call that has begun
 	annotated int  // how many annotations
 }
@@ -42,7 +42,7 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 	case "message":
 		d.message(key, i, v)
 	case "reasoning":
-		if !i.told {
+		if !i.reported {
 			for n, part := range v.Get("summary").Array() {
 				d.a.Summary(key, n, part.Get("text").Str)
 			}
@@ -52,19 +52,19 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 		}
 		d.seal(key, v)
 	case "function_call":
-		if !i.told {
+		if !i.reported {
 			d.call(key, v)
 			d.a.Args(key, v.Get("arguments").Str)
 		}
 	case "custom_tool_call":
-		if !i.told {
+		if !i.reported {
 			d.call(key, v)
 			d.a.CustomInput(key, v.Get("input").Str)
 		}
 	default:
 		d.a.Item(json.RawMessage(v.Raw))
 	}
-	i.told = true
+	i.reported = true
 	if v.Get("status").Str != "incomplete" { // or else the end of the response says so
 		d.a.Close(key)
 	}
@@ -73,7 +73,7 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 func (d *decoder) message(key int, i *item, v gjson.Result) {
 	annotations := 0
 	for _, part := range v.Get("content").Array() {
-		if !i.told {
+		if !i.reported {
 			d.logprobs(key, part)
 			d.a.Text(key, part.Get("text").Str)
 			d.a.Refusal(key, part.Get("refusal").Str)

@@ -19,7 +19,7 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 // to, and little else: ids may change, and items end before they begin.
 type decoder struct {
 	a     *translate.Assembler
-	items map[int]*item // that were told of, by output_index
+	items map[int]*item // that were reported, by output_index
 }
 
 // object reads an answer that is not a stream.
@@ -95,7 +95,7 @@ func index(event gjson.Result) int { return int(event.Get("output_index").Int())
 func (d *decoder) delta(event gjson.Result, tell func(key int, s string)) {
 	if s := event.Get("delta").Str; s != "" {
 		key := index(event)
-		d.item(key).told = true
+		d.item(key).reported = true
 		tell(key, s)
 	}
 }
@@ -109,7 +109,7 @@ func (d *decoder) start(response gjson.Result) {
 }
 
 // complete reads the whole response, which body holds: its items, unless a stream has
-// told them, what was used and how it ended.
+// reported them, what was used and how it ended.
 func (d *decoder) complete(response gjson.Result, body []byte) {
 	if len(d.items) == 0 {
 		for key, v := range response.Get("output").Array() {

@@ -54,8 +54,8 @@ func NewError(status int, body gjson.Result) *plugins.Error {
 	return e
 }
 
-// explanation returns the message of an error, in any of the places where vendors
-// put it.
+// explanation returns the message of an error, from any of the fields that vendors
+// use.
 func explanation(v, body gjson.Result) string {
 	text := v.Get("message").String()
 	if raw := v.Get("metadata.raw").Str; raw != "" { // of the provider behind OpenRouter

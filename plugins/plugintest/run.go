@@ -20,7 +20,7 @@ import (
 
 // Run checks what every provider must do. Each fixture is read in chunks of several
 // sizes, an event stream also with other line endings, with comments and spaces,
-// and cut off at many places. The result must be a legal stream whose response does
+// and cut off at many points. The result must be a legal stream whose response does
 // not depend on how the bytes came, nor on whether a stream was asked for, or
 // answered. An answer without end must be a failure.
 func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
@@ -108,7 +108,7 @@ func (f Fixture) unstreamed(t *testing.T, p translate.Provider, target translate
 	}
 }
 
-// maxCuts is in how many places an answer is cut off.
+// maxCuts is at how many points an answer is cut off.
 const maxCuts = 100
 
 func (f Fixture) compare(t *testing.T, got map[string]any) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Format says how the bodies of one wire format become transcripts. Its places are
+// Format says how the bodies of one wire format become transcripts. The paths in it are
 // gjson paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). The zero
 // Format is for an unknown one: its streams are stored unchanged, and its bodies
 // have no texts.
@@ -13,20 +13,20 @@ type Format struct {
 	// Chunk says how the events of a stream join to the object that the same call
 	// returns without streaming. Nil: streams are stored as they came.
 	Chunk *Shape
-	// Input are the places of a request's texts, in the order in which a model
+	// Input are the paths of a request's texts, in the order in which a model
 	// reads them: a text, or messages and parts with texts. Those named "system",
 	// "instructions", "systemInstruction" and "system_instruction" are the
 	// system's, others the user's unless they have a role.
 	Input []string
-	// Output are the places of a response's texts.
+	// Output are the paths of a response's texts.
 	Output []string
-	// Message is the place of a response's one message, or of the list of its
+	// Message is the path of a response's one message, or of the list of its
 	// parts.
 	Message string
-	// Choices is the place of a response's messages where it has a list of
+	// Choices is the path of a response's messages where it has a list of
 	// alternatives.
 	Choices string
-	// Finish is the place of the reason for which the message or each choice
+	// Finish is the path of the reason for which the message or each choice
 	// ended.
 	Finish string
 

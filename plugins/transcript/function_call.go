@@ -29,10 +29,10 @@ func finishFunctionCall(call *node) {
 	var args node
 	args.become(object)
 	gjson.ParseBytes(partial.appendJSON(nil)).ForEach(func(_, arg gjson.Result) bool {
-		place := args.place(arg.Get("jsonPath").Str)
+		value := args.atPath(arg.Get("jsonPath").Str)
 		for _, kind := range []string{"stringValue", "numberValue", "boolValue", "nullValue"} {
-			if value := arg.Get(kind); value.Exists() {
-				place.add(value, Join)
+			if piece := arg.Get(kind); piece.Exists() {
+				value.add(piece, Join)
 			}
 		}
 		return true
@@ -41,9 +41,9 @@ func finishFunctionCall(call *node) {
 	*call.at("args") = args
 }
 
-// place returns the node at a JSONPath (RFC 9535) of names and indices, such as
+// atPath returns the node at a JSONPath (RFC 9535) of names and indices, such as
 // $.rooms[0].name.
-func (n *node) place(path string) *node {
+func (n *node) atPath(path string) *node {
 	path = strings.TrimPrefix(path, "$")
 	for depth := 0; path != "" && depth < deepest; depth++ {
 		end := 1 + strings.IndexAny(path[1:], ".[")

@@ -121,7 +121,7 @@ func (n *node) set(raw string) { *n = node{raw: raw} }
 // none is true while nothing was put into n.
 func (n *node) none() bool { return n == nil || n.kind == whole && n.raw == "" }
 
-// blank is true of nothing and of the values that say nothing.
+// blank is true of nothing and of the values null, "" and 0.
 func (n *node) blank() bool {
 	if n.none() {
 		return true

@@ -107,7 +107,7 @@ func frames(raw []byte) iter.Seq[event] {
 	}
 }
 
-// eventOf is the event that data is, where that is a JSON object.
+// eventOf is data as an event; ok is false if it is no JSON object.
 func eventOf(name, data string) (event, bool) {
 	data = strings.TrimSpace(data)
 	if !strings.HasPrefix(data, "{") || !sound(data) {

@@ -15,10 +15,10 @@ func (f *Format) InputText(request []byte) string { return texts(f.Input, reques
 // choices in their order, joined by newlines, without reasoning and refusals.
 func (f *Format) OutputText(response []byte) string { return texts(f.Output, response) }
 
-func texts(places []string, body []byte) string {
+func texts(paths []string, body []byte) string {
 	var found []string
-	for _, place := range places {
-		eachPart(gjson.GetBytes(body, place), 0, func(part gjson.Result) {
+	for _, path := range paths {
+		eachPart(gjson.GetBytes(body, path), 0, func(part gjson.Result) {
 			part = textOf(part)
 			if part.Str != "" {
 				found = append(found, part.Str)

@@ -33,13 +33,13 @@ func (f *Format) Request(request []byte) []Turn {
 		return nil
 	}
 	var turns []Turn
-	for _, place := range f.Input {
+	for _, path := range f.Input {
 		role := "user"
-		switch place[strings.LastIndexByte(place, '.')+1:] {
+		switch path[strings.LastIndexByte(path, '.')+1:] {
 		case "system", "instructions", "systemInstruction", "system_instruction":
 			role = "system"
 		}
-		at := gjson.GetBytes(request, place)
+		at := gjson.GetBytes(request, path)
 		switch {
 		case role == "system" || at.Type == gjson.String:
 			turns = appendTurn(turns, at, role)

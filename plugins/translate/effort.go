@@ -80,7 +80,7 @@ func (p *Request) DropReasoning(done string) error {
 }
 
 // DropForeignReasoning drops an item of reasoning that another provider wrote,
-// which is of no use to this one.
+// which this one cannot use.
 func (p *Request) DropForeignReasoning(r *ReasoningItem) error {
 	return p.DropWithWarning(at("input", r.Index), "reasoning of another provider, left out")
 }

@@ -64,30 +64,30 @@ func (e *events) item(name string, index int, item []byte) {
 	e.finishEvent()
 }
 
-// place is where an event of an item belongs.
-func (e *events) place(o *output) {
+// itemFields are the fields of an event that name its item.
+func (e *events) itemFields(o *output) {
 	e.buf = append(e.buf, `,"item_id":"`...)
 	e.buf = append(e.buf, o.id...)
 	e.buf = append(e.buf, `","output_index":`...)
 	e.buf = strconv.AppendInt(e.buf, int64(o.index), 10)
 }
 
-// placeIn is where an event of a part belongs.
-func (e *events) placeIn(o *output, p *part) {
-	e.place(o)
+// partFields are the fields of an event that name its part.
+func (e *events) partFields(o *output, p *part) {
+	e.itemFields(o)
 	if f := forms[p.kind]; f.index != "" {
 		e.buf = append(e.buf, f.index...)
 		e.buf = strconv.AppendInt(e.buf, int64(p.index), 10)
 	}
 }
 
-// progress says how a hosted tool fares.
+// progress reports the state of a hosted tool.
 func (e *events) progress(name string, o *output) {
 	if e == nil {
 		return
 	}
 	e.startEvent(name)
-	e.place(o)
+	e.itemFields(o)
 	e.finishEvent()
 }
 
@@ -99,7 +99,7 @@ func (e *events) openPart(o *output, p *part) {
 	e.wholePart(".added", o, p)
 	from := len(e.buf)
 	e.startEvent(forms[p.kind].text + ".delta")
-	e.placeIn(o, p)
+	e.partFields(o, p)
 	e.buf = append(e.buf, `,"delta":"`...)
 	p.head = append(p.head, e.buf[from:]...)
 	e.buf = e.buf[:from]
@@ -112,7 +112,7 @@ func (e *events) wholePart(suffix string, o *output, p *part) {
 		return
 	}
 	e.startEvent(f.part + suffix)
-	e.placeIn(o, p)
+	e.partFields(o, p)
 	e.buf = append(e.buf, `,"part":`...)
 	e.buf = p.appendJSON(e.buf)
 	e.finishEvent()
@@ -139,7 +139,7 @@ func (e *events) annotation(o *output, p *part, raw []byte) {
 		return
 	}
 	e.startEvent("response.output_text.annotation.added")
-	e.placeIn(o, p)
+	e.partFields(o, p)
 	e.buf = append(e.buf, `,"annotation_index":`...)
 	e.buf = strconv.AppendInt(e.buf, int64(p.annotated), 10)
 	e.buf = append(e.buf, `,"annotation":`...)
@@ -153,7 +153,7 @@ func (e *events) closePart(o *output, p *part) {
 	}
 	f := forms[p.kind]
 	e.startEvent(f.text + ".done")
-	e.placeIn(o, p)
+	e.partFields(o, p)
 	e.buf = append(e.buf, f.field...)
 	e.buf = append(e.buf, p.text...)
 	e.buf = append(e.buf, '"')

@@ -176,7 +176,7 @@ const (
 // Part is a piece of a message's or output's content: text, or media that is
 // inline (MediaType and Data), or at URL, or known to a provider as FileID.
 type Part struct {
-	// Param is the place of the part in the body, such as "input[0].content[1]".
+	// Param is the path of the part in the body, such as "input[0].content[1]".
 	Param string
 	Type  PartType
 	// Text is that of PartText and PartRefusal.
@@ -214,7 +214,7 @@ func (p *Part) DataURL() string {
 // Tool is a tool that the model may use: a function, a custom tool, or one that
 // the provider hosts.
 type Tool struct {
-	// Param is the place of the tool in the body, such as "tools[0]".
+	// Param is the path of the tool in the body, such as "tools[0]".
 	Param string
 	// Type is function, custom, or the type of a hosted tool.
 	Type string

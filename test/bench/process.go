@@ -28,7 +28,7 @@ type process struct {
 // startTimeout bounds the time to a target's first answer.
 const startTimeout = 30 * time.Second
 
-func start(t *target, p place) (*process, error) {
+func start(t *target, p variables) (*process, error) {
 	var args []string
 	for _, arg := range t.Command {
 		args = append(args, p.expand(arg))

@@ -215,7 +215,7 @@ func (f figure) text(format string, known, ranged bool) string {
 	return text
 }
 
-// failures tells of the calls that failed, over all rounds.
+// failures describes the calls that failed, over all rounds.
 func failures(cells []*cell, name, target string) string {
 	failed, calls, first := 0, 0, ""
 	for _, c := range cells {

@@ -80,7 +80,7 @@ func responses(k traffic, number int, deltas []string) (r reply) {
 	message := func(status string, content ...object) object {
 		return object{"id": item, "type": "message", "status": status, "role": "assistant", "content": content}
 	}
-	place := func(fields object) object {
+	located := func(fields object) object {
 		fields["item_id"], fields["output_index"], fields["content_index"] = item, 0, 0
 		return fields
 	}
@@ -88,12 +88,12 @@ func responses(k traffic, number int, deltas []string) (r reply) {
 	event("response.created", response("in_progress", []object{}, nil))
 	event("response.in_progress", response("in_progress", []object{}, nil))
 	event("response.output_item.added", object{"output_index": 0, "item": message("in_progress")})
-	event("response.content_part.added", place(object{"part": part("")}))
+	event("response.content_part.added", located(object{"part": part("")}))
 	for _, d := range deltas {
-		event("response.output_text.delta", place(object{"delta": d, "logprobs": []object{}, "obfuscation": "0123456789"}))
+		event("response.output_text.delta", located(object{"delta": d, "logprobs": []object{}, "obfuscation": "0123456789"}))
 	}
-	event("response.output_text.done", place(object{"text": text, "logprobs": []object{}}))
-	event("response.content_part.done", place(object{"part": part(text)}))
+	event("response.output_text.done", located(object{"text": text, "logprobs": []object{}}))
+	event("response.content_part.done", located(object{"part": part(text)}))
 	event("response.output_item.done", object{"output_index": 0, "item": message("completed", part(text))})
 	u := usageOf(k)
 	event("response.completed", response("completed", []object{message("completed", part(text))}, object{

@@ -76,10 +76,10 @@ func (t *target) url(k traffic) string {
 	return t.URL
 }
 
-// place is what the variables of a target stand for.
-type place map[string]string
+// variables are the values of the variables of a target.
+type variables map[string]string
 
-func (b *bench) newPlace() (place, error) {
+func (b *bench) newVariables() (variables, error) {
 	dir, err := os.MkdirTemp(b.dir, "target-")
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (b *bench) newPlace() (place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := place{
+	p := variables{
 		"UPSTREAM":      "http://" + b.provider.address,
 		"UPSTREAM_HOST": b.provider.address,
 		"DIR":           dir,
@@ -99,6 +99,6 @@ func (b *bench) newPlace() (place, error) {
 	return p, err
 }
 
-func (p place) expand(s string) string {
+func (p variables) expand(s string) string {
 	return os.Expand(s, func(name string) string { return p[name] })
 }

@@ -14,7 +14,7 @@ const (
 	// Small is up to how many bytes a request is small. Requests with a few images
 	// are.
 	Small = 4 << 20
-	// copies is how many times a large request stands in memory at its worst: the
+	// copies is how many copies of a large request memory holds at worst: the
 	// body, what was read of it, and what is sent.
 	copies = 3
 	// maxWait is how long a request waits for memory before it is refused.

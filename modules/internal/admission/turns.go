@@ -25,7 +25,7 @@ type Turns struct {
 	mu               sync.Mutex
 	running, waiting int
 	queues           map[string]*queue
-	order            []*queue // those with somebody waiting, the next first
+	order            []*queue // those with waiting callers, the next first
 }
 
 // queue is what one key has.

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Attempt tells of one failed attempt at a call.
+// Attempt is one failed attempt at a call.
 type Attempt struct {
 	Target  string `json:"target"`
 	Status  int    `json:"status"`
@@ -36,7 +36,7 @@ func Write(w http.ResponseWriter, d plugins.Dialect, e *plugins.Error, attempts 
 	return err
 }
 
-// SetHeader sets what stands in the header of an error, whatever its body is.
+// SetHeader sets the header fields of an error, whatever its body is.
 func SetHeader(header http.Header, e *plugins.Error) {
 	if e.Status == http.StatusUnauthorized { // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2
 		header.Set("Www-Authenticate", `Bearer realm="weir"`)

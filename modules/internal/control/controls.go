@@ -291,8 +291,8 @@ func Bearer(v string) string {
 // id, name and path.
 var SessionNames = [...]string{"Service-Session-Id", "Service-Session-Name", "Service-Session-Path"}
 
-// SessionProperties lets the session stand in the properties too, under the
-// full names of its headers.
+// SessionProperties adds the session to the properties, under the full names of
+// its headers.
 func SessionProperties(r *storage.Record) {
 	for i, value := range [...]string{r.SessionID, r.SessionName, r.SessionPath} {
 		if value == "" {

@@ -20,7 +20,7 @@ func RemoveTrailers(r *http.Request, headers *llmapp.Headers) {
 }
 
 // trailedBody is the body of a request with trailers, which net/http fills in
-// before Read tells of the end.
+// before Read returns io.EOF.
 type trailedBody struct {
 	io.ReadCloser
 	trailer http.Header

@@ -1,5 +1,5 @@
 // Package export sends records to an OpenTelemetry collector, as spans of its
-// GenAI conventions, behind the traffic's back.
+// GenAI conventions, without delaying traffic.
 package export
 
 import (
@@ -59,9 +59,9 @@ type Options struct {
 	Endpoint string
 	// Headers go with each request: credentials, usually.
 	Headers map[string]string
-	// Content lets the spans tell what was said, where that is kept.
+	// Content adds requests and answers to the spans, where these are kept.
 	Content bool
-	// Logger is told when the collector takes nothing, and when it does again.
+	// Logger logs when the collector stops taking spans, and when it takes them again.
 	Logger *zap.Logger
 }
 
@@ -80,7 +80,7 @@ type Exporter struct {
 	closed bool
 }
 
-// item is a record on its way, and what is told of its content.
+// item is a record in the queue, with the content to send.
 type item struct {
 	storage.Record
 	content storage.Content

@@ -41,7 +41,7 @@ var providers = map[string]string{
 	"xai":        "x_ai",
 }
 
-// span is a record as a span. It stands in the caller's trace, under the span
+// span is a record as a span. It belongs to the caller's trace, under the span
 // that made the call, where the caller sent a traceparent; else its trace is its
 // own. Both ids come from the record's, so that it is the same whenever it is
 // sent.

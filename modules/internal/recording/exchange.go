@@ -106,9 +106,8 @@ func (x *Exchange) Stop() {
 	x.update()
 }
 
-// Commit appends the record as it is known now to the journal, unless it stands
-// there already. It returns when the end of the process could not lose it any
-// more. end is storage.Interrupted while more of the answer is to come: such a
+// Commit appends the record as it is known now to the journal, unless that version
+// is there already. It returns when the end of the process cannot lose it any more. end is storage.Interrupted while more of the answer is to come: such a
 // version is what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
@@ -194,7 +193,7 @@ func (x *Exchange) report() {
 	x.site.App.Export(&x.Record, &x.Content)
 }
 
-// Close lets go of the store after the last End. An exchange that was never
+// Close releases the store after the last End. An exchange that was never
 // committed is declared lost. An attempt needs no Close.
 func (x *Exchange) Close() {
 	x.recorder.Abandon(&x.Record)

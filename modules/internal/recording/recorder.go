@@ -47,7 +47,7 @@ func Open(store *llmapp.Store) Opener {
 	}
 }
 
-// discardRecorder stands in for a store that does not open: traffic goes on.
+// discardRecorder replaces a store that does not open: traffic goes on.
 type discardRecorder struct{}
 
 func (discardRecorder) Begin(*storage.Record)                          {}

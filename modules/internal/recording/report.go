@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// logAccess gives the access log what the exchange came to.
+// logAccess adds the exchange to Caddy's access log.
 func logAccess(ctx context.Context, r *storage.Record) {
 	if extra, ok := ctx.Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		extra.Set(zap.Object("llm", (*logged)(r)))

@@ -38,7 +38,7 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 	return &Site{App: app, Store: name, Open: Open(opened), Logger: bounded(ctx.Logger())}, opened, nil
 }
 
-// Of each message, so many lines are logged in an interval: what goes wrong with
+// Of each message, so many lines are logged in an interval: an error of
 // every call must not fill the disk. The others are counted.
 const (
 	logInterval = 10 * time.Second
@@ -61,8 +61,8 @@ func bounded(logger *zap.Logger) *zap.Logger {
 	}))
 }
 
-// Import records an exchange that took place elsewhere, of which r and c tell all
-// but what the answer reported and what it cost.
+// Import records an exchange that was made elsewhere. r and c have all but what the
+// answer reported and what it cost.
 func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)

@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// echo is Weir's own provider without network. It charges for every model name,
+// echo is Weir's own provider, which has no network. It charges for every model name,
 // so that a first look shows costs too; the prices are ours to choose.
 func echo() (provider, error) {
 	input, err := catalog.ParseRate("1")

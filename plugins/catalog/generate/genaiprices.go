@@ -161,7 +161,7 @@ func (m genaiModel) prices() ([]catalog.Price, error) {
 	for _, v := range m.Variants {
 		tier := v.When["service_tier"] + v.When["processing"] + v.When["speed"]
 		if len(v.When) != 1 || tier == "" || tier == "default" {
-			continue // told by what no usage says, or no tier
+			continue // depends on what no usage reports, or is no tier
 		}
 		v.Prices = maps.Clone(v.Prices)
 		for unit, r := range base {

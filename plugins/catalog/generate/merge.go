@@ -81,9 +81,9 @@ func (o *offers) quotes(name string) ([]quote, error) {
 func (o *offers) prices(name string) ([]catalog.Price, error) {
 	quotes, err := o.quotes(name)
 	// A model that Bedrock runs in a region costs more than one that it runs
-	// anywhere. A name without a place is of the first kind, which only genai-prices
+	// anywhere. A name without a location is of the first kind, which only genai-prices
 	// knows: it has a rule for both.
-	if r := o.genai.find(o.origin.genai, name); r != nil && strings.HasPrefix(r.ID, "regional.") && !placed(name) && len(quotes) > 0 {
+	if r := o.genai.find(o.origin.genai, name); r != nil && strings.HasPrefix(r.ID, "regional.") && !located(name) && len(quotes) > 0 {
 		quotes = slices.DeleteFunc(quotes, func(q quote) bool { return !agree(quotes[0].prices, q.prices, "", today()) })
 	}
 	return decide(quotes, today()), err
@@ -257,7 +257,7 @@ func (o origin) owner(id string) string {
 	maker, _, ok := strings.Cut(id, "/")
 	if o.id == "bedrock" && !ok {
 		parts := strings.Split(id, ".")
-		if len(parts) > 2 && placed(id) {
+		if len(parts) > 2 && located(id) {
 			parts = parts[1:]
 		}
 		maker, ok = parts[0], len(parts) > 1
@@ -272,8 +272,8 @@ func (o origin) owner(id string) string {
 	return cmp.Or(makers[maker], maker)
 }
 
-// placed reports whether one of Bedrock's names says where the model runs.
-func placed(id string) bool {
-	place, _, _ := strings.Cut(id, ".")
-	return slices.Contains([]string{"us", "us-gov", "eu", "apac", "au", "jp", "ca", "in", "sa", "global", "regional"}, place)
+// located reports whether one of Bedrock's names says where the model runs.
+func located(id string) bool {
+	location, _, _ := strings.Cut(id, ".")
+	return slices.Contains([]string{"us", "us-gov", "eu", "apac", "au", "jp", "ca", "in", "sa", "global", "regional"}, location)
 }

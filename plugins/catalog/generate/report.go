@@ -108,7 +108,7 @@ func (q quote) tiers() (tiers []string) {
 	return slices.Compact(tiers)
 }
 
-// differs says where two lists of prices are not of one mind about a tier.
+// differs returns where two lists of prices disagree about a tier, "" for nowhere.
 func differs(ours, theirs []catalog.Price, tier string) string {
 	if agree(ours, theirs, tier, today()) {
 		return ""

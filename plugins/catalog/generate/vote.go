@@ -29,7 +29,7 @@ func holds(p *catalog.Price, tier string, input int64, on catalog.Date) bool {
 	return p.Tier == tier && p.From <= on && (p.InputAbove == 0 || input > p.InputAbove)
 }
 
-// agree reports whether two lists of prices are of one mind about a tier, for any
+// agree reports whether two lists of prices agree about a tier, for any
 // size of input. A source that knows no hours agrees with the price of any of them.
 func agree(a, b []catalog.Price, tier string, on catalog.Date) bool {
 	return within(a, b, tier, on) || within(b, a, tier, on)
