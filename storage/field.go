@@ -19,6 +19,8 @@ type Field struct {
 	// Content is what the value comes from of the bodies, which costs reading
 	// them; 0 when it comes from the record.
 	Content ContentPart
+	// Column is what the field compares, nil if that is no column.
+	Column *Column
 
 	// At most one of these is set, none for the groups of aggregates.
 	text    func(*Record, *Content) string

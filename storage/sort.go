@@ -91,38 +91,50 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	return Value{kind: wholeNumber, whole: int64(q.N)}
 }
 
-var sortValues = map[SortKey]func(r *Record, c *Content, name string) Value{
-	SortCreatedAt: func(r *Record, _ *Content, _ string) Value { return whole(r.CreatedAt) },
-	SortCacheCreatedAt: func(r *Record, _ *Content, _ string) Value {
-		if !r.Cached() {
-			return Value{}
+// Column is what the key sorts by, nil if that is no column.
+func (k SortKey) Column() *Column { return sortColumns[k] }
+
+var sortColumns = func() map[SortKey]*Column {
+	m := make(map[SortKey]*Column)
+	for _, c := range Columns {
+		if c.sort != "" {
+			m[c.sort] = c
 		}
-		return whole(r.CreatedAt)
-	},
-	SortLastActive:       func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
-	SortLatency:          func(r *Record, _ *Content, _ string) Value { return exact(r.Latency) },
-	SortTimeToFirstToken: func(r *Record, _ *Content, _ string) Value { return exact(r.TimeToFirstToken) },
-	SortTotalTokens:      func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Total()) },
-	SortCompletionTokens: func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Output) },
-	SortPromptTokens:     func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Input) },
-	SortCost:             func(r *Record, _ *Content, _ string) Value { return exact(r.Cost) },
-	SortUserID:           func(r *Record, _ *Content, _ string) Value { return textual(r.UserID) },
-	SortBodyModel:        func(r *Record, _ *Content, _ string) Value { return textual(r.ResponseModel) },
-	SortIsCached: func(r *Record, _ *Content, _ string) Value {
-		if r.Cached() {
-			return whole[int64](1)
-		}
-		return whole[int64](0)
-	},
-	SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return contentText(inputText(r, c)) },
-	SortResponseText:  func(r *Record, c *Content, _ string) Value { return contentText(outputText(r, c)) },
-	SortProperties:    func(r *Record, _ *Content, name string) Value { return byEntry(r.Properties, name) },
-	SortValues: func(_ *Record, c *Content, name string) Value {
-		v := byEntry(c.Inputs, name)
-		v.text = v.text[:min(len(v.text), sortedBytes)]
-		return v
-	},
-}
+	}
+	return m
+}()
+
+// sortValues are the values of all sort keys.
+var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Value {
+	values := map[SortKey]func(r *Record, c *Content, name string) Value{
+		SortCacheCreatedAt: func(r *Record, _ *Content, _ string) Value {
+			if !r.Cached() {
+				return Value{}
+			}
+			return whole(r.CreatedAt)
+		},
+		SortLastActive:  func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
+		SortTotalTokens: func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Total()) },
+		SortIsCached: func(r *Record, _ *Content, _ string) Value {
+			if r.Cached() {
+				return whole[int64](1)
+			}
+			return whole[int64](0)
+		},
+		SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return contentText(inputText(r, c)) },
+		SortResponseText:  func(r *Record, c *Content, _ string) Value { return contentText(outputText(r, c)) },
+		SortProperties:    func(r *Record, _ *Content, name string) Value { return byEntry(r.Properties, name) },
+		SortValues: func(_ *Record, c *Content, name string) Value {
+			v := byEntry(c.Inputs, name)
+			v.text = v.text[:min(len(v.text), sortedBytes)]
+			return v
+		},
+	}
+	for k, column := range sortColumns {
+		values[k] = func(r *Record, _ *Content, _ string) Value { return column.value(r) }
+	}
+	return values
+}()
 
 // ParseSort reads the field sort of a request query: an object of keys with
 // their directions, in the order in which they apply. Absent raw is no key.

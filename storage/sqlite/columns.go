@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -31,94 +29,40 @@ type column struct {
 	name   string
 	encode func(*row) driver.Value
 	decode func(*row, driver.Value)
-	// kind is the kind of names that the column refers to, and text the one of a
-	// row. Such a column decodes a text and encodes nothing.
-	kind string
-	text func(*row) *string
+	// names is what the column refers to by id, and text the name that a row has
+	// there. Such a column decodes a text and encodes nothing.
+	names string
+	text  func(*row) string
 	// required columns have 0 in place of NULL.
 	required bool
 }
 
-// requestColumns are the columns of the table requests but n.
-var requestColumns = []column{
-	named("org", "org", func(r *row) *string { return &r.Org }),
-	named("provider", "provider", func(r *row) *string { return &r.Provider }),
-	named("model", "model", func(r *row) *string { return &r.Model }),
-	quantity("status", func(r *row) *plugins.Count { return &r.Status }),
-	quantity("latency", func(r *row) *plugins.Duration { return &r.Latency }),
-	quantity("ttft", func(r *row) *plugins.Duration { return &r.TimeToFirstToken }),
-	quantity("cost", func(r *row) *plugins.Cost { return &r.Cost }),
-	quantity("input", func(r *row) *plugins.Count { return &r.Usage.Input }),
-	quantity("output", func(r *row) *plugins.Count { return &r.Usage.Output }),
-	quantity("cache_read", func(r *row) *plugins.Count { return &r.Usage.CacheRead }),
-	quantity("cache_write", func(r *row) *plugins.Count { return &r.Usage.CacheWrite }),
-	named("user", "user", func(r *row) *string { return &r.UserID }),
-	named("session", "session", func(r *row) *string { return &r.SessionID }),
-	named("session_name", "session_name", func(r *row) *string { return &r.SessionName }),
-	optional("responded_at", func(r *row) *storage.Timestamp { return &r.RespondedAt }),
-	named("request_model", "model", func(r *row) *string { return &r.RequestModel }),
-	named("response_model", "model", func(r *row) *string { return &r.ResponseModel }),
-	named("model_override", "model", func(r *row) *string { return &r.ModelOverride }),
-	named("country", "country", func(r *row) *string { return &r.CountryCode }),
-	named("path", "path", func(r *row) *string { return &r.Path }),
-	named("target_url", "target_url", func(r *row) *string { return &r.TargetURL }),
-	named("auth_hash", "auth_hash", func(r *row) *string { return &r.AuthHash }),
-	named("prompt", "prompt", func(r *row) *string { return &r.PromptID }),
-	named("prompt_version", "prompt_version", func(r *row) *string { return &r.PromptVersion }),
-	named("node", "node", func(r *row) *string { return &r.NodeID }),
-	named("job", "job", func(r *row) *string { return &r.JobID }),
-	named("experiment", "experiment", func(r *row) *string { return &r.ExperimentID }),
-	named("referrer", "referrer", func(r *row) *string { return &r.Referrer }),
-	named("finish", "finish", func(r *row) *string { return &r.Finish }),
-	named("error_type", "error_type", func(r *row) *string { return &r.ErrorType }),
-	integer("end_state", func(r *row) *storage.EndState { return &r.EndState }),
-	boolean("stream", func(r *row) *bool { return &r.Stream }),
-	boolean("threat", func(r *row) *bool { return &r.Threat }),
-	boolean("passthrough", func(r *row) *bool { return &r.PassthroughBilling }),
-	boolean("cache_enabled", func(r *row) *bool { return &r.CacheEnabled }),
-	id("cache_reference", func(r *row) *uuid.UUID { return &r.CacheReferenceID }),
-	id("attempt_of", func(r *row) *uuid.UUID { return &r.AttemptOf }),
-	{
-		name:   "request_id",
-		encode: func(r *row) driver.Value { return r.ID[:] },
-		decode: func(r *row, v driver.Value) { copy(r.ID[:], v.([]byte)) },
-	},
+// requestColumns and detailColumns are the columns of the tables but n, which holds
+// created_at.
+var (
+	requestColumns = columns(storage.Columns)
+	detailColumns  = append(columns(storage.DetailColumns), annotationColumns...)
+)
+
+func columns(of []*storage.Column) (columns []column) {
+	for _, c := range of {
+		if c.Name == "created_at" {
+			continue
+		}
+		columns = append(columns, column{
+			name:     c.Name,
+			encode:   func(r *row) driver.Value { return c.Get(&r.Record) },
+			decode:   func(r *row, v driver.Value) { c.Set(&r.Record, v) },
+			names:    c.Names,
+			text:     func(r *row) string { return c.Text(&r.Record) },
+			required: c.Required,
+		})
+	}
+	return columns
 }
 
-// detailColumns are the columns of the table details but n.
-var detailColumns = []column{
-	optional("content_segment", func(r *row) *uint64 { return &r.Content.Segment }),
-	optional("content_ordinal", func(r *row) *uint32 { return &r.Content.Ordinal }),
-	text("dialect", func(r *row) *plugins.Dialect { return &r.Dialect }),
-	integer("attempt", func(r *row) *int { return &r.Attempt }),
-	text("response_id", func(r *row) *string { return &r.ResponseID }),
-	text("service_tier", func(r *row) *string { return &r.ServiceTier }),
-	text("price_version", func(r *row) *string { return &r.PriceVersion }),
-	text("session_path", func(r *row) *string { return &r.SessionPath }),
-	text("trace_id", func(r *row) *string { return &r.TraceID }),
-	text("span_id", func(r *row) *string { return &r.SpanID }),
-	integer("request_bytes", func(r *row) *int64 { return &r.RequestBytes }),
-	integer("response_bytes", func(r *row) *int64 { return &r.ResponseBytes }),
-	boolean("request_omitted", func(r *row) *bool { return &r.RequestOmitted }),
-	boolean("response_omitted", func(r *row) *bool { return &r.ResponseOmitted }),
-	boolean("request_truncated", func(r *row) *bool { return &r.RequestTruncated }),
-	boolean("response_truncated", func(r *row) *bool { return &r.ResponseTruncated }),
-	quantity("reasoning", func(r *row) *plugins.Count { return &r.Usage.Reasoning }),
-	quantity("cache_write_1h", func(r *row) *plugins.Count { return &r.Usage.CacheWrite1h }),
-	quantity("input_audio", func(r *row) *plugins.Count { return &r.Usage.InputAudio }),
-	quantity("cache_read_audio", func(r *row) *plugins.Count { return &r.Usage.CacheReadAudio }),
-	quantity("input_image", func(r *row) *plugins.Count { return &r.Usage.InputImage }),
-	quantity("output_audio", func(r *row) *plugins.Count { return &r.Usage.OutputAudio }),
-	quantity("output_image", func(r *row) *plugins.Count { return &r.Usage.OutputImage }),
-	quantity("billed_input", func(r *row) *plugins.Count { return &r.Usage.BilledInput }),
-	quantity("billed_output", func(r *row) *plugins.Count { return &r.Usage.BilledOutput }),
-	quantity("web_searches", func(r *row) *plugins.Count { return &r.Usage.WebSearches }),
-	quantity("search_units", func(r *row) *plugins.Count { return &r.Usage.SearchUnits }),
-	quantity("images", func(r *row) *plugins.Count { return &r.Usage.Images }),
-	quantity("pages", func(r *row) *plugins.Count { return &r.Usage.Pages }),
-	quantity("audio_duration", func(r *row) *plugins.Duration { return &r.Usage.AudioDuration }),
-	quantity("reported_cost", func(r *row) *plugins.Cost { return &r.Usage.ReportedCost }),
-	integer("updated_at", func(r *row) *storage.Timestamp { return &r.UpdatedAt }),
+// annotationColumns are what annotations change, and lists.
+var annotationColumns = []column{
 	feedback("feedback_id", func(f *storage.Feedback) driver.Value { return f.ID },
 		func(f *storage.Feedback, v int64) { f.ID = v }),
 	feedback("feedback_rating", func(f *storage.Feedback) driver.Value { return f.Rating },
@@ -127,7 +71,16 @@ var detailColumns = []column{
 		func(f *storage.Feedback, v int64) { f.CreatedAt = storage.Timestamp(v) }),
 	object("properties", func(r *row) *map[string]string { return &r.Properties }, gjson.Result.String),
 	object("late_properties", func(r *row) *map[string]string { return &r.late }, gjson.Result.String),
-	optional("late_at", func(r *row) *storage.Timestamp { return &r.lateAt }),
+	{
+		name: "late_at",
+		encode: func(r *row) driver.Value {
+			if r.lateAt == 0 {
+				return nil
+			}
+			return int64(r.lateAt)
+		},
+		decode: func(r *row, v driver.Value) { r.lateAt = storage.Timestamp(v.(int64)) },
+	},
 	object("scores", func(r *row) *map[string]float64 { return &r.Scores }, gjson.Result.Float),
 	{
 		name: "assets",
@@ -139,89 +92,6 @@ var detailColumns = []column{
 		},
 		decode: func(r *row, v driver.Value) { _ = json.Unmarshal([]byte(v.(string)), &r.Assets) },
 	},
-}
-
-func named(name, kind string, at func(*row) *string) column {
-	c := text(name, at)
-	c.encode, c.kind, c.text = nil, kind, at
-	return c
-}
-
-func text[T ~string](name string, at func(*row) *T) column {
-	return column{
-		name: name,
-		encode: func(r *row) driver.Value {
-			if s := *at(r); s != "" {
-				return string(s)
-			}
-			return nil
-		},
-		decode: func(r *row, v driver.Value) { *at(r) = T(v.(string)) },
-	}
-}
-
-type anyInteger interface {
-	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
-}
-
-func integer[T anyInteger](name string, at func(*row) *T) column {
-	c := optional(name, at)
-	c.required = true
-	return c
-}
-
-// optional is an integer whose zero means none.
-func optional[T anyInteger](name string, at func(*row) *T) column {
-	return column{
-		name: name,
-		encode: func(r *row) driver.Value {
-			if i := *at(r); i != 0 {
-				return int64(i)
-			}
-			return nil
-		},
-		decode: func(r *row, v driver.Value) { *at(r) = T(v.(int64)) },
-	}
-}
-
-func quantity[T plugins.Unit](name string, at func(*row) *plugins.Quantity[T]) column {
-	return column{
-		name: name,
-		encode: func(r *row) driver.Value {
-			if q := *at(r); q.Valid {
-				return int64(q.N)
-			}
-			return nil
-		},
-		decode: func(r *row, v driver.Value) { *at(r) = plugins.Quantity[T]{N: T(v.(int64)), Valid: true} },
-	}
-}
-
-func boolean(name string, at func(*row) *bool) column {
-	return column{
-		name: name,
-		encode: func(r *row) driver.Value {
-			if *at(r) {
-				return true
-			}
-			return nil
-		},
-		decode:   func(r *row, v driver.Value) { *at(r) = v.(int64) != 0 },
-		required: true,
-	}
-}
-
-func id(name string, at func(*row) *uuid.UUID) column {
-	return column{
-		name: name,
-		encode: func(r *row) driver.Value {
-			if id := at(r); *id != uuid.Nil {
-				return id[:]
-			}
-			return nil
-		},
-		decode: func(r *row, v driver.Value) { copy(at(r)[:], v.([]byte)) },
-	}
 }
 
 func feedback(name string, get func(*storage.Feedback) driver.Value, set func(*storage.Feedback, int64)) column {

@@ -210,64 +210,10 @@ func (c *condition) join(operands []storage.Filter, operator string) {
 	}
 }
 
-// filterColumns are the columns of requests that fields compare, by group and
-// field.
-var filterColumns = map[storage.Group]map[string]string{
-	storage.RequestResponse: {
-		"country_code":              "country",
-		"provider":                  "provider",
-		"model":                     "model",
-		"user_id":                   "user",
-		"organization_id":           "org",
-		"node_id":                   "node",
-		"job_id":                    "job",
-		"request_id":                "request_id",
-		"target_url":                "target_url",
-		"cache_reference_id":        "cache_reference",
-		"prompt_id":                 "prompt",
-		"prompt_version":            "prompt_version",
-		"request_referrer":          "referrer",
-		"latency":                   "latency",
-		"cost":                      "cost",
-		"time_to_first_token":       "ttft",
-		"status":                    "status",
-		"prompt_tokens":             "input",
-		"completion_tokens":         "output",
-		"prompt_cache_read_tokens":  "cache_read",
-		"prompt_cache_write_tokens": "cache_write",
-		"request_created_at":        "n",
-		"response_created_at":       "responded_at",
-		"threat":                    "threat",
-		"cache_enabled":             "cache_enabled",
-		"is_passthrough_billing":    "passthrough",
-		"end_state":                 "end_state",
-		"finish_reason":             "finish",
-		"error_type":                "error_type",
-		"request_model":             "request_model",
-		"request_path":              "path",
-		"session_id":                "session",
-		"stream":                    "stream",
-	},
-	storage.RequestGroup: {
-		"user_id":       "user",
-		"auth_hash":     "auth_hash",
-		"org_id":        "org",
-		"id":            "request_id",
-		"node_id":       "node",
-		"model":         "request_model",
-		"modelOverride": "model_override",
-		"path":          "path",
-		"country_code":  "country",
-		"prompt_id":     "prompt",
-		"created_at":    "n",
-	},
-	storage.ResponseGroup: {
-		"body_model":  "response_model",
-		"model":       "response_model",
-		"body_tokens": "output",
-		"status":      "status",
-	},
+// columnOf is the name of the column that a field compares, "" if there is none.
+func columnOf(f *storage.Field) string {
+	if f.Column == nil {
+		return ""
+	}
+	return f.Column.Name
 }
-
-// columnOf is the column that a field compares, "" if it compares another table.
-func columnOf(f *storage.Field) string { return filterColumns[f.Group][f.Name] }

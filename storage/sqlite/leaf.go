@@ -110,7 +110,7 @@ func (c *condition) time(l *storage.Leaf) clause {
 	switch column := columnOf(l.Field); {
 	case l.Field.Group == storage.FeedbackGroup:
 		return c.feedback("d.feedback_created_at"+comparisons[l.Op], int64(l.Time))
-	case column != "n":
+	case column != "created_at":
 		return exactly("r."+column+comparisons[l.Op], int64(l.Time))
 	}
 	this, next := firstN(l.Time), firstN(l.Time+1)
@@ -164,7 +164,7 @@ func (c *condition) text(l *storage.Leaf) clause {
 	case column == "request_id" || column == "cache_reference":
 		return uuidEquals("r."+column, l)
 	case column != "":
-		return c.named("r."+column, columnKinds[column], l)
+		return c.named("r."+column, l.Field.Column.Names, l)
 	case l.Field.Name == "scores_column" && !storage.TextMatcher(l.Op, l.Text, nil)("{}"):
 		return clause{sql: "r.n IN (SELECT n FROM scores)", support: storage.Superset}
 	}
@@ -185,17 +185,6 @@ func uuidEquals(column string, l *storage.Leaf) clause {
 	}
 	return exactly(column+" = ?", id[:])
 }
-
-// columnKinds has the kind of names in each column that refers to names.
-var columnKinds = func() map[string]string {
-	kinds := make(map[string]string)
-	for _, c := range requestColumns {
-		if c.kind != "" {
-			kinds[c.name] = c.kind
-		}
-	}
-	return kinds
-}()
 
 // named compares a text that stands in names; NULL is the empty text.
 func (c *condition) named(column, kind string, l *storage.Leaf) clause {

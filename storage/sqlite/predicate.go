@@ -52,7 +52,7 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		return comparison(l, func(c *chunk, row int) plugins.Count {
 			return plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
 		})
-	case column == "n":
+	case column == "created_at":
 		return moment(l, func(c *chunk, row int) storage.Timestamp { return createdAt(c.n[row]) })
 	case column == "responded_at":
 		return moment(l, (*chunk).respondedAt)

@@ -74,7 +74,7 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 	err := r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
 		values = append(values, row...)
 		for i, c := range p.columns {
-			if id, ok := row[1+i].(int64); ok && c.kind != "" {
+			if id, ok := row[1+i].(int64); ok && c.names != "" {
 				meanings[id] = ""
 			}
 		}
@@ -110,7 +110,7 @@ func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]st
 			continue
 		}
 		c := &p.columns[i]
-		if c.kind != "" {
+		if c.names != "" {
 			v = meanings[v.(int64)]
 		}
 		c.decode(r, v)

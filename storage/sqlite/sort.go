@@ -38,20 +38,14 @@ func direction(desc bool) string {
 	return " ASC"
 }
 
-// sortColumns are what SQL orders by; NULL is the lack of a value.
-var sortColumns = map[storage.SortKey]string{
-	storage.SortCreatedAt:        "r.n >> 20",
-	storage.SortCacheCreatedAt:   "CASE WHEN r.cache_reference IS NOT NULL THEN r.n >> 20 END",
-	storage.SortLatency:          "r.latency",
-	storage.SortLastActive:       "coalesce(r.responded_at, r.n >> 20)",
-	storage.SortTotalTokens:      totalTokens,
-	storage.SortCompletionTokens: "r.output",
-	storage.SortPromptTokens:     "r.input",
-	storage.SortUserID:           "(SELECT name FROM names WHERE id = r.user)",
-	storage.SortBodyModel:        "(SELECT name FROM names WHERE id = r.response_model)",
-	storage.SortIsCached:         "r.cache_reference IS NOT NULL",
-	storage.SortCost:             "r.cost",
-	storage.SortTimeToFirstToken: "r.ttft",
+// sortExpressions are what SQL orders by that is no column; NULL is the lack of a
+// value.
+var sortExpressions = map[storage.SortKey]string{
+	storage.SortCreatedAt:      "r.n >> 20",
+	storage.SortCacheCreatedAt: "CASE WHEN r.cache_reference IS NOT NULL THEN r.n >> 20 END",
+	storage.SortLastActive:     "coalesce(r.responded_at, r.n >> 20)",
+	storage.SortTotalTokens:    totalTokens,
+	storage.SortIsCached:       "r.cache_reference IS NOT NULL",
 }
 
 // sortColumn is what SQL orders by for the sort key at i.
@@ -59,7 +53,14 @@ func (x *query) sortColumn(i int) string {
 	if x.Sort[i].Key == storage.SortProperties {
 		return propertyAlias(i) + ".name"
 	}
-	return sortColumns[x.Sort[i].Key]
+	if by, ok := sortExpressions[x.Sort[i].Key]; ok {
+		return by
+	}
+	column := x.Sort[i].Key.Column()
+	if column.Names != "" {
+		return "(SELECT name FROM names WHERE id = r." + column.Name + ")"
+	}
+	return "r." + column.Name
 }
 
 // propertyAlias names the join that has the property of the sort key at i.

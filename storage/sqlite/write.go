@@ -228,14 +228,14 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, error) {
 	for i := range columns {
 		c := &columns[i]
-		if c.kind == "" {
+		if c.names == "" {
 			s.bind(c.encode(r))
 			continue
 		}
 		var id driver.Value
-		if name := *c.text(r); name != "" {
+		if name := c.text(r); name != "" {
 			var err error
-			if id, err = w.names.id(c.kind, name, r.CreatedAt); err != nil {
+			if id, err = w.names.id(c.names, name, r.CreatedAt); err != nil {
 				return nil, err
 			}
 		}
