@@ -7,6 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/weirhq/weir/modules/llmecho"
 	"github.com/weirhq/weir/modules/llmgateway"
+	"github.com/weirhq/weir/modules/llmhealth"
 	"github.com/weirhq/weir/modules/llmlog"
 	"github.com/weirhq/weir/modules/llmnotfound"
 	"github.com/weirhq/weir/modules/llmotlp"
@@ -29,11 +30,12 @@ func init() {
 	httpcaddyfile.RegisterHandlerDirective("llm_otlp", parseHandler[llmotlp.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_ui", parseHandler[llmui.Handler])
 	httpcaddyfile.RegisterHandlerDirective("llm_echo", parseHandler[llmecho.Handler])
+	httpcaddyfile.RegisterHandlerDirective("llm_health", parseHandler[llmhealth.Handler])
 
 	// Behind all that answers some requests.
 	httpcaddyfile.RegisterHandlerDirective("llm_not_found", parseHandler[llmnotfound.Handler])
 	httpcaddyfile.RegisterDirectiveOrder("llm_not_found", httpcaddyfile.After, "file_server")
-	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo"} {
+	for _, directive := range []string{"llm_proxy", "llm_query", "llm_gateway", "llm_otlp", "llm_ui", "llm_echo", "llm_health"} {
 		httpcaddyfile.RegisterDirectiveOrder(directive, httpcaddyfile.Before, "reverse_proxy")
 	}
 }

@@ -5,7 +5,6 @@ package llmadmin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -128,36 +127,12 @@ func live(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// openTimeout bounds how long readiness waits for the first attempt to open a backend.
-const openTimeout = time.Second
-
 func ready(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
-	defer cancel()
-	open := llmapp.OpenStores()
-	problem := error(nil)
-	if len(open) == 0 {
-		problem = errors.New("no store is open")
-	}
-	for _, store := range open {
-		if j := store.Opened(); j == nil {
-			problem = errors.Join(problem, fmt.Errorf("store %s is not open", store.Name()))
-		} else {
-			problem = errors.Join(problem, inStore(store, "", j.Ready()), inStore(store, "calls are recorded, and wait: ", j.Connected(ctx)))
-		}
-	}
-	if problem != nil {
+	if problem := llmapp.Ready(llmapp.CheckStores(r.Context())); problem != nil {
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: problem}
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
-}
-
-func inStore(s *llmapp.Store, state string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("store %s: %s%w", s.Name(), state, err)
 }
 
 // Interface guards

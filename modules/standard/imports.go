@@ -11,6 +11,7 @@ import (
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmencoder"
 	_ "github.com/weirhq/weir/modules/llmgateway"
+	_ "github.com/weirhq/weir/modules/llmhealth"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmnotfound"
 	_ "github.com/weirhq/weir/modules/llmotlp"

@@ -1,0 +1,142 @@
+// Package llmhealth is the handler http.handlers.llm_health: probes for what starts,
+// stops and balances Weir, on a site.
+package llmhealth
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+func init() {
+	caddy.RegisterModule(new(Handler))
+}
+
+// Handler answers two probes, by GET and HEAD:
+//
+//	/health/live   200 as long as calls are forwarded
+//	/health/ready  200 when every call is recorded and can be queried soon, else 503
+//
+// The second tells of each store whether the journal can be written (else records are
+// being lost) and whether the backend takes records (else they wait in the journal).
+// It gives no reasons, which name files: they are in the log when readiness ends, and
+// at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
+// Requests for other paths go to the next handler.
+type Handler struct {
+	logger *zap.Logger
+
+	mu      sync.Mutex // one check at a time: it writes a file
+	checked time.Time
+	state   state
+}
+
+const (
+	livePath  = "/health/live"
+	readyPath = "/health/ready"
+
+	// maxAge bounds how often callers make the handler write to the disk.
+	maxAge = time.Second
+)
+
+// state is the body of an answer.
+type state struct {
+	Ready      bool         `json:"ready"`
+	Forwarding string       `json:"forwarding"`
+	Stores     []storeState `json:"stores"`
+}
+
+type storeState struct {
+	Store   string `json:"store"`
+	Journal string `json:"journal"`
+	Backend string `json:"backend"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.llm_health", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision sets the handler up.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	h.state.Ready = true
+	return nil
+}
+
+// ServeHTTP implements caddyhttp.MiddlewareHandler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	path := r.URL.Path
+	if path != livePath && path != readyPath {
+		paths.Offer(r.Context(), []string{livePath, readyPath})
+		return next.ServeHTTP(w, r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddyhttp.Error(http.StatusMethodNotAllowed, nil)
+	}
+	var answer any = map[string]string{"forwarding": word(nil)}
+	status := http.StatusOK
+	if path == readyPath {
+		s := h.check(r)
+		answer = s
+		if !s.Ready {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	return json.NewEncoder(w).Encode(answer)
+}
+
+func (h *Handler) check(r *http.Request) state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.checked) < maxAge {
+		return h.state
+	}
+	all := llmapp.CheckStores(context.WithoutCancel(r.Context())) // others get the answer too
+	problem := llmapp.Ready(all)
+	if problem != nil && h.state.Ready {
+		h.logger.Error("not ready", zap.Error(problem))
+	}
+	h.state = state{Ready: problem == nil, Forwarding: word(nil), Stores: []storeState{}}
+	for _, s := range all {
+		h.state.Stores = append(h.state.Stores, storeState{s.Store, word(s.Journal), word(s.Backend)})
+	}
+	h.checked = time.Now()
+	return h.state
+}
+
+// word is the state of something that fails for a reason, or does not.
+func word(problem error) string {
+	if problem != nil {
+		return "failing"
+	}
+	return "ok"
+}
+
+// UnmarshalCaddyfile sets the handler up from Caddyfile tokens. Syntax:
+//
+//	llm_health [<matcher>]
+func (*Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return directive.Options{}.Directive(d)
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)
