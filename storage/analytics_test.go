@@ -484,7 +484,7 @@ type failingRows struct {
 type grouped struct{ storage.Rows }
 
 func (g grouped) Groups(_ context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	if _, ok := q.RowGrouping(); !ok {
+	if _, ok := q.RowDimensions(); !ok {
 		return fmt.Errorf("rows do not answer %+v", q)
 	}
 	return storage.GroupRows(q, g.Rows, each)
@@ -492,7 +492,7 @@ func (g grouped) Groups(_ context.Context, q *storage.GroupQuery, each func(*sto
 
 var errScan = errors.New("the disk is on fire")
 
-func (f *failingRows) Scan(filter storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
+func (f *failingRows) Scan(filter storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
 	if f.scans == 0 {
 		return errScan
 	}
@@ -500,7 +500,7 @@ func (f *failingRows) Scan(filter storage.Filter, w storage.Window, each func(*s
 	if w.To < w.From {
 		return nil
 	}
-	return f.madeRows.Scan(filter, w, each)
+	return f.madeRows.Scan(filter, w, parts, each)
 }
 
 // Whichever scan of an answer fails, the answer does.

@@ -14,7 +14,7 @@ import (
 // nothing, so that what aggregates do shows. They are of 90 days.
 type madeRows struct{ rows, groups int }
 
-func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Row) bool) error {
+func (m madeRows) Scan(_ storage.Filter, _ storage.Window, _ storage.RowParts, each func(*storage.Row) bool) error {
 	first := at("2026-08-20T00:00:00Z")
 	step := 90 * day / storage.Timestamp(m.rows)
 	r := storage.Row{
@@ -24,7 +24,7 @@ func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Ro
 	random := uint32(1)
 	for i := range m.rows {
 		random = random*1664525 + 1013904223
-		r.Group = int(random>>8) % m.groups
+		r.Groups = append(r.Groups[:0], 1+int(random>>8)%m.groups)
 		r.CreatedAt = first + storage.Timestamp(i)*step
 		r.RespondedAt = r.CreatedAt + 1500
 		if !each(&r) {
@@ -34,7 +34,7 @@ func (m madeRows) Scan(_ storage.Filter, _ storage.Window, each func(*storage.Ro
 	return nil
 }
 
-func (madeRows) Key(group int) storage.Key { return storage.Key{ID: fmt.Sprint(group)} }
+func (madeRows) Key(_, group int) storage.Key { return storage.Key{ID: fmt.Sprint(group)} }
 
 func (madeRows) Err() error { return nil }
 
@@ -57,7 +57,7 @@ func BenchmarkAnalytics(b *testing.B) {
 		{"session metrics", 50_000, func(r storage.Rows) (any, error) { return metrics.Answer(context.Background(), grouped{r}) }},
 		{"scores", 10, func(r storage.Rows) (any, error) { return scores.Answer(context.Background(), grouped{r}) }},
 		{"nothing", 10_000, func(r storage.Rows) (any, error) {
-			return nil, r.Scan(nil, storage.Always, func(*storage.Row) bool { return true })
+			return nil, r.Scan(nil, storage.Always, storage.DetailParts, func(*storage.Row) bool { return true })
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

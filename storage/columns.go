@@ -63,6 +63,7 @@ var Columns = []*Column{
 		field(RequestResponse, "completion_tokens").field(ResponseGroup, "body_tokens").sortKey(SortCompletionTokens),
 	quantityColumn("cache_read", func(r *Record) *plugins.Count { return &r.Usage.CacheRead }).field(RequestResponse, "prompt_cache_read_tokens"),
 	quantityColumn("cache_write", func(r *Record) *plugins.Count { return &r.Usage.CacheWrite }).field(RequestResponse, "prompt_cache_write_tokens"),
+	quantityColumn("reasoning", func(r *Record) *plugins.Count { return &r.Usage.Reasoning }),
 	names("user", "user", func(r *Record) *string { return &r.UserID }).
 		field(RequestResponse, "user_id").field(RequestGroup, "user_id").sortKey(SortUserID),
 	names("session", "session", func(r *Record) *string { return &r.SessionID }).field(RequestResponse, "session_id"),
@@ -111,7 +112,6 @@ var DetailColumns = []*Column{
 	flagColumn("response_omitted", func(r *Record) *bool { return &r.ResponseOmitted }),
 	flagColumn("request_truncated", func(r *Record) *bool { return &r.RequestTruncated }),
 	flagColumn("response_truncated", func(r *Record) *bool { return &r.ResponseTruncated }),
-	quantityColumn("reasoning", func(r *Record) *plugins.Count { return &r.Usage.Reasoning }),
 	quantityColumn("cache_write_1h", func(r *Record) *plugins.Count { return &r.Usage.CacheWrite1h }),
 	quantityColumn("input_audio", func(r *Record) *plugins.Count { return &r.Usage.InputAudio }),
 	quantityColumn("cache_read_audio", func(r *Record) *plugins.Count { return &r.Usage.CacheReadAudio }),

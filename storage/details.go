@@ -25,12 +25,22 @@ type Percentiles struct {
 	P99 Amount `json:"p99"`
 }
 
-// percentilesOf orders the values as far as it must.
+// percentilesOf orders the values as far as it must: each quantile is sought
+// behind the one before.
 func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
 	if len(values) == 0 {
 		return p
 	}
-	return Percentiles{amount(quantile(500, values)), amount(quantile(950, values)), amount(quantile(990, values))}
+	from := 0
+	for _, q := range []struct {
+		Quantile
+		to *Amount
+	}{{500, &p.P50}, {950, &p.P95}, {990, &p.P99}} {
+		var n float64
+		n, from = quantileFrom(from, q.Quantile, values)
+		*q.to = amount(n)
+	}
+	return p
 }
 
 // detailSums are details with the values that have an order.

@@ -224,9 +224,11 @@ func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
 		}
 		x.Totals, x.ActiveDays, x.Details = x.totals, int64(len(x.days)), x.details.answer(g.query)
 		for start, cell := range x.cells {
-			x.Cells = append(x.Cells, Cell{
-				Start: start, Counts: cell.totals.Counts, ScoreSum: sumOf(cell.scores, g.cancel), Details: cell.details.answer(g.query),
-			})
+			c := Cell{Start: start, Counts: cell.totals.Counts, Details: cell.details.answer(g.query)}
+			if len(cell.scores) > 0 {
+				c.ScoreSum = sumOf(cell.scores, g.cancel)
+			}
+			x.Cells = append(x.Cells, c)
 		}
 		if err := each(&x.GroupTotals); err != nil {
 			return err

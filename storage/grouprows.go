@@ -5,107 +5,219 @@ import (
 	"slices"
 )
 
-// RowGrouping is the dimension by which Rows must be grouped to answer a query
-// with GroupRows. It is false of a query that Rows do not answer: they are
-// grouped by ByUser, BySession or ByScore alone, without Details. BySession stands
-// for id, name and tag together.
-func (q *GroupQuery) RowGrouping() (DimensionName, bool) {
-	if len(q.By) == 0 || !q.Known || q.Details || q.Apart || q.CountOnly || q.Top.By == LargestGroups {
-		return "", false
+// RowDimensions are those by which Rows must be grouped to answer a query with
+// GroupRows. It is false of a query that Rows do not answer. BySession stands for
+// id, name and tag together, and ByScore for rows that are scores.
+func (q *GroupQuery) RowDimensions() (by []Dimension, ok bool) {
+	byScore := slices.ContainsFunc(q.By, func(d Dimension) bool { return d.Name == ByScore })
+	session := [...]DimensionName{BySession, BySessionName, BySessionTag}
+	switch {
+	case byScore:
+		return q.By, len(q.By) == 1 && q.Increment != "" && len(q.Any) == 0 && q.Top.By == AnyGroups && !q.Details && !q.CountOnly
+	case q.Increment != "", (q.Apart || q.Top.By == LargestGroups) && (q.ActiveDays || len(q.Any) > 0):
+		return nil, false
+	case q.Apart || len(q.By) < 2:
+		return q.By, !slices.ContainsFunc(q.By, func(d Dimension) bool { return slices.Contains(session[:], d.Name) })
 	}
-	sessionDimensions := [...]DimensionName{BySession, BySessionName, BySessionTag}
 	for i, d := range q.By {
-		if i >= len(sessionDimensions) || len(q.By) > 1 && d.Name != sessionDimensions[i] {
-			return "", false
+		if i >= len(session) || d.Name != session[i] {
+			return nil, false
 		}
 	}
-	switch by := q.By[0].Name; by {
-	case ByUser:
-		return by, q.Increment == ""
-	case BySession:
-		return by, len(q.By) > 1 && q.Increment == ""
-	case ByScore:
-		return by, q.Increment != "" && len(q.Any) == 0
-	}
-	return "", false
+	return q.By[:1], true
 }
 
-// GroupRows answers a query from rows that are grouped by its RowGrouping.
+// GroupRows answers a query from rows that are grouped by its RowDimensions.
 func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
-	if q.By[0].Name == ByScore {
+	switch by, _ := q.RowDimensions(); {
+	case len(by) > 0 && by[0].Name == ByScore:
 		return groupScores(q, rows, each)
+	case q.CountOnly:
+		return countRows(q, rows, each)
 	}
-	var (
-		sums     byGroup
-		days     activeDays
-		cells    chains[Counts]
-		byBucket = q.Buckets.Len > 0
-		anyOne   = q.Top.Count > 0 && q.Top.By == AnyGroups
-	)
-	err := rows.Scan(q.Filter, q.Window, func(r *Row) bool {
-		sums.at(r.Group).add(r)
-		if q.ActiveDays && !r.Attempt {
-			days.add(r.Group, q.Zone.day(r.CreatedAt))
-		}
-		if byBucket {
-			cells.at(r.Group, int32(q.Buckets.Index(r.CreatedAt))).add(r)
-		}
-		return r.Attempt || !anyOne
-	})
-	if err != nil {
-		return err
+	g := &rowGrouper{query: q, rows: rows, sets: make([]rowSet, max(1, len(q.By)))}
+	if !q.Apart {
+		g.sets = g.sets[:1]
 	}
-	matched := make([]map[int]bool, len(q.Any))
-	for i, f := range q.Any {
-		matched[i] = make(map[int]bool)
-		err := rows.Scan(And(q.Filter, f), q.Window, func(r *Row) bool {
-			matched[i][r.Group] = true
-			return true
-		})
+	if q.Top.By == LargestGroups {
+		t, err := tally(q, rows)
 		if err != nil {
 			return err
 		}
+		for i := range g.sets {
+			g.sets[i].largest = t.largest(i)
+		}
 	}
-	g := &GroupTotals{Any: make([]bool, len(q.Any))}
-	for group, t := range sums.all() {
-		g.Key, g.Totals = rows.Key(group).appendTo(g.Key[:0], len(q.By)), *t
-		if q.ActiveDays {
-			g.ActiveDays = days.count(group)
-		}
-		for i := range matched {
-			g.Any[i] = matched[i][group]
-		}
-		g.Cells = g.Cells[:0]
-		for bucket, counts := range cells.of(group) {
-			start, _ := q.Buckets.Bounds(bucket)
-			g.Cells = append(g.Cells, Cell{Start: start, Counts: *counts})
-		}
-		if err := each(g); err != nil {
+	parts := TotalParts
+	if q.Details {
+		parts = DetailParts
+	}
+	if err := rows.Scan(q.Filter, q.Window, parts, g.add); err != nil {
+		return err
+	}
+	if err := g.any(); err != nil {
+		return err
+	}
+	for i := range g.sets {
+		if err := g.answer(i, each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// appendTo appends so many dimensions of a key.
-func (k Key) appendTo(key []string, dimensions int) []string {
+// rowGrouper adds rows up.
+type rowGrouper struct {
+	query *GroupQuery
+	rows  Rows
+	sets  []rowSet
+	// matched has the groups of which each of the query's Any is true.
+	matched []map[int]bool
+}
+
+// rowSet has what the rows of one dimension add up to.
+type rowSet struct {
+	largest *largestGroups // nil for all
+	sums    byGroup
+	days    activeDays
+	cells   chains[Counts]
+	// details are by bucket if there are any, else under 0.
+	details chains[detailSums]
+}
+
+func (g *rowGrouper) add(r *Row) (more bool) {
+	q := g.query
+	if q.Known && r.Groups[0] == 0 {
+		return true
+	}
+	bucket := 0
+	if q.Buckets.Len > 0 {
+		bucket = q.Buckets.Index(r.CreatedAt)
+	}
+	for i := range g.sets {
+		s, group := &g.sets[i], 0
+		if len(q.By) > 0 {
+			group = r.Groups[i]
+		}
+		if s.largest != nil {
+			group = s.largest.places[group]
+		}
+		s.sums.at(group).add(r)
+		if q.ActiveDays && !r.Attempt {
+			s.days.add(group, q.Zone.day(r.CreatedAt))
+		}
+		if q.Buckets.Len > 0 {
+			s.cells.at(group, int32(bucket)).add(r)
+		}
+		if q.Details {
+			s.details.at(group, int32(bucket)).add(r)
+		}
+	}
+	return r.Attempt || q.Top.Count == 0 || q.Top.By != AnyGroups
+}
+
+// any finds out of which groups the query's Any are true.
+func (g *rowGrouper) any() error {
+	q := g.query
+	g.matched = make([]map[int]bool, len(q.Any))
+	for i, f := range q.Any {
+		g.matched[i] = make(map[int]bool)
+		err := g.rows.Scan(And(q.Filter, f), q.Window, CountParts, func(r *Row) bool {
+			if len(q.By) > 0 {
+				g.matched[i][r.Groups[0]] = true
+			} else {
+				g.matched[i][0] = true
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer calls each with the groups of a set.
+func (g *rowGrouper) answer(set int, each func(*GroupTotals) error) error {
+	q, s := g.query, &g.sets[set]
+	cancel := NewCancelCheck(g.rows.Err)
+	t := &GroupTotals{Set: set, Any: make([]bool, len(q.Any))}
+	if whole := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); whole && s.sums.at(0).empty() {
+		t.Key, t.Details = g.key(nil, set, 0), new(detailSums).answer(q)
+		return each(t)
+	}
+	for group, totals := range s.sums.all() {
+		if cancel.over(groupSteps) {
+			return cancel.ended
+		}
+		t.Totals, t.Key, t.Others = *totals, t.Key[:0], 0
+		switch {
+		case s.largest != nil && group == len(s.largest.groups):
+			t.Key, t.Others = nil, s.largest.others
+		case s.largest != nil:
+			t.Key = g.key(t.Key, set, s.largest.groups[group])
+		default:
+			t.Key = g.key(t.Key, set, group)
+		}
+		if q.ActiveDays {
+			t.ActiveDays = s.days.count(group)
+		}
+		for i := range g.matched {
+			t.Any[i] = g.matched[i][group]
+		}
+		s.answerCells(q, group, t)
+		if err := each(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerCells sets the cells and details of a group.
+func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
+	var all detailSums
+	t.Cells = t.Cells[:0]
+	for bucket, counts := range s.cells.of(group) {
+		start, _ := q.Buckets.Bounds(bucket)
+		t.Cells = append(t.Cells, Cell{Start: start, Counts: *counts})
+	}
+	i := 0
+	for _, d := range s.details.of(group) { // in the order of the cells
+		all.merge(d)
+		if q.Buckets.Len > 0 {
+			t.Cells[i].Details = d.answer(q)
+			i++
+		}
+	}
+	t.Details = all.answer(q)
+}
+
+// key appends the key of a group.
+func (g *rowGrouper) key(key []string, set, group int) []string {
+	if len(g.query.By) == 0 {
+		return key
+	}
+	k, dimensions := g.rows.Key(set, group), len(g.query.By)
+	if g.query.Apart {
+		dimensions = 1
+	}
 	return append(key, k.ID, k.Name, k.Tag)[:dimensions]
 }
 
 // groupScores answers a query about the scores over time.
 func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
-	type place struct {
+	type cell struct {
 		group int
 		start Timestamp
 	}
-	cells := make(map[place][]float64)
+	cells := make(map[cell][]float64)
 	var start, next Timestamp
-	err := rows.Scan(q.Filter, q.Window, func(r *Row) bool {
+	err := rows.Scan(q.Filter, q.Window, CountParts, func(r *Row) bool {
 		if r.CreatedAt < start || r.CreatedAt >= next {
 			start, next = q.Increment.around(r.CreatedAt, q.Zone)
 		}
-		p := place{r.Group, start}
-		cells[p] = append(cells[p], r.Score)
+		c := cell{r.Groups[0], start}
+		cells[c] = append(cells[c], r.Score)
 		return true
 	})
 	if err != nil {
@@ -121,7 +233,7 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 		byGroup[at.group] = append(byGroup[at.group], Cell{Start: at.start, Counts: Counts{Requests: int64(len(scores))}, ScoreSum: sum})
 	}
 	for group, cells := range byGroup {
-		g := &GroupTotals{Key: []string{rows.Key(group).ID}, Cells: cells}
+		g := &GroupTotals{Key: []string{rows.Key(0, group).ID}, Cells: cells}
 		for _, c := range cells {
 			g.Requests += c.Requests
 		}

@@ -126,7 +126,7 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 		}
 		m := MetricGroup{Others: group.Others, Totals: totals, Points: metricPoints(buckets, group.Cells)}
 		if grouped && group.Key != nil {
-			m.Key = &group.Key[0]
+			m.Key = new(group.Key[0])
 		}
 		answer.Groups = append(answer.Groups, m)
 		return nil

@@ -45,9 +45,9 @@ type watched struct {
 	left        int // looks until the query ends, -1 for never
 }
 
-func (w *watched) Scan(f storage.Filter, window storage.Window, each func(*storage.Row) bool) error {
+func (w *watched) Scan(f storage.Filter, window storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
 	rows := 0
-	return w.Rows.Scan(f, window, func(r *storage.Row) bool {
+	return w.Rows.Scan(f, window, parts, func(r *storage.Row) bool {
 		if rows++; rows%100 == 0 {
 			w.look()
 		}

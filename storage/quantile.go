@@ -29,15 +29,22 @@ func ParseQuantile(pSize string) (Quantile, error) {
 // quantile interpolates linearly between the two values around q. It orders
 // values as far as it must; there must be some.
 func quantile[T plugins.Unit](q Quantile, values []T) float64 {
+	n, _ := quantileFrom(0, q, values)
+	return n
+}
+
+// quantileFrom looks for a quantile behind so many values, which are the least ones,
+// and tells behind how many it is then.
+func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
-	at := place / 1000
-	bringTo(values, at)
+	at = place / 1000
+	bringTo(values[from:], at-from)
 	low := float64(values[at])
 	if place%1000 == 0 {
-		return low
+		return low, at
 	}
 	high := float64(slices.Min(values[at+1:]))
-	return low + (high-low)*float64(place%1000)/1000
+	return low + (high-low)*float64(place%1000)/1000, at
 }
 
 // bringTo puts at a place the value that a sort would, less ones before it and

@@ -325,7 +325,7 @@ func TestColumnsForget(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.kept.mu.Lock()
-		users = len(b.kept.table.users.all)
+		users = len(b.kept.table.terms(userColumn).all)
 		b.kept.mu.Unlock()
 	}
 	if users > 3*live {

@@ -77,6 +77,13 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			return err
 		}
 	}
+	metrics := func(by storage.Dimension, f storage.Filter) func(context.Context) error {
+		return func(ctx context.Context) error {
+			q := &storage.MetricsQuery{Org: "default", Filter: f, Window: month, By: by, Bucket: storage.BucketAuto, Limit: 10, Compare: by == (storage.Dimension{})}
+			_, err := q.Answer(ctx, s)
+			return err
+		}
+	}
 	queries := []asked{
 		{"users", users(storage.All{})},
 		{"users of a model", users(model)},
@@ -101,6 +108,22 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			q := &storage.ScoreQuery{Org: "default", Filter: storage.All{}, Window: month, Increment: storage.ByHour}
 			q.Window.From = last.CreatedAt - 14*24*3600*1000
 			_, err := q.Answer(ctx, s)
+			return err
+		}},
+		{"metrics", metrics(storage.Dimension{}, storage.All{})},
+		{"metrics by model", metrics(storage.Dimension{Name: "model"}, storage.All{})},
+		{"metrics by user of a model", metrics(storage.Dimension{Name: storage.ByUser}, model)},
+		{"metrics by property", metrics(storage.Dimension{Name: storage.ByProperty, Property: "Environment"}, storage.All{})},
+		{"facets", func(ctx context.Context) error {
+			q := &storage.FacetQuery{Org: "default", Filter: storage.All{}, Window: month}
+			for _, name := range []storage.DimensionName{"model", "provider", "user_id", "status", "end_state", "stream", "request_path", "finish_reason"} {
+				q.Fields = append(q.Fields, storage.Dimension{Name: name})
+			}
+			_, err := q.Answer(ctx, s)
+			return err
+		}},
+		{"facet of property names", func(ctx context.Context) error {
+			_, err := (&storage.FacetQuery{Org: "default", Filter: storage.All{}, Window: month, Fields: []storage.Dimension{{Name: storage.ByPropertyName}}}).Answer(ctx, s)
 			return err
 		}},
 		{"point", func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func (s *scan) chosen(from, to int64) (*keySet, error) {
 		key = "l.n"
 	}
 	where.write(" AND "+key+" BETWEEN ? AND ?", from, to)
-	if s.column == scoreColumn {
+	if s.scores {
 		where.write(" AND r.n IN (SELECT n FROM scores)")
 	}
 	where.write(" ORDER BY " + key)

@@ -26,36 +26,14 @@ type chunk struct {
 	org    []uint32
 	shared bool
 	live   int
-	// columns are those of requests, or scoreColumn alone.
+	// columns are those of requests, or scoreColumn alone. One that has 0 in each row
+	// is nil.
 	columns [columnCount][]uint32
 	// wide are the values too large for a column, in the order of place.
 	wide []wideValue
 	// scores are the values of scores.
 	scores []float64
 }
-
-// The columns of a chunk: first those which are numbers of texts, 0 for none.
-const (
-	userColumn = iota
-	sessionColumn
-	modelColumn
-	providerColumn
-	scoreColumn
-	statusColumn
-	latencyColumn
-	costColumn
-	inputColumn
-	outputColumn
-	respondedColumn // milliseconds after the request
-	attemptColumn   // known of an attempt that did not answer
-	columnCount
-)
-
-// What stands in a column in place of a value.
-const (
-	unknownValue = math.MaxUint32
-	elsewhere    = math.MaxUint32 - 1 // it is in wide
-)
 
 type wideValue struct {
 	place int // row * columnCount + column
@@ -74,6 +52,20 @@ func (c *chunk) begin(n int64, org uint32) {
 	c.live++
 }
 
+// rowBytes is the memory of a row, about.
+func (c *chunk) rowBytes() int {
+	bytes := rowBytes
+	for _, x := range c.columns {
+		if x != nil {
+			bytes += 4
+		}
+	}
+	if c.scores != nil {
+		bytes += 8
+	}
+	return bytes
+}
+
 // next is an empty chunk with room for as many rows.
 func (c *chunk) next() (next chunk) {
 	next.n, next.org = make([]int64, 0, chunkRows), make([]uint32, 0, chunkRows)
@@ -88,45 +80,59 @@ func (c *chunk) next() (next chunk) {
 	return next
 }
 
-// number appends the number of a text to the row that began last.
-func (c *chunk) number(column int, text uint32) {
-	c.columns[column] = append(c.columns[column], text)
+// append appends a value to the row that began last.
+func (c *chunk) append(column int, v uint32) {
+	x := c.columns[column]
+	if x == nil {
+		if v == 0 {
+			return
+		}
+		x = make([]uint32, len(c.n)-1, max(cap(c.n), len(c.n)))
+	}
+	c.columns[column] = append(x, v)
 }
 
-// count appends a value to the row that began last.
-func (c *chunk) count(column int, v plugins.Count) {
-	stored := uint32(unknownValue)
-	switch {
-	case v.Valid && 0 <= v.N && v.N < elsewhere:
-		stored = uint32(v.N)
-	case v.Valid:
-		stored = elsewhere
-		c.wide = append(c.wide, wideValue{(len(c.n)-1)*columnCount + column, v.N})
+// at is what stands in a column.
+func (c *chunk) at(column, row int) uint32 {
+	if x := c.columns[column]; x != nil {
+		return x[row]
 	}
-	c.columns[column] = append(c.columns[column], stored)
+	return 0
+}
+
+// isWide stands in a column in place of a value that is in wide.
+const isWide = math.MaxUint32
+
+// count appends a value to the row that began last: one more than it is, and 0 where
+// it is unknown.
+func (c *chunk) count(column int, v int64) {
+	stored := uint32(isWide)
+	if 0 <= v && v < isWide-1 {
+		stored = uint32(v) + 1
+	} else {
+		c.wide = append(c.wide, wideValue{(len(c.n)-1)*columnCount + column, v})
+	}
+	c.append(column, stored)
 }
 
 // value is what count appended.
 func (c *chunk) value(column, row int) plugins.Count {
-	if v := c.columns[column][row]; v < elsewhere {
-		return plugins.Known(int64(v))
-	} else if v == unknownValue {
+	switch v := c.at(column, row); v {
+	case 0:
 		return plugins.Count{}
+	case isWide:
+		i, _ := slices.BinarySearchFunc(c.wide, row*columnCount+column, func(w wideValue, place int) int {
+			return cmp.Compare(w.place, place)
+		})
+		return plugins.Known(c.wide[i].value)
+	default:
+		return plugins.Known(int64(v) - 1)
 	}
-	i, _ := slices.BinarySearchFunc(c.wide, row*columnCount+column, func(w wideValue, place int) int {
-		return cmp.Compare(w.place, place)
-	})
-	return plugins.Known(c.wide[i].value)
 }
 
-// quantityOf and countOf take a value in and out of its unit, which columns do
-// not have.
+// quantityOf gives a value its unit, which columns do not have.
 func quantityOf[T plugins.Unit](c plugins.Count) plugins.Quantity[T] {
 	return plugins.Quantity[T]{N: T(c.N), Valid: c.Valid}
-}
-
-func countOf[T plugins.Unit](q plugins.Quantity[T]) plugins.Count {
-	return plugins.Count{N: int64(q.N), Valid: q.Valid}
 }
 
 // cross crosses out the rows of a request and answers how many there were.
@@ -162,13 +168,23 @@ func (c *chunk) respondedAt(row int) storage.Timestamp {
 	return createdAt(c.n[row]) + storage.Timestamp(after.N)
 }
 
-// read reads what a row is of a request, besides its group and its time.
-func (c *chunk) read(r *storage.Row, row int) {
-	r.Attempt = c.value(attemptColumn, row).Valid
+// read reads parts of a row of requests, besides its groups and its time.
+func (c *chunk) read(r *storage.Row, row int, parts storage.RowParts) {
+	r.Attempt = c.at(attemptColumn, row) != 0
+	if parts == storage.CountParts {
+		return
+	}
 	r.Status = c.value(statusColumn, row)
 	r.Latency = quantityOf[plugins.Milliseconds](c.value(latencyColumn, row))
 	r.Cost = quantityOf[plugins.Nanodollars](c.value(costColumn, row))
 	r.Input = c.value(inputColumn, row)
 	r.Output = c.value(outputColumn, row)
 	r.RespondedAt = c.respondedAt(row)
+	if parts == storage.DetailParts {
+		r.EndState = storage.EndState(c.at(endStateColumn, row))
+		r.TimeToFirstToken = quantityOf[plugins.Milliseconds](c.value(ttftColumn, row))
+		r.CacheRead = c.value(cacheReadColumn, row)
+		r.CacheWrite = c.value(cacheWriteColumn, row)
+		r.Reasoning = c.value(reasoningColumn, row)
+	}
 }

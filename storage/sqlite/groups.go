@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -13,7 +14,7 @@ import (
 // records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
-	if by, ok := q.RowGrouping(); ok {
+	if by, ok := q.RowDimensions(); ok && inColumns(q, by) {
 		err = b.groupRows(ctx, q, by, each)
 	} else {
 		err = b.groupRecords(ctx, q, each)
@@ -24,17 +25,32 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 	return nil
 }
 
-func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by storage.DimensionName, each func(*storage.GroupTotals) error) error {
+func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
 	return b.aggregating(ctx, func(ctx context.Context, r reader, t *table) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, column: groupColumns[by], table: t}
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, table: t}
 		if t == nil {
 			x.table = new(table)
 			x.loader = newLoader(ctx, r, x.table)
 		}
+		var tags map[string]string
 		if readsTags(q) {
-			if x.tags, err = r.tags(ctx, q.Org); err != nil {
+			if tags, err = r.tags(ctx, q.Org); err != nil {
 				return err
 			}
+		}
+		for _, d := range by {
+			if d.Name == storage.ByPropertyName {
+				continue
+			}
+			x.scores = d.Name == storage.ByScore
+			grouped, err := x.dimension(d, tags)
+			if err != nil {
+				return err
+			}
+			x.dimensions = append(x.dimensions, grouped)
+		}
+		if slices.Contains(by, storage.Dimension{Name: storage.ByPropertyName}) {
+			return groupPropertyNames(q, x, each)
 		}
 		return storage.GroupRows(q, newestSessions(x, q), each)
 	})

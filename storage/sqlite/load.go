@@ -6,8 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
-
-	"github.com/weirhq/weir/plugins"
+	"strings"
 )
 
 // loader reads the database into a table, a chunk at a time. It numbers texts by
@@ -78,8 +77,7 @@ func (l *loader) query(query string, args []driver.Value, each func(row []driver
 // context: a few milliseconds.
 const loadPatience = 2 << 10
 
-const loadRequests = `SELECT n, org, provider, model, user, session, session_name, status, latency, cost, input, output,
-	responded_at, attempt_of IS NOT NULL FROM requests WHERE n > ? ORDER BY n LIMIT ?`
+var loadRequests = "SELECT n, org, session_name, " + strings.Join(cachedNames[:], ", ") + " FROM requests WHERE n > ? ORDER BY n LIMIT ?"
 
 // requests appends the requests after a key to the table, a chunk at most, and
 // answers the last one's; it answers errStop when there are no more.
@@ -92,27 +90,19 @@ func (l *loader) requests(after int64) (last int64, err error) {
 		org := l.number(&t.orgs, row[1])
 		c := room(&t.requests)
 		c.begin(last, org)
-		c.number(providerColumn, l.number(&t.providers, row[2]))
-		c.number(modelColumn, l.number(&t.models, row[3]))
-		c.number(userColumn, l.number(&t.users, row[4]))
-		c.number(sessionColumn, l.session(org, row[5], row[6]))
-		c.count(statusColumn, known(row[7]))
-		c.count(latencyColumn, known(row[8]))
-		c.count(costColumn, known(row[9]))
-		c.count(inputColumn, known(row[10]))
-		c.count(outputColumn, known(row[11]))
-		responded := known(row[12])
-		responded.N -= int64(createdAt(last))
-		c.count(respondedColumn, responded)
-		c.count(attemptColumn, plugins.Count{Valid: row[13].(int64) != 0})
+		for i, v := range row[3:] {
+			switch {
+			case i == sessionColumn:
+				c.append(i, l.session(org, v, row[2]))
+			case cachedColumns[i].names != "":
+				c.append(i, l.number(t.terms(i), v))
+			default:
+				c.keep(i, v)
+			}
+		}
 		return nil
 	})
 	return last, l.end(rows, err)
-}
-
-func known(v driver.Value) (c plugins.Count) {
-	c.N, c.Valid = v.(int64)
-	return c
 }
 
 // scorePlace is the key of a score.
@@ -133,7 +123,7 @@ func (l *loader) scores(after scorePlace) (last scorePlace, err error) {
 		rows++
 		c := room(&t.scores)
 		c.begin(last.n, l.number(&t.orgs, row[2]))
-		c.number(scoreColumn, l.number(&t.scoreNames, row[1]))
+		c.append(scoreColumn, l.number(t.terms(scoreColumn), row[1]))
 		c.scores = append(c.scores, row[3].(float64))
 		return nil
 	})
@@ -180,7 +170,7 @@ func (l *loader) session(org uint32, id, name driver.Value) uint32 {
 	if number, ok := l.others[ids]; ok {
 		return number
 	}
-	t := &l.table.sessions
+	t := l.table.terms(sessionColumn)
 	number := t.append(term{org: org})
 	if *first == 0 {
 		*first = number
@@ -270,8 +260,9 @@ func load(ctx context.Context, r reader, limit int) (*table, error) {
 	case t.size() > limit:
 		return nil, errTooLarge
 	}
-	for _, x := range t.allTerms() {
-		x.index()
+	t.orgs.index()
+	for i := range t.texts {
+		t.texts[i].index()
 	}
 	return t, nil
 }

@@ -117,7 +117,7 @@ func (x *newest) follow(ctx context.Context, t *table) bool {
 }
 
 func (x *newest) add(c *chunk, row int) {
-	session := int(c.columns[sessionColumn][row])
+	session := int(c.at(sessionColumn, row))
 	if session == 0 || c.org[row] == 0 {
 		return
 	}
@@ -129,7 +129,7 @@ func (x *newest) add(c *chunk, row int) {
 		s.org, s.n = c.org[row], n
 	}
 	s.n = min(s.n, n)
-	if at := createdAt(n); !c.value(attemptColumn, row).Valid && (!s.begun || at < s.at) {
+	if at := createdAt(n); c.at(attemptColumn, row) == 0 && (!s.begun || at < s.at) {
 		s.at, s.begun = at, true
 		block := session / newestBlock
 		for block >= len(x.latest) {
@@ -142,7 +142,7 @@ func (x *newest) add(c *chunk, row int) {
 // newestSessions are the rows that a query needs: those of the newest sessions,
 // when it asks for these among all.
 func newestSessions(x *rows, q *storage.GroupQuery) storage.Rows {
-	if x.loader != nil || x.column != sessionColumn || q.Filter != (storage.All{}) || q.Window != storage.Always ||
+	if x.loader != nil || q.Apart || len(q.By) == 0 || q.By[0].Name != storage.BySession || q.Filter != (storage.All{}) || q.Window != storage.Always ||
 		q.Top.By != storage.NewestGroups || q.Top.Count == 0 || q.Top.Count > maxNewest {
 		return x
 	}
@@ -151,8 +151,8 @@ func newestSessions(x *rows, q *storage.GroupQuery) storage.Rows {
 		return x
 	}
 	r := &newestRows{rows: x, sessions: sessions, from: createdAt(from), groups: make(map[int]int)}
-	for group, session := range sessions {
-		r.groups[session] = group
+	for i, session := range sessions {
+		r.groups[session] = i + 1
 	}
 	return r
 }
@@ -165,24 +165,26 @@ const maxNewest = 11_000
 type newestRows struct {
 	*rows
 	from     storage.Timestamp
-	sessions []int       // by group
+	sessions []int       // by group, from 1
 	groups   map[int]int // by session
 }
 
 // Scan scans no further back than the sessions reach.
-func (x *newestRows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
+func (x *newestRows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
 	w.From = max(w.From, x.from)
-	return x.rows.Scan(f, w, func(r *storage.Row) bool {
-		group, ok := x.groups[r.Group]
+	return x.rows.Scan(f, w, parts, func(r *storage.Row) bool {
+		group, ok := x.groups[r.Groups[0]]
 		if !ok {
 			return true
 		}
-		r.Group = group
+		r.Groups[0] = group
 		return each(r)
 	})
 }
 
 // Key is the key of a session.
-func (x *newestRows) Key(group int) storage.Key { return x.rows.Key(x.sessions[group]) }
+func (x *newestRows) Key(dimension, group int) storage.Key {
+	return x.rows.Key(dimension, x.sessions[group-1])
+}
 
 var _ storage.Rows = (*newestRows)(nil)

@@ -8,15 +8,6 @@ import (
 // predicate tells whether a filter is true of a row of a chunk of requests.
 type predicate func(c *chunk, row int) bool
 
-// textColumns and countColumns are the columns of a chunk by those of the
-// database.
-var (
-	textColumns  = map[string]int{"user": userColumn, "model": modelColumn, "provider": providerColumn}
-	countColumns = map[string]int{
-		"status": statusColumn, "latency": latencyColumn, "cost": costColumn, "input": inputColumn, "output": outputColumn,
-	}
-)
-
 // join makes the predicate of a filter of those of its leaves.
 func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 	if l, ok := f.(*storage.Leaf); ok {
@@ -34,30 +25,32 @@ func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 
 // leaf compiles a leaf, nil if it compares what the table has not.
 func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
-	column := columnOf(l.Field)
-	if i, ok := textColumns[column]; ok {
-		return t.text(l, i, p)
+	if l.Field.Map {
+		return nil
 	}
-	if i, ok := countColumns[column]; ok {
-		if i == costColumn {
-			return comparison(l, func(c *chunk, row int) plugins.Cost {
-				return quantityOf[plugins.Nanodollars](c.value(i, row))
-			})
-		}
-		return comparison(l, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
-	}
+	i := cachedColumnOf(l.Field)
 	switch {
-	case l.Field.Map:
 	case l.Field.Name == "total_tokens":
 		return comparison(l, func(c *chunk, row int) plugins.Count {
 			return plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
 		})
-	case column == "created_at":
+	case columnOf(l.Field) == "created_at":
 		return moment(l, func(c *chunk, row int) storage.Timestamp { return createdAt(c.n[row]) })
-	case column == "responded_at":
+	case i < 0:
+		return nil
+	case i == respondedColumn:
 		return moment(l, (*chunk).respondedAt)
+	case i == costColumn:
+		return comparison(l, func(c *chunk, row int) plugins.Cost { return quantityOf[plugins.Nanodollars](c.value(i, row)) })
+	case i == endStateColumn:
+		matches := storage.TextMatcher(l.Op, l.Text, p)
+		return func(c *chunk, row int) bool { return matches(storage.EndState(c.at(i, row)).String()) }
+	case l.Field.Kind == storage.Boolean:
+		return func(c *chunk, row int) bool { return (c.at(i, row) != 0) == l.Bool }
+	case l.Field.Kind == storage.Text:
+		return t.text(l, i, p)
 	}
-	return nil
+	return comparison(l, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
 }
 
 func comparison[T plugins.Unit](l *storage.Leaf, value func(*chunk, int) plugins.Quantity[T]) predicate {
@@ -81,7 +74,7 @@ func (t *table) text(l *storage.Leaf, column int, p *storage.CancelCheck) predic
 	var known []bool
 	var results []bool
 	return func(c *chunk, row int) bool {
-		i := int(c.columns[column][row])
+		i := int(c.at(column, row))
 		if i >= len(known) {
 			more := 1 + len(terms.all) - len(known)
 			known, results = append(known, make([]bool, more)...), append(results, make([]bool, more)...)

@@ -13,39 +13,33 @@ type rows struct {
 	r        reader
 	contents storage.Contents
 	org      string
-	// column is what the rows are grouped by.
-	column int
-	table  *table
+	// dimensions are what the rows are grouped by. scores is true of rows that are
+	// scores.
+	dimensions []dimension
+	scores     bool
+	table      *table
 	// loader reads what is not in memory, nil when all is. Then the table has the
 	// texts of what was read.
 	loader *loader
-	tags   map[string]string
-}
-
-var groupColumns = map[storage.DimensionName]int{
-	storage.ByUser:    userColumn,
-	storage.BySession: sessionColumn,
-	storage.ByScore:   scoreColumn,
+	// failed is the error of a dimension that reads the database.
+	failed error
 }
 
 // Key is the text of a group.
-func (x *rows) Key(group int) storage.Key {
-	t := x.table.terms(x.column).term(group)
-	return storage.Key{ID: t.id, Name: t.name, Tag: x.tags[t.id]}
-}
+func (x *rows) Key(dimension, group int) storage.Key { return x.dimensions[dimension].key(group) }
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }
 
 // Scan decides on what the columns have, and asks the database for the rest.
-func (x *rows) Scan(f storage.Filter, w storage.Window, each func(*storage.Row) bool) error {
-	s := scan{rows: x, each: each, from: firstN(w.From), to: lastN(w.To)}
+func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
+	s := scan{rows: x, each: each, parts: parts, from: firstN(w.From), to: lastN(w.To)}
 	s.plan(f)
 	chunks := x.table.requests
 	switch {
-	case x.column == scoreColumn && x.loader != nil:
+	case x.scores && x.loader != nil:
 		return s.streamScores()
-	case x.column == scoreColumn:
+	case x.scores:
 		chunks = x.table.scores
 	case x.loader != nil:
 		return s.streamRequests()

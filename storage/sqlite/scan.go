@@ -11,6 +11,7 @@ import (
 type scan struct {
 	*rows
 	each     func(*storage.Row) bool
+	parts    storage.RowParts
 	from, to int64 // keys of requests
 	// holds is what the columns decide of the filter, nil if nothing, and residual
 	// what the database does.
@@ -23,7 +24,7 @@ func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
 	leaves := make(map[*storage.Leaf]predicate)
 	plan := storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
-		if s.column == scoreColumn {
+		if s.scores {
 			return storage.Unsupported
 		}
 		holds, ok := leaves[l]
@@ -61,8 +62,7 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 	if org == 0 {
 		return true, nil
 	}
-	groups := c.columns[s.column]
-	var r storage.Row
+	r := storage.Row{Groups: make([]int, len(s.dimensions))}
 	first, last := 0, len(c.n)
 	if c.sorted {
 		first, _ = slices.BinarySearch(c.n, from)
@@ -77,21 +77,22 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 		switch {
 		case c.org[i] != org || n < from || n > to:
 			continue
-		case groups[i] == 0:
-			continue
 		case s.holds != nil && !s.holds(c, i):
 			continue
 		case chosen != nil && !chosen.has(n):
 			continue
 		}
-		r.Group, r.CreatedAt = int(groups[i]), createdAt(n)
-		if s.column == scoreColumn {
+		for j := range s.dimensions {
+			r.Groups[j] = s.dimensions[j].number(c, i)
+		}
+		r.CreatedAt = createdAt(n)
+		if s.scores {
 			r.Score = c.scores[i]
 		} else {
-			c.read(&r, i)
+			c.read(&r, i, s.parts)
 		}
-		if !s.each(&r) {
-			return false, nil
+		if s.failed != nil || !s.each(&r) {
+			return false, s.failed
 		}
 	}
 	return true, nil

@@ -1,11 +1,9 @@
 package sqlite
 
 import (
+	"database/sql/driver"
 	"slices"
 
-	"github.com/google/uuid"
-
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -14,10 +12,7 @@ import (
 type table struct {
 	requests, scores []chunk
 	orgs             terms
-	users, sessions  terms
-	models           terms
-	providers        terms
-	scoreNames       terms
+	texts            [columnCount]terms // by textsOf
 	// removals counts the requests that were taken away.
 	removals int
 	newest   *newest // of all copies
@@ -90,32 +85,24 @@ func (t *terms) find(id string) uint32 {
 }
 
 // terms are those that a column refers to.
-func (t *table) terms(column int) *terms {
-	switch column {
-	case userColumn:
-		return &t.users
-	case sessionColumn:
-		return &t.sessions
-	case modelColumn:
-		return &t.models
-	case providerColumn:
-		return &t.providers
-	}
-	return &t.scoreNames
-}
+func (t *table) terms(column int) *terms { return &t.texts[textsOf[column]] }
 
 // Bytes of memory, about.
 const (
-	termBytes    = 130 // of a text and its number, besides its letters
-	requestBytes = 8 + 4 + 4*(columnCount-1)
-	scoreBytes   = 8 + 4 + 4 + 8
+	termBytes = 130   // of a text and its number, besides its letters
+	rowBytes  = 8 + 4 // of a row, besides its columns
 )
 
 // size is the memory of the table in bytes, about.
 func (t *table) size() int {
-	size := len(t.requests)*chunkRows*requestBytes + len(t.scores)*chunkRows*scoreBytes
-	for _, x := range t.allTerms() {
-		size += x.bytes
+	size := t.orgs.bytes
+	for _, chunks := range [...][]chunk{t.requests, t.scores} {
+		for i := range chunks {
+			size += chunkRows * chunks[i].rowBytes()
+		}
+	}
+	for i := range t.texts {
+		size += t.texts[i].bytes
 	}
 	return size
 }
@@ -127,10 +114,6 @@ func (t *table) stale() bool {
 		live += t.requests[i].live
 	}
 	return t.removals > live
-}
-
-func (t *table) allTerms() [6]*terms {
-	return [...]*terms{&t.orgs, &t.users, &t.sessions, &t.models, &t.providers, &t.scoreNames}
 }
 
 // change is a record before and after; either is nil when there was none.
@@ -160,11 +143,25 @@ func (t *table) apply(c change) {
 
 // alike is true of records that a table tells apart by their scores alone.
 func alike(a, b *row) bool {
-	return a.n == b.n && a.Org == b.Org && a.UserID == b.UserID &&
-		a.SessionID == b.SessionID && a.SessionName == b.SessionName &&
-		a.Model == b.Model && a.Provider == b.Provider && a.Status == b.Status &&
-		a.Latency == b.Latency && a.Cost == b.Cost && a.RespondedAt == b.RespondedAt &&
-		a.Usage.Input == b.Usage.Input && a.Usage.Output == b.Usage.Output && a.AttemptOf == b.AttemptOf
+	if a.n != b.n || a.Org != b.Org || a.SessionName != b.SessionName {
+		return false
+	}
+	for _, c := range cachedColumns {
+		switch {
+		case c.names != "" && c.text(a) != c.text(b):
+			return false
+		case c.names == "" && !sameValue(c.encode(a), c.encode(b)):
+			return false
+		}
+	}
+	return true
+}
+
+// sameValue compares values, ids by whether there is one.
+func sameValue(a, b driver.Value) bool {
+	_, isID := a.([]byte)
+	_, alsoID := b.([]byte)
+	return isID && alsoID || !isID && !alsoID && a == b
 }
 
 // add appends a record without its scores.
@@ -172,17 +169,16 @@ func (t *table) add(r *row) {
 	org := t.orgs.number(term{id: r.Org})
 	c := room(&t.requests)
 	c.begin(r.n, org)
-	c.number(userColumn, t.users.optional(term{id: r.UserID}))
-	c.number(sessionColumn, t.sessions.optional(term{org, r.SessionID, r.SessionName}))
-	c.number(modelColumn, t.models.optional(term{id: r.Model}))
-	c.number(providerColumn, t.providers.optional(term{id: r.Provider}))
-	c.count(statusColumn, r.Status)
-	c.count(latencyColumn, countOf(r.Latency))
-	c.count(costColumn, countOf(r.Cost))
-	c.count(inputColumn, r.Usage.Input)
-	c.count(outputColumn, r.Usage.Output)
-	c.count(respondedColumn, plugins.Count{N: int64(r.RespondedAt - r.CreatedAt), Valid: r.RespondedAt != 0})
-	c.count(attemptColumn, plugins.Count{Valid: r.AttemptOf != uuid.Nil})
+	for i, column := range cachedColumns {
+		switch {
+		case i == sessionColumn:
+			c.append(i, t.terms(i).optional(term{org, r.SessionID, r.SessionName}))
+		case column.names != "":
+			c.append(i, t.terms(i).optional(term{id: column.text(r)}))
+		default:
+			c.keep(i, column.encode(r))
+		}
+	}
 }
 
 // addScores appends the scores of a record.
@@ -198,7 +194,7 @@ func (t *table) addScores(r *row) {
 func (t *table) addScore(r *row, name string, value float64) {
 	c := room(&t.scores)
 	c.begin(r.n, t.orgs.number(term{id: r.Org}))
-	c.number(scoreColumn, t.scoreNames.number(term{id: name}))
+	c.append(scoreColumn, t.terms(scoreColumn).number(term{id: name}))
 	c.scores = append(c.scores, value)
 }
 
@@ -245,8 +241,9 @@ func without(chunks []chunk, n int64, rows int) []chunk {
 func (t *table) copy() *table {
 	c := *t
 	c.requests, c.scores = share(t.requests), share(t.scores)
-	for _, x := range c.allTerms() {
-		x.numbers = nil
+	c.orgs.numbers = nil
+	for i := range c.texts {
+		c.texts[i].numbers = nil
 	}
 	return &c
 }

@@ -15,7 +15,7 @@ func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference stora
 	scores := ScoreQuery(r, reference.All) // which has leaves about requests alone
 	q := &storage.GroupQuery{
 		Org: scores.Org, Filter: scores.Filter, Window: scores.Window, Zone: scores.Zone,
-		Apart: chance(r, 2), Details: chance(r, 2), CountOnly: chance(r, 4),
+		Details: chance(r, 2), CountOnly: chance(r, 4),
 	}
 	switch bounded := q.Window.From != storage.Always.From && q.Window.To != storage.Always.To; {
 	case chance(r, 3):
@@ -26,7 +26,7 @@ func checkDetails(t *testing.T, r *rand.Rand, b storage.Grouper, reference stora
 	for range r.IntN(4) {
 		q.By = append(q.By, dimension(r))
 	}
-	if q.Apart && chance(r, 2) {
+	if q.Apart = len(q.By) > 0 && chance(r, 2); q.Apart && chance(r, 2) {
 		q.By = append(q.By, storage.Dimension{})
 	}
 	if chance(r, 2) {

@@ -25,6 +25,7 @@ CREATE TABLE requests (
 	output            INTEGER, -- tokens
 	cache_read        INTEGER, -- tokens
 	cache_write       INTEGER, -- tokens
+	reasoning         INTEGER, -- tokens
 	user              INTEGER,
 	session           INTEGER,
 	session_name      INTEGER,
@@ -78,8 +79,7 @@ CREATE TABLE details (
 	response_omitted    INTEGER NOT NULL,
 	request_truncated   INTEGER NOT NULL,
 	response_truncated  INTEGER NOT NULL,
-	reasoning           INTEGER, -- tokens, like the next seven
-	cache_write_1h      INTEGER,
+	cache_write_1h      INTEGER, -- tokens, like the next six
 	input_audio         INTEGER,
 	cache_read_audio    INTEGER,
 	input_image         INTEGER,

@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// tallies count the rows of each group of each set, which costs less than totals.
+type tallies struct {
+	query *GroupQuery
+	rows  Rows
+	sets  [][]count
+}
+
+// count tells of the rows of a group how many there are, and of when the first and
+// the last is.
+type count struct {
+	rows, requests int64
+	first, last    Timestamp
+}
+
+func tally(q *GroupQuery, rows Rows) (*tallies, error) {
+	t := &tallies{query: q, rows: rows, sets: make([][]count, max(1, len(q.By)))}
+	if !q.Apart {
+		t.sets = t.sets[:1]
+	}
+	return t, rows.Scan(q.Filter, q.Window, CountParts, func(r *Row) bool {
+		if q.Known && r.Groups[0] == 0 {
+			return true
+		}
+		for i := range t.sets {
+			group := 0
+			if len(q.By) > 0 {
+				group = r.Groups[i]
+			}
+			t.sets[i] = grown(t.sets[i], group+1)
+			c := &t.sets[i][group]
+			if c.rows == 0 {
+				c.first, c.last = r.CreatedAt, r.CreatedAt
+			}
+			c.rows++
+			c.first, c.last = min(c.first, r.CreatedAt), max(c.last, r.CreatedAt)
+			if !r.Attempt || q.CountOnly {
+				c.requests++
+			}
+		}
+		return true
+	})
+}
+
+// largestGroups are the groups with the most requests.
+type largestGroups struct {
+	groups []int
+	// places has the place in groups of each group, and the one behind the last for
+	// the others, of which there are so many.
+	places []int
+	others int
+}
+
+// largest finds the largest groups of a set.
+func (t *tallies) largest(set int) *largestGroups {
+	counts := t.sets[set]
+	l := &largestGroups{places: make([]int, len(counts))}
+	for group, c := range counts {
+		if c.rows > 0 {
+			l.groups = append(l.groups, group)
+		}
+	}
+	slices.SortFunc(l.groups, CancellableOrder(NewCancelCheck(t.rows.Err), func(a, b int) int {
+		if d := cmp.Compare(counts[b].requests, counts[a].requests); d != 0 || len(t.query.By) == 0 {
+			return d
+		}
+		x, y := t.rows.Key(set, a), t.rows.Key(set, b)
+		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Name, y.Name), strings.Compare(x.Tag, y.Tag))
+	}))
+	most := min(t.query.Top.Count, len(l.groups))
+	for i, group := range l.groups {
+		l.places[group] = min(i, most)
+	}
+	l.groups, l.others = l.groups[:most], len(l.groups)-most
+	return l
+}
+
+// countRows answers a query that asks for nothing but counts.
+func countRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
+	t, err := tally(q, rows)
+	if err != nil {
+		return err
+	}
+	g := &rowGrouper{query: q, rows: rows, sets: make([]rowSet, len(t.sets))}
+	for i := range g.sets {
+		s := &g.sets[i]
+		if q.Top.By == LargestGroups {
+			s.largest = t.largest(i)
+		}
+		for group, c := range t.sets[i] {
+			if c.rows == 0 {
+				continue
+			}
+			if s.largest != nil {
+				group = s.largest.places[group]
+			}
+			s.sums.at(group).merge(&Totals{Counts: Counts{Requests: c.requests}, First: c.first, Last: c.last})
+		}
+		if err := g.answer(i, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
