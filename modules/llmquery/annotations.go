@@ -22,8 +22,9 @@ func addScores(c *call) error {
 	}
 	scores := make(map[string]float64)
 	given := b.object("scores")
-	given.known = given.names
-	for _, name := range given.names {
+	names := given.names
+	given.names = nil // none is unknown, and there may be as many as the body has room for
+	for _, name := range names {
 		switch value := given.fields[name]; {
 		case name == "" || len(name) > control.MaxName:
 			b.fail("scores", "a name has 1 to %d bytes", control.MaxName)
