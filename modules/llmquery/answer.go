@@ -29,18 +29,35 @@ func (a *answer) close() { a.contents.Close() }
 
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
-func (a *answer) record(r *storage.Record, inputs bool) error {
-	content, err := a.contents.Content(a.ctx, r)
-	if err != nil {
-		return err
+// shape says what of a record's content an answer shows.
+type shape struct{ content, inputs bool }
+
+func (a *answer) record(r *storage.Record, s shape) (err error) {
+	var content *storage.Content
+	if s.content || s.inputs {
+		if content, err = a.contents.Content(a.ctx, r); err != nil {
+			return err
+		}
 	}
-	if a.buf, err = appendRecord(a.buf, r, content, inputs); err != nil {
+	if a.buf, err = appendRecord(a.buf, r, content, s); err != nil {
 		return err
 	}
 	if len(a.buf) > flushSize {
 		a.flush()
 	}
 	return a.err
+}
+
+// cursor is the place of a record in the order of a query.
+func (a *answer) cursor(q *storage.RequestQuery, r *storage.Record) (string, error) {
+	var content *storage.Content
+	if q.SortsByContent() {
+		var err error
+		if content, err = a.contents.Content(a.ctx, r); err != nil {
+			return "", err
+		}
+	}
+	return q.Cursor(r, content).String(), nil
 }
 
 func (a *answer) flush() {
@@ -69,8 +86,25 @@ type envelope struct {
 	Error *string `json:"error"`
 }
 
-func (e envelope) write(w http.ResponseWriter, status int) error {
-	text, err := json.Marshal(e)
+func (e envelope) write(w http.ResponseWriter, status int) error { return writeJSON(w, status, e) }
+
+// pageEnvelope is what pages are in. Next is the cursor behind the last row, nil on
+// the last page.
+type pageEnvelope struct {
+	envelope
+	Next *string `json:"next"`
+}
+
+// next is the cursor behind the last row of a page that may have another behind it.
+func next[K ~string, T any](page []T, limit int, cursor func(*T) *storage.Cursor[K]) *string {
+	if limit == 0 || len(page) < limit {
+		return nil
+	}
+	return new(cursor(&page[len(page)-1]).String())
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}

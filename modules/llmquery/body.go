@@ -192,6 +192,15 @@ func (b *body) unixTime(name string, unit time.Duration, absent storage.Timestam
 	return at
 }
 
+// after reads the cursor that a query goes on behind.
+func (b *body) after(q interface{ ContinueAfter(string) error }) {
+	if cursor, ok := b.text("after"); ok {
+		if err := q.ContinueAfter(cursor); err != nil {
+			b.fail("after", "%v", err)
+		}
+	}
+}
+
 // parsed reads a text field by a function; absent, it is the value given.
 func parsed[T any](b *body, name string, parse func(string) (T, error), absent T) T {
 	text, ok := b.text(name)

@@ -209,23 +209,28 @@ type question[A any] interface {
 
 // ask answers the query that read makes of the body.
 func ask[Q question[A], A any](c *call, read func(*body) Q) error {
-	b, err := parseBody(c.raw)
-	if err != nil {
-		return err
-	}
-	q := read(b)
-	if err := b.finish(); err != nil {
-		return err
-	}
-	data, err := q.Answer(c.ctx, c.journal.Backend())
-	var wrong *storage.FilterError
-	if errors.As(err, &wrong) {
-		return badRequest("%v", wrong)
-	}
+	_, data, err := query(c, read)
 	if err != nil {
 		return err
 	}
 	return envelope{Data: data}.write(c.w, http.StatusOK)
+}
+
+// query makes a query of the body, and answers both.
+func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err error) {
+	b, err := parseBody(c.raw)
+	if err != nil {
+		return q, data, err
+	}
+	q = read(b)
+	if err := b.finish(); err != nil {
+		return q, data, err
+	}
+	data, err = q.Answer(c.ctx, c.journal.Backend())
+	if wrong, ok := errors.AsType[*storage.FilterError](err); ok {
+		err = badRequest("%v", wrong)
+	}
+	return q, data, err
 }
 
 // filter reads a field that holds a filter; absent, it matches everything. groups

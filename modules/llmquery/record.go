@@ -92,7 +92,7 @@ type record struct {
 }
 
 // appendRecord appends a record with its bodies, which pass as they are.
-func appendRecord(b []byte, r *storage.Record, content *storage.Content, inputs bool) ([]byte, error) {
+func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) ([]byte, error) {
 	metrics, err := json.Marshal(newRecord(r))
 	if err != nil {
 		return b, err
@@ -101,9 +101,11 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, inputs 
 		content = new(storage.Content)
 	}
 	b = append(b, metrics[:len(metrics)-1]...)
-	b = appendBody(append(b, `,"request_body":`...), content.Request)
-	b = appendBody(append(b, `,"response_body":`...), content.Response)
-	if inputs {
+	if s.content {
+		b = appendBody(append(b, `,"request_body":`...), content.Request)
+		b = appendBody(append(b, `,"response_body":`...), content.Response)
+	}
+	if s.inputs {
 		text, err := json.Marshal(orEmpty(content.Inputs))
 		if err != nil {
 			return b, err

@@ -19,7 +19,7 @@ func getRequest(c *call) error {
 	a := newAnswer(c)
 	defer a.close()
 	a.raw(`{"data":`)
-	if err := a.record(r, true); err != nil {
+	if err := a.record(r, shape{content: true, inputs: true}); err != nil {
 		return a.abandon(err)
 	}
 	a.raw(`,"error":null}`)

@@ -54,7 +54,14 @@ func (c *call) requests(groups []storage.Group) error {
 		Offset:     b.integer("offset", 0, math.MaxInt),
 		Limit:      b.integer("limit", defaultRequests, maxLimit),
 	}
-	inputs := b.flag("includeInputs")
+	b.after(q)
+	if q.After != nil && random {
+		b.fail("after", "a random order has no place to go on from")
+	}
+	s := shape{content: true, inputs: b.flag("includeInputs")}
+	if content := b.boolean("includeContent"); content != nil {
+		s.content = *content
+	}
 	if err := b.finish(); err != nil {
 		return err
 	}
@@ -72,11 +79,20 @@ func (c *call) requests(groups []storage.Group) error {
 		if i > 0 {
 			a.raw(",")
 		}
-		if err := a.record(r, inputs); err != nil {
+		if err := a.record(r, s); err != nil {
 			return a.abandon(err)
 		}
 	}
-	a.raw(`],"error":null}`)
+	a.raw(`],"error":null,"next":`)
+	if len(records) > 0 && len(records) == q.Limit && !random {
+		cursor, err := a.cursor(q, records[len(records)-1])
+		if err != nil {
+			return a.abandon(err)
+		}
+		a.raw(`"` + cursor + `"}`)
+	} else {
+		a.raw("null}")
+	}
 	a.flush()
 	return nil
 }

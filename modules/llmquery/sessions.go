@@ -2,6 +2,7 @@ package llmquery
 
 import (
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/storage"
@@ -9,7 +10,7 @@ import (
 
 // querySessions answers POST /v1/session/query.
 func querySessions(c *call) error {
-	return ask(c, func(b *body) *storage.SessionQuery {
+	q, sessions, err := query(c, func(b *body) *storage.SessionQuery {
 		b.zone("timezoneDifference") // of no effect: sessions have no days
 		search, _ := b.text("search")
 		sort, err := storage.ParseSessionSort(b.raw("sort"))
@@ -28,8 +29,13 @@ func querySessions(c *call) error {
 		if name, ok := b.text("nameEquals"); ok {
 			q.NameEquals = &name
 		}
+		b.after(q)
 		return q
 	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, http.StatusOK, pageEnvelope{envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
 }
 
 // querySessionMetrics answers POST /v1/session/metrics/query.

@@ -97,6 +97,7 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 		switch {
 		case name == "filter" || name == "userFilter":
 			body[name] = "all"
+		case name == "after": // it takes what an answer gave
 		case name == "groupBy":
 			body[name] = "model"
 		case name == "fields":

@@ -2,6 +2,7 @@ package llmquery
 
 import (
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/storage"
@@ -12,12 +13,12 @@ const defaultGroups = 50
 
 // queryUsers answers POST /v1/user/metrics/query.
 func queryUsers(c *call) error {
-	return ask(c, func(b *body) *storage.UserQuery {
+	q, users, err := query(c, func(b *body) *storage.UserQuery {
 		sort, err := storage.ParseUserSort(b.raw("sort"))
 		if err != nil {
 			b.reject("%v", err)
 		}
-		return &storage.UserQuery{
+		q := &storage.UserQuery{
 			Org:    c.org,
 			Filter: b.filter("filter", storage.UsersView, storage.RequestResponse),
 			Window: b.unixWindow("startTimeUnixSeconds", "endTimeUnixSeconds", time.Second),
@@ -26,7 +27,13 @@ func queryUsers(c *call) error {
 			Offset: b.integer("offset", 0, math.MaxInt),
 			Limit:  b.integer("limit", defaultGroups, maxLimit),
 		}
+		b.after(q)
+		return q
 	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, http.StatusOK, pageEnvelope{envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
 }
 
 // queryUserOverview answers POST /v1/user/metrics-overview/query.

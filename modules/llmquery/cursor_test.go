@@ -1,0 +1,99 @@
+package llmquery_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Pages that follow one another by cursor have each row once, also when rows are
+// written before the place they have come to.
+func TestPagesBehindCursor(t *testing.T) {
+	s := newSite(t)
+	record := func(i int) {
+		s.record("default", &storage.Record{
+			Org: "default", CreatedAt: storage.Timestamp(1_790_000_000_000 + i/3), UserID: fmt.Sprintf("user%02d", i), SessionID: fmt.Sprintf("s%02d", i),
+			Properties: map[string]string{"Service-Session-Id": fmt.Sprintf("s%02d", i)},
+		}, nil)
+	}
+	for i := range 20 {
+		record(i)
+	}
+	for _, test := range []struct{ path, body, rows string }{
+		{bulk, `"filter":"all","includeContent":false`, "data.#.request_id"},
+		{legacy, `"filter":"all","sort":{"user_id":"desc","cost":"asc"}`, "data.#.request_id"},
+		{bulk, `"filter":"all","sort":{"request_prompt":"desc"}`, "data.#.request_id"},
+		{"/v1/user/metrics/query", `"sort":{"total_requests":"desc"}`, "data.users.#.id"},
+		{"/v1/session/query", `"sort":{"created_at":"desc"}`, "data.#.session_id"},
+	} {
+		seen := make(map[string]int)
+		after, pages := "", 0
+		for ; pages < 20; pages++ {
+			response, answer := s.do("POST", test.path, "root", "{"+test.body+after+`,"limit":7}`)
+			if response.StatusCode != http.StatusOK {
+				t.Fatalf("%s %s: %d %s", test.path, test.body, response.StatusCode, answer)
+			}
+			for _, id := range answer.Get(test.rows).Array() {
+				seen[id.Str]++
+			}
+			if !answer.Get("next").Exists() {
+				t.Fatalf("%s: %s has no next", test.path, answer)
+			}
+			if answer.Get("next").Type.String() == "Null" {
+				break
+			}
+			after = fmt.Sprintf(`,"after":%q`, answer.Get("next").Str)
+		}
+		if len(seen) != 20 || pages > 3 {
+			t.Errorf("%s {%s}: %d rows on %d pages", test.path, test.body, len(seen), pages+1)
+		}
+		for id, times := range seen {
+			if times != 1 {
+				t.Errorf("%s {%s}: %s came %d times", test.path, test.body, id, times)
+			}
+		}
+	}
+	_, first := s.do("POST", bulk, "root", `{"filter":"all","limit":7}`)
+	record(99) // newer than all
+	_, second := s.do("POST", bulk, "root", fmt.Sprintf(`{"filter":"all","limit":7,"after":%q}`, first.Get("next").Str))
+	_, shifted := s.do("POST", bulk, "root", `{"filter":"all","limit":7,"offset":8}`)
+	if got, want := second.Get("data.0.request_id").Str, shifted.Get("data.0.request_id").Str; got != want {
+		t.Errorf("the second page begins with %s, want %s", got, want)
+	}
+}
+
+func TestCursorsOfOtherQueriesAreRefused(t *testing.T) {
+	s := newSite(t)
+	for range 2 {
+		s.record("default", &storage.Record{Org: "default", UserID: "ada"}, nil)
+	}
+	_, answer := s.do("POST", bulk, "root", `{"filter":"all","limit":1}`)
+	for _, body := range []string{
+		`{"filter":"all","after":"x"}`,
+		`{"filter":"all","after":7}`,
+		fmt.Sprintf(`{"filter":"all","sort":{"cost":"asc"},"after":%q}`, answer.Get("next").Str),
+		fmt.Sprintf(`{"filter":"all","sort":{"random":true},"after":%q}`, answer.Get("next").Str),
+	} {
+		response, refused := s.do("POST", bulk, "root", body)
+		if response.StatusCode != http.StatusBadRequest || !strings.HasPrefix(refused.Get("error").Str, "after: ") {
+			t.Errorf("%s: %d %s", body, response.StatusCode, refused)
+		}
+	}
+}
+
+// A list without content has no bodies.
+func TestListWithoutContent(t *testing.T) {
+	s := newSite(t)
+	s.record("default", &storage.Record{Org: "default"}, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("hello")}})
+	_, answer := s.do("POST", bulk, "root", `{"filter":"all","includeContent":false}`)
+	if row := answer.Get("data.0"); !row.Get("request_omitted").Exists() || row.Get("request_body").Exists() || row.Get("response_body").Exists() {
+		t.Errorf("without content: %s", row)
+	}
+	_, answer = s.do("POST", bulk, "root", `{"filter":"all","includeContent":true}`)
+	if got := answer.Get("data.0.request_body").Str; got != "hello" {
+		t.Errorf("with content, the request is %q", got)
+	}
+}
