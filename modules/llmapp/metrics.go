@@ -43,7 +43,13 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range []prometheus.Collector{requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans, admission.Refusals} {
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans, admission.Refusals)
+}
+
+// RegisterMetrics registers collectors, which may live as long as the process and be
+// registered already.
+func RegisterMetrics(registry *prometheus.Registry, collectors ...prometheus.Collector) error {
+	for _, c := range collectors {
 		var registered prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &registered) {
 			return err

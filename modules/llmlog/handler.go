@@ -4,7 +4,6 @@ package llmlog
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -124,8 +122,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.site, _, err = recording.NewSite(ctx, h.Store); err != nil {
 		return err
 	}
-	var registered prometheus.AlreadyRegisteredError
-	if err := ctx.GetMetricsRegistry().Register(unreadable); err != nil && !errors.As(err, &registered) {
+	if err := llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), unreadable); err != nil {
 		return err
 	}
 	app, name := h.site.App, h.site.Store

@@ -65,7 +65,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.MaxRequest == 0 {
 		h.MaxRequest = defaultMaxRequest
 	}
-	return registerMetrics(ctx.GetMetricsRegistry())
+	return llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), spans)
 }
 
 // Validate rejects a site that nobody could send to.

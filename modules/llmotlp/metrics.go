@@ -1,10 +1,6 @@
 package llmotlp
 
-import (
-	"errors"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // spans lives as long as the process, so that it survives reloads.
 var spans = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -18,11 +14,3 @@ const (
 	duplicate = "duplicate" // came before
 	rejected  = "rejected"
 )
-
-func registerMetrics(registry *prometheus.Registry) error {
-	var registered prometheus.AlreadyRegisteredError
-	if err := registry.Register(spans); err != nil && !errors.As(err, &registered) {
-		return err
-	}
-	return nil
-}

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -30,8 +29,7 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var registered prometheus.AlreadyRegisteredError
-	if err := ctx.GetMetricsRegistry().Register(suppressed); err != nil && !errors.As(err, &registered) {
+	if err := llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), suppressed); err != nil {
 		return nil, nil, err
 	}
 	name := cmp.Or(store, llmapp.DefaultName)
