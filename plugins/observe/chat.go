@@ -83,6 +83,12 @@ var vercelCost = tables(openRouterCost.Under("usage"), Table{
 	"providerMetadata.gateway.cost":  Cost,
 })
 
+// gatewayCosts are what gateways add to the responses of most dialects.
+var gatewayCosts = map[string]Table{
+	"openrouter": openRouterCost.Under("usage"),
+	"vercel":     vercelCost,
+}
+
 var chatResponse = tables(
 	Table{
 		"id":                      ResponseID,

@@ -85,10 +85,7 @@ func init() {
 			"usage.prompt_tokens":            Input,
 			"usage.cost_in_usd_ticks":        CostInTicks,
 		}),
-		Variants: map[string]Table{
-			"openrouter": openRouterCost.Under("usage"),
-			"vercel":     vercelCost,
-		},
+		Variants:   gatewayCosts,
 		Transcript: transcript.Format{Input: []string{"query", "documents"}},
 	})
 }

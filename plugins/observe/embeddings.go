@@ -26,10 +26,7 @@ func init() {
 			"usage.cost.total_cost":   Cost, // Perplexity
 			"usage.cost_in_usd_ticks": CostInTicks,
 		}),
-		Variants: map[string]Table{
-			"openrouter": openRouterCost.Under("usage"),
-			"vercel":     vercelCost,
-		},
+		Variants:   gatewayCosts,
 		Transcript: transcript.Format{Input: []string{"input"}},
 	})
 }

@@ -27,10 +27,7 @@ func init() {
 			"b64_json": Content, // of an event
 			"data.#":   Image,
 		}),
-		Variants: map[string]Table{
-			"openrouter": openRouterCost.Under("usage"),
-			"vercel":     vercelCost,
-		},
+		Variants:   gatewayCosts,
 		LastEvents: []string{"image_generation.completed", "image_edit.completed"},
 		Transcript: transcript.Format{Input: []string{"prompt"}, Output: []string{"data.#.revised_prompt"}},
 	})

@@ -35,10 +35,7 @@ func init() {
 			"usage.total_tokens":                     Total,
 			"usage.cost_in_usd_ticks":                CostInTicks,
 		}),
-		Variants: map[string]Table{
-			"openrouter": openRouterCost.Under("usage"),
-			"vercel":     vercelCost,
-		},
+		Variants:   gatewayCosts,
 		LastEvents: []string{"transcript.text.done", "transcription.done"},
 		Transcript: transcript.Format{
 			// The last event has the whole text.
