@@ -23,6 +23,13 @@ func AppendStringOrNull(b []byte, s string) []byte {
 	return AppendString(b, s)
 }
 
+// AppendKey appends the key of a member that is not an object's first.
+func AppendKey(b []byte, key string) []byte {
+	b = append(b, `,"`...)
+	b = append(b, key...)
+	return append(b, `":`...)
+}
+
 // AppendEscaped appends the inside of a JSON string, without its quotes, so that
 // the escaped pieces of a text join to the escaped text.
 func AppendEscaped(b []byte, s string) []byte {

@@ -114,23 +114,14 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// AppendJSON appends the error as the body of an HTTP answer.
-func (e *Error) AppendJSON(b []byte) []byte {
-	b = append(b, `{"error":`...)
-	b = e.AppendObject(b)
-	return append(b, '}')
-}
-
-// AppendObject appends the error alone, as events and objects hold it.
+// AppendObject appends the error as a JSON object, which bodies and events have in
+// the member "error".
 func (e *Error) AppendObject(b []byte) []byte {
 	b = append(b, `{"message":`...)
 	b = AppendString(b, e.Message)
-	b = append(b, `,"type":`...)
-	b = AppendString(b, e.Type)
-	b = append(b, `,"param":`...)
-	b = AppendStringOrNull(b, e.Param)
-	b = append(b, `,"code":`...)
-	b = AppendStringOrNull(b, e.Code)
+	b = AppendString(AppendKey(b, "type"), e.Type)
+	b = AppendStringOrNull(AppendKey(b, "param"), e.Param)
+	b = AppendStringOrNull(AppendKey(b, "code"), e.Code)
 	return append(b, '}')
 }
 

@@ -258,14 +258,14 @@ func number(b []byte) int {
 }
 
 // failure is what ends a stream that the provider left without an end: an error,
-// unless the provider has told one itself, and the failed response of Responses.
+// unless the provider has reported one, and the failed response of Responses.
 func (s *nativeStream) failure() []byte {
 	e := plugins.Upstream("The upstream stream ended early.")
-	told := s.observer.Info().ErrorType != ""
+	reported := s.observer.Info().ErrorType != ""
 	if s.a.call.dialect == plugins.Responses {
-		return s.failedResponse(e, told)
+		return s.failedResponse(e, reported)
 	}
-	if told {
+	if reported {
 		return nil
 	}
 	data, err := json.Marshal(apierror.Body(s.a.call.dialect, e))
@@ -278,9 +278,9 @@ func (s *nativeStream) failure() []byte {
 	return fmt.Appendf(nil, "data: %s\n\n", data)
 }
 
-// failedResponse is an error, unless it was told, and a response that failed under
-// the id that the client knows.
-func (s *nativeStream) failedResponse(e *plugins.Error, told bool) (events []byte) {
+// failedResponse is an error, unless it was reported, and a response that failed
+// under the id that the client knows.
+func (s *nativeStream) failedResponse(e *plugins.Error, reported bool) []byte {
 	seen := s.observer.Info()
 	request := &translate.Request{Raw: s.a.call.body, Model: s.a.x.Record.RequestModel}
 	assembler := translate.NewAssembler(request, nil, translate.Options{ID: func(string) string { return seen.ResponseID }})
@@ -288,26 +288,8 @@ func (s *nativeStream) failedResponse(e *plugins.Error, told bool) (events []byt
 	assembler.Usage(seen.Usage)
 	assembler.Fail(e)
 	assembler.End()
-	sequence := s.sequence()
-	if !told {
-		event, err := json.Marshal(errorEvent{"error", sequence, e.Code, e.Message, nil, apierror.NewOpenAI(e)})
-		if err != nil { // strings and numbers always marshal
-			return nil
-		}
-		events = fmt.Appendf(events, "event: error\ndata: %s\n\n", event)
-		sequence++
+	if reported {
+		e = nil
 	}
-	return fmt.Appendf(events, "event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":%d,\"response\":%s}\n\n",
-		sequence, assembler.Response())
-}
-
-// errorEvent is an error within a stream, flat as it is published and nested as
-// OpenAI sends it.
-type errorEvent struct {
-	Type     string          `json:"type"`
-	Sequence int             `json:"sequence_number"`
-	Code     string          `json:"code"`
-	Message  string          `json:"message"`
-	Param    *string         `json:"param"`
-	Error    apierror.OpenAI `json:"error"`
+	return translate.AppendFailure(nil, s.sequence(), e, assembler.Response())
 }

@@ -33,8 +33,8 @@ func Errors(t *testing.T, p translate.Provider, cases ...ErrorCase) {
 			if e != nil && e.RetryAfter != 7*time.Second {
 				t.Errorf("%d %s: RetryAfter is %v, want the 7s of Retry-After", status, body, e.RetryAfter)
 			}
-			if e != nil && !json.Valid(e.AppendJSON(nil)) {
-				t.Errorf("%d %s: %s is not JSON", status, body, e.AppendJSON(nil))
+			if e != nil && !json.Valid(e.AppendObject(nil)) {
+				t.Errorf("%d %s: %s is not JSON", status, body, e.AppendObject(nil))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"encoding/json"
 	"io"
 	"strconv"
 
@@ -170,14 +171,10 @@ func (e *events) closePart(o *output, p *part) {
 // published, nested as OpenAI sends it.
 func (e *events) fail(f *plugins.Error) {
 	e.startEvent("error")
-	e.buf = append(e.buf, `,"code":`...)
-	e.buf = plugins.AppendStringOrNull(e.buf, f.Code)
-	e.buf = append(e.buf, `,"message":`...)
-	e.buf = plugins.AppendString(e.buf, f.Message)
-	e.buf = append(e.buf, `,"param":`...)
-	e.buf = plugins.AppendStringOrNull(e.buf, f.Param)
-	e.buf = append(e.buf, `,"error":`...)
-	e.buf = f.AppendObject(e.buf)
+	e.buf = plugins.AppendStringOrNull(plugins.AppendKey(e.buf, "code"), f.Code)
+	e.buf = plugins.AppendString(plugins.AppendKey(e.buf, "message"), f.Message)
+	e.buf = plugins.AppendStringOrNull(plugins.AppendKey(e.buf, "param"), f.Param)
+	e.buf = f.AppendObject(plugins.AppendKey(e.buf, "error"))
 	e.finishEvent()
 }
 
@@ -192,4 +189,15 @@ func (e *events) terminal(status string, f *plugins.Error, response []byte) []by
 	b := e.buf
 	e.buf = nil
 	return b
+}
+
+// AppendFailure appends the events that end a stream which another writer began: an
+// error, unless e is nil, and a failed response. sequence is the number of the first.
+func AppendFailure(b []byte, sequence int, e *plugins.Error, response json.RawMessage) []byte {
+	end := events{buf: b, next: sequence}
+	if e != nil {
+		end.fail(e)
+	}
+	end.lifecycle("response.failed", response)
+	return end.buf
 }

@@ -129,8 +129,7 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 			b = append(b, ']')
 		}
 		if o.sealed != "" {
-			b = append(b, `,"encrypted_content":`...)
-			b = plugins.AppendString(b, o.sealed)
+			b = plugins.AppendString(plugins.AppendKey(b, "encrypted_content"), o.sealed)
 		}
 	case callOutput:
 		b = append(b, `"function_call"`...)
@@ -141,8 +140,7 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 	case imageOutput:
 		b = append(b, `"image_generation_call","output_format":`...)
 		b = plugins.AppendString(b, o.format)
-		b = append(b, `,"result":`...)
-		b = plugins.AppendStringOrNull(b, o.result)
+		b = plugins.AppendStringOrNull(plugins.AppendKey(b, "result"), o.result)
 	}
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)
@@ -150,13 +148,10 @@ func (o *output) appendJSON(b []byte, status string) []byte {
 }
 
 func (o *output) appendCall(b []byte) []byte {
-	b = append(b, `,"call_id":`...)
-	b = plugins.AppendString(b, o.callID)
-	b = append(b, `,"name":`...)
-	b = plugins.AppendString(b, o.name)
+	b = plugins.AppendString(plugins.AppendKey(b, "call_id"), o.callID)
+	b = plugins.AppendString(plugins.AppendKey(b, "name"), o.name)
 	if o.namespace != "" {
-		b = append(b, `,"namespace":`...)
-		b = plugins.AppendString(b, o.namespace)
+		b = plugins.AppendString(plugins.AppendKey(b, "namespace"), o.namespace)
 	}
 	p := &o.parts[0]
 	b = append(b, forms[p.kind].field...)

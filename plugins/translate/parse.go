@@ -19,59 +19,20 @@ func ParseRequest(body []byte) (*Request, error) {
 	p := &Request{Raw: body}
 	var input, tools, choice gjson.Result
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
-		if v.Type == gjson.Null {
-			return true
-		}
 		switch key.Str {
-		case "model":
-			p.Model = v.Str
-		case "stream":
-			p.Stream = v.Bool()
-		case "instructions":
-			p.Instructions = v.Str
 		case "input":
 			input = v
 		case "tools":
 			tools = v
 		case "tool_choice":
 			choice = v
-		case "parallel_tool_calls":
-			b := v.Bool()
-			p.ParallelToolCalls = &b
-		case "text":
-			p.Verbosity = v.Get("verbosity").Str
-		case "reasoning":
-			p.Reasoning = Reasoning{Effort: v.Get("effort").Str, Summary: v.Get("summary").Str}
-		case "temperature":
-			p.Temperature = &v.Num
-		case "top_p":
-			p.TopP = &v.Num
-		case "presence_penalty":
-			p.PresencePenalty = &v.Num
-		case "frequency_penalty":
-			p.FrequencyPenalty = &v.Num
-		case "top_logprobs":
-			p.TopLogprobs = plugins.Known(v.Int())
-		case "max_output_tokens":
-			p.MaxOutputTokens = plugins.Known(v.Int())
-		case "max_tool_calls":
-			p.MaxToolCalls = plugins.Known(v.Int())
-		case "include":
-			for _, value := range v.Array() {
-				p.Include = append(p.Include, value.Str)
-			}
-		case "service_tier":
-			p.ServiceTier = v.Str
-		case "truncation":
-			p.Truncation = v.Str
-		case "user":
-			p.User = v.Str
-		case "safety_identifier":
-			p.SafetyIdentifier = v.Str
-		case "prompt_cache_key":
-			p.PromptCacheKey = v.Str
-		case "metadata":
-			p.Metadata = json.RawMessage(v.Raw)
+		case "text", "reasoning":
+			v.ForEach(func(name, v gjson.Result) bool {
+				p.set(key.Str+"."+name.Str, v)
+				return true
+			})
+		default:
+			p.set(key.Str, v)
 		}
 		return true
 	})
@@ -91,6 +52,65 @@ func ParseRequest(body []byte) (*Request, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// fields are where the fields of the body belong that have one value.
+var fields = map[string]func(*Request) any{
+	"model":               func(p *Request) any { return &p.Model },
+	"stream":              func(p *Request) any { return &p.Stream },
+	"instructions":        func(p *Request) any { return &p.Instructions },
+	"parallel_tool_calls": func(p *Request) any { return &p.ParallelToolCalls },
+	"text.verbosity":      func(p *Request) any { return &p.Verbosity },
+	"reasoning.effort":    func(p *Request) any { return &p.Reasoning.Effort },
+	"reasoning.summary":   func(p *Request) any { return &p.Reasoning.Summary },
+	"temperature":         func(p *Request) any { return &p.Temperature },
+	"top_p":               func(p *Request) any { return &p.TopP },
+	"presence_penalty":    func(p *Request) any { return &p.PresencePenalty },
+	"frequency_penalty":   func(p *Request) any { return &p.FrequencyPenalty },
+	"top_logprobs":        func(p *Request) any { return &p.TopLogprobs },
+	"max_output_tokens":   func(p *Request) any { return &p.MaxOutputTokens },
+	"max_tool_calls":      func(p *Request) any { return &p.MaxToolCalls },
+	"include":             func(p *Request) any { return &p.Include },
+	"service_tier":        func(p *Request) any { return &p.ServiceTier },
+	"truncation":          func(p *Request) any { return &p.Truncation },
+	"user":                func(p *Request) any { return &p.User },
+	"safety_identifier":   func(p *Request) any { return &p.SafetyIdentifier },
+	"prompt_cache_key":    func(p *Request) any { return &p.PromptCacheKey },
+	"metadata":            func(p *Request) any { return &p.Metadata },
+}
+
+// set sets one of fields to a value of the body, whose type was checked. Null unsets
+// it.
+func (p *Request) set(path string, v gjson.Result) {
+	field, ok := fields[path]
+	if !ok {
+		return
+	}
+	known := v.Type != gjson.Null
+	switch to := field(p).(type) {
+	case *string:
+		*to = v.Str
+	case *bool:
+		*to = v.Bool()
+	case **bool:
+		*to = optionalBool(v)
+	case **float64:
+		if *to = nil; known {
+			n := v.Num
+			*to = &n
+		}
+	case *plugins.Count:
+		*to = plugins.Count{N: v.Int(), Valid: known}
+	case *[]string:
+		*to = nil
+		for _, value := range v.Array() {
+			*to = append(*to, value.Str)
+		}
+	case *json.RawMessage:
+		if *to = nil; known {
+			*to = json.RawMessage(v.Raw)
+		}
+	}
 }
 
 func (p *Request) parseFormat() error {

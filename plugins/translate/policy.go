@@ -232,30 +232,8 @@ func (p *Request) Drop(a Action, field, done string) error {
 func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
 
 func (p *Request) unset(field string) {
-	switch field {
-	case "temperature":
-		p.Temperature = nil
-	case "top_p":
-		p.TopP = nil
-	case "presence_penalty":
-		p.PresencePenalty = nil
-	case "frequency_penalty":
-		p.FrequencyPenalty = nil
-	case "top_logprobs":
-		p.TopLogprobs = plugins.Count{}
-	case "parallel_tool_calls":
-		p.ParallelToolCalls = nil
-	case "service_tier":
-		p.ServiceTier = ""
-	case "text.verbosity":
-		p.Verbosity = ""
-	case "text.format":
+	if field == "text.format" {
 		p.Format = Format{}
-	case "reasoning.effort":
-		p.Reasoning.Effort = ""
-	case "reasoning.summary":
-		p.Reasoning.Summary = ""
-	case "max_output_tokens":
-		p.MaxOutputTokens = plugins.Count{}
 	}
+	p.set(field, gjson.Result{})
 }

@@ -33,8 +33,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if status == statusFailed {
 		b = append(b, `{"code":`...)
 		b = plugins.AppendString(b, cmp.Or(a.failure.Code, "server_error"))
-		b = append(b, `,"message":`...)
-		b = plugins.AppendString(b, a.failure.Message)
+		b = plugins.AppendString(plugins.AppendKey(b, "message"), a.failure.Message)
 		b = append(b, '}')
 	} else {
 		b = append(b, "null"...)
@@ -47,8 +46,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	} else {
 		b = append(b, "null"...)
 	}
-	b = append(b, `,"model":`...)
-	b = plugins.AppendString(b, a.model())
+	b = plugins.AppendString(plugins.AppendKey(b, "model"), a.model())
 	b = append(b, `,"output":[`...)
 	for i, o := range a.items {
 		if i > 0 {
@@ -66,8 +64,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	} else {
 		b = appendUsage(b, a.seen.Usage)
 	}
-	b = append(b, `,"service_tier":`...)
-	b = plugins.AppendString(b, a.serviceTier())
+	b = plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.serviceTier())
 	b = append(b, a.echo...)
 	return append(b, '}')
 }
@@ -99,54 +96,34 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 func (p *Request) appendEcho(b []byte) []byte {
 	b = append(b, `,"access_programs":null,"background":false,"moderation":null,"previous_response_id":null,"store":false`...)
 	b = append(b, `,"tool_usage":`+noToolUsage+`,"truncation":"disabled"`...)
-	b = append(b, `,"frequency_penalty":`...)
-	b = appendNumber(b, p.FrequencyPenalty, 0)
-	b = append(b, `,"instructions":`...)
-	b = p.appendField(b, "instructions", "null")
-	b = append(b, `,"max_output_tokens":`...)
-	b = p.MaxOutputTokens.AppendJSON(b)
-	b = append(b, `,"max_tool_calls":`...)
-	b = p.MaxToolCalls.AppendJSON(b)
-	b = append(b, `,"metadata":`...)
-	b = p.appendField(b, "metadata", "{}")
-	b = append(b, `,"parallel_tool_calls":`...)
-	b = strconv.AppendBool(b, p.ParallelToolCalls == nil || *p.ParallelToolCalls)
-	b = append(b, `,"presence_penalty":`...)
-	b = appendNumber(b, p.PresencePenalty, 0)
-	b = append(b, `,"prompt_cache_key":`...)
-	b = plugins.AppendStringOrNull(b, p.PromptCacheKey)
-	b = append(b, `,"prompt_cache_retention":`...)
-	b = p.appendField(b, "prompt_cache_retention", "null")
+	b = appendNumber(plugins.AppendKey(b, "frequency_penalty"), p.FrequencyPenalty, 0)
+	b = p.appendField(plugins.AppendKey(b, "instructions"), "instructions", "null")
+	b = p.MaxOutputTokens.AppendJSON(plugins.AppendKey(b, "max_output_tokens"))
+	b = p.MaxToolCalls.AppendJSON(plugins.AppendKey(b, "max_tool_calls"))
+	b = p.appendField(plugins.AppendKey(b, "metadata"), "metadata", "{}")
+	b = strconv.AppendBool(plugins.AppendKey(b, "parallel_tool_calls"), p.ParallelToolCalls == nil || *p.ParallelToolCalls)
+	b = appendNumber(plugins.AppendKey(b, "presence_penalty"), p.PresencePenalty, 0)
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "prompt_cache_key"), p.PromptCacheKey)
+	b = p.appendField(plugins.AppendKey(b, "prompt_cache_retention"), "prompt_cache_retention", "null")
 	b = append(b, `,"reasoning":{"effort":`...)
 	b = plugins.AppendStringOrNull(b, p.Reasoning.Effort)
-	b = append(b, `,"summary":`...)
-	b = plugins.AppendStringOrNull(b, p.Reasoning.Summary)
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "summary"), p.Reasoning.Summary)
 	b = append(b, `},"safety_identifier":`...)
 	b = plugins.AppendStringOrNull(b, p.SafetyIdentifier)
-	b = append(b, `,"temperature":`...)
-	b = appendNumber(b, p.Temperature, 1)
+	b = appendNumber(plugins.AppendKey(b, "temperature"), p.Temperature, 1)
 	b = append(b, `,"text":{"format":`...)
 	if p.Format.Type == "" {
 		b = append(b, `{"type":"text"}`...)
 	} else {
 		b = p.appendField(b, "text.format", `{"type":"text"}`)
 	}
-	b = append(b, `,"verbosity":`...)
-	if p.Verbosity == "" {
-		b = append(b, `"medium"`...)
-	} else {
-		b = plugins.AppendString(b, p.Verbosity)
-	}
+	b = plugins.AppendString(plugins.AppendKey(b, "verbosity"), cmp.Or(p.Verbosity, "medium"))
 	b = append(b, `},"tool_choice":`...)
 	b = p.appendField(b, "tool_choice", `"auto"`)
-	b = append(b, `,"tools":`...)
-	b = p.appendTools(b)
-	b = append(b, `,"top_logprobs":`...)
-	b = p.TopLogprobs.Or(plugins.Known(0)).AppendJSON(b)
-	b = append(b, `,"top_p":`...)
-	b = appendNumber(b, p.TopP, 1)
-	b = append(b, `,"user":`...)
-	return plugins.AppendStringOrNull(b, p.User)
+	b = p.appendTools(plugins.AppendKey(b, "tools"))
+	b = p.TopLogprobs.Or(plugins.Known(0)).AppendJSON(plugins.AppendKey(b, "top_logprobs"))
+	b = appendNumber(plugins.AppendKey(b, "top_p"), p.TopP, 1)
+	return plugins.AppendStringOrNull(plugins.AppendKey(b, "user"), p.User)
 }
 
 // appendField appends a field of the body as the client wrote it, but on one
@@ -173,12 +150,9 @@ func (p *Request) appendTools(b []byte) []byte {
 		}
 		b = append(b, `{"type":"function","name":`...)
 		b = appendRaw(b, t.Get("name"))
-		b = append(b, `,"description":`...)
-		b = appendRaw(b, t.Get("description"))
-		b = append(b, `,"parameters":`...)
-		b = appendRaw(b, t.Get("parameters"))
-		b = append(b, `,"strict":`...)
-		b = appendRaw(b, t.Get("strict"))
+		b = appendRaw(plugins.AppendKey(b, "description"), t.Get("description"))
+		b = appendRaw(plugins.AppendKey(b, "parameters"), t.Get("parameters"))
+		b = appendRaw(plugins.AppendKey(b, "strict"), t.Get("strict"))
 		b = append(b, '}')
 	}
 	return append(b, ']')

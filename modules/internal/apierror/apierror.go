@@ -54,33 +54,19 @@ func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
 	case plugins.GenerateContent, plugins.EmbedContent, plugins.Predict, plugins.Interactions:
 		return googleBody{googleError{e.Status, e.Message, GoogleCode(e.Status).String(), attempts}}
 	default:
-		return openAIBody{NewOpenAI(e, attempts...)}
+		return openAIBody(e, attempts)
 	}
 }
 
-type openAIBody struct {
-	Error OpenAI `json:"error"`
-}
-
-// OpenAI is an error as OpenAI has it, and everybody who follows it.
-type OpenAI struct {
-	Message  string    `json:"message"`
-	Type     string    `json:"type"`
-	Param    *string   `json:"param"`
-	Code     *string   `json:"code"`
-	Attempts []Attempt `json:"attempts,omitempty"`
-}
-
-// NewOpenAI is e as OpenAI has it.
-func NewOpenAI(e *plugins.Error, attempts ...Attempt) OpenAI {
-	o := OpenAI{Message: e.Message, Type: e.Type, Attempts: attempts}
-	if e.Param != "" {
-		o.Param = &e.Param
+// openAIBody is the body of e as OpenAI has it, and all who follow OpenAI.
+func openAIBody(e *plugins.Error, attempts []Attempt) json.RawMessage {
+	b := e.AppendObject([]byte(`{"error":`))
+	if len(attempts) > 0 {
+		list, _ := json.Marshal(attempts) // strings and numbers
+		b = append(plugins.AppendKey(b[:len(b)-1], "attempts"), list...)
+		b = append(b, '}')
 	}
-	if e.Code != "" {
-		o.Code = &e.Code
-	}
-	return o
+	return append(b, '}')
 }
 
 type anthropicBody struct {
