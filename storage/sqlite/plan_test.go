@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// plan is how SQLite goes about a query by time, one step a line, when it reads
+// plan is how SQLite goes about a query, by time or as it is sorted, one step a line, when it reads
 // these columns.
 func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins string) string {
 	t.Helper()
@@ -21,7 +21,11 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins stri
 			return x.where.err
 		}
 		x.after()
-		statement, args := x.statement(columns, joins, x.timeOrder(true))
+		o := x.timeOrder(true)
+		if len(q.Sort) > 0 {
+			o = x.order()
+		}
+		statement, args := x.statement(columns, joins, o)
 		return r.c.query(ctx, "EXPLAIN QUERY PLAN "+statement, args, func(row []driver.Value) error {
 			steps = append(steps, row[3].(string))
 			return nil
@@ -47,6 +51,10 @@ func TestQueriesUseIndexes(t *testing.T) {
 
 	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}, keyColumns, ""); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
 		t.Errorf("scored requests are not found by their scores:\n%s", got)
+	}
+	slowest := &storage.RequestQuery{Org: "default", Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortLatency}}, Limit: 10}
+	if got := plan(t, b, slowest, keyColumns, ""); !strings.HasPrefix(got, "SCAN r\n") {
+		t.Errorf("what no index sorts does not read the table in its order:\n%s", got)
 	}
 	next := &storage.RequestQuery{Org: "default", Filter: slow, Limit: 10}
 	next.After = next.Cursor(r, nil)
