@@ -88,7 +88,7 @@ func (t *demoTraffic) history(then, now time.Time) (turns []demoTurn) {
 				if incident {
 					turn.latency *= 3
 				}
-				if incident && t.Float64() < 0.5 {
+				if incident && t.Float64() < 0.8 {
 					turn.status = 529
 				}
 				if turn.at.Add(turn.latency).Before(now) {

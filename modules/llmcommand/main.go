@@ -5,16 +5,14 @@ import (
 	"io"
 	"maps"
 	"os"
-	"runtime/debug"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-)
 
-// modulePath is that of Weir, by which build info names its version.
-const modulePath = "github.com/weirhq/weir"
+	"github.com/weirhq/weir/modules/llmapp"
+)
 
 // Main runs the command line of the binary weir and ends the process. It is
 // Caddy's, but for what would speak of Caddy or replace the binary by one without
@@ -47,7 +45,7 @@ func ownCommand(args []string) func(io.Writer) error {
 			return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; build the one that you want instead:
 
 	go install %s/xcaddy/weir@latest
-	xcaddy build --with %[2]s/modules/standard --with <package>`, args[0], modulePath)
+	xcaddy build --with %[2]s/modules/standard --with <package>`, args[0], llmapp.ModulePath)
 		}
 	}
 	return nil
@@ -71,15 +69,7 @@ func help(w io.Writer) error {
 }
 
 func version(w io.Writer) error {
-	own := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == modulePath {
-				own = m.Version
-			}
-		}
-	}
 	_, caddyVersion := caddy.Version()
-	_, err := fmt.Fprintf(w, "Weir %s\nCaddy %s\n", own, caddyVersion)
+	_, err := fmt.Fprintf(w, "Weir %s\nCaddy %s\n", llmapp.Version(), caddyVersion)
 	return err
 }

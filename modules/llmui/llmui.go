@@ -31,6 +31,7 @@ func init() {
 //	POST   /api/session  begins a session with {"key": "<API key>"}
 //	GET    /api/session  whose session it is
 //	DELETE /api/session  ends it
+//	GET    /api/system   the state of the store, for the organisation `default`
 //	       /api/v1/...   the query API, with the rights of the session's key
 //
 // A session begins with an API key of the scope `query`, which the browser does
@@ -51,6 +52,7 @@ type Handler struct {
 	Org string `json:"org,omitempty"`
 
 	app    *llmapp.App
+	store  *llmapp.Store
 	gate   gate.Gate
 	query  llmquery.Handler
 	origin *http.CrossOriginProtection
@@ -70,7 +72,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	var err error
-	if h.app, _, err = llmapp.Use(ctx, h.Store); err != nil {
+	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
 		return err
 	}
 	h.gate = gate.Gate{App: h.app, Store: h.Store}
@@ -97,7 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/api/")
-	if !ok || path != "session" && !strings.HasPrefix(path, "v1/") {
+	if !ok || path != "session" && path != "system" && !strings.HasPrefix(path, "v1/") {
 		return next.ServeHTTP(w, r)
 	}
 	if err := h.origin.Check(r); err != nil {
@@ -109,6 +111,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	key := h.keyOf(r)
 	if key == nil {
 		return fail(w, http.StatusUnauthorized, "the session has ended: log in again")
+	}
+	if path == "system" {
+		return h.serveSystem(w, key)
 	}
 	r = gate.WithKey(r, key)
 	r.URL.Path, r.URL.RawPath = "/"+path, ""

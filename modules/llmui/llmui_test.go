@@ -202,3 +202,50 @@ func TestVendoredFiles(t *testing.T) {
 		}
 	}
 }
+
+// A page that opens at once is a promise: what a browser loads of scripts and
+// styles, all screens together.
+func TestThePagesAreSmall(t *testing.T) {
+	site, _ := newSite(t)
+	total := 0
+	err := filepath.WalkDir("web", func(path string, entry os.DirEntry, err error) error {
+		extension := filepath.Ext(path)
+		if err != nil || extension != ".js" && extension != ".mjs" && extension != ".css" {
+			return err
+		}
+		resp, body := do(t, http.MethodGet, site+strings.TrimPrefix(filepath.ToSlash(path), "web"), "", http.Header{"Accept-Encoding": {"gzip"}})
+		if resp.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s is not compressed", path)
+		}
+		total += len(body)
+		text, err := os.ReadFile(path)
+		if lines := strings.Count(string(text), "\n"); lines >= 300 {
+			t.Errorf("%s has %d lines", path, lines)
+		}
+		return err
+	})
+	if err != nil || total > 60_000 {
+		t.Errorf("%d bytes of scripts and styles: %v", total, err)
+	}
+	t.Logf("%d bytes of scripts and styles", total)
+}
+
+func TestTheStateOfTheStoreIsForItsOperator(t *testing.T) {
+	site, trusted := newSite(t)
+	session := func(key string) http.Header {
+		resp, _ := do(t, http.MethodPost, site+"/api/session", `{"key":"`+key+`"}`, nil)
+		return http.Header{"Cookie": {resp.Cookies()[0].Name + "=" + resp.Cookies()[0].Value}}
+	}
+	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("reader")); resp.StatusCode != 200 || gjson.Get(body, "data.exchanges.seen").Raw != "0" {
+		t.Errorf("the operator gets %d: %s", resp.StatusCode, body)
+	}
+	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("acme")); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("another organisation gets %d: %s", resp.StatusCode, body)
+	}
+	if resp, _ := do(t, http.MethodGet, trusted+"/api/system?user=ada", "", nil); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a trusted user of another organisation gets %d", resp.StatusCode)
+	}
+	if resp, _ := do(t, http.MethodGet, site+"/api/system", "", nil); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody gets %d", resp.StatusCode)
+	}
+}

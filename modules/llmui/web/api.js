@@ -31,6 +31,17 @@ export const post = async (path, body, signal) =>
   answer(await fetch("api" + path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }));
 export const get = async (path, signal) => answer(await fetch("api" + path, { signal }));
 
+// download saves what an endpoint answers as a file.
+export async function download(path, body, name) {
+  const response = await fetch("api" + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (!response.ok) return answer(response);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 // login exchanges an API key for a session; the key is kept nowhere.
 export const login = (key) => post("/session", { key });
 export const logout = () => fetch("api/session", { method: "DELETE" });

@@ -1,28 +1,32 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { go, screen, useView, view } from "./state.js";
+import { elsewhere, go, screen, useView, view } from "./state.js";
 import { logout, session, whenLoggedOut } from "./api.js";
 import { Conditions, To } from "./parts/basics.js";
 
 // screens are loaded when they are first shown.
 const screens = {
+  overview: ["Overview", "o", async () => (await import("./screens/overview.js")).Overview],
   requests: ["Requests", "r", async () => (await import("./screens/requests.js")).Requests],
   sessions: ["Sessions", "s", async () => (await import("./screens/sessions.js")).Sessions],
   users: ["Users", "u", async () => (await import("./screens/users.js")).Users],
+  models: ["Models & cache", "m", async () => (await import("./screens/breakdown.js")).Models],
+  properties: ["Properties", "p", async () => (await import("./screens/breakdown.js")).Properties],
   scores: ["Scores", "c", async () => (await import("./screens/scores.js")).Scores],
+  system: ["System", "y", async () => (await import("./screens/system.js")).System],
 };
 
 const times = { "15m": "15 minutes", "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days" };
 
 const keys = [
-  ["/", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"],
+  ["/", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"], ["t", "live"], ["e", "export"],
   ...Object.values(screens).map(([name, key]) => [`g ${key}`, name]), ["?", "this help"],
 ];
 
 function Screen({ v }) {
   const [shown, show] = useState({});
   useEffect(() => {
-    (screens[v] || screens.requests)[2]().then((component) => show({ v, component }));
+    (screens[v] || screens.overview)[2]().then((component) => show({ v, component }));
   }, [v]);
   return shown.v === v ? html`<${shown.component} />` : html`<p class="notice" aria-busy="true">Loading…</p>`;
 }
@@ -68,16 +72,16 @@ function Frame({ who, onLogout }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
-  const name = (screens[v.v] || screens.requests)[0];
+  const name = (screens[v.v] || screens.overview)[0];
   useEffect(() => {
     document.title = `${name} · Weir`;
   }, [name]);
   return html`<nav aria-label="Screens"><strong class="brand">Weir</strong>
-      ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, id: "", session: "", name: "", sort: "", tab: "" }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
+      ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} f=${v.f} /></span><${Times} v=${v} /></header>
-      <${Screen} key=${theme} v=${v.v in screens ? v.v : "requests"} /></main>
+    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Times} v=${v} /></header>
+      <${Screen} v=${v.v in screens ? v.v : "overview"} /></main>
     <${Help} dialog=${help} />`;
 }
 

@@ -37,4 +37,17 @@ export const moment = known((iso) => {
 });
 export const fullMoment = known((iso) => full.format(new Date(iso)));
 
+// percent is of a share.
+export const percent = known((share) => `${(share * 100).toFixed(share && Math.abs(share) < 0.1 ? 1 : 0)}%`);
+
+// change is how a number compares with the one before, null where that is not known.
+export const change = (now, before) => (now == null || !before ? null : now / before - 1);
+
+// tick is a time on an axis: the day at midnight, else the time of day.
+const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+export const tick = (time) => {
+  const date = new Date(time);
+  return date.getHours() + date.getMinutes() === 0 ? day.format(date) : minute.format(date);
+};
+
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

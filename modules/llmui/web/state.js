@@ -3,7 +3,7 @@
 import { useEffect, useState } from "./html.js";
 
 // defaults are left out of the address.
-const defaults = { v: "requests", from: "24h", to: "", sort: "", id: "", session: "", name: "", tab: "" };
+const defaults = { v: "overview", from: "24h", to: "", sort: "", id: "", session: "", name: "", by: "", tab: "", cols: "", json: "" };
 
 // A condition is one leaf of the filter: a field, an operator and a value, as in
 // f=model:equals:gpt-5. Names of properties follow the field: property.team.
@@ -17,6 +17,11 @@ function parse() {
   const query = new URLSearchParams(location.search);
   const view = { ...defaults, f: query.getAll("f").map(parseCondition).filter(Boolean) };
   for (const key of Object.keys(defaults)) if (query.has(key)) view[key] = query.get(key);
+  try {
+    if (view.json) JSON.parse(view.json);
+  } catch {
+    view.json = "";
+  }
   return view;
 }
 
@@ -59,8 +64,11 @@ export function go(change, replace) {
   publish();
 }
 
+// elsewhere is what another screen does not take over.
+export const elsewhere = { id: "", session: "", name: "", sort: "", by: "", tab: "" };
+
 // screen goes to another screen and keeps time and filter.
-export const screen = (v, change) => go({ v, id: "", session: "", name: "", sort: "", tab: "", ...change });
+export const screen = (v, change) => go({ v, ...elsewhere, ...change });
 
 // fields are those that a condition may name, with their kind.
 export const fields = {
@@ -68,34 +76,42 @@ export const fields = {
   status: "number", end_state: "text", finish_reason: "text", error_type: "text", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
-  stream: "boolean", request_body: "content", response_body: "content",
+  prompt_cache_write_tokens: "number", country_code: "text", prompt_id: "text", target_url: "text", stream: "boolean", request_body: "content", response_body: "content",
 };
 
 // operators are those of each kind, and how they are shown.
 export const operators = {
   text: { equals: "is", "not-equals": "is not", contains: "contains", "not-contains": "does not contain" },
-  number: { equals: "=", "not-equals": "≠", gte: "≥", gt: ">", lte: "≤", lt: "<" },
+  number: { equals: "=", "not-equals": "≠", gte: "≥", gt: ">", lte: "≤", lt: "<", "is-null": "is unknown:" },
   boolean: { equals: "is" },
   content: { contains: "contains" },
 };
 
 // kindOf is the kind of a field, also of a property.
-export const kindOf = (field) => (field.startsWith("property.") ? "text" : fields[field] || "text");
+export const kindOf = (field) => (field.startsWith("property.") ? "text" : field.startsWith("score.") ? "number" : fields[field] || "text");
 
 function leaf({ field, op, value }) {
   const kind = kindOf(field);
-  const operand = { [op]: kind === "number" ? Number(value) : kind === "boolean" ? value === "true" : value };
-  const inner = field.startsWith("property.") ? { properties: { [field.slice(9)]: operand } } : { [field]: operand };
+  const operand = { [op]: op === "is-null" ? value !== "false" : kind === "number" ? Number(value) : kind === "boolean" ? value === "true" : value };
+  const [map, name] = field.startsWith("property.") ? ["properties", field.slice(9)] : field.startsWith("score.") ? ["scores", field.slice(6)] : [];
+  const inner = map ? { [map]: { [name]: operand } } : { [field]: operand };
   return { request_response_rmt: inner };
 }
 
 const both = (left, right) => ({ left, operator: "and", right });
 
-// filter is the filter of the view's conditions; extra are further leaves.
-export function filter(conditions, ...extra) {
-  const leaves = [...conditions.map(leaf), ...extra.map((inner) => ({ request_response_rmt: inner }))];
+// filter is the filter of the view: its conditions, and what was written as JSON.
+// extra are further leaves.
+export function filter(v, ...extra) {
+  const leaves = [...v.f.map(leaf), ...extra.map((inner) => ({ request_response_rmt: inner }))];
+  if (v.json) leaves.push(JSON.parse(v.json));
   return leaves.length ? leaves.reduceRight((right, left) => both(left, right)) : "all";
 }
+
+// isOf is the condition that a field has a value of a facet or a group, "" is
+// that it has none.
+export const isOf = (field, value) =>
+  kindOf(field) === "number" && value === "" ? { field, op: "is-null", value: "true" } : { field, op: "equals", value: String(value) };
 
 // withCondition is f with a condition added, in place of one on the same field
 // with the same operator.
@@ -108,6 +124,14 @@ export function range(v, now = Date.now()) {
   const relative = /^(\d+)([mhd])$/.exec(v.from);
   if (relative) return { from: now - relative[1] * units[relative[2]], to: now };
   return { from: Number(v.from), to: Number(v.to) || now };
+}
+
+const widths = [["1m", 60e3], ["5m", 300e3], ["15m", 900e3], ["1h", 3600e3], ["6h", 6 * 3600e3], ["1d", 86400e3], ["7d", 7 * 86400e3]];
+
+// bucket is the width of the points of a chart: about a hundred fill it.
+export function bucket(v) {
+  const { from, to } = range(v);
+  return (widths.find(([, width]) => (to - from) / width <= 170) || ["30d"])[0];
 }
 
 // timeFilter is the range in whole minutes, so that a view asks the same question

@@ -1,6 +1,7 @@
 // Small components that several screens use.
-import { html } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { go, operators, kindOf, view, link } from "../state.js";
+import { change, percent } from "../format.js";
 
 // Answer shows what a question came to: an error, a first wait, nothing, or what
 // its child makes of the data.
@@ -11,7 +12,7 @@ export function Answer({ state, empty, none = "Nothing matches.", children }) {
   return html`<div class=${state.loading ? "stale" : ""}>${children(state.data)}</div>`;
 }
 
-// Outcome says how a call ended, in a word and a colour.
+// Outcome says how a call ended, in a word, a shape and a colour.
 export function Outcome({ record }) {
   const { response_status: status, end_state: end } = record;
   const good = status < 400 && end === "complete";
@@ -20,11 +21,11 @@ export function Outcome({ record }) {
 }
 
 // Conditions are the filter of the view, each with a way to drop it.
-export function Conditions({ f }) {
-  return html`${f.map(
+export function Conditions({ v }) {
+  return html`${v.f.map(
     (c, i) => html`<span class="chip"><b>${c.field.replace("property.", "")}</b> ${operators[kindOf(c.field)][c.op] || c.op} <q>${c.value || "(none)"}</q>
-      <button aria-label=${`Remove the condition on ${c.field}`} onClick=${() => go({ f: f.filter((_, j) => j !== i) })}>×</button></span>`,
-  )}`;
+      <button aria-label=${`Remove the condition on ${c.field}`} onClick=${() => go({ f: v.f.filter((_, j) => j !== i) })}>×</button></span>`,
+  )}${v.json && html`<span class="chip"><b>JSON</b> <code>${v.json.slice(0, 60)}</code><button aria-label="Remove the JSON filter" onClick=${() => go({ json: "" })}>×</button></span>`}`;
 }
 
 // To is a link to another view, which opens in place.
@@ -32,6 +33,7 @@ export function To({ change, children, ...rest }) {
   const follow = (e) => {
     if (e.metaKey || e.ctrlKey || e.shiftKey || e.button) return;
     e.preventDefault();
+    e.stopPropagation();
     go(change);
   };
   return html`<a href=${link(change)} onClick=${follow} ...${rest}>${children}</a>`;
@@ -41,10 +43,52 @@ export function To({ change, children, ...rest }) {
 export function Tabs({ tabs, current }) {
   return html`<div role="tablist" class="tabs">
     ${tabs.map(
-      ([key, name]) => html`<button role="tab" aria-selected=${key === current} onClick=${() => go({ ...view(), tab: key }, true)}>${name}</button>`,
+      ([key, name]) => html`<button role="tab" id=${"tab-" + key} aria-controls="panel" aria-selected=${key === current} onClick=${() => go({ ...view(), tab: key }, true)}>${name}</button>`,
     )}
   </div>`;
 }
 
-// Copy puts a text on the clipboard.
-export const Copy = ({ text, label = "Copy" }) => html`<button class="quiet" onClick=${() => navigator.clipboard.writeText(text)}>${label}</button>`;
+// Copy puts a text on the clipboard, and says so for a moment.
+export function Copy({ text, label = "Copy" }) {
+  const [done, setDone] = useState(false);
+  useEffect(() => {
+    const timer = done && setTimeout(setDone, 1500, false);
+    return () => clearTimeout(timer);
+  }, [done]);
+  return html`<button class="quiet" onClick=${() => navigator.clipboard.writeText(text).then(() => setDone(true))}>${done ? "Copied" : label}</button>`;
+}
+
+// Tile is one figure, beside that of the period before. growth says whether more
+// of it is good or bad.
+export function Tile({ label, value, now, before, growth, detail, to }) {
+  const delta = change(now, before);
+  const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
+  const inner = html`<span class="label">${label}</span><strong>${value}</strong>
+    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${percent(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span>`;
+  return to ? html`<${To} class="tile" change=${to}>${inner}<//>` : html`<div class="tile">${inner}</div>`;
+}
+
+// Bar shows a share of a whole.
+export const Bar = ({ share }) => html`<span class="bar" aria-hidden="true"><svg viewBox="0 0 100 1" preserveAspectRatio="none"><rect width=${Math.max(0, Math.min(1, share || 0)) * 100} height="1" /></svg></span>`;
+
+// Spark shows the course of a number in a cell.
+export function Spark({ values }) {
+  const top = Math.max(...values, 0) || 1;
+  const points = values.map((v, i) => `${(i / Math.max(1, values.length - 1)) * 100},${19 - ((v || 0) / top) * 18}`).join(" ");
+  return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><polyline points=${points} /></svg>`;
+}
+
+// sorting reads a sort of the address: a key, with a minus before it to descend.
+export const sorting = (text) => ({ key: text.replace("-", ""), descending: text.startsWith("-") });
+
+// List is a table whose headings sort it. A column is {title, key, cell, number,
+// wide}; one without a key does not sort.
+export function List({ label, columns, rows, sort = "", keyOf, selected }) {
+  const { key, descending } = sorting(sort);
+  return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table>
+    <thead><tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)} aria-sort=${c.key && c.key === key ? (descending ? "descending" : "ascending") : null}>${
+      c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.title}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+export const classOf = (c) => [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ");

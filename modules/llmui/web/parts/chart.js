@@ -1,72 +1,114 @@
-// Time series, drawn by uPlot on a canvas, with a table for those who cannot see it.
+// Time series as SVG: at most a few hundred points, as the API answers them, with
+// a table for those who cannot see it.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { go } from "../state.js";
-import { fullMoment } from "../format.js";
+import { fullMoment, tick } from "../format.js";
 
-const sum = (values) => values.reduce((a, b) => (b == null ? a : (a ?? 0) + b), null);
+const left = 56, bottom = 20, top = 6; // pixels around the plot
 
-// stack adds each series to those below it, which is what stacked areas draw.
-function stack(series) {
-  const total = series[0].values.map(() => 0);
-  return series.map((s) => s.values.map((v, i) => (total[i] += v ?? 0)));
+// cursors are the charts of the page: they show the same moment.
+const cursors = new Set();
+
+const known = (values) => values.filter((v) => v !== null && v !== undefined);
+
+// says is a chart in words.
+const says = (title, series, format) =>
+  `${title}: ${series.map((s) => (known(s.values).length ? `${s.name} between ${format(Math.min(...known(s.values)))} and ${format(Math.max(...known(s.values)))}` : `${s.name} unknown`)).join(", ")}.`;
+
+// step is the round number not below a rough one: 1, 2 or 5 times a power of ten.
+function step(rough) {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
 }
 
-// Chart draws series of {name, values} over times in milliseconds. Dragging over
-// it narrows the view's time. Charts with the same sync share their cursor.
-export function Chart({ title, times, series, format, stacked, sync = "time", height = 150 }) {
+const minutes = [1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7 * 1440, 14 * 1440, 28 * 1440];
+
+// moments are round times of day between two, about as many as fit.
+function moments(from, to, fit) {
+  const width = (minutes.find((m) => (to - from) / (m * 60e3) <= fit) || 90 * 1440) * 60e3;
+  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const out = [];
+  for (let t = Math.ceil((from - zone) / width) * width + zone; t < to; t += width) out.push(t);
+  return out;
+}
+
+// paths draws bars that stand on those of the series before, or lines that span
+// what is unknown.
+function paths(series, stacked, x, y, width) {
+  const base = series[0].values.map(() => 0);
+  return series.map((s) => {
+    let d = "";
+    s.values.forEach((v, i) => {
+      if (v === null || v === undefined || (stacked && !v)) return;
+      if (stacked) d += `M${x(i)} ${y(base[i])}V${y((base[i] += v))}h${width}V${y(base[i] - v)}Z`;
+      else d += `${d ? "L" : "M"}${x(i) + width / 2} ${y(v)}`;
+    });
+    return d;
+  });
+}
+
+function Plot({ times, series, format, stacked, height, plain, colour, label, at, setAt }) {
   const box = useRef();
-  const [asTable, setAsTable] = useState(false);
-  const data = useMemo(() => {
-    const drawn = stacked ? stack(series).reverse() : series.map((s) => s.values);
-    return [times.map((t) => t / 1000), ...drawn];
-  }, [times, series, stacked]);
-
+  const [width, setWidth] = useState(0);
+  const [drag, setDrag] = useState(null);
   useEffect(() => {
-    if (asTable) return;
-    const figure = box.current.closest("figure");
-    const ink = getComputedStyle(figure.querySelector(".legend")).color;
-    const colours = [...figure.querySelectorAll(".legend i")].map((i) => getComputedStyle(i).backgroundColor);
-    const named = stacked ? [...series].reverse() : series;
-    const axis = { stroke: ink, grid: { stroke: "rgb(128 128 128 / .15)", width: 1 }, ticks: { show: false }, font: "11px system-ui" };
-    const plot = new uPlot(
-        {
-          width: box.current.clientWidth,
-          height,
-          legend: { show: false },
-          cursor: { sync: { key: sync }, drag: { x: true, y: false, setScale: false }, y: false },
-          scales: { y: { range: (_, min, max) => [Math.min(0, min ?? 0), max > 0 ? max * 1.08 : 1] } },
-          axes: [{ ...axis }, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
-          series: [{}, ...named.map((s) => {
-            const i = series.indexOf(s);
-            return { label: s.name, stroke: colours[i], width: 1.5, fill: stacked ? colours[i] : undefined, points: { show: times.length < 3 }, spanGaps: false };
-          })],
-          hooks: {
-            setSelect: [(u) => {
-              if (u.select.width < 4) return;
-              go({ from: String(Math.round(u.posToVal(u.select.left, "x") * 1000)), to: String(Math.round(u.posToVal(u.select.left + u.select.width, "x") * 1000)) });
-            }],
-          },
-        },
-        data,
-        box.current,
-      );
-    const watch = new ResizeObserver(() => plot.setSize({ width: box.current.clientWidth, height }));
+    const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
     watch.observe(box.current);
-    return () => {
-      watch.disconnect();
-      plot.destroy();
+    return () => watch.disconnect();
+  }, []);
+  const margin = plain ? 0 : left;
+  const drawn = useMemo(() => {
+    const slot = Math.max(1, width - margin) / times.length;
+    const high = Math.max(...times.map((_, i) => (stacked ? series.reduce((sum, s) => sum + (s.values[i] || 0), 0) : Math.max(0, ...known(series.map((s) => s.values[i]))))), 0) || 1;
+    const each = step(high / 3);
+    const x = (i) => Math.round((margin + i * slot) * 10) / 10;
+    const y = (v) => Math.round((height - bottom - (v / (high * 1.04)) * (height - bottom - top)) * 10) / 10;
+    const span = times.length > 1 ? times[1] - times[0] : 60e3;
+    return {
+      slot, x, shapes: paths(series, stacked, x, y, Math.max(0.5, slot - (slot > 3 ? 1 : 0.2))),
+      rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each)]),
+      columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]),
     };
-  }, [data, asTable]);
+  }, [times, series, stacked, width]);
+  const index = (e) => Math.max(0, Math.min(times.length - 1, Math.floor((e.clientX - box.current.getBoundingClientRect().left - margin) / drawn.slot)));
+  const move = (e) => {
+    setAt(index(e));
+    if (drag !== null && e.buttons) setDrag({ ...drag, to: index(e) });
+  };
+  const drop = () => {
+    const [from, to] = drag ? [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)] : [0, 0];
+    setDrag(null);
+    if (to > from) go({ from: String(times[from]), to: String(times[to] + times[1] - times[0]) });
+  };
+  return html`<div ref=${box} class="plot" aria-busy=${width === 0}><svg height=${height} width=${width} role="img" aria-label=${label}
+      onPointerMove=${move} onPointerLeave=${() => (setAt(null), setDrag(null))} onPointerDown=${(e) => setDrag({ from: index(e), to: index(e) })} onPointerUp=${drop}>
+    ${width > 0 && html`${drawn.rows.map(([y, text]) => html`<line class="grid" x1=${margin} x2=${width} y1=${y} y2=${y} /><text x=${margin - 8} y=${y + 4} class="row">${text}</text>`)}
+      ${drawn.columns.map(([x, text]) => html`<line class="grid" x1=${x} x2=${x} y1=${top} y2=${height - bottom} /><text x=${x} y=${height - 5}>${text}</text>`)}
+      ${drawn.shapes.map((d, i) => html`<path class=${`${colour(i)} ${stacked ? "" : "line"}`} d=${d} />`)}
+      ${drag && drag.to !== drag.from && html`<rect class="select" x=${drawn.x(Math.min(drag.from, drag.to))} width=${(Math.abs(drag.to - drag.from) + 1) * drawn.slot} y=${top} height=${height - bottom - top} />`}
+      ${at !== null && at < times.length && html`<line class="cursor" x1=${drawn.x(at) + drawn.slot / 2} x2=${drawn.x(at) + drawn.slot / 2} y1=${top} y2=${height - bottom} />`}`}
+  </svg></div>`;
+}
 
-  const sentence = `${title}: ${series.map((s) => `${s.name} ${format(sum(s.values))}`).join(", ")} in total.`;
-  return html`<figure class="chart">
-    <figcaption><span>${title}</span>
-      <span class="legend">${series.map((s, i) => html`<span><i class=${"c" + ((i % 6) + 1)} aria-hidden="true"></i>${s.name}</span>`)}</span>
-      <button class="quiet" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
+// Chart draws series of {name, values} over times in milliseconds, stacked bars or
+// lines. Dragging over it narrows the view's time.
+export function Chart({ title, times, series, format, stacked, height = 150, colours = [], plain }) {
+  const [asTable, setAsTable] = useState(false);
+  const [at, setAt] = useState(null);
+  useEffect(() => {
+    cursors.add(setAt);
+    return () => cursors.delete(setAt);
+  }, []);
+  const colour = (i) => colours[i] || "c" + ((i % 6) + 1);
+  return html`<figure class="chart panel ${plain ? "plain" : ""}">
+    <figcaption><span>${title}</span>${at !== null && at < times.length && html`<time>${fullMoment(times[at])}</time>`}
+      <span class="legend">${series.map((s, i) => html`<span key=${s.name}><i class=${colour(i)} aria-hidden="true"></i>${s.name}${at !== null && html` <b>${format(s.values[at])}</b>`}</span>`)}</span>
+      <button class="quiet" aria-pressed=${asTable} aria-label=${`${title} as a table`} onClick=${() => setAsTable(!asTable)}>${asTable ? "Chart" : "Table"}</button>
     </figcaption>
     ${asTable
-      ? html`<div class="scroll"><table><thead><tr><th scope="col">Time</th>${series.map((s) => html`<th scope="col" class="number">${s.name}</th>`)}</tr></thead>
+      ? html`<div class="scroll" tabindex="0" role="region" aria-label=${title}><table><thead><tr><th scope="col">Time</th>${series.map((s) => html`<th scope="col" class="number">${s.name}</th>`)}</tr></thead>
           <tbody>${times.map((t, i) => html`<tr><td>${fullMoment(t)}</td>${series.map((s) => html`<td class="number">${format(s.values[i])}</td>`)}</tr>`)}</tbody></table></div>`
-      : html`<div ref=${box} class="plot" role="img" aria-label=${sentence}></div>`}
+      : html`<${Plot} times=${times} series=${series} format=${format} stacked=${stacked} height=${height} plain=${plain} colour=${colour} label=${says(title, series, format)}
+          at=${at} setAt=${(i) => cursors.forEach((set) => set(i))} />`}
   </figure>`;
 }

@@ -47,7 +47,7 @@ export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSo
         ${gap(first)}
         ${rows.slice(first, last).map((row, i) => {
           const index = first + i;
-          return html`<tr key=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen?.(row)}>
+          return html`<tr key=${keyOf(row)} data-id=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen?.(row)}>
             ${columns.map((c, at) => html`<td class=${classOf(c)}>${
               at === 0 && onOpen ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
             }</td>`)}

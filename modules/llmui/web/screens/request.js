@@ -1,42 +1,70 @@
 // One request: what was said, what it cost and why, how it went.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { go } from "../state.js";
-import { useAnswer } from "../api.js";
+import { elsewhere, go, isOf } from "../state.js";
+import { post, useAnswer } from "../api.js";
 import { asked, answered } from "../conversation.js";
-import { markdown } from "../markdown.js";
-import { Answer, Copy, Outcome, Tabs, To } from "../parts/basics.js";
-import { bytes, count, dollars, duration, fullMoment } from "../format.js";
+import { Answer, Bar, Copy, Outcome, Tabs, To } from "../parts/basics.js";
+import { Json } from "../parts/json.js";
+import { Messages } from "../parts/messages.js";
+import { count, dollars, duration, fullMoment, percent } from "../format.js";
+import { Turn } from "./turn.js";
 
-const tabs = [["conversation", "Conversation"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];
+const tabs = [["conversation", "Conversation"], ["turn", "New in this turn"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];
+const panels = { conversation: Conversation, turn: Turn, cost: Cost, timing: Timing, labels: Labels, raw: Raw };
 
-// Drawer shows the request of an id over the list.
+// Drawer shows the request of an id over the list. Focus goes into it, and back to
+// where it was.
 export function Drawer({ id, tab }) {
   const dialog = useRef();
   const state = useAnswer(`/v1/request/${encodeURIComponent(id)}`);
   const close = () => go({ id: "", tab: "" });
+  const current = panels[tab] ? tab : "conversation";
   useEffect(() => {
+    const before = document.activeElement;
     dialog.current.show();
+    dialog.current.focus();
+    return () => before?.isConnected && before.focus({ preventScroll: true });
+  }, []);
+  useEffect(() => {
     const press = (e) => {
       if (e.key === "Escape") close();
       const step = { "[": -1, "]": 1 }[e.key];
       if (!step || e.target.matches("input, select, textarea")) return;
-      const at = tabs.findIndex(([key]) => key === tab);
+      const at = tabs.findIndex(([key]) => key === current);
       go({ tab: tabs[(at + step + tabs.length) % tabs.length][0] }, true);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [tab]);
-  return html`<dialog ref=${dialog} class="drawer" aria-label="Request">
+  }, [current]);
+  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1">
     <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${id} label="Copy id" /><button class="quiet close" aria-label="Close" onClick=${close}>×</button></header>
-    <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Tabs} tabs=${tabs} current=${tab} />
-      <div class="body" role="tabpanel">${{ conversation: Conversation, cost: Cost, timing: Timing, labels: Labels, raw: Raw }[tab]({ r })}</div>`}<//>
+    <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Tabs} tabs=${tabs} current=${current} />
+      <div class="body" role="tabpanel" id="panel" aria-labelledby=${"tab-" + current} tabindex="0"><${panels[current]} key=${current} r=${r} /></div>`}<//>
   </dialog>`;
 }
 
 const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${r.provider}</span>
   <span>${duration(r.delay_ms)}</span> <span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span> <b>${dollars(r.cost)}</b>
-  ${r.request_user_id && html`<${To} change=${{ v: "requests", id: "", f: [{ field: "user_id", op: "equals", value: r.request_user_id }] }}>${r.request_user_id}<//>`}
-  ${r.properties["Service-Session-Id"] && html`<${To} change=${{ v: "sessions", id: "", session: r.properties["Service-Session-Id"] }}>session ${r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"]}<//>`}</p>`;
+  ${r.request_user_id && html`<${To} change=${{ ...elsewhere, v: "requests", f: [isOf("user_id", r.request_user_id)] }}>${r.request_user_id}<//>`}
+  ${r.properties["Service-Session-Id"] && html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.properties["Service-Session-Id"] }}>session ${r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"]}<//>`}
+  <${Copy} text=${curl(r)} label="Copy as curl" /><${Feedback} r=${r} /></p>`;
+
+// curl is the call for a shell; the key is left to the environment.
+function curl(r) {
+  const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+  const body = r.request_body === null ? "" : ` \\\n  -d ${quote(typeof r.request_body === "string" ? r.request_body : JSON.stringify(r.request_body))}`;
+  return `curl ${quote(r.target_url || location.origin + r.request_path)} \\\n  -H "Authorization: Bearer $API_KEY" \\\n  -H 'Content-Type: application/json'${body}`;
+}
+
+function Feedback({ r }) {
+  const [rating, setRating] = useState(r.feedback_rating);
+  const [error, setError] = useState("");
+  const say = (good) => post(`/v1/request/${r.request_id}/feedback`, { rating: good }).then(() => setRating(good), (failure) => setError(failure.message));
+  return html`<span class="feedback" role="group" aria-label="Feedback"><button class="quiet" aria-pressed=${rating === true} aria-label="Good answer" onClick=${() => say(true)}>+1</button><button class="quiet" aria-pressed=${rating === false} aria-label="Bad answer" onClick=${() => say(false)}>−1</button></span>
+    ${error && html`<span class="bad" role="alert">${error}</span>`}`;
+}
+
+const note = (text) => text && html`<p class="notice">${text}</p>`;
 
 // absent says why there is no content.
 function absent(body, omitted, side) {
@@ -44,99 +72,60 @@ function absent(body, omitted, side) {
   return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, or its retention has ended.`;
 }
 
-const shown = 20;
-const longText = 4096;
-
 function Conversation({ r }) {
-  const [all, setAll] = useState(false);
-  const before = asked(r.request_body);
-  const middle = before.length - shown;
-  const messages = all || middle <= 0 ? before : [...before.slice(0, shown / 2), { skipped: middle }, ...before.slice(-shown / 2)];
   return html`
-    ${note(absent(r.request_body, r.request_omitted, "request"))}
-    ${messages.map((m, i) => (m.skipped ? html`<button class="more" onClick=${() => setAll(true)}>Show ${m.skipped} more messages</button>` : html`<${Message} key=${i} m=${m} />`))}
+    ${note(absent(r.request_body, r.request_omitted, "request"))}<${Messages} list=${asked(r.request_body)} />
     ${r.request_truncated && note("The request was cut at the largest size that is kept.")}
-    ${note(absent(r.response_body, r.response_omitted, "response"))}
-    ${answered(r.response_body).map((m, i) => html`<${Message} key=${"a" + i} m=${m} answer />`)}
+    ${note(absent(r.response_body, r.response_omitted, "response"))}<${Messages} list=${answered(r.response_body)} answer />
     ${r.response_truncated && note("The response was cut at the largest size that is kept.")}`;
 }
 
-const note = (text) => text && html`<p class="notice">${text}</p>`;
-
-const Message = ({ m, answer }) => html`<article class="message ${m.role} ${answer ? "answer" : ""}"><h3>${m.role}</h3>${m.parts.map((p) => html`<${Part} p=${p} role=${m.role} />`)}</article>`;
-
-function Part({ p, role }) {
-  switch (p.type) {
-    case "text":
-      return html`<${Text} text=${p.text} rich=${role !== "system"} />`;
-    case "thinking":
-      return html`<details class="thinking"><summary>Thinking</summary><${Text} text=${p.text} /></details>`;
-    case "call":
-      return html`<div class="call"><b>${p.name}</b>${p.id && html` <code class="quiet">${p.id.slice(-8)}</code>`}<pre>${pretty(p.args)}</pre></div>`;
-    case "result":
-      return html`<div class="call result"><b>result</b>${p.id && html` <code class="quiet">${p.id.slice(-8)}</code>`}<${Text} text=${p.text} plain /></div>`;
-    case "media":
-      return html`<${Media} p=${p} />`;
-    default:
-      return html`<pre>${pretty(p.value)}</pre>`;
-  }
-}
-
-const pretty = (v) => (typeof v === "string" ? v : JSON.stringify(v, null, 2));
-
-function Text({ text, rich, plain }) {
-  const [open, setOpen] = useState(false);
-  const cut = !open && text.length > longText;
-  const part = cut ? text.slice(0, longText) : text;
-  return html`${plain ? html`<pre>${part}</pre>` : rich ? markdown(part) : html`<p class="plain">${part}</p>`}
-    ${cut && html`<button class="more" onClick=${() => setOpen(true)}>Show all ${bytes(text.length)}</button>`}`;
-}
-
-// Media is shown on request, and only what stands in the body: fetching it from
-// elsewhere would tell who reads what.
-function Media({ p }) {
-  const [open, setOpen] = useState(false);
-  const image = /^data:image\/(png|jpeg|gif|webp);/.test(p.url || "");
-  return html`<div class="media"><span class="chip">${p.kind}${p.size ? ` ${bytes(p.size)}` : ""}${p.remote ? ` at ${p.remote.slice(0, 80)}` : ""}</span>
-    ${image && (open ? html`<img src=${p.url} alt="Image of the request" />` : html`<button class="quiet" onClick=${() => setOpen(true)}>Show</button>`)}</div>`;
-}
-
 function Cost({ r }) {
+  const cached = (r.prompt_cache_read_tokens || 0) + (r.prompt_cache_write_tokens || 0);
   const rows = [
-    ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - (r.prompt_cache_read_tokens || 0) - (r.prompt_cache_write_tokens || 0)],
-    ["Input, read from the cache", r.prompt_cache_read_tokens],
-    ["Input, written to the cache", r.prompt_cache_write_tokens],
-    ["Output", r.completion_tokens],
-    ["of it reasoning", r.reasoning_tokens],
+    ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens],
+    ["Input, written to the cache", r.prompt_cache_write_tokens], ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens],
   ];
-  return html`<table><thead><tr><th scope="col">Tokens</th><th scope="col" class="number">Count</th></tr></thead>
-      <tbody>${rows.map(([name, n]) => html`<tr><td>${name}</td><td class="number">${count(n)}</td></tr>`)}
-        <tr><td><b>Cost</b></td><td class="number"><b>${dollars(r.cost)}</b></td></tr></tbody></table>
+  return html`<table><thead><tr><th scope="col">Tokens</th><th scope="col" class="number">Count</th><th scope="col" class="number">Share</th><th scope="col"><span class="hidden">Share of all tokens</span></th></tr></thead>
+      <tbody>${rows.map(([name, n]) => html`<tr><td>${name}</td><td class="number">${count(n)}</td><td class="number">${percent(n === null || !r.total_tokens ? null : n / r.total_tokens)}</td><td><${Bar} share=${n / r.total_tokens} /></td></tr>`)}
+        <tr><td><b>All</b></td><td class="number"><b>${count(r.total_tokens)}</b></td><td></td><td></td></tr>
+        <tr><td><b>Cost</b></td><td class="number"><b>${dollars(r.cost)}</b></td><td></td><td></td></tr></tbody></table>
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
+    ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
     ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
 }
 
 function Timing({ r }) {
   const total = r.delay_ms || 1;
   const first = r.time_to_first_token;
-  const bar = (from, to, name, tone) => html`<g><rect class=${tone} x=${(from / total) * 100} width=${Math.max(0.3, ((to - from) / total) * 100)} height="14"><title>${name}: ${duration(to - from)}</title></rect></g>`;
+  const rate = first !== null && r.completion_tokens && r.delay_ms > first ? (r.completion_tokens / (r.delay_ms - first)) * 1000 : null;
+  const bar = (from, to, name, tone) => html`<rect class=${tone} x=${(from / total) * 100} width=${Math.max(0.3, ((to - from) / total) * 100)} height="14"><title>${name}: ${duration(to - from)}</title></rect>`;
   return html`<svg class="timing" viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label=${`First token after ${duration(first)}, end after ${duration(r.delay_ms)}`}>
       ${first !== null ? html`${bar(0, first, "To the first token", "wait")}${bar(first, total, "Stream", "flow")}` : bar(0, total, "Call", "flow")}</svg>
-    <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt>To the first token</dt><dd>${duration(first)}</dd>
-      <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd><dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
+    <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt>To the first token</dt><dd>${first === null ? "— (no stream)" : duration(first)}</dd>
+      <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
+      <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
       <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${r.error_type && html`<dt>Error</dt><dd>${r.error_type}</dd>`}
       ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}${r.attempt_of ? html` of <${To} change=${{ id: r.attempt_of }}>the call that was answered<//>` : ""}</dd>`}</dl>`;
 }
 
 function Labels({ r }) {
-  const rows = { ...r.properties, ...Object.fromEntries(Object.entries(r.scores || {}).map(([k, v]) => [`score ${k}`, v])) };
-  const facts = { Provider: r.provider, "Requested model": r.request_model, "Answered model": r.response_model, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, Node: r.node_id, Job: r.job_id, Country: r.country_code, Trace: r.trace_id };
-  return html`<dl>${[...Object.entries(facts), ...Object.entries(rows)].filter(([, v]) => v !== null && v !== undefined && v !== "").map(([k, v]) => html`<dt>${k}</dt><dd>${String(v)}</dd>`)}</dl>`;
+  const facts = { Provider: r.provider, "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
+  const said = Object.entries(facts).filter(([, v]) => v !== null && v !== undefined && v !== "");
+  return html`<${Pairs} title="Call" pairs=${said} />
+    <${Pairs} title="Properties" pairs=${Object.entries(r.properties)} of=${(name) => "property." + name} />
+    <${Pairs} title="Scores" pairs=${Object.entries(r.scores || {})} />`;
 }
 
+// Pairs are names and values; with `of`, a value leads to all requests that have it.
+const Pairs = ({ title, pairs, of }) => pairs.length > 0 && html`<section><h3>${title}</h3><dl>${pairs.map(([name, value]) => html`<dt>${name}</dt>
+  <dd>${of ? html`<${To} change=${{ ...elsewhere, v: "requests", f: [isOf(of(name), value)] }}>${String(value)}<//>` : String(value)}</dd>`)}</dl></section>`;
+
 function Raw({ r }) {
-  return html`${[["Request", r.request_body, r.request_omitted], ["Response", r.response_body, r.response_omitted]].map(
-    ([name, body, omitted]) => html`<section><h3>${name} ${body !== null && html`<${Copy} text=${pretty(body)} />`}</h3>
-      ${body === null ? note(absent(body, omitted, name.toLowerCase())) : html`<${Text} text=${pretty(body)} plain />`}</section>`,
+  const [find, setFind] = useState("");
+  return html`<input type="search" class="find" placeholder="Search in both bodies" aria-label="Search in both bodies" onInput=${(e) => setFind(e.target.value.trim().toLowerCase())} />
+    ${[["Request", r.request_body, r.request_omitted], ["Response", r.response_body, r.response_omitted]].map(
+    ([name, body, omitted]) => html`<section><h3>${name} ${body !== null && html`<${Copy} text=${typeof body === "string" ? body : JSON.stringify(body, null, 2)} />`}</h3>
+      ${body === null ? note(absent(body, omitted, name.toLowerCase())) : html`<${Json} value=${body} find=${find} />`}</section>`,
   )}`;
 }

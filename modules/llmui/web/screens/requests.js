@@ -1,123 +1,110 @@
-// Which calls match? A table of requests; one of them is opened in a drawer.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { fields, filter, go, kindOf, operators, range, useView, view, withCondition } from "../state.js";
-import { post } from "../api.js";
+// Which calls match? A table of requests with the values they have beside it; one
+// of them is opened in a drawer.
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { filter, go, range, useView, view } from "../state.js";
 import { Outcome } from "../parts/basics.js";
+import { Chart } from "../parts/chart.js";
+import { FilterBar, Facets, Menu, useFacets } from "../parts/filters.js";
 import { Table } from "../parts/table.js";
 import { compact, dollars, duration, fullMoment, moment } from "../format.js";
+import { usePages } from "../pages.js";
+import { download } from "../api.js";
+import { useMetrics } from "./overview.js";
 import { Drawer } from "./request.js";
 
-const pageSize = 50;
+const property = (name) => (r) => r.properties[name] || "—";
 
-const columns = [
-  { title: "Time", sort: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
-  { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
-  { title: "Model", sort: "body_model", cell: (r) => r.model || "—" },
-  { title: "Provider", cell: (r) => r.provider, wide: true },
-  { title: "User", sort: "user_id", cell: (r) => r.request_user_id || "—" },
-  { title: "Session", cell: (r) => r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"] || "—", wide: true },
-  { title: "Latency", sort: "latency", number: true, cell: (r) => duration(r.delay_ms) },
-  { title: "First token", sort: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
-  { title: "In", sort: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens) },
-  { title: "Out", sort: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens) },
-  { title: "Cost", sort: "cost", number: true, cell: (r) => dollars(r.cost) },
-];
-
-const within = (v, now) => {
-  const { from, to } = range(v, now);
-  return [{ request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }];
+// all columns by their key; those without `extra` are shown unless others are chosen.
+const all = {
+  time: { title: "Time", sort: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
+  outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
+  model: { title: "Model", sort: "body_model", cell: (r) => r.model || "—" },
+  provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
+  user: { title: "User", sort: "user_id", cell: (r) => r.request_user_id || "—" },
+  session: { title: "Session", cell: (r) => r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"] || "—", wide: true },
+  path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
+  endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
+  finish: { title: "Finish", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
+  latency: { title: "Latency", sort: "latency", number: true, cell: (r) => duration(r.delay_ms) },
+  first: { title: "First token", sort: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
+  input: { title: "In", sort: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), wide: true },
+  cached: { title: "Cached", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
+  output: { title: "Out", sort: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), wide: true },
+  reasoning: { title: "Reasoning", number: true, cell: (r) => compact(r.reasoning_tokens), extra: true },
+  cost: { title: "Cost", sort: "cost", number: true, cell: (r) => dollars(r.cost) },
+  id: { title: "Id", cell: (r) => r.request_id, extra: true },
 };
+const usual = Object.keys(all).filter((key) => !all[key].extra);
+const columnOf = (key) => all[key] || (key.startsWith("property.") && { title: key.slice(9), cell: property(key.slice(9)) });
 
-// usePages asks for a page after the other. The window of time is fixed when the
-// question changes, so that pages do not overlap while requests come in.
-function usePages(question) {
-  const [state, set] = useState({ rows: [], loading: true });
-  const asking = useRef();
-  const ask = (rows) => {
-    if (asking.current && rows.length) return;
-    asking.current?.abort();
-    const abort = (asking.current = new AbortController());
-    post("/v1/request/query-clickhouse", { ...question, limit: pageSize, offset: rows.length }, abort.signal).then(
-      (page) => {
-        asking.current = null;
-        set({ rows: [...rows, ...page], ended: page.length < pageSize });
-      },
-      (error) => {
-        if (error.name !== "AbortError") set({ rows, error, ended: true });
-      },
-    );
+function Columns({ chosen, facets }) {
+  const properties = facets.data?.fields.find((f) => f.field === "property_key")?.values.map((p) => p.value) || [];
+  const keys = [...Object.keys(all), ...properties.filter((n) => n && !n.startsWith("Service-Session-")).map((n) => "property." + n)];
+  const toggle = (key) => {
+    const next = keys.filter((k) => chosen.includes(k) !== (k === key));
+    go({ cols: next.join() === usual.join() ? "" : next.join() }, true);
   };
-  useEffect(() => {
-    set((old) => ({ ...old, loading: true, ended: true }));
-    ask([]);
-    return () => {
-      asking.current?.abort();
-      asking.current = null;
-    };
-  }, [question]);
-  return { ...state, more: () => !state.ended && ask(state.rows) };
+  return html`<${Menu} label="Columns">${keys.map((key) => html`<label><input type="checkbox" checked=${chosen.includes(key)} disabled=${chosen.length === 1 && chosen[0] === key} onChange=${() => toggle(key)} /> ${columnOf(key).title}</label>`)}<//>`;
 }
 
-// FilterBar adds a condition.
-export function FilterBar({ v }) {
-  const [field, setField] = useState("model");
-  const kind = kindOf(field);
-  const add = (e) => {
-    e.preventDefault();
-    const { op, value } = e.target.elements;
-    go({ f: withCondition(v.f, { field, op: op.value, value: value.value }) });
-    value.value = "";
-  };
-  const choose = (e) => {
-    const property = e.target.value === "property" ? prompt("Name of the property") : "";
-    setField(property ? "property." + property : e.target.value === "property" ? field : e.target.value);
-  };
-  return html`<form class="filterbar" onSubmit=${add}>
-    <select aria-label="Field" value=${field} onChange=${choose}>
-      ${Object.keys(fields).map((name) => html`<option value=${name}>${name}</option>`)}
-      ${field.startsWith("property.") && html`<option value=${field}>${field.slice(9)}</option>`}
-      <option value="property">a property…</option>
-    </select>
-    <select name="op" aria-label="Operator">${Object.entries(operators[kind]).map(([op, text]) => html`<option value=${op}>${text}</option>`)}</select>
-    ${kind === "boolean"
-      ? html`<select name="value" aria-label="Value"><option>true</option><option>false</option></select>`
-      : html`<input id="filter" name="value" aria-label="Value" placeholder="value  ( / )" type=${kind === "number" ? "number" : "text"} step="any" />`}
-    <button>Add</button>
-  </form>`;
+// Histogram is when the requests were.
+function Histogram({ v }) {
+  const state = useMetrics(v, {});
+  const points = state.data?.groups[0]?.points;
+  const [times, series] = useMemo(() => [
+    points?.map((p) => Date.parse(p.range_start)),
+    points && [{ name: "answered", values: points.map((p) => p.requests - p.errors) }, { name: "errors", values: points.map((p) => p.errors) }],
+  ], [state.data]);
+  if (!points) return html`<div class="chart panel plain" aria-busy=${!state.error}></div>`;
+  return points.length > 0 && html`<${Chart} title=${`${compact(state.data.totals.requests)} requests, ${dollars(state.data.totals.cost)}`} times=${times} series=${series} format=${compact} stacked plain height=${72} colours=${["c1", "error"]} />`;
 }
 
 export function Requests() {
   const v = useView();
+  const [live, setLive] = useState(false);
+  const facets = useFacets(v);
+  const sort = v.sort || "-created_at";
   const question = useMemo(() => {
-    const sort = v.sort || "-created_at";
-    return {
-      filter: filter(v.f, ...within(v)),
-      sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" },
-    };
-  }, [JSON.stringify(v.f), v.sort, v.from, v.to]);
-  const { rows, error, loading, ended, more } = usePages(question);
+    const { from, to } = range(v);
+    const time = [{ request_created_at: { gte: new Date(from).toISOString() } }];
+    if (v.to) time.push({ request_created_at: { lte: new Date(to).toISOString() } });
+    return { filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
+  }, [JSON.stringify(v.f), v.json, sort, v.from, v.to]);
+  const newest = sort === "-created_at" && !v.to;
+  const { rows, error, loading, ended, more, waiting, take } = usePages(question, live && newest);
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
+  const chosen = (v.cols ? v.cols.split(",") : usual).filter(columnOf);
+  const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format === "csv" ? "csv" : "jsonl"}`);
 
   useEffect(() => {
     const press = (e) => {
       if (e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey) return;
       const step = { j: 1, k: -1 }[e.key];
-      const row = step && rows[Math.max(0, Math.min(rows.length - 1, selected + step))];
+      const at = rows.findIndex((r) => r.request_id === view().id);
+      const row = step && rows[Math.max(0, Math.min(rows.length - 1, at + step))];
       if (row) go({ id: row.request_id }, Boolean(view().id));
+      else if (e.key === "t") setLive((on) => !on);
+      else if (e.key === "e") document.getElementById("export").firstChild.click();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [rows, selected]);
+  }, [rows]);
 
   return html`<div class="requests">
-    <${FilterBar} v=${v} />
-    <section class="results">
+    <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>
+      <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? "● Live" : "Live"}</button>
+      <${Columns} chosen=${chosen} facets=${facets} />
+      <span id="export"><${Menu} label="Export"><button onClick=${() => save("ndjson")}>NDJSON, with bodies</button><button onClick=${() => save("csv")}>CSV, metrics</button><//></span></div>
+    <${Histogram} v=${v} />
+    <div class="split"><${Facets} v=${v} facets=${facets} />
+      <section class="results" aria-busy=${loading}>
+        ${waiting > 0 && html`<button class="waiting" onClick=${take}>${waiting} new</button>`}
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
         ${!error && !loading && ended && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
-          : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
-              onOpen=${(r) => go({ id: r.request_id })} onMore=${more} sort=${v.sort || "-created_at"} onSort=${(sort) => go({ sort })} />`}
-    </section>
+          : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
+              onOpen=${(r) => go({ id: r.request_id })} onMore=${more} sort=${sort} onSort=${(sort) => go({ sort })} />`}
+      </section></div>
     ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}
   </div>`;
 }

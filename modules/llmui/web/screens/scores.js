@@ -1,10 +1,11 @@
-// Is quality falling?
+// Is quality falling, and which answers are the worst?
 import { html, useMemo } from "../html.js";
-import { filter, timeFilter, useView } from "../state.js";
+import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer } from "../parts/basics.js";
+import { Answer, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { plural } from "../format.js";
+import { count, dollars, moment, plural } from "../format.js";
+import { Drawer } from "./request.js";
 
 const increments = [[2 * 3600e3, "min"], [3 * 86400e3, "hour"], [Infinity, "day"]];
 const score = (n) => (n === null || n === undefined ? "—" : n.toFixed(2));
@@ -14,14 +15,42 @@ export function Scores() {
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/dashboard/scores/query", {
     timeFilter: { start: new Date(from).toISOString(), end: new Date(to).toISOString() },
-    userFilter: filter(v.f), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: new Date().getTimezoneOffset(),
+    userFilter: filter(v), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: new Date().getTimezoneOffset(),
   });
-  return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) => html`<div class="charts">
-    ${[...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}</div>`}<//>`;
+  return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) =>
+    [...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} v=${v} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}<//>
+    ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}`;
 }
 
-function Score({ name, points }) {
+const worst = 8; // examples
+const sample = 500; // newest scored requests, of which the distribution is
+
+function Score({ v, name, points }) {
   const [times, series] = useMemo(() => [points.map((p) => Date.parse(p.created_at_trunc)), [{ name: "mean", values: points.map((p) => p.score_avg) }]], [points]);
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
-  return html`<${Chart} title=${`${name} (${plural(n, "score")})`} times=${times} series=${series} format=${score} />`;
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
+  const state = useAnswer("/v1/request/query-clickhouse", {
+    filter: filter(v, { scores: { [name]: { "is-null": false } } }, { request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }), limit: sample,
+  });
+  return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
+    <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
+    <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${List} label=${`Worst by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
+      rows=${[...list].sort((a, b) => a.scores[name] - b.scores[name]).slice(0, worst)} columns=${columns(name)} />`}<//></section>`;
+}
+
+const columns = (name) => [
+  { title: "Worst", cell: (r) => html`<button class="open" onClick=${() => go({ id: r.request_id })}>${moment(r.request_created_at)}</button>` },
+  { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", cell: (r) => r.request_user_id || "—" },
+  { title: "Cost", number: true, wide: true, cell: (r) => dollars(r.cost) },
+];
+
+// Distribution counts values in ten ranges of the same width.
+function Distribution({ values }) {
+  const low = Math.min(0, ...values), high = Math.max(1, ...values);
+  const bins = Array(10).fill(0);
+  for (const value of values) bins[Math.min(9, Math.floor(((value - low) / (high - low)) * 10))]++;
+  const top = Math.max(...bins);
+  const edge = (i) => score(low + ((high - low) * i) / 10);
+  return html`<figure class="chart panel"><figcaption>Distribution of the newest ${count(values.length)}</figcaption>
+    <ol class="bins">${bins.map((n, i) => html`<li><span>${edge(i)}–${edge(i + 1)}</span><svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width=${(n / top) * 100} height="1" /></svg><b>${count(n)}</b></li>`)}</ol></figure>`;
 }

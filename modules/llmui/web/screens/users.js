@@ -1,31 +1,36 @@
 // Who costs most, who is new, who has errors?
 import { html } from "../html.js";
-import { filter, go, screen, timeFilter, useView, withCondition } from "../state.js";
+import { elsewhere, filter, isOf, timeFilter, useView, withCondition } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer } from "../parts/basics.js";
+import { Answer, List, Spark, To, sorting } from "../parts/basics.js";
 import { compact, count, dollars, moment, plural } from "../format.js";
+import { useMetrics } from "./overview.js";
 
-const columns = [
-  ["User", "user_id"], ["Requests", "total_requests"], ["Active days", "active_for"], ["Tokens a request", "average_tokens_per_request"],
-  ["Input", "total_prompt_tokens"], ["Output", "total_completion_tokens"], ["Cost", "cost"], ["First seen", "first_active"], ["Last seen", "last_active"],
+const columns = (v, groups) => [
+  { title: "User", key: "user_id", cell: (u) => html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf("user_id", u.user_id)) }}>${u.user_id}<//>` },
+  { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
+  { title: "Errors", number: true, cell: (u) => html`<span class=${groups.get(u.user_id)?.totals.errors ? "bad" : ""}>${count(groups.get(u.user_id)?.totals.errors)}</span>` },
+  { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.requests)} />` },
+  { title: "Active days", key: "active_for", number: true, wide: true, cell: (u) => count(u.active_for) },
+  { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
+  { title: "Input", key: "total_prompt_tokens", number: true, wide: true, cell: (u) => compact(u.total_prompt_tokens) },
+  { title: "Output", key: "total_completion_tokens", number: true, wide: true, cell: (u) => compact(u.total_completion_tokens) },
+  { title: "Cost", key: "cost", number: true, cell: (u) => dollars(u.cost) },
+  { title: "First seen", key: "first_active", number: true, wide: true, cell: (u) => moment(u.first_active) },
+  { title: "Last seen", key: "last_active", number: true, wide: true, cell: (u) => moment(u.last_active) },
 ];
-const cells = {
-  total_requests: count, active_for: count, average_tokens_per_request: compact, total_prompt_tokens: compact, total_completion_tokens: compact,
-  cost: dollars, first_active: moment, last_active: moment,
-};
 
 export function Users() {
   const v = useView();
-  const key = v.sort.replace("-", "") || "cost";
-  const descending = !v.sort || v.sort.startsWith("-");
+  const sort = v.sort || "-cost";
+  const { key, descending } = sorting(sort);
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/user/metrics/query", {
-    filter: filter(v.f), timeFilter: { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
+    filter: filter(v), timeFilter: { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
     timeZoneDifferenceMinutes: new Date().getTimezoneOffset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
   });
-  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
-    <div class="scroll"><table><thead><tr>${columns.map(([title, sort], i) => html`<th scope="col" class=${i ? "number" : ""} aria-sort=${key === sort ? (descending ? "descending" : "ascending") : "none"}>
-      <button onClick=${() => go({ sort: key === sort && descending ? sort : "-" + sort })}>${title}${key === sort ? (descending ? " ↓" : " ↑") : ""}</button></th>`)}</tr></thead>
-    <tbody>${d.users.map((u) => html`<tr key=${u.user_id}>${columns.map(([, name], i) =>
-      i ? html`<td class="number">${cells[name](u[name])}</td>` : html`<td><button class="open" onClick=${() => screen("requests", { f: withCondition(v.f, { field: "user_id", op: "equals", value: u.user_id }) })}>${u.user_id}</button></td>`)}</tr>`)}</tbody></table></div>`}<//>`;
+  const series = useMetrics(v, { groupBy: "user_id", limit: 100 });
+  const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
+  return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}${d.count > d.users.length ? `, ${count(d.users.length)} of them below` : ""}</p>
+    <${List} label="Users" columns=${columns(v, groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />`}<//>`;
 }

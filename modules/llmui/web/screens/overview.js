@@ -1,0 +1,83 @@
+// Is it up, what does it cost, what is growing, what went wrong?
+import { html, useMemo } from "../html.js";
+import { bucket, elsewhere, filter, isOf, timeFilter, useView, withCondition } from "../state.js";
+import { useAnswer } from "../api.js";
+import { Answer, Bar, Tile, To } from "../parts/basics.js";
+import { Chart } from "../parts/chart.js";
+import { compact, count, dollars, duration, percent } from "../format.js";
+
+// useMetrics asks for totals and series of the view.
+export const useMetrics = (v, question) =>
+  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: new Date().getTimezoneOffset(), bucket: bucket(v), ...question });
+
+const rate = (x) => (x?.requests ? x.errors / x.requests : null);
+
+// cached is the share of the input that came from the provider's cache.
+export const cached = (x) => (x?.prompt_tokens ? (x.prompt_cache_read_tokens || 0) / x.prompt_tokens : null);
+
+// nameOf is how a group is shown.
+export const nameOf = (g) => (g.key === null ? `${count(g.others)} others` : g.key || "(none)");
+
+const failed = { field: "status", op: "gte", value: "400" };
+
+export function Overview() {
+  const v = useView();
+  const state = useMetrics(v, { compare: true });
+  const models = useMetrics(v, { groupBy: "model", limit: 5 });
+  const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none" });
+  return html`<${Answer} state=${state} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} models=${models} />
+    <div class="tops"><${Top} v=${v} state=${models} by="model" title="Models" /><${Top} v=${v} state=${users} by="user_id" title="Users" /></div>`}<//>`;
+}
+
+const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
+
+function Figures({ d, v, models }) {
+  const points = d.groups[0]?.points || [];
+  const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
+  const values = (name, f) => ({ name, values: points.map(f) });
+  const series = useMemo(() => ({
+    requests: [values("answered", (p) => p.requests - p.errors), values("errors", (p) => p.errors)],
+    tokens: [values("input", (p) => (p.prompt_tokens || 0) - (p.prompt_cache_read_tokens || 0) - (p.prompt_cache_write_tokens || 0)),
+      values("cache read", (p) => p.prompt_cache_read_tokens || 0), values("cache write", (p) => p.prompt_cache_write_tokens || 0),
+      values("output", (p) => (p.completion_tokens || 0) - (p.reasoning_tokens || 0)), values("reasoning", (p) => p.reasoning_tokens || 0)],
+    latency: [values("p50", (p) => p.latency.p50), values("p95", (p) => p.latency.p95), values("p99", (p) => p.latency.p99), values("first token p50", (p) => p.time_to_first_token.p50)],
+  }), [d]);
+  const t = d.totals, b = d.previous || {};
+  const list = { ...elsewhere, v: "requests" };
+  return html`<div class="tiles">
+      <${Tile} label="Requests" value=${compact(t.requests)} now=${t.requests} before=${b.requests} to=${list} />
+      <${Tile} label="Cost" value=${dollars(t.cost)} now=${t.cost} before=${b.cost} growth="bad" detail=${t.requests_without_cost ? `${count(t.requests_without_cost)} unpriced` : ""} to=${{ ...list, sort: "-cost" }} />
+      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} growth="bad" detail=${`${count(t.errors)} failed`} to=${{ ...list, f: withCondition(v.f, failed) }} />
+      <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
+      <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
+      <${Tile} label="Input from cache" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} growth="good" to=${{ ...elsewhere, v: "models" }} />
+    </div>
+    <div class="charts">
+      <${Chart} title="Requests" times=${times} format=${compact} stacked series=${series.requests} colours=${["c1", "error"]} />
+      <${Answer} state=${models}>${(m) => html`<${ByGroup} d=${m} title="Cost by model" format=${dollars} value=${(p) => p.cost} />`}<//>
+      <${Chart} title="Tokens" times=${times} format=${compact} stacked series=${series.tokens} />
+      <${Chart} title="Latency" times=${times} format=${duration} series=${series.latency} />
+    </div>`;
+}
+
+// ByGroup stacks a value of the groups over time.
+export function ByGroup({ d, title, format, value, height }) {
+  const [times, series] = useMemo(() => [
+    (d.groups[0]?.points || []).map((p) => Date.parse(p.range_start)),
+    d.groups.map((g) => ({ name: nameOf(g), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
+  ], [d]);
+  return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} />`;
+}
+
+// Cost is what a group costs; a star says that some of its requests have no price.
+export const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
+
+// Top is a short table of groups, those that cost most first.
+function Top({ v, state, by, title }) {
+  return html`<section class="panel"><h2>${title}</h2>
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<table>
+      <thead><tr><th scope="col">Name</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Errors</th><th scope="col" class="number wide">Tokens</th><th scope="col" class="number wide">p95</th><th scope="col" class="number">Cost</th><th scope="col" class="wide"><span class="hidden">Share of the cost</span></th></tr></thead>
+      <tbody>${[...d.groups].sort((a, b) => (a.key === null) - (b.key === null) || (b.totals.cost || 0) - (a.totals.cost || 0)).map((g) => html`<tr key=${g.key}><td>${g.key === null ? nameOf(g) : html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf(by, g.key)) }}>${nameOf(g)}<//>`}</td>
+        <td class="number">${compact(g.totals.requests)}</td><td class="number ${g.totals.errors ? "bad" : ""}">${compact(g.totals.errors)}</td><td class="number wide">${compact(g.totals.total_tokens)}</td>
+        <td class="number wide">${duration(g.totals.latency.p95)}</td><td class="number"><${Cost} totals=${g.totals} /></td><td class="wide"><${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} /></td></tr>`)}</tbody></table>`}<//></section>`;
+}

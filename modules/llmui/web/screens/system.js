@@ -1,0 +1,37 @@
+// Is Weir healthy, and is anything lost?
+import { html } from "../html.js";
+import { elsewhere, isOf, useView, withCondition } from "../state.js";
+import { useAnswer } from "../api.js";
+import { Answer, List, Spark, To } from "../parts/basics.js";
+import { bytes, compact, count, duration, fullMoment, percent } from "../format.js";
+import { useMetrics } from "./overview.js";
+
+const every = 5000; // milliseconds
+
+export function System() {
+  const v = useView();
+  const state = useAnswer("/system", undefined, every);
+  const providers = useMetrics(v, { groupBy: "provider", limit: 50 });
+  return html`<${Answer} state=${state}>${(s) => html`<${Ledger} s=${s} />`}<//>
+    <h2>Providers</h2><${Answer} state=${providers} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => html`<${List} label="Providers" columns=${columns(v)} rows=${d.groups} keyOf=${(g) => g.key} />`}<//>`;
+}
+
+function Ledger({ s }) {
+  const x = s.exchanges;
+  const sound = x.unaccounted === 0 && x.lost === 0 && !s.error;
+  return html`<section class="panel system"><h2 class=${sound ? "good" : "bad"}><span aria-hidden="true">${sound ? "●" : "▲"}</span> ${
+      s.error ? `The store refuses writes since ${fullMoment(s.failing_since)}: ${s.error}` : x.unaccounted ? `${count(x.unaccounted)} calls are unaccounted for: please report it` : x.lost ? `${count(x.lost)} calls have no record` : "Every call is accounted for"}</h2>
+    <p class="equation"><span><b>${count(x.seen)}</b> seen</span> = <span><b>${count(x.recorded)}</b> recorded</span> + <span><b>${count(x.waiting)}</b> waiting</span> + <span><b>${count(x.in_flight)}</b> in flight</span> + <span class=${x.lost ? "bad" : ""}><b>${count(x.lost)}</b> lost</span></p>
+    <p class="quiet">Calls that passed through Weir since the store began; those reported over OpenTelemetry are not counted.</p>
+    <dl><dt>Store</dt><dd>${s.store}</dd><dt>Waiting for the database</dt><dd>${bytes(s.pending_bytes)}</dd><dt>Bodies on disk</dt><dd>${bytes(s.body_bytes)}</dd><dt>Weir</dt><dd>${s.version}</dd><dt>Caddy</dt><dd>${s.caddy_version.split(" ")[0]}</dd></dl></section>`;
+}
+
+const columns = (v) => [
+  { title: "Provider", cell: (g) => (g.key ? html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf("provider", g.key)) }}>${g.key}<//>` : "(none)") },
+  { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) },
+  { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${percent(g.totals.requests ? g.totals.errors / g.totals.requests : null)}</span>` },
+  { title: "p50", number: true, wide: true, cell: (g) => duration(g.totals.latency.p50) },
+  { title: "p95", number: true, cell: (g) => duration(g.totals.latency.p95) },
+  { title: "First token p95", number: true, wide: true, cell: (g) => duration(g.totals.time_to_first_token.p95) },
+  { title: "Errors over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.errors)} />` },
+];
