@@ -89,7 +89,7 @@ type App struct {
 	ctx       caddy.Context
 	claimed   []string // host:port
 
-	queryTurns, recordTurns *admission.Turns
+	queryTurns, recordTurns, streamTurns *admission.Turns
 }
 
 // CaddyModule returns the Caddy module information.

@@ -25,8 +25,13 @@ func (a *App) provisionQueries() error {
 	a.recordTurns = admission.NewTurns("annotations", admission.Limits{
 		Running: 32, RunningPerKey: 4, Waiting: 512, WaitingPerKey: 64, Wait: 5 * time.Second,
 	})
+	// A stream lasts as long as its client, and takes a turn for each page.
+	a.streamTurns = admission.NewTurns("streams", admission.Limits{Running: 64, RunningPerKey: 16, Wait: time.Second})
 	return nil
 }
+
+// StreamTurns admit answers that last, by key.
+func (a *App) StreamTurns() *admission.Turns { return a.streamTurns }
 
 // QueryTurns admit what reads any number of records, by key.
 func (a *App) QueryTurns() *admission.Turns { return a.queryTurns }

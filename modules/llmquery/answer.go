@@ -15,14 +15,17 @@ const flushSize = 1 << 20
 // bodies than should stand in memory at once.
 type answer struct {
 	*call
-	contents storage.ContentReader
-	buf      []byte
-	started  bool
-	err      error // of the first write that failed: the client left
+	contents    storage.ContentReader
+	contentType string
+	buf         []byte
+	started     bool
+	err         error // of the first write that failed: the client left
 }
 
 func newAnswer(c *call) *answer {
-	return &answer{call: c, contents: c.journal.Contents().Reader(storage.WholeContent), buf: make([]byte, 0, 16<<10)}
+	return &answer{
+		call: c, contents: c.journal.Contents().Reader(storage.WholeContent), contentType: "application/json", buf: make([]byte, 0, 16<<10),
+	}
 }
 
 func (a *answer) close() { a.contents.Close() }
@@ -63,7 +66,7 @@ func (a *answer) cursor(q *storage.RequestQuery, r *storage.Record) (string, err
 func (a *answer) flush() {
 	if !a.started {
 		a.started = true
-		a.w.Header().Set("Content-Type", "application/json")
+		a.w.Header().Set("Content-Type", a.contentType)
 	}
 	if a.err == nil {
 		_, a.err = a.w.Write(a.buf)
@@ -77,6 +80,7 @@ func (a *answer) abandon(err error) error {
 	if a.started {
 		panic(http.ErrAbortHandler)
 	}
+	a.w.Header().Del("Content-Disposition")
 	return err
 }
 

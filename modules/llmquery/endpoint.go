@@ -25,37 +25,41 @@ import (
 type endpoint struct {
 	scope string
 	serve func(*call) error
-	// turns admits its calls.
+	// turns admits its calls. Those of streams are bounded by no timeout.
 	turns func(*llmapp.App) *admission.Turns
+	// streams is true of an answer that lasts as long as its client.
+	streams bool
 }
 
 // What an endpoint reads decides whom it waits for.
 var (
 	manyRecords = (*llmapp.App).QueryTurns
 	oneRecord   = (*llmapp.App).RecordTurns
+	aStream     = (*llmapp.App).StreamTurns
 )
 
 // endpoints are the methods of each path, by its http.ServeMux pattern.
 var endpoints = map[string]map[string]endpoint{
-	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords}},
-	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords}},
-	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord}},
-	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord}},
-	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord}},
-	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord}},
-	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords}},
-	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords}},
-	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords}},
-	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords}},
-	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord}},
+	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords, false}},
+	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords, false}},
+	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord, false}},
+	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord, false}},
+	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord, false}},
+	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord, false}},
+	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords, false}},
+	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords, false}},
+	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords, false}},
+	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords, false}},
+	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord, false}},
 	"/v1/session/{id}/tag": {
-		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord},
-		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord},
+		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord, false},
+		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord, false},
 	},
-	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords}},
-	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords}},
-	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords}},
-	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
+	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords, false}},
+	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords, false}},
+	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords, false}},
+	"/v1/export":                 {http.MethodPost: {llmapp.ScopeQuery, exportRequests, aStream, true}},
+	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil, false}},
 }
 
 // scopeNone is the scope of what everybody may have, without a key.
@@ -66,11 +70,13 @@ const maxBody = 1 << 20
 
 // call is one authorised call of an endpoint.
 type call struct {
+	*Handler
 	ctx     context.Context
 	w       http.ResponseWriter
 	r       *http.Request
 	raw     []byte // the body
 	org     string
+	key     string // its hash, "" of the public
 	journal *journal.Journal
 }
 
@@ -142,7 +148,10 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	if err := j.Connected(ctx); ctx.Err() != nil {
 		return err
 	}
-	return e.serve(&call{ctx: ctx, w: w, r: r, raw: body, org: org, journal: j})
+	if e.streams {
+		ctx = r.Context()
+	}
+	return e.serve(&call{Handler: h.Handler, ctx: ctx, w: w, r: r, raw: body, org: org, key: key, journal: j})
 }
 
 // authorise returns the organisation whose records the caller may see, and the

@@ -39,6 +39,7 @@ func init() {
 //	POST /v1/dashboard/scores/query       scores over time
 //	POST /v1/metrics/query                what requests add up to, over time and by group
 //	POST /v1/facets/query                 which values requests have, and how often
+//	POST /v1/export                       requests as a file
 //
 // and takes what is learned about requests and sessions later:
 //

@@ -123,6 +123,13 @@ func (s *site) journal(store string) *journal.Journal {
 
 func (s *site) do(method, path, key, body string) (*http.Response, gjson.Result) {
 	s.t.Helper()
+	response, answer, _ := s.fetch(method, path, key, body)
+	return response, answer
+}
+
+// fetch is do with the answer's text, too.
+func (s *site) fetch(method, path, key, body string) (*http.Response, gjson.Result, string) {
+	s.t.Helper()
 	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
@@ -139,10 +146,10 @@ func (s *site) do(method, path, key, body string) (*http.Response, gjson.Result)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if response.StatusCode != http.StatusTeapot && !json.Valid(answer) {
+	if response.Header.Get("Content-Type") == "application/json" && !json.Valid(answer) {
 		s.t.Fatalf("%s %s answered no JSON: %q", method, path, answer)
 	}
-	return response, gjson.ParseBytes(answer)
+	return response, gjson.ParseBytes(answer), string(answer)
 }
 
 const bulk, legacy = "/v1/request/query-clickhouse", "/v1/request/query"

@@ -1,0 +1,153 @@
+package llmquery
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// The formats of an export.
+const (
+	formatNDJSON = "ndjson"
+	formatCSV    = "csv"
+)
+
+// exportPage is how many records are read at a time. Their bodies are read one by
+// one.
+const exportPage = 500
+
+// exportRequests answers POST /v1/export: every request that a filter matches, the
+// oldest first.
+func exportRequests(c *call) error {
+	b, err := parseBody(c.raw)
+	if err != nil {
+		return err
+	}
+	q := &storage.RequestQuery{
+		Org:    c.org,
+		Filter: storage.And(b.filter("filter", storage.RequestResponse), within(b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond))),
+		Sort:   []storage.Sort{{Key: storage.SortCreatedAt}},
+		Limit:  exportPage,
+	}
+	format, _ := b.text("format")
+	s := shape{content: true, inputs: true}
+	if content := b.boolean("includeContent"); content != nil {
+		s = shape{content: *content, inputs: *content}
+	}
+	switch format {
+	case "", formatNDJSON:
+	case formatCSV:
+		s = shape{}
+	default:
+		b.fail("format", "one of %s and %s is expected, not %q", formatNDJSON, formatCSV, format)
+	}
+	if err := b.finish(); err != nil {
+		return err
+	}
+
+	a := newAnswer(c)
+	defer a.close()
+	name := "requests-" + time.Now().UTC().Format("20060102T150405Z")
+	write := func(r *storage.Record) error {
+		defer a.raw("\n")
+		return a.record(r, s)
+	}
+	a.contentType = "application/x-ndjson"
+	if format == formatCSV {
+		a.contentType, name = "text/csv; charset=utf-8", name+".csv"
+		write = a.csv()
+	} else {
+		name += ".ndjson"
+	}
+	c.w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	for {
+		records, err := c.page(q)
+		if err != nil {
+			return a.abandon(err)
+		}
+		for _, r := range records {
+			if err := write(r); err != nil {
+				return a.abandon(err)
+			}
+		}
+		a.flush()
+		if a.err != nil {
+			return a.abandon(a.err)
+		}
+		if len(records) < q.Limit {
+			return nil
+		}
+		q.After = q.Cursor(records[len(records)-1], nil)
+	}
+}
+
+// csvColumns are the fields of a record in the order of an answer.
+var csvColumns = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[record]()) {
+		name := f.Tag.Get("json")
+		if !slices.Contains([]string{"request_properties", "asset_ids", "asset_urls", "costUSD", "signed_body_url", "llmSchema"}, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
+
+// csv writes the head of a table, and returns what writes a row.
+func (a *answer) csv() func(*storage.Record) error {
+	w := csv.NewWriter((*answerWriter)(a))
+	_ = w.Write(csvColumns)
+	w.Flush()
+	cells := make([]string, len(csvColumns))
+	return func(r *storage.Record) error {
+		metrics, err := json.Marshal(newRecord(r))
+		if err != nil {
+			return err
+		}
+		for i, value := range gjson.GetManyBytes(metrics, csvColumns...) {
+			cells[i] = value.String()
+			if value.Type == gjson.String {
+				cells[i] = asText(cells[i])
+			}
+		}
+		_ = w.Write(cells)
+		w.Flush()
+		return nil
+	}
+}
+
+// asText keeps a spreadsheet from taking a text for a formula
+// (https://owasp.org/www-community/attacks/CSV_Injection).
+func asText(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// answerWriter appends to an answer.
+type answerWriter answer
+
+func (a *answerWriter) Write(b []byte) (int, error) {
+	a.buf = append(a.buf, b...)
+	return len(b), nil
+}
+
+// within is a window as a filter.
+func within(w storage.Window) storage.Filter {
+	created := storage.LookupField(storage.RequestResponse, "request_created_at")
+	f := storage.Filter(storage.All{})
+	if w.From != storage.Always.From {
+		f = storage.And(f, &storage.Leaf{Field: created, Op: storage.GTE, Time: w.From})
+	}
+	if w.To != storage.Always.To {
+		f = storage.And(f, &storage.Leaf{Field: created, Op: storage.LTE, Time: w.To})
+	}
+	return f
+}
