@@ -65,8 +65,12 @@ var endpoints = map[string]map[string]endpoint{
 // scopeNone is the scope of what everybody may have, without a key.
 const scopeNone = ""
 
-// maxBody bounds the body of a query; 413 answers a longer one.
-const maxBody = 1 << 20
+// maxBody bounds the body of a query, maxAnnotation that of an annotation, which has
+// room for all scores of a request. 413 answers a longer one.
+const (
+	maxBody       = 1 << 20
+	maxAnnotation = 256 << 10
+)
 
 // call is one authorised call of an endpoint.
 type call struct {
@@ -121,7 +125,11 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	var body []byte
 	if r.Method != http.MethodGet {
-		if body, err = readBody(w, r); err != nil {
+		most := int64(maxBody)
+		if e.scope == llmapp.ScopeWrite {
+			most = maxAnnotation
+		}
+		if body, err = readBody(w, r, most); err != nil {
 			return err
 		}
 	}
@@ -199,11 +207,11 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // readBody reads the body of a call before its turn comes, so that no slow sender
 // keeps others waiting.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		return nil, &problem{status: http.StatusRequestEntityTooLarge, message: "the body is longer than 1 MiB"}
+		return nil, &problem{status: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the body is longer than %d bytes", most)}
 	}
 	if err != nil {
 		return nil, badRequest("the body broke off")

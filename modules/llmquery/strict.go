@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,7 +28,10 @@ func checkJSON(raw []byte) error {
 		keys    = make(map[key]bool)
 	)
 	tokens.UseNumber()
-	for done := false; ; {
+	for done, n := false, 1; ; n++ {
+		if n%stretch == 0 {
+			runtime.Gosched()
+		}
 		t, err := tokens.Token()
 		switch {
 		case errors.Is(err, io.EOF) && done:
@@ -63,6 +67,10 @@ func checkJSON(raw []byte) error {
 		}
 	}
 }
+
+// stretch is the number of tokens after which others get the processor: the
+// scheduler would take it away after 10 ms.
+const stretch = 256
 
 // container is an object or array around a token.
 type container struct {
