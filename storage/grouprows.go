@@ -246,7 +246,7 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 
 // sumOf adds numbers up in one order, since floating-point sums depend on it.
 func sumOf(numbers []float64, p *CancelCheck) Amount {
-	if len(numbers) < patienceSteps {
+	if len(numbers) < stepsBetweenChecks {
 		slices.Sort(numbers)
 	} else {
 		slices.SortFunc(numbers, CancellableOrder(p, cmp.Compare[float64])) // slower

@@ -17,7 +17,7 @@ import (
 type Record struct {
 	// ID is the request id that the client sees in Service-Id.
 	ID uuid.UUID
-	// Org is the organisation that the record belongs to. No query crosses it.
+	// Org is the organisation that the record belongs to. No query sees another's.
 	Org string
 	// AuthHash is the lower-case hex SHA-256 of the Weir API key that the call
 	// carried.
@@ -69,7 +69,7 @@ type Record struct {
 	Cost plugins.Cost
 	// PriceVersion names the price data that Cost was computed with.
 	PriceVersion string
-	// PassthroughBilling is true when the house's key paid, against credits.
+	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
 
 	UserID                              string

@@ -44,7 +44,7 @@ type sample[T plugins.Unit] struct {
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
 func quartiles[T plugins.Unit](s *Series, samples []sample[T], p *CancelCheck) []sample[T] {
-	if !s.Interquartile || p.over(patienceSteps) {
+	if !s.Interquartile || p.over(stepsBetweenChecks) {
 		return samples
 	}
 	values := known(samples)
@@ -80,7 +80,7 @@ func unit[T plugins.Unit]() float64 {
 
 // points are the quantiles by bucket, or the histogram.
 func points[T plugins.Unit](s *Series, b Buckets, samples []sample[T], p *CancelCheck) []Point {
-	if p.over(patienceSteps) {
+	if p.over(stepsBetweenChecks) {
 		return nil
 	}
 	if s.Distribution {

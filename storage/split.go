@@ -72,19 +72,19 @@ func (about branchSubjects) of(f Filter) subjects {
 type groupFilter struct {
 	program *Program
 	cancel  *CancelCheck
-	// questions are the subtrees about requests, and places where they stand in
-	// questions, by step of the program; -1 for leaves about groups.
-	questions []Filter
-	places    []int
+	// questions are the subtrees about requests, and questionOf their indexes by step
+	// of the program; -1 for leaves about groups.
+	questions  []Filter
+	questionOf []int
 }
 
 // groupFilter makes the filter that chooses among groups.
 func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 	p := Compile(s.Groups, func(b *Branch) bool { return s.about[b] == aboutRequests })
-	g := &groupFilter{program: p, cancel: cancel, places: make([]int, len(p.Steps))}
+	g := &groupFilter{program: p, cancel: cancel, questionOf: make([]int, len(p.Steps))}
 	for i, step := range p.Steps {
-		if g.places[i] = -1; s.about.of(step.Filter) == aboutRequests {
-			g.places[i] = len(g.questions)
+		if g.questionOf[i] = -1; s.about.of(step.Filter) == aboutRequests {
+			g.questionOf[i] = len(g.questions)
 			g.questions = append(g.questions, step.Filter)
 		}
 	}
@@ -97,8 +97,8 @@ func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program
 // matches tells whether a group is chosen. value is what a field has there.
 func (g *groupFilter) matches(group *GroupTotals, value func(*Field) Value) bool {
 	return g.program.Run(func(step int) bool {
-		if place := g.places[step]; place >= 0 {
-			return group.Any[place]
+		if i := g.questionOf[step]; i >= 0 {
+			return group.Any[i]
 		}
 		l := g.program.Steps[step].Filter.(*Leaf)
 		return !g.cancel.over(1) && value(l.Field).match(l, g.cancel)

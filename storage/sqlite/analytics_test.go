@@ -84,7 +84,7 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 	return f
 }
 
-// change writes records, new or amended, and late facts, prunes or forgets.
+// change writes records, new or amended, and annotations, prunes or forgets.
 func (f *follower) change() {
 	f.Helper()
 	switch f.IntN(8) {
@@ -92,7 +92,7 @@ func (f *follower) change() {
 		f.prune(f.records[f.IntN(len(f.records))].CreatedAt)
 		return
 	case 1:
-		f.got.kept.drop()
+		f.got.cache.drop()
 	}
 	f.n++
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: f.n}}
@@ -264,7 +264,7 @@ func TestCancelledAnalytics(t *testing.T) {
 func TestLoadOutlivesQuery(t *testing.T) {
 	b := newBackend(t)
 	write(t, b, newTraffic(10).batch(10))
-	done, err := b.kept.turn(t.Context()) // so that the load waits
+	done, err := b.cache.turn(t.Context()) // so that the load waits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,17 +274,17 @@ func TestLoadOutlivesQuery(t *testing.T) {
 	if _, err := q.Answer(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want that of the deadline", err)
 	}
-	b.kept.mu.Lock()
-	loading := b.kept.loading
-	b.kept.mu.Unlock()
+	b.cache.mu.Lock()
+	loading := b.cache.loading
+	b.cache.mu.Unlock()
 	if loading == nil {
 		t.Fatal("the load ended with the query")
 	}
 	done()
 	<-loading
-	b.kept.mu.Lock()
-	loaded := b.kept.table != nil
-	b.kept.mu.Unlock()
+	b.cache.mu.Lock()
+	loaded := b.cache.table != nil
+	b.cache.mu.Unlock()
 	if !loaded {
 		t.Error("there are no columns")
 	}
@@ -324,9 +324,9 @@ func TestColumnsForget(t *testing.T) {
 		if _, err := q.Answer(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		b.kept.mu.Lock()
-		users = len(b.kept.table.terms(userColumn).all)
-		b.kept.mu.Unlock()
+		b.cache.mu.Lock()
+		users = len(b.cache.table.textsIn(userColumn).all)
+		b.cache.mu.Unlock()
 	}
 	if users > 3*live {
 		t.Errorf("%d users are kept of %d", users, live)
@@ -337,30 +337,30 @@ func TestColumnsForget(t *testing.T) {
 func TestColumnsFitAgain(t *testing.T) {
 	b := newBackend(t)
 	write(t, b, newTraffic(10).batch(10))
-	b.kept.limit = 0
+	b.cache.limit = 0
 	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
 	for _, kept := range []bool{false, true} {
 		if kept {
-			b.kept.mu.Lock()
-			b.kept.limit, b.kept.large = tableLimit, b.kept.large.Add(-2*keepFor)
-			b.kept.mu.Unlock()
+			b.cache.mu.Lock()
+			b.cache.limit, b.cache.large = tableLimit, b.cache.large.Add(-2*idleTimeout)
+			b.cache.mu.Unlock()
 		}
 		for range 2 {
 			if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != 1 {
 				t.Errorf("%+v, %v", page, err)
 			}
 		}
-		b.kept.mu.Lock()
-		loading := b.kept.loading
-		b.kept.mu.Unlock()
+		b.cache.mu.Lock()
+		loading := b.cache.loading
+		b.cache.mu.Unlock()
 		if loading != nil {
 			<-loading
 		}
-		b.kept.mu.Lock()
-		if got := b.kept.table != nil; got != kept {
+		b.cache.mu.Lock()
+		if got := b.cache.table != nil; got != kept {
 			t.Errorf("the columns are kept: %v", got)
 		}
-		b.kept.mu.Unlock()
+		b.cache.mu.Unlock()
 	}
 }
 
@@ -380,7 +380,7 @@ func (c *looked) Err() error {
 // Reading columns ends with its context, also between the rows of a chunk.
 func TestLoadEndsWithinChunk(t *testing.T) {
 	b := newBackend(t)
-	const rows = 2*loadPatience + 1
+	const rows = 2*loadedBetweenChecks + 1
 	write(t, b, newTraffic(rows).batch(rows))
 	table := new(table)
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
@@ -398,7 +398,7 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 func TestCloseEndsLoad(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	b := newBackend(t)
-	done, err := b.kept.turn(t.Context()) // so that the load waits
+	done, err := b.cache.turn(t.Context()) // so that the load waits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,9 +409,9 @@ func TestCloseEndsLoad(t *testing.T) {
 		ended <- err
 	}()
 	for loading := false; !loading; time.Sleep(time.Millisecond) {
-		b.kept.mu.Lock()
-		loading = b.kept.loading != nil
-		b.kept.mu.Unlock()
+		b.cache.mu.Lock()
+		loading = b.cache.loading != nil
+		b.cache.mu.Unlock()
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)

@@ -17,13 +17,13 @@ func BenchmarkAnalytics(b *testing.B) {
 	s, t, last := filled(b)
 	b.Run("load", func(b *testing.B) {
 		measure(b, func() error {
-			s.kept.drop()
+			s.cache.drop()
 			ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 			defer cancel()
 			_, err := (&storage.UserQuery{Org: "nobody", Filter: storage.All{}, Window: storage.Always}).Answer(ctx, s)
 			return err
 		})
-		b.ReportMetric(float64(s.kept.table.size())/float64(t.n), "bytes/record")
+		b.ReportMetric(float64(s.cache.table.size())/float64(t.n), "bytes/record")
 	})
 	measureAnalytics(b, s, last)
 	b.Run("writing", func(b *testing.B) {
@@ -151,7 +151,7 @@ func BenchmarkDeadline(b *testing.B) {
 	}
 	defer streamed.Close()
 	streamed.tableLimit = 0
-	streamed.kept.limit = 0
+	streamed.cache.limit = 0
 	for _, q := range analytics(streamed, last)[:2] {
 		queries = append(queries, asked{q.name + " of too many records", q.do})
 	}

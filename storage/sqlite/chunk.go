@@ -13,7 +13,7 @@ import (
 var chunkRows = 64 << 10
 
 // chunk is a part of a table in memory, by columns of four bytes. Rows are only
-// ever appended, and one that goes is crossed out in a copy of the column org:
+// ever appended, and one that goes is marked as deleted in a copy of the column org:
 // who holds a copy of the chunk reads what it was, without a lock.
 type chunk struct {
 	// n are the keys of the requests, as in the database, between low and high;
@@ -21,8 +21,8 @@ type chunk struct {
 	n         []int64
 	low, high int64
 	sorted    bool
-	// org is whose the row is, 0 when it is crossed out. shared is true while
-	// somebody has a copy of the chunk; live counts what is not crossed out.
+	// org is whose the row is, 0 as the tombstone of a deleted row. shared is true while
+	// somebody has a copy of the chunk; live counts the rows without one.
 	org    []uint32
 	shared bool
 	live   int
@@ -135,8 +135,8 @@ func quantityOf[T plugins.Unit](c plugins.Count) plugins.Quantity[T] {
 	return plugins.Quantity[T]{N: T(c.N), Valid: c.Valid}
 }
 
-// cross crosses out the rows of a request and answers how many there were.
-func (c *chunk) cross(n int64) (crossed int) {
+// delete puts tombstones on the rows of a request and answers how many there were.
+func (c *chunk) delete(n int64) (deleted int) {
 	if n < c.low || n > c.high {
 		return 0
 	}
@@ -153,10 +153,10 @@ func (c *chunk) cross(n int64) (crossed int) {
 			c.shared = false
 		}
 		c.org[i] = 0
-		crossed++
+		deleted++
 	}
-	c.live -= crossed
-	return crossed
+	c.live -= deleted
+	return deleted
 }
 
 // respondedAt is when the answer ended, 0 if there was none.

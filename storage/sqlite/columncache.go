@@ -30,7 +30,7 @@ type columnCache struct {
 
 const (
 	tableLimit  = 256 << 20 // bytes
-	keepFor     = 5 * time.Minute
+	idleTimeout = 5 * time.Minute
 	loadTimeout = time.Minute
 )
 
@@ -38,7 +38,7 @@ var errTooLarge = errors.New("the records are too many to keep in memory")
 
 func newColumnCache(limit int) *columnCache {
 	k := &columnCache{limit: limit, commits: make(chan struct{}, 1)}
-	k.idle = time.AfterFunc(keepFor, k.drop)
+	k.idle = time.AfterFunc(idleTimeout, k.drop)
 	return k
 }
 
@@ -71,9 +71,9 @@ func (k *columnCache) close() {
 // and where the records were too many, there is another try now and then.
 func (k *columnCache) ready(ctx context.Context, load func()) error {
 	k.mu.Lock()
-	k.idle.Reset(keepFor)
+	k.idle.Reset(idleTimeout)
 	serves := k.table != nil || !k.large.IsZero()
-	again := k.refused == nil && time.Since(k.large) > keepFor && (k.table == nil || k.table.stale())
+	again := k.refused == nil && time.Since(k.large) > idleTimeout && (k.table == nil || k.table.stale())
 	if k.loading == nil && (!serves || again) {
 		k.loading, k.refused = make(chan struct{}), nil
 		go load()

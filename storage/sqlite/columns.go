@@ -17,10 +17,10 @@ type row struct {
 	storage.Record
 	// n is the key of requests; 0 before the record has one.
 	n int64
-	// late are the properties that were set after the request, which also stand
-	// in Properties, and lateAt is when the newest late fact arrived.
-	late   map[string]string
-	lateAt storage.Timestamp
+	// annotated are the properties that annotations set, which also stand in
+	// Properties, and annotatedAt is when the newest annotation arrived.
+	annotated   map[string]string
+	annotatedAt storage.Timestamp
 }
 
 // column is one column of requests or details. Zero values are encoded as nil.
@@ -70,16 +70,16 @@ var annotationColumns = []column{
 	feedback("feedback_created_at", func(f *storage.Feedback) driver.Value { return int64(f.CreatedAt) },
 		func(f *storage.Feedback, v int64) { f.CreatedAt = storage.Timestamp(v) }),
 	object("properties", func(r *row) *map[string]string { return &r.Properties }, gjson.Result.String),
-	object("late_properties", func(r *row) *map[string]string { return &r.late }, gjson.Result.String),
+	object("annotated_properties", func(r *row) *map[string]string { return &r.annotated }, gjson.Result.String),
 	{
-		name: "late_at",
+		name: "annotated_at",
 		encode: func(r *row) driver.Value {
-			if r.lateAt == 0 {
+			if r.annotatedAt == 0 {
 				return nil
 			}
-			return int64(r.lateAt)
+			return int64(r.annotatedAt)
 		},
-		decode: func(r *row, v driver.Value) { r.lateAt = storage.Timestamp(v.(int64)) },
+		decode: func(r *row, v driver.Value) { r.annotatedAt = storage.Timestamp(v.(int64)) },
 	},
 	object("scores", func(r *row) *map[string]float64 { return &r.Scores }, gjson.Result.Float),
 	{

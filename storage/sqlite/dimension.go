@@ -65,11 +65,11 @@ func knownValue(column int) func(*chunk, int) plugins.Count {
 
 // textDimension groups by the texts of a column.
 func (x *rows) textDimension(column int, tags map[string]string) dimension {
-	terms := x.table.terms(column)
+	texts := x.table.textsIn(column)
 	return dimension{
 		number: func(c *chunk, row int) int { return int(c.at(column, row)) },
 		key: func(group int) storage.Key {
-			t := terms.term(group)
+			t := texts.text(group)
 			return storage.Key{ID: t.id, Name: t.name, Tag: tags[t.id]}
 		},
 	}

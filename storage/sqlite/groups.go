@@ -150,7 +150,7 @@ func (b *Backend) aggregating(ctx context.Context, do func(context.Context, read
 // columnCache is that of the open database, with its table if it fits.
 func (b *Backend) columnCache(ctx context.Context) (*columnCache, error) {
 	b.mu.RLock()
-	k := b.kept
+	k := b.cache
 	b.mu.RUnlock()
 	if k == nil {
 		return nil, errClosed

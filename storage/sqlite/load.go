@@ -23,7 +23,7 @@ type loader struct {
 	unread   []unread
 }
 
-// numbers are those of terms by id of names, in pages: ids that are used together
+// numbers are those of texts by id of names, in pages: ids that are used together
 // are mostly near each other.
 type numbers map[int64]*[numbersPage]uint32
 
@@ -45,9 +45,9 @@ type sessionIDs struct {
 	id, name int64
 }
 
-// unread is a term whose texts have not been read yet.
+// unread is an interned text whose texts have not been read yet.
 type unread struct {
-	terms    *terms
+	texts    *internedTexts
 	number   uint32
 	id, name int64
 }
@@ -64,7 +64,7 @@ func (l *loader) query(query string, args []driver.Value, each func(row []driver
 	}
 	rows := 0
 	return l.r.c.query(context.WithoutCancel(l.ctx), query, args, func(row []driver.Value) error {
-		if rows++; rows%loadPatience == 0 {
+		if rows++; rows%loadedBetweenChecks == 0 {
 			if err := l.ctx.Err(); err != nil {
 				return err
 			}
@@ -73,9 +73,9 @@ func (l *loader) query(query string, args []driver.Value, each func(row []driver
 	})
 }
 
-// loadPatience is the number of rows that are read between two looks at the
+// loadedBetweenChecks is the number of rows that are read between two looks at the
 // context: a few milliseconds.
-const loadPatience = 2 << 10
+const loadedBetweenChecks = 2 << 10
 
 var loadRequests = "SELECT n, org, session_name, " + strings.Join(cachedNames[:], ", ") + " FROM requests WHERE n > ? ORDER BY n LIMIT ?"
 
@@ -95,7 +95,7 @@ func (l *loader) requests(after int64) (last int64, err error) {
 			case i == sessionColumn:
 				c.append(i, l.session(org, v, row[2]))
 			case cachedColumns[i].names != "":
-				c.append(i, l.number(t.terms(i), v))
+				c.append(i, l.number(t.textsIn(i), v))
 			default:
 				c.keep(i, v)
 			}
@@ -123,7 +123,7 @@ func (l *loader) scores(after scorePlace) (last scorePlace, err error) {
 		rows++
 		c := room(&t.scores)
 		c.begin(last.n, l.number(&t.orgs, row[2]))
-		c.append(scoreColumn, l.number(t.terms(scoreColumn), row[1]))
+		c.append(scoreColumn, l.number(t.textsIn(scoreColumn), row[1]))
 		c.scores = append(c.scores, row[3].(float64))
 		return nil
 	})
@@ -142,15 +142,15 @@ func (l *loader) end(rows int, err error) error {
 }
 
 // number is the number of the text with an id of names, 0 without one.
-func (l *loader) number(t *terms, name driver.Value) uint32 {
+func (l *loader) number(t *internedTexts, name driver.Value) uint32 {
 	id, ok := name.(int64)
 	if !ok {
 		return 0
 	}
 	number := l.numbers.at(id)
 	if *number == 0 {
-		*number = t.append(term{})
-		l.unread = append(l.unread, unread{terms: t, number: *number, id: id})
+		*number = t.append(internedText{})
+		l.unread = append(l.unread, unread{texts: t, number: *number, id: id})
 	}
 	return *number
 }
@@ -170,8 +170,8 @@ func (l *loader) session(org uint32, id, name driver.Value) uint32 {
 	if number, ok := l.others[ids]; ok {
 		return number
 	}
-	t := l.table.terms(sessionColumn)
-	number := t.append(term{org: org})
+	t := l.table.textsIn(sessionColumn)
+	number := t.append(internedText{org: org})
 	if *first == 0 {
 		*first = number
 	} else {
@@ -182,7 +182,7 @@ func (l *loader) session(org uint32, id, name driver.Value) uint32 {
 	return number
 }
 
-// readTexts reads the texts of terms that have none yet.
+// readTexts reads the interned texts that have none yet.
 func (l *loader) readTexts() error {
 	if len(l.unread) == 0 {
 		return nil
@@ -205,12 +205,12 @@ func (l *loader) readTexts() error {
 		return texts[i]
 	}
 	for _, u := range l.unread {
-		x := u.terms.all[u.number-1]
+		x := u.texts.all[u.number-1]
 		x.id = text(u.id)
 		if u.name != 0 {
 			x.name = text(u.name)
 		}
-		u.terms.set(u.number, x)
+		u.texts.set(u.number, x)
 	}
 	l.unread = l.unread[:0]
 	return nil

@@ -70,17 +70,17 @@ func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicat
 // text matches each text once.
 func (t *table) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
 	matches := storage.TextMatcher(l.Op, l.Text, p)
-	terms := t.terms(column)
+	texts := t.textsIn(column)
 	var known []bool
 	var results []bool
 	return func(c *chunk, row int) bool {
 		i := int(c.at(column, row))
 		if i >= len(known) {
-			more := 1 + len(terms.all) - len(known)
+			more := 1 + len(texts.all) - len(known)
 			known, results = append(known, make([]bool, more)...), append(results, make([]bool, more)...)
 		}
 		if !known[i] {
-			known[i], results[i] = true, matches(terms.term(i).id)
+			known[i], results[i] = true, matches(texts.text(i).id)
 		}
 		return results[i]
 	}

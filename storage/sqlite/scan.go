@@ -43,8 +43,8 @@ func (s *scan) plan(f storage.Filter) {
 	}
 }
 
-// patience is the number of rows between two looks at the context.
-const patience = 16 << 10
+// rowsBetweenChecks is the number of rows between two looks at the context.
+const rowsBetweenChecks = 16 << 10
 
 // chunk gives each its rows of one chunk, as long as it wants more.
 func (s *scan) chunk(c *chunk) (more bool, err error) {
@@ -68,7 +68,7 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 		first, _ = slices.BinarySearch(c.n, from)
 	}
 	for i := first; i < last; i++ {
-		if i%patience == 0 {
+		if i%rowsBetweenChecks == 0 {
 			if err := s.ctx.Err(); err != nil {
 				return false, err
 			}

@@ -39,7 +39,7 @@ type Backend struct {
 	writer  *writer
 	readers *pool
 	names   *nameReader
-	kept    *columnCache
+	cache   *columnCache
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -95,7 +95,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.contents = h.Contents
 	b.writer = w
 	b.names = new(nameReader)
-	b.kept = k
+	b.cache = k
 	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())
 	return p, nil
@@ -207,8 +207,8 @@ func (b *Backend) Close() error {
 	}
 	// The writer closes last: SQLite then merges the write-ahead log.
 	err := errors.Join(b.readers.close(), b.writer.c.Close())
-	b.kept.close()
-	b.readers, b.writer, b.kept = nil, nil, nil
+	b.cache.close()
+	b.readers, b.writer, b.cache = nil, nil, nil
 	return err
 }
 

@@ -11,36 +11,36 @@ import (
 // change when it does.
 type table struct {
 	requests, scores []chunk
-	orgs             terms
-	texts            [columnCount]terms // by textsOf
+	orgs             internedTexts
+	texts            [columnCount]internedTexts // by textsOf
 	// removals counts the requests that were taken away.
 	removals int
 	newest   *newest // of all copies
 }
 
-// term is a text that a column of a chunk refers to. A session is one of an
+// internedText is a text that a column of a chunk refers to. A session is one of an
 // organisation, with a name.
-type term struct {
+type internedText struct {
 	org      uint32
 	id, name string
 }
 
-// terms numbers texts from 1; 0 stands for no text.
-type terms struct {
-	all     []term
-	numbers map[term]uint32 // of what index has seen and number has added; nil in copies
+// internedTexts numbers texts from 1; 0 stands for no text.
+type internedTexts struct {
+	all     []internedText
+	numbers map[internedText]uint32 // of what index has seen and number has added; nil in copies
 	bytes   int
 }
 
 // optional is number, and 0 for the empty text.
-func (t *terms) optional(x term) uint32 {
+func (t *internedTexts) optional(x internedText) uint32 {
 	if x.id == "" {
 		return 0
 	}
 	return t.number(x)
 }
 
-func (t *terms) number(x term) uint32 {
+func (t *internedTexts) number(x internedText) uint32 {
 	if number, ok := t.numbers[x]; ok {
 		return number
 	}
@@ -49,30 +49,30 @@ func (t *terms) number(x term) uint32 {
 	return number
 }
 
-// append appends a term, which number does not find, and answers its number.
-func (t *terms) append(x term) uint32 {
+// append appends a text, which number does not find, and answers its number.
+func (t *internedTexts) append(x internedText) uint32 {
 	t.all = append(t.all, x)
-	t.bytes += len(x.id) + termBytes
+	t.bytes += len(x.id) + textBytes
 	return uint32(len(t.all))
 }
 
-// set replaces the term of a number, which number does not find.
-func (t *terms) set(number uint32, x term) {
+// set replaces the text of a number, which number does not find.
+func (t *internedTexts) set(number uint32, x internedText) {
 	old := &t.all[number-1]
 	t.bytes += len(x.id) - len(old.id)
 	*old = x
 }
 
-// index lets number find all terms.
-func (t *terms) index() {
-	t.numbers = make(map[term]uint32, len(t.all))
+// index lets number find all texts.
+func (t *internedTexts) index() {
+	t.numbers = make(map[internedText]uint32, len(t.all))
 	for i, x := range t.all {
 		t.numbers[x] = uint32(i + 1)
 	}
 }
 
-// term is the text of a number.
-func (t *terms) term(number int) (x term) {
+// text is the text of a number.
+func (t *internedTexts) text(number int) (x internedText) {
 	if number > 0 {
 		x = t.all[number-1]
 	}
@@ -80,16 +80,16 @@ func (t *terms) term(number int) (x term) {
 }
 
 // find is the number of an organisation, 0 if there is none.
-func (t *terms) find(id string) uint32 {
-	return uint32(1 + slices.IndexFunc(t.all, func(x term) bool { return x.id == id }))
+func (t *internedTexts) find(id string) uint32 {
+	return uint32(1 + slices.IndexFunc(t.all, func(x internedText) bool { return x.id == id }))
 }
 
-// terms are those that a column refers to.
-func (t *table) terms(column int) *terms { return &t.texts[textsOf[column]] }
+// textsIn are those that a column refers to.
+func (t *table) textsIn(column int) *internedTexts { return &t.texts[textsOf[column]] }
 
 // Bytes of memory, about.
 const (
-	termBytes = 130   // of a text and its number, besides its letters
+	textBytes = 130   // of a text and its number, besides its letters
 	rowBytes  = 8 + 4 // of a row, besides its columns
 )
 
@@ -166,15 +166,15 @@ func sameValue(a, b driver.Value) bool {
 
 // add appends a record without its scores.
 func (t *table) add(r *row) {
-	org := t.orgs.number(term{id: r.Org})
+	org := t.orgs.number(internedText{id: r.Org})
 	c := room(&t.requests)
 	c.begin(r.n, org)
 	for i, column := range cachedColumns {
 		switch {
 		case i == sessionColumn:
-			c.append(i, t.terms(i).optional(term{org, r.SessionID, r.SessionName}))
+			c.append(i, t.textsIn(i).optional(internedText{org, r.SessionID, r.SessionName}))
 		case column.names != "":
-			c.append(i, t.terms(i).optional(term{id: column.text(r)}))
+			c.append(i, t.textsIn(i).optional(internedText{id: column.text(r)}))
 		default:
 			c.keep(i, column.encode(r))
 		}
@@ -193,8 +193,8 @@ func (t *table) addScores(r *row) {
 
 func (t *table) addScore(r *row, name string, value float64) {
 	c := room(&t.scores)
-	c.begin(r.n, t.orgs.number(term{id: r.Org}))
-	c.append(scoreColumn, t.terms(scoreColumn).number(term{id: name}))
+	c.begin(r.n, t.orgs.number(internedText{id: r.Org}))
+	c.append(scoreColumn, t.textsIn(scoreColumn).number(internedText{id: name}))
 	c.scores = append(c.scores, value)
 }
 
@@ -226,10 +226,10 @@ func (t *table) removeScores(r *row) {
 	}
 }
 
-// without crosses so many rows of a request out, the newest chunks first.
+// without deletes so many rows of a request, the newest chunks first.
 func without(chunks []chunk, n int64, rows int) []chunk {
 	for i := len(chunks) - 1; i >= 0 && rows > 0; i-- {
-		rows -= chunks[i].cross(n)
+		rows -= chunks[i].delete(n)
 		if chunks[i].live == 0 {
 			chunks = slices.Delete(chunks, i, i+1)
 		}

@@ -20,14 +20,14 @@ type writer struct {
 	rows  reader
 	// segment is where the last batch ended.
 	segment uint64
-	// kept follows the changes of the transaction once it is committed.
-	kept    *columnCache
+	// cache follows the changes of the transaction once it is committed.
+	cache   *columnCache
 	changes []change
 }
 
-func newWriter(ctx context.Context, c *conn, kept *columnCache) (*writer, error) {
+func newWriter(ctx context.Context, c *conn, cache *columnCache) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, kept: kept}
+	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, cache: cache}
 	w.rows = reader{c, new(nameReader)}
 	return w, err
 }
@@ -37,14 +37,14 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 	var done func()
 	err := w.c.transaction(ctx, func() (err error) {
 		if err = do(); err == nil {
-			done, err = w.kept.turn(ctx)
+			done, err = w.cache.turn(ctx)
 		}
 		return err
 	})
 	if err != nil {
 		w.names.known.clear() // some may have been rolled back
 	} else {
-		w.kept.follow(w.changes)
+		w.cache.follow(w.changes)
 	}
 	if done != nil {
 		done()
@@ -104,11 +104,11 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 		next.n = old.n
 	}
 	next.Scores, next.Feedback = old.Scores, old.Feedback
-	next.late, next.lateAt = old.late, old.lateAt
-	if len(old.late) > 0 {
-		next.Properties = with(next.Properties, old.late)
+	next.annotated, next.annotatedAt = old.annotated, old.annotatedAt
+	if len(old.annotated) > 0 {
+		next.Properties = with(next.Properties, old.annotated)
 	}
-	next.UpdatedAt = max(next.UpdatedAt, old.lateAt)
+	next.UpdatedAt = max(next.UpdatedAt, old.annotatedAt)
 	return w.replace(old, next)
 }
 
@@ -140,9 +140,9 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	}
 	if p := f.Property; p != nil {
 		set := map[string]string{p.Name: p.Value}
-		next.Properties, next.late = with(old.Properties, set), with(old.late, set)
+		next.Properties, next.annotated = with(old.Properties, set), with(old.annotated, set)
 	}
-	next.lateAt = max(old.lateAt, f.At)
+	next.annotatedAt = max(old.annotatedAt, f.At)
 	next.UpdatedAt = max(old.UpdatedAt, f.At)
 	return w.replace(old, &next)
 }

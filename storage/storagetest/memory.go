@@ -116,7 +116,7 @@ func merged[V any](a, b map[string]V) map[string]V {
 	return m
 }
 
-// clone copies what a annotation may change. Records that were answered are never
+// clone copies what an annotation may change. Records that were answered are never
 // written to again.
 func clone(r *storage.Record) *storage.Record {
 	c := *r

@@ -36,7 +36,7 @@ var (
 var epoch = storage.Millis(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 
 // Records makes adversarial records in the state that they have after all their
-// late facts, and their content. Many tie in what queries sort by, lack values,
+// annotations, and their content. Many tie in what queries sort by, lack values,
 // or differ in letter case alone; some content has been deleted.
 func Records(r *rand.Rand, n int) ([]*storage.Record, Contents) {
 	records := make([]*storage.Record, n)
@@ -122,12 +122,12 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		rec.RespondedAt = rec.CreatedAt + storage.Timestamp(r.IntN(3)*r.IntN(5000))
 		rec.UpdatedAt = rec.RespondedAt
 	}
-	late(r, rec, n)
+	annotate(r, rec, n)
 	return rec
 }
 
-// late gives some records scores and feedback.
-func late(r *rand.Rand, rec *storage.Record, n int64) {
+// annotate gives some records scores and feedback.
+func annotate(r *rand.Rand, rec *storage.Record, n int64) {
 	for range r.IntN(6) - 2 {
 		if rec.Scores == nil {
 			rec.Scores = make(map[string]float64)
@@ -142,8 +142,8 @@ func late(r *rand.Rand, rec *storage.Record, n int64) {
 	}
 }
 
-// Batch is the batch that brings a store to have the records: what arrives late
-// in them stands in facts.
+// Batch is the batch that brings a store to have the records: their scores
+// and feedback come as annotations.
 func Batch(records []*storage.Record, end storage.Position) *storage.Batch {
 	batch := &storage.Batch{End: end}
 	for _, r := range records {

@@ -43,7 +43,7 @@ func testIdempotentWrite(t *testing.T, open opener) {
 }
 
 // An amended record takes the place of the first one and leaves no value of it
-// behind, while scores, feedback and late properties stay.
+// behind, while scores, feedback and properties set later stay.
 func testReplacedRecord(t *testing.T, open opener) {
 	r := random(3)
 	first, contents := Records(r, 60)
@@ -82,14 +82,14 @@ func testReplacedRecord(t *testing.T, open opener) {
 	}
 }
 
-func testFacts(t *testing.T, open opener) {
+func testAnnotations(t *testing.T, open opener) {
 	records, contents := Records(random(4), 1)
 	r := records[0]
 	r.Scores, r.Feedback, r.Properties = nil, nil, map[string]string{"env": "dev", "kept": "yes"}
 	r.UpdatedAt = r.CreatedAt
 	s := start(t, open, open.new(t), contents)
 	end := storage.Position{Segment: 1}
-	fact := func(f storage.Annotation) *storage.Annotation {
+	annotation := func(f storage.Annotation) *storage.Annotation {
 		f.Org, f.RequestID = r.Org, r.ID
 		return &f
 	}
@@ -97,14 +97,14 @@ func testFacts(t *testing.T, open opener) {
 	written := *r
 	written.Scores, written.Feedback = map[string]float64{"in the record": 1}, &storage.Feedback{ID: 3} // not read
 	first := &storage.Batch{Records: []*storage.Record{&written}, End: end, Annotations: []*storage.Annotation{
-		fact(storage.Annotation{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 10, Scores: map[string]float64{"quality": 0.25, "helpful": 1}}),
 	}}
 	second := &storage.Batch{End: end, Annotations: []*storage.Annotation{
-		fact(storage.Annotation{At: r.CreatedAt + 30, Scores: map[string]float64{"quality": 0.75}}),
-		fact(storage.Annotation{At: r.CreatedAt + 20, Feedback: &storage.Feedback{ID: 4, Rating: true, CreatedAt: r.CreatedAt + 20}}),
-		fact(storage.Annotation{At: r.CreatedAt + 25, Feedback: &storage.Feedback{ID: 5, Rating: false, CreatedAt: r.CreatedAt + 25}}),
-		fact(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "env", Value: "prod"}}),
-		fact(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "Env", Value: ""}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 30, Scores: map[string]float64{"quality": 0.75}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 20, Feedback: &storage.Feedback{ID: 4, Rating: true, CreatedAt: r.CreatedAt + 20}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 25, Feedback: &storage.Feedback{ID: 5, Rating: false, CreatedAt: r.CreatedAt + 25}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "env", Value: "prod"}}),
+		annotation(storage.Annotation{At: r.CreatedAt + 5, Property: &storage.Property{Name: "Env", Value: ""}}),
 	}}
 	want := *r
 	want.Scores = map[string]float64{"quality": 0.75, "helpful": 1}
@@ -121,9 +121,9 @@ func testFacts(t *testing.T, open opener) {
 	s.has(&want)
 }
 
-// Facts change nothing in records of other organisations, and nothing comes to
+// Annotations change nothing in records of other organisations, and nothing comes to
 // be from annotations about records that do not exist.
-func testDroppedFacts(t *testing.T, open opener) {
+func testDroppedAnnotations(t *testing.T, open opener) {
 	records, contents := Records(random(5), 20)
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
@@ -145,9 +145,9 @@ func testDroppedFacts(t *testing.T, open opener) {
 		t.Errorf("Request = %v for an id that no record has", err)
 	}
 
-	late, _ := Records(random(5), 1)
-	late[0].ID, late[0].Org, late[0].Scores, late[0].Feedback, late[0].Properties = unknown, orgs[0], nil, nil, nil
-	s.write(Batch(late, storage.Position{Segment: 3}))
+	after, _ := Records(random(5), 1)
+	after[0].ID, after[0].Org, after[0].Scores, after[0].Feedback, after[0].Properties = unknown, orgs[0], nil, nil, nil
+	s.write(Batch(after, storage.Position{Segment: 3}))
 	got, err := s.Request(t.Context(), orgs[0], unknown)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func testPrune(t *testing.T, open opener) {
 		s.holds(kept)
 		records = kept
 	}
-	// What is pruned may come again, without its late annotations.
+	// What is pruned may come again, without its annotations.
 	again, _ := Records(random(9), 1)
 	if len(records) > 0 {
 		t.Fatalf("%d records outlive what was pruned long after them", len(records))

@@ -98,8 +98,8 @@ CREATE TABLE details (
 	feedback_rating     INTEGER, -- 0 or 1
 	feedback_created_at INTEGER, -- milliseconds since 1970
 	properties          TEXT,    -- JSON object
-	late_properties     TEXT,    -- JSON object: those that were set after the request
-	late_at             INTEGER, -- milliseconds since 1970: when the newest score, feedback or property arrived
+	annotated_properties TEXT,   -- JSON object: those that were set after the request
+	annotated_at        INTEGER, -- milliseconds since 1970: when the newest score, feedback or property arrived
 	scores              TEXT,    -- JSON object, without feedback
 	assets              TEXT     -- JSON array
 ) STRICT;

@@ -68,7 +68,7 @@ var relaxations = map[string]relaxation{
 		test: "prune", fault: remote.Faults{PruneGranularity: 24 * time.Hour},
 		conceal: func(r *storagetest.Relaxed) { r.PruneGranularity = 0 },
 	},
-	"KeepsAnnotations": {test: "dropped_facts", conceal: func(r *storagetest.Relaxed) { r.KeepsAnnotations = false }},
+	"KeepsAnnotations": {test: "dropped_annotations", conceal: func(r *storagetest.Relaxed) { r.KeepsAnnotations = false }},
 	"Transient": {
 		test: "idempotent_write", fault: remote.Faults{Unacknowledged: 0.5},
 		conceal: func(r *storagetest.Relaxed) { r.Transient = false },

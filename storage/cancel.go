@@ -1,34 +1,34 @@
 package storage
 
-// Patience lets what takes long end with the query that it is for. A nil
-// *Patience does not end. It is not safe for concurrent use.
+// CancelCheck lets what takes long end with the query that it is for. A nil
+// *CancelCheck does not end. It is not safe for concurrent use.
 type CancelCheck struct {
 	err   func() error
 	steps int
 	ended error
 }
 
-// NewPatience ends when err, which is that of a context, answers an error.
+// NewCancelCheck ends when err, which is that of a context, answers an error.
 func NewCancelCheck(err func() error) *CancelCheck { return &CancelCheck{err: err} }
 
-// patienceSteps is the number of steps, a letter or so each, between two looks at
+// stepsBetweenChecks is the number of steps, a letter or so each, between two looks at
 // the context: less than a millisecond.
-const patienceSteps = 64 << 10
+const stepsBetweenChecks = 64 << 10
 
 // over counts steps and tells whether the query has ended. What is computed then
 // is worth nothing.
 func (p *CancelCheck) over(steps int) bool { return p != nil && p.spend(steps) }
 
 func (p *CancelCheck) spend(steps int) bool {
-	if p.steps += steps; p.steps >= patienceSteps && p.ended == nil {
+	if p.steps += steps; p.steps >= stepsBetweenChecks && p.ended == nil {
 		p.steps = 0
 		p.ended = p.err()
 	}
 	return p.ended != nil
 }
 
-// Patient is an order for a sort that ends soon after the query: everything is
-// equal then.
+// CancellableOrder is an order for a sort that ends soon after the query: everything
+// is equal then.
 func CancellableOrder[T any](p *CancelCheck, compare func(a, b T) int) func(a, b T) int {
 	const steps = 16 // of one comparison, about
 	return func(a, b T) int {
