@@ -19,7 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/tidwall/gjson"
 
-	_ "github.com/weirhq/weir/modules/llmui"
+	"github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -143,6 +143,7 @@ func TestAKeyIsExchangedForACookieThatScriptsCannotRead(t *testing.T) {
 
 func TestWhoMayNotLogIn(t *testing.T) {
 	site, _ := newSite(t)
+	t.Cleanup(llmui.ForgetFailures)
 	for name, c := range map[string]struct {
 		body   string
 		header http.Header
