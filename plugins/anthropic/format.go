@@ -19,7 +19,7 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 		return p.DropWithWarning("text.format", "not enforced by the provider, an instruction in its place")
 	case p.Format.Type != "json_schema":
 		return nil
-	case m.is(noFormat):
+	case m.Has(noFormat):
 		return r.setAnswerTool(p)
 	}
 	schema, err := Enforceable(p, "text.format.schema", p.Format.Schema)
@@ -44,6 +44,6 @@ func (r *request) setAnswerTool(p *translate.Request) error {
 	}
 	description, parameters := t.AsFunction()
 	r.Tools = append(r.Tools, tool{Name: t.Name, Description: description, InputSchema: parameters})
-	r.ToolChoice = &toolChoice{Type: "any", DisableParallelToolUse: true}
+	r.ToolChoice = &ToolChoice{Type: "any", DisableParallelToolUse: true}
 	return nil
 }

@@ -9,19 +9,20 @@ import (
 // model is what can be asked of a model.
 type model struct {
 	translate.Capabilities
-	quirk
+	Quirk
 }
 
-// quirk is a difference between models that is in no catalogue.
-type quirk uint8
+// Quirk is a set of differences between models that are in no catalogue.
+type Quirk uint8
 
+// The quirks of Claude.
 const (
-	// alwaysThinks: thinking cannot be disabled.
-	alwaysThinks quirk = 1 << iota
+	// AlwaysThinks: thinking cannot be disabled.
+	AlwaysThinks Quirk = 1 << iota
 	// thinksBetweenTools: thinking can be confined to what follows tools.
 	thinksBetweenTools
-	// choosesTools: a call cannot be forced.
-	choosesTools
+	// ChoosesTools: a call cannot be forced.
+	ChoosesTools
 	// noFormat: answers are not held to a JSON schema.
 	noFormat
 	// early: a model from before thinking.
@@ -31,12 +32,12 @@ const (
 // quirks are those of the models whose names begin so; the first one counts.
 var quirks = []struct {
 	prefix string
-	quirk  quirk
+	quirk  Quirk
 }{
-	{"claude-opus-5-5", alwaysThinks | choosesTools},
-	{"claude-sonnet-5-5", alwaysThinks | thinksBetweenTools | choosesTools},
-	{"claude-fable-5-1", alwaysThinks | choosesTools},
-	{"claude-fable-5", alwaysThinks},
+	{"claude-opus-5-5", AlwaysThinks | ChoosesTools},
+	{"claude-sonnet-5-5", AlwaysThinks | thinksBetweenTools | ChoosesTools},
+	{"claude-fable-5-1", AlwaysThinks | ChoosesTools},
+	{"claude-fable-5", AlwaysThinks},
 	{"claude-3-7", noFormat},
 	{"claude-3", noFormat | early},
 	{"claude-2", noFormat | early},
@@ -48,21 +49,28 @@ var quirks = []struct {
 	{"claude-sonnet-4-2025", noFormat},
 }
 
+// QuirksOf returns the quirks of the model whose name begins so.
+func QuirksOf(name string) Quirk {
+	for _, q := range quirks {
+		if strings.HasPrefix(name, q.prefix) {
+			return q.quirk
+		}
+	}
+	return 0
+}
+
+// Has reports whether the set has a quirk.
+func (q Quirk) Has(one Quirk) bool { return q&one != 0 }
+
 // modelOf returns what is known of the target's model. A model that the catalogue
 // does not describe is treated as a new one, unless it is known to be old: new
 // models refuse more than old ones.
 func modelOf(t translate.Target) *model {
-	m := new(model)
-	for _, q := range quirks {
-		if strings.HasPrefix(t.Model, q.prefix) {
-			m.quirk = q.quirk
-			break
-		}
-	}
+	m := &model{Quirk: QuirksOf(t.Model)}
 	switch {
 	case t.Capabilities.Described():
 		m.Capabilities = *t.Capabilities
-	case m.is(early):
+	case m.Has(early):
 		m.Capabilities = translate.Capabilities{Temperature: true}
 	default:
 		m.Capabilities = translate.Capabilities{Reasoning: true, Efforts: translate.Efforts[2:]}
@@ -72,8 +80,6 @@ func modelOf(t translate.Target) *model {
 	}
 	return m
 }
-
-func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
 
 // maxOutput is the max_tokens of requests that have none.
 func (m *model) maxOutput() int64 {

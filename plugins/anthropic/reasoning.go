@@ -99,8 +99,8 @@ func (t Thinker) budget(p *translate.Request) (*Thinking, error) {
 func (r *request) setReasoning(p *translate.Request, m *model) error {
 	thinking, effort, err := Thinker{
 		Capabilities: &m.Capabilities,
-		Always:       m.is(alwaysThinks),
-		BetweenTools: m.is(thinksBetweenTools),
+		Always:       m.Has(AlwaysThinks),
+		BetweenTools: m.Has(thinksBetweenTools),
 		Forced:       r.forced(),
 		MaxTokens:    r.MaxTokens,
 		Own:          func(r *translate.ReasoningItem) bool { return ownReasoning(r.EncryptedContent) != nil },

@@ -39,7 +39,7 @@ type request struct {
 	System       []any         `json:"system,omitempty"`
 	Messages     Messages[any] `json:"messages"`
 	Tools        []tool        `json:"tools,omitempty"`
-	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
 	Thinking     *Thinking     `json:"thinking,omitempty"`
 	OutputConfig *outputConfig `json:"output_config,omitempty"`
 	Temperature  *float64      `json:"temperature,omitempty"`

@@ -22,7 +22,9 @@ type tool struct {
 	UserLocation   json.RawMessage `json:"user_location,omitempty"`
 }
 
-type toolChoice struct {
+// ToolChoice says whether the model may, must or must not call tools. Bedrock passes
+// it on.
+type ToolChoice struct {
 	Type                   string `json:"type"`
 	Name                   string `json:"name,omitempty"`
 	DisableParallelToolUse bool   `json:"disable_parallel_tool_use,omitempty"`
@@ -42,20 +44,20 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	if r.Tools, err = translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) }); err != nil {
 		return err
 	}
-	if c.Mode == "required" && m.is(choosesTools) {
+	if c.Mode == "required" && m.Has(ChoosesTools) {
 		return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
 	}
 	sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls
 	switch {
 	case len(r.Tools) == 0 || c.Mode == "" && !sequential:
 	case c.Mode == "none":
-		r.ToolChoice = &toolChoice{Type: "none"}
+		r.ToolChoice = &ToolChoice{Type: "none"}
 	case c.Type != "":
-		r.ToolChoice = &toolChoice{"tool", chosen(c), sequential}
+		r.ToolChoice = &ToolChoice{"tool", chosen(c), sequential}
 	case c.Mode == "required":
-		r.ToolChoice = &toolChoice{Type: "any", DisableParallelToolUse: sequential}
+		r.ToolChoice = &ToolChoice{Type: "any", DisableParallelToolUse: sequential}
 	default:
-		r.ToolChoice = &toolChoice{Type: "auto", DisableParallelToolUse: sequential}
+		r.ToolChoice = &ToolChoice{Type: "auto", DisableParallelToolUse: sequential}
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func newFunction(p *translate.Request, m *model, t *translate.Tool) (tool, error
 	if !t.IsStrict() {
 		return f, nil
 	}
-	if m.is(noFormat) {
+	if m.Has(noFormat) {
 		return f, p.DropWithWarning(t.Param+".strict", "not supported by the model, left out")
 	}
 	f.Strict = true

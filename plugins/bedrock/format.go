@@ -28,7 +28,7 @@ type jsonSchema struct {
 
 // answersByCall reports whether the model answers by the arguments of a call.
 func (m *model) answersByCall(p *translate.Request) bool {
-	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.is(choosesTools)
+	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.Has(anthropic.ChoosesTools)
 }
 
 func (r *request) setFormat(p *translate.Request, m *model) error {

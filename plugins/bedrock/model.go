@@ -3,14 +3,15 @@ package bedrock
 import (
 	"strings"
 
+	"github.com/weirhq/weir/plugins/anthropic"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // model is what can be asked of a model.
 type model struct {
 	translate.Capabilities
+	anthropic.Quirk
 	maker maker
-	quirk quirk
 }
 
 // maker is whose API a model has beneath Converse: it decides on the fields that
@@ -22,27 +23,6 @@ const (
 	byAnthropic
 	byAmazon
 )
-
-// quirk is a difference between models that is in no catalogue.
-type quirk uint8
-
-const (
-	// alwaysThinks: thinking cannot be disabled.
-	alwaysThinks quirk = 1 << iota
-	// choosesTools: a call cannot be forced.
-	choosesTools
-)
-
-// quirks are those of the models whose ids have such a part; the first counts.
-var quirks = []struct {
-	part  string
-	quirk quirk
-}{
-	{"claude-opus-5-5", alwaysThinks | choosesTools},
-	{"claude-sonnet-5-5", alwaysThinks | choosesTools},
-	{"claude-fable-5-1", alwaysThinks | choosesTools},
-	{"claude-fable-5", alwaysThinks},
-}
 
 // families are the capabilities of models that the catalogue does not describe, by
 // a part of their ids; the first match counts. A Claude is treated as a new one
@@ -68,14 +48,9 @@ func modelOf(t translate.Target) *model {
 	switch {
 	case strings.Contains(t.Model, "anthropic."), strings.Contains(t.Model, "claude"):
 		m.maker = byAnthropic
+		m.Quirk = anthropic.QuirksOf(t.Model[max(strings.Index(t.Model, "claude"), 0):])
 	case strings.Contains(t.Model, "amazon."):
 		m.maker = byAmazon
-	}
-	for _, q := range quirks {
-		if strings.Contains(t.Model, q.part) {
-			m.quirk = q.quirk
-			break
-		}
 	}
 	if t.Capabilities.Described() {
 		m.Capabilities = *t.Capabilities
@@ -90,8 +65,6 @@ func modelOf(t translate.Target) *model {
 	}
 	return m
 }
-
-func (m *model) is(q quirk) bool { return m.quirk&q != 0 }
 
 // caches reports whether the prompt of the model can be cached.
 func (m *model) caches() bool { return m.maker == byAnthropic || m.maker == byAmazon }

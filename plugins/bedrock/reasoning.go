@@ -77,7 +77,7 @@ func (r *request) setThinking(p *translate.Request, m *model) error {
 	limit := p.MaxOutputTokens.Or(plugins.Known(m.MaxOutput)).N
 	thinking, hasEffort, err := anthropic.Thinker{
 		Capabilities: &m.Capabilities,
-		Always:       m.is(alwaysThinks),
+		Always:       m.Has(anthropic.AlwaysThinks),
 		Forced:       r.forced(),
 		MaxTokens:    limit,
 		Own:          func(r *translate.ReasoningItem) bool { return ownReasoning(r.EncryptedContent) != nil },

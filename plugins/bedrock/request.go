@@ -56,11 +56,11 @@ type serviceTier struct {
 // modelFields are what Converse passes on to the model as it is. Of reasoning each
 // maker has a field of its own.
 type modelFields struct {
-	Thinking        *anthropic.Thinking `json:"thinking,omitempty"`         // Anthropic
-	OutputConfig    *effort             `json:"output_config,omitempty"`    // Anthropic
-	ToolChoice      *claudeToolChoice   `json:"tool_choice,omitempty"`      // Anthropic
-	ReasoningConfig *reasoningConfig    `json:"reasoningConfig,omitempty"`  // Amazon
-	ReasoningEffort string              `json:"reasoning_effort,omitempty"` // OpenAI
+	Thinking        *anthropic.Thinking   `json:"thinking,omitempty"`         // Anthropic
+	OutputConfig    *effort               `json:"output_config,omitempty"`    // Anthropic
+	ToolChoice      *anthropic.ToolChoice `json:"tool_choice,omitempty"`      // Anthropic
+	ReasoningConfig *reasoningConfig      `json:"reasoningConfig,omitempty"`  // Amazon
+	ReasoningEffort string                `json:"reasoning_effort,omitempty"` // OpenAI
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.

@@ -42,13 +42,6 @@ type toolChoice struct {
 	Tool *systemTool `json:"tool,omitempty"`
 }
 
-// claudeToolChoice is Anthropic's own, which can forbid parallel calls.
-type claudeToolChoice struct {
-	Type                   string `json:"type"`
-	Name                   string `json:"name,omitempty"`
-	DisableParallelToolUse bool   `json:"disable_parallel_tool_use"`
-}
-
 // The tools that Bedrock hosts for Nova.
 const (
 	webSearch       = "nova_grounding"
@@ -70,7 +63,7 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 		return plugins.Unsupported("tools", "The model does not call tools.")
 	case len(tools) == 0 || c.Mode == "none":
 		return r.keepTools(p, m, tools)
-	case c.Mode == "required" && m.is(choosesTools):
+	case c.Mode == "required" && m.Has(anthropic.ChoosesTools):
 		return plugins.Unsupported("tool_choice", "The model cannot be made to call a tool: use 'auto'.")
 	}
 	r.ToolConfig = &toolConfig{Tools: tools}
@@ -81,7 +74,7 @@ func (r *request) setToolChoice(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	if sequential := p.ParallelToolCalls != nil && !*p.ParallelToolCalls; sequential {
 		if m.maker == byAnthropic {
-			r.fields().ToolChoice = &claudeToolChoice{claudeMode(c), chosen(c), true}
+			r.fields().ToolChoice = &anthropic.ToolChoice{Type: claudeMode(c), Name: chosen(c), DisableParallelToolUse: true}
 			return nil
 		}
 		if err := p.DropWithWarning("parallel_tool_calls", "not supported by the model, left out"); err != nil {

@@ -14,14 +14,6 @@ type Citation struct {
 	Title string
 }
 
-type urlCitation struct {
-	Type       string `json:"type"`
-	StartIndex int64  `json:"start_index"`
-	EndIndex   int64  `json:"end_index"`
-	URL        string `json:"url"`
-	Title      string `json:"title"`
-}
-
 // Cite annotates the text of a message. Of a source that has no URL there is
 // nothing the Responses API could say.
 func (a *Assembler) Cite(key int, c Citation) {
@@ -31,9 +23,14 @@ func (a *Assembler) Cite(key int, c Citation) {
 	if c.Title == "" {
 		c.Title = c.URL
 	}
-	raw, _ := json.Marshal(urlCitation{"url_citation", c.Start, c.End, c.URL, c.Title}) // strings and numbers
+	raw, _ := json.Marshal(object{ // strings and numbers
+		"type": "url_citation", "start_index": c.Start, "end_index": c.End, "url": c.URL, "title": c.Title,
+	})
 	a.Annotation(key, raw)
 }
+
+// object is a JSON object.
+type object map[string]any
 
 // HostedCall is a call of a tool that the provider hosts, with its result.
 type HostedCall struct {
@@ -64,55 +61,31 @@ func (c *PendingCalls) Take(id string) (call PendingCall, ok bool) {
 	return call, true
 }
 
-type webSearchCall struct {
-	Type   string       `json:"type"`
-	Status string       `json:"status"`
-	Action searchAction `json:"action"`
-}
-
-type searchAction struct {
-	Type    string         `json:"type"`
-	Query   string         `json:"query"`
-	Queries []string       `json:"queries"`
-	Sources []searchSource `json:"sources"`
-}
-
-type searchSource struct {
-	Type string `json:"type"`
-	URL  string `json:"url"`
-}
-
 // WebSearch adds a search of the web.
 func (a *Assembler) WebSearch(c HostedCall) {
-	action := searchAction{Type: "search", Queries: c.Queries, Sources: []searchSource{}}
+	sources := make([]object, len(c.Sources))
+	for i, url := range c.Sources {
+		sources[i] = object{"type": "url", "url": url}
+	}
+	query := ""
 	if len(c.Queries) > 0 {
-		action.Query = c.Queries[0]
+		query = c.Queries[0]
 	}
-	for _, url := range c.Sources {
-		action.Sources = append(action.Sources, searchSource{"url", url})
-	}
-	a.hosted(webSearchCall{"web_search_call", c.status(), action})
-}
-
-type codeInterpreterCall struct {
-	Type        string      `json:"type"`
-	Status      string      `json:"status"`
-	Code        string      `json:"code"`
-	ContainerID string      `json:"container_id"`
-	Outputs     []logOutput `json:"outputs"`
-}
-
-type logOutput struct {
-	Type string `json:"type"`
-	Logs string `json:"logs"`
+	a.hosted(object{
+		"type": "web_search_call", "status": c.status(),
+		"action": object{"type": "search", "query": query, "queries": c.Queries, "sources": sources},
+	})
 }
 
 // CodeInterpreter adds code that was run.
 func (a *Assembler) CodeInterpreter(c HostedCall) {
-	a.hosted(codeInterpreterCall{"code_interpreter_call", c.status(), c.Code, "", []logOutput{{"logs", c.Logs}}})
+	a.hosted(object{
+		"type": "code_interpreter_call", "status": c.status(), "code": c.Code, "container_id": "",
+		"outputs": []object{{"type": "logs", "logs": c.Logs}},
+	})
 }
 
-func (a *Assembler) hosted(item any) {
+func (a *Assembler) hosted(item object) {
 	raw, _ := json.Marshal(item) // strings and lists of them
 	a.Item(raw)
 }

@@ -26,24 +26,16 @@ func (r *reply) event(name string, data []byte) {
 // object is JSON.
 type object map[string]any
 
-type responsesRequest struct {
-	Model        string  `json:"model"`
-	Instructions string  `json:"instructions"`
-	Input        string  `json:"input"`
-	Temperature  float64 `json:"temperature"`
-	Stream       bool    `json:"stream"`
-}
-
 // responsesExchange is a streamed call of Responses: the same text as OpenAI
 // answers it, and as the providers do that do not speak Responses.
 func (w *words) responsesExchange(k traffic, number int) exchange {
 	const frame = 350 // bytes that are not content
-	x := exchange{request: encode(responsesRequest{
-		Model:        "gpt-4o-mini",
-		Instructions: w.text(200),
-		Input:        fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-frame)),
-		Temperature:  0.7,
-		Stream:       true,
+	x := exchange{request: encode(object{
+		"model":        "gpt-4o-mini",
+		"instructions": w.text(200),
+		"input":        fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-frame)),
+		"temperature":  0.7,
+		"stream":       true,
 	})}
 	deltas := make([]string, k.events-8)
 	for i := range deltas {

@@ -114,39 +114,6 @@ func (w *words) text(n int) string {
 	return b.String()
 }
 
-type message struct {
-	Role    string `json:"role,omitempty"`
-	Content string `json:"content,omitempty"`
-}
-
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
-}
-
-type chatRequest struct {
-	Model         string         `json:"model"`
-	Messages      []message      `json:"messages"`
-	Temperature   float64        `json:"temperature"`
-	Stream        bool           `json:"stream,omitempty"`
-	StreamOptions *streamOptions `json:"stream_options,omitempty"`
-}
-
-type chatAnswer struct {
-	ID      string   `json:"id"`
-	Object  string   `json:"object"`
-	Created int64    `json:"created"`
-	Model   string   `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   *usage   `json:"usage,omitempty"`
-}
-
-type choice struct {
-	Index        int      `json:"index"`
-	Message      *message `json:"message,omitempty"`
-	Delta        *message `json:"delta,omitempty"`
-	FinishReason *string  `json:"finish_reason"`
-}
-
 type usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
@@ -155,52 +122,51 @@ type usage struct {
 
 func (w *words) request(k traffic, number int) []byte {
 	const frame = 200 // bytes that are not content
-	r := chatRequest{
-		Model: "gpt-4o-mini",
-		Messages: []message{
-			{"system", w.text(200)},
-			{"user", fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-200-frame))},
+	r := object{
+		"model": "gpt-4o-mini",
+		"messages": []object{
+			{"role": "system", "content": w.text(200)},
+			{"role": "user", "content": fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-200-frame))},
 		},
-		Temperature: 0.7,
-		Stream:      k.events > 0,
+		"temperature": 0.7,
 	}
-	if r.Stream {
-		r.StreamOptions = &streamOptions{IncludeUsage: true}
+	if k.events > 0 {
+		r["stream"], r["stream_options"] = true, object{"include_usage": true}
 	}
 	return encode(r)
 }
 
 func (w *words) answer(k traffic, number int) []byte {
 	const frame = 300 // bytes that are not content
-	a := newAnswer("chat.completion", number)
-	stop := "stop"
-	a.Choices = []choice{{Message: &message{"assistant", w.text(k.answerBytes - frame)}, FinishReason: &stop}}
-	a.Usage = usageOf(k)
-	return encode(a)
+	message := object{"role": "assistant", "content": w.text(k.answerBytes - frame)}
+	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": "stop"}))
 }
 
 // stream is the role, the deltas, the finish reason, the usage and [DONE].
 func (w *words) stream(k traffic, number int) (r reply) {
-	chunk := func(c choice) {
-		a := newAnswer("chat.completion.chunk", number)
-		a.Choices = []choice{c}
-		r.event("", encode(a))
+	chunk := func(usage *usage, choices ...object) {
+		r.event("", encode(completion("chat.completion.chunk", number, usage, choices...)))
 	}
-	chunk(choice{Delta: &message{Role: "assistant"}})
+	chunk(nil, object{"index": 0, "delta": object{"role": "assistant"}, "finish_reason": nil})
 	for range k.events - 4 {
-		chunk(choice{Delta: &message{Content: w.text(4)}})
+		chunk(nil, object{"index": 0, "delta": object{"content": w.text(4)}, "finish_reason": nil})
 	}
-	stop := "stop"
-	chunk(choice{Delta: new(message), FinishReason: &stop})
-	last := newAnswer("chat.completion.chunk", number)
-	last.Choices, last.Usage = []choice{}, usageOf(k)
-	r.event("", encode(last))
+	chunk(nil, object{"index": 0, "delta": object{}, "finish_reason": "stop"})
+	chunk(usageOf(k))
 	r.event("", []byte("[DONE]"))
 	return r
 }
 
-func newAnswer(object string, number int) chatAnswer {
-	return chatAnswer{ID: fmt.Sprintf("chatcmpl-%029d", number), Object: object, Created: 1763700000, Model: "gpt-4o-mini-2024-07-18"}
+// completion is an answer of Chat Completions, or a chunk of one.
+func completion(kind string, number int, usage *usage, choices ...object) object {
+	c := object{
+		"id": fmt.Sprintf("chatcmpl-%029d", number), "object": kind, "created": 1763700000, "model": "gpt-4o-mini-2024-07-18",
+		"choices": append([]object{}, choices...),
+	}
+	if usage != nil {
+		c["usage"] = usage
+	}
+	return c
 }
 
 func usageOf(k traffic) *usage {
@@ -212,7 +178,7 @@ func usageOf(k traffic) *usage {
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // these structs always marshal
+		panic(err) // these values always marshal
 	}
 	return raw
 }
