@@ -42,6 +42,7 @@ var (
 var endpoints = map[string]map[string]endpoint{
 	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords, false}},
 	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords, false}},
+	"/v1/request/tail":                {http.MethodGet: {llmapp.ScopeQuery, tailRequests, aStream, true}},
 	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord, false}},
 	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord, false}},
 	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord, false}},
@@ -253,17 +254,24 @@ func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err 
 // filter reads a field that holds a filter; absent, it matches everything. groups
 // are those whose leaves the endpoint takes.
 func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
-	f, err := storage.ParseFilter(b.raw(field), groups...)
+	f, err := parseFilter(b.raw(field), field, groups...)
+	if err != nil && *b.err == nil {
+		*b.err = err
+	}
+	return f
+}
+
+// parseFilter reads a filter that is called name.
+func parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filter, error) {
+	f, err := storage.ParseFilter(raw, groups...)
 	if err != nil {
-		// The parser calls the field filter, whatever it is called here.
-		b.reject("%s%s", field, strings.TrimPrefix(err.Error(), "filter"))
-		return nil
+		// The parser calls it filter, whatever it is called here.
+		return nil, badRequest("%s%s", name, strings.TrimPrefix(err.Error(), "filter"))
 	}
 	for group := range storage.Groups(f) {
 		if !slices.Contains(groups, group) {
-			b.fail(field, "leaves of %s are not taken here, only those of %s", group, groups)
-			return nil
+			return nil, badRequest("%s: leaves of %s are not taken here, only those of %s", name, group, groups)
 		}
 	}
-	return f
+	return f, nil
 }

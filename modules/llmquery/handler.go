@@ -4,11 +4,13 @@ package llmquery
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -30,6 +32,7 @@ func init() {
 //
 //	POST /v1/request/query-clickhouse     requests, by filters on their fields
 //	POST /v1/request/query                the same, with the legacy filter groups too
+//	GET  /v1/request/tail                 requests as they are recorded
 //	GET  /v1/request/{id}                 one request
 //	POST /v1/user/metrics/query           users
 //	POST /v1/user/metrics-overview/query  what users cost and ask over time
@@ -71,6 +74,12 @@ type Handler struct {
 	gate   gate.Gate
 	mux    *http.ServeMux
 	logger *zap.Logger
+
+	// stopped ends when one of the servers does, which the handler has seen, or the
+	// configuration.
+	stopped context.Context
+	stop    context.CancelFunc
+	servers sync.Map
 }
 
 // defaultTimeout bounds queries where the configuration does not.
@@ -84,6 +93,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
+	h.stopped, h.stop = context.WithCancel(ctx)
 	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
 	var err error
 	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {

@@ -79,6 +79,14 @@ func TestAnswersAsDescribed(t *testing.T) {
 			ask(pointer, "", "", "", "")
 			continue
 		}
+		if d.at(pointer+"/responses/200/content/text~1event-stream") != nil { // TestTail follows it
+			answered[pointer+"/responses/200"] = true
+			ask(pointer, "", "", "", "")
+			ask(pointer, "", "writer", "", "")
+			operations[pointer] += "?filter=7"
+			ask(pointer, "", "root", "", "")
+			continue
+		}
 		known, unknown := id, uuid.NewString()
 		if strings.Contains(operation, "/session/") {
 			known = "s1"

@@ -34,6 +34,7 @@ func (j *Journal) writeBatch(ctx context.Context, d *delivery, b *storage.Batch)
 		divide := errors.Is(err, storage.ErrRejected) || errors.Is(err, storage.ErrTooLarge)
 		switch {
 		case err == nil:
+			j.recent.add(b.Records)
 			return true
 		case ctx.Err() != nil:
 			return false

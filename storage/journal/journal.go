@@ -151,6 +151,8 @@ type Journal struct {
 	err          error // why the backend refuses writes
 	failingSince time.Time
 
+	recent recent
+
 	wake, tidy      chan struct{} // for the drain and the maintenance
 	cursor          cursor        // the drain's own
 	stopDrain       context.CancelFunc

@@ -1,0 +1,171 @@
+package llmquery
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+const (
+	// tailRate bounds the requests that a client is sent in a second.
+	tailRate = 200
+	// tailHeartbeat keeps proxies from closing a connection that is silent.
+	tailHeartbeat = 15 * time.Second
+)
+
+// tailRequests answers GET /v1/request/tail: requests as they are recorded, as
+// server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func tailRequests(c *call) error {
+	values := c.r.URL.Query()
+	for name := range values {
+		if name != "filter" {
+			return badRequest("%s", storage.Unknown("parameter", name, []string{"filter"}))
+		}
+	}
+	filter, err := parseFilter([]byte(values.Get("filter")), "filter", storage.RequestResponse)
+	if err != nil {
+		return err
+	}
+	after, err := parseEventID(c.r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	follower, complete := c.journal.Follow(after)
+	t := &tail{
+		call: c, seen: after, follower: follower, matcher: storage.NewMatcher(filter, storage.NewCancelCheck(c.ctx.Err)),
+		contents: c.journal.Contents().Reader(storage.ContentParts(filter)),
+	}
+	defer t.contents.Close()
+	header := c.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	t.buf = append(t.buf, ": requests as they are recorded\n\n"...)
+	if !complete {
+		t.skipped("null")
+	}
+	return t.run(c.stopping(c.r))
+}
+
+// tail is what one client follows.
+type tail struct {
+	*call
+	follower interface {
+		Next() (records []*storage.Record, missed int, more <-chan struct{})
+	}
+	matcher  *storage.Matcher
+	contents storage.ContentReader
+	buf      []byte
+	// second is when the last count of sent began.
+	second time.Time
+	sent   int
+	// seen is the last record that was looked at.
+	seen storage.Position
+}
+
+// run sends events until the client leaves or the server stops.
+func (t *tail) run(stopping <-chan struct{}) error {
+	heartbeat := time.NewTicker(tailHeartbeat)
+	defer heartbeat.Stop()
+	out := http.NewResponseController(t.w)
+	for {
+		records, missed, more := t.follower.Next()
+		if missed > 0 {
+			t.skipped(strconv.Itoa(missed))
+		}
+		if err := t.events(records); err != nil { // the client comes again
+			t.logger.Error("requests cannot be followed", zap.Error(err))
+			return nil
+		}
+		if len(t.buf) > 0 {
+			_, err := t.w.Write(t.buf)
+			if flushed := out.Flush(); err != nil || flushed != nil {
+				return nil //nolint:nilerr // the client left
+			}
+			t.buf = t.buf[:0]
+		}
+		select {
+		case <-more:
+		case <-heartbeat.C:
+			t.buf = fmt.Appendf(append(t.buf, ":\n"...), "id: %d.%d\n\n", t.seen.Segment, t.seen.Ordinal)
+		case <-stopping:
+			return nil
+		case <-t.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// events appends an event for each record that matches.
+func (t *tail) events(records []*storage.Record) error {
+	skipped := 0
+	for _, r := range records {
+		t.seen = r.Version
+		var failed error
+		matches := r.Org == t.org && t.matcher.Match(r, func() (content *storage.Content) {
+			content, failed = t.contents.Content(t.ctx, r)
+			return content
+		})
+		switch {
+		case failed != nil:
+			return failed
+		case !matches:
+			continue
+		}
+		if now := time.Now(); now.Sub(t.second) >= time.Second {
+			t.second, t.sent = now, 0
+		}
+		if t.sent++; t.sent > tailRate {
+			skipped++
+			continue
+		}
+		t.buf = fmt.Appendf(t.buf, "id: %d.%d\ndata: ", r.Version.Segment, r.Version.Ordinal)
+		var err error
+		if t.buf, err = appendRecord(t.buf, r, nil, shape{}); err != nil {
+			return err
+		}
+		t.buf = append(t.buf, "\n\n"...)
+	}
+	if skipped > 0 {
+		t.skipped(strconv.Itoa(skipped))
+	}
+	return nil
+}
+
+// skipped appends that requests were left out.
+func (t *tail) skipped(count string) {
+	t.buf = append(t.buf, "event: skipped\ndata: {\"count\":"+count+"}\n\n"...)
+}
+
+// parseEventID reads what the id of an event says: where its record is.
+func parseEventID(id string) (p storage.Position, err error) {
+	if id == "" {
+		return p, nil
+	}
+	segment, ordinal, _ := strings.Cut(id, ".")
+	n, err := strconv.ParseUint(ordinal, 10, 32)
+	p.Ordinal = uint32(n)
+	if err == nil {
+		p.Segment, err = strconv.ParseUint(segment, 10, 64)
+	}
+	if err != nil {
+		return p, badRequest("Last-Event-ID: the id of an event is expected, as 3.141, not %.40q", id)
+	}
+	return p, nil
+}
+
+// stopping is closed when the server of a request begins to shut down, which waits
+// for requests to end.
+func (h *Handler) stopping(r *http.Request) <-chan struct{} {
+	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok {
+		if _, known := h.servers.LoadOrStore(server, struct{}{}); !known {
+			server.RegisterOnShutdown(h.stop)
+		}
+	}
+	return h.stopped.Done()
+}

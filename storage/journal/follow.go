@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"sync"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// recentRecords is how many of the last records are kept for followers: those of the
+// seconds in which one is away.
+const recentRecords = 4096
+
+// recent are the last records that the backend was given, in the order in which it
+// was.
+type recent struct {
+	mu sync.Mutex
+	// records end with the one of number next-1.
+	records []*storage.Record
+	next    uint64
+	more    chan struct{} // closed when there is another
+}
+
+func (r *recent) add(records []*storage.Record) {
+	if len(records) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records = append(r.records, records...)
+	r.next += uint64(len(records))
+	if over := len(r.records) - recentRecords; over > recentRecords { // so that it copies seldom
+		r.records = append([]*storage.Record(nil), r.records[over:]...)
+	}
+	if r.more != nil {
+		close(r.more)
+		r.more = nil
+	}
+}
+
+// Follower reads records as the backend gets them. It is for one goroutine.
+type Follower struct {
+	recent *recent
+	next   uint64
+}
+
+// Follow begins behind the record of a Version, with the next one if that is zero.
+// complete is false if some in between are no longer known.
+func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
+	r := &j.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f = &Follower{recent: r, next: r.next}
+	if after == (storage.Position{}) {
+		return f, true
+	}
+	for i := len(r.records) - 1; i >= 0; i-- {
+		if r.records[i].Version == after {
+			return f, true
+		}
+		f.next--
+	}
+	return f, false
+}
+
+// Next returns the records since it was called last, and how many it missed because
+// it was called too late. When there are none, more is closed once there are. Nobody
+// may change the records.
+func (f *Follower) Next() (records []*storage.Record, missed int, more <-chan struct{}) {
+	r := f.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.more == nil {
+		r.more = make(chan struct{})
+	}
+	if oldest := r.next - uint64(len(r.records)); f.next < oldest {
+		missed = int(oldest - f.next)
+		f.next = oldest
+	}
+	records = append(records, r.records[len(r.records)-int(r.next-f.next):]...)
+	f.next = r.next
+	return records, missed, r.more
+}
