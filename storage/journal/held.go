@@ -191,6 +191,17 @@ func (j *Journal) restore(s *segment, e *entry) {
 	}
 }
 
+// passHeld lets a version of a record pass that the backend was past before the journal
+// knew: a final one it has, with what was held; an earlier one may have been held back.
+func (j *Journal) passHeld(s *segment, at storage.Position, e *entry, r *record) {
+	switch {
+	case r.EndState != storage.Interrupted:
+		delete(j.held, r.ID)
+	case !j.recovered[at]:
+		j.restore(s, e)
+	}
+}
+
 // isHeld needs the mutex.
 func (j *Journal) isHeld(org string, id uuid.UUID) bool {
 	h := j.held[id]

@@ -5,13 +5,8 @@ package journal
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -222,87 +217,6 @@ func (j *Journal) start(ctx context.Context) error {
 	go j.drain(drainCtx)
 	go j.maintain(maintenanceCtx)
 	return nil
-}
-
-// recover opens the raw segments and removes what a crash left behind. While
-// the raw file of a segment exists, it is the truth: it goes after the sealed
-// one is complete. It returns the highest number in use.
-func (j *Journal) recover() (last uint64, err error) {
-	names, err := os.ReadDir(j.dir)
-	if err != nil {
-		return 0, err
-	}
-	raw, sealed := map[uint64]bool{}, map[uint64]bool{}
-	for _, entry := range names {
-		suffix := filepath.Ext(entry.Name())
-		if suffix == temporarySuffix {
-			if err := os.Remove(filepath.Join(j.dir, entry.Name())); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		n, err := strconv.ParseUint(strings.TrimSuffix(entry.Name(), suffix), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch suffix {
-		case rawSuffix:
-			raw[n] = true
-		case sealedSuffix:
-			sealed[n] = true
-		default:
-			continue
-		}
-		last = max(last, n)
-	}
-	if err := j.sealed.open(j.dir); err != nil {
-		j.options.Logger.Error("content that was deleted cannot be told", zap.Error(err))
-	}
-	for n := range raw {
-		if !sealed[n] {
-			j.sealed.remove(n)
-			continue
-		}
-		superfluous, of := sealedSuffix, sealed
-		if j.sealed.has(n) {
-			superfluous, of = rawSuffix, raw
-		}
-		if err := os.Remove(j.path(n, superfluous)); err != nil {
-			return 0, err
-		}
-		delete(of, n)
-	}
-	j.loadSealed(sealed)
-	return last, j.loadRaw(raw)
-}
-
-func (j *Journal) loadRaw(numbers map[uint64]bool) error {
-	var ends []storage.Position
-	for _, n := range slices.Sorted(maps.Keys(numbers)) {
-		if err := j.load(n, &ends); err != nil {
-			return err
-		}
-	}
-	for _, end := range ends {
-		if i, found := j.find(end.Segment); found {
-			if err := j.raw[i].cut(end.Ordinal, storage.Millis(j.options.now())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (j *Journal) loadSealed(numbers map[uint64]bool) {
-	for n := range numbers {
-		if j.sealed.has(n) {
-			continue
-		}
-		if err := j.adopt(n); err != nil {
-			j.options.Logger.Error("content cannot be read", zap.Error(err))
-		}
-	}
-	j.checkSealed(&j.options)
 }
 
 // Backend is the backend behind the journal, for queries.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -121,49 +120,6 @@ func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 	}
 	return r, nil
 }
-
-// replay counts what the backend has not taken of earlier processes.
-func (j *Journal) replay() (left backlog, err error) {
-	j.cursor.at = j.position
-	i, _ := j.find(j.position.Segment)
-	for _, s := range j.raw[i:] {
-		sc := s.scanner(0, scanWindow)
-		if s.number == j.position.Segment && j.position.Ordinal > 0 {
-			sc = s.scanner(j.position.Ordinal, scanWindow)
-			_, _ = sc.seek(j.position.Ordinal)
-		}
-		from := sc.off
-		for {
-			e, err := sc.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return left, fmt.Errorf("reading %s: %w", s.path, err)
-			}
-			var r record
-			var l loss
-			switch {
-			case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
-				j.pending[r.ID] = pending{r.Org, storage.Position{Segment: s.number, Ordinal: e.ordinal}}
-				if r.Number > 0 {
-					s.exchanges++
-					left.exchanges++
-					left.number = max(left.number, r.Number)
-				}
-			case e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil:
-				left.losses = append(left.losses, l)
-			}
-		}
-		left.damaged += sc.lost
-		j.pendingBytes += sc.off - from
-	}
-	return left, nil
-}
-
-// identityWire reads no more of a record than whose it is, how it ended, and its
-// number.
-var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72]}
 
 // Flush waits until everything appended before the call is in the backend.
 func (j *Journal) Flush(ctx context.Context) error {

@@ -1,0 +1,201 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// recover opens the raw segments and removes what a crash left behind. While
+// the raw file of a segment exists, it is the truth: it goes after the sealed
+// one is complete. It returns the highest number in use.
+func (j *Journal) recover() (last uint64, err error) {
+	names, err := os.ReadDir(j.dir)
+	if err != nil {
+		return 0, err
+	}
+	raw, sealed := map[uint64]bool{}, map[uint64]bool{}
+	for _, entry := range names {
+		suffix := filepath.Ext(entry.Name())
+		if suffix == temporarySuffix {
+			if err := os.Remove(filepath.Join(j.dir, entry.Name())); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSuffix(entry.Name(), suffix), 10, 64)
+		if err != nil {
+			continue
+		}
+		switch suffix {
+		case rawSuffix:
+			raw[n] = true
+		case sealedSuffix:
+			sealed[n] = true
+		default:
+			continue
+		}
+		last = max(last, n)
+	}
+	if err := j.sealed.open(j.dir); err != nil {
+		j.options.Logger.Error("content that was deleted cannot be told", zap.Error(err))
+	}
+	for n := range raw {
+		if !sealed[n] {
+			j.sealed.remove(n)
+			continue
+		}
+		superfluous, of := sealedSuffix, sealed
+		if j.sealed.has(n) {
+			superfluous, of = rawSuffix, raw
+		}
+		if err := os.Remove(j.path(n, superfluous)); err != nil {
+			return 0, err
+		}
+		delete(of, n)
+	}
+	j.loadSealed(sealed)
+	return last, j.loadRaw(raw)
+}
+
+func (j *Journal) loadRaw(numbers map[uint64]bool) error {
+	var ends []storage.Position
+	for _, n := range slices.Sorted(maps.Keys(numbers)) {
+		if err := j.load(n, &ends); err != nil {
+			return err
+		}
+	}
+	for _, end := range ends {
+		if i, found := j.find(end.Segment); found {
+			if err := j.raw[i].cut(end.Ordinal, storage.Millis(j.options.now())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Journal) loadSealed(numbers map[uint64]bool) {
+	for n := range numbers {
+		if j.sealed.has(n) {
+			continue
+		}
+		if err := j.adopt(n); err != nil {
+			j.options.Logger.Error("content cannot be read", zap.Error(err))
+		}
+	}
+	j.checkSealed(&j.options)
+}
+
+// replay counts what the backend has not taken of earlier processes.
+func (j *Journal) replay() (left backlog, err error) {
+	j.cursor.at = j.position
+	j.pendingBytes, left.damaged, err = j.entries(j.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
+		var r record
+		var l loss
+		switch {
+		case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
+			j.pending[r.ID] = pending{r.Org, at}
+			if r.Number > 0 {
+				s.exchanges++
+				left.exchanges++
+				left.number = max(left.number, r.Number)
+			}
+		case e.kind == kindLoss && lossWire.parse(e.metadata, &l) == nil:
+			left.losses = append(left.losses, l)
+		}
+	})
+	return left, err
+}
+
+// identityWire reads no more of a record than whose it is, how it ended, and its
+// number.
+var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: recordWire[9], 72: recordWire[72]}
+
+// relocate goes on from where the backend says it is: behind the journal's
+// position after a power cut or a restored backup, or before it when the journal
+// could not write its own. What lies between counts otherwise than it did.
+func (j *Journal) relocate(to storage.Position) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	from := j.position
+	j.cursor.at = to
+	if to == from {
+		return nil
+	}
+	j.position, j.cut = to, storage.Position{}
+	j.next = max(j.next, to.Segment+1)
+	low, high, sign := to, from, int64(1) // the backend has less
+	if from.Before(to) {
+		low, high, sign = from, to, -1
+	}
+	bytes, _, err := j.entries(low, high, func(s *segment, at storage.Position, e *entry) {
+		var r record
+		if e.kind != kindRecord || identityWire.parse(e.metadata, &r) != nil {
+			return
+		}
+		if r.Number > 0 {
+			s.exchanges += sign
+			j.ledger.waiting += sign
+			j.ledger.recorded -= sign
+		}
+		p, waits := j.pending[r.ID]
+		switch {
+		case sign < 0:
+			if waits && p.last.Before(high) {
+				delete(j.pending, r.ID)
+			}
+			j.passHeld(s, at, e, &r)
+		case !waits || p.last.Before(at):
+			j.pending[r.ID] = pending{r.Org, at}
+		}
+	})
+	j.pendingBytes += sign * bytes
+	j.heldCount = len(j.held.positions())
+	j.released = j.heldCount > 0
+	return err
+}
+
+// entries calls each with the entries between two positions. It returns their size, and
+// how many are damaged.
+func (j *Journal) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
+	i, _ := j.find(from.Segment)
+	for _, s := range j.raw[i:] {
+		if s.number > to.Segment {
+			break
+		}
+		sc := s.scanner(0, scanWindow)
+		if s.number == from.Segment && from.Ordinal > 0 {
+			sc = s.scanner(from.Ordinal, scanWindow)
+			_, _ = sc.seek(from.Ordinal)
+		}
+		for start := sc.off; ; start = sc.off {
+			e, err := sc.next()
+			at := storage.Position{Segment: s.number, Ordinal: e.ordinal}
+			if err != nil && !errors.Is(err, io.EOF) {
+				return size, damaged, fmt.Errorf("reading %s: %w", s.path, err)
+			}
+			if err == nil && !at.Before(to) {
+				break
+			}
+			size += sc.off - start
+			if err != nil {
+				break
+			}
+			each(s, at, &e)
+		}
+		damaged += sc.lost
+	}
+	return size, damaged, nil
+}
