@@ -1,7 +1,10 @@
 package storage
 
-// CancelCheck lets what takes long end with the query that it is for. A nil
-// *CancelCheck does not end. It is not safe for concurrent use.
+import "runtime"
+
+// CancelCheck lets what takes long end with the query that it is for, and traffic have
+// the processor meanwhile. A nil *CancelCheck does neither. It is not safe for
+// concurrent use.
 type CancelCheck struct {
 	err   func() error
 	steps int
@@ -23,6 +26,7 @@ func (p *CancelCheck) spend(steps int) bool {
 	if p.steps += steps; p.steps >= stepsBetweenChecks && p.ended == nil {
 		p.steps = 0
 		p.ended = p.err()
+		runtime.Gosched() // the scheduler would do so after 10 ms
 	}
 	return p.ended != nil
 }

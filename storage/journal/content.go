@@ -77,10 +77,10 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	}
 	switch {
 	case errors.Is(err, errDamaged) && r.file != nil && r.segment == ref.Segment:
-		r.j.loseContent(ref.Segment, r.index.at(ref.Ordinal), err)
+		r.j.damaged(ref.Segment, r.index.at(ref.Ordinal), err)
 		return nil, nil
 	case errors.Is(err, errSealed), errors.Is(err, fs.ErrNotExist):
-		r.j.loseContent(ref.Segment, nil, err)
+		r.j.damaged(ref.Segment, nil, err)
 		return nil, nil
 	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed
 		return nil, nil

@@ -76,7 +76,7 @@ func (j *Journal) expire(o *Options) {
 		}
 		j.sealed.remove(number) // before the file, lest a reader miss that
 		if err := os.Remove(j.path(number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			j.sealed.add(number, s)
+			j.sealed.add(number, s, 0, 0)
 			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 		}
 	}

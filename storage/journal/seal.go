@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -43,15 +44,14 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment, o *Options) e
 		if err := syncDir(j.dir); err != nil {
 			return err
 		}
-		if j.sealed.add(s.number, as) && damaged > 0 {
-			j.sealed.lose(damaged, storage.Millis(o.now()))
-			j.mu.Lock()
-			j.lost[storage.LostContent] += damaged
-			j.mu.Unlock()
+		if j.sealed.add(s.number, as, damaged, storage.Millis(o.now())) {
+			j.contentLost(damaged, o, zap.String("file", s.path))
 		}
 	}
-	if err := j.sealed.save(j.dir); err != nil {
-		return err
+	if j.sealed.stale(j.dir) {
+		if err := j.sealed.save(j.dir); err != nil {
+			return err
+		}
 	}
 	return j.drop(s)
 }

@@ -113,16 +113,26 @@ func (l *sealedList) stale(dir string) bool {
 	return l.unsaved || errors.Is(err, fs.ErrNotExist)
 }
 
-// add lists a segment. It is false when the segment is listed already.
-func (l *sealedList) add(number uint64, s sealed) bool {
+// add lists a segment, and counts what it lost when it was sealed. It is false when
+// the segment is listed already.
+func (l *sealedList) add(number uint64, s sealed, lost int64, now moment) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, there := l.segments[number]; there {
 		return false
 	}
 	l.segments[number] = s
+	l.lose(lost, now)
 	l.unsaved = true
 	return true
+}
+
+// lose counts entries that have lost their content. It needs the mutex.
+func (l *sealedList) lose(entries int64, now moment) {
+	if entries > 0 {
+		l.lost = addIncident(l.lost, storage.Loss{Reason: storage.LostContent, Count: entries, From: now, To: now})
+		l.unsaved = true
+	}
 }
 
 func (l *sealedList) remove(number uint64) {
@@ -147,31 +157,23 @@ func (l *sealedList) all() map[uint64]sealed {
 	return maps.Clone(l.segments)
 }
 
-// lose counts the content of entries as lost.
-func (l *sealedList) lose(entries int64, at moment) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lost = addIncident(l.lost, storage.Loss{Reason: storage.LostContent, Count: entries, From: at, To: at})
-	l.unsaved = true
-}
-
-// damage marks a segment as damaged, or a block of it, and returns how many entries
-// have lost their content that had not before.
-func (l *sealedList) damage(number uint64, b *block) int64 {
+// damage counts what a segment has lost, or a block of it, and had not before.
+func (l *sealedList) damage(number uint64, b *block, now moment) (lost int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, there := l.segments[number]
 	if !there || b != nil && slices.Contains(s.Damaged, b.first) {
 		return 0
 	}
-	n := s.Entries - s.Lost
+	lost = s.Entries - s.Lost
 	if b != nil {
-		n = min(n, int64(b.entries))
+		lost = min(lost, int64(b.entries))
 		s.Damaged = append(s.Damaged, b.first)
 	}
-	s.Lost += n
+	s.Lost += lost
 	l.segments[number] = s
-	return n
+	l.lose(lost, now)
+	return lost
 }
 
 func (l *sealedList) losses() []storage.Loss {
@@ -208,45 +210,50 @@ func (j *Journal) adopt(number uint64) error {
 			s.Newest = info.ModTime().UnixMilli()
 		}
 	}
-	j.sealed.add(number, s)
+	j.sealed.add(number, s, 0, 0)
 	return err
 }
 
 // checkSealed looks whether the sealed segments are there, and as long as they were.
 func (j *Journal) checkSealed(o *Options) {
-	var cutoff int64
+	var cutoff, lost int64
 	if retention := o.contentRetention(); retention > 0 {
 		cutoff = o.now().Add(-retention).UnixMilli()
 	}
+	now := storage.Millis(o.now())
 	for number, s := range j.sealed.all() {
 		info, err := os.Stat(j.path(number, sealedSuffix))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if s.Newest >= cutoff { // else its end came before that of the process that deleted it
-				j.loseContent(number, nil, err)
+			if s.Newest >= cutoff { // else the process ended while it deleted the file
+				lost += j.sealed.damage(number, nil, now)
 			}
 			j.sealed.remove(number)
 		case err == nil && info.Size() != s.Size:
-			j.loseContent(number, nil, errSealed)
+			lost += j.sealed.damage(number, nil, now)
 		}
 	}
-	j.saveSealed(o)
+	j.contentLost(lost, o, zap.String("directory", j.dir))
 }
 
-// loseContent counts the content of a sealed segment as lost, or of a block of it,
-// unless it was before.
-func (j *Journal) loseContent(number uint64, b *block, cause error) {
-	n := j.sealed.damage(number, b)
-	if n == 0 {
-		return
-	}
+// damaged counts the content of a sealed segment as lost, or of a block of it, unless
+// it was before.
+func (j *Journal) damaged(number uint64, b *block, cause error) {
 	j.mu.Lock()
 	o := j.options
-	j.lost[storage.LostContent] += n
 	j.mu.Unlock()
-	j.sealed.lose(n, storage.Millis(o.now()))
-	j.saveSealed(&o)
-	o.Logger.Error("records have lost their content", zap.String("file", j.path(number, sealedSuffix)), zap.Int64("records", n), zap.Error(cause))
+	j.contentLost(j.sealed.damage(number, b, storage.Millis(o.now())), &o, zap.Error(cause))
+}
+
+// contentLost tells of entries that the list has counted, and saves it.
+func (j *Journal) contentLost(entries int64, o *Options, of zap.Field) {
+	if entries > 0 {
+		j.mu.Lock()
+		j.lost[storage.LostContent] += entries
+		j.mu.Unlock()
+		o.Logger.Error("records have lost their content", zap.Int64("records", entries), of)
+	}
+	j.saveSealed(o)
 }
 
 // saveSealed writes the list if it has to be. Where it cannot be written, it is tried

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -68,6 +69,7 @@ func (l *loader) query(query string, args []driver.Value, each func(row []driver
 			if err := l.ctx.Err(); err != nil {
 				return err
 			}
+			runtime.Gosched()
 		}
 		return each(row)
 	})
