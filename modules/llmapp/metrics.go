@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
+	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -43,7 +44,7 @@ var (
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
-	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, export.Spans, admission.Refusals)
+	return RegisterMetrics(registry, requests, tokens, cost, costless, unpriced, duration, firstToken, storeCollector{}, suppressedLines, export.Spans, admission.Refusals, websocket.Unreadable)
 }
 
 // RegisterMetrics registers collectors, which may live as long as the process and be

@@ -1,11 +1,9 @@
 package llmgateway
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -149,7 +147,7 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path strin
 				Message: "The model '" + id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
 			})
 		}
-		return writeJSON(w, shown(list[i]))
+		return apierror.WriteJSON(w, http.StatusOK, shown(list[i]))
 	}
 	answer := modelList{Object: "list", Data: []*modelEntry{}}
 	for _, e := range list {
@@ -157,16 +155,5 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path strin
 			answer.Data = append(answer.Data, shown(e))
 		}
 	}
-	return writeJSON(w, answer)
-}
-
-func writeJSON(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, err = w.Write(body)
-	return err
+	return apierror.WriteJSON(w, http.StatusOK, answer)
 }

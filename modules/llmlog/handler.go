@@ -122,9 +122,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.site, _, err = recording.NewSite(ctx, h.Store); err != nil {
 		return err
 	}
-	if err := llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), unreadable); err != nil {
-		return err
-	}
 	app, name := h.site.App, h.site.Store
 	h.gate = gate.Gate{App: app, Store: name}
 	if home := app.StoreOf(cmp.Or(h.Org, llmapp.DefaultName)); home != name && !h.RequireKey {

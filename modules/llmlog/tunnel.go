@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/capture"
@@ -14,11 +13,6 @@ import (
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
-
-// unreadable lives as long as the process, so that it survives reloads.
-var unreadable = prometheus.NewCounter(prometheus.CounterOpts{
-	Name: "weir_websocket_unreadable_total", Help: "Directions of WebSockets whose frames could not be read to their end: they pass, and calls in them have no record.",
-})
 
 // unreadableError is the error type of the records of a WebSocket that could not be
 // read to its end.
@@ -87,7 +81,7 @@ func (d *direction) Write(p []byte) {
 
 func (d *direction) fail(err error) {
 	d.failed = true
-	unreadable.Inc()
+	websocket.Unreadable.Inc()
 	d.t.x.h.site.Logger.Warn("a WebSocket cannot be read: its bytes pass, and calls in it have no record",
 		zap.Stringer("id", d.t.x.Record.ID), zap.Error(err))
 }

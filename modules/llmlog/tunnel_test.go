@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -411,7 +412,7 @@ func TestBrokenTunnels(t *testing.T) {
 
 // Frames that cannot be read pass, and the records say so.
 func TestUnreadableTunnel(t *testing.T) {
-	before := testutil.ToFloat64(unreadable)
+	before := testutil.ToFloat64(websocket.Unreadable)
 	k := dial(t, options{config: object{"provider": "openai"}}, socketPath, "")
 	k.ask(createEvent)
 	k.pass(k.upstream, k.client, []byte("\x83\x02no frame"))
@@ -419,7 +420,7 @@ func TestUnreadableTunnel(t *testing.T) {
 	k.ask(createEvent)
 	k.hangUp()
 	responses, tunnel := k.records()
-	if tunnel.ErrorType != unreadableError || tunnel.EndState != storage.Complete || testutil.ToFloat64(unreadable) != before+1 {
+	if tunnel.ErrorType != unreadableError || tunnel.EndState != storage.Complete || testutil.ToFloat64(websocket.Unreadable) != before+1 {
 		t.Errorf("the tunnel's record: %+v", tunnel.Record)
 	}
 	if len(responses) != 2 || responses[0].ErrorType != unreadableError || responses[0].EndState != storage.Failed {

@@ -3,7 +3,6 @@
 package llmnotfound
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -44,7 +43,7 @@ func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 		message += " This site has " + strings.Join(offered, ", ") + "."
 	}
 	if isQuery(r.URL.Path) {
-		return writeEnvelope(w, message)
+		return apierror.Envelope{Error: &message}.Write(w, http.StatusNotFound)
 	}
 	return apierror.Write(w, dialectOf(r), &plugins.Error{
 		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found", Message: message,
@@ -57,21 +56,6 @@ func isQuery(path string) bool {
 	return slices.ContainsFunc([]string{"/v1/request", "/v1/user", "/v1/session", "/v1/dashboard"}, func(prefix string) bool {
 		return strings.HasPrefix(path, prefix)
 	})
-}
-
-func writeEnvelope(w http.ResponseWriter, message string) error {
-	body, err := json.Marshal(struct {
-		Data  any    `json:"data"`
-		Error string `json:"error"`
-	}{nil, message})
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusNotFound)
-	_, err = w.Write(body)
-	return err
 }
 
 // dialectOf is the dialect that the client expects.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/storage"
 )
@@ -138,7 +139,7 @@ func getSessionTag(c *call) error {
 	if err != nil {
 		return err
 	}
-	return envelope{Data: orNull(tag)}.write(c.w, http.StatusOK)
+	return apierror.Envelope{Data: orNull(tag)}.Write(c.w, http.StatusOK)
 }
 
 func (c *call) rating() (bool, error) {
@@ -228,5 +229,5 @@ func (c *call) annotate(status int, a *storage.Annotation) error {
 	if err := c.journal.Flush(c.ctx); err != nil {
 		return err
 	}
-	return envelope{}.write(c.w, status)
+	return apierror.Envelope{}.Write(c.w, status)
 }

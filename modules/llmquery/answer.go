@@ -1,9 +1,9 @@
 package llmquery
 
 import (
-	"encoding/json"
 	"net/http"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -84,18 +84,10 @@ func (a *answer) abandon(err error) error {
 	return err
 }
 
-// envelope is what every answer is in: data, or an error.
-type envelope struct {
-	Data  any     `json:"data"`
-	Error *string `json:"error"`
-}
-
-func (e envelope) write(w http.ResponseWriter, status int) error { return writeJSON(w, status, e) }
-
 // pageEnvelope is what pages are in. Next is the cursor behind the last row, nil on
 // the last page.
 type pageEnvelope struct {
-	envelope
+	apierror.Envelope
 	Next *string `json:"next"`
 }
 
@@ -105,15 +97,4 @@ func next[K ~string, T any](page []T, limit int, cursor func(*T) *storage.Cursor
 		return nil
 	}
 	return new(cursor(&page[len(page)-1]).String())
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // it fails when the client left
-	return nil
 }

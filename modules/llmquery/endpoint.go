@@ -203,7 +203,7 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range p.header {
 		w.Header()[name] = values
 	}
-	_ = envelope{Error: &p.message}.write(w, p.status) // a string always marshals
+	_ = apierror.Envelope{Error: &p.message}.Write(w, p.status) // a string always marshals
 }
 
 // readBody reads the body of a call before its turn comes, so that no slow sender
@@ -231,7 +231,7 @@ func ask[Q question[A], A any](c *call, read func(*body) Q) error {
 	if err != nil {
 		return err
 	}
-	return envelope{Data: data}.write(c.w, http.StatusOK)
+	return apierror.Envelope{Data: data}.Write(c.w, http.StatusOK)
 }
 
 // query makes a query of the body, and answers both.

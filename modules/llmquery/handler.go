@@ -92,7 +92,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets the handler up.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
+	h.logger = llmapp.BoundedLogger(ctx.Logger())
 	h.stopped, h.stop = context.WithCancel(ctx)
 	h.Store = cmp.Or(h.Store, llmapp.DefaultName)
 	var err error
@@ -110,6 +110,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	return nil
 }
+
+// Opened returns what a provisioned handler has: what admits its callers, and the
+// store.
+func (h *Handler) Opened() (gate.Gate, *llmapp.Store) { return h.gate, h.store }
 
 // Validate rejects a site that nobody could ask, or everybody.
 func (h *Handler) Validate() error {

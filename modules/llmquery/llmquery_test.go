@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+	_ "github.com/caddyserver/caddy/v2/modules/logging"
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
@@ -30,7 +31,7 @@ import (
 type site struct {
 	t   testing.TB
 	url string
-	dir string // of the stores
+	dir string // of the stores, and the log
 }
 
 func newSite(t testing.TB) *site {
@@ -44,7 +45,7 @@ func newSite(t testing.TB) *site {
 	listener.Close()
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
-		"logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.handlers.llm_query"]}}},
+		"logging": {"logs": {"default": {"level": "ERROR", "writer": {"output": "file", "filename": %q}}}},
 		"apps": {
 			"llm": {
 				"stores": {
@@ -78,7 +79,7 @@ func newSite(t testing.TB) *site {
 				]
 			}}}
 		}
-	}`, filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"),
+	}`, filepath.Join(dir, "log"), filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"),
 		filepath.Join(dir, "slow"), filepath.Join(dir, "broken"), address)
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -35,7 +36,7 @@ func querySessions(c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c.w, http.StatusOK, pageEnvelope{envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
+	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
 }
 
 // querySessionMetrics answers POST /v1/session/metrics/query.

@@ -1,9 +1,12 @@
 package llmquery_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -81,6 +84,21 @@ func TestTrouble(t *testing.T) {
 	message := answer.Get("error").String()
 	if response.StatusCode != http.StatusInternalServerError || strings.Contains(message, "fire") || !strings.Contains(message, "reference") {
 		t.Errorf("a broken backend: %d %s", response.StatusCode, message)
+	}
+}
+
+// Queries that all fail for one reason must not fill the disk with it.
+func TestFailedQueriesAreLoggedInPart(t *testing.T) {
+	s := newSite(t)
+	for range 100 {
+		s.do("POST", "/broken"+bulk, "broken", `{"filter":"all"}`)
+	}
+	log, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(log, []byte("query failed")); n == 0 || n > 50 { // ten in ten seconds
+		t.Errorf("%d of 100 lines are logged", n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -33,7 +34,7 @@ func queryUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c.w, http.StatusOK, pageEnvelope{envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
+	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
 }
 
 // queryUserOverview answers POST /v1/user/metrics-overview/query.

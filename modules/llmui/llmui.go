@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmquery"
@@ -51,7 +52,6 @@ type Handler struct {
 	// Org is the organisation of trusted users. Default: `default`.
 	Org string `json:"org,omitempty"`
 
-	app    *llmapp.App
 	store  *llmapp.Store
 	gate   gate.Gate
 	query  llmquery.Handler
@@ -71,11 +71,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.query.Provision(ctx); err != nil {
 		return err
 	}
-	var err error
-	if h.app, h.store, err = llmapp.Use(ctx, h.Store); err != nil {
-		return err
-	}
-	h.gate = gate.Gate{App: h.app, Store: h.Store}
+	h.gate, h.store = h.query.Opened()
 	h.origin = http.NewCrossOriginProtection()
 	return nil
 }
@@ -83,10 +79,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // Validate rejects a dashboard that nobody could enter, or that would show an
 // organisation of another store.
 func (h *Handler) Validate() error {
-	if h.TrustUser == "" && !h.app.HasKeys(h.Store) {
+	if h.TrustUser == "" && !h.gate.App.HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or let Caddy authenticate users and name them with trust_user", h.Store)
 	}
-	if home := h.app.StoreOf(h.Org); home != h.Store {
+	if home := h.gate.App.StoreOf(h.Org); home != h.Store {
 		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, home, h.Store)
 	}
 	return nil
@@ -125,9 +121,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // keyOf is the key that a request acts with, nil for one without a session.
 func (h *Handler) keyOf(r *http.Request) *llmapp.Key {
 	if h.trusted(r) {
-		return h.app.KeyOf(h.Org)
+		return h.gate.App.KeyOf(h.Org)
 	}
-	key, ok := h.app.KeyByHash(keyOf(token(r), time.Now()))
+	key, ok := h.gate.App.KeyByHash(keyOf(token(r), time.Now()))
 	if !ok || key.Store() != h.Store || !key.Allows(llmapp.ScopeQuery) {
 		return nil
 	}
@@ -192,10 +188,8 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 
 // answer writes the envelope of the query API.
 func answer(w http.ResponseWriter, status int, data any, problem *string) error {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	return json.NewEncoder(w).Encode(map[string]any{"data": data, "error": problem})
+	return apierror.Envelope{Data: data, Error: problem}.Write(w, status)
 }
 
 func fail(w http.ResponseWriter, status int, message string) error {

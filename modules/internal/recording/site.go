@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -29,34 +27,8 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := llmapp.RegisterMetrics(ctx.GetMetricsRegistry(), suppressed); err != nil {
-		return nil, nil, err
-	}
 	name := cmp.Or(store, llmapp.DefaultName)
-	return &Site{App: app, Store: name, Open: Open(opened), Logger: bounded(ctx.Logger())}, opened, nil
-}
-
-// Of each message, so many lines are logged in an interval: an error of
-// every call must not fill the disk. The others are counted.
-const (
-	logInterval = 10 * time.Second
-	logLines    = 10
-)
-
-// suppressed lives as long as the process, so that it survives reloads.
-var suppressed = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "weir_suppressed_log_lines_total", Help: "Lines that were not logged because many with the same message were, by message.",
-}, []string{"message"})
-
-func bounded(logger *zap.Logger) *zap.Logger {
-	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
-		if decision&zapcore.LogDropped != 0 {
-			suppressed.WithLabelValues(entry.Message).Inc()
-		}
-	})
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, logInterval, logLines, 0, count)
-	}))
+	return &Site{App: app, Store: name, Open: Open(opened), Logger: llmapp.BoundedLogger(ctx.Logger())}, opened, nil
 }
 
 // Import records an exchange that was made elsewhere. r and c have all but what the

@@ -14,6 +14,7 @@ import (
 	"github.com/gobwas/ws"
 	"github.com/gobwas/ws/wsflate"
 	"github.com/gobwas/ws/wsutil"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/plugins/coding"
@@ -28,6 +29,12 @@ const window = 32 << 10
 // errTooLong ends the reading of a direction: a compressed message cannot be
 // skipped without decompressing it.
 var errTooLong = fmt.Errorf("a compressed message is over %d MiB long", MaxMessage>>20)
+
+// Unreadable lives as long as the process, so that it survives reloads. Whoever passes
+// a WebSocket on counts it.
+var Unreadable = prometheus.NewCounter(prometheus.CounterOpts{
+	Name: "weir_websocket_unreadable_total", Help: "Directions of WebSockets whose frames could not be read to their end: they pass, and calls in them have no record.",
+})
 
 // Reader reads the messages of one direction. It starts no goroutines, and what
 // it can read of the bytes so far has been read when Write returns.

@@ -1,0 +1,30 @@
+package apierror
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// Envelope is what the query endpoints answer in: data, or an error.
+type Envelope struct {
+	Data  any     `json:"data"`
+	Error *string `json:"error"`
+}
+
+// Write answers with the envelope.
+func (e Envelope) Write(w http.ResponseWriter, status int) error { return WriteJSON(w, status, e) }
+
+// WriteJSON answers with v. That the client left is no error.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+	return nil
+}

@@ -1,0 +1,33 @@
+package llmapp
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Of each message, so many lines are logged in an interval: an error of
+// every call must not fill the disk. The others are counted.
+const (
+	logInterval = 10 * time.Second
+	logLines    = 10
+)
+
+// suppressedLines lives as long as the process, so that it survives reloads.
+var suppressedLines = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_suppressed_log_lines_total", Help: "Lines that were not logged because many with the same message were, by message.",
+}, []string{"message"})
+
+// BoundedLogger returns a logger that leaves out what exceeds that.
+func BoundedLogger(logger *zap.Logger) *zap.Logger {
+	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
+		if decision&zapcore.LogDropped != 0 {
+			suppressedLines.WithLabelValues(entry.Message).Inc()
+		}
+	})
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, logInterval, logLines, 0, count)
+	}))
+}
