@@ -13,7 +13,7 @@ let onLogout = () => {};
 // whenLoggedOut sets what happens when the session has ended.
 export const whenLoggedOut = (f) => (onLogout = f);
 
-async function answer(response) {
+async function answer(response, whole) {
   const text = await response.text();
   let body = {};
   try {
@@ -21,19 +21,19 @@ async function answer(response) {
   } catch {
     throw new Failure(response.status, `The server answered ${response.status} without JSON.`);
   }
-  if (response.ok) return body.data;
+  if (response.ok) return whole ? body : body.data;
   if (response.status === 401) onLogout();
   throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
 }
 
 // post asks an endpoint. get reads one.
-export const post = async (path, body, signal) =>
-  answer(await fetch("api" + path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }));
+const send = (path, body, signal) => fetch("api" + path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+export const post = async (path, body, signal) => answer(await send(path, body, signal));
 export const get = async (path, signal) => answer(await fetch("api" + path, { signal }));
 
 // download saves what an endpoint answers as a file.
 export async function download(path, body, name) {
-  const response = await fetch("api" + path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const response = await send(path, body);
   if (!response.ok) return answer(response);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());
@@ -41,6 +41,9 @@ export async function download(path, body, name) {
   link.click();
   URL.revokeObjectURL(link.href);
 }
+
+// page asks for a page of a list: {data, next}.
+export const page = async (path, body, signal) => answer(await send(path, body, signal), true);
 
 // login exchanges an API key for a session; the key is kept nowhere.
 export const login = (key) => post("/session", { key });

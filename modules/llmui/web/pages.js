@@ -1,6 +1,6 @@
 // The rows of a list: page after page, and at its top those that come in.
 import { useEffect, useRef, useState } from "./html.js";
-import { post } from "./api.js";
+import { page as getPage, post } from "./api.js";
 
 const pageSize = 100;
 const path = "/v1/request/query-clickhouse";
@@ -12,15 +12,16 @@ const pause = 1000; // milliseconds between two looks for new rows
 export function usePages(question, live) {
   const [state, set] = useState({ rows: [], fresh: [], loading: true, ended: true });
   const asking = useRef();
+  const next = useRef(); // the cursor behind the last row
   const ask = (rows) => {
     if (asking.current && rows.length) return;
     asking.current?.abort();
     const abort = (asking.current = new AbortController());
-    post(path, { ...question, limit: pageSize, offset: rows.length }, abort.signal).then(
+    getPage(path, { ...question, includeContent: false, limit: pageSize, after: rows.length ? next.current : undefined }, abort.signal).then(
       (page) => {
         asking.current = null;
-        const known = new Set(rows.map((r) => r.request_id));
-        set({ rows: [...rows, ...page.filter((r) => !known.has(r.request_id))], fresh: [], ended: page.length < pageSize });
+        next.current = page.next;
+        set((old) => ({ rows: rows.length ? [...old.rows, ...page.data] : page.data, fresh: rows.length ? old.fresh : [], ended: !page.next }));
       },
       (error) => {
         if (error.name !== "AbortError") set({ rows, fresh: [], error, ended: true });
@@ -41,7 +42,7 @@ export function usePages(question, live) {
     const abort = new AbortController();
     let timer;
     const look = () =>
-      post(path, { ...question, limit: pageSize }, abort.signal).then(
+      post(path, { ...question, includeContent: false, limit: pageSize }, abort.signal).then(
         (page) => {
           set((old) => {
             const known = new Set([...old.fresh, ...old.rows].map((r) => r.request_id));

@@ -64,7 +64,7 @@ export function Tile({ label, value, now, before, growth, detail, to }) {
   const delta = change(now, before);
   const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
   const inner = html`<span class="label">${label}</span><strong>${value}</strong>
-    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${percent(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span>`;
+    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${delta > 9.99 ? `× ${Math.round(delta + 1)}` : percent(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span>`;
   return to ? html`<${To} class="tile" change=${to}>${inner}<//>` : html`<div class="tile">${inner}</div>`;
 }
 

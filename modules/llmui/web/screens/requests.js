@@ -74,7 +74,7 @@ export function Requests() {
   const { rows, error, loading, ended, more, waiting, take } = usePages(question, live && newest);
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
   const chosen = (v.cols ? v.cols.split(",") : usual).filter(columnOf);
-  const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format === "csv" ? "csv" : "jsonl"}`);
+  const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format}`);
 
   useEffect(() => {
     const press = (e) => {

@@ -30,7 +30,7 @@ function Score({ v, name, points }) {
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/request/query-clickhouse", {
-    filter: filter(v, { scores: { [name]: { "is-null": false } } }, { request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }), limit: sample,
+    filter: filter(v, { scores: { [name]: { "is-null": false } } }, { request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }), limit: sample, includeContent: false,
   });
   return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>

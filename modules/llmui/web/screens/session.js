@@ -47,7 +47,7 @@ function rows(node, closed, depth = 0, out = []) {
 
 export function Session({ v }) {
   const [closed, setClosed] = useState(new Set());
-  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit });
+  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit, includeContent: false });
   const requests = state.data?.filter((r) => !v.name || (r.properties["Service-Session-Name"] || "") === v.name) || [];
   const shown = requests.length ? rows(tree(requests), closed) : [];
   const order = shown.filter((row) => row.request).map((row) => row.request.request_id);
