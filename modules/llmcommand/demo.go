@@ -22,7 +22,7 @@ const demoKey = "weir-quickstart"
 
 func demoCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
-	cmd.Flags().Int("days", 7, "Days of history to report")
+	cmd.Flags().Int("days", 14, "Days of history to report")
 	cmd.Flags().Uint64("seed", 1, "Seed of the traffic")
 	cmd.Flags().Bool("once", false, "End after the history, and play no live traffic")
 	cmd.Args = cobra.NoArgs

@@ -49,6 +49,13 @@ function Help({ dialog }) {
     <form method="dialog"><button>Close</button></form></dialog>`;
 }
 
+// focusFilter puts the cursor into the filter, as soon as its screen is there.
+function focusFilter(tries) {
+  const field = document.getElementById("filter");
+  if (field) field.focus();
+  else if (tries) setTimeout(focusFilter, 50, tries - 1);
+}
+
 function Frame({ who, onLogout }) {
   const v = useView();
   const help = useRef();
@@ -66,7 +73,7 @@ function Frame({ who, onLogout }) {
       else if (e.key === "/") {
         e.preventDefault();
         if (view().v !== "requests") screen("requests");
-        requestAnimationFrame(() => document.getElementById("filter")?.focus());
+        focusFilter(40);
       }
     };
     addEventListener("keydown", press);

@@ -60,7 +60,7 @@ function Feedback({ r }) {
   const [rating, setRating] = useState(r.feedback_rating);
   const [error, setError] = useState("");
   const say = (good) => post(`/v1/request/${r.request_id}/feedback`, { rating: good }).then(() => setRating(good), (failure) => setError(failure.message));
-  return html`<span class="feedback" role="group" aria-label="Feedback"><button class="quiet" aria-pressed=${rating === true} aria-label="Good answer" onClick=${() => say(true)}>+1</button><button class="quiet" aria-pressed=${rating === false} aria-label="Bad answer" onClick=${() => say(false)}>−1</button></span>
+  return html`<span class="feedback" role="group" aria-label="Feedback"><button class="quiet" aria-pressed=${rating === true} aria-label="+1, a good answer" onClick=${() => say(true)}>+1</button><button class="quiet" aria-pressed=${rating === false} aria-label="−1, a bad answer" onClick=${() => say(false)}>−1</button></span>
     ${error && html`<span class="bad" role="alert">${error}</span>`}`;
 }
 

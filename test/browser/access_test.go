@@ -1,0 +1,138 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestEveryoneCanReadTheScreens asks axe, which knows the rules of WCAG 2.2 that
+// a program can check.
+func TestEveryoneCanReadTheScreens(t *testing.T) {
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil && os.Getenv("REQUIRE_BROWSER") != "1" {
+		t.Skip("run npm ci for axe-core")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	w := quickstart(t)
+	p := w.tab(t)
+	p.open("")
+	check := func(name string) {
+		t.Helper()
+		p.do(chromedp.Evaluate[chromedp.Void](string(axe) + ";0"))
+		for _, found := range js[[]string](p, `axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then((r) => r.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")))`) {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	check("login")
+	p.login(w.key)
+	all := []string{}
+	for _, view := range views {
+		all = append(all, "?v="+view+"&from=7d")
+	}
+	all = append(all, states(w)[11], states(w)[12]+"&tab=raw", states(w)[12]+"&tab=turn")
+	for _, look := range []struct {
+		theme string
+		width int64
+	}{{"light", 1440}, {"dark", 390}} {
+		p.do(chromedp.EmulateViewport(look.width, 900))
+		js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, look.theme))
+		p.open(all[0])
+		for _, address := range all {
+			p.show(address)
+			check(fmt.Sprintf("%s %d %s", address, look.width, look.theme))
+			if wide := js[float64](p, `document.documentElement.scrollWidth`); wide > float64(look.width) {
+				t.Errorf("%s at %d is %v wide", address, look.width, wide)
+			}
+		}
+	}
+}
+
+func TestTheKeyboardReachesEverything(t *testing.T) {
+	w := quickstart(t)
+	p := w.tab(t)
+	p.login(w.key)
+	for key, title := range map[string]string{"r": "Requests", "s": "Sessions", "u": "Users", "m": "Models & cache", "p": "Properties", "c": "Scores", "y": "System", "o": "Overview"} {
+		p.press("g")
+		p.press(key)
+		p.until(`document.querySelector("h1").innerText === %s`, quote(title))
+	}
+	p.press("/")
+	p.until(`document.activeElement?.id === "filter"`)
+	p.press("gpt-4o-mini\r")
+	p.until(`location.search.includes("f=model")`)
+	p.settled()
+	js[bool](p, `(document.activeElement.blur(), true)`)
+	p.press("j")
+	p.until(`document.querySelector("dialog.drawer [role=tabpanel]") && document.querySelector("dialog.drawer").contains(document.activeElement)`)
+	p.press("]")
+	p.until(`document.querySelector("[role=tab][aria-selected=true]").innerText === "New in this turn"`)
+	p.press("\x1b")
+	p.until(`!document.querySelector("dialog.drawer")`)
+	p.press("?")
+	p.until(`document.querySelector("dialog.help[open]")`)
+}
+
+func TestALargeRequestOpensAtOnce(t *testing.T) {
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	image := "data:image/png;base64," + strings.Repeat("iVBORw0K", 50_000)
+	var messages []any
+	for i := range 400 {
+		if i%2 == 1 {
+			messages = append(messages, map[string]string{"role": "assistant", "content": strings.Repeat("a **long** answer with `code` and [links](https://example.com)\n\n- item\n", 60)})
+			continue
+		}
+		content := []any{map[string]string{"type": "text", "text": strings.Repeat("a long question ", 400)}}
+		if i < 6 {
+			content = append(content, map[string]any{"type": "image_url", "image_url": map[string]string{"url": image}})
+		}
+		messages = append(messages, map[string]any{"role": "user", "content": content})
+	}
+	w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-large", "messages": messages})
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.open("?v=requests")
+	js[bool](p, `(window.longest = 0, new PerformanceObserver((list) => list.getEntries().forEach((e) => (longest = Math.max(longest, e.duration)))).observe({type: "longtask"}), true)`)
+	opened := time.Now()
+	p.press("j")
+	p.until(`document.querySelectorAll("article.message").length > 10`)
+	t.Logf("open after %v, the longest task is %v ms", time.Since(opened), js[float64](p, `longest`))
+	if shown := js[int](p, `document.querySelectorAll("article.message").length`); shown > 40 {
+		t.Errorf("%d messages are drawn at once", shown)
+	}
+	if strings.Contains(p.text(), "iVBORw0KiVBORw0K") {
+		t.Error("an image stands as text")
+	}
+	p.press("[")
+	p.until(`document.querySelector(".find")`)
+	if shown := len(p.text()); shown > 200_000 {
+		t.Errorf("the raw view draws %d bytes at once", shown)
+	}
+}
+
+func TestALongListDrawsTheRowsInSight(t *testing.T) {
+	w := quickstart(t)
+	p := w.tab(t)
+	p.login(w.key)
+	p.open("?v=requests&from=7d")
+	seen := map[string]bool{}
+	most := 0
+	for range 12 {
+		ids := p.ids()
+		most = max(most, len(ids))
+		for _, id := range ids {
+			seen[id] = true
+		}
+		js[bool](p, `(() => { const box = document.querySelector(".table"); box.scrollTop += box.clientHeight; return true })()`)
+		p.settled()
+	}
+	if most > 60 || len(seen) < 150 {
+		t.Errorf("%d rows in the document, %d seen", most, len(seen))
+	}
+}
