@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -298,4 +299,38 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What an operator's file says holds for its catalogue alone.
+func TestLoadLeavesTheDefaultAsItIs(t *testing.T) {
+	before, err := readBuiltin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over strings.Builder
+	over.WriteString(`{"providers":[`)
+	for i, p := range before.order {
+		if i > 0 {
+			over.WriteString(",")
+		}
+		fmt.Fprintf(&over, `{"id":%q,"fallback":["openai"],"models":[{"id":"new"}`, p.id)
+		for _, m := range p.models {
+			fmt.Fprintf(&over, `,{"id":%q,"aliases":["alias-%[1]s"],"context":7,"prices":[{"input":"1"}],"match":{"equals":"x"}}`, m.ID)
+		}
+		over.WriteString("]}")
+	}
+	over.WriteString("]}")
+	file := filepath.Join(t.TempDir(), "catalog.json")
+	if err := os.WriteFile(file, []byte(over.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file); err != nil {
+		t.Fatal(err)
+	}
+	for id, p := range before.providers {
+		d := Default().providers[id]
+		if !reflect.DeepEqual(d.models, p.models) || !reflect.DeepEqual(d.named, p.named) || !reflect.DeepEqual(d.ruled, p.ruled) || !slices.Equal(d.fallback, p.fallback) {
+			t.Errorf("%s has changed", id)
+		}
+	}
 }

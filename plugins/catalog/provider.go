@@ -17,6 +17,25 @@ type provider struct {
 	found    names
 }
 
+// clone copies p and its models, whose lists and prices stay shared: reading a
+// catalogue over them replaces those and changes none.
+func (p *provider) clone() *provider {
+	to := &provider{id: p.id, fallback: p.fallback, named: make(map[string]*Model, len(p.named))}
+	copies := make(map[*Model]*Model, len(p.models))
+	for _, m := range p.models {
+		c := *m
+		copies[m] = &c
+		to.models = append(to.models, &c)
+	}
+	for name, m := range p.named {
+		to.named[name] = copies[m]
+	}
+	for _, m := range p.ruled {
+		to.ruled = append(to.ruled, copies[m])
+	}
+	return to
+}
+
 // index makes models found by their names. Those of fresh win over the others,
 // save that an id always names its model.
 func (p *provider) index(fresh []*Model) {
