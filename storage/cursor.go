@@ -87,9 +87,9 @@ func orderID[K ~string](sorts []OrderBy[K]) uint32 {
 func (v Value) encode() string {
 	switch v.kind {
 	case wholeNumber:
-		return "w" + strconv.FormatInt(v.whole, 10)
+		return "w" + strconv.FormatInt(v.number, 10)
 	case realNumber:
-		return "r" + strconv.FormatFloat(v.real, 'g', -1, 64)
+		return "r" + strconv.FormatFloat(v.float(), 'g', -1, 64)
 	case someText:
 		return "t" + v.text
 	}
@@ -102,11 +102,13 @@ func decodeValue(s string) (v Value, err error) {
 	}
 	switch s[0] {
 	case 'w':
-		v.kind = wholeNumber
-		v.whole, err = strconv.ParseInt(s[1:], 10, 64)
+		var n int64
+		n, err = strconv.ParseInt(s[1:], 10, 64)
+		v = whole(n)
 	case 'r':
-		v.kind = realNumber
-		v.real, err = strconv.ParseFloat(s[1:], 64)
+		var n float64
+		n, err = strconv.ParseFloat(s[1:], 64)
+		v = fractional(n)
 	case 't':
 		v.kind, v.text = someText, s[1:]
 	default:

@@ -175,12 +175,15 @@ func (g *rowGrouper) answer(set int, each func(*GroupTotals) error) error {
 
 // answerCells sets the cells and details of a group.
 func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
-	var all detailSums
 	t.Cells = t.Cells[:0]
 	for bucket, counts := range s.cells.of(group) {
 		start, _ := q.Buckets.Bounds(bucket)
 		t.Cells = append(t.Cells, Cell{Start: start, Counts: *counts})
 	}
+	if !q.Details {
+		return
+	}
+	var all detailSums
 	i := 0
 	for _, d := range s.details.of(group) { // in the order of the cells
 		all.merge(d)

@@ -48,9 +48,13 @@ func (o *ordering[K, T]) cursor(row *T, sorts []OrderBy[K]) *Cursor[K] {
 // nothing does.
 func (o *ordering[K, T]) page(all []*T, sorts []OrderBy[K], after *Cursor[K], offset, limit int, cancel *CancelCheck) []T {
 	sorts = o.keys(sorts)
+	values := make([]func(*T) Value, len(sorts))
+	for i, s := range sorts {
+		values[i] = o.values[s.Key]
+	}
 	slices.SortFunc(all, CancellableOrder(cancel, func(a, b *T) int {
-		for _, s := range sorts {
-			value := o.values[s.Key]
+		for i, s := range sorts {
+			value := values[i]
 			if d := value(a).compare(value(b), s.Desc); d != 0 {
 				return d
 			}

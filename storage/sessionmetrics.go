@@ -51,17 +51,17 @@ type Average struct {
 func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMetrics, error) {
 	p := NewCancelCheck(ctx.Err)
 	named := func(_, name string) bool { return containsFold(name, q.NameContains, p) }
-	var (
-		begins    []Timestamp
-		durations []sample[plugins.Milliseconds]
-		costs     []sample[plugins.Nanodollars]
-		span      = never
-	)
+	type session struct {
+		begin       Timestamp
+		duration    plugins.Duration
+		cost        plugins.Cost
+		withoutCost int64
+	}
+	var sessions []session
+	span := never
 	question := &GroupQuery{Org: q.Org, Window: q.Window}
 	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
-		begins = append(begins, g.First)
-		durations = append(durations, sample[plugins.Milliseconds]{value: g.duration()})
-		costs = append(costs, sample[plugins.Nanodollars]{value: g.Cost, withoutCost: g.WithoutCost})
+		sessions = append(sessions, session{g.First, g.duration(), g.Cost, g.WithoutCost})
 		span = span.include(&g.Totals)
 	})
 	if err != nil {
@@ -73,13 +73,16 @@ func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMe
 	for i := range counts {
 		counts[i] = sample[int64]{bucket: i, value: plugins.Known(0)}
 	}
-	for i, begin := range begins {
+	durations := make([]sample[plugins.Milliseconds], 0, len(sessions))
+	costs := make([]sample[plugins.Nanodollars], 0, len(sessions))
+	for _, s := range sessions {
 		if p.over(1) {
 			return nil, p.ended
 		}
-		bucket := b.Index(begin)
+		bucket := b.Index(s.begin)
 		counts[bucket].value.N++
-		durations[i].bucket, costs[i].bucket = bucket, bucket
+		durations = append(durations, sample[plugins.Milliseconds]{bucket: bucket, value: s.duration})
+		costs = append(costs, sample[plugins.Nanodollars]{bucket: bucket, value: s.cost, withoutCost: s.withoutCost})
 	}
 	durations, costs = quartiles(&q.Series, durations, p), quartiles(&q.Series, costs, p)
 	return &SessionMetrics{

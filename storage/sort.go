@@ -88,7 +88,7 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	if !q.Valid {
 		return Value{}
 	}
-	return Value{kind: wholeNumber, whole: int64(q.N)}
+	return whole(q.N)
 }
 
 // Column is what the key sorts by, nil if that is no column.

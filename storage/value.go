@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"math"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -10,10 +11,10 @@ import (
 // Value is what a query sorts by, or a leaf compares, of one row: a whole number,
 // which may be a Timestamp, a real number, or a text. The zero Value is missing.
 type Value struct {
-	kind  valueKind
-	whole int64
-	real  float64
-	text  string
+	kind valueKind
+	// number is a whole number, or the bits of a real one.
+	number int64
+	text   string
 }
 
 type valueKind uint8
@@ -32,27 +33,40 @@ func textual(s string) Value {
 	return Value{kind: someText, text: s}
 }
 
-func whole[T ~int64](n T) Value { return Value{kind: wholeNumber, whole: int64(n)} }
+func whole[T ~int64](n T) Value { return Value{kind: wholeNumber, number: int64(n)} }
+
+func fractional(n float64) Value { return Value{kind: realNumber, number: int64(math.Float64bits(n))} }
+
+// float is the number as leaves compare it.
+func (v Value) float() float64 {
+	if v.kind == realNumber {
+		return math.Float64frombits(uint64(v.number))
+	}
+	return float64(v.number)
+}
 
 func numeric(a Amount) Value {
 	if !a.Valid {
 		return Value{}
 	}
-	return Value{kind: realNumber, real: a.N}
+	return fractional(a.N)
 }
 
 // quantity is in the unit of answers, in which leaves compare it.
 func quantity[T plugins.Unit](q plugins.Quantity[T]) Value {
-	return numeric(Amount{N: q.Float(), Valid: q.Valid})
+	if !q.Valid {
+		return Value{}
+	}
+	return fractional(q.Float())
 }
 
 // Any is the value as an int64, a float64 or a string, nil when it is missing.
 func (v Value) Any() any {
 	switch v.kind {
 	case wholeNumber:
-		return v.whole
+		return v.number
 	case realNumber:
-		return v.real
+		return v.float()
 	case someText:
 		return v.text
 	}
@@ -64,9 +78,9 @@ func (v Value) Any() any {
 func (v Value) match(l *Leaf, cancel *CancelCheck) bool {
 	switch l.Field.Kind {
 	case Number:
-		return l.CompareNumber(v.real+float64(v.whole), v.kind != missing)
+		return l.CompareNumber(v.float(), v.kind != missing)
 	case Time:
-		return v.kind != missing && Compare(l.Op, Timestamp(v.whole), l.Time)
+		return v.kind != missing && Compare(l.Op, Timestamp(v.number), l.Time)
 	}
 	return l.Op.holds(v.text, l.Text, cancel) != l.Op.Negative()
 }
@@ -81,7 +95,18 @@ func (v Value) compare(w Value, desc bool) int {
 	case v.kind == missing:
 		return 1
 	}
-	return directed(cmp.Or(cmp.Compare(v.whole, w.whole), cmp.Compare(v.real, w.real), strings.Compare(v.text, w.text)), desc)
+	order := cmp.Compare(v.kind, w.kind) // one key has values of one kind
+	if order == 0 {
+		switch v.kind {
+		case wholeNumber:
+			order = cmp.Compare(v.number, w.number)
+		case realNumber:
+			order = cmp.Compare(v.float(), w.float())
+		default:
+			order = strings.Compare(v.text, w.text)
+		}
+	}
+	return directed(order, desc)
 }
 
 func directed(order int, desc bool) int {
