@@ -24,11 +24,22 @@ Asks Caddy's admin endpoint, which is at --admin, else $WEIR_ADMIN, else
 ` + caddy.DefaultAdminListen + `.`
 
 	for _, c := range []caddycmd.Command{{
-		Name:      "query",
-		Usage:     "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--utc] [--columns <field>,...] [--format table|jsonl|json|csv]",
-		Short:     "Shows recorded requests",
-		Long:      "\nShows the requests that a filter matches, newest first." + filterHelp + connection,
+		Name:  "query",
+		Usage: "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--by <field>,<hour|day|...>] [--p50] [--p95] [--p99] [--utc] [--columns <field>,...] [--format table|jsonl|json|csv]",
+		Short: "Shows recorded requests",
+		Long: `
+Shows the requests that a filter matches, newest first. With --by, shows what they
+add up to: by a field, by time (min, hour, day, week or month), or by both:
+
+	weir query --by model,hour --p95 since=1d` + filterHelp + connection,
 		CobraFunc: queryCommand,
+	}, {
+		Name:  "facets",
+		Usage: "[<filter>...] [--fields <field>,...] [--format table|jsonl|json|csv]",
+		Short: "Shows which values recorded requests have, and how often",
+		Long: `
+Shows the most frequent values of fields among the requests that a filter matches.` + filterHelp + connection,
+		CobraFunc: facetsCommand,
 	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",
@@ -97,10 +108,11 @@ Choose keys that cannot be guessed, such as those of 'openssl rand -hex 32'.`,
 const filterHelp = `
 
 A filter is made of terms, <field><operator><value>, and all of them must hold,
-or all of those on one side of an "or":
+or all of those on one side of an "or"; parentheses join:
 
 	weir query model=gpt-4o-mini 'cost>0.01' property.env=prod since=1h
 	weir query 'status>=500' or cost=null
+	weir query since=1d '(model=a or model=b) cost>1'
 
 Operators are = != > >= < <= and ~ !~ (contains, contains not; letter case does
 not matter). Quote them for the shell, and quote values with blanks in "".

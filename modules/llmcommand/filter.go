@@ -18,10 +18,11 @@ import (
 
 // parseFilter reads the arguments of a command: each is a filter of the API as
 // JSON, "all", or terms with blanks between them. All of them must hold, or all
-// of those on one side of an "or". Without any, everything matches. now is what
-// ages are counted from.
+// of those on one side of an "or"; parentheses join. Without any, everything
+// matches. now is what ages are counted from.
 func parseFilter(args []string, now time.Time) (storage.Filter, error) {
-	var either, all storage.Filter // the sides before, and this one so far
+	var outer []sides // of the parentheses that are open
+	var s sides
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			return nil, fmt.Errorf("the filter %q is not valid UTF-8", arg)
@@ -32,44 +33,68 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = and(all, f)
+			s.all = and(s.all, f)
 			continue
 		}
-		for rest != "" {
-			if word, after := cutWord(rest); word == "or" {
-				if all == nil {
+		for ; rest != ""; rest = strings.TrimLeft(rest, blanks) {
+			word, after := cutWord(rest)
+			switch {
+			case rest[0] == '(':
+				outer, s, rest = append(outer, s), sides{}, rest[1:]
+			case rest[0] == ')':
+				f, err := s.filter()
+				if err != nil {
+					return nil, err
+				}
+				if len(outer) == 0 {
+					return nil, errors.New("filter: a ) has no ( before it; quote values that have one")
+				}
+				s, outer, rest = outer[len(outer)-1], outer[:len(outer)-1], rest[1:]
+				s.all = and(s.all, f)
+			case strings.EqualFold(word, "or"):
+				if s.all == nil {
 					return nil, errLonelyOr
 				}
-				either, all, rest = or(either, all), nil, strings.TrimLeft(after, blanks)
-				continue
+				s, rest = sides{either: or(s.either, s.all)}, after
+			default:
+				t, after, err := cutTerm(rest, len(outer) > 0)
+				if err != nil {
+					return nil, err
+				}
+				f, err := t.filter(now)
+				if err != nil {
+					return nil, fmt.Errorf("filter term %q: %w", t.text, err)
+				}
+				s.all, rest = and(s.all, f), after
 			}
-			t, after, err := cutTerm(rest)
-			if err != nil {
-				return nil, err
-			}
-			f, err := t.filter(now)
-			if err != nil {
-				return nil, fmt.Errorf("filter term %q: %w", t.text, err)
-			}
-			all, rest = and(all, f), strings.TrimLeft(after, blanks)
 		}
 	}
 	switch {
-	case all != nil:
-		return or(either, all), nil
-	case either != nil:
-		return nil, errLonelyOr
+	case len(outer) > 0:
+		return nil, errors.New("filter: a ( has no ) behind it")
+	case s == sides{}:
+		return storage.All{}, nil
 	}
-	return storage.All{}, nil
+	return s.filter()
 }
 
-var errLonelyOr = errors.New("filter: or stands between two terms, as in user=ada or user=bob")
+// sides are what an "or" joins: the sides before, and the one so far.
+type sides struct{ either, all storage.Filter }
+
+func (s sides) filter() (storage.Filter, error) {
+	if s.all == nil {
+		return nil, errLonelyOr
+	}
+	return or(s.either, s.all), nil
+}
+
+var errLonelyOr = errors.New("filter: or stands between two terms, and parentheses around some, as in user=ada or (user=bob cost>1)")
 
 const blanks = " \t\r\n"
 
-// cutWord cuts s at its first blank.
+// cutWord cuts s at its first blank or closing parenthesis.
 func cutWord(s string) (word, after string) {
-	if i := strings.IndexAny(s, blanks); i >= 0 {
+	if i := strings.IndexAny(s, blanks+")"); i >= 0 {
 		return s[:i], s[i:]
 	}
 	return s, ""
@@ -115,8 +140,12 @@ type filterTerm struct {
 }
 
 // cutTerm reads the first term of s, which begins with no blank. Names and
-// values may be quoted, as Go's strings are.
-func cutTerm(s string) (t filterTerm, after string, err error) {
+// values may be quoted, as Go's strings are. Inside parentheses a value ends at one.
+func cutTerm(s string, inside bool) (t filterTerm, after string, err error) {
+	ends := blanks
+	if inside {
+		ends += ")"
+	}
 	rest := s
 	for t.operator == "" {
 		for _, o := range operators {
@@ -128,7 +157,7 @@ func cutTerm(s string) (t filterTerm, after string, err error) {
 		switch {
 		case t.operator != "":
 			rest = rest[len(t.operator):]
-		case rest == "" || strings.ContainsRune(blanks, rune(rest[0])):
+		case rest == "" || strings.ContainsRune(ends, rune(rest[0])):
 			if t.name == "all" {
 				return t, rest, nil
 			}
@@ -147,11 +176,15 @@ func cutTerm(s string) (t filterTerm, after string, err error) {
 		if t.value, rest, err = cutQuoted(rest); err != nil {
 			return t, "", err
 		}
-		if rest != "" && !strings.ContainsRune(blanks, rune(rest[0])) {
+		if rest != "" && !strings.ContainsRune(ends, rune(rest[0])) {
 			return t, "", fmt.Errorf("filter term %q: a blank must follow the quoted value", s)
 		}
 	} else {
-		t.value, rest = cutWord(rest)
+		end := strings.IndexAny(rest, ends)
+		if end < 0 {
+			end = len(rest)
+		}
+		t.value, rest = rest[:end], rest[end:]
 	}
 	t.text = s[:len(s)-len(rest)]
 	return t, rest, nil

@@ -44,15 +44,21 @@ func addOutputFlags(cmd *cobra.Command, formats ...string) {
 func newOutput(cmd *cobra.Command, w io.Writer, live bool, formats ...string) (output, error) {
 	name, _ := cmd.Flags().GetString("format")
 	names, _ := cmd.Flags().GetStringSlice("columns")
-	if !slices.Contains(formats, name) {
-		return nil, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(formats, ", "), name)
-	}
 	columns, err := parseColumns(names)
 	if err != nil {
 		return nil, fmt.Errorf("--columns: %w", err)
 	}
 	if len(columns) > 0 && (name == formatJSON || name == formatJSONL) {
 		return nil, fmt.Errorf("--columns goes with tables and CSV; --format %s has whole records", name)
+	}
+	return outputOf(cmd, w, live, columns, formats...)
+}
+
+// outputOf is newOutput with columns that no flag names.
+func outputOf(cmd *cobra.Command, w io.Writer, live bool, columns []column, formats ...string) (output, error) {
+	name, _ := cmd.Flags().GetString("format")
+	if !slices.Contains(formats, name) {
+		return nil, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(formats, ", "), name)
 	}
 	switch name {
 	case formatTable:

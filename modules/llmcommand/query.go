@@ -19,6 +19,7 @@ func queryCommand(cmd *cobra.Command) {
 	addOutputFlags(cmd, queryFormats...)
 	cmd.Flags().Int("limit", 20, fmt.Sprintf("Show so many requests at most, up to %d", maxLimit))
 	cmd.Flags().StringSlice("sort", nil, "Keys to sort by, as in cost:desc,user:asc; without a direction, the largest first (default time:desc)")
+	addMetricsFlags(cmd)
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = query
 }
@@ -27,6 +28,9 @@ func query(cmd *cobra.Command, args []string) error {
 	filter, err := parseFilter(args, time.Now())
 	if err != nil {
 		return err
+	}
+	if by, _ := cmd.Flags().GetStringSlice("by"); len(by) > 0 {
+		return metrics(cmd, filter, by)
 	}
 	keys, _ := cmd.Flags().GetStringSlice("sort")
 	sort, err := parseSort(keys)

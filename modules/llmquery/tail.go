@@ -85,7 +85,7 @@ func (t *tail) run(stopping <-chan struct{}) error {
 		if len(t.buf) > 0 {
 			_, err := t.w.Write(t.buf)
 			if flushed := out.Flush(); err != nil || flushed != nil {
-				return nil //nolint:nilerr // the client left
+				return nil
 			}
 			t.buf = t.buf[:0]
 		}
