@@ -167,7 +167,7 @@ func (x *exchange) Chunk(p []byte, last bool) {
 	if last {
 		x.closeResponse()
 	}
-	if x.Record.Stream {
+	if x.Record.Stream && !x.Record.TimeToFirstToken.Valid {
 		x.MarkFirstToken()
 	}
 	switch now := x.phase(); {

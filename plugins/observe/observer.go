@@ -180,106 +180,107 @@ func (x *observer) endDocument() {
 	}
 }
 
-func (x *observer) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
+// template is an event that changes nothing if it is read again. An event that
+// differs from it only in its gaps, as most of a stream do, need not be read.
+type template struct {
+	raw  []byte // none while empty
+	gaps []gap
 
-// value takes what the scanner reads.
-func (x *observer) value(f Field, v value) {
-	if f.again() && v.kind != null {
-		x.scan.template.learning = false
+	// learning is true while an event is read that may become the template.
+	learning bool
+}
+
+// gap is a part of the template that may differ without telling anything but that
+// there is content:
+// the inside of a string, or a whole number.
+type gap struct {
+	start, end int
+	count      bool
+	// at is where the gap was in the event that fitted last, and length how long it
+	// was.
+	at, length int
+}
+
+// maxGaps is more than the gaps of any event that repeats in streams.
+const maxGaps = 12
+
+// fits reports whether an event repeats the template.
+func (t *template) fits(event []byte) bool {
+	if len(t.raw) == 0 {
+		return false
 	}
-	switch {
-	case v.kind == null:
-	case f >= firstCount:
-		if n, ok := f.count(v); ok {
-			x.report.set(f, n)
-			x.changed = true
-			x.seen.Content = x.seen.Content || f == Image
+	from, at := 0, 0 // in the template, and in the event
+	for i := range t.gaps {
+		g := &t.gaps[i]
+		rest, ok := bytes.CutPrefix(event[at:], t.raw[from:g.start])
+		if !ok {
+			return false
 		}
-	case f >= firstDetail:
-		x.listed(f, v)
-	case f >= firstError:
-		x.failure(f, v)
-	default:
-		x.response(f, v)
+		if g.count {
+			g.length = digits(rest)
+		} else {
+			g.length = closingQuote(rest)
+		}
+		if g.length < 0 {
+			return false
+		}
+		g.at = len(event) - len(rest)
+		from, at = g.end, g.at+g.length
+	}
+	return bytes.Equal(event[at:], t.raw[from:])
+}
+
+// learn begins to read data, which may be an event's first.
+func (t *template) learn(first bool) {
+	t.raw, t.gaps, t.learning = t.raw[:0], t.gaps[:0], first
+}
+
+// gap notes one of the event under way.
+func (t *template) gap(start, end int, count bool) {
+	if len(t.gaps) == maxGaps {
+		t.learning = false
+	}
+	if t.learning {
+		t.gaps = append(t.gaps, gap{start: start, end: end, count: count})
 	}
 }
 
-// response takes what is neither a count nor of an error.
-func (x *observer) response(f Field, v value) {
-	switch f {
-	case Model:
-		set(&x.seen.Model, v)
-	case ResponseID:
-		// Groq's Compound has another id in each chunk.
-		if x.seen.ResponseID == "" {
-			set(&x.seen.ResponseID, v)
-		}
-	case FinishReason:
-		x.finish(v)
-	case Choice:
-		x.other = false
-		x.earlier.finish, x.earlier.phase = x.seen.Finish, x.phase
-	case ChoiceIndex:
-		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may come after the reason
-			x.other = true
-			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
-		}
-	case ServiceTier:
-		set(&x.seen.ServiceTier, v)
-	case Content:
-		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
-			x.seen.Content = true
-		}
-	case OutputType:
-		if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
-			x.seen.Content = true
-		}
-	case EventType:
-		x.event(v.bytes)
-	case sentinel:
-		if string(v.bytes) == "DONE" {
-			x.reach(plugins.Ended)
-		}
-	case Done:
-		if v.kind == object || string(v.bytes) == "true" {
-			x.reach(plugins.Ended)
-		}
-	case shape:
-		x.shape(v)
-	case Report:
-		x.supersede()
+// learned makes the event the template, unless it has told something.
+func (t *template) learned(event []byte) {
+	if t.learning {
+		t.raw = append(t.raw, event...)
 	}
 }
 
-// set keeps the text of v, and allocates only for one that is new.
-func set(s *string, v value) {
-	if v.kind == text && len(v.bytes) > 0 && *s != string(v.bytes) {
-		*s = string(v.bytes)
-	}
-}
-
-// finish takes the finish reason of the first choice; of Responses the status,
-// unless it says that there is more to come.
-func (x *observer) finish(v value) {
-	if v.kind != text || len(v.bytes) == 0 || v.index > 0 || x.other {
-		return
-	}
-	switch string(v.bytes) {
-	case "in_progress", "queued":
-		return
-	}
-	set(&x.seen.Finish, v)
-	x.reach(x.dialect.AfterFinish)
-}
-
-func (x *observer) event(name []byte) {
-	if string(name) == "error" {
-		x.failed = true
-		x.fail(anyError, "error")
-	}
-	for _, last := range x.dialect.LastEvents {
-		if last == string(name) {
-			x.reach(plugins.Ended)
+// closingQuote is where the string ends whose inside b begins with, -1 where it
+// does not: at the first quote that an even number of backslashes precedes.
+func closingQuote(b []byte) int {
+	for from := 0; ; {
+		quote := bytes.IndexByte(b[from:], '"')
+		if quote < 0 {
+			return -1
 		}
+		quote += from
+		run := quote
+		for run > 0 && b[run-1] == '\\' {
+			run--
+		}
+		if (quote-run)&1 == 0 {
+			return quote
+		}
+		from = quote + 1
 	}
+}
+
+// digits is how many of them the whole number has that b begins with, -1 where it
+// does not.
+func digits(b []byte) int {
+	n := 0
+	for n < len(b) && '0' <= b[n] && b[n] <= '9' {
+		n++
+	}
+	if n == 0 || n > 1 && b[0] == '0' {
+		return -1
+	}
+	return n
 }

@@ -1,0 +1,61 @@
+package capture
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// Memory bounds, in bytes, what the copies of all exchanges in flight take
+// together. Copies beyond it are truncated; the traffic itself is not touched.
+const Memory = 256 << 20
+
+var inUse atomic.Int64
+
+const (
+	minBuffer = 2 << 10
+	classes   = 25 // 2, 3, 4, 6, 8 KiB to 8 MiB
+	// maxTrust is how much memory a mere announcement of a length gets.
+	maxTrust = 64 << 10
+)
+
+// buffer is a block of memory of the size of a class.
+type buffer struct {
+	data  []byte
+	class int
+}
+
+var pools [classes]sync.Pool
+
+// sizeClass is the class of the least buffers that hold n bytes. Their sizes are
+// the powers of two and what lies halfway between them.
+func sizeClass(n int64) int {
+	class := 2 * bits.Len64(uint64(max(n, minBuffer)-1)/minBuffer)
+	if class > 0 && n <= classSize(class-1) {
+		class--
+	}
+	return class
+}
+
+func classSize(class int) int64 {
+	if class%2 == 1 {
+		return minBuffer * 3 / 2 << (class / 2)
+	}
+	return minBuffer << (class / 2)
+}
+
+func newBuffer(class int) *buffer {
+	if class < classes {
+		if b, ok := pools[class].Get().(*buffer); ok {
+			return b
+		}
+	}
+	return &buffer{data: make([]byte, 0, classSize(class)), class: class}
+}
+
+func (b *buffer) recycle() {
+	if b.class < classes {
+		b.data = b.data[:0]
+		pools[b.class].Put(b)
+	}
+}

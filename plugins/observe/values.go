@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"bytes"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+func (x *observer) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
+
+// value takes what the scanner reads.
+func (x *observer) value(f Field, v value) {
+	if f.again() && v.kind != null {
+		x.scan.template.learning = false
+	}
+	switch {
+	case v.kind == null:
+	case f >= firstCount:
+		if n, ok := f.count(v); ok {
+			x.report.set(f, n)
+			x.changed = true
+			x.seen.Content = x.seen.Content || f == Image
+		}
+	case f >= firstDetail:
+		x.listed(f, v)
+	case f >= firstError:
+		x.failure(f, v)
+	default:
+		x.response(f, v)
+	}
+}
+
+// response takes what is neither a count nor of an error.
+func (x *observer) response(f Field, v value) {
+	switch f {
+	case Model:
+		set(&x.seen.Model, v)
+	case ResponseID:
+		// Groq's Compound has another id in each chunk.
+		if x.seen.ResponseID == "" {
+			set(&x.seen.ResponseID, v)
+		}
+	case FinishReason:
+		x.finish(v)
+	case Choice:
+		x.other = false
+		x.earlier.finish, x.earlier.phase = x.seen.Finish, x.phase
+	case ChoiceIndex:
+		if n, ok := parseCount(v.bytes); ok && n > 0 { // it may come after the reason
+			x.other = true
+			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
+		}
+	case ServiceTier:
+		set(&x.seen.ServiceTier, v)
+	case Content:
+		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
+			x.seen.Content = true
+		}
+	case OutputType:
+		if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
+			x.seen.Content = true
+		}
+	case EventType:
+		x.event(v.bytes)
+	case sentinel:
+		if string(v.bytes) == "DONE" {
+			x.reach(plugins.Ended)
+		}
+	case Done:
+		if v.kind == object || string(v.bytes) == "true" {
+			x.reach(plugins.Ended)
+		}
+	case shape:
+		x.shape(v)
+	case Report:
+		x.supersede()
+	}
+}
+
+// set keeps the text of v, and allocates only for one that is new.
+func set(s *string, v value) {
+	if v.kind == text && len(v.bytes) > 0 && *s != string(v.bytes) {
+		*s = string(v.bytes)
+	}
+}
+
+// finish takes the finish reason of the first choice; of Responses the status,
+// unless it says that there is more to come.
+func (x *observer) finish(v value) {
+	if v.kind != text || len(v.bytes) == 0 || v.index > 0 || x.other {
+		return
+	}
+	switch string(v.bytes) {
+	case "in_progress", "queued":
+		return
+	}
+	set(&x.seen.Finish, v)
+	x.reach(x.dialect.AfterFinish)
+}
+
+func (x *observer) event(name []byte) {
+	if string(name) == "error" {
+		x.failed = true
+		x.fail(anyError, "error")
+	}
+	for _, last := range x.dialect.LastEvents {
+		if last == string(name) {
+			x.reach(plugins.Ended)
+		}
+	}
+}
