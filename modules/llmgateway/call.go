@@ -123,6 +123,14 @@ func (c *call) read() ([]routing.Target, error) {
 	return c.targetsWithState(targets)
 }
 
+// resolver returns the targets that names of models stand for, to an organisation.
+func (h *Handler) resolver(org string) *routing.Resolver {
+	app := h.site.App
+	return &routing.Resolver{
+		Catalog: app.Catalog(), Accounts: app.Accounts(org), Keyless: app.Keyless(org), Aliases: app.Aliases,
+	}
+}
+
 // keepBody takes what the record keeps of the body.
 func (c *call) keepBody() {
 	c.sent = c.body

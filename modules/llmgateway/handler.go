@@ -164,14 +164,6 @@ func (h *Handler) checkProviders() error {
 
 func (h *Handler) gate() gate.Gate { return gate.Gate{App: h.site.App, Store: h.site.Store} }
 
-// resolver returns what the names of models mean to an organisation.
-func (h *Handler) resolver(org string) *routing.Resolver {
-	app := h.site.App
-	return &routing.Resolver{
-		Catalog: app.Catalog(), Accounts: app.Accounts(org), Keyless: app.Keyless(org), Aliases: app.Aliases,
-	}
-}
-
 // Validate checks the settings.
 func (h *Handler) Validate() error {
 	if h.policy.Retries < 0 {

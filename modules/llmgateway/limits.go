@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 const (
@@ -41,7 +42,7 @@ func (c *call) readBody() error {
 	if err := c.hold(first); err != nil {
 		return err
 	}
-	begin, err := readAll(io.LimitReader(c.r.Body, admission.Small+1), announced)
+	begin, err := translate.ReadAll(io.LimitReader(c.r.Body, admission.Small+1), announced)
 	body := bytes.NewBuffer(begin)
 	if err == nil && body.Len() > admission.Small {
 		err = c.readRest(body, announced)

@@ -33,7 +33,7 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 		return a.passStream(resp, observer)
 	}
 
-	body, err := readAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}

@@ -19,6 +19,7 @@ type observer struct {
 
 	scan      scanner
 	begun     bool // data of the event under way has come
+	repeated  bool // which repeats the template, and was not scanned
 	report    report
 	changed   bool   // report is newer than seen.Usage
 	last      report // Google's last one, while reporting
@@ -141,11 +142,11 @@ func (d *document) close()         { d.scan.finish() }
 func (x *observer) data(p []byte) {
 	t := &x.scan.template
 	if !x.begun && t.fits(p) {
-		x.begun = true
+		x.begun, x.repeated = true, true
 		return
 	}
 	t.learn(!x.begun)
-	x.begun = true
+	x.begun, x.repeated = true, false
 	x.scan.write(p)
 	if x.seen.Content && x.scan.between() {
 		t.learned(p)
@@ -153,8 +154,13 @@ func (x *observer) data(p []byte) {
 }
 
 func (x *observer) dispatch(name []byte) {
+	failed := string(name) == "error"
+	if x.repeated && !failed {
+		x.begun, x.repeated = false, false
+		return
+	}
 	x.scan.finish()
-	if string(name) == "error" {
+	if failed {
 		x.fail(anyError, "error")
 	}
 	x.begin()
@@ -163,7 +169,8 @@ func (x *observer) dispatch(name []byte) {
 func (x *observer) begin() {
 	x.settle()
 	x.scan.reset()
-	x.begun, x.phase, x.failed, x.other = false, plugins.Running, false, false
+	x.begun, x.repeated = false, false
+	x.phase, x.failed, x.other = plugins.Running, false, false
 }
 
 // endEvent lets count what the event said of the phase, now that all of it was

@@ -51,12 +51,16 @@ func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
 	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, nil
 	}
-	room := min(max(resp.ContentLength, 0), maxPreallocated)
+	return ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)
+}
+
+// ReadAll is io.ReadAll of a body whose Content-Length is announced, or -1. It trusts
+// the announcement with at most 1 MiB of memory. An error comes with what was read.
+func ReadAll(r io.Reader, announced int64) ([]byte, error) {
+	room := min(max(announced, 0), maxPreallocated)
 	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // which ReadFrom needs to see the end
-	if _, err := b.ReadFrom(io.LimitReader(resp.Body, maxObject)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // ParseJSON parses what the provider sent. What is not JSON fails the response.
