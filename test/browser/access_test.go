@@ -43,7 +43,10 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 		p.do(chromedp.EmulateViewport(look.width, 900))
 		js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, look.theme))
 		p.open(all[0])
-		for _, address := range all {
+		for i, address := range all {
+			if look.theme == "dark" && i >= len(views) {
+				break // the drawer has the colours of the screens
+			}
 			p.show(address)
 			check(fmt.Sprintf("%s %d %s", address, look.width, look.theme))
 			if wide := js[float64](p, `document.documentElement.scrollWidth`); wide > float64(look.width) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // views are all screens.
@@ -28,6 +29,12 @@ func states(w *weir) []string {
 	}
 	for _, side := range []string{"conversation", "turn", "cost", "timing", "labels", "raw"} {
 		list = append(list, "?v=requests&from=7d&id="+id+"&tab="+side)
+	}
+	// Two looks at a view show the same when its time does not move between them.
+	now := time.Now()
+	week := fmt.Sprintf("from=%d&to=%d", now.AddDate(0, 0, -7).UnixMilli(), now.Add(time.Hour).UnixMilli())
+	for i := range list {
+		list[i] = strings.Replace(list[i], "from=7d", week, 1)
 	}
 	return list
 }
@@ -55,6 +62,9 @@ func TestAnAddressIsTheView(t *testing.T) {
 			js[bool](p, `(history.forward(), true)`)
 			p.until(`location.search === %s`, quote(address))
 		}
+		if i%2 > 0 {
+			continue // a colleague loads it
+		}
 		p.leave("location.reload()")
 		if again := p.text(); again != shown[i] {
 			t.Errorf("%s, reloaded: %s", address, difference(shown[i], again))
@@ -65,7 +75,7 @@ func TestAnAddressIsTheView(t *testing.T) {
 	}
 	colleague := w.tab(t)
 	colleague.login(w.key)
-	for i := 0; i < len(list); i += 5 {
+	for i := 1; i < len(list); i += 2 {
 		if colleague.open(list[i]); colleague.text() != shown[i] {
 			t.Errorf("%s, of a colleague: %s", list[i], difference(shown[i], colleague.text()))
 		}

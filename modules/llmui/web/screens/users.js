@@ -32,5 +32,5 @@ export function Users() {
   const series = useMetrics(v, { groupBy: "user_id", limit: 100 });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
   return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}${d.count > d.users.length ? `, ${count(d.users.length)} of them below` : ""}</p>
-    <${List} label="Users" columns=${columns(v, groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} />`}<//>`;
+    <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${List} label="Users" columns=${columns(v, groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} /></div>`}<//>`;
 }
