@@ -24,7 +24,7 @@ const (
 	maxReaders = 4
 	// lockWait bounds how long a query waits for somebody else's lock. SQLite waits
 	// up to ten seconds, in C, whatever the context says (walTryBeginRead).
-	lockWait = time.Second
+	lockWait = 2 * time.Second
 )
 
 var errLocked = fmt.Errorf("another process keeps the database locked: %w", storage.ErrUnavailable)
