@@ -25,10 +25,8 @@ import (
 type endpoint struct {
 	scope string
 	serve func(*call) error
-	// turns admits its calls. Those of streams are bounded by no timeout.
+	// turns admits its calls.
 	turns func(*llmapp.App) *admission.Turns
-	// streams is true of an answer that lasts as long as its client.
-	streams bool
 }
 
 // What an endpoint reads decides whom it waits for.
@@ -40,27 +38,27 @@ var (
 
 // endpoints are the methods of each path, by its http.ServeMux pattern.
 var endpoints = map[string]map[string]endpoint{
-	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords, false}},
-	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords, false}},
-	"/v1/request/tail":                {http.MethodGet: {llmapp.ScopeQuery, tailRequests, aStream, true}},
-	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord, false}},
-	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord, false}},
-	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord, false}},
-	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord, false}},
-	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords, false}},
-	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords, false}},
-	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords, false}},
-	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords, false}},
-	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord, false}},
+	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords}},
+	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords}},
+	"/v1/request/tail":                {http.MethodGet: {llmapp.ScopeQuery, tailRequests, aStream}},
+	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord}},
+	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord}},
+	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord}},
+	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord}},
+	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords}},
+	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords}},
+	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords}},
+	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords}},
+	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord}},
 	"/v1/session/{id}/tag": {
-		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord, false},
-		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord, false},
+		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord},
+		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord},
 	},
-	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords, false}},
-	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords, false}},
-	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords, false}},
-	"/v1/export":                 {http.MethodPost: {llmapp.ScopeQuery, exportRequests, aStream, true}},
-	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil, false}},
+	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords}},
+	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords}},
+	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords}},
+	"/v1/export":                 {http.MethodPost: {llmapp.ScopeQuery, exportRequests, aStream}},
+	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
 }
 
 // scopeNone is the scope of what everybody may have, without a key.
@@ -156,9 +154,6 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	// The store opens in the background: a query that comes with the start waits.
 	if err := j.Connected(ctx); ctx.Err() != nil {
 		return err
-	}
-	if e.streams {
-		ctx = r.Context()
 	}
 	return e.serve(&call{Handler: h.Handler, ctx: ctx, w: w, r: r, raw: body, org: org, key: key, journal: j})
 }

@@ -52,6 +52,7 @@ func exportRequests(c *call) error {
 		return err
 	}
 
+	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
 	a := newAnswer(c)
 	defer a.close()
 	name := "requests-" + time.Now().UTC().Format("20060102T150405Z")

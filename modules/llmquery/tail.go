@@ -36,6 +36,7 @@ func tailRequests(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.ctx = c.r.Context() // no timeout: it lasts as long as its client
 	follower, complete := c.journal.Follow(after)
 	t := &tail{
 		call: c, seen: after, follower: follower, matcher: storage.NewMatcher(filter, storage.NewCancelCheck(c.ctx.Err)),

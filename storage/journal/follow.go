@@ -8,7 +8,7 @@ import (
 
 // recentRecords is how many of the last records are kept for followers: those of the
 // seconds in which one is away.
-const recentRecords = 4096
+const recentRecords = 2048
 
 // recent are the last records that the backend was given, in the order in which it
 // was.
@@ -28,7 +28,7 @@ func (r *recent) add(records []*storage.Record) {
 	defer r.mu.Unlock()
 	r.records = append(r.records, records...)
 	r.next += uint64(len(records))
-	if over := len(r.records) - recentRecords; over > recentRecords { // so that it copies seldom
+	if over := len(r.records) - recentRecords; over > recentRecords/2 { // so that it copies seldom
 		r.records = append([]*storage.Record(nil), r.records[over:]...)
 	}
 	if r.more != nil {

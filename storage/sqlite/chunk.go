@@ -87,7 +87,7 @@ func (c *chunk) append(column int, v uint32) {
 		if v == 0 {
 			return
 		}
-		x = make([]uint32, len(c.n)-1, max(cap(c.n), len(c.n)))
+		x = make([]uint32, len(c.n)-1, cap(c.n))
 	}
 	c.columns[column] = append(x, v)
 }
