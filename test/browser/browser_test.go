@@ -186,9 +186,12 @@ func (p *tab) until(format string, args ...any) {
 // settled waits until the view is complete.
 func (p *tab) settled() {
 	p.t.Helper()
-	// A change is drawn, and its questions are asked, within two frames.
-	js[bool](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0, true))))`)
+	// A change is drawn, and its questions are asked, within two frames; the keys
+	// know the answer after two more.
+	const frames = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0, true))))`
+	js[bool](p, frames)
 	p.until(`document.querySelector("main") && !document.querySelector("[aria-busy=true], .stale")`)
+	js[bool](p, frames)
 }
 
 // open goes to a view.
