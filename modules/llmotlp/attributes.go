@@ -120,7 +120,7 @@ func (a attributes) object(keys ...string) iter.Seq2[string, string] {
 // list has an element for each n of the attributes `<prefix><n>.<rest>`, in the
 // order of n, with its values by `<rest>`.
 func (a attributes) list(prefix string) []attributes {
-	elements := make(map[int]attributes)
+	var elements map[int]attributes // most messages have none
 	for key, v := range a {
 		rest, ok := strings.CutPrefix(key, prefix)
 		if !ok {
@@ -131,10 +131,16 @@ func (a attributes) list(prefix string) []attributes {
 		if !ok || err != nil || n < 0 {
 			continue
 		}
+		if elements == nil {
+			elements = make(map[int]attributes)
+		}
 		if elements[n] == nil {
 			elements[n] = make(attributes)
 		}
 		elements[n][rest] = v
+	}
+	if elements == nil {
+		return nil
 	}
 	var list []attributes
 	for _, n := range slices.Sorted(maps.Keys(elements)) {

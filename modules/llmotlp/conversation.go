@@ -116,6 +116,7 @@ func (a attributes) flatContent(role string) message {
 		m = messageOf(gjson.ParseBytes(slices.Concat([]byte(`{"content":`), raw, []byte("}"))), role)[0]
 	}
 	var parts []any
+	var reasoning strings.Builder
 	for _, part := range a.list("message.contents.") {
 		text := part.text("message_content.text")
 		switch kind := part.text("message_content.type"); {
@@ -123,7 +124,7 @@ func (a attributes) flatContent(role string) message {
 			m.media = true
 			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": part.text("message_content.image.image.url")}})
 		case kind == "reasoning":
-			m.Reasoning += text
+			reasoning.WriteString(text)
 		case text != "":
 			parts = append(parts, textPart{"text", text})
 		}
@@ -131,6 +132,7 @@ func (a attributes) flatContent(role string) message {
 	if len(parts) > 0 {
 		m.Content, _ = marshal(parts) // text always marshals
 	}
+	m.Reasoning += reasoning.String()
 	return m
 }
 

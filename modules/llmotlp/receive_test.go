@@ -304,7 +304,7 @@ func TestManyPieces(t *testing.T) {
 	if response, answer := s.send("root", export(t, crowd, thoughtful), binary...); response.StatusCode != http.StatusOK {
 		t.Fatalf("%s %q", response.Status, answer)
 	}
-	if took := time.Since(began); took > 20*time.Second { // minutes, if anything is quadratic
+	if took := time.Since(began); took > 2*time.Minute { // the race detector takes 20 s of it; what is quadratic takes many minutes
 		t.Errorf("%s", took)
 	}
 	if records := s.records("root"); len(records) != 2 || records[0].Get("response_body.choices.#").Int() != 50_000 {
