@@ -15,6 +15,7 @@ import (
 // the same, whatever is written meanwhile.
 type Cursor[K ~string] struct {
 	// Sorts are the keys of the query, or its standard order, with a value for each.
+	// Bodies are too long for the String of a cursor, which then has no Values.
 	Sorts  []OrderBy[K]
 	Values []Value
 	// Tie breaks ties in the direction of the first key: the 16 bytes of a request's
@@ -48,8 +49,9 @@ func (c *Cursor[K]) String() string {
 // ErrCursor is the error of a cursor that a query cannot go on with.
 var ErrCursor = errors.New("this cursor is none of a query with this sort: begin again without it")
 
-// parseCursor reads what String wrote of a query of the same sorts.
-func parseCursor[K ~string](text string, sorts []OrderBy[K]) (*Cursor[K], error) {
+// parseCursor reads what String wrote of a query of the same sorts. A bare cursor
+// has no Values.
+func parseCursor[K ~string](text string, sorts []OrderBy[K], bare bool) (*Cursor[K], error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) < 4 || binary.BigEndian.Uint32(b) != orderID(sorts) {
 		return nil, ErrCursor
@@ -63,15 +65,18 @@ func parseCursor[K ~string](text string, sorts []OrderBy[K]) (*Cursor[K], error)
 		b = b[n:]
 		fields, b = append(fields, string(b[:size])), b[size:]
 	}
-	c := &Cursor[K]{Sorts: sorts, Values: make([]Value, len(sorts))}
-	if len(fields) != len(sorts)+len(c.Tie) {
+	c := &Cursor[K]{Sorts: sorts}
+	values := len(fields) - len(c.Tie)
+	if values != len(sorts) && (values != 0 || !bare) {
 		return nil, ErrCursor
 	}
-	copy(c.Tie[:], fields[len(sorts):])
-	for i := range sorts {
-		if c.Values[i], err = decodeValue(fields[i]); err != nil {
+	copy(c.Tie[:], fields[values:])
+	for _, field := range fields[:values] {
+		v, err := decodeValue(field)
+		if err != nil {
 			return nil, ErrCursor
 		}
+		c.Values = append(c.Values, v)
 	}
 	return c, nil
 }

@@ -35,7 +35,7 @@ func (q *SessionQuery) Cursor(s *Session) *Cursor[SessionSortKey] {
 // ContinueAfter sets After to a cursor of a query with the same sort, in the form of
 // its String; otherwise the error is ErrCursor.
 func (q *SessionQuery) ContinueAfter(cursor string) (err error) {
-	q.After, err = parseCursor(cursor, sessionOrder.keys(q.Sort))
+	q.After, err = parseCursor(cursor, sessionOrder.keys(q.Sort), false)
 	return err
 }
 

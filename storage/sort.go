@@ -63,17 +63,12 @@ func (q *RequestQuery) Cursor(r *Record, c *Content) *Cursor[SortKey] {
 }
 
 // ContinueAfter sets After to a cursor of a query with the same sort, in the form of
-// its String; otherwise the error is ErrCursor.
+// its String; otherwise the error is ErrCursor. A cursor of a sort by content may
+// have no Values: whoever asks the query makes it anew from the record it names.
 func (q *RequestQuery) ContinueAfter(cursor string) (err error) {
-	q.After, err = parseCursor(cursor, q.order())
+	q.After, err = parseCursor(cursor, q.order(), q.SortsByContent())
 	return err
 }
-
-// sortedBytes is how much of a body's text is compared, so that neither queries nor
-// cursors hold whole bodies.
-const sortedBytes = 1 << 10
-
-func contentText(s string) Value { return textual(s[:min(len(s), sortedBytes)]) }
 
 func byEntry(m map[string]string, name string) Value {
 	s, known := m[name]
@@ -121,14 +116,10 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 			}
 			return whole[int64](0)
 		},
-		SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return contentText(inputText(r, c)) },
-		SortResponseText:  func(r *Record, c *Content, _ string) Value { return contentText(outputText(r, c)) },
+		SortRequestPrompt: func(r *Record, c *Content, _ string) Value { return textual(inputText(r, c)) },
+		SortResponseText:  func(r *Record, c *Content, _ string) Value { return textual(outputText(r, c)) },
 		SortProperties:    func(r *Record, _ *Content, name string) Value { return byEntry(r.Properties, name) },
-		SortValues: func(_ *Record, c *Content, name string) Value {
-			v := byEntry(c.Inputs, name)
-			v.text = v.text[:min(len(v.text), sortedBytes)]
-			return v
-		},
+		SortValues:        func(_ *Record, c *Content, name string) Value { return byEntry(c.Inputs, name) },
 	}
 	for k, column := range sortColumns {
 		values[k] = func(r *Record, _ *Content, _ string) Value { return column.value(r) }

@@ -34,7 +34,7 @@ func (q *UserQuery) Cursor(u *User) *Cursor[UserSortKey] { return userOrder.curs
 // ContinueAfter sets After to a cursor of a query with the same sort, in the form of
 // its String; otherwise the error is ErrCursor.
 func (q *UserQuery) ContinueAfter(cursor string) (err error) {
-	q.After, err = parseCursor(cursor, userOrder.keys(q.Sort))
+	q.After, err = parseCursor(cursor, userOrder.keys(q.Sort), false)
 	return err
 }
 

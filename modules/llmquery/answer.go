@@ -51,18 +51,6 @@ func (a *answer) record(r *storage.Record, s shape) (err error) {
 	return a.err
 }
 
-// cursor is the place of a record in the order of a query.
-func (a *answer) cursor(q *storage.RequestQuery, r *storage.Record) (string, error) {
-	var content *storage.Content
-	if q.SortsByContent() {
-		var err error
-		if content, err = a.contents.Content(a.ctx, r); err != nil {
-			return "", err
-		}
-	}
-	return q.Cursor(r, content).String(), nil
-}
-
 func (a *answer) flush() {
 	if !a.started {
 		a.started = true

@@ -3,9 +3,11 @@ package llmquery_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -62,6 +64,34 @@ func TestPagesBehindCursor(t *testing.T) {
 	_, shifted := s.do("POST", bulk, "root", `{"filter":"all","limit":7,"offset":8}`)
 	if got, want := second.Get("data.0.request_id").Str, shifted.Get("data.0.request_id").Str; got != want {
 		t.Errorf("the second page begins with %s, want %s", got, want)
+	}
+}
+
+// Bodies that begin alike have an order all the same, behind cursors too, which do
+// not hold them.
+func TestLongTextsBehindCursor(t *testing.T) {
+	s := newSite(t)
+	want := make([]string, 20)
+	for i := range want {
+		place := i * 7 % len(want)
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"%s%02d"}]}`, strings.Repeat("x", 5000), place)
+		r := &storage.Record{Org: "default", Dialect: plugins.Chat}
+		want[place] = s.record("default", r, &storage.Content{Request: storage.Body{Data: []byte(body)}}).String()
+	}
+	var got []string
+	for after := ""; len(got) < len(want); {
+		_, answer := s.do("POST", bulk, "root", `{"filter":"all","includeContent":false,"sort":{"request_prompt":"asc"},"limit":3`+after+`}`)
+		for _, id := range answer.Get("data.#.request_id").Array() {
+			got = append(got, id.Str)
+		}
+		next := answer.Get("next").Str
+		if len(next) > 200 || len(got)%3 > 0 {
+			break
+		}
+		after = fmt.Sprintf(`,"after":%q`, next)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want %v", got, want)
 	}
 }
 

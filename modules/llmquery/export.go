@@ -46,7 +46,7 @@ func exportRequests(c *call) error {
 	case formatCSV:
 		s = shape{}
 	default:
-		b.fail("format", "one of %s and %s is expected, not %q", formatNDJSON, formatCSV, format)
+		b.fail("format", "one of %s, %s is expected, not %q", formatNDJSON, formatCSV, format)
 	}
 	if err := b.finish(); err != nil {
 		return err

@@ -27,6 +27,9 @@ func TestDescribesBodies(t *testing.T) {
 	d := s.describe()
 	for pointer, operation := range d.operations() {
 		method, path, _ := strings.Cut(operation, " ")
+		if method == http.MethodGet {
+			continue // has no body, and may answer for ever
+		}
 		body, _ := d.object(pointer + jsonBody + "/schema")
 		ask := func(field, value string) (status int, answer gjson.Result) {
 			members := map[string]json.RawMessage{}

@@ -1,9 +1,12 @@
 package llmquery
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -65,6 +68,11 @@ func (c *call) requests(groups []storage.Group) error {
 	if err := b.finish(); err != nil {
 		return err
 	}
+	if q.After != nil && q.After.Values == nil {
+		if err := c.completeCursor(q); err != nil {
+			return err
+		}
+	}
 	var records []*storage.Record
 	if c.applies(q.Filter, groups) {
 		if records, err = c.journal.Backend().Requests(c.ctx, q); err != nil {
@@ -85,15 +93,39 @@ func (c *call) requests(groups []storage.Group) error {
 	}
 	a.raw(`],"error":null,"next":`)
 	if len(records) > 0 && len(records) == q.Limit && !random {
-		cursor, err := a.cursor(q, records[len(records)-1])
-		if err != nil {
-			return a.abandon(err)
+		next := q.Cursor(records[len(records)-1], nil)
+		if q.SortsByContent() {
+			next.Values = nil
 		}
-		a.raw(`"` + cursor + `"}`)
+		a.raw(`"` + next.String() + `"}`)
 	} else {
 		a.raw("null}")
 	}
 	a.flush()
+	return nil
+}
+
+// completeCursor reads the bodies of the record that a cursor names, by which the
+// query sorts.
+func (c *call) completeCursor(q *storage.RequestQuery) error {
+	id, err := uuid.FromBytes([]byte(q.After.Tie[0]))
+	if err != nil {
+		return badRequest("after: %v", storage.ErrCursor)
+	}
+	r, err := c.journal.Request(c.ctx, c.org, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return badRequest("after: the request of this cursor is gone: begin again without it")
+	}
+	if err != nil {
+		return err
+	}
+	contents := c.journal.Contents().Reader(storage.WholeContent)
+	defer contents.Close()
+	content, err := contents.Content(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	q.After = q.Cursor(r, content)
 	return nil
 }
 
