@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +105,16 @@ func TestTenant(t *testing.T) {
 		"post /v1/session/{id}/feedback": {{path: "/v1/session/" + canary + "-session/feedback", body: `{"rating":false}`}},
 		"get /openapi.json":              {{path: "/openapi.json"}},
 	}
+	for _, f := range slices.Concat(filters, legacy) {
+		for _, group := range []string{"user_id", "model", "property:Secret"} {
+			queries["/v1/metrics/query"] = append(queries["/v1/metrics/query"], `{"filter":`+f+`,"groupBy":"`+group+`"}`)
+		}
+		queries["/v1/facets/query"] = append(queries["/v1/facets/query"], `{"filter":`+f+`,"fields":["user_id","property_key","property:Secret"]}`)
+		queries["/v1/export"] = append(queries["/v1/export"], `{"filter":`+f+`}`, `{"filter":`+f+`,"format":"csv"}`)
+		for _, from := range []string{"", "&after=0"} {
+			attacks["get /v1/request/tail"] = append(attacks["get /v1/request/tail"], attack{path: "/v1/request/tail?filter=" + url.QueryEscape(f) + from})
+		}
+	}
 	for path, bodies := range queries {
 		for _, body := range bodies {
 			attacks["post "+path] = append(attacks["post "+path], attack{path: path, body: body})
@@ -184,6 +196,11 @@ func (w *weir) as(t *testing.T, key, method, path, body string) (status int, ans
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	if response.Header.Get("Content-Type") == "text/event-stream" { // goes on for ever
+		time.AfterFunc(100*time.Millisecond, func() { response.Body.Close() })
+		data, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(data)
+	}
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
