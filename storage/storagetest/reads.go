@@ -192,7 +192,7 @@ func (s *store) pages(order []storage.Sort, most int, next func(q *storage.Reque
 	s.Helper()
 	var seen []*storage.Record
 	for {
-		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 7}
+		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 31}
 		next(q, seen)
 		page := s.query(q)
 		if len(page) == 0 {
