@@ -65,7 +65,10 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 				t.Errorf("its own %s: %d at %q", fields, status, param)
 			}
 		}
-		clearGiven()
+		clearGiven() // as a restart does
+		if status, param := ask(previous, "payer"); status != http.StatusBadRequest || param != "previous_response_id" {
+			t.Errorf("an id that was given before a restart: %d at %q", status, param)
+		}
 	}
 }
 
