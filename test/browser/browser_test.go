@@ -186,12 +186,20 @@ func (p *tab) until(format string, args ...any) {
 // settled waits until the view is complete.
 func (p *tab) settled() {
 	p.t.Helper()
-	// A change is drawn, and its questions are asked, within two frames; the keys
-	// know the answer after two more.
-	const frames = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0, true))))`
-	js[bool](p, frames)
-	p.until(`document.querySelector("main") && !document.querySelector("[aria-busy=true], .stale")`)
-	js[bool](p, frames)
+	// A change is drawn, its questions are asked, and their answers drawn, each some
+	// frames after the other: the view has settled when it stays as it is.
+	const still = `new Promise((done) => {
+		let last, since
+		const look = () => {
+			const busy = !document.querySelector("main") || document.querySelector("[aria-busy=true], .stale")
+			const text = busy ? null : document.body.innerText, now = performance.now()
+			if (busy || text !== last) [last, since] = [text, now]
+			else if (now - since > 60) return done(true)
+			setTimeout(look, 15)
+		}
+		look()
+	})`
+	js[bool](p, still)
 }
 
 // open goes to a view.
