@@ -232,14 +232,15 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 	return outcome, e
 }
 
-// commit brings the record of an attempt that answers into the journal, with the
-// request, and charges the cost that is known so far.
+// commit charges the cost that is known so far, and brings the record of an attempt
+// that answers into the journal, with the request.
 func (a *attempt) commit(end storage.EndState) {
 	asked := &a.call.exchange
 	a.x.Content.Request, a.x.Content.Inputs, a.x.Content.Media = asked.Content.Request, asked.Content.Inputs, asked.Content.Media
 	a.x.Record.RequestTruncated = asked.Record.RequestTruncated
-	a.x.Commit(end)
+	a.x.Update()
 	a.charge(a.x.Record.Cost)
+	a.x.Commit(end)
 }
 
 // finish ends an attempt that answered. whole reports that the answer is complete.

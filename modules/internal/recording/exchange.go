@@ -103,16 +103,17 @@ func (x *Exchange) MarkFirstToken() {
 // its answer has reported.
 func (x *Exchange) Stop() {
 	x.stopped = time.Now()
-	x.update()
+	x.Update()
 }
 
 // Commit appends the record as it is known now to the journal, unless that version
-// is there already. It returns when the end of the process cannot lose it any more. end is storage.Interrupted while more of the answer is to come: such a
-// version is what a crash leaves, and no query sees it before.
+// is there already. It returns when the end of the process cannot lose it any more.
+// end is storage.Interrupted while more of the answer is to come: such a version is
+// what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
 	r.EndState = end
-	x.update()
+	x.Update()
 	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Charged, *x.info()}
 	if x.lost || v == x.committed {
 		return
@@ -128,8 +129,9 @@ func (x *Exchange) Commit(end storage.EndState) {
 	x.committed = v
 }
 
-// update fills in what the answer has told so far.
-func (x *Exchange) update() {
+// Update fills in what the answer has told so far, as Commit does. Who charges the
+// cost does so between the two: a crash must not leave a record that is not paid.
+func (x *Exchange) Update() {
 	r, now := &x.Record, x.stopped
 	if now.IsZero() {
 		now = time.Now()
