@@ -15,6 +15,9 @@ import (
 const (
 	// tailRate bounds the requests that a client is sent in a second.
 	tailRate = 200
+	// tailRetry is when a client comes again whose stream has ended, as with a reload
+	// of the configuration.
+	tailRetry = 500 * time.Millisecond
 	// tailHeartbeat keeps proxies from closing a connection that is silent.
 	tailHeartbeat = 15 * time.Second
 )
@@ -46,7 +49,7 @@ func tailRequests(c *call) error {
 	header := c.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	t.buf = append(t.buf, ": requests as they are recorded\n\n"...)
+	t.buf = fmt.Appendf(t.buf, ": requests as they are recorded\nretry: %d\n\n", tailRetry.Milliseconds())
 	if !complete {
 		t.skipped("null")
 	}

@@ -121,6 +121,7 @@ func (w *weir) post(path string, body any, headers ...string) []byte {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	request.Close = true // a server that is reloaded closes connections that wait
 	request.Header.Set("Content-Type", "application/json")
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
@@ -191,5 +192,7 @@ func quickstart(t *testing.T) *weir {
 	if shared.weir == nil {
 		t.Fatal("the quickstart did not start")
 	}
-	return shared.weir
+	w := *shared.weir
+	w.t = t
+	return &w
 }

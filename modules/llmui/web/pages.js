@@ -1,67 +1,159 @@
 // The rows of a list: page after page, and at its top those that come in.
 import { useEffect, useRef, useState } from "./html.js";
-import { page as getPage, post } from "./api.js";
+import { page as getPage } from "./api.js";
 
-const pageSize = 100;
 const path = "/v1/request/query-clickhouse";
-const pause = 1000; // milliseconds between two looks for new rows
+const pageSize = 100;
+const kept = 2000; // rows on each side of those in sight; others are asked for again
+const most = 5000; // rows that come in before the list begins anew
+const pace = 200; // milliseconds between two looks at what came in
 
-// usePages asks for a page after the other. While it is live, new rows go to the
-// top; they wait there while somebody reads, which is when the list is scrolled or
-// a request is open.
-export function usePages(question, live) {
-  const [state, set] = useState({ rows: [], fresh: [], loading: true, ended: true });
-  const asking = useRef();
-  const next = useRef(); // the cursor behind the last row
-  const ask = (rows) => {
-    if (asking.current && rows.length) return;
-    asking.current?.abort();
-    const abort = (asking.current = new AbortController());
-    getPage(path, { ...question, includeContent: false, limit: pageSize, after: rows.length ? next.current : undefined }, abort.signal).then(
+// Pages are the rows of a question. top are those that came in since the first page,
+// fresh those that wait until nobody reads.
+class Pages {
+  top = [];
+  fresh = [];
+  pages = [];
+  known = new Set(); // ids
+  loading = true;
+  abort = new AbortController();
+
+  constructor(question, before, draw) {
+    Object.assign(this, { question, rows: before, draw });
+    this.load();
+  }
+
+  ask(after, limit = pageSize) {
+    return getPage(path, { ...this.question, includeContent: false, limit, after }, this.abort.signal);
+  }
+
+  changed() {
+    this.rows = [...this.top, ...this.pages.flatMap((page) => page.rows)];
+    this.draw();
+  }
+
+  // unknown are the rows that the list does not have, which it has from now on.
+  unknown(rows) {
+    return rows.filter((r) => !this.known.has(r.request_id) && this.known.add(r.request_id));
+  }
+
+  // load asks for the next page.
+  load() {
+    if (this.asking) return;
+    const after = this.next;
+    this.asking = this.ask(after).then(
       (page) => {
-        asking.current = null;
-        next.current = page.next;
-        set((old) => ({ rows: rows.length ? [...old.rows, ...page.data] : page.data, fresh: rows.length ? old.fresh : [], ended: !page.next }));
+        this.pages.push({ after, rows: this.unknown(page.data) });
+        this.next = page.next;
       },
-      (error) => {
-        if (error.name !== "AbortError") set({ rows, fresh: [], error, ended: true });
-      },
-    );
-  };
-  useEffect(() => {
-    set((old) => ({ ...old, loading: true, ended: true }));
-    ask([]);
-    return () => {
-      asking.current?.abort();
-      asking.current = null;
+      (error) => (this.error = error),
+    ).then(() => {
+      this.asking = null;
+      this.loading = false;
+      if (!this.abort.signal.aborted) this.changed();
+    });
+  }
+
+  // again begins with the first page.
+  again() {
+    Object.assign(this, { top: [], fresh: [], pages: [], known: new Set(), next: undefined, missed: false });
+    this.load();
+  }
+
+  // see is told which rows are in sight. Of pages far away it keeps the ids alone.
+  see(first, last) {
+    let at = this.top.length;
+    let dropped = false;
+    for (const page of this.pages) {
+      const end = at + page.rows.length;
+      if (page.gone && at < last && end > first) this.restore(page);
+      else if (!page.gone && (at > last + kept || end < first - kept)) {
+        page.rows = page.rows.map(({ request_id }) => ({ request_id, gone: true }));
+        page.gone = dropped = true;
+      }
+      at = end;
+    }
+    if (dropped) this.changed();
+    if (last >= this.rows.length - 10 && this.next && !this.error) this.load();
+  }
+
+  // restore asks for the rows of a page again. There may be more of them by now.
+  async restore(page) {
+    page.gone = false;
+    const { data } = await this.ask(page.after, 2 * pageSize).catch(() => ({ data: [] }));
+    const rows = new Map(data.map((r) => [r.request_id, r]));
+    page.rows = page.rows.map((r) => rows.get(r.request_id) || r);
+    this.changed();
+  }
+
+  // add takes rows that came in. They wait while somebody reads, which is when the
+  // list is scrolled or a request is open.
+  add(rows) {
+    const fresh = this.unknown(rows);
+    if (this.loading || !fresh.length) return;
+    if (this.fresh.length < most) this.fresh = [...fresh, ...this.fresh].sort((a, b) => (a.request_created_at < b.request_created_at ? 1 : -1));
+    else this.missed = true;
+    if (reading()) this.draw();
+    else this.take();
+  }
+
+  take() {
+    if (this.missed || this.top.length > most) return this.again();
+    this.top = [...this.fresh, ...this.top];
+    this.fresh = [];
+    this.changed();
+  }
+
+  // catchUp asks for what was recorded while nobody followed.
+  async catchUp() {
+    let next, fresh;
+    for (let n = 0; n < most / pageSize; n++) {
+      const page = await this.ask(next);
+      fresh = page.data.filter((r) => !this.known.has(r.request_id));
+      this.add(fresh);
+      next = page.next;
+      if (!next || fresh.length < pageSize) return;
+    }
+    this.missed = true;
+  }
+
+  // follow takes requests as they are recorded, until it is called off. The browser
+  // comes again by itself, behind the last request that it got, unless it was refused.
+  follow() {
+    let source, refused, batch = [];
+    const catchUp = () => this.catchUp().catch(() => {}); // the next page shows the error
+    const open = () => {
+      source = new EventSource(`api/v1/request/tail?filter=${encodeURIComponent(JSON.stringify(this.question.filter))}`);
+      source.onmessage = (e) => batch.unshift(JSON.parse(e.data));
+      source.onopen = catchUp;
+      source.onerror = () => {
+        if (source.readyState !== EventSource.CLOSED) return;
+        catchUp();
+        refused = setTimeout(open, 3000);
+      };
+      source.addEventListener("skipped", catchUp);
     };
+    open();
+    const timer = setInterval(() => this.add(batch.splice(0)), pace);
+    return () => {
+      clearInterval(timer);
+      clearTimeout(refused);
+      source.close();
+    };
+  }
+}
+
+// usePages are the rows of a question, and those that come in while it is live.
+export function usePages(question, live) {
+  const list = useRef();
+  const [, draw] = useState(0);
+  useEffect(() => {
+    list.current = new Pages(question, list.current?.rows || [], () => draw((n) => n + 1));
+    draw((n) => n + 1);
+    return () => list.current.abort.abort();
   }, [question]);
-
-  useEffect(() => {
-    if (!live) return;
-    const abort = new AbortController();
-    let timer;
-    const look = () =>
-      post(path, { ...question, includeContent: false, limit: pageSize }, abort.signal).then(
-        (page) => {
-          set((old) => {
-            const known = new Set([...old.fresh, ...old.rows].map((r) => r.request_id));
-            const fresh = [...page.filter((r) => !known.has(r.request_id)), ...old.fresh];
-            return reading() ? { ...old, fresh } : { ...old, rows: [...fresh, ...old.rows], fresh: [] };
-          });
-          timer = setTimeout(look, pause);
-        },
-        (error) => error.name !== "AbortError" && (timer = setTimeout(look, 3 * pause)),
-      );
-    look();
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [question, live]);
-
-  const take = () => set((old) => ({ ...old, rows: [...old.fresh, ...old.rows], fresh: [] }));
-  return { ...state, waiting: state.fresh.length, take, more: () => !state.ended && ask(state.rows) };
+  useEffect(() => (live ? list.current.follow() : undefined), [question, live]);
+  return list.current || { rows: [], fresh: [], loading: true };
 }
 
 const reading = () => document.querySelector("dialog.drawer") || document.querySelector(".table")?.scrollTop > 0;

@@ -1,15 +1,14 @@
 // A table that draws only the rows in sight, and asks for more at its end.
 import { html, useEffect, useRef, useState } from "../html.js";
+import { classOf } from "./basics.js";
 
 const rowHeight = 32;
 const overscan = 10;
 
-const classOf = (c) => (c.number ? "number " : "") + (c.wide ? "wide" : "");
-
 // Table shows rows by columns of {title, cell, number, sort, wide}; wide ones
-// need a wide screen. onMore is
-// called when the end comes into sight; selected is the index of a row.
-export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSort, label, keyOf }) {
+// need a wide screen. onSight is told which rows are drawn; those that are gone are
+// drawn empty. selected is the index of a row.
+export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, onSort, label, keyOf }) {
   const frame = useRef();
   const [window, setWindow] = useState({ top: 0, height: 600 });
   const look = () => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight });
@@ -20,9 +19,7 @@ export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSo
   }, []);
   const first = Math.max(0, Math.floor(window.top / rowHeight) - overscan);
   const last = Math.min(rows.length, Math.ceil((window.top + window.height) / rowHeight) + overscan);
-  useEffect(() => {
-    if (last >= rows.length - overscan) onMore?.();
-  }, [last, rows.length]);
+  useEffect(() => onSight(first, last), [first, last, rows]);
   useEffect(() => {
     const box = frame.current;
     if (selected < 0 || !box) return;
@@ -33,7 +30,7 @@ export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSo
 
   const heading = (c) => {
     const direction = sort === c.sort ? "ascending" : sort === "-" + c.sort ? "descending" : "none";
-    return c.sort && onSort
+    return c.sort
       ? html`<th scope="col" class=${classOf(c)} aria-sort=${direction}>
           <button onClick=${() => onSort(direction === "descending" ? c.sort : "-" + c.sort)}>${c.title}${{ ascending: " ↑", descending: " ↓" }[direction] || ""}</button>
         </th>`
@@ -47,9 +44,9 @@ export function Table({ columns, rows, selected = -1, onOpen, onMore, sort, onSo
         ${gap(first)}
         ${rows.slice(first, last).map((row, i) => {
           const index = first + i;
-          return html`<tr key=${keyOf(row)} data-id=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen?.(row)}>
-            ${columns.map((c, at) => html`<td class=${classOf(c)}>${
-              at === 0 && onOpen ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
+          return html`<tr key=${keyOf(row)} data-id=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen(row)}>
+            ${row.gone ? html`<td colspan=${columns.length}>…</td>` : columns.map((c, at) => html`<td class=${classOf(c)}>${
+              at === 0 ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
             }</td>`)}
           </tr>`;
         })}

@@ -6,7 +6,7 @@ import { Outcome } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, Menu, useFacets } from "../parts/filters.js";
 import { Table } from "../parts/table.js";
-import { compact, dollars, duration, fullMoment, moment } from "../format.js";
+import { compact, count, dollars, duration, fullMoment, moment } from "../format.js";
 import { usePages } from "../pages.js";
 import { download } from "../api.js";
 import { useMetrics } from "./overview.js";
@@ -71,7 +71,8 @@ export function Requests() {
     return { filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
   }, [JSON.stringify(v.f), v.json, sort, v.from, v.to]);
   const newest = sort === "-created_at" && !v.to;
-  const { rows, error, loading, ended, more, waiting, take } = usePages(question, live && newest);
+  const list = usePages(question, live && newest);
+  const { rows, fresh, error, loading } = list;
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
   const chosen = (v.cols ? v.cols.split(",") : usual).filter(columnOf);
   const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format}`);
@@ -98,12 +99,12 @@ export function Requests() {
     <${Histogram} v=${v} />
     <div class="split"><${Facets} v=${v} facets=${facets} />
       <section class="results" aria-busy=${loading}>
-        ${waiting > 0 && html`<button class="waiting" onClick=${take}>${waiting} new</button>`}
+        ${fresh.length > 0 && html`<button class="waiting" onClick=${() => list.take()}>${count(fresh.length)}${list.missed ? "+" : ""} new</button>`}
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
-        ${!error && !loading && ended && rows.length === 0
+        ${!error && !loading && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
           : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
-              onOpen=${(r) => go({ id: r.request_id })} onMore=${more} sort=${sort} onSort=${(sort) => go({ sort })} />`}
+              onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} onSort=${(sort) => go({ sort })} />`}
       </section></div>
     ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}
   </div>`;
