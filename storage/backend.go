@@ -61,6 +61,8 @@ type Backend interface {
 	Grouper
 	// SessionTag answers the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
+	// Views answers the saved views of an organisation, by name.
+	Views(ctx context.Context, org string) ([]View, error)
 
 	// Prune deletes the records created before the given time, and the tags of
 	// sessions that were set before it, a bounded number at a time, and says
@@ -150,10 +152,22 @@ type Annotation struct {
 	Property *Property
 	// Tag replaces the session's tag.
 	Tag *string
+	// View replaces the organisation's view of this name; one without a Screen deletes
+	// it.
+	View *View
 }
 
 // Property is a named label of a record.
 type Property struct{ Name, Value string }
+
+// View is what a dashboard shows, under a name. It stays until it is deleted.
+type View struct {
+	Name string `json:"name"`
+	// Screen and State are the dashboard's: one of its pages, and what is chosen there.
+	Screen    string    `json:"screen"`
+	State     string    `json:"state"`
+	UpdatedAt Timestamp `json:"updated_at"`
+}
 
 // Contents reads the content of records.
 type Contents interface {

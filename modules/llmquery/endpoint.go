@@ -58,7 +58,13 @@ var endpoints = map[string]map[string]endpoint{
 	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords}},
 	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords}},
 	"/v1/export":                 {http.MethodPost: {llmapp.ScopeQuery, exportRequests, aStream}},
-	"/openapi.json":              {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
+	"/v1/view":                   {http.MethodGet: {llmapp.ScopeQuery, listViews, oneRecord}},
+	"/v1/view/{name}": {
+		http.MethodGet:    {llmapp.ScopeQuery, getView, oneRecord},
+		http.MethodPut:    {llmapp.ScopeWrite, saveView, oneRecord},
+		http.MethodDelete: {llmapp.ScopeWrite, deleteView, oneRecord},
+	},
+	"/openapi.json": {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
 }
 
 // scopeNone is the scope of what everybody may have, without a key.
@@ -123,7 +129,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body []byte
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		most := int64(maxBody)
 		if e.scope == llmapp.ScopeWrite {
 			most = maxAnnotation

@@ -43,6 +43,7 @@ func init() {
 //	POST /v1/metrics/query                what requests add up to, over time and by group
 //	POST /v1/facets/query                 which values requests have, and how often
 //	POST /v1/export                       requests as a file
+//	GET  /v1/view, /v1/view/{name}        saved views of a dashboard
 //
 // and takes what is learned about requests and sessions later:
 //
@@ -51,6 +52,11 @@ func init() {
 //	PUT  /v1/request/{id}/property
 //	POST /v1/session/{id}/feedback
 //	POST /v1/session/{id}/tag
+//
+// and saves views:
+//
+//	PUT    /v1/view/{name}
+//	DELETE /v1/view/{name}
 //
 // GET /openapi.json describes all of them. Callers authenticate with `Authorization: Bearer <API key>` and see the
 // records of their key's organisation alone; the description needs no key. Requests for other paths go to the
@@ -128,9 +134,9 @@ func (h *Handler) Validate() error {
 
 // ServeHTTP answers the query endpoints and passes other paths on.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if path := r.URL.Path; strings.HasSuffix(path, "/") { // some clients add one
+	if strings.HasSuffix(r.URL.EscapedPath(), "/") { // some clients add one
 		stripped, url := *r, *r.URL
-		url.Path, url.RawPath = strings.TrimSuffix(path, "/"), ""
+		url.Path, url.RawPath = strings.TrimSuffix(url.Path, "/"), strings.TrimSuffix(url.RawPath, "/")
 		stripped.URL = &url
 		if _, pattern := h.mux.Handler(&stripped); pattern != "" {
 			r = &stripped

@@ -44,7 +44,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	ask := func(pointer, prefix, key, id, body string) (status int) {
 		t.Helper()
 		method, path, _ := strings.Cut(operations[pointer], " ")
-		response, answer := s.do(method, prefix+strings.ReplaceAll(path, "{id}", id), key, body)
+		response, answer := s.do(method, prefix+strings.NewReplacer("{id}", id, "{name}", id).Replace(path), key, body)
 		at := fmt.Sprintf("%s/responses/%d", pointer, response.StatusCode)
 		answered[at] = true
 		at, _ = d.object(at)
@@ -90,6 +90,9 @@ func TestAnswersAsDescribed(t *testing.T) {
 		known, unknown := id, uuid.NewString()
 		if strings.Contains(operation, "/session/") {
 			known = "s1"
+		}
+		if strings.Contains(operation, "/view") {
+			s.do("PUT", "/v1/view/"+known, "root", `{"screen":"users","state":""}`)
 		}
 		if status := ask(pointer, "", "root", known, exampleOf(d, pointer)); status >= 300 {
 			t.Errorf("%s: the example is answered with %d", operation, status)

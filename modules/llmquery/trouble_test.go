@@ -41,6 +41,10 @@ func (b *troubled) Groups(ctx context.Context, _ *storage.GroupQuery, _ func(*st
 	return b.trouble(ctx)
 }
 
+func (b *troubled) Views(ctx context.Context, _ string) ([]storage.View, error) {
+	return nil, b.trouble(ctx)
+}
+
 // slowStorage is a backend whose queries outlast every deadline.
 type slowStorage struct {
 	Path string `json:"dir,omitempty"`

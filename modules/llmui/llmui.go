@@ -112,7 +112,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return h.serveSystem(w, key)
 	}
 	r = gate.WithKey(r, key)
-	r.URL.Path, r.URL.RawPath = "/"+path, ""
+	r.URL.Path, r.URL.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, "/api")
 	return h.query.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, http.StatusNotFound, "there is no "+r.URL.Path)
 	}))

@@ -111,11 +111,19 @@ var annotationWire = message[annotation]{
 	6: sub[annotation, storage.Feedback]{func(a *annotation) **storage.Feedback { return &a.Feedback }, feedbackWire},
 	7: sub[annotation, storage.Property]{func(a *annotation) **storage.Property { return &a.Property }, propertyWire},
 	8: optional[annotation](func(a *annotation) **string { return &a.Tag }),
+	9: sub[annotation, storage.View]{func(a *annotation) **storage.View { return &a.View }, viewWire},
 }
 
 var propertyWire = message[storage.Property]{
 	1: text[storage.Property](func(p *storage.Property) *string { return &p.Name }),
 	2: text[storage.Property](func(p *storage.Property) *string { return &p.Value }),
+}
+
+var viewWire = message[storage.View]{
+	1: text[storage.View](func(v *storage.View) *string { return &v.Name }),
+	2: text[storage.View](func(v *storage.View) *string { return &v.Screen }),
+	3: text[storage.View](func(v *storage.View) *string { return &v.State }),
+	4: integer[storage.View, moment](func(v *storage.View) *moment { return &v.UpdatedAt }),
 }
 
 var lossWire = message[loss]{

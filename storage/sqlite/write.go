@@ -121,6 +121,11 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 			return err
 		}
 	}
+	if f.View != nil {
+		if err := w.view(f.Org, f.View); err != nil {
+			return err
+		}
+	}
 	if f.RequestID == uuid.Nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -21,6 +22,7 @@ type Memory struct {
 	positions map[uuid.UUID]storage.Position // by journal
 	records   map[recordKey]*entry
 	tags      map[session]tag
+	views     map[string]map[string]storage.View // by organisation and name
 }
 
 type recordKey struct {
@@ -63,6 +65,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 	if m.records == nil {
 		m.records = make(map[recordKey]*entry)
 		m.tags = make(map[session]tag)
+		m.views = make(map[string]map[string]storage.View)
 		m.positions = make(map[uuid.UUID]storage.Position)
 	}
 	for _, r := range batch.Records {
@@ -82,6 +85,9 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		if f.Tag != nil {
 			m.tags[session{f.Org, f.SessionID}] = tag{*f.Tag, f.At}
 		}
+		if f.View != nil {
+			m.view(f.Org, *f.View)
+		}
 		e := m.records[recordKey{f.Org, f.RequestID}]
 		if e == nil {
 			continue
@@ -92,6 +98,17 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 	}
 	m.positions[batch.Journal] = batch.End
 	return nil
+}
+
+// view saves a view, or deletes it.
+func (m *Memory) view(org string, v storage.View) {
+	if m.views[org] == nil {
+		m.views[org] = make(map[string]storage.View)
+	}
+	m.views[org][v.Name] = v
+	if v.Screen == "" {
+		delete(m.views[org], v.Name)
+	}
 }
 
 // apply adds an annotation to a record.
@@ -217,11 +234,19 @@ func (m *Memory) SessionTag(ctx context.Context, org, sessionID string) (string,
 	return m.tags[session{org, sessionID}].text, m.usable(ctx)
 }
 
+// Views answers the views of an organisation.
+func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	views := slices.SortedFunc(maps.Values(m.views[org]), func(a, b storage.View) int { return strings.Compare(a.Name, b.Name) })
+	return views, m.usable(ctx)
+}
+
 // Forget loses all, as a store does that is restored from an empty backup.
 func (m *Memory) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records, m.tags, m.positions = nil, nil, nil
+	m.records, m.tags, m.views, m.positions = nil, nil, nil, nil
 }
 
 // Close ends the use of the backend until it is opened again.

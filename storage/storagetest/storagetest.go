@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"annotations", testAnnotations},
 		{"dropped annotations", testDroppedAnnotations},
 		{"tags", testTags},
+		{"views", testViews},
 		{"journals", testJournals},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},

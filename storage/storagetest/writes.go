@@ -3,6 +3,7 @@ package storagetest
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -177,6 +178,40 @@ func testTags(t *testing.T, open opener) {
 	} {
 		if tag, err := s.SessionTag(t.Context(), test.org, test.session); tag != test.want || err != nil {
 			t.Errorf("SessionTag(%q, %q) = %q, %v, want %q", test.org, test.session, tag, err, test.want)
+		}
+	}
+}
+
+// The newest view of a name holds, in its organisation alone, until it is deleted.
+func testViews(t *testing.T, open opener) {
+	s := start(t, open, open.new(t), Contents{})
+	view := func(name, screen, state string, at storage.Timestamp) *storage.View {
+		return &storage.View{Name: name, Screen: screen, State: state, UpdatedAt: epoch + at}
+	}
+	save := func(org string, v *storage.View) *storage.Annotation {
+		return &storage.Annotation{Org: org, At: v.UpdatedAt, View: v}
+	}
+	failed, slow := view("errors' \U0001F525", "requests", "f=status>=400&x='", 1), view("a", "overview", "", 2)
+	for range 2 {
+		s.write(&storage.Batch{
+			Annotations: []*storage.Annotation{
+				save("acme", view(failed.Name, "sessions", "old", 0)), save("acme", failed), save("acme", slow),
+				save("acme", view("gone", "users", "x", 0)), save("acme", view("gone", "", "", 1)), save("acme", view("never was", "", "", 1)),
+				save("globex", view(failed.Name, "users", "globex's", 3)),
+			},
+			End: storage.Position{Segment: 1, Ordinal: 5},
+		})
+	}
+	s.reopen(storage.Position{Segment: 1, Ordinal: 5})
+	for more := true; more; {
+		var err error
+		if more, err = s.Prune(t.Context(), epoch+1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for org, want := range map[string][]storage.View{"acme": {*slow, *failed}, "globex": {*view(failed.Name, "users", "globex's", 3)}, "nobody": nil} {
+		if got, err := s.Views(t.Context(), org); !slices.Equal(got, want) || err != nil {
+			t.Errorf("Views(%q) = %v, %v, want %v", org, got, err, want)
 		}
 	}
 }

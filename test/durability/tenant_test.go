@@ -43,8 +43,13 @@ func TestTenant(t *testing.T) {
 		"/v1/request/" + id + "/score":                `{"scores":{"` + canary + `":7}}`,
 		"/v1/session/" + canary + "-session/tag":      `{"tag":"` + canary + `"}`,
 		"/v1/session/" + canary + "-session/feedback": `{"rating":true}`,
+		"/v1/view/secret":                             `{"screen":"` + canary + `","state":"` + canary + `"}`,
 	} {
-		if status, answer := w.as(t, "victim-key", "POST", path, body); status/100 != 2 {
+		method := "POST"
+		if strings.HasPrefix(path, "/v1/view/") {
+			method = "PUT"
+		}
+		if status, answer := w.as(t, "victim-key", method, path, body); status/100 != 2 {
 			t.Fatalf("%s: %d %s", path, status, answer)
 		}
 	}
@@ -103,6 +108,10 @@ func TestTenant(t *testing.T) {
 		"get /v1/session/{id}/tag":       {{path: "/v1/session/" + canary + "-session/tag"}},
 		"post /v1/session/{id}/tag":      {{path: "/v1/session/" + canary + "-session/tag", body: `{"tag":"stolen"}`}},
 		"post /v1/session/{id}/feedback": {{path: "/v1/session/" + canary + "-session/feedback", body: `{"rating":false}`}},
+		"get /v1/view":                   {{path: "/v1/view"}},
+		"get /v1/view/{name}":            {{path: "/v1/view/secret", want: http.StatusNotFound}},
+		"put /v1/view/{name}":            {{path: "/v1/view/own", body: `{"screen":"users","state":"stolen"}`}},
+		"delete /v1/view/{name}":         {{path: "/v1/view/secret", want: http.StatusNotFound}},
 		"get /openapi.json":              {{path: "/openapi.json"}},
 	}
 	for _, f := range slices.Concat(filters, legacy) {
@@ -167,6 +176,9 @@ func TestTenant(t *testing.T) {
 	}
 	if _, tag := w.as(t, "victim-key", "GET", "/v1/session/"+canary+"-session/tag", ""); !strings.Contains(tag, canary) {
 		t.Errorf("the victim's tag is %s", tag)
+	}
+	if _, view := w.as(t, "victim-key", "GET", "/v1/view/secret", ""); !strings.Contains(view, canary) {
+		t.Errorf("the victim's view is %s", view)
 	}
 	if users := w.query("", "victim-key", since); len(users) != 1 {
 		t.Errorf("the victim has %d records", len(users))

@@ -128,6 +128,16 @@ CREATE TABLE session_tags (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX session_tags_set_at ON session_tags (set_at);
 
+-- What people keep of the dashboard under a name.
+CREATE TABLE views (
+	org        TEXT NOT NULL,
+	name       TEXT NOT NULL,
+	screen     TEXT NOT NULL,
+	state      TEXT NOT NULL,
+	updated_at INTEGER NOT NULL, -- milliseconds since 1970
+	PRIMARY KEY (org, name)
+) STRICT, WITHOUT ROWID;
+
 -- How far the journals are that were written to this database.
 CREATE TABLE journals (
 	journal BLOB PRIMARY KEY,  -- the 16 bytes of its UUID

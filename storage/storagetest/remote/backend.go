@@ -196,6 +196,15 @@ func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string
 	return m.SessionTag(ctx, org, sessionID)
 }
 
+// Views answers the views of an organisation.
+func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		return nil, err
+	}
+	return m.Views(ctx, org)
+}
+
 // Prune deletes whole partitions, a hundred records at a time.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	return b.prune(ctx, "Prune", before)

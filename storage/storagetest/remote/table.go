@@ -89,7 +89,7 @@ type table struct {
 	arrived []arrival // what queries do not see yet
 	rows    map[key]*row
 	notes   map[key][]Note
-	tags    map[string][]Note // by organisation
+	tags    map[string][]Note // and views, by organisation
 }
 
 type arrival struct {
@@ -122,7 +122,7 @@ func (t *table) apply(b *Batch) {
 		t.rows[k] = fresh
 	}
 	for _, n := range b.Notes {
-		if n.Tagged {
+		if n.Tagged || n.View != nil {
 			t.tags[n.Org] = append(t.tags[n.Org], n)
 		}
 		if n.RequestID != uuid.Nil {
@@ -170,7 +170,7 @@ func (t *table) prune(before storage.Timestamp) (more bool) {
 	for org, tags := range t.tags {
 		var kept []Note
 		for _, n := range tags {
-			if n.At >= before {
+			if n.At >= before || n.View != nil {
 				kept = append(kept, n)
 			}
 		}
