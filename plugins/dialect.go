@@ -63,6 +63,8 @@ type ResponseInfo struct {
 	Finish string
 	// ServiceTier is the tier that the provider says it served.
 	ServiceTier string
+	// InferenceGeo is the geography in which the provider says it ran the model.
+	InferenceGeo string
 	// ErrorType is the type or code of an error in the body or in the stream.
 	ErrorType string
 	// Usage is merged field by field; a later report of a field wins.

@@ -102,6 +102,7 @@ var DetailColumns = []*Column{
 	integerColumn("attempt", func(r *Record) *int { return &r.Attempt }).required(),
 	textColumn("response_id", func(r *Record) *string { return &r.ResponseID }),
 	textColumn("service_tier", func(r *Record) *string { return &r.ServiceTier }),
+	textColumn("inference_geo", func(r *Record) *string { return &r.InferenceGeo }),
 	textColumn("price_version", func(r *Record) *string { return &r.PriceVersion }),
 	textColumn("session_path", func(r *Record) *string { return &r.SessionPath }),
 	textColumn("trace_id", func(r *Record) *string { return &r.TraceID }),

@@ -59,6 +59,10 @@ type Record struct {
 	ErrorType string
 	// ServiceTier is the tier that the provider says it served.
 	ServiceTier string
+	// InferenceGeo is where the model ran, such as "us" or "europe-west4": as the
+	// provider says, else as the address that was called does. Empty is unknown or
+	// anywhere.
+	InferenceGeo string
 	// RequestBytes and ResponseBytes count body bytes on the wire; after an
 	// upgrade, the bytes of the connection.
 	RequestBytes, ResponseBytes int64

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -57,6 +58,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	if a.req, err = a.upstreamRequest(); err != nil {
 		return nil, err
 	}
+	a.x.Record.InferenceGeo = observe.Geography(t.Account.Provider, a.req.URL.Host, a.req.URL.Path)
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}

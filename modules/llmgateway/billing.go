@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -110,7 +112,9 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 		return plugins.Cost{}
 	}
 	input := (int64(len(a.call.sent)) + bytesPerToken - 1) / bytesPerToken
-	return a.target.Listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, tier, time.Now())
+	return a.target.Listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, catalog.Conditions{
+		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, gjson.Get(text(a.call.body), "inference_geo").Str),
+	})
 }
 
 // tier is the one that was asked for.

@@ -183,6 +183,19 @@ func TestCountOfTokensCostsNothing(t *testing.T) {
 	}
 }
 
+// A call for which a geography was chosen costs more, where the model does.
+func TestCostOfAGeography(t *testing.T) {
+	for geography, cost := range map[string]plugins.Nanodollars{"us": 5_500_000, "global": 5_000_000} {
+		s := serve(t, options{config: object{"provider": "anthropic"}, upstream: fixed(t, "",
+			`{"type":"message","model":"claude-opus-4-6","usage":{"input_tokens":1000,"output_tokens":0,"inference_geo":"`+geography+`"}}`)})
+		s.do("POST", "/v1/messages", `{"model":"claude-opus-4-6","messages":[]}`)
+		if e := s.record(); e.Cost != plugins.KnownCost(cost) || e.InferenceGeo != geography {
+			t.Errorf("%s: cost %v, geography %q", geography, e.Cost, e.InferenceGeo)
+		}
+		stop(t, s)
+	}
+}
+
 // An error answer without usage cost nothing; another one nobody knows what.
 func TestCostWithoutUsage(t *testing.T) {
 	for status, known := range map[int]bool{200: false, 429: true, 500: true} {

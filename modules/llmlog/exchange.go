@@ -3,6 +3,7 @@ package llmlog
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -212,6 +213,8 @@ func (x *exchange) locate() {
 	x.Record.TargetURL = targetURL(hostport, x.r.URL)
 	x.Record.Provider = x.provider()
 	x.Record.Dialect = observe.Detect(x.Record.Provider, x.Record.Path)
+	host, _, _ := strings.Cut(hostport, ":")
+	x.Record.InferenceGeo = observe.Geography(x.Record.Provider, host, x.Record.Path)
 }
 
 // Interface guard

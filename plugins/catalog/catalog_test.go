@@ -190,7 +190,7 @@ func TestOperatorsModelsWin(t *testing.T) {
 		{"lab", "llama", "", plugins.Cost{}},                                  // tokens without a price
 		{"lab", "llama", "night", plugins.Cost{}},                             // output without a price
 	} {
-		if got := c.Cost(tt.provider, tt.model, million, tt.tier, noon); got != tt.want {
+		if got := c.Cost(tt.provider, tt.model, million, Conditions{At: noon, Tier: tt.tier}); got != tt.want {
 			t.Errorf("%s/%s costs %+v, want %+v", tt.provider, tt.model, got, tt.want)
 		}
 	}
@@ -198,7 +198,7 @@ func TestOperatorsModelsWin(t *testing.T) {
 	if m.Name == "" || m.Context == 0 || !m.Multimodal() || len(m.Prices) != 2 {
 		t.Errorf("want the built-in facts and the file's prices: %+v", m)
 	}
-	if got := Default().Cost("openai", "gpt-4o", million, "", noon); got != plugins.KnownCost(12_500_000_000) {
+	if got := Default().Cost("openai", "gpt-4o", million, Conditions{At: noon}); got != plugins.KnownCost(12_500_000_000) {
 		t.Errorf("the built-in price became %+v", got)
 	}
 	if !regexp.MustCompile(`^` + Default().Version() + `\+[0-9a-f]{12}$`).MatchString(c.Version()) {
@@ -293,7 +293,7 @@ func FuzzLoad(f *testing.F) {
 			if got, ok := c.Lookup(m.Provider, m.ID); ok && got.ID != m.ID {
 				t.Errorf("%q finds %q", m.ID, got.ID)
 			}
-			cost := c.Cost(m.Provider, name, plugins.Usage{Input: n(count), CacheRead: n(count), Output: n(count)}, "flex", noon)
+			cost := c.Cost(m.Provider, name, plugins.Usage{Input: n(count), CacheRead: n(count), Output: n(count)}, Conditions{At: noon, Tier: "flex"})
 			if cost.N < 0 {
 				t.Errorf("cost is %+v", cost)
 			}

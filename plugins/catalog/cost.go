@@ -1,18 +1,14 @@
 package catalog
 
-import (
-	"time"
-
-	"github.com/weirhq/weir/plugins"
-)
+import "github.com/weirhq/weir/plugins"
 
 // Cost is what a call cost, rounded half up once to a billionth of a dollar. What
 // the provider says it charged (u.ReportedCost) wins over the table. Else the
-// counts are priced by what the model costs in the service tier at the time; parts
+// counts are priced by what the model costs under the conditions; parts
 // of the input and output that the provider did not report are taken as 0. The cost
-// is unknown where the model, its price in that tier, the input, the output or
+// is unknown where the model, its price in the service tier, the input, the output or
 // whatever else it charges for, or the price of something that was used is unknown.
-func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at time.Time) plugins.Cost {
+func (c *Catalog) Cost(provider, model string, u plugins.Usage, conditions Conditions) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
 	}
@@ -20,11 +16,11 @@ func (c *Catalog) Cost(provider, model string, u plugins.Usage, tier string, at 
 	if !ok {
 		return plugins.Cost{}
 	}
-	return m.Cost(u, tier, at)
+	return m.Cost(u, conditions)
 }
 
 // Cost is the cost of a call of this model, by the rules of [Catalog.Cost].
-func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
+func (m *Model) Cost(u plugins.Usage, conditions Conditions) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
 	}
@@ -37,7 +33,7 @@ func (m *Model) Cost(u plugins.Usage, tier string, at time.Time) plugins.Cost {
 		u.InputImage.N, u.Reasoning.N, u.OutputAudio.N, u.OutputImage.N) < 0 {
 		return plugins.Cost{} // no sense can be made of it
 	}
-	p := m.price(u.Input.Or(input).N, tier, at)
+	p := m.price(u.Input.Or(input).N, conditions)
 	if p == nil {
 		return plugins.Cost{}
 	}

@@ -145,7 +145,7 @@ func TestCost(t *testing.T) {
 			if u.Input.Valid || u.Output.Valid { // the table names what is not 0
 				u.Input, u.Output = u.Input.Or(n(0)), u.Output.Or(n(0))
 			}
-			if got := Default().Cost(tt.provider, tt.model, u, tt.tier, tt.at); got != tt.want {
+			if got := Default().Cost(tt.provider, tt.model, u, Conditions{At: tt.at, Tier: tt.tier}); got != tt.want {
 				t.Errorf("Cost = %+v, want %+v", got, tt.want)
 			}
 		})
@@ -165,7 +165,7 @@ func TestCostOfHalfAUsage(t *testing.T) {
 		{"gpt-4o", plugins.Usage{Input: n(1000), ReportedCost: cost(1)}, true},
 		{"text-embedding-3-small", plugins.Usage{Input: n(1000)}, true},
 	} {
-		if got := Default().Cost("openai", tt.model, tt.usage, "", noon); got.Valid != tt.known {
+		if got := Default().Cost("openai", tt.model, tt.usage, Conditions{At: noon}); got.Valid != tt.known {
 			t.Errorf("%s with %+v costs %+v", tt.model, tt.usage, got)
 		}
 	}
@@ -175,7 +175,7 @@ func TestCostOfHalfAUsage(t *testing.T) {
 func TestCostOverflows(t *testing.T) {
 	most := rateOf(maxRate)
 	m := Model{Prices: []Price{{Input: most, WebSearch: most}}}
-	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, "", noon); got != cost(9*maxRate) {
+	if got := m.Cost(plugins.Usage{Input: n(9_000_000)}, Conditions{At: noon}); got != cost(9*maxRate) {
 		t.Errorf("nine billion dollars are %+v", got)
 	}
 	for _, u := range []plugins.Usage{
@@ -185,7 +185,7 @@ func TestCostOverflows(t *testing.T) {
 		{Input: n(9_000_000), WebSearches: n(1)},
 		{Input: n(math.MaxInt64), CacheRead: n(math.MaxInt64)},
 	} {
-		if got := m.Cost(u, "", noon); got.Valid {
+		if got := m.Cost(u, Conditions{At: noon}); got.Valid {
 			t.Errorf("%+v costs %+v", u, got)
 		}
 	}
@@ -194,7 +194,7 @@ func TestCostOverflows(t *testing.T) {
 // What is processed makes a call long; what is billed is charged.
 func TestLongContextOfBilledUnits(t *testing.T) {
 	m := Model{Prices: []Price{{Input: rateOf(nano)}, {InputAbove: 100, Input: rateOf(2 * nano)}}}
-	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, "", noon); got != cost(20_000) {
+	if got := m.Cost(plugins.Usage{Input: n(101), BilledInput: n(10)}, Conditions{At: noon}); got != cost(20_000) {
 		t.Errorf("Cost = %+v", got)
 	}
 }
@@ -203,7 +203,7 @@ func TestLongContextOfBilledUnits(t *testing.T) {
 func TestStandardTier(t *testing.T) {
 	u := plugins.Usage{Input: n(1000), Output: n(0)}
 	for _, tier := range []string{"", "default", "auto", "standard", "standard_only", "on_demand", "ON_DEMAND"} {
-		if got := Default().Cost("openai", "gpt-4o", u, tier, noon); got != cost(2_500_000) {
+		if got := Default().Cost("openai", "gpt-4o", u, Conditions{At: noon, Tier: tier}); got != cost(2_500_000) {
 			t.Errorf("tier %q costs %+v", tier, got)
 		}
 	}
@@ -246,7 +246,7 @@ func TestCostIsExact(t *testing.T) {
 			Input: n(text + read + write + write1h), CacheRead: n(read), CacheWrite: n(write + write1h), CacheWrite1h: n(write1h),
 			Output: n(answer + thought), Reasoning: n(thought), WebSearches: n(searches),
 			AudioDuration: millis(plugins.Milliseconds(audio)), Pages: n(pages),
-		}, "", noon)
+		}, Conditions{At: noon})
 		if !got.Valid || int64(got.N) != rounded.Int64() {
 			t.Fatalf("Cost = %+v, want %v", got, rounded)
 		}
@@ -268,7 +268,7 @@ func TestCostOfAnyUsage(t *testing.T) {
 			InputImage: count("image"), Reasoning: count("reasoning"), OutputAudio: count("outaudio"), OutputImage: count("outimage")}
 		m := Model{Prices: []Price{{Input: one, Output: one, CacheRead: one, CacheWrite: one, CacheWrite1h: one, InputAudio: one,
 			CacheReadAudio: one, InputImage: one, Reasoning: one, OutputAudio: one, OutputImage: one}}}
-		got := m.Cost(u, "", noon)
+		got := m.Cost(u, Conditions{At: noon})
 		want := max(u.Input.N, min(u.CacheRead.N, u.Input.N)+max(u.CacheWrite.N, u.CacheWrite1h.N)) + u.Output.N
 		if got.Valid && int64(got.N) != want*1000 {
 			t.Fatalf("%d tokens cost %d", want, got.N)
@@ -282,7 +282,7 @@ func BenchmarkCost(b *testing.B) {
 		b.Run(model, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !Default().Cost("anthropic", model, u, "standard", noon).Valid {
+				if !Default().Cost("anthropic", model, u, Conditions{At: noon, Tier: "standard"}).Valid {
 					b.Fatal("no price")
 				}
 			}
@@ -294,7 +294,7 @@ func BenchmarkCost(b *testing.B) {
 func TestCostDoesNotAllocate(t *testing.T) {
 	u := plugins.Usage{Input: n(5600), Output: n(200)}
 	for _, model := range []string{"claude-sonnet-4-6", "claude-sonnet-4-6-20990101", "no-such-model"} {
-		if a := testing.AllocsPerRun(100, func() { Default().Cost("anthropic", model, u, "", noon) }); a != 0 {
+		if a := testing.AllocsPerRun(100, func() { Default().Cost("anthropic", model, u, Conditions{At: noon}) }); a != 0 {
 			t.Errorf("%s: %v allocations", model, a)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Price is what a call costs while its conditions hold. The conditions (From,
-// Hours, Tier, InputAbove) all have to. Rates of tokens are US dollars per
+// Hours, Tier, Regional, InputAbove) all have to. Rates of tokens are US dollars per
 // million; a part of the usage without a rate of its own is charged as the
 // whole it is part of, unless said otherwise.
 type Price struct {
@@ -23,6 +23,9 @@ type Price struct {
 	// Tier is the service tier, such as "priority" or "flex". Default: the
 	// standard one.
 	Tier string `json:"tier,omitempty"`
+	// Regional prices hold for calls that were processed in a geography that was
+	// chosen for them, such as "us", and not anywhere.
+	Regional bool `json:"regional,omitempty"`
 	// InputAbove is the size of the whole input, in tokens, above which this
 	// price holds for the whole call. Default: any size.
 	InputAbove int64 `json:"input_above,omitempty"`
@@ -189,14 +192,29 @@ func (h *Hours) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
+// Conditions are those of a call that choose its price.
+type Conditions struct {
+	At time.Time
+	// Tier is the service tier that the provider reports. Default: the standard one.
+	Tier string
+	// Geography is where the provider processed the call, such as "us" or
+	// "europe-west4". Default: "global", which is anywhere.
+	Geography string
+}
+
+// regional reports whether a place was chosen. Anthropic calls it not_available for
+// models that run anywhere (https://platform.claude.com/docs/en/build-with-claude/data-residency).
+func (c Conditions) regional() bool {
+	return c.Geography != "" && c.Geography != "global" && c.Geography != "not_available"
+}
+
 // price is the one that holds for a call with so much input, nil if none does.
-func (m *Model) price(input int64, tier string, at time.Time) *Price {
-	tier = tierName(tier)
-	at = at.UTC()
+func (m *Model) price(input int64, c Conditions) *Price {
+	tier, at, regional := tierName(c.Tier), c.At.UTC(), c.regional()
 	today, minute := DateOf(at), minutes(at)
 	for i := len(m.Prices) - 1; i >= 0; i-- {
 		p := &m.Prices[i]
-		if strings.EqualFold(p.Tier, tier) && p.Hours.hold(minute) &&
+		if strings.EqualFold(p.Tier, tier) && (regional || !p.Regional) && p.Hours.hold(minute) &&
 			(p.From == 0 || p.From <= today) && (p.InputAbove == 0 || input > p.InputAbove) {
 			return p
 		}

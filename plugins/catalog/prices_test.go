@@ -45,9 +45,38 @@ func TestPricesWhereSourcesDiffer(t *testing.T) {
 				}
 				b.tokens(tokens, r)
 			}
-			if got := m.Cost(u, "", late); got != b.total() && tt.rates[i] != "0" {
+			if got := m.Cost(u, Conditions{At: late}); got != b.total() && tt.rates[i] != "0" {
 				t.Errorf("%s %s: %+v costs %+v, want %+v", tt.provider, tt.model, u, got, b.total())
 			}
+		}
+	}
+}
+
+// What a call costs for which a geography was chosen, by the vendors' lists.
+func TestPricesOfAGeography(t *testing.T) {
+	for _, tt := range []struct {
+		provider, model, geography, tier string
+		want                             int64 // dollars for ten million tokens, each way
+	}{
+		{"anthropic", "claude-opus-4-6", "", "", 50 + 250},
+		{"anthropic", "claude-opus-4-6", "global", "standard", 50 + 250},
+		{"anthropic", "claude-opus-4-6", "us", "standard", 55 + 275},
+		{"anthropic", "claude-opus-4-8", "global", "fast", 100 + 500},
+		{"anthropic", "claude-opus-4-8", "us", "fast", 110 + 550},
+		{"anthropic", "claude-haiku-4-5", "not_available", "", 10 + 50}, // an older model runs anywhere
+		{"openai", "gpt-5.4", "eu", "", 55 + 0},                         // beside a long input's own price below
+		{"openai", "gpt-4o", "eu", "", 25 + 100},                        // older than the surcharge
+		{"vertex", "claude-sonnet-4-6@default", "europe-west1", "", 33 + 165},
+		{"vertex", "claude-sonnet-4-6@default", "global", "", 30 + 150},
+		{"vertex", "gemini-2.5-pro", "us-central1", "", 25 + 150}, // of a long input
+	} {
+		u := plugins.Usage{Input: n(10_000_000), Output: n(10_000_000)}
+		if tt.model == "gpt-5.4" { // priced for a long input: 5 x 1.1
+			u.Output = n(0)
+		}
+		got := Default().Cost(tt.provider, tt.model, u, Conditions{At: late, Tier: tt.tier, Geography: tt.geography})
+		if got != cost(plugins.Nanodollars(tt.want*nano)) {
+			t.Errorf("%s %s in %q, tier %q: got %+v, want $%d", tt.provider, tt.model, tt.geography, tt.tier, got, tt.want)
 		}
 	}
 }
@@ -73,7 +102,7 @@ func TestTiersHaveTheirOwnPrices(t *testing.T) {
 			has[p.Tier] = true
 		}
 		for _, tier := range []string{"flex", "priority", "batch", "fast", "scale"} {
-			if m.Cost(u, tier, late).Valid && !has[tier] {
+			if m.Cost(u, Conditions{At: late, Tier: tier}).Valid && !has[tier] {
 				t.Errorf("%s %s has a cost in %s and no price", m.Provider, m.ID, tier)
 			}
 		}

@@ -170,3 +170,20 @@ func TestRegister(t *testing.T) {
 		}()
 	}
 }
+
+func TestGeography(t *testing.T) {
+	for _, tt := range []struct{ provider, host, path, want string }{
+		{"openai", "eu.api.openai.com", "/v1/responses", "eu"},
+		{"openai", "US.api.openai.com", "/v1/responses", "us"},
+		{"openai", "api.openai.com", "/v1/responses", ""},
+		{"openai", "gateway.example.com", "/v1/responses", ""},
+		{"azure", "eu.api.openai.com", "/v1/responses", ""},
+		{"vertex", "europe-west1-aiplatform.googleapis.com", "/v1/projects/p/locations/europe-west1/publishers/google/models/m:generateContent", "europe-west1"},
+		{"vertex", "aiplatform.googleapis.com", "/v1/projects/p/locations/global/endpoints/openapi/chat/completions", "global"},
+		{"vertex", "aiplatform.googleapis.com", "/v1/publishers/google/models/m:generateContent", ""},
+	} {
+		if got := Geography(tt.provider, tt.host, tt.path); got != tt.want {
+			t.Errorf("%s at %s%s: got %q, want %q", tt.provider, tt.host, tt.path, got, tt.want)
+		}
+	}
+}

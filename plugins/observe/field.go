@@ -11,6 +11,11 @@ const (
 	Model
 	// ServiceTier is the tier that was asked for, or served.
 	ServiceTier
+	// Speed is "fast" where the call was served faster at a price of its own, which
+	// counts as its tier.
+	Speed
+	// InferenceGeo is where the model ran.
+	InferenceGeo
 
 	// Stream is true where a request asks for a stream.
 	Stream

@@ -80,4 +80,6 @@ var messagesUsage = Table{
 	"output_tokens_details.thinking_tokens":    Reasoning,
 	"server_tool_use.web_search_requests":      WebSearches,
 	"service_tier":                             ServiceTier,
+	"speed":                                    Speed,
+	"inference_geo":                            InferenceGeo,
 }

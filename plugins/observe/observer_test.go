@@ -178,6 +178,16 @@ func TestObserver(t *testing.T) {
 			Usage: usage{Input: known(186), Output: known(9), CacheRead: known(100), CacheWrite: known(70), CacheWrite1h: known(40),
 				Reasoning: known(3), WebSearches: known(1)}},
 	}, {
+		"messages, faster and in a geography", plugins.Messages, "anthropic", jsonType,
+		`{"model":"claude","type":"message","stop_reason":"end_turn",
+		"usage":{"input_tokens":1,"output_tokens":2,"speed":"fast","service_tier":"standard","inference_geo":"us"}}`,
+		plugins.ResponseInfo{Model: "claude", Finish: "end_turn", ServiceTier: "fast", InferenceGeo: "us", Phase: plugins.Ended,
+			Usage: usage{Input: known(1), Output: known(2)}},
+	}, {
+		"messages stream, at the usual speed", plugins.Messages, "anthropic", sseType,
+		events(`{"type":"message_start","message":{"model":"claude","content":[],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","inference_geo":"global","speed":"standard"}}}`),
+		plugins.ResponseInfo{Model: "claude", ServiceTier: "standard", InferenceGeo: "global", Usage: usage{Input: known(1), Output: known(1)}},
+	}, {
 		"messages stream", plugins.Messages, "anthropic", sseType,
 		"event: message_start\n" + events(`{"type":"message_start","message":{"id":"msg","model":"claude","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":4,"output_tokens":1}}}`,
 			`{"type":"ping"}`,

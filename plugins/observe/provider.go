@@ -27,6 +27,24 @@ func Provider(host string) string {
 	return plugins.VendorOfHost(host)
 }
 
+// Geography is where a provider runs the models that are called at a host and path,
+// "" if it does not say: the region of Vertex AI, and the data residency of OpenAI
+// (https://platform.openai.com/docs/guides/your-data), as in eu.api.openai.com.
+func Geography(provider, host, path string) string {
+	switch provider {
+	case "openai":
+		geography, _ := strings.CutSuffix(strings.ToLower(host), ".api.openai.com")
+		if geography != strings.ToLower(host) {
+			return geography
+		}
+	case "vertex":
+		_, rest, _ := strings.Cut(path, "/locations/")
+		location, _, _ := strings.Cut(rest, "/")
+		return location
+	}
+	return ""
+}
+
 // isBedrock knows bedrock-runtime.{region}.amazonaws.com with its FIPS, China,
 // dual-stack and VPC endpoint forms, and bedrock-mantle.{region}.api.aws.
 func isBedrock(host string) bool {

@@ -6,6 +6,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
+// fast is the speed that has a price of its own.
+const fast = "fast"
+
 func (x *observer) reach(p plugins.Phase) { x.phase = max(x.phase, p) }
 
 // value takes what the scanner reads.
@@ -51,7 +54,15 @@ func (x *observer) response(f Field, v value) {
 			x.seen.Finish, x.phase = x.earlier.finish, x.earlier.phase
 		}
 	case ServiceTier:
-		set(&x.seen.ServiceTier, v)
+		if x.seen.ServiceTier != fast {
+			set(&x.seen.ServiceTier, v)
+		}
+	case Speed: // of a call whose service tier is the standard one
+		if string(v.bytes) == fast {
+			x.seen.ServiceTier = fast
+		}
+	case InferenceGeo:
+		set(&x.seen.InferenceGeo, v)
 	case Content:
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
 			x.seen.Content = true

@@ -97,6 +97,9 @@ func (a *Assembler) Start(model, upstreamID string) {
 // ServiceTier sets the tier that served the request.
 func (a *Assembler) ServiceTier(tier string) { a.seen.ServiceTier = tier }
 
+// InferenceGeo sets where the model ran; "" is unknown.
+func (a *Assembler) InferenceGeo(geography string) { a.seen.InferenceGeo = geography }
+
 // Text adds to a message.
 func (a *Assembler) Text(key int, s string) {
 	if a.takes(len(s)) {

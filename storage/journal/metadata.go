@@ -94,6 +94,7 @@ var recordWire = message[record]{
 	74: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Images }),
 	75: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Pages }),
 	76: quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.Usage.AudioDuration }),
+	77: text[record](func(r *record) *string { return &r.InferenceGeo }),
 }
 
 var feedbackWire = message[storage.Feedback]{

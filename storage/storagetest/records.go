@@ -78,6 +78,7 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		Finish:             word(r),
 		ErrorType:          word(r),
 		ServiceTier:        word(r),
+		InferenceGeo:       word(r),
 		RequestBytes:       r.Int64N(1 << 33),
 		ResponseBytes:      r.Int64N(1 << 33),
 		Usage:              usage(r),

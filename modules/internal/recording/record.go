@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -18,6 +19,7 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.ResponseModel, r.ResponseID = seen.Model, seen.ResponseID
 	r.Finish, r.ErrorType, r.ServiceTier = seen.Finish, seen.ErrorType, seen.ServiceTier
 	r.Usage = seen.Usage
+	r.InferenceGeo = cmp.Or(seen.InferenceGeo, r.InferenceGeo)
 }
 
 // price computes the cost by the first of the models that has a price. A count of
@@ -35,8 +37,9 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 		}
 		return
 	}
+	conditions := catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}
 	for _, model := range models {
-		if r.Cost = c.Cost(r.Provider, model, r.Usage, r.ServiceTier, at); r.Cost.Valid {
+		if r.Cost = c.Cost(r.Provider, model, r.Usage, conditions); r.Cost.Valid {
 			r.PriceVersion = c.Version()
 			return
 		}

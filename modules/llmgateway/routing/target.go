@@ -49,7 +49,7 @@ func (t Target) price() plugins.Nanodollars {
 		return math.MaxInt64
 	}
 	const tokens = 1000
-	cost := t.Listed.Cost(plugins.Usage{Input: plugins.Known(tokens), Output: plugins.Known(tokens)}, "", time.Now())
+	cost := t.Listed.Cost(plugins.Usage{Input: plugins.Known(tokens), Output: plugins.Known(tokens)}, catalog.Conditions{At: time.Now()})
 	if !cost.Valid {
 		return math.MaxInt64
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,6 +23,14 @@ type litellm map[string]map[string]litellmModel
 type litellmModel struct {
 	Provider string `json:"litellm_provider"`
 	Mode     string `json:"mode"`
+
+	// How many times the price a call costs that a geography was chosen for, in the
+	// fields of Anthropic, OpenAI and Vertex AI.
+	Chosen struct {
+		US json.Number `json:"us"`
+	} `json:"provider_specific_entry"`
+	Processing json.Number `json:"regional_processing_uplift_multiplier_us"`
+	Endpoint   json.Number `json:"regional_endpoint_uplift_multiplier"`
 
 	rates map[string]json.Number // dollars for one, by field
 }
@@ -94,6 +103,44 @@ func (l litellm) models(o origin) map[string]litellmModel {
 		}
 	}
 	return models
+}
+
+// uplifts are how many times the price those models cost for which a geography was
+// chosen, by name. Vertex AI's lists all have the prefix of the first one.
+func (l litellm) uplifts(o origin) map[string]*big.Rat {
+	uplifts := make(map[string]*big.Rat)
+	for _, p := range o.litellm {
+		for key, m := range l[p] {
+			name := strings.TrimPrefix(key, o.litellm[0]+"/")
+			times, ok := new(big.Rat).SetString(string(cmp.Or(m.Chosen.US, m.Processing, m.Endpoint)))
+			if ok && !strings.Contains(name, "/") {
+				uplifts[name] = times
+			}
+		}
+	}
+	return uplifts
+}
+
+// regional are prices for calls for which a geography was chosen.
+func regional(prices []catalog.Price, uplift *big.Rat) (regional []catalog.Price, err error) {
+	if uplift == nil {
+		return nil, nil
+	}
+	for _, p := range prices {
+		p.Regional = true
+		if !strings.Contains(p.Source, litellmPin.Name) {
+			p.Source += ", " + litellmPin.Name
+		}
+		for _, known := range litellmRates {
+			if r := p.Rate(known.rate); r.Known() && known.rate != "web_search" {
+				if *r, err = rate(json.Number(r.String()), uplift); err != nil {
+					return nil, err
+				}
+			}
+		}
+		regional = append(regional, p)
+	}
+	return regional, nil
 }
 
 // condition is the end of a rate's field that says when it holds.

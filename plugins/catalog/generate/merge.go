@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -36,6 +37,7 @@ type offers struct {
 	origin
 	genai     *genai
 	litellm   map[string]litellmModel
+	uplifts   map[string]*big.Rat
 	modelsDev []modelsDevModel
 	date      string // of models.dev
 }
@@ -45,7 +47,7 @@ func (c collections) offers(o origin) (*offers, error) {
 		return nil, fmt.Errorf("genai-prices has no provider %q", o.genai)
 	}
 	described, err := c.modelsDev.models(o.modelsDev)
-	return &offers{o, c.genai, c.litellm.models(o), described, c.modelsDev.date()}, err
+	return &offers{o, c.genai, c.litellm.models(o), c.litellm.uplifts(o), described, c.modelsDev.date()}, err
 }
 
 // quotes are what the sources say that a name costs, in the order in which their
@@ -86,7 +88,12 @@ func (o *offers) prices(name string) ([]catalog.Price, error) {
 	if r := o.genai.find(o.origin.genai, name); r != nil && strings.HasPrefix(r.ID, "regional.") && !located(name) && len(quotes) > 0 {
 		quotes = slices.DeleteFunc(quotes, func(q quote) bool { return !agree(quotes[0].prices, q.prices, "", today()) })
 	}
-	return decide(quotes, today()), err
+	if err != nil {
+		return nil, err
+	}
+	prices := decide(quotes, today())
+	regional, err := regional(prices, o.uplifts[name])
+	return append(prices, regional...), err
 }
 
 // setOwners sets the owner of models whose id does not name it: the owner of the
@@ -218,8 +225,13 @@ func named(m *catalog.Model, name string) bool {
 	return m.ID == name || slices.Contains(m.Aliases, name)
 }
 
-// covers reports whether prices equal others in each tier that others have.
+// covers reports whether prices equal others in each tier that others have, and
+// depend on the geography if they do.
 func covers(prices, others []catalog.Price) bool {
+	regional := func(p catalog.Price) bool { return p.Regional }
+	if slices.ContainsFunc(others, regional) && !slices.ContainsFunc(prices, regional) {
+		return false
+	}
 	for _, p := range others {
 		if !agree(prices, others, p.Tier, today()) {
 			return false

@@ -26,7 +26,7 @@ func standing(prices []catalog.Price, tier string, input int64, on catalog.Date)
 }
 
 func holds(p *catalog.Price, tier string, input int64, on catalog.Date) bool {
-	return p.Tier == tier && p.From <= on && (p.InputAbove == 0 || input > p.InputAbove)
+	return p.Tier == tier && !p.Regional && p.From <= on && (p.InputAbove == 0 || input > p.InputAbove)
 }
 
 // agree reports whether two lists of prices agree about a tier, for any

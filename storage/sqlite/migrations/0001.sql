@@ -69,6 +69,7 @@ CREATE TABLE details (
 	attempt             INTEGER NOT NULL,
 	response_id         TEXT,
 	service_tier        TEXT,
+	inference_geo       TEXT,
 	price_version       TEXT,
 	session_path        TEXT,
 	trace_id            TEXT,
