@@ -41,7 +41,7 @@ func newSite(t *testing.T) (url, trusted string) {
 		"logging": {"logs": {"default": {"level": "ERROR"}}},
 		"apps": {
 			"llm": {
-				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}},
+				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}, "retention": "720h"}},
 				"keys": [{"secret": "reader", "scopes": ["query"]}, {"secret": "logger", "scopes": ["log"]}],
 				"orgs": {"acme": {"keys": [{"secret": "acme"}]}}
 			},
@@ -237,7 +237,7 @@ func TestTheStateOfTheStoreIsForItsOperator(t *testing.T) {
 		resp, _ := do(t, http.MethodPost, site+"/api/session", `{"key":"`+key+`"}`, nil)
 		return http.Header{"Cookie": {resp.Cookies()[0].Name + "=" + resp.Cookies()[0].Value}}
 	}
-	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("reader")); resp.StatusCode != 200 || gjson.Get(body, "data.exchanges.seen").Raw != "0" {
+	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("reader")); resp.StatusCode != 200 || gjson.Get(body, "data.exchanges.seen").Raw != "0" || gjson.Get(body, "data.retention").Raw != "2592000" {
 		t.Errorf("the operator gets %d: %s", resp.StatusCode, body)
 	}
 	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("acme")); resp.StatusCode != http.StatusForbidden {

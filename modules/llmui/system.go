@@ -2,6 +2,7 @@ package llmui
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -11,14 +12,17 @@ import (
 
 // system is the state of the dashboard's store, for those who operate it.
 type system struct {
-	Version      string            `json:"version"`
-	CaddyVersion string            `json:"caddy_version"`
-	Store        string            `json:"store"`
-	Exchanges    exchanges         `json:"exchanges"`
-	PendingBytes int64             `json:"pending_bytes"`
-	BodyBytes    int64             `json:"body_bytes"`
-	Error        string            `json:"error,omitempty"`
-	FailingSince storage.Timestamp `json:"failing_since,omitzero"`
+	Version      string `json:"version"`
+	CaddyVersion string `json:"caddy_version"`
+	Store        string `json:"store"`
+	// Retention and ContentRetention are seconds, 0 for ever.
+	Retention        float64           `json:"retention"`
+	ContentRetention float64           `json:"content_retention"`
+	Exchanges        exchanges         `json:"exchanges"`
+	PendingBytes     int64             `json:"pending_bytes"`
+	BodyBytes        int64             `json:"body_bytes"`
+	Error            string            `json:"error,omitempty"`
+	FailingSince     storage.Timestamp `json:"failing_since,omitzero"`
 }
 
 // exchanges are those since the store began: seen = recorded + waiting +
@@ -42,10 +46,12 @@ func (h *Handler) serveSystem(w http.ResponseWriter, key *llmapp.Key) error {
 	if j == nil {
 		return fail(w, http.StatusServiceUnavailable, "the store "+h.Store+" is not open")
 	}
+	config := h.gate.App.Stores[h.Store]
 	i, s := j.Integrity(), j.Status()
 	_, caddyVersion := caddy.Version()
 	answered := system{
 		Version: llmapp.Version(), CaddyVersion: caddyVersion, Store: h.Store,
+		Retention: time.Duration(config.Retention).Seconds(), ContentRetention: time.Duration(config.ContentRetention).Seconds(),
 		Exchanges:    exchanges{i.Seen, i.Recorded, i.Waiting, i.InFlight, i.Lost(), i.Unaccounted()},
 		PendingBytes: s.PendingBytes, BodyBytes: s.RawBytes + s.SealedBytes,
 	}

@@ -26,9 +26,11 @@ async function answer(response, whole) {
   throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
 }
 
-// post asks an endpoint. get reads one.
-const send = (path, body, signal) => fetch("api" + path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+// post asks an endpoint, get reads one. put and remove change what it keeps.
+const send = (path, body, signal, method = "POST") => fetch("api" + path, { method, signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 export const post = async (path, body, signal) => answer(await send(path, body, signal));
+export const put = async (path, body) => answer(await send(path, body, undefined, "PUT"));
+export const remove = async (path) => answer(await fetch("api" + path, { method: "DELETE" }));
 export const get = async (path, signal) => answer(await fetch("api" + path, { signal }));
 
 // download saves what an endpoint answers as a file.
@@ -47,7 +49,7 @@ export const page = async (path, body, signal) => answer(await send(path, body, 
 
 // login exchanges an API key for a session; the key is kept nowhere.
 export const login = (key) => post("/session", { key });
-export const logout = () => fetch("api/session", { method: "DELETE" });
+export const logout = () => remove("/session");
 export const session = () => get("/session");
 
 // useAnswer asks whenever the question changes, and abandons the one before. The

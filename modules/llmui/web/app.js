@@ -1,8 +1,9 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { elsewhere, go, screen, useView, view } from "./state.js";
+import { elsewhere, go, range, screen, useView, view } from "./state.js";
 import { logout, session, whenLoggedOut } from "./api.js";
-import { Conditions, To } from "./parts/basics.js";
+import { Conditions, Menu, To, typing } from "./parts/basics.js";
+import { offset, utc, zone } from "./format.js";
 
 // screens are loaded when they are first shown.
 const screens = {
@@ -33,15 +34,32 @@ function Screen({ v }) {
 
 function Times({ v }) {
   const chosen = v.from in times ? v.from : "custom";
-  return html`<select aria-label="Time" value=${chosen} onChange=${(e) => go({ from: e.target.value, to: "" })}>
+  const { from, to } = range(v);
+  const choose = (e) => go(e.target.value === "custom" ? { from: String(from), to: String(to) } : { from: e.target.value, to: "" });
+  // The field has no zone: what it shows lies by the offset beside the time.
+  const edge = (name, key, time) => html`<input type="datetime-local" aria-label=${name} required value=${new Date(time - offset(time) * 60e3).toISOString().slice(0, 16)}
+    onChange=${(e) => e.target.value && go({ from: String(from), to: String(to), [key]: String(Date.parse(e.target.value + "Z") + offset(Date.parse(e.target.value)) * 60e3) })} />`;
+  return html`${chosen === "custom" && html`<span class="times">${edge("From", "from", from)} – ${edge("To", "to", to)}</span>`}
+    <select aria-label="Time" value=${chosen} onChange=${choose}>
     ${Object.entries(times).map(([key, name]) => html`<option value=${key}>Last ${name}</option>`)}
-    ${chosen === "custom" && html`<option value="custom">Chosen time</option>`}
-  </select>`;
+    <option value="custom">From – to</option></select>`;
+}
+
+// Views are loaded when they are first asked for.
+function Views() {
+  const [Saved, show] = useState();
+  return html`<${Menu} label="Views" onOpen=${() => import("./parts/views.js").then((m) => show(() => m.Saved))}>${Saved && html`<${Saved} />`}<//>`;
 }
 
 function Theme({ theme, setTheme }) {
   const next = { "": "dark", dark: "light", light: "" }[theme];
   return html`<button class="quiet" onClick=${() => setTheme(next)}>${{ "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[theme]}</button>`;
+}
+
+// switchZone shows the same view, which is its address, in the other zone.
+function switchZone() {
+  localStorage.setItem("utc", utc ? "" : "1");
+  location.reload();
 }
 
 function Help({ dialog }) {
@@ -52,8 +70,8 @@ function Help({ dialog }) {
 // focusFilter puts the cursor into the filter, as soon as its screen is there.
 function focusFilter(tries) {
   const field = document.getElementById("filter");
-  if (field) field.focus();
-  else if (tries) setTimeout(focusFilter, 50, tries - 1);
+  field?.focus();
+  if (tries && document.activeElement !== (field ?? null)) setTimeout(focusFilter, 50, tries - 1);
 }
 
 function Frame({ who, onLogout }) {
@@ -65,7 +83,7 @@ function Frame({ who, onLogout }) {
   useEffect(() => {
     let before = "";
     const press = (e) => {
-      if (e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey) return;
+      if (typing(e)) return;
       const target = before === "g" && Object.keys(screens).find((name) => screens[name][1] === e.key);
       before = e.key;
       if (target) screen(target);
@@ -73,6 +91,7 @@ function Frame({ who, onLogout }) {
       else if (e.key === "/") {
         e.preventDefault();
         if (view().v !== "requests") screen("requests");
+        else if (view().id) go({ id: "", tab: "" });
         focusFilter(40);
       }
     };
@@ -82,12 +101,13 @@ function Frame({ who, onLogout }) {
   const name = (screens[v.v] || screens.overview)[0];
   useEffect(() => {
     document.title = `${name} · Weir`;
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [name]);
   return html`<nav aria-label="Screens"><strong class="brand">Weir</strong>
       ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
-      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
+      <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Times} v=${v} /></header>
+    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Views} /><${Times} v=${v} /></header>
       <${Screen} v=${v.v in screens ? v.v : "overview"} /></main>
     <${Help} dialog=${help} />`;
 }

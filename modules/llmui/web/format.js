@@ -8,11 +8,11 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 export const count = known((n) => whole.format(n));
 export const compact = known((n) => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n)));
 
-// dollars has as many digits as the amount needs: $12.30, $0.0042, $0.0000018.
+// dollars has as many digits as the amount needs: $12.30, $0.00420, $0.0000018.
 export const dollars = known((n) => {
   if (n === 0) return "$0";
   const digits = Math.abs(n) >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(Math.abs(n))));
-  return (n < 0 ? "−$" : "$") + Math.abs(n).toLocaleString("en", { minimumFractionDigits: Math.abs(n) >= 0.01 ? 2 : 0, maximumFractionDigits: digits });
+  return (n < 0 ? "−$" : "$") + Math.abs(n).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 6), maximumFractionDigits: digits });
 });
 
 // duration is of milliseconds.
@@ -25,15 +25,23 @@ export const duration = known((ms) => {
 
 export const bytes = known((n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`));
 
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
-const full = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
+// utc tells whether times are shown in UTC, offset is the minutes that they lie
+// behind it, as Date has them.
+export const utc = localStorage.getItem("utc") === "1";
+export const offset = (time = Date.now()) => (utc ? 0 : new Date(time).getTimezoneOffset());
+const dates = (locale, options) => new Intl.DateTimeFormat(locale, { ...options, timeZone: utc ? "UTC" : undefined });
+export const zone = dates("en").resolvedOptions().timeZone;
+
+const clock = dates("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const minute = dates("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = dates("en", { month: "short", day: "numeric" });
+const date = dates("en", { dateStyle: "medium" });
+const full = dates("en", { dateStyle: "medium", timeStyle: "long" });
 
 // moment is the time of day, with the day unless it is today.
 export const moment = known((iso) => {
-  const date = new Date(iso);
-  const time = clock.format(date);
-  return date.toDateString() === new Date().toDateString() ? time : `${day.format(date)} ${time}`;
+  const at = new Date(iso), time = clock.format(at);
+  return date.format(at) === date.format() ? time : `${day.format(at)} ${time}`;
 });
 export const fullMoment = known((iso) => full.format(new Date(iso)));
 
@@ -44,10 +52,6 @@ export const percent = known((share) => `${(share * 100).toFixed(share && Math.a
 export const change = (now, before) => (now == null || !before ? null : now / before - 1);
 
 // tick is a time on an axis: the day at midnight, else the time of day.
-const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-export const tick = (time) => {
-  const date = new Date(time);
-  return date.getHours() + date.getMinutes() === 0 ? day.format(date) : minute.format(date);
-};
+export const tick = (time) => (minute.format(time) === "00:00" ? day : minute).format(time);
 
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

@@ -13,8 +13,9 @@ const parseCondition = (text) => {
 };
 const formatCondition = (c) => `${c.field}:${c.op}:${c.value}`;
 
-function parse() {
-  const query = new URLSearchParams(location.search);
+// parse reads the state of an address.
+export function parse(text) {
+  const query = new URLSearchParams(text);
   const view = { ...defaults, f: query.getAll("f").map(parseCondition).filter(Boolean) };
   for (const key of Object.keys(defaults)) if (query.has(key)) view[key] = query.get(key);
   try {
@@ -25,11 +26,11 @@ function parse() {
   return view;
 }
 
-let current = parse();
+let current = parse(location.search);
 const listeners = new Set();
 
 function publish() {
-  current = parse();
+  current = parse(location.search);
   for (const listener of listeners) listener(current);
 }
 addEventListener("popstate", publish);

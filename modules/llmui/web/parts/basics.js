@@ -1,5 +1,5 @@
 // Small components that several screens use.
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { go, operators, kindOf, view, link } from "../state.js";
 import { change, percent } from "../format.js";
 
@@ -48,14 +48,32 @@ export function Tabs({ tabs, current }) {
   </div>`;
 }
 
-// Copy puts a text on the clipboard, and says so for a moment.
+// typing tells whether a key is for a field, or for the browser.
+export const typing = (e) => e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey;
+
+// Copy puts what a function makes on the clipboard, and says so for a moment.
 export function Copy({ text, label = "Copy" }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
     const timer = done && setTimeout(setDone, 1500, false);
     return () => clearTimeout(timer);
   }, [done]);
-  return html`<button class="quiet" onClick=${() => navigator.clipboard.writeText(text).then(() => setDone(true))}>${done ? "Copied" : label}</button>`;
+  return html`<button class="quiet" onClick=${() => navigator.clipboard.writeText(text()).then(() => setDone(true))}>${done ? "Copied" : label}</button>`;
+}
+
+// Menu is a button that opens a panel below it, and closes on Escape or a click
+// elsewhere.
+export function Menu({ label, onOpen, children }) {
+  const box = useRef();
+  useEffect(() => {
+    const close = (e) => {
+      if (box.current.open && (e.key === "Escape" || (e.type === "click" && !box.current.contains(e.target)))) box.current.open = false;
+    };
+    addEventListener("keydown", close);
+    addEventListener("click", close);
+    return () => (removeEventListener("keydown", close), removeEventListener("click", close));
+  }, []);
+  return html`<details class="menu" ref=${box} onToggle=${() => box.current.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
 }
 
 // Tile is one figure, beside that of the period before. growth says whether more
@@ -82,7 +100,8 @@ export function Spark({ values }) {
 export const sorting = (text) => ({ key: text.replace("-", ""), descending: text.startsWith("-") });
 
 // List is a table whose headings sort it. A column is {title, key, cell, number,
-// wide}; one without a key does not sort.
+// wide, mid}; one without a key does not sort, a wide one needs a wide screen, a mid
+// one more than a telephone's.
 export function List({ label, columns, rows, sort = "", keyOf, selected }) {
   const { key, descending } = sorting(sort);
   return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table>
@@ -91,4 +110,4 @@ export function List({ label, columns, rows, sort = "", keyOf, selected }) {
     <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
-export const classOf = (c) => [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ");
+export const classOf = (c) => [c.number && "number", c.wide && "wide", c.mid && "mid"].filter(Boolean).join(" ");

@@ -2,7 +2,7 @@
 // a table for those who cannot see it.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { go } from "../state.js";
-import { fullMoment, tick } from "../format.js";
+import { fullMoment, offset, tick } from "../format.js";
 
 const left = 56, bottom = 20, top = 6; // pixels around the plot
 
@@ -15,10 +15,10 @@ const known = (values) => values.filter((v) => v !== null && v !== undefined);
 const says = (title, series, format) =>
   `${title}: ${series.map((s) => (known(s.values).length ? `${s.name} between ${format(Math.min(...known(s.values)))} and ${format(Math.max(...known(s.values)))}` : `${s.name} unknown`)).join(", ")}.`;
 
-// step is the round number not below a rough one: 1, 2 or 5 times a power of ten.
+// step is the round number not below a rough one.
 function step(rough) {
   const power = 10 ** Math.floor(Math.log10(rough));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
+  return [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
 }
 
 const minutes = [1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7 * 1440, 14 * 1440, 28 * 1440];
@@ -26,7 +26,7 @@ const minutes = [1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7 * 1440, 14 
 // moments are round times of day between two, about as many as fit.
 function moments(from, to, fit) {
   const width = (minutes.find((m) => (to - from) / (m * 60e3) <= fit) || 90 * 1440) * 60e3;
-  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const zone = offset(from) * 60e3;
   const out = [];
   for (let t = Math.ceil((from - zone) / width) * width + zone; t < to; t += width) out.push(t);
   return out;
@@ -60,14 +60,14 @@ function Plot({ times, series, format, stacked, height, plain, colour, label, at
   const drawn = useMemo(() => {
     const slot = Math.max(1, width - margin) / times.length;
     const high = Math.max(...times.map((_, i) => (stacked ? series.reduce((sum, s) => sum + (s.values[i] || 0), 0) : Math.max(0, ...known(series.map((s) => s.values[i]))))), 0) || 1;
-    const each = step(high / 3);
+    const each = step(high / 4);
     const x = (i) => Math.round((margin + i * slot) * 10) / 10;
     const y = (v) => Math.round((height - bottom - (v / (high * 1.04)) * (height - bottom - top)) * 10) / 10;
     const span = times.length > 1 ? times[1] - times[0] : 60e3;
     return {
       slot, x, shapes: paths(series, stacked, x, y, Math.max(0.5, slot - (slot > 3 ? 1 : 0.2))),
-      rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each)]),
-      columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]),
+      rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each).replace(/(\.\d\d\d*?)0+$/, "$1")]).filter(([, text], i, all) => text !== all[i - 1]?.[1]),
+      columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]).filter(([x]) => x < width - 16),
     };
   }, [times, series, stacked, width]);
   const index = (e) => Math.max(0, Math.min(times.length - 1, Math.floor((e.clientX - box.current.getBoundingClientRect().left - margin) / drawn.slot)));

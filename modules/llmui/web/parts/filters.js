@@ -1,5 +1,5 @@
 // What narrows a view: a bar that adds a condition, and the values there are.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { fields, filter, go, isOf, kindOf, operators, timeFilter, withCondition } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Bar } from "./basics.js";
@@ -11,7 +11,8 @@ const shown = ["model", "provider", "status", "end_state", "user_id", "finish_re
 export const useFacets = (v) =>
   useAnswer("/v1/facets/query", { filter: filter(v), fields: [...shown, ...(v.by ? ["property:" + v.by] : []), "property_key"], timeFilter: timeFilter(v) });
 
-const properties = (d) => d?.fields.find((f) => f.field === "property_key")?.values.map((p) => p.value).filter((n) => n && !n.startsWith("Service-Session-")) || [];
+// properties are the names of those that callers set.
+export const properties = (d) => d?.fields.find((f) => f.field === "property_key")?.values.map((p) => p.value).filter((n) => n && !n.startsWith("Service-Session-")) || [];
 
 // FilterBar adds a condition, and helps with the values that the facets know.
 export function FilterBar({ v, facets }) {
@@ -31,7 +32,7 @@ export function FilterBar({ v, facets }) {
       <select name="op" aria-label="Operator">${Object.entries(operators[kind]).map(([op, text]) => html`<option value=${op}>${text}</option>`)}</select>
       ${kind === "boolean"
         ? html`<select name="value" aria-label="Value"><option>true</option><option>false</option></select>`
-        : html`<input id="filter" name="value" aria-label="Value" placeholder="value   /" list="values" autocomplete="off" type=${kind === "number" ? "number" : "text"} step="any" />
+        : html`<input id="filter" name="value" aria-label="Value" placeholder="value (press /)" list="values" autocomplete="off" type=${kind === "number" ? "number" : "text"} step="any" />
           <datalist id="values">${known?.values.map((value) => html`<option value=${value.value} />`)}</datalist>`}
       <button>Filter</button>
       <button type="button" class="quiet" aria-expanded=${raw} onClick=${() => setRaw(!raw)}>JSON</button>
@@ -74,18 +75,3 @@ export function Facets({ v, facets }) {
 }
 
 const rest = (facet) => facet.values.slice(8).reduce((sum, value) => sum + value.count, 0);
-
-// Menu is a button that opens a panel below it, and closes on Escape or a click
-// elsewhere.
-export function Menu({ label, children }) {
-  const box = useRef();
-  useEffect(() => {
-    const close = (e) => {
-      if (box.current.open && (e.key === "Escape" || (e.type === "click" && !box.current.contains(e.target)))) box.current.open = false;
-    };
-    addEventListener("keydown", close);
-    addEventListener("click", close);
-    return () => (removeEventListener("keydown", close), removeEventListener("click", close));
-  }, []);
-  return html`<details class="menu" ref=${box}><summary>${label}</summary><div class="panel">${children}</div></details>`;
-}

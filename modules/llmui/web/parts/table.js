@@ -5,8 +5,7 @@ import { classOf } from "./basics.js";
 const rowHeight = 32;
 const overscan = 10;
 
-// Table shows rows by columns of {title, cell, number, sort, wide}; wide ones
-// need a wide screen. onSight is told which rows are drawn; those that are gone are
+// Table shows rows by columns of {title, cell, number, sort, wide, mid}. onSight is told which rows are drawn; those that are gone are
 // drawn empty. selected is the index of a row.
 export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, onSort, label, keyOf }) {
   const frame = useRef();

@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { elsewhere, filter, go, isOf, timeFilter, useView, withCondition } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Bar, List, Spark, To, sorting } from "../parts/basics.js";
+import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, percent } from "../format.js";
 import { ByGroup, Cost, cached, nameOf, useMetrics } from "./overview.js";
 
@@ -13,14 +14,12 @@ export const Models = () => html`<${Breakdown} by="model" field="model" title="m
 export function Properties() {
   const v = useView();
   const state = useAnswer("/v1/facets/query", { filter: filter(v), fields: ["property_key"], timeFilter: timeFilter(v) });
-  return html`<${Answer} state=${state} empty=${(d) => !names(d).length} none="No request has a property. Send headers such as Service-Property-Feature.">${(d) => {
-    const name = names(d).includes(v.by) ? v.by : names(d)[0];
-    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${names(d).map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
+  return html`<${Answer} state=${state} empty=${(d) => !properties(d).length} none="No request has a property. Send headers such as Service-Property-Feature.">${(d) => {
+    const name = properties(d).includes(v.by) ? v.by : properties(d)[0];
+    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${properties(d).map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
       <${Breakdown} key=${name} by=${"property:" + name} field=${"property." + name} title=${name} />`;
   }}<//>`;
 }
-
-const names = (d) => d.fields[0].values.map((p) => p.value).filter((n) => n && !n.startsWith("Service-Session-"));
 
 const keys = {
   name: (g) => nameOf(g), requests: (g) => g.totals.requests, errors: (g) => g.totals.errors, p50: (g) => g.totals.latency.p50, p95: (g) => g.totals.latency.p95,
@@ -28,7 +27,7 @@ const keys = {
 };
 
 // each is the mean cost of the requests whose cost is known.
-const each = (t) => (t.cost === null || t.requests <= t.requests_without_cost ? null : t.cost / (t.requests - t.requests_without_cost));
+const each = (t) => (t.cost === null || (!t.cost && t.requests_without_cost) || t.requests <= t.requests_without_cost ? null : t.cost / (t.requests - t.requests_without_cost));
 
 // sorted puts the largest first, what is unknown last.
 function sorted(groups, sort) {
@@ -46,7 +45,7 @@ function Breakdown({ by, field, title }) {
   const columns = (d) => [
     { title: title[0].toUpperCase() + title.slice(1), key: "name", cell: (g) => (g.key === null ? nameOf(g) : html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf(field, g.key)) }}>${nameOf(g)}<//>`) },
     { title: "Requests", key: "requests", number: true, cell: (g) => count(g.totals.requests) },
-    { title: "Errors", key: "errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${count(g.totals.errors)}</span>` },
+    { title: "Errors", key: "errors", number: true, mid: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${count(g.totals.errors)}</span>` },
     { title: "p50", key: "p50", number: true, wide: true, cell: (g) => duration(g.totals.latency.p50) },
     { title: "p95", key: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
     { title: "Input", key: "input", number: true, wide: true, cell: (g) => compact(g.totals.prompt_tokens) },

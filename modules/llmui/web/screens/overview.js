@@ -4,16 +4,16 @@ import { bucket, elsewhere, filter, isOf, timeFilter, useView, withCondition } f
 import { useAnswer } from "../api.js";
 import { Answer, Bar, Tile, To } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { compact, count, dollars, duration, percent } from "../format.js";
+import { compact, count, dollars, duration, offset, percent } from "../format.js";
 
 // useMetrics asks for totals and series of the view.
 export const useMetrics = (v, question) =>
-  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: new Date().getTimezoneOffset(), bucket: bucket(v), ...question });
+  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });
 
 const rate = (x) => (x?.requests ? x.errors / x.requests : null);
 
 // cached is the share of the input that came from the provider's cache.
-export const cached = (x) => (x?.prompt_tokens ? (x.prompt_cache_read_tokens || 0) / x.prompt_tokens : null);
+export const cached = (x) => (x?.prompt_tokens && x.prompt_cache_read_tokens != null ? x.prompt_cache_read_tokens / x.prompt_tokens : null);
 
 // nameOf is how a group is shown.
 export const nameOf = (g) => (g.key === null ? `${count(g.others)} others` : g.key || "(none)");

@@ -1,9 +1,9 @@
 // One request: what was said, what it cost and why, how it went.
-import { html, useEffect, useRef, useState } from "../html.js";
-import { elsewhere, go, isOf } from "../state.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
+import { elsewhere, go, isOf, view } from "../state.js";
 import { post, useAnswer } from "../api.js";
 import { asked, answered } from "../conversation.js";
-import { Answer, Bar, Copy, Outcome, Tabs, To } from "../parts/basics.js";
+import { Answer, Bar, Copy, List, Outcome, Tabs, To, typing } from "../parts/basics.js";
 import { Json } from "../parts/json.js";
 import { Messages } from "../parts/messages.js";
 import { count, dollars, duration, fullMoment, percent } from "../format.js";
@@ -12,34 +12,52 @@ import { Turn } from "./turn.js";
 const tabs = [["conversation", "Conversation"], ["turn", "New in this turn"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];
 const panels = { conversation: Conversation, turn: Turn, cost: Cost, timing: Timing, labels: Labels, raw: Raw };
 
-// Drawer shows the request of an id over the list. Focus goes into it, and back to
-// where it was.
+// useSteps opens the next request of a list, or the one before, by j and k.
+export function useSteps(rows) {
+  useEffect(() => {
+    const press = (e) => {
+      const step = { j: 1, k: -1 }[e.key];
+      if (!step || typing(e)) return;
+      const at = rows.findIndex((r) => r.request_id === view().id) + step;
+      const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
+      if (row) go({ id: row.request_id }, Boolean(view().id));
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [rows]);
+}
+
+// Drawer shows the request of an id over the list, and keeps the focus until it is
+// closed.
 export function Drawer({ id, tab }) {
   const dialog = useRef();
   const state = useAnswer(`/v1/request/${encodeURIComponent(id)}`);
-  const close = () => go({ id: "", tab: "" });
   const current = panels[tab] ? tab : "conversation";
-  useEffect(() => {
-    const before = document.activeElement;
-    dialog.current.show();
+  useLayoutEffect(() => {
+    if (dialog.current.open) return;
+    dialog.current.showModal();
     dialog.current.focus();
-    return () => before?.isConnected && before.focus({ preventScroll: true });
-  }, []);
+  }, [id]);
+  // A click beside the drawer closes it, one on another request opens that.
+  const beside = (e) => {
+    if (e.target !== dialog.current || e.clientX >= dialog.current.getBoundingClientRect().left) return;
+    dialog.current.close();
+    document.elementFromPoint(e.clientX, e.clientY)?.closest("tr[data-id]")?.querySelector("button.open").click();
+  };
   useEffect(() => {
     const press = (e) => {
-      if (e.key === "Escape") close();
       const step = { "[": -1, "]": 1 }[e.key];
-      if (!step || e.target.matches("input, select, textarea")) return;
+      if (!step || typing(e)) return;
       const at = tabs.findIndex(([key]) => key === current);
       go({ tab: tabs[(at + step + tabs.length) % tabs.length][0] }, true);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [current]);
-  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1">
-    <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${id} label="Copy id" /><button class="quiet close" aria-label="Close" onClick=${close}>×</button></header>
+  return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${() => dialog.current.open || go({ id: "", tab: "" })}>
+    <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${() => id} label="Copy id" /><button class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
     <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Tabs} tabs=${tabs} current=${current} />
-      <div class="body" role="tabpanel" id="panel" aria-labelledby=${"tab-" + current} tabindex="0"><${panels[current]} key=${current} r=${r} /></div>`}<//>
+      <div class="body" role="tabpanel" id="panel" aria-labelledby=${"tab-" + current} tabindex="0"><${panels[current]} key=${r.request_id + current} r=${r} /></div>`}<//>
   </dialog>`;
 }
 
@@ -47,7 +65,7 @@ const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b
   <span>${duration(r.delay_ms)}</span> <span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span> <b>${dollars(r.cost)}</b>
   ${r.request_user_id && html`<${To} change=${{ ...elsewhere, v: "requests", f: [isOf("user_id", r.request_user_id)] }}>${r.request_user_id}<//>`}
   ${r.properties["Service-Session-Id"] && html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.properties["Service-Session-Id"] }}>session ${r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"]}<//>`}
-  <${Copy} text=${curl(r)} label="Copy as curl" /><${Feedback} r=${r} /></p>`;
+  <${Copy} text=${() => curl(r)} label="Copy as curl" /><${Feedback} r=${r} /></p>`;
 
 // curl is the call for a shell; the key is left to the environment.
 function curl(r) {
@@ -64,10 +82,10 @@ function Feedback({ r }) {
     ${error && html`<span class="bad" role="alert">${error}</span>`}`;
 }
 
-const note = (text) => text && html`<p class="notice">${text}</p>`;
+export const note = (text) => text && html`<p class="notice">${text}</p>`;
 
 // absent says why there is no content.
-function absent(body, omitted, side) {
+export function absent(body, omitted, side) {
   if (body !== null) return null;
   return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, or its retention has ended.`;
 }
@@ -125,7 +143,7 @@ function Raw({ r }) {
   const [find, setFind] = useState("");
   return html`<input type="search" class="find" placeholder="Search in both bodies" aria-label="Search in both bodies" onInput=${(e) => setFind(e.target.value.trim().toLowerCase())} />
     ${[["Request", r.request_body, r.request_omitted], ["Response", r.response_body, r.response_omitted]].map(
-    ([name, body, omitted]) => html`<section><h3>${name} ${body !== null && html`<${Copy} text=${typeof body === "string" ? body : JSON.stringify(body, null, 2)} />`}</h3>
+    ([name, body, omitted]) => html`<section><h3>${name} ${body !== null && html`<${Copy} text=${() => typeof body === "string" ? body : JSON.stringify(body, null, 2)} />`}</h3>
       ${body === null ? note(absent(body, omitted, name.toLowerCase())) : html`<${Json} value=${body} find=${find} />`}</section>`,
   )}`;
 }

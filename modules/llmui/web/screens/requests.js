@@ -1,16 +1,16 @@
 // Which calls match? A table of requests with the values they have beside it; one
 // of them is opened in a drawer.
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { filter, go, range, useView, view } from "../state.js";
-import { Outcome } from "../parts/basics.js";
+import { filter, go, range, useView } from "../state.js";
+import { Menu, Outcome, typing } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { FilterBar, Facets, Menu, useFacets } from "../parts/filters.js";
+import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { Table } from "../parts/table.js";
 import { compact, count, dollars, duration, fullMoment, moment } from "../format.js";
 import { usePages } from "../pages.js";
 import { download } from "../api.js";
 import { useMetrics } from "./overview.js";
-import { Drawer } from "./request.js";
+import { Drawer, useSteps } from "./request.js";
 
 const property = (name) => (r) => r.properties[name] || "—";
 
@@ -20,12 +20,12 @@ const all = {
   outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
   model: { title: "Model", sort: "body_model", cell: (r) => r.model || "—" },
   provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
-  user: { title: "User", sort: "user_id", cell: (r) => r.request_user_id || "—" },
+  user: { title: "User", sort: "user_id", cell: (r) => r.request_user_id || "—", mid: true },
   session: { title: "Session", cell: (r) => r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"] || "—", wide: true },
   path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
   endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
   finish: { title: "Finish", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
-  latency: { title: "Latency", sort: "latency", number: true, cell: (r) => duration(r.delay_ms) },
+  latency: { title: "Latency", sort: "latency", number: true, cell: (r) => duration(r.delay_ms), mid: true },
   first: { title: "First token", sort: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
   input: { title: "In", sort: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), wide: true },
   cached: { title: "Cached", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
@@ -38,8 +38,7 @@ const usual = Object.keys(all).filter((key) => !all[key].extra);
 const columnOf = (key) => all[key] || (key.startsWith("property.") && { title: key.slice(9), cell: property(key.slice(9)) });
 
 function Columns({ chosen, facets }) {
-  const properties = facets.data?.fields.find((f) => f.field === "property_key")?.values.map((p) => p.value) || [];
-  const keys = [...Object.keys(all), ...properties.filter((n) => n && !n.startsWith("Service-Session-")).map((n) => "property." + n)];
+  const keys = [...Object.keys(all), ...properties(facets.data).map((n) => "property." + n)];
   const toggle = (key) => {
     const next = keys.filter((k) => chosen.includes(k) !== (k === key));
     go({ cols: next.join() === usual.join() ? "" : next.join() }, true);
@@ -79,17 +78,14 @@ export function Requests() {
 
   useEffect(() => {
     const press = (e) => {
-      if (e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey) return;
-      const step = { j: 1, k: -1 }[e.key];
-      const at = rows.findIndex((r) => r.request_id === view().id);
-      const row = step && rows[Math.max(0, Math.min(rows.length - 1, at + step))];
-      if (row) go({ id: row.request_id }, Boolean(view().id));
-      else if (e.key === "t") setLive((on) => !on);
+      if (typing(e)) return;
+      if (e.key === "t") setLive((on) => !on);
       else if (e.key === "e") document.getElementById("export").firstChild.click();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [rows]);
+  }, []);
+  useSteps(rows);
 
   return html`<div class="requests">
     <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>
@@ -106,6 +102,6 @@ export function Requests() {
           : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} onSort=${(sort) => go({ sort })} />`}
       </section></div>
-    ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}
+    ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}
   </div>`;
 }

@@ -4,7 +4,7 @@ import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { count, dollars, moment, plural } from "../format.js";
+import { count, dollars, moment, offset, plural } from "../format.js";
 import { Drawer } from "./request.js";
 
 const increments = [[2 * 3600e3, "min"], [3 * 86400e3, "hour"], [Infinity, "day"]];
@@ -15,11 +15,11 @@ export function Scores() {
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/dashboard/scores/query", {
     timeFilter: { start: new Date(from).toISOString(), end: new Date(to).toISOString() },
-    userFilter: filter(v), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: new Date().getTimezoneOffset(),
+    userFilter: filter(v), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: offset(),
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) =>
     [...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} v=${v} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}<//>
-    ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}`;
+    ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}`;
 }
 
 const worst = 8; // examples
@@ -40,7 +40,7 @@ function Score({ v, name, points }) {
 
 const columns = (name) => [
   { title: "Worst", cell: (r) => html`<button class="open" onClick=${() => go({ id: r.request_id })}>${moment(r.request_created_at)}</button>` },
-  { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", cell: (r) => r.request_user_id || "—" },
+  { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", mid: true, cell: (r) => r.request_user_id || "—" },
   { title: "Cost", number: true, wide: true, cell: (r) => dollars(r.cost) },
 ];
 

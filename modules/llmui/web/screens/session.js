@@ -1,11 +1,11 @@
 // Where did the agent spend its time and money, and where did it loop? The
 // requests of a session, as a tree of their paths, against time.
-import { html, useEffect, useState } from "../html.js";
-import { elsewhere, filter, go, view } from "../state.js";
+import { html, useState } from "../html.js";
+import { elsewhere, filter, go } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Outcome, To } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, plural } from "../format.js";
-import { Drawer } from "./request.js";
+import { Drawer, useSteps } from "./request.js";
 
 const limit = 1000;
 
@@ -50,17 +50,7 @@ export function Session({ v }) {
   const state = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit, includeContent: false });
   const requests = state.data?.filter((r) => !v.name || (r.properties["Service-Session-Name"] || "") === v.name) || [];
   const shown = requests.length ? rows(tree(requests), closed) : [];
-  const order = shown.filter((row) => row.request).map((row) => row.request.request_id);
-  useEffect(() => {
-    const press = (e) => {
-      if (e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey) return;
-      const step = { j: 1, k: -1 }[e.key];
-      const id = step && order[Math.max(0, Math.min(order.length - 1, order.indexOf(view().id) + step))];
-      if (id) go({ id }, Boolean(view().id));
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, [order.join()]);
+  useSteps(shown.flatMap((row) => row.request || []));
   const toggle = (path) => {
     const next = new Set(closed);
     if (!next.delete(path)) next.add(path);
@@ -72,19 +62,19 @@ export function Session({ v }) {
     const bar = (from, length, tone) => html`<rect class=${tone} x=${((from - begin) / span) * 100} width=${Math.max(0.5, (length / span) * 100)} height="10"><title>${duration(length)}</title></rect>`;
     const line = (r) => bar(Date.parse(r.request_created_at), r.delay_ms || 0, r.response_status >= 400 ? "failed" : "");
     const unknown = requests.filter((r) => r.cost === null).length;
-    return html`<header class="heading"><h2>${v.name || v.session}</h2>
+    return html`<header class="heading"><h2>${v.name || requests[0].properties["Service-Session-Name"] || v.session} <code class="quiet">${v.session}</code></h2>
         <p>${plural(requests.length, "request")} over ${duration(span)}, ${dollars(cost(requests))}${unknown ? ` and ${count(unknown)} without a price` : ""}, ${compact(sum(requests, (r) => r.total_tokens))} tokens,
           begun ${moment(requests[0].request_created_at)} by ${requests[0].request_user_id ? html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "user_id", op: "equals", value: requests[0].request_user_id }] }}>${requests[0].request_user_id}<//>` : "nobody known"}. <${To} change=${elsewhere}>All sessions<//></p>
         ${requests.length === limit && html`<p class="notice">Only the first ${count(limit)} requests are shown.</p>`}</header>
-      <div class="scroll" role="region" aria-label="Session" tabindex="0"><table class="waterfall"><thead><tr><th scope="col">Step</th><th scope="col" class="wide">Model</th><th scope="col">Outcome</th><th scope="col" class="number wide">Tokens</th><th scope="col" class="number">Own cost</th><th scope="col" class="number">With all below</th><th scope="col" class="wide">${duration(span)}</th></tr></thead>
+      <div class="scroll" role="region" aria-label="Session" tabindex="0"><table class="waterfall"><thead><tr><th scope="col">Step</th><th scope="col" class="wide">Model</th><th scope="col" class="mid">Outcome</th><th scope="col" class="number wide">Tokens</th><th scope="col" class="number">Own cost</th><th scope="col" class="number">In all</th><th scope="col" class="wide">${duration(span)}</th></tr></thead>
       <tbody>${shown.map(({ node, request: r, depth, name }) => node
         ? html`<tr key=${"/" + node.path} class="node d${Math.min(depth, 8)}"><td><button class="fold" aria-expanded=${!closed.has(node.path)} onClick=${() => toggle(node.path)}>${closed.has(node.path) ? "▸" : "▾"} ${node.name || v.name || "session"}</button> <span class="quiet">${count(node.all.length)}</span></td>
-          <td class="wide"></td><td>${node.all.some((r) => r.response_status >= 400) && html`<span class="bad">▲ ${count(node.all.filter((r) => r.response_status >= 400).length)}</span>`}</td><td class="number wide">${compact(sum(node.all, (r) => r.total_tokens))}</td>
+          <td class="wide"></td><td class="mid">${node.all.some((r) => r.response_status >= 400) && html`<span class="bad">▲ ${count(node.all.filter((r) => r.response_status >= 400).length)}</span>`}</td><td class="number wide">${compact(sum(node.all, (r) => r.total_tokens))}</td>
           <td class="number">${node.own.length ? dollars(cost(node.own)) : ""}</td><td class="number" data-all=${cost(node.all)}><b>${dollars(cost(node.all))}</b></td>
           <td class="wide"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${node.all.map(line)}</svg></td></tr>`
-        : html`<tr key=${r.request_id} data-id=${r.request_id} class=${`d${Math.min(depth, 8)} ${r.request_id === v.id ? "selected" : ""}`}><td><button class="open" onClick=${() => go({ id: r.request_id })}>${name || "call"}</button> <span class="quiet">${moment(r.request_created_at)}</span></td>
-          <td class="wide">${r.model || "—"}</td><td><${Outcome} record=${r} /></td><td class="number wide">${compact(r.total_tokens)}</td><td class="number" data-own=${r.cost}>${dollars(r.cost)}</td><td></td>
+        : html`<tr key=${r.request_id} data-id=${r.request_id} class=${`d${Math.min(depth, 8)} ${r.request_id === v.id ? "selected" : ""}`}><td><button class="open" onClick=${() => go({ id: r.request_id })}>${name || "call"}</button> <span class="quiet mid">${moment(r.request_created_at)}</span></td>
+          <td class="wide">${r.model || "—"}</td><td class="mid"><${Outcome} record=${r} /></td><td class="number wide">${compact(r.total_tokens)}</td><td class="number" data-own=${r.cost}>${dollars(r.cost)}</td><td></td>
           <td class="wide"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${line(r)}</svg></td></tr>`)}</tbody></table></div>
-      ${v.id && html`<${Drawer} key=${v.id} id=${v.id} tab=${v.tab || "conversation"} />`}`;
+      ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}`;
   }}<//>`;
 }

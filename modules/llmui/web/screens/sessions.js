@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { filter, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, List, To, sorting } from "../parts/basics.js";
-import { compact, count, dollars, duration, moment } from "../format.js";
+import { compact, count, dollars, duration, moment, offset } from "../format.js";
 import { Session } from "./session.js";
 
 export function Sessions() {
@@ -19,14 +19,14 @@ const columns = [
   { title: "Duration", number: true, wide: true, cell: (s) => duration(Date.parse(s.latest_request_created_at) - Date.parse(s.created_at)) },
   { title: "Cost", key: "total_cost", number: true, cell: (s) => dollars(s.total_cost) },
   { title: "Began", key: "created_at", number: true, wide: true, cell: (s) => moment(s.created_at) },
-  { title: "Last request", key: "latest_request_created_at", number: true, cell: (s) => moment(s.latest_request_created_at) },
+  { title: "Last request", key: "latest_request_created_at", number: true, mid: true, cell: (s) => moment(s.latest_request_created_at) },
 ];
 
 function All({ v }) {
   const sort = v.sort || "-latest_request_created_at";
   const { key, descending } = sorting(sort);
   const state = useAnswer("/v1/session/query", {
-    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: new Date().getTimezoneOffset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
+    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
     html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />`}<//>`;

@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { elsewhere, filter, isOf, timeFilter, useView, withCondition } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, List, Spark, To, sorting } from "../parts/basics.js";
-import { compact, count, dollars, moment, plural } from "../format.js";
+import { compact, count, dollars, moment, offset, plural } from "../format.js";
 import { useMetrics } from "./overview.js";
 
 const columns = (v, groups) => [
@@ -27,7 +27,7 @@ export function Users() {
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/user/metrics/query", {
     filter: filter(v), timeFilter: { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
-    timeZoneDifferenceMinutes: new Date().getTimezoneOffset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
+    timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
   });
   const series = useMetrics(v, { groupBy: "user_id", limit: 100 });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));

@@ -1,0 +1,24 @@
+// Views that were saved under a name, for everybody in the organisation.
+import { html, useEffect, useState } from "../html.js";
+import { go, parse, view } from "../state.js";
+import { get, put, remove } from "../api.js";
+
+export function Saved() {
+  const [views, setViews] = useState();
+  const [error, setError] = useState("");
+  const load = () => get("/v1/view").then(setViews).then(() => setError(""), (failure) => setError(failure.message));
+  const change = (done) => done.then(load, (failure) => setError(failure.message));
+  useEffect(() => void load(), []);
+  const path = (name) => "/v1/view/" + encodeURIComponent(name);
+  const save = (e) => {
+    e.preventDefault();
+    const field = e.target.elements.name;
+    change(put(path(field.value.trim()), { screen: view().v, state: location.search.slice(1) }));
+    field.value = "";
+  };
+  return html`${error && html`<p class="bad" role="alert">${error}</p>`}
+    ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + saved.state} onClick=${(e) => (e.preventDefault(), go(parse(saved.state)))}>${saved.name}</a>
+      <button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => change(remove(path(saved.name)))}>×</button></div>`)}
+    ${views?.length === 0 && html`<p class="quiet">Nothing is saved yet.</p>`}
+    <form class="saved" onSubmit=${save}><input name="name" aria-label="Name of this view" placeholder="name of this view" required maxlength="100" /><button>Save</button></form>`;
+}
