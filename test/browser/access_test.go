@@ -13,6 +13,7 @@ import (
 // TestEveryoneCanReadTheScreens asks axe, which knows the rules of WCAG 2.2 that
 // a program can check.
 func TestEveryoneCanReadTheScreens(t *testing.T) {
+	t.Parallel()
 	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil && os.Getenv("REQUIRE_BROWSER") != "1" {
 		t.Skip("run npm ci for axe-core")
@@ -33,7 +34,7 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 	p.login(w.key)
 	all := []string{}
 	for _, view := range views {
-		all = append(all, "?v="+view+"&from=7d")
+		all = append(all, "?v="+view+"&from=3h")
 	}
 	all = append(all, states(w)[11], states(w)[12]+"&tab=raw", states(w)[12]+"&tab=turn")
 	for _, look := range []struct {
@@ -57,6 +58,7 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 }
 
 func TestTheKeyboardReachesEverything(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)
@@ -82,6 +84,7 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 }
 
 func TestALargeRequestOpensAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWeir(t, "../../examples/quickstart/Caddyfile")
 	image := "data:image/png;base64," + strings.Repeat("iVBORw0K", 50_000)
 	var messages []any
@@ -120,6 +123,7 @@ func TestALargeRequestOpensAtOnce(t *testing.T) {
 }
 
 func TestALongListDrawsTheRowsInSight(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)

@@ -30,6 +30,7 @@ func hostile() (texts []string) {
 }
 
 func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
 	w := newWeir(t, "../../examples/quickstart/Caddyfile")
 	texts := hostile()
 	if len(texts) < 60 {
@@ -84,6 +85,7 @@ func TestHostileTextStaysText(t *testing.T) {
 }
 
 func TestContentThatIsNotKeptSaysWhy(t *testing.T) {
+	t.Parallel()
 	w := newWeir(t, "../../examples/quickstart/Caddyfile")
 	w.chat("echo-omitted", "a secret", "Service-Omit-Request: true", "Service-Omit-Response: true", "Authorization: Bearer sk-credential")
 	w.chat("echo-kept", "no secret", "Authorization: Bearer sk-credential")

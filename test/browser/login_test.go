@@ -42,6 +42,7 @@ http://127.0.0.1:{$WEIR_PORT} {
 `
 
 func TestTheKeyStaysWithTheServer(t *testing.T) {
+	t.Parallel()
 	config := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(config, []byte(organisations), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestACallShowsWithinTwoSecondsOfAFreshStart(t *testing.T) {
+	t.Parallel()
 	w := newWeir(t, "../../examples/quickstart/Caddyfile")
 	p := newTab(w)
 	p.login(w.key)
@@ -25,6 +26,7 @@ func TestACallShowsWithinTwoSecondsOfAFreshStart(t *testing.T) {
 }
 
 func TestTheFirstLoadIsSmallAndFromOneOrigin(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)
@@ -49,6 +51,7 @@ func TestTheFirstLoadIsSmallAndFromOneOrigin(t *testing.T) {
 }
 
 func TestThePolicyOfThePages(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.open("")

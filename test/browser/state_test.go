@@ -11,6 +11,9 @@ import (
 // views are all screens.
 var views = []string{"overview", "requests", "sessions", "users", "models", "properties", "scores", "system"}
 
+// sides are the tabs of a request.
+var sides = []string{"conversation", "turn", "cost", "timing", "labels", "raw"}
+
 // states are addresses of views, with what the store of the quickstart has.
 func states(w *weir) []string {
 	var records []struct {
@@ -27,7 +30,7 @@ func states(w *weir) []string {
 		"?v=sessions&from=7d&session=" + session, "?v=sessions&from=7d&session=" + session + "&id=" + id, "?v=users&from=7d&sort=-total_requests", "?v=scores&from=7d", "?from=7d", "?v=models&from=7d", "?v=models&from=7d&sort=name",
 		"?v=properties&from=7d&by=Team", "?v=properties&from=7d&by=Feature", "?v=requests&from=7d&cols=time%2Cid%2Cproperty.Team",
 	}
-	for _, side := range []string{"conversation", "turn", "cost", "timing", "labels", "raw"} {
+	for _, side := range sides {
 		list = append(list, "?v=requests&from=7d&id="+id+"&tab="+side)
 	}
 	// Two looks at a view show the same when its time does not move between them.
@@ -40,6 +43,7 @@ func states(w *weir) []string {
 }
 
 func TestAnAddressIsTheView(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)
@@ -84,6 +88,7 @@ func TestAnAddressIsTheView(t *testing.T) {
 }
 
 func TestKeysVisitTheShownRequestsInOrder(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)

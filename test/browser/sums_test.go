@@ -33,6 +33,7 @@ func (w *weir) export(filter any) (records []exported) {
 }
 
 func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
+	t.Parallel()
 	w := quickstart(t)
 	p := w.tab(t)
 	p.login(w.key)
@@ -77,6 +78,7 @@ func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
 }
 
 func TestASessionAddsUpItsCosts(t *testing.T) {
+	t.Parallel()
 	w := newWeir(t, "../../examples/quickstart/Caddyfile")
 	random := rand.New(rand.NewPCG(7, 0))
 	const trees = 50

@@ -1,0 +1,104 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+func TestAViewIsSavedUnderAName(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests&f=model:equals:echo-1&from=1h")
+	p.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")), chromedp.SendKeys(chromedp.CSS(".saved input"), "only <echo>/1\r"))
+	p.until(`document.querySelector(".saved a")?.innerText === "only <echo>/1"`)
+
+	colleague := newTab(w)
+	colleague.login(w.key)
+	colleague.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")), chromedp.Click(chromedp.CSS(".saved a")))
+	colleague.until(`location.search.includes("from=1h") && document.querySelector(".chip").innerText.includes("echo-1") && document.querySelector("h1").innerText === "Requests"`)
+	js[bool](colleague, `(document.querySelector(".saved button.quiet").click(), true)`)
+	colleague.until(`document.querySelector(".menu").innerText.includes("Nothing is saved")`)
+}
+
+func TestTheDrawerKeepsTheFocus(t *testing.T) {
+	t.Parallel()
+	w := quickstart(t)
+	p := w.tab(t)
+	p.login(w.key)
+	p.show("?v=requests&from=7d")
+	ids := p.ids()
+	p.press("j")
+	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
+	for range 40 { // more than it has to stop at
+		p.press("\t")
+		if js[bool](p, `document.activeElement !== document.body && !document.querySelector("dialog.drawer").contains(document.activeElement)`) {
+			t.Fatalf("the focus leaves the drawer for %s", js[string](p, `document.activeElement.outerHTML`))
+		}
+	}
+	// A click on another request opens it, one beside the list closes the drawer.
+	const click = `(() => { const at = document.querySelectorAll("tr[data-id]")[2].getBoundingClientRect(); return [at.left + 20, at.top + 16] })()`
+	at := js[[]float64](p, click)
+	p.do(chromedp.MouseClickXY(at[0], at[1]))
+	p.until(`location.search.includes(%s) && document.querySelector("dialog.drawer[open]")?.dataset.id === %s`, quote(ids[2]), quote(ids[2]))
+	p.settled()
+	p.do(chromedp.MouseClickXY(20, 700))
+	p.until(`!document.querySelector("dialog.drawer") && !location.search.includes("id=")`)
+}
+
+func TestATurnShowsWhereThePrefixBroke(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	turn := func(session string, headers []string, texts ...string) {
+		var messages []any
+		for i, text := range texts {
+			messages = append(messages, map[string]string{"role": []string{"system", "user", "assistant"}[min(i, 1+(i+1)%2)], "content": text})
+		}
+		w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-" + session, "messages": messages}, append(headers, "Service-Session-Id: "+session)...)
+	}
+	padding := strings.Repeat("the same words ", 40)
+	turn("broken", nil, padding+"today is Monday", "hello")
+	turn("broken", nil, padding+"today is Tuesday", "hello", "You said: hello", "and now?")
+	turn("omitted", []string{"Service-Omit-Request: true"}, "you are helpful", "hello")
+	turn("omitted", nil, "you are helpful", "hello", "You said: hello", "and now?")
+	w.until(4)
+	p := newTab(w)
+	p.login(w.key)
+	for session, shows := range map[string]string{
+		"broken":  `[...document.querySelectorAll("[role=tabpanel] :is(del, ins)")].map((m) => m.innerText).join() === "Monday,Tuesday"`,
+		"omitted": `document.querySelector("[role=tabpanel]").innerText.includes("The request of the turn before is not kept")`,
+	} {
+		p.show("?v=requests&f=session_id:equals:" + session)
+		p.press("j")
+		p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
+		p.press("]")
+		p.until("%s", shows)
+		p.press("\x1b")
+		p.until(`!document.querySelector("dialog.drawer")`)
+	}
+}
+
+func TestTimesAreThoseOfTheBrowserOrUTC(t *testing.T) {
+	t.Parallel()
+	w := quickstart(t)
+	p := w.tab(t)
+	if _, err := chromedp.Call(p.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}); err != nil {
+		t.Fatal(err)
+	}
+	p.login(w.key)
+	p.show("?v=requests&from=1767225600000&to=1767312000000&sort=-cost") // all of New Year's Day, in UTC
+	edges := func(want string) {
+		t.Helper()
+		p.until(`[...document.querySelectorAll(".times input")].map((field) => field.value).join() === %s`, quote(want))
+	}
+	edges("2026-01-01T05:30,2026-01-02T05:30")
+	p.leave(`[...document.querySelectorAll("nav button")].find((button) => button.innerText === "Times: Asia/Calcutta" || button.innerText === "Times: Asia/Kolkata").click()`)
+	edges("2026-01-01T00:00,2026-01-02T00:00")
+	p.do(chromedp.SetValue(chromedp.CSS(".times input"), "2026-01-01T12:00"))
+	js[bool](p, `document.querySelector(".times input").dispatchEvent(new Event("change", {bubbles: true}))`)
+	p.until(`location.search.includes("from=1767268800000")`)
+}
