@@ -25,6 +25,7 @@ func init() {
 //	POST /llm/flush         waits until everything recorded so far can be queried
 //	GET  /llm/credits       the credits of the organisations, in US dollars
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
+//	POST /llm/backup        makes a backup, {"directory": "/var/backups/weir"}
 //	GET  /llm/health/live   200 as long as the process answers
 //	GET  /llm/health/ready  200 when every journal can be written and every backend takes records, else 503
 type API struct{}
@@ -41,6 +42,7 @@ func (*API) Routes() []caddy.AdminRoute {
 		{Pattern: "/weir/integrity", Handler: get(integrity)},
 		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
 		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
+		{Pattern: "/llm/backup", Handler: only(http.MethodPost, makeBackup)},
 		{Pattern: "/llm/health/live", Handler: get(live)},
 		{Pattern: "/llm/health/ready", Handler: get(ready)},
 	}

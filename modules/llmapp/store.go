@@ -317,6 +317,9 @@ func OpenStores() []*Store {
 	return open
 }
 
+// Dir is the directory of the journal.
+func (s *Store) Dir() string { return s.storage.Dir() }
+
 // Name is the store's name in the configuration that first used it.
 func (s *Store) Name() string { return s.name }
 

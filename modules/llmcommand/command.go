@@ -1,6 +1,7 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
-// clients of the query API, stats and credits of the admin endpoint, hash-key
-// prepares the configuration, and demo fills a dashboard to look at.
+// clients of the query API, stats, credits and backup of the admin endpoint; restore
+// and check work on the files of a Weir that does not run, hash-key prepares the
+// configuration, and demo fills a dashboard to look at.
 package llmcommand
 
 import (
@@ -78,6 +79,34 @@ dollars more:
 
 	weir credits acme 20.00` + admin,
 		CobraFunc: creditsCommand,
+	}, {
+		Name:  "backup",
+		Usage: "<directory> [--admin <address>] [--format table|json]",
+		Short: "Makes a backup of the stores of a running Weir",
+		Long: `
+Has a running Weir copy its stores to a new directory within <directory>, on its own
+machine: records, bodies, credits and the secret, as they are at one moment, while
+traffic goes on. Of the bodies, what the backup before has is not copied again. The
+configuration and Caddy's certificates are not in it.` + admin,
+		CobraFunc: backupCommand,
+	}, {
+		Name:  "restore",
+		Usage: "<backup> <directory> [--store <name>]",
+		Short: "Puts a store of a backup into a data directory",
+		Long: `
+Compares the sums of a backup, and copies a store of it to the directory in which its
+database shall be. <backup> is a backup, or the directory that has several, of which it
+takes the newest. Nothing is overwritten: stop Weir, and move the old files away first.`,
+		CobraFunc: restoreCommand,
+	}, {
+		Name:  "check",
+		Usage: "<directory>",
+		Short: "Looks whether a backup, or a data directory, is whole",
+		Long: `
+Reads every record and every body of a backup, or of a data directory that no Weir
+uses, and changes nothing: the sums of all parts, the database, whether it goes with
+the bodies beside it, the credits, and whether the exchanges add up.`,
+		CobraFunc: checkCommand,
 	}, {
 		Name:  "demo",
 		Usage: "[--days <n>] [--seed <n>] [--once]",

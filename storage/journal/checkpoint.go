@@ -65,19 +65,24 @@ func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error)
 	} else {
 		err = nil
 	}
-	for at := 0; at < len(b); at += slotSize {
-		slot := b[at : at+slotSize]
+	*s, f.sequence, found = readCheckpoint(b)
+	return found, err
+}
+
+// readCheckpoint reads the later one of the two slots of a file.
+func readCheckpoint(b []byte) (s checkpoint, sequence uint64, found bool) {
+	for ; len(b) >= slotSize; b = b[slotSize:] {
+		slot := b[:slotSize]
 		length := int(order.Uint32(slot[4:]))
 		if length > slotSize-slotHead || order.Uint32(slot) != crc32.Checksum(slot[4:slotHead+length], castagnoli) {
 			continue
 		}
-		sequence := order.Uint64(slot[8:])
 		var candidate checkpoint
-		if sequence > f.sequence && json.Unmarshal(slot[slotHead:slotHead+length], &candidate) == nil {
-			*s, f.sequence, found = candidate, sequence, true
+		if n := order.Uint64(slot[8:]); n > sequence && json.Unmarshal(slot[slotHead:slotHead+length], &candidate) == nil {
+			s, sequence, found = candidate, n, true
 		}
 	}
-	return found, err
+	return s, sequence, found
 }
 
 // linked tells whether the file is still in its directory.

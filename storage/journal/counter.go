@@ -49,9 +49,9 @@ func (t *exchangeCounter) open(dir string) (c counted, err error) {
 		return c, err
 	}
 	b := make([]byte, counterSize)
-	if _, err = t.file.ReadAt(b, 0); err == nil && string(b[:begunAt]) == counterMagic {
-		c = counted{order.Uint64(b[begunAt:]), moment(order.Uint64(b[sinceAt:])), moment(order.Uint64(b[lastAt:]))}
-	} else if err == nil || errors.Is(err, io.EOF) {
+	n, err := t.file.ReadAt(b, 0)
+	c, found := readCounter(b[:n])
+	if !found && (err == nil || errors.Is(err, io.EOF)) {
 		clear(b)
 		copy(b, counterMagic)
 		// Written, not only made longer: a page without a place on the disk
@@ -62,6 +62,14 @@ func (t *exchangeCounter) open(dir string) (c counted, err error) {
 		t.page, err = mapPage(t.file)
 	}
 	return c, err
+}
+
+// readCounter reads the page of the file.
+func readCounter(b []byte) (c counted, found bool) {
+	if len(b) < counterSize || string(b[:begunAt]) != counterMagic {
+		return c, false
+	}
+	return counted{order.Uint64(b[begunAt:]), moment(order.Uint64(b[sinceAt:])), moment(order.Uint64(b[lastAt:]))}, true
 }
 
 // linked tells whether the file, if there is one, is still in its directory.

@@ -156,6 +156,7 @@ type Journal struct {
 	connected       chan struct{} // closed when the backend is open
 	drained         chan struct{} // closed when the drain has ended
 	maintained      chan struct{} // closed when the maintenance has ended
+	upkeep          chan struct{} // has an element while maintenance or a backup runs
 }
 
 // Open opens the journal in o.Dir and passes over what a crash left half written.
@@ -169,6 +170,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
 		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
+		upkeep: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

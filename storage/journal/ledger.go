@@ -89,11 +89,7 @@ func (j *Journal) reconcile(l *checkpoint, left backlog) {
 	if err != nil {
 		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
-	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
-	j.ledger.drained = parseLosses(l.Losses)
-	for _, loss := range slices.Concat(j.ledger.drained, left.losses) {
-		j.ledger.losses = addIncident(j.ledger.losses, loss)
-	}
+	j.startLedger(l, left)
 	known := uint64(j.ledger.recorded + j.ledger.waiting + (&Integrity{Losses: j.ledger.losses}).Lost())
 	// A power cut can leave the file behind the journal, whose records then
 	// tell of what began before them.
@@ -125,6 +121,16 @@ func (j *Journal) reconcile(l *checkpoint, left backlog) {
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	j.saveLosses()
+}
+
+// startLedger accounts for what earlier processes brought to the backend or to the
+// journal.
+func (j *Journal) startLedger(l *checkpoint, left backlog) {
+	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
+	j.ledger.drained = parseLosses(l.Losses)
+	for _, loss := range slices.Concat(j.ledger.drained, left.losses) {
+		j.ledger.losses = addIncident(j.ledger.losses, loss)
+	}
 }
 
 // backlog is what the backend has not taken of earlier processes.

@@ -28,6 +28,22 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// lockShared keeps a process that would change the directory out until unlock is called.
+func lockShared(dir string) (unlock func(), err error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, os.ErrNotExist) { // nobody has it, as in a backup
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s is in use by another process: stop it, or make a backup and check that: %w", dir, err)
+	}
+	return func() { f.Close() }, nil
+}
+
 // syncDir makes the names in a directory survive a power cut.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

@@ -32,8 +32,15 @@ func (j *Journal) maintain(ctx context.Context) {
 	}
 }
 
-// runMaintenance deletes before it seals: deleting needs no room.
+// runMaintenance deletes before it seals: deleting needs no room. It waits for a
+// backup, which copies the segments.
 func (j *Journal) runMaintenance(ctx context.Context) {
+	select {
+	case j.upkeep <- struct{}{}:
+		defer func() { <-j.upkeep }()
+	case <-ctx.Done():
+		return
+	}
 	j.mu.Lock()
 	o := j.options
 	j.mu.Unlock()

@@ -21,32 +21,19 @@ import (
 // the raw file of a segment exists, it is the truth: it goes after the sealed
 // one is complete. It returns the highest number in use.
 func (j *Journal) recover() (last uint64, err error) {
-	names, err := os.ReadDir(j.dir)
+	raw, sealed, temporary, err := segmentFiles(j.dir)
 	if err != nil {
 		return 0, err
 	}
-	raw, sealed := map[uint64]bool{}, map[uint64]bool{}
-	for _, entry := range names {
-		suffix := filepath.Ext(entry.Name())
-		if suffix == temporarySuffix {
-			if err := os.Remove(filepath.Join(j.dir, entry.Name())); err != nil {
-				return 0, err
-			}
-			continue
+	for _, name := range temporary {
+		if err := os.Remove(filepath.Join(j.dir, name)); err != nil {
+			return 0, err
 		}
-		n, err := strconv.ParseUint(strings.TrimSuffix(entry.Name(), suffix), 10, 64)
-		if err != nil {
-			continue
+	}
+	for _, numbers := range []map[uint64]bool{raw, sealed} {
+		for n := range numbers {
+			last = max(last, n)
 		}
-		switch suffix {
-		case rawSuffix:
-			raw[n] = true
-		case sealedSuffix:
-			sealed[n] = true
-		default:
-			continue
-		}
-		last = max(last, n)
 	}
 	if err := j.sealed.open(j.dir); err != nil {
 		j.options.Logger.Error("content that was deleted cannot be told", zap.Error(err))
@@ -67,6 +54,29 @@ func (j *Journal) recover() (last uint64, err error) {
 	}
 	j.loadSealed(sealed)
 	return last, j.loadRaw(raw)
+}
+
+// segmentFiles lists the segments of a directory by number, and the files that are not
+// complete.
+func segmentFiles(dir string) (raw, sealed map[uint64]bool, temporary []string, err error) {
+	names, err := os.ReadDir(dir)
+	raw, sealed = map[uint64]bool{}, map[uint64]bool{}
+	for _, entry := range names {
+		name := entry.Name()
+		suffix := filepath.Ext(name)
+		if suffix == temporarySuffix {
+			temporary = append(temporary, name)
+		}
+		n, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 64)
+		switch {
+		case err != nil:
+		case suffix == rawSuffix:
+			raw[n] = true
+		case suffix == sealedSuffix:
+			sealed[n] = true
+		}
+	}
+	return raw, sealed, temporary, err
 }
 
 func (j *Journal) loadRaw(numbers map[uint64]bool) error {

@@ -83,6 +83,11 @@ func openReader(path string) (*conn, error) {
 	)
 }
 
+// openNew opens a connection to a file that nobody else uses.
+func openNew(path string, pragmas ...string) (*conn, error) {
+	return open(path, url.Values{"mode": {"rw"}}, pragmas...)
+}
+
 func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
 	parameters.Set("_stmt_cache_size", "64")
 	parameters.Set("_mutex", "no") // one goroutine at a time uses a connection

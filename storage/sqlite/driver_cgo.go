@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,6 +21,23 @@ func dial(name string) (handle, error) {
 		return nil, err
 	}
 	return c.(*sqlite3.SQLiteConn), nil
+}
+
+// stepPages is how much of a database is copied at a time: a few milliseconds.
+const stepPages = 1000
+
+// copyPages makes the database of one connection a copy of what another one sees.
+func copyPages(ctx context.Context, to, from *conn) error {
+	b, err := to.handle.(*sqlite3.SQLiteConn).Backup("main", from.handle.(*sqlite3.SQLiteConn), "main")
+	if err != nil {
+		return err
+	}
+	for done := false; !done && err == nil; {
+		if done, err = b.Step(stepPages); err == nil {
+			err = ctx.Err()
+		}
+	}
+	return errors.Join(err, b.Finish())
 }
 
 // explain adds to errors of SQLite what can be done about them.

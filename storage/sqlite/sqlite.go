@@ -16,7 +16,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -78,11 +77,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if err := c.migrate(ctx); err != nil {
 		return p, err
 	}
-	err = c.query(ctx, "SELECT segment, ordinal FROM journals WHERE journal = ?", []driver.Value{h.Journal[:]}, func(row []driver.Value) error {
-		p = storage.Position{Segment: uint64(row[0].(int64)), Ordinal: uint32(row[1].(int64))}
-		return nil
-	})
-	if err != nil {
+	if p, err = c.position(ctx, h.Journal); err != nil {
 		return p, err
 	}
 	k := newColumnCache(b.tableLimit)

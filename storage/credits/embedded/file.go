@@ -68,6 +68,23 @@ func parseLine(line []byte, to any) bool {
 
 // open opens the file, or creates it, and hands its entries to apply.
 func (f *file) open(apply func(entry)) error {
+	err := f.read(os.O_RDWR, apply)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.replace(nil)
+	}
+	if err == nil {
+		err = errors.Join(f.cut(), f.saveState())
+	}
+	if err != nil && f.f != nil {
+		return errors.Join(err, f.f.Close())
+	}
+	f.limit = max(f.minLimit, f.size)
+	return err
+}
+
+// read opens the file and hands its entries to apply. It is fs.ErrNotExist that there is
+// none, and never was.
+func (f *file) read(flag int, apply func(entry)) error {
 	var known state
 	saved, err := os.ReadFile(f.statePath())
 	switch {
@@ -76,28 +93,19 @@ func (f *file) open(apply func(entry)) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	f.f, err = os.OpenFile(f.path, os.O_RDWR, 0)
+	f.f, err = os.OpenFile(f.path, flag, 0)
 	switch {
 	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case known.Generation > 0:
+	case errors.Is(err, fs.ErrNotExist) && known.Generation > 0:
 		return f.refuse("it has been deleted")
 	default:
-		return f.replace(nil)
+		return err
 	}
 	err = f.load(apply)
 	if err == nil && (f.state.Generation < known.Generation || f.state.Generation == known.Generation && f.size < known.Size) {
 		err = f.refuse("it has been cut, or replaced by an older one")
 	}
-	if err == nil {
-		err = errors.Join(f.cut(), f.saveState())
-	}
-	if err != nil {
-		return errors.Join(err, f.f.Close())
-	}
-	f.limit = max(f.minLimit, f.size)
-	return nil
+	return err
 }
 
 func (f *file) statePath() string { return f.path + ".state" }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -52,6 +53,20 @@ func (r *reservation) held() plugins.Nanodollars { return max(r.Amount-r.charged
 // dropped, and logged.
 func Open(dir string, logger *zap.Logger) (*Ledger, error) {
 	return open(&file{path: filepath.Join(dir, "credits"), minLimit: 1 << 20, logger: logger, sync: (*os.File).Sync})
+}
+
+// Check reads the ledger of a directory, and changes nothing. The error says what is
+// wrong with it; a directory without one is as it should be.
+func Check(dir string) error {
+	f := &file{path: filepath.Join(dir, "credits")}
+	err := f.read(os.O_RDONLY, func(entry) {})
+	if f.f != nil {
+		err = errors.Join(err, f.f.Close())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func open(f *file) (*Ledger, error) {

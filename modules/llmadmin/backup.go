@@ -1,0 +1,68 @@
+package llmadmin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/backup"
+)
+
+var backups sync.Mutex
+
+// makeBackup backs up the stores of the running configuration. It is done by the
+// process that has them open, because it alone can hold still what is written, for the
+// moment that the backup has.
+//
+// There is one at a time: the next removes what one that was cut short has left.
+func makeBackup(w http.ResponseWriter, r *http.Request) error {
+	var to struct {
+		Directory string `json:"directory"`
+	}
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&to)
+	if err == nil && !filepath.IsAbs(to.Directory) {
+		err = fmt.Errorf("directory: want an absolute path on this machine, not %q", to.Directory)
+	}
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+	}
+	if !backups.TryLock() {
+		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a backup is being made; wait for its end")}
+	}
+	defer backups.Unlock()
+	running, err := caddy.ActiveContext().AppIfConfigured("llm")
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	app := running.(*llmapp.App)
+	var stores []backup.Store
+	for _, name := range app.StoreNames() {
+		store, err := app.Store(name)
+		if err != nil {
+			return err
+		}
+		defer store.Hold()()
+		j, err := store.Journal()
+		if err == nil {
+			err = j.Connected(r.Context())
+		}
+		if err != nil {
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", name, err)}
+		}
+		stores = append(stores, backup.Store{Name: name, Dir: store.Dir(), Journal: j})
+	}
+	summary, err := backup.Write(r.Context(), to.Directory, stores)
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: fmt.Errorf("there is no new backup: %w", err)}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(summary)
+}

@@ -1,0 +1,117 @@
+package llmcommand
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/backup"
+)
+
+func backupCommand(cmd *cobra.Command) {
+	addAdminFlags(cmd)
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = makeBackup
+}
+
+func makeBackup(cmd *cobra.Command, args []string) error {
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	var summary backup.Summary
+	answer, err := askAdmin(cmd, http.MethodPost, "/llm/backup", map[string]string{"directory": dir}, &summary)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if asJSON {
+		_, err := out.Write(answer)
+		return err
+	}
+	fmt.Fprintln(out, summary.Directory)
+	for _, s := range summary.Stores {
+		of := ""
+		if !s.Database {
+			of = "; its journal alone: the backend is backed up by its own means"
+		}
+		_, err := fmt.Fprintf(out, "store %s: %s files, %s, of which %s are new%s\n", s.Store, formatCount(int64(s.Files)), formatBytes(s.Bytes), formatBytes(s.Copied), of)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func restoreCommand(cmd *cobra.Command) {
+	cmd.Flags().String("store", "", "The store to restore (default: the only one of the backup)")
+	cmd.Args = cobra.ExactArgs(2)
+	cmd.RunE = restore
+}
+
+func restore(cmd *cobra.Command, args []string) error {
+	store, err := cmd.Flags().GetString("store")
+	if err != nil {
+		return err
+	}
+	from, files, err := backup.Restore(cmd.Context(), args[0], args[1], store)
+	if err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %s from %s\n", strings.Join(files, " and "), from)
+	return err
+}
+
+func checkCommand(cmd *cobra.Command) {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = check
+}
+
+func check(cmd *cobra.Command, args []string) error {
+	file, err := fileChecker()
+	if err != nil {
+		return err
+	}
+	reports, problems, err := backup.Check(cmd.Context(), filepath.Clean(args[0]), file)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	for _, r := range reports {
+		i := r.Journal.Integrity
+		problems = append(problems, r.Problems...)
+		_, err := fmt.Fprintf(out, `%s
+	%s records in the database, the bodies of %s in %s segments
+	%s exchanges seen = %s recorded + %s waiting + %s in flight at the end + %s lost
+`, r.Path, formatCount(r.Records), formatCount(r.Journal.Contents), formatCount(int64(r.Journal.Raw+r.Journal.Sealed)),
+			formatCount(i.Seen), formatCount(i.Recorded), formatCount(i.Waiting), formatCount(i.InFlight), formatCount(i.Lost()))
+		if err != nil {
+			return err
+		}
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "\n       "))
+	}
+	_, err = fmt.Fprintln(out, "ok")
+	return err
+}
+
+// fileChecker is the backend of this binary that keeps a store in a file.
+func fileChecker() (storage.Checker, error) {
+	for _, m := range caddy.GetModules("llm.storage") {
+		if c, ok := m.New().(storage.Checker); ok {
+			return c, nil
+		}
+	}
+	return nil, errors.New("this binary has no backend that keeps a store in a file")
+}

@@ -1,0 +1,91 @@
+package llmcommand
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// A backup of two stores is made, checked and restored by commands, and each says what to
+// do where it cannot.
+func TestBackupCommands(t *testing.T) {
+	admin, data, backups := freeAddress(t), t.TempDir(), t.TempDir()
+	config := fmt.Sprintf(`{
+		"admin": {"listen": %q, "config": {"persist": false}},
+		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"apps": {"llm": {"stores": {
+			"default": {"storage": {"backend": "sqlite", "path": "%[2]s/weir.db"}},
+			"eu": {"storage": {"backend": "sqlite", "path": "%[2]s/eu.db"}}
+		}}}
+	}`, admin, data)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	running := true
+	t.Cleanup(func() {
+		if running {
+			_ = caddy.Stop()
+		}
+	})
+	for _, store := range llmapp.OpenStores() {
+		j := store.Opened()
+		r := &storage.Record{ID: [16]byte{1}, Org: "default", CreatedAt: 1_795_219_200_000, Dialect: plugins.Chat, EndState: storage.Complete}
+		j.Begin(r)
+		if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"a":1}`)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(of func(*cobra.Command), args ...string) string {
+		var out bytes.Buffer
+		cmd := &cobra.Command{SilenceUsage: true, SilenceErrors: true}
+		of(cmd)
+		cmd.SetArgs(args)
+		cmd.SetOut(&out)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			return "Error: " + err.Error()
+		}
+		return out.String()
+	}
+	expect := func(got, want string) {
+		t.Helper()
+		if !strings.Contains(got, want) {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+	t.Setenv(adminEnv, admin)
+	made := command(backupCommand, backups)
+	expect(made, "store default: ")
+	expect(made, "store eu: ")
+	expect(command(backupCommand, "--format", "json", backups), `"copied_bytes":`)
+	expect(command(checkCommand, backups), "1 exchanges seen = ")
+	expect(command(checkCommand, data), "is in use by another process: stop it, or make a backup and check that")
+	expect(command(restoreCommand, backups, t.TempDir()), "has several stores: name one of default, eu")
+	to := t.TempDir()
+	expect(command(restoreCommand, backups, to, "--store", "eu"), "restored "+filepath.Join(to, "eu.db"))
+	expect(command(checkCommand, to), "1 records in the database, the bodies of 1 in 1 segments")
+	expect(command(restoreCommand, backups, to, "--store", "eu"), "eu.db is there already; stop Weir and move it away")
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	running = false
+	whole := command(checkCommand, data)
+	expect(whole, "ok\n")
+	expect(whole, "1 exchanges seen = 1 recorded + 0 waiting + 0 in flight at the end + 0 lost")
+	expect(command(checkCommand, filepath.Join(data, "eu.db")), "ok\n")
+	expect(command(checkCommand, t.TempDir()), "is no data directory")
+	if err := os.WriteFile(filepath.Join(data, "eu.db"), []byte("SQLite format 3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(command(checkCommand, data), "Error: "+filepath.Join(data, "eu.db")+": ")
+	expect(command(backupCommand, backups), "the admin endpoint")
+}

@@ -1,0 +1,461 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
+	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/sqlite"
+)
+
+// live is an open store.
+type live struct {
+	*journal.Journal
+	path   string
+	ledger credits.Ledger
+}
+
+const price = 3 // nanodollars a record
+
+func begin(t *testing.T, dir string) *live {
+	t.Helper()
+	path := filepath.Join(dir, "weir.db")
+	j, err := journal.Open(t.Context(), sqlite.New(path), journal.Options{Dir: path + journalSuffix, SegmentBytes: 64 << 10, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &live{Journal: j, path: path}
+	t.Cleanup(l.end)
+	if l.ledger, err = embedded.Open(path+journalSuffix, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Connected(t.Context()), l.ledger.Seed(t.Context(), "acme", 1_000_000_000)); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *live) end() {
+	_ = l.ledger.Close(context.Background())
+	_ = l.Close(context.Background())
+}
+
+func (l *live) stores() []Store { return []Store{{"default", l.path + journalSuffix, l.Journal}} }
+
+// call records an exchange that costs something.
+func (l *live) call(t *testing.T, n int) *storage.Record {
+	r := &storage.Record{
+		ID: uuid.New(), Org: "acme", CreatedAt: storage.Millis(time.Now()), Provider: "openai", Dialect: plugins.Chat, Model: "gpt-5",
+		UserID: fmt.Sprint("user-", n), EndState: storage.Complete, Cost: plugins.KnownCost(price),
+	}
+	l.Begin(r)
+	defer l.Abandon(r)
+	reserved := credits.Reservation{ID: uuid.New(), Org: "acme", Amount: 10}
+	err := errors.Join(l.ledger.Reserve(t.Context(), reserved), l.ledger.Charge(t.Context(), reserved, price), l.ledger.Release(t.Context(), reserved))
+	if err != nil {
+		t.Error(err)
+	}
+	c := &storage.Content{}
+	c.Request.Type, c.Request.Data = "application/json", []byte(body(r))
+	c.Response.Type, c.Response.Data = "application/json", []byte(`{"answer":`+body(r)+`}`)
+	if err := l.Append(r, c); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+func body(r *storage.Record) string {
+	text := "why? "
+	for i := range 20 { // what cannot be compressed much
+		text += uuid.NewSHA1(r.ID, []byte{byte(i)}).String()
+	}
+	return fmt.Sprintf(`{"id":%q,"text":%q}`, r.ID, text)
+}
+
+// all are the records of a store, with their bodies compared.
+func (l *live) all(t *testing.T) map[uuid.UUID]*storage.Record {
+	t.Helper()
+	if err := l.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := l.Backend().Requests(t.Context(), &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := map[uuid.UUID]*storage.Record{}
+	for _, r := range page {
+		records[r.ID] = r
+		if c, err := l.Contents().Content(t.Context(), r); err != nil || c == nil || string(c.Request.Data) != body(r) {
+			t.Errorf("the body of %s is %v, %v", r.UserID, c, err)
+		}
+	}
+	return records
+}
+
+func write(t *testing.T, dir string, l *live) (string, StoreSummary) {
+	t.Helper()
+	s, err := Write(t.Context(), dir, l.stores())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Directory, s.Stores[0]
+}
+
+// whole checks a path, and returns what was found of its only store.
+func whole(t *testing.T, path string) *StoreReport {
+	t.Helper()
+	reports, problems, err := Check(t.Context(), path, new(sqlite.Storage))
+	if err != nil || len(reports) != 1 {
+		t.Fatalf("%d stores, %v", len(reports), err)
+	}
+	if problems = append(problems, reports[0].Problems...); len(problems) > 0 {
+		t.Errorf("%s: %q", path, problems)
+	}
+	return reports[0]
+}
+
+// A backup under load has all that was recorded before one moment, and nothing after it:
+// no record is missing that ended before another one of the backup began. It opens as a
+// store does after the end of its process, with every body, and with a charge for each
+// record.
+func TestBackupIsOfOneMoment(t *testing.T) {
+	const writers, backups = 6, 3
+	l := begin(t, t.TempDir())
+	dir := t.TempDir()
+	var clock atomic.Int64
+	var mu sync.Mutex
+	began, ended := map[uuid.UUID]int64{}, map[uuid.UUID]int64{}
+	ctx, stop := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	var load sync.WaitGroup
+	for range writers {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(2 * time.Millisecond)
+				from := clock.Add(1)
+				r := l.call(t, int(calls.Add(1)))
+				to := clock.Add(1)
+				mu.Lock()
+				began[r.ID], ended[r.ID] = from, to
+				mu.Unlock()
+			}
+		})
+	}
+	var made []string
+	for range backups {
+		for before := calls.Load(); calls.Load() < before+100 && !t.Failed(); {
+			time.Sleep(time.Millisecond)
+		}
+		path, _ := write(t, dir, l)
+		made = append(made, path)
+	}
+	stop()
+	load.Wait()
+	original := l.all(t)
+
+	for _, path := range made {
+		checked := whole(t, path)
+		to := t.TempDir()
+		if _, _, err := Restore(t.Context(), path, to, ""); err != nil {
+			t.Fatal(err)
+		}
+		if again := whole(t, to); again.Journal.Integrity.Seen != checked.Journal.Integrity.Seen {
+			t.Errorf("the restored store has seen %d, and the backup %d", again.Journal.Integrity.Seen, checked.Journal.Integrity.Seen)
+		}
+		restored := begin(t, to)
+		records := restored.all(t)
+		last, next := int64(0), clock.Load()+1
+		for id, r := range original {
+			copied := records[id]
+			if copied == nil {
+				next = min(next, ended[id])
+				continue
+			}
+			last = max(last, began[id])
+			if copied.UserID != r.UserID || copied.CreatedAt != r.CreatedAt || copied.Cost != r.Cost {
+				t.Errorf("a record is restored as %+v, and was %+v", copied, r)
+			}
+		}
+		if last > next {
+			t.Errorf("a record that ended at %d is missing, and one that began at %d is there", next, last)
+		}
+		i := restored.Integrity()
+		if i.Unaccounted() != 0 || i.Recorded != int64(len(records)) || i.Lost() > writers || i.Lost() != checked.Journal.Integrity.InFlight {
+			t.Errorf("%d records, and the balance %+v", len(records), i)
+		}
+		balance, err := restored.ledger.Balance(t.Context(), "acme")
+		if spent := int64(balance.Spent) / price; err != nil || spent < i.Recorded || spent > i.Recorded+writers {
+			t.Errorf("%d records are paid, and %d are there: %v", spent, i.Recorded, err)
+		}
+	}
+}
+
+// What is sealed is the same file in the next backup, so that a backup costs what is new.
+func TestSegmentsAreNotCopiedAgain(t *testing.T) {
+	l := begin(t, t.TempDir())
+	dir := t.TempDir()
+	for n := range 100 {
+		l.call(t, n)
+	}
+	first, s := write(t, dir, l)
+	if s.Copied != s.Bytes || !s.Database || s.Files < 5 {
+		t.Errorf("the first backup is %+v", s)
+	}
+	for l.Status().RawSegments > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	second, s := write(t, dir, l)
+	third, again := write(t, dir, l)
+	if sealed := l.Status().SealedBytes; again.Bytes != s.Bytes || again.Bytes-again.Copied != sealed || sealed == 0 {
+		t.Errorf("of a backup of %d bytes, %d are copied again, and %d are sealed", again.Bytes, again.Copied, sealed)
+	}
+	// Without those before, the third is as whole as it was.
+	for _, path := range []string{first, second} {
+		whole(t, path)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole(t, third)
+}
+
+// stored is the directory of a store that was used and is closed.
+func stored(t *testing.T) string {
+	dir := t.TempDir()
+	l := begin(t, dir)
+	for n := range 100 {
+		l.call(t, n)
+	}
+	for l.Status().SealedSegments < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	for n := range 20 {
+		l.call(t, n)
+	}
+	if err := l.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.end()
+	return dir
+}
+
+// only is the one file, or the last, that a pattern matches.
+func only(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return found[len(found)-1]
+}
+
+func edit(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, change(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip damages one bit, at a fraction of the file.
+func flip(at float64) func([]byte) []byte {
+	return func(b []byte) []byte {
+		b[int(at*float64(len(b)))] ^= 4
+		return b
+	}
+}
+
+// Whatever is damaged, gone, or of another time is found.
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	dir := stored(t)
+	early := whole(t, dir)
+	if early.Journal.Sealed < 2 || early.Journal.Raw == 0 || early.Journal.Contents != 120 || early.Records != 120 {
+		t.Fatalf("the store has %+v", early.Journal)
+	}
+	// The database of an earlier backup, beside segments of today.
+	older := t.TempDir()
+	l := begin(t, older)
+	l.call(t, 0)
+	old, _ := write(t, t.TempDir(), l)
+	for n := range 200 {
+		l.call(t, n)
+	}
+	for l.Status().SealedSegments == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	l.end()
+	if err := os.Rename(filepath.Join(old, "default", "weir.db"), filepath.Join(older, "weir.db")); err != nil {
+		t.Fatal(err)
+	}
+	if found := problems(t, older); !strings.Contains(found, "the database is older than the segments beside it") {
+		t.Errorf("found %q", found)
+	}
+	copied := func(t *testing.T) string {
+		to := t.TempDir()
+		if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	for name, tc := range map[string]struct {
+		harm func(t *testing.T, dir string)
+		want string
+	}{
+		"body": {func(t *testing.T, dir string) {
+			edit(t, only(t, dir, "*/*.raw"), func(b []byte) []byte { return []byte(strings.Replace(string(b), "why?", "WHY?", 1)) })
+		}, "the bodies of 1 records are damaged"},
+		"metadata": {func(t *testing.T, dir string) {
+			edit(t, only(t, dir, "*/*.raw"), func(b []byte) []byte { return []byte(strings.Replace(string(b), "gpt-5", "gpt-6", 1)) })
+		}, "1 entries are damaged"},
+		"segment gone": {func(t *testing.T, dir string) { remove(t, only(t, dir, "*/*.raw")) }, "records are not where the database has them"},
+		"sealed body":  {func(t *testing.T, dir string) { edit(t, only(t, dir, "*/*.blk"), flip(0.4)) }, "from entry"},
+		"sealed cut": {func(t *testing.T, dir string) {
+			edit(t, only(t, dir, "*/*.blk"), func(b []byte) []byte { return b[:len(b)-9] })
+		}, ".blk"},
+		"sealed gone": {func(t *testing.T, dir string) { remove(t, only(t, dir, "*/*.blk")) }, ".blk is gone, with the bodies of"},
+		"database":    {func(t *testing.T, dir string) { edit(t, only(t, dir, "*.db"), flip(0.5)) }, "weir.db"},
+		"database gone": {func(t *testing.T, dir string) {
+			remove(t, only(t, dir, "*.db"))
+		}, "weir.db is not there"},
+		"checkpoint": {func(t *testing.T, dir string) {
+			edit(t, only(t, dir, "*/checkpoint"), func(b []byte) []byte { return make([]byte, len(b)) })
+		}, "checkpoint is damaged"},
+		"count gone": {func(t *testing.T, dir string) { remove(t, only(t, dir, "*/exchanges")) }, "are not counted"},
+		"credits":    {func(t *testing.T, dir string) { edit(t, only(t, dir, "*/credits"), flip(0.3)) }, "cannot be trusted"},
+		"credits gone": {func(t *testing.T, dir string) {
+			remove(t, only(t, dir, "*/credits"))
+		}, "it has been deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copied(t)
+			tc.harm(t, dir)
+			if found := problems(t, dir); !strings.Contains(found, tc.want) {
+				t.Errorf("found %q, want %q", found, tc.want)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func problems(t *testing.T, dir string) string {
+	t.Helper()
+	reports, problems, err := Check(t.Context(), dir, new(sqlite.Storage))
+	for _, r := range reports {
+		problems = append(problems, r.Problems...)
+	}
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	return strings.Join(problems, "\n")
+}
+
+// Every file of a backup has a sum, and the restore compares it.
+func TestDamagedBackupIsNotRestored(t *testing.T) {
+	l := begin(t, t.TempDir())
+	for n := range 100 {
+		l.call(t, n)
+	}
+	path, _ := write(t, t.TempDir(), l)
+	sums, err := readSums(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		file := filepath.Join(path, name)
+		sound, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(t, file, flip(0.7))
+		to := t.TempDir()
+		if _, _, err := Restore(t.Context(), path, to, ""); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s was damaged, and the error is %v", name, err)
+		}
+		if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+			t.Errorf("the restore left %v, %v", left, err)
+		}
+		edit(t, file, func([]byte) []byte { return sound })
+	}
+	whole(t, path)
+}
+
+func TestRestoreOverwritesNothing(t *testing.T) {
+	dir := stored(t)
+	l := begin(t, dir)
+	to := t.TempDir()
+	made, _ := write(t, to, l)
+	for _, name := range []string{"weir.db", "weir.db-wal", "weir.db.segments"} {
+		there := t.TempDir()
+		if err := os.WriteFile(filepath.Join(there, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Restore(t.Context(), to, there, ""); err == nil || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s was there, and the error is %v", name, err)
+		}
+	}
+	if _, _, err := Restore(t.Context(), to, t.TempDir(), "eu"); err == nil || !strings.Contains(err.Error(), "name one of default") {
+		t.Errorf("of an unknown store the error is %v", err)
+	}
+	if _, _, err := Restore(t.Context(), t.TempDir(), t.TempDir(), ""); !errors.Is(err, errNone) {
+		t.Errorf("of no backup the error is %v", err)
+	}
+	if from, files, err := Restore(t.Context(), to, filepath.Join(t.TempDir(), "new"), "default"); err != nil || from != made || len(files) != 2 {
+		t.Errorf("%s, %v, %v", from, files, err)
+	}
+}
+
+// A backup that is given up leaves nothing, and one that was cut short is removed by the
+// next.
+func TestUnfinishedBackupIsNone(t *testing.T) {
+	l := begin(t, t.TempDir())
+	l.call(t, 1)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "20260101T000000.000Z"+unfinished), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Write(ctx, dir, l.stores()); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	if _, err := Write(t.Context(), dir, []Store{{"../eu", l.path + journalSuffix, l.Journal}}); err == nil {
+		t.Error("a store was backed up to another directory")
+	}
+}
+
+// A store in use is not checked, since what it says may change meanwhile.
+func TestStoreInUseIsNotChecked(t *testing.T) {
+	l := begin(t, t.TempDir())
+	if found := problems(t, filepath.Dir(l.path)); !strings.Contains(found, "in use by another process") {
+		t.Errorf("found %q", found)
+	}
+}

@@ -1,0 +1,123 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Restore puts a store of a backup into a directory, which has none of its files. from
+// is a backup, or a directory of backups, of which it takes the newest. store is the
+// store's name; "" is the only one. The sums of all files are compared first. It returns
+// the backup and the files that it has put back.
+func Restore(ctx context.Context, from, to, store string) (backup string, files []string, err error) {
+	if backup, err = find(from); err != nil {
+		return "", nil, err
+	}
+	problems, err := verify(ctx, backup)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(problems) > 0 {
+		return "", nil, fmt.Errorf("the backup is damaged; take another one: %s", strings.Join(problems, "; "))
+	}
+	if store, err = choose(backup, store); err != nil {
+		return "", nil, err
+	}
+	entries, err := os.ReadDir(filepath.Join(backup, store))
+	if err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		for _, suffix := range []string{"", "-wal", "-journal"} { // SQLite would take these for the database's
+			if path := filepath.Join(to, e.Name()+suffix); exists(path) {
+				return "", nil, fmt.Errorf("%s is there already; stop Weir and move it away", path)
+			}
+		}
+	}
+	// The files get their names when all are whole.
+	temporary, err := os.MkdirTemp(to, "restore-*"+unfinished)
+	if err != nil {
+		return "", nil, err
+	}
+	defer os.RemoveAll(temporary)
+	if err := copyTree(ctx, temporary, filepath.Join(backup, store)); err != nil {
+		return "", nil, err
+	}
+	if err := giveTo(to, temporary); err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(to, e.Name())
+		if err := os.Rename(filepath.Join(temporary, e.Name()), path); err != nil {
+			return "", nil, err
+		}
+		files = append(files, path)
+	}
+	return backup, files, syncDir(to)
+}
+
+// find is the backup that a directory is, or else the newest in it.
+func find(dir string) (string, error) {
+	if exists(filepath.Join(dir, sumsName)) {
+		return dir, nil
+	}
+	return newest(dir)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// choose is the store of that name in a backup, or the only one.
+func choose(backup, store string) (string, error) {
+	entries, err := os.ReadDir(backup)
+	if err != nil {
+		return "", err
+	}
+	var stores []string
+	for _, e := range entries {
+		if e.IsDir() {
+			stores = append(stores, e.Name())
+		}
+	}
+	switch {
+	case store == "" && len(stores) == 1:
+		return stores[0], nil
+	case store == "":
+		return "", fmt.Errorf("%s has several stores: name one of %s", backup, strings.Join(stores, ", "))
+	case !slices.Contains(stores, store):
+		return "", fmt.Errorf("%s has no store %q: name one of %s", backup, store, strings.Join(stores, ", "))
+	}
+	return store, nil
+}
+
+// copyTree copies the files of a directory, so that they survive a power cut.
+func copyTree(ctx context.Context, to, from string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, name)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		if err := copyFile(ctx, target, path); err != nil {
+			return err
+		}
+		_, err = sumAndSync(ctx, target)
+		return err
+	})
+}

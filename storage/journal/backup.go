@@ -1,0 +1,57 @@
+package journal
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Backup hands out the directory as one moment has it, which is what the end of the
+// process at that moment would have left. Nothing is appended while freeze is called,
+// with the names of the files that go on changing, and the backend is written nothing.
+// Then copy is called with the names of the segments, which stay as they are until it
+// returns, while traffic is recorded: only maintenance waits.
+func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) error) error {
+	select {
+	case j.upkeep <- struct{}{}:
+		defer func() { <-j.upkeep }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	segments, err := j.freeze(freeze)
+	if err != nil {
+		return err
+	}
+	return copy(segments)
+}
+
+func (j *Journal) freeze(freeze func(names []string) error) (segments []string, err error) {
+	j.writer.Lock() // first, since it may be held for as long as the backend takes
+	defer j.writer.Unlock()
+	j.turn.Lock()
+	defer j.turn.Unlock()
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
+	if j.active != nil && j.active.entries > 0 {
+		j.close(j.active)
+	}
+	files, err := os.ReadDir(j.dir)
+	if err != nil {
+		return nil, err
+	}
+	var changing []string
+	for _, f := range files {
+		switch name := f.Name(); {
+		case filepath.Ext(name) == rawSuffix, filepath.Ext(name) == sealedSuffix:
+			segments = append(segments, name)
+		case f.Type().IsRegular() && name != lockName && !slices.Contains(unfinished, filepath.Ext(name)):
+			changing = append(changing, name)
+		}
+	}
+	return segments, freeze(changing)
+}
+
+// unfinished are the suffixes of files that will replace others: those of the journal,
+// and of those who keep theirs beside it.
+var unfinished = []string{temporarySuffix, ".new"}

@@ -1,0 +1,330 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Report is what Check has found.
+type Report struct {
+	// Raw and Sealed count the segments, Contents the entries with content that can be read.
+	Raw, Sealed int
+	Contents    int64
+	// Integrity is the balance. InFlight are the exchanges that were when the last
+	// process ended: the next one declares them lost.
+	Integrity Integrity
+	// Problems are what is wrong, a sentence each. What the journal has counted as lost
+	// is none.
+	Problems []string
+}
+
+// Check reads all of the directory of a journal that no process uses, and changes
+// nothing. backend hands every record that the backend has to match, and returns how
+// far the backend is with this journal; nil stands for one that is out of reach. What it
+// fails with is a problem.
+func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, match func(*storage.Record)) (storage.Position, error)) (*Report, error) {
+	c := &checker{
+		Journal: &Journal{
+			dir: dir, options: Options{Dir: dir, open: openReadOnly}.withDefaults(), lost: map[string]int64{},
+			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[uuid.UUID]pending{},
+		},
+		contents: map[uint64]ordinals{}, records: map[uuid.UUID]appended{},
+	}
+	unlock, err := lockShared(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	defer func() {
+		for _, s := range c.raw {
+			s.file.Close()
+		}
+	}()
+	if err := c.check(ctx, backend); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	return &c.report, nil
+}
+
+// checker is a journal that is read, without drain and maintenance.
+type checker struct {
+	*Journal
+	report   Report
+	contents map[uint64]ordinals    // with content, by segment
+	records  map[uuid.UUID]appended // of raw segments, which the backend was not seen to have
+	kept     []age                  // of segments, by number
+	dangling int64                  // records in the backend whose content is not where it should be
+	oldest   moment                 // record in the backend
+}
+
+// appended is the last version of a record in the raw segments.
+type appended struct {
+	at      storage.Position
+	created moment
+}
+
+// age is how old the content is that retention has kept: newest is the least of those of
+// the segments up to a number.
+type age struct {
+	number uint64
+	newest moment
+}
+
+func openReadOnly(path string, _ int) (file, error) { return openFile(path, os.O_RDONLY) }
+
+func (c *checker) problem(format string, args ...any) {
+	c.report.Problems = append(c.report.Problems, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*storage.Record)) (storage.Position, error)) error {
+	raw, sealed, _, err := segmentFiles(c.dir)
+	if err != nil {
+		return err
+	}
+	if err := c.sealed.open(c.dir); err != nil {
+		c.problem("%v", err)
+	}
+	for n := range raw { // a crash leaves both
+		if c.sealed.has(n) {
+			delete(raw, n)
+		} else {
+			delete(sealed, n)
+		}
+	}
+	c.report.Raw, c.report.Sealed = len(raw), len(sealed)
+	if err := c.loadRaw(raw); err != nil {
+		return err
+	}
+	for _, s := range c.raw {
+		if err := c.checkRaw(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := c.checkBlocks(ctx, sealed); err != nil {
+		return err
+	}
+	c.sortAges()
+	begun, err := c.restoreLedger()
+	if err != nil {
+		return err
+	}
+	if backend != nil {
+		position, err := backend(c.identity, c.match)
+		if err == nil {
+			err = c.compare(position)
+		}
+		if err != nil {
+			c.problem("%v", err)
+		}
+	}
+	c.balance(begun)
+	return nil
+}
+
+// checkRaw reads every entry of a raw segment.
+func (c *checker) checkRaw(ctx context.Context, s *segment) error {
+	damaged := 0
+	sc := s.scanner(0, scanWindow)
+	for {
+		e, err := sc.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		var r record
+		if e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil && createdWire.parse(e.metadata, &r) == nil {
+			c.records[r.ID] = appended{storage.Position{Segment: s.number, Ordinal: e.ordinal}, r.CreatedAt}
+		}
+		if e.length == 0 {
+			continue
+		}
+		if _, err := s.content(&e); err != nil {
+			damaged++
+			continue
+		}
+		c.add(s.number, e.ordinal)
+	}
+	if sc.lost > 0 {
+		c.problem("%s: %d entries are damaged", s.path, sc.lost)
+	}
+	if damaged > 0 {
+		c.problem("%s: the bodies of %d records are damaged", s.path, damaged)
+	}
+	return nil
+}
+
+// checkBlocks reads the blocks of all sealed segments, but for what counts as lost.
+func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error {
+	listed := c.sealed.all()
+	for _, n := range slices.Sorted(maps.Keys(listed)) {
+		if s := listed[n]; !found[n] && s.Lost < s.Entries {
+			c.problem("%s is gone, with the bodies of %d records", c.path(n, sealedSuffix), s.Entries-s.Lost)
+		}
+	}
+	r := &contentReader{j: c.Journal, parts: storage.WholeContent}
+	defer r.Close()
+	for _, n := range slices.Sorted(maps.Keys(found)) {
+		s := listed[n]
+		if s.Lost > 0 && s.Lost == s.Entries {
+			continue
+		}
+		if err := r.open(n); err != nil {
+			c.problem("%s: %v", c.path(n, sealedSuffix), err)
+			continue
+		}
+		c.contents[n] = nil
+		for _, b := range r.index.blocks {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if slices.Contains(s.Damaged, b.first) {
+				continue
+			}
+			if err := r.readBlock(b.first); err != nil {
+				c.problem("%s: the bodies of %d records, from entry %d on: %v", c.path(n, sealedSuffix), b.entries, b.first, err)
+				continue
+			}
+			for i := range r.frames {
+				for _, item := range r.frames[i].places {
+					c.add(n, item.ordinal)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checker) add(segment uint64, ordinal uint32) {
+	if !c.contents[segment].has(ordinal) { // else it is the other part
+		c.contents[segment] = c.contents[segment].with(ordinal)
+		c.report.Contents++
+	}
+}
+
+// restoreLedger reads the checkpoint and the count of the exchanges, and returns how
+// many have begun.
+func (c *checker) restoreLedger() (begun uint64, err error) {
+	text, err := os.ReadFile(filepath.Join(c.dir, checkpointName))
+	if err != nil {
+		return 0, err
+	}
+	s, _, found := readCheckpoint(text)
+	if !found {
+		return 0, fmt.Errorf("%s is damaged", checkpointName)
+	}
+	c.identity, c.position = s.Journal, s.Position
+	left, err := c.replay()
+	if err != nil {
+		return 0, err
+	}
+	c.restoreHeld(s.Held)
+	c.startLedger(&s, left)
+	text, err = os.ReadFile(filepath.Join(c.dir, counterName))
+	if err != nil {
+		c.problem("the exchanges that have begun are not counted: %v", err)
+	}
+	counter, _ := readCounter(text)
+	return max(counter.begun, s.Number, left.number), nil
+}
+
+// match is given every record that the backend has.
+func (c *checker) match(r *storage.Record) {
+	delete(c.records, r.ID)
+	has, there := c.contents[r.Content.Segment]
+	if there && !has.has(r.Content.Ordinal) || !there && c.outlived(r) {
+		c.dangling++
+	}
+	if c.oldest == 0 || r.CreatedAt < c.oldest {
+		c.oldest = r.CreatedAt
+	}
+}
+
+// sortAges needs all segments.
+func (c *checker) sortAges() {
+	for _, s := range c.raw {
+		if s.newest > 0 { // else it has no record
+			c.kept = append(c.kept, age{s.number, s.newest})
+		}
+	}
+	for n, s := range c.sealed.all() {
+		c.kept = append(c.kept, age{n, moment(s.Newest)})
+	}
+	slices.SortFunc(c.kept, func(a, b age) int { return cmp.Compare(a.number, b.number) })
+	for i := 1; i < len(c.kept); i++ {
+		c.kept[i].newest = min(c.kept[i].newest, c.kept[i-1].newest)
+	}
+}
+
+// outlived tells whether the segment with the content of a record, which is not there,
+// has not been deleted by retention: one that is older is there.
+func (c *checker) outlived(r *storage.Record) bool {
+	before, _ := slices.BinarySearchFunc(c.kept, r.Content.Segment, func(a age, n uint64) int { return cmp.Compare(a.number, n) })
+	return r.Content != (storage.ContentRef{}) && before > 0 && c.kept[before-1].newest < r.CreatedAt
+}
+
+// compare looks whether a backend that has what comes before a position goes with the
+// segments.
+func (c *checker) compare(backend storage.Position) error {
+	for n := range c.sealed.all() {
+		if n >= backend.Segment {
+			c.problem("the database ends within segment %d, and the journal has given up the records of segment %d: the database is older than the segments beside it", backend.Segment, n)
+			break
+		}
+	}
+	var rejected, content, missing int64
+	for _, l := range slices.Concat(c.ledger.losses, c.sealed.losses()) {
+		switch l.Reason {
+		case storage.LostRejected:
+			rejected += l.Count
+		case storage.LostContent:
+			content += l.Count
+		}
+	}
+	for _, r := range c.records {
+		if r.at.Before(backend) && r.created >= c.oldest && !c.recovered[r.at] { // else retention may have deleted it
+			missing++
+		}
+	}
+	if missing > rejected {
+		c.problem("%d records of the journal are missing in the database, which has rejected %d", missing, rejected)
+	}
+	if c.dangling > content {
+		c.problem("the bodies of %d records are not where the database has them, and the journal has counted %d as lost", c.dangling, content)
+	}
+	return c.relocate(backend)
+}
+
+func (c *checker) balance(begun uint64) {
+	i := &c.report.Integrity
+	i.Seen, i.Recorded, i.Waiting = int64(begun), c.ledger.recorded, c.ledger.waiting
+	i.Losses = slices.Concat(c.ledger.losses, c.sealed.losses())
+	if i.InFlight = i.Unaccounted(); i.InFlight < 0 {
+		c.problem("%d exchanges are accounted for, and %d have begun", i.Seen-i.InFlight, i.Seen)
+	}
+}
+
+// ordinals are a set of numbers, a bit each.
+type ordinals []uint64
+
+func (o ordinals) has(n uint32) bool { return int(n/64) < len(o) && o[n/64]&(1<<(n%64)) != 0 }
+
+func (o ordinals) with(n uint32) ordinals {
+	if missing := int(n/64) + 1 - len(o); missing > 0 {
+		o = append(o, make([]uint64, missing)...)
+	}
+	o[n/64] |= 1 << (n % 64)
+	return o
+}
