@@ -40,6 +40,7 @@ var (
 var endpoints = map[string]map[string]endpoint{
 	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords}},
 	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords}},
+	"/v1/request/search":              {http.MethodPost: {llmapp.ScopeQuery, searchRequests, aStream}},
 	"/v1/request/tail":                {http.MethodGet: {llmapp.ScopeQuery, tailRequests, aStream}},
 	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord}},
 	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord}},

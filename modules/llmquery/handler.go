@@ -32,6 +32,7 @@ func init() {
 //
 //	POST /v1/request/query-clickhouse     requests, by filters on their fields
 //	POST /v1/request/query                the same, with the legacy filter groups too
+//	POST /v1/request/search               requests, the newest first, as they are found
 //	GET  /v1/request/tail                 requests as they are recorded
 //	GET  /v1/request/{id}                 one request
 //	POST /v1/user/metrics/query           users

@@ -12,13 +12,15 @@ import (
 func (c *call) page(q *storage.RequestQuery) ([]*storage.Record, error) {
 	for {
 		over, ok := c.app.QueryTurns().Take(c.ctx, c.key)
+		if ok {
+			defer over()
+		}
 		if c.ctx.Err() != nil {
 			return nil, context.Cause(c.ctx)
 		}
 		if !ok {
 			continue // it waited
 		}
-		defer over()
 		ctx, cancel := context.WithTimeout(c.ctx, time.Duration(c.Timeout))
 		defer cancel()
 		return c.journal.Backend().Requests(ctx, q)

@@ -119,6 +119,7 @@ func TestTenant(t *testing.T) {
 			queries["/v1/metrics/query"] = append(queries["/v1/metrics/query"], `{"filter":`+f+`,"groupBy":"`+group+`"}`)
 		}
 		queries["/v1/facets/query"] = append(queries["/v1/facets/query"], `{"filter":`+f+`,"fields":["user_id","property_key","property:Secret"]}`)
+		queries["/v1/request/search"] = append(queries["/v1/request/search"], `{"filter":`+f+`}`, `{"filter":`+f+`,"limit":1}`)
 		queries["/v1/export"] = append(queries["/v1/export"], `{"filter":`+f+`}`, `{"filter":`+f+`,"format":"csv"}`)
 		for _, from := range []string{"", "&after=0"} {
 			attacks["get /v1/request/tail"] = append(attacks["get /v1/request/tail"], attack{path: "/v1/request/tail?filter=" + url.QueryEscape(f) + from})
