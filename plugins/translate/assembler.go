@@ -17,6 +17,8 @@ type Options struct {
 	// Seal encrypts what a plugin gives as encrypted content, for
 	// Request.Unseal to open; by default it passes as it is.
 	Seal func(content string) string
+	// Encoder writes the response; that of POST /v1/responses by default.
+	Encoder Encoder
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
 }
@@ -24,10 +26,10 @@ type Options struct {
 // maxContent is the default of Options.Limit.
 const maxContent = 64 << 20
 
-// Assembler turns what a plugin reads into one legal response of the Responses
-// API: a stream of events, or one object. It owns ids, indices, sequence
-// numbers, what opens and closes, and the terminal event; a plugin only says
-// what the model said, in any order, and an empty string says nothing.
+// Assembler turns what a plugin reads into one legal response: a stream of events,
+// or one object, which an Encoder writes. It owns ids, indices, what opens and
+// closes, and the end; a plugin only says what the model said, in any order, and an
+// empty string says nothing.
 //
 // A key names an item as long as it is open; a plugin chooses one for each
 // block, index or call of its provider. Items open with their first content.
@@ -40,7 +42,10 @@ const maxContent = 64 << 20
 type Assembler struct {
 	request *Request
 	opts    Options
-	events  *events // nil without streaming
+
+	sink io.Writer // nil without streaming
+	buf  []byte    // events for it
+	err  error     // the first of sink
 
 	id      string
 	created int64
@@ -50,8 +55,8 @@ type Assembler struct {
 	failure *plugins.Error
 	size    int // of the content, in bytes
 
-	items     []*output // by output_index
-	open      []*output // calls in the order of their mention, or one item of another kind
+	items     []*Output // by output_index
+	open      []*Output // calls in the order of their mention, or one item of another kind
 	committed bool
 	logprobs  struct { // of the text that comes next for key
 		key int
@@ -69,13 +74,16 @@ func NewAssembler(p *Request, sink io.Writer, o Options) *Assembler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Encoder == nil {
+		o.Encoder = new(responses)
+	}
 	if o.Limit == 0 {
 		o.Limit = maxContent
 	}
 	a := &Assembler{request: p, opts: o, id: o.ID("resp_"), created: o.Now().Unix()}
 	a.seen.Dialect = plugins.Responses
 	if p.Stream {
-		a.events = &events{sink: sink}
+		a.sink = sink
 	}
 	return a
 }
@@ -103,14 +111,14 @@ func (a *Assembler) InferenceGeo(geography string) { a.seen.InferenceGeo = geogr
 // Text adds to a message.
 func (a *Assembler) Text(key int, s string) {
 	if a.takes(len(s)) {
-		a.appendText(a.opened(messageOutput, key), textPart, s)
+		a.appendText(a.opened(MessageOutput, key), TextPart, s)
 	}
 }
 
 // Refusal adds to a message's refusal.
 func (a *Assembler) Refusal(key int, s string) {
 	if a.takes(len(s)) {
-		a.appendText(a.opened(messageOutput, key), refusalPart, s)
+		a.appendText(a.opened(MessageOutput, key), RefusalPart, s)
 	}
 }
 
@@ -119,15 +127,15 @@ func (a *Assembler) Refusal(key int, s string) {
 // could have it.
 func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 	o := a.find(key)
-	if o == nil || o.kind != messageOutput || o.part().kind != textPart {
+	if o == nil || o.Kind != MessageOutput || o.part().Kind != TextPart {
 		return
 	}
 	if annotation := compact(raw, '{'); annotation != nil && a.takes(len(annotation)) {
 		p := o.part()
-		a.events.annotation(o, p, annotation)
+		a.emit(Event{Type: Annotated, Output: o, Part: p, Annotation: annotation})
 		p.annotations = appendElements(p.annotations, annotation)
 		p.annotated++
-		a.events.flush()
+		a.flush()
 	}
 }
 
@@ -146,18 +154,18 @@ func (a *Assembler) Summary(key, i int, s string) {
 	if !a.takes(len(s)) {
 		return
 	}
-	o := a.opened(reasoningOutput, key)
-	if p := o.part(); p != nil && p.kind == summaryPart && o.summary != i {
-		o.addPart(summaryPart, a.events)
+	o := a.opened(ReasoningOutput, key)
+	if p := o.part(); p != nil && p.Kind == SummaryPart && o.summary != i {
+		a.addPart(o, SummaryPart)
 	}
 	o.summary = i
-	a.appendText(o, summaryPart, s)
+	a.appendText(o, SummaryPart, s)
 }
 
 // ReasoningText adds to raw reasoning.
 func (a *Assembler) ReasoningText(key int, s string) {
 	if a.takes(len(s)) {
-		a.appendText(a.opened(reasoningOutput, key), reasoningPart, s)
+		a.appendText(a.opened(ReasoningOutput, key), ReasoningPart, s)
 	}
 }
 
@@ -171,8 +179,8 @@ func (a *Assembler) Seal(key int, content string) {
 	if a.opts.Seal != nil {
 		content = a.opts.Seal(content)
 	}
-	a.opened(reasoningOutput, key).sealed = content
-	a.events.flush()
+	a.opened(ReasoningOutput, key).Sealed = content
+	a.flush()
 }
 
 // Call begins the call of a tool by its flat name, which decides whether it is
@@ -184,26 +192,26 @@ func (a *Assembler) Call(key int, id, name string) {
 		return
 	}
 	o := a.find(key)
-	if o != nil && (!o.call() || id != "" && o.callID != "" && o.callID != id) {
+	if o != nil && (!o.call() || id != "" && o.CallID != "" && o.CallID != id) {
 		a.close(o, statusCompleted)
 		o = nil
 	}
 	if o == nil {
 		if len(a.open) > 0 && !a.open[0].call() {
 			a.closeAll(statusCompleted)
-			a.events.flush()
+			a.flush()
 		}
-		o = &output{kind: callOutput, key: key, index: unopened}
+		o = &Output{Kind: CallOutput, key: key, Index: unopened}
 		a.open = append(a.open, o)
 	}
-	if o.index != unopened {
+	if o.Index != unopened {
 		return
 	}
 	if id != "" {
-		o.callID = id
+		o.CallID = id
 	}
-	if name != o.name {
-		o.name += name
+	if name != o.Name {
+		o.Name += name
 	}
 }
 
@@ -217,20 +225,20 @@ func (a *Assembler) Args(key int, s string) {
 	switch {
 	case o == nil || !o.call():
 		a.Fail(plugins.Upstream("The provider sent arguments for a call that is not open."))
-	case o.name == "":
+	case o.Name == "":
 		o.held += s
 	default:
 		a.openCall(o)
 		a.arguments(o, s)
-		a.events.flush()
+		a.flush()
 	}
 }
 
 // CustomInput adds to the free-form input of the call of a custom tool.
 func (a *Assembler) CustomInput(key int, s string) {
 	o := a.find(key)
-	if o != nil && o.kind == callOutput && o.index == unopened && !a.done() {
-		o.kind = customCallOutput
+	if o != nil && o.Kind == CallOutput && o.Index == unopened && !a.done() {
+		o.Kind = CustomCallOutput
 	}
 	a.Args(key, s)
 }
@@ -239,7 +247,7 @@ func (a *Assembler) CustomInput(key int, s string) {
 func (a *Assembler) Close(key int) {
 	if o := a.find(key); o != nil && !a.done() {
 		a.close(o, statusCompleted)
-		a.events.flush()
+		a.flush()
 	}
 }
 
@@ -284,14 +292,14 @@ func (a *Assembler) Committed() bool { return a.committed }
 // the first content.
 func (a *Assembler) Release() {
 	a.commit()
-	a.events.flush()
+	a.flush()
 }
 
-// Ping writes a comment that keeps the connection alive, once committed.
+// Ping writes what keeps the connection alive, once committed.
 func (a *Assembler) Ping() {
 	if a.committed && a.response == nil {
-		a.events.buf = append(a.events.buf, ": ping\n\n"...)
-		a.events.flush()
+		a.emit(Event{Type: Idle})
+		a.flush()
 	}
 }
 
@@ -307,22 +315,39 @@ func (a *Assembler) End() []byte {
 	}
 	a.failure = a.Failure()
 	a.commit()
-	a.events.flush()
+	a.flush()
 	a.seen.Phase = plugins.Ended
-	status := statusFailed
-	if a.failure == nil {
-		status = outcomes[a.reason].status
-	}
-	a.response = a.appendResponse(nil, status)
+	a.response = a.opts.Encoder.Object(a)
 	a.open = nil
-	if a.events == nil {
+	if a.sink == nil {
 		return a.response
 	}
-	return a.events.terminal(status, a.failure, a.response)
+	a.emit(Event{Type: Ended})
+	return a.buf
+}
+
+// status is that of a response that has ended.
+func (a *Assembler) status() string {
+	if a.failure != nil {
+		return statusFailed
+	}
+	return outcomes[a.reason].status
 }
 
 // Response is the whole object, after End.
 func (a *Assembler) Response() json.RawMessage { return a.response }
+
+// Outputs are the items so far. They stay the Assembler's.
+func (a *Assembler) Outputs() []*Output { return a.items }
+
+// StopReason is what Finish was last called with.
+func (a *Assembler) StopReason() Reason { return a.reason }
+
+// ID is the id of the response, which begins with "resp_".
+func (a *Assembler) ID() string { return a.id }
+
+// Created is when the response began, in seconds since 1970.
+func (a *Assembler) Created() int64 { return a.created }
 
 // Info returns what has been learned so far of the upstream response. It
 // stays the Assembler's.
@@ -335,12 +360,7 @@ func (a *Assembler) Info() *plugins.ResponseInfo {
 }
 
 // Err is the first error of the sink.
-func (a *Assembler) Err() error {
-	if a.events == nil {
-		return nil
-	}
-	return a.events.err
-}
+func (a *Assembler) Err() error { return a.err }
 
 func (a *Assembler) done() bool { return a.failure != nil || a.response != nil }
 
@@ -357,25 +377,25 @@ func (a *Assembler) takes(n int) bool {
 }
 
 // appendText adds s to the part of that kind that is last in o, or else to a new one.
-func (a *Assembler) appendText(o *output, kind partKind, s string) {
+func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	p := o.part()
-	if p == nil || p.kind != kind {
-		p = o.addPart(kind, a.events)
+	if p == nil || p.Kind != kind {
+		p = a.addPart(o, kind)
 	}
-	from := len(p.text)
-	p.text = plugins.AppendEscaped(p.text, s)
+	from := len(p.Text)
+	p.Text = plugins.AppendEscaped(p.Text, s)
 	var logprobs []byte
-	if kind == textPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
+	if kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
 		logprobs = a.logprobs.raw
 		p.logprobs = appendElements(p.logprobs, logprobs)
 		a.logprobs.raw = logprobs[:0]
 	}
-	a.events.delta(p, p.text[from:], logprobs)
-	a.events.flush()
+	a.emit(Event{Type: TextAdded, Output: o, Part: p, Text: p.Text[from:], Logprobs: logprobs})
+	a.flush()
 }
 
 // find is the open item of that key, nil if there is none.
-func (a *Assembler) find(key int) *output {
+func (a *Assembler) find(key int) *Output {
 	for _, o := range a.open {
 		if o.key == key {
 			return o
@@ -385,12 +405,12 @@ func (a *Assembler) find(key int) *output {
 }
 
 // opened is the open item of that kind and key, and makes it if need be.
-func (a *Assembler) opened(kind outputKind, key int) *output {
-	if o := a.find(key); o != nil && o.kind == kind {
+func (a *Assembler) opened(kind OutputKind, key int) *Output {
+	if o := a.find(key); o != nil && o.Kind == kind {
 		return o
 	}
 	a.closeAll(statusCompleted)
-	o := &output{kind: kind, key: key}
+	o := &Output{Kind: kind, key: key}
 	a.open = append(a.open, o)
 	a.announce(o)
 	return o

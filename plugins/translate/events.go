@@ -2,202 +2,198 @@ package translate
 
 import (
 	"encoding/json"
-	"io"
 	"strconv"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// events encodes the events of a stream and numbers them. A nil *events is for a
-// response that is not streamed: its methods do nothing.
-type events struct {
-	sink io.Writer
-	err  error // the first of sink
-	buf  []byte
+// responses is the Encoder of POST /v1/responses. It numbers its events.
+type responses struct {
 	next int // sequence_number
 }
 
+// Append implements Encoder.
+func (r *responses) Append(b []byte, a *Assembler, e Event) []byte {
+	switch o := e.Output; e.Type {
+	case Began:
+		response := a.appendResponse(nil, statusInProgress)
+		b = r.lifecycle(b, "response.created", response)
+		return r.lifecycle(b, "response.in_progress", response)
+	case ItemOpened:
+		return r.openItem(b, o)
+	case PartOpened:
+		return r.openPart(b, o, e.Part)
+	case TextAdded:
+		return r.delta(b, e)
+	case Annotated:
+		return r.annotation(b, e)
+	case PartClosed:
+		return r.closePart(b, o, e.Part)
+	case ItemClosed:
+		if o.Kind == ImageOutput {
+			b = r.progress(b, "response.image_generation_call.completed", o)
+		}
+		return r.item(b, "response.output_item.done", o.Index, o.JSON)
+	case Idle:
+		return append(b, ": ping\n\n"...)
+	case Ended:
+		return r.end(b, a)
+	}
+	return b
+}
+
+// Object implements Encoder.
+func (*responses) Object(a *Assembler) json.RawMessage { return a.appendResponse(nil, a.status()) }
+
 // startEvent opens an event, and finishEvent closes it.
-func (e *events) startEvent(name string) {
-	e.buf = append(e.buf, "event: "...)
-	e.buf = append(e.buf, name...)
-	e.buf = append(e.buf, "\ndata: {\"type\":\""...)
-	e.buf = append(e.buf, name...)
-	e.buf = append(e.buf, '"')
+func (*responses) startEvent(b []byte, name string) []byte {
+	b = append(b, "event: "...)
+	b = append(b, name...)
+	b = append(b, "\ndata: {\"type\":\""...)
+	b = append(b, name...)
+	return append(b, '"')
 }
 
-func (e *events) finishEvent() {
-	e.buf = append(e.buf, `,"sequence_number":`...)
-	e.buf = strconv.AppendInt(e.buf, int64(e.next), 10)
-	e.buf = append(e.buf, "}\n\n"...)
-	e.next++
-}
-
-// flush writes the buffer.
-func (e *events) flush() {
-	if e == nil || len(e.buf) == 0 {
-		return
-	}
-	if e.err == nil {
-		_, e.err = e.sink.Write(e.buf)
-	}
-	e.buf = e.buf[:0]
+func (r *responses) finishEvent(b []byte) []byte {
+	b = append(b, `,"sequence_number":`...)
+	b = strconv.AppendInt(b, int64(r.next), 10)
+	r.next++
+	return append(b, "}\n\n"...)
 }
 
 // lifecycle has the response, as JSON, in an event such as response.created.
-func (e *events) lifecycle(name string, response []byte) {
-	e.startEvent(name)
-	e.buf = append(e.buf, `,"response":`...)
-	e.buf = append(e.buf, response...)
-	e.finishEvent()
+func (r *responses) lifecycle(b []byte, name string, response []byte) []byte {
+	b = r.startEvent(b, name)
+	b = append(b, `,"response":`...)
+	b = append(b, response...)
+	return r.finishEvent(b)
 }
 
 // item has an item, as JSON, in an event such as response.output_item.added.
-func (e *events) item(name string, index int, item []byte) {
-	if e == nil {
-		return
-	}
-	e.startEvent(name)
-	e.buf = append(e.buf, `,"output_index":`...)
-	e.buf = strconv.AppendInt(e.buf, int64(index), 10)
-	e.buf = append(e.buf, `,"item":`...)
-	e.buf = append(e.buf, item...)
-	e.finishEvent()
+func (r *responses) item(b []byte, name string, index int, item []byte) []byte {
+	b = r.startEvent(b, name)
+	b = append(b, `,"output_index":`...)
+	b = strconv.AppendInt(b, int64(index), 10)
+	b = append(b, `,"item":`...)
+	b = append(b, item...)
+	return r.finishEvent(b)
 }
 
-// itemFields are the fields of an event that name its item.
-func (e *events) itemFields(o *output) {
-	e.buf = append(e.buf, `,"item_id":"`...)
-	e.buf = append(e.buf, o.id...)
-	e.buf = append(e.buf, `","output_index":`...)
-	e.buf = strconv.AppendInt(e.buf, int64(o.index), 10)
+func (r *responses) openItem(b []byte, o *Output) []byte {
+	if o.Kind == HostedOutput {
+		return r.item(b, "response.output_item.added", o.Index, inProgress(o.JSON))
+	}
+	b = r.item(b, "response.output_item.added", o.Index, o.appendJSON(nil, statusInProgress))
+	if o.Kind == ImageOutput {
+		b = r.progress(b, "response.image_generation_call.in_progress", o)
+		b = r.progress(b, "response.image_generation_call.generating", o)
+	}
+	return b
 }
 
-// partFields are the fields of an event that name its part.
-func (e *events) partFields(o *output, p *part) {
-	e.itemFields(o)
-	if f := forms[p.kind]; f.index != "" {
-		e.buf = append(e.buf, f.index...)
-		e.buf = strconv.AppendInt(e.buf, int64(p.index), 10)
+// appendItem appends the fields of an event that name its item.
+func appendItem(b []byte, o *Output) []byte {
+	b = append(b, `,"item_id":"`...)
+	b = append(b, o.ID...)
+	b = append(b, `","output_index":`...)
+	return strconv.AppendInt(b, int64(o.Index), 10)
+}
+
+// appendPart appends the fields of an event that name its part.
+func appendPart(b []byte, o *Output, p *OutputPart) []byte {
+	b = appendItem(b, o)
+	if f := forms[p.Kind]; f.index != "" {
+		b = append(b, f.index...)
+		b = strconv.AppendInt(b, int64(p.Index), 10)
 	}
+	return b
 }
 
 // progress reports the state of a hosted tool.
-func (e *events) progress(name string, o *output) {
-	if e == nil {
-		return
-	}
-	e.startEvent(name)
-	e.itemFields(o)
-	e.finishEvent()
+func (r *responses) progress(b []byte, name string, o *Output) []byte {
+	return r.finishEvent(appendItem(r.startEvent(b, name), o))
 }
 
 // openPart announces a part, and prepares what is the same in all its deltas.
-func (e *events) openPart(o *output, p *part) {
-	if e == nil {
-		return
-	}
-	e.wholePart(".added", o, p)
-	from := len(e.buf)
-	e.startEvent(forms[p.kind].text + ".delta")
-	e.partFields(o, p)
-	e.buf = append(e.buf, `,"delta":"`...)
-	p.head = append(p.head, e.buf[from:]...)
-	e.buf = e.buf[:from]
+func (r *responses) openPart(b []byte, o *Output, p *OutputPart) []byte {
+	b = r.wholePart(b, ".added", o, p)
+	p.head = appendPart(r.startEvent(nil, forms[p.Kind].text+".delta"), o, p)
+	p.head = append(p.head, `,"delta":"`...)
+	return b
 }
 
 // wholePart has the part as it is, where events of its kind have one.
-func (e *events) wholePart(suffix string, o *output, p *part) {
-	f := forms[p.kind]
+func (r *responses) wholePart(b []byte, suffix string, o *Output, p *OutputPart) []byte {
+	f := forms[p.Kind]
 	if f.part == "" {
-		return
+		return b
 	}
-	e.startEvent(f.part + suffix)
-	e.partFields(o, p)
-	e.buf = append(e.buf, `,"part":`...)
-	e.buf = p.appendJSON(e.buf)
-	e.finishEvent()
+	b = appendPart(r.startEvent(b, f.part+suffix), o, p)
+	b = append(b, `,"part":`...)
+	return r.finishEvent(p.appendJSON(b))
 }
 
-// delta has a piece of text, which is escaped.
-func (e *events) delta(p *part, escaped, logprobs []byte) {
-	if e == nil {
-		return
+func (r *responses) delta(b []byte, e Event) []byte {
+	b = append(b, e.Part.head...)
+	b = append(b, e.Text...)
+	b = append(b, '"')
+	if e.Part.Kind == TextPart {
+		b = append(b, `,"logprobs":[`...)
+		b = append(b, e.Logprobs...)
+		b = append(b, ']')
 	}
-	e.buf = append(e.buf, p.head...)
-	e.buf = append(e.buf, escaped...)
-	e.buf = append(e.buf, '"')
-	if p.kind == textPart {
-		e.buf = append(e.buf, `,"logprobs":[`...)
-		e.buf = append(e.buf, logprobs...)
-		e.buf = append(e.buf, ']')
-	}
-	e.finishEvent()
+	return r.finishEvent(b)
 }
 
-func (e *events) annotation(o *output, p *part, raw []byte) {
-	if e == nil {
-		return
-	}
-	e.startEvent("response.output_text.annotation.added")
-	e.partFields(o, p)
-	e.buf = append(e.buf, `,"annotation_index":`...)
-	e.buf = strconv.AppendInt(e.buf, int64(p.annotated), 10)
-	e.buf = append(e.buf, `,"annotation":`...)
-	e.buf = append(e.buf, raw...)
-	e.finishEvent()
+func (r *responses) annotation(b []byte, e Event) []byte {
+	b = appendPart(r.startEvent(b, "response.output_text.annotation.added"), e.Output, e.Part)
+	b = append(b, `,"annotation_index":`...)
+	b = strconv.AppendInt(b, int64(e.Part.annotated), 10)
+	b = append(b, `,"annotation":`...)
+	return r.finishEvent(append(b, e.Annotation...))
 }
 
-func (e *events) closePart(o *output, p *part) {
-	if e == nil {
-		return
+func (r *responses) closePart(b []byte, o *Output, p *OutputPart) []byte {
+	f := forms[p.Kind]
+	b = appendPart(r.startEvent(b, f.text+".done"), o, p)
+	b = append(b, f.field...)
+	b = append(b, p.Text...)
+	b = append(b, '"')
+	if p.Kind == TextPart {
+		b = append(b, `,"logprobs":[`...)
+		b = append(b, p.logprobs...)
+		b = append(b, ']')
 	}
-	f := forms[p.kind]
-	e.startEvent(f.text + ".done")
-	e.partFields(o, p)
-	e.buf = append(e.buf, f.field...)
-	e.buf = append(e.buf, p.text...)
-	e.buf = append(e.buf, '"')
-	if p.kind == textPart {
-		e.buf = append(e.buf, `,"logprobs":[`...)
-		e.buf = append(e.buf, p.logprobs...)
-		e.buf = append(e.buf, ']')
-	}
-	e.finishEvent()
-	e.wholePart(".done", o, p)
+	return r.wholePart(r.finishEvent(b), ".done", o, p)
 }
 
 // fail is an error in the form that every client takes: flat as it is
 // published, nested as OpenAI sends it.
-func (e *events) fail(f *plugins.Error) {
-	e.startEvent("error")
-	e.buf = plugins.AppendStringOrNull(plugins.AppendKey(e.buf, "code"), f.Code)
-	e.buf = plugins.AppendString(plugins.AppendKey(e.buf, "message"), f.Message)
-	e.buf = plugins.AppendStringOrNull(plugins.AppendKey(e.buf, "param"), f.Param)
-	e.buf = f.AppendObject(plugins.AppendKey(e.buf, "error"))
-	e.finishEvent()
+func (r *responses) fail(b []byte, f *plugins.Error) []byte {
+	b = r.startEvent(b, "error")
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "code"), f.Code)
+	b = plugins.AppendString(plugins.AppendKey(b, "message"), f.Message)
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "param"), f.Param)
+	b = f.AppendObject(plugins.AppendKey(b, "error"))
+	return r.finishEvent(b)
 }
 
-// terminal is what ends the stream, for the host to write: the error if there
-// was one, the terminal event, and the [DONE] that Open Responses demands.
-func (e *events) terminal(status string, f *plugins.Error, response []byte) []byte {
-	if f != nil {
-		e.fail(f)
+// end ends the stream: with the error if there was one, the terminal event, and the
+// [DONE] that Open Responses demands.
+func (r *responses) end(b []byte, a *Assembler) []byte {
+	if a.failure != nil {
+		b = r.fail(b, a.failure)
 	}
-	e.lifecycle("response."+status, response)
-	e.buf = append(e.buf, "data: [DONE]\n\n"...)
-	b := e.buf
-	e.buf = nil
-	return b
+	b = r.lifecycle(b, "response."+a.status(), a.response)
+	return append(b, "data: [DONE]\n\n"...)
 }
 
 // AppendFailure appends the events that end a stream which another writer began: an
 // error, unless e is nil, and a failed response. sequence is the number of the first.
 func AppendFailure(b []byte, sequence int, e *plugins.Error, response json.RawMessage) []byte {
-	end := events{buf: b, next: sequence}
+	r := responses{next: sequence}
 	if e != nil {
-		end.fail(e)
+		b = r.fail(b, e)
 	}
-	end.lifecycle("response.failed", response)
-	return end.buf
+	return r.lifecycle(b, "response.failed", response)
 }

@@ -10,33 +10,29 @@ import (
 
 // commit opens the stream, once.
 func (a *Assembler) commit() {
-	if a.committed || a.events == nil {
+	if a.committed || a.sink == nil {
 		return
 	}
 	a.committed = true
-	response := a.appendResponse(nil, statusInProgress)
-	a.events.lifecycle("response.created", response)
-	a.events.lifecycle("response.in_progress", response)
+	a.emit(Event{Type: Began})
 }
 
 // announce opens an item.
-func (a *Assembler) announce(o *output) {
+func (a *Assembler) announce(o *Output) {
 	a.commit()
-	o.index = len(a.items)
-	o.id = a.opts.ID(idPrefixes[o.kind])
+	o.Index = len(a.items)
+	o.ID = a.opts.ID(idPrefixes[o.Kind])
 	a.items = append(a.items, o)
-	if a.events != nil {
-		a.events.item("response.output_item.added", o.index, o.appendJSON(nil, statusInProgress))
-	}
+	a.emit(Event{Type: ItemOpened, Output: o})
 }
 
 var idPrefixes = [...]string{
-	messageOutput:    "msg_",
-	reasoningOutput:  "rs_",
-	callOutput:       "fc_",
-	customCallOutput: "ctc_",
-	imageOutput:      "ig_",
-	nativeOutput:     "item_",
+	MessageOutput:    "msg_",
+	ReasoningOutput:  "rs_",
+	CallOutput:       "fc_",
+	CustomCallOutput: "ctc_",
+	ImageOutput:      "ig_",
+	HostedOutput:     "item_",
 }
 
 func randomID(prefix string) string {
@@ -45,12 +41,12 @@ func randomID(prefix string) string {
 
 // openCall opens a call whose name is whole, after those that were mentioned before
 // it, so that calls keep the provider's order.
-func (a *Assembler) openCall(o *output) {
-	if o.index != unopened {
+func (a *Assembler) openCall(o *Output) {
+	if o.Index != unopened {
 		return
 	}
 	for _, c := range a.open {
-		if c.index == unopened && c.name != "" {
+		if c.Index == unopened && c.Name != "" {
 			a.announceCall(c)
 		}
 		if c == o {
@@ -59,39 +55,39 @@ func (a *Assembler) openCall(o *output) {
 	}
 }
 
-func (a *Assembler) announceCall(o *output) {
+func (a *Assembler) announceCall(o *Output) {
 	o.resolve(a.request)
-	if o.callID == "" {
-		o.callID = a.opts.ID("call_")
+	if o.CallID == "" {
+		o.CallID = a.opts.ID("call_")
 	}
-	kind := argumentsPart
-	if o.kind == customCallOutput {
-		kind = inputPart
+	kind := ArgumentsPart
+	if o.Kind == CustomCallOutput {
+		kind = InputPart
 	}
-	o.parts = []part{{kind: kind}}
+	o.parts = []OutputPart{{Kind: kind}}
 	a.announce(o)
-	a.events.openPart(o, &o.parts[0])
+	a.emit(Event{Type: PartOpened, Output: o, Part: &o.parts[0]})
 	held := o.held
 	o.held = ""
 	a.arguments(o, held)
 }
 
 // arguments adds to a call that is open.
-func (a *Assembler) arguments(o *output, s string) {
+func (a *Assembler) arguments(o *Output, s string) {
 	if o.unwrap != nil {
 		s = o.unwrap.push(s)
 	}
 	if s != "" {
-		a.appendText(o, o.parts[0].kind, s)
+		a.appendText(o, o.parts[0].Kind, s)
 	}
 }
 
 // close ends an item that is open.
-func (a *Assembler) close(o *output, status string) {
-	if o.call() && o.name != "" {
+func (a *Assembler) close(o *Output, status string) {
+	if o.call() && o.Name != "" {
 		a.openCall(o)
 	}
-	a.open = slices.DeleteFunc(a.open, func(other *output) bool { return other == o })
+	a.open = slices.DeleteFunc(a.open, func(other *Output) bool { return other == o })
 	a.settle(o, status)
 }
 
@@ -99,13 +95,13 @@ func (a *Assembler) close(o *output, status string) {
 // last item is.
 func (a *Assembler) closeAll(status string) {
 	for _, o := range a.open {
-		if o.index == unopened && o.name != "" {
+		if o.Index == unopened && o.Name != "" {
 			a.announceCall(o)
 		}
 	}
 	for _, o := range a.open {
 		s := statusCompleted
-		if o.index == len(a.items)-1 {
+		if o.Index == len(a.items)-1 {
 			s = status
 		}
 		a.settle(o, s)
@@ -114,25 +110,25 @@ func (a *Assembler) closeAll(status string) {
 }
 
 // settle closes an item: its last part, and then itself.
-func (a *Assembler) settle(o *output, status string) {
-	if o.index == unopened { // a call that never got a name
-		if o.callID != "" || o.held != "" {
+func (a *Assembler) settle(o *Output, status string) {
+	if o.Index == unopened { // a call that never got a name
+		if o.CallID != "" || o.held != "" {
 			a.Fail(plugins.Upstream("The provider called a tool without naming it."))
 		}
 		return
 	}
 	if o.unwrap != nil {
 		if rest := o.unwrap.rest(); rest != "" {
-			a.appendText(o, inputPart, rest)
+			a.appendText(o, InputPart, rest)
 		}
 	}
-	if o.kind == callOutput && len(o.parts[0].text) == 0 && status == statusCompleted {
-		a.appendText(o, argumentsPart, "{}") // a call without arguments still has an object of them
+	if o.Kind == CallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
+		a.appendText(o, ArgumentsPart, "{}") // a call without arguments still has an object of them
 	}
 	if p := o.part(); p != nil {
-		a.events.closePart(o, p)
+		a.emit(Event{Type: PartClosed, Output: o, Part: p})
 	}
-	o.json = o.appendJSON(nil, status)
+	o.JSON = o.appendJSON(nil, status)
 	o.parts = nil
-	a.events.item("response.output_item.done", o.index, o.json)
+	a.emit(Event{Type: ItemClosed, Output: o})
 }

@@ -1,69 +1,78 @@
 package translate
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
 )
 
-// output is an item of a response's output.
-type output struct {
-	kind  outputKind
-	key   int
-	index int // output_index, -1 until it opens
-	id    string
+// Output is an item of a response's output.
+type Output struct {
+	Kind OutputKind
+	// Index is its position in the output.
+	Index int
+	// ID is its id in the Responses API.
+	ID string
+	// CallID and Name are those of a call; a tool of Namespace has its name there.
+	CallID, Name, Namespace string
+	// Sealed is the encrypted_content of a reasoning, "" if it has none yet.
+	Sealed string
+	// Image is that of ImageOutput in base64, and Format is png, jpeg or webp.
+	Image, Format string
+	// JSON is the whole item as the Responses API has it, nil until it closes.
+	JSON json.RawMessage
 
-	parts   []part // the last one is open while the item is
-	summary int    // the plugin's index of the summary part that is open
-	sealed  string // encrypted_content of a reasoning
-
-	callID, name, namespace string
-	held                    string // arguments that came before the name
-	unwrap                  *unwrapper
-
-	result, format string // of an image
-
-	json []byte // once it is closed
+	key     int
+	parts   []OutputPart // the last one is open while the item is
+	summary int          // the plugin's index of the summary part that is open
+	held    string       // arguments that came before the name
+	unwrap  *unwrapper
 }
 
 // unopened is the index of a call that is not in the stream yet.
 const unopened = -1
 
-type outputKind uint8
+// OutputKind is the type of an item.
+type OutputKind uint8
 
 const (
-	messageOutput outputKind = iota
-	reasoningOutput
-	callOutput
-	customCallOutput
-	imageOutput
-	nativeOutput
+	MessageOutput    OutputKind = iota // message
+	ReasoningOutput                    // reasoning
+	CallOutput                         // function_call
+	CustomCallOutput                   // custom_tool_call
+	ImageOutput                        // image_generation_call
+	HostedOutput                       // another, of a tool that the provider hosts
 )
 
-func (o *output) call() bool { return o.kind == callOutput || o.kind == customCallOutput }
+func (o *Output) call() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
 
-// part is a text that an item has: a content part, a part of a summary, the
+// OutputPart is a text that an item has: a content part, a part of a summary, the
 // arguments of a call.
-type part struct {
-	kind  partKind
-	index int    // content_index or summary_index
-	text  []byte // escaped
-	head  []byte // of its delta events, up to the text
+type OutputPart struct {
+	Kind PartKind
+	// Index is its position among the parts of the item, those of a summary apart.
+	Index int
+	// Text is what it has so far: the inside of a JSON string.
+	Text []byte
+
+	head []byte // of its delta events, up to the text
 
 	annotations []byte // elements of the array
 	annotated   int
 	logprobs    []byte // elements of the array
 }
 
-type partKind uint8
+// PartKind is the type of a part.
+type PartKind uint8
 
 const (
-	textPart partKind = iota
-	refusalPart
-	reasoningPart
-	summaryPart
-	argumentsPart
-	inputPart
+	TextPart      PartKind = iota // output_text
+	RefusalPart                   // refusal
+	ReasoningPart                 // reasoning_text
+	SummaryPart                   // summary_text
+	ArgumentsPart                 // the arguments of a function_call
+	InputPart                     // the input of a custom_tool_call
 )
 
 // forms say how the kinds of parts look on the wire.
@@ -74,32 +83,32 @@ var forms = [...]struct {
 	field string // key of its whole text
 	open  string // the part as JSON up to its text
 }{
-	textPart: {
+	TextPart: {
 		text: "response.output_text", part: "response.content_part", index: `,"content_index":`,
 		field: `,"text":"`, open: `{"type":"output_text","text":"`,
 	},
-	refusalPart: {
+	RefusalPart: {
 		text: "response.refusal", part: "response.content_part", index: `,"content_index":`,
 		field: `,"refusal":"`, open: `{"type":"refusal","refusal":"`,
 	},
-	reasoningPart: {
+	ReasoningPart: {
 		text: "response.reasoning_text", part: "response.content_part", index: `,"content_index":`,
 		field: `,"text":"`, open: `{"type":"reasoning_text","text":"`,
 	},
-	summaryPart: {
+	SummaryPart: {
 		text: "response.reasoning_summary_text", part: "response.reasoning_summary_part", index: `,"summary_index":`,
 		field: `,"text":"`, open: `{"type":"summary_text","text":"`,
 	},
-	argumentsPart: {text: "response.function_call_arguments", field: `,"arguments":"`},
-	inputPart:     {text: "response.custom_tool_call_input", field: `,"input":"`},
+	ArgumentsPart: {text: "response.function_call_arguments", field: `,"arguments":"`},
+	InputPart:     {text: "response.custom_tool_call_input", field: `,"input":"`},
 }
 
 // appendJSON appends the content or summary part.
-func (p *part) appendJSON(b []byte) []byte {
-	b = append(b, forms[p.kind].open...)
-	b = append(b, p.text...)
+func (p *OutputPart) appendJSON(b []byte) []byte {
+	b = append(b, forms[p.Kind].open...)
+	b = append(b, p.Text...)
 	b = append(b, '"')
-	if p.kind == textPart {
+	if p.Kind == TextPart {
 		b = append(b, `,"annotations":[`...)
 		b = append(b, p.annotations...)
 		b = append(b, `],"logprobs":[`...)
@@ -110,61 +119,61 @@ func (p *part) appendJSON(b []byte) []byte {
 }
 
 // appendJSON appends the item with what it has so far.
-func (o *output) appendJSON(b []byte, status string) []byte {
+func (o *Output) appendJSON(b []byte, status string) []byte {
 	b = append(b, `{"id":"`...)
-	b = append(b, o.id...)
+	b = append(b, o.ID...)
 	b = append(b, `","type":`...)
-	switch o.kind {
-	case messageOutput:
+	switch o.Kind {
+	case MessageOutput:
 		b = append(b, `"message","role":"assistant","content":[`...)
-		b = o.appendParts(b, textPart, refusalPart)
+		b = o.appendParts(b, TextPart, RefusalPart)
 		b = append(b, ']')
-	case reasoningOutput:
+	case ReasoningOutput:
 		b = append(b, `"reasoning","summary":[`...)
-		b = o.appendParts(b, summaryPart, summaryPart)
+		b = o.appendParts(b, SummaryPart, SummaryPart)
 		b = append(b, ']')
-		if o.count(reasoningPart) > 0 {
+		if o.count(ReasoningPart) > 0 {
 			b = append(b, `,"content":[`...)
-			b = o.appendParts(b, reasoningPart, reasoningPart)
+			b = o.appendParts(b, ReasoningPart, ReasoningPart)
 			b = append(b, ']')
 		}
-		if o.sealed != "" {
-			b = plugins.AppendString(plugins.AppendKey(b, "encrypted_content"), o.sealed)
+		if o.Sealed != "" {
+			b = plugins.AppendString(plugins.AppendKey(b, "encrypted_content"), o.Sealed)
 		}
-	case callOutput:
+	case CallOutput:
 		b = append(b, `"function_call"`...)
 		b = o.appendCall(b)
-	case customCallOutput:
+	case CustomCallOutput:
 		b = append(b, `"custom_tool_call"`...)
 		b = o.appendCall(b)
-	case imageOutput:
+	case ImageOutput:
 		b = append(b, `"image_generation_call","output_format":`...)
-		b = plugins.AppendString(b, o.format)
-		b = plugins.AppendStringOrNull(plugins.AppendKey(b, "result"), o.result)
+		b = plugins.AppendString(b, o.Format)
+		b = plugins.AppendStringOrNull(plugins.AppendKey(b, "result"), o.Image)
 	}
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)
 	return append(b, `"}`...)
 }
 
-func (o *output) appendCall(b []byte) []byte {
-	b = plugins.AppendString(plugins.AppendKey(b, "call_id"), o.callID)
-	b = plugins.AppendString(plugins.AppendKey(b, "name"), o.name)
-	if o.namespace != "" {
-		b = plugins.AppendString(plugins.AppendKey(b, "namespace"), o.namespace)
+func (o *Output) appendCall(b []byte) []byte {
+	b = plugins.AppendString(plugins.AppendKey(b, "call_id"), o.CallID)
+	b = plugins.AppendString(plugins.AppendKey(b, "name"), o.Name)
+	if o.Namespace != "" {
+		b = plugins.AppendString(plugins.AppendKey(b, "namespace"), o.Namespace)
 	}
 	p := &o.parts[0]
-	b = append(b, forms[p.kind].field...)
-	b = append(b, p.text...)
+	b = append(b, forms[p.Kind].field...)
+	b = append(b, p.Text...)
 	return append(b, '"')
 }
 
 // appendParts appends the parts of the kinds first to last, with commas.
-func (o *output) appendParts(b []byte, first, last partKind) []byte {
+func (o *Output) appendParts(b []byte, first, last PartKind) []byte {
 	from := len(b)
 	for i := range o.parts {
 		p := &o.parts[i]
-		if p.kind < first || p.kind > last {
+		if p.Kind < first || p.Kind > last {
 			continue
 		}
 		if len(b) > from {
@@ -175,10 +184,10 @@ func (o *output) appendParts(b []byte, first, last partKind) []byte {
 	return b
 }
 
-func (o *output) count(kind partKind) int {
+func (o *Output) count(kind PartKind) int {
 	n := 0
 	for i := range o.parts {
-		if o.parts[i].kind == kind {
+		if o.parts[i].Kind == kind {
 			n++
 		}
 	}
@@ -186,7 +195,7 @@ func (o *output) count(kind partKind) int {
 }
 
 // part is the open part, nil if there is none.
-func (o *output) part() *part {
+func (o *Output) part() *OutputPart {
 	if len(o.parts) == 0 {
 		return nil
 	}
@@ -194,30 +203,30 @@ func (o *output) part() *part {
 }
 
 // addPart begins a part, which ends the one before.
-func (o *output) addPart(kind partKind, e *events) *part {
+func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 	if p := o.part(); p != nil {
-		e.closePart(o, p)
+		a.emit(Event{Type: PartClosed, Output: o, Part: p})
 	}
 	index := len(o.parts)
-	if o.kind == reasoningOutput { // its summary and its content count apart
+	if o.Kind == ReasoningOutput { // its summary and its content count apart
 		index = o.count(kind)
 	}
-	o.parts = append(o.parts, part{kind: kind, index: index})
+	o.parts = append(o.parts, OutputPart{Kind: kind, Index: index})
 	p := o.part()
-	e.openPart(o, p)
+	a.emit(Event{Type: PartOpened, Output: o, Part: p})
 	return p
 }
 
 // resolve finds the tool of a call whose name is complete.
-func (o *output) resolve(p *Request) {
-	t := p.Tool(o.name)
+func (o *Output) resolve(p *Request) {
+	t := p.Tool(o.Name)
 	if t == nil {
 		return
 	}
 	if t.Namespace != "" {
-		o.namespace, o.name = t.Namespace, strings.TrimPrefix(o.name, t.Namespace+separator)
+		o.Namespace, o.Name = t.Namespace, strings.TrimPrefix(o.Name, t.Namespace+separator)
 	}
-	if t.Type == "custom" && o.kind == callOutput {
-		o.kind, o.unwrap = customCallOutput, new(unwrapper)
+	if t.Type == "custom" && o.Kind == CallOutput {
+		o.Kind, o.unwrap = CustomCallOutput, new(unwrapper)
 	}
 }

@@ -52,11 +52,11 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if o.json == nil { // it was open when the response failed
+		if o.JSON == nil { // it was open when the response failed
 			b = o.appendJSON(b, statusIncomplete)
 			continue
 		}
-		b = append(b, o.json...)
+		b = append(b, o.JSON...)
 	}
 	b = append(b, `],"usage":`...)
 	if status == statusInProgress {

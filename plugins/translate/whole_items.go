@@ -18,14 +18,11 @@ func (a *Assembler) Image(mediaType, b64 string) {
 		return
 	}
 	a.closeAll(statusCompleted)
-	o := &output{kind: imageOutput, format: strings.TrimPrefix(mediaType, "image/")}
+	o := &Output{Kind: ImageOutput, Format: strings.TrimPrefix(mediaType, "image/")}
 	a.announce(o)
-	a.events.progress("response.image_generation_call.in_progress", o)
-	a.events.progress("response.image_generation_call.generating", o)
-	o.result = b64
-	a.events.progress("response.image_generation_call.completed", o)
+	o.Image = b64
 	a.settle(o, statusCompleted)
-	a.events.flush()
+	a.flush()
 }
 
 // Item adds a whole item as the Responses API has it, such as the
@@ -73,21 +70,25 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	if !a.takes(len(item)) {
 		return
 	}
-	o := &output{kind: nativeOutput, index: len(a.items), id: a.opts.ID(idPrefixes[nativeOutput])}
-	item, _ = sjson.SetBytes(item, "id", o.id) // an object, and a path without wildcards
-	added := item
-	if v.Get("status").Exists() {
-		added, _ = sjson.SetBytes(item, "status", statusInProgress)
-	}
+	o := &Output{Kind: HostedOutput, Index: len(a.items), ID: a.opts.ID(idPrefixes[HostedOutput])}
+	item, _ = sjson.SetBytes(item, "id", o.ID)   // an object, and a path without wildcards
 	if v.Get("status").Str == statusIncomplete { // only the last item may be, and whether it is shows later
 		item, _ = sjson.SetBytes(item, "status", statusFailed)
 	}
 	a.commit()
 	a.items = append(a.items, o)
-	o.json = item
-	a.events.item("response.output_item.added", o.index, added)
-	a.events.item("response.output_item.done", o.index, item)
-	a.events.flush()
+	o.JSON = item
+	a.emit(Event{Type: ItemOpened, Output: o})
+	a.emit(Event{Type: ItemClosed, Output: o})
+	a.flush()
+}
+
+// inProgress is a whole item as it is announced.
+func inProgress(item []byte) []byte {
+	if gjson.GetBytes(item, "status").Exists() {
+		item, _ = sjson.SetBytes(item, "status", statusInProgress)
+	}
+	return item
 }
 
 // flatName is the name of the tool that a call or choice names.
