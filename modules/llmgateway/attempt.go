@@ -86,8 +86,8 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 			return req, err
 		}
 	}
-	if c.dialect != plugins.Responses {
-		e := plugins.Invalid("model", "%s does not speak the format of this endpoint. POST /v1/responses calls its models.", account.Label)
+	if c.api.Parse == nil {
+		e := plugins.Invalid("model", "%s does not speak the format of this endpoint.", account.Label)
 		e.Code = "unsupported_endpoint"
 		return nil, e
 	}
@@ -98,6 +98,14 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	req, err := a.translated(parsed, t)
+	return req, parsed.Names.Error(err)
+}
+
+// translated is the client's request in the format of a provider that does not speak
+// its dialect.
+func (a *attempt) translated(parsed *translate.Request, t translate.Target) (req *http.Request, err error) {
+	c := a.call
 	request := *parsed
 	request.Model = t.Model // which the response names where the provider does not
 	request.Strict = c.strict
@@ -115,7 +123,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 			return nil, err
 		}
 	}
-	return account.API.Prepare(c.ctx, a.request, t)
+	return a.target.Account.API.Prepare(c.ctx, a.request, t)
 }
 
 // errFirstByte is why an attempt is cancelled whose provider does not begin to

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -36,7 +37,8 @@ type call struct {
 	held   admission.Held                     // the memory that the request takes
 	body   []byte                             // the client's
 	sent   []byte                             // the same, with what it refers to
-	parsed func() (*translate.Request, error) // sent, of Responses
+	api    inbound.API                        // that the client speaks, zero where nothing is translated
+	parsed func() (*translate.Request, error) // sent
 	stored storedState
 }
 
@@ -45,6 +47,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Di
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx}
+	c.api, _ = inbound.Of(d)
 	defer c.held.Release()
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)
@@ -104,7 +107,7 @@ func (c *call) read() ([]routing.Target, error) {
 	}
 	model := strings.Clone(named.Str) // which outlives the body
 	if c.dialect == plugins.Responses {
-		if err := c.h.checkSize(c.body); err != nil {
+		if err := c.h.checkSize(c.body, "input"); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +137,7 @@ func (h *Handler) resolver(org string) *routing.Resolver {
 // keepBody takes what the record keeps of the body.
 func (c *call) keepBody() {
 	c.sent = c.body
-	c.parsed = sync.OnceValues(func() (*translate.Request, error) { return translate.ParseRequest(c.sent) })
+	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
 	r.RequestBytes = int64(len(c.body))
 	if r.RequestOmitted {
@@ -146,6 +149,16 @@ func (c *call) keepBody() {
 	reader := observe.NewRequestReader(c.dialect)
 	reader.Write(c.body)
 	c.exchange.Content.Media = reader.Request().Media
+}
+
+// parse reads the request to translate it.
+func (c *call) parse() (*translate.Request, error) {
+	if c.dialect != plugins.Responses { // whose size is checked before
+		if err := c.h.checkSize(c.sent, "messages"); err != nil {
+			return nil, err
+		}
+	}
+	return c.api.Parse(c.sent)
 }
 
 // streams reports whether a stream was asked for.

@@ -51,7 +51,7 @@ func (a *attempt) writeHeader(upstream http.Header) {
 		}
 	}
 	if a.request != nil {
-		a.call.warn(a.request.Warnings)
+		a.call.warn(a.request.Names.Warnings(a.request.Warnings))
 	} else {
 		a.call.warn(a.warnings)
 	}

@@ -34,7 +34,7 @@ func init() {
 // Endpoint | Description
 // ---------|------------
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
-// `POST /v1/chat/completions` | Calls a model whose provider speaks Chat Completions
+// `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
 // `POST /v1/messages` | Calls a model whose provider speaks Anthropic's Messages
 // `POST /v1/messages/count_tokens` | Counts the tokens of a request to such a model, for free
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings

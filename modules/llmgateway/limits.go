@@ -22,7 +22,7 @@ const (
 	// readTimeout bounds how long the body of a request that is not small may take
 	// to come, because it keeps others waiting.
 	readTimeout = 2 * time.Minute
-	// maxValues bounds how many JSON values a request of Responses has, and
+	// maxValues bounds how many JSON values a request that is parsed has, and
 	// maxDepth how deep they are nested: each takes a multiple of its bytes.
 	maxValues = 250_000
 	maxDepth  = 256
@@ -91,11 +91,11 @@ func tooLarge() *plugins.Error {
 	return rejected(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("The body is over %d bytes long.", maxRequest))
 }
 
-// checkSize refuses a body of Responses that would take a multiple of its length
-// when it is parsed.
-func (h *Handler) checkSize(body []byte) error {
+// checkSize refuses a body that would take a multiple of its length when it is
+// parsed. The conversation is in the field itemsField.
+func (h *Handler) checkSize(body []byte, itemsField string) error {
 	values, depth := shape(body)
-	items := elements(body, "input", h.MaxItems)
+	items := elements(body, itemsField, h.MaxItems)
 	tools := elements(body, "tools", h.MaxTools)
 	for _, l := range [...]struct {
 		limit, param, what string
@@ -103,7 +103,7 @@ func (h *Handler) checkSize(body []byte) error {
 	}{
 		{"values", "", "The request has more than %d JSON values.", values, maxValues},
 		{"depth", "", "The request is nested deeper than %d levels.", depth, maxDepth},
-		{"items", "input", "The input has more than %d items.", items, h.MaxItems},
+		{"items", itemsField, "The input has more than %d items.", items, h.MaxItems},
 		{"tools", "tools", "The request has more than %d tools.", tools, h.MaxTools},
 	} {
 		if l.n > l.most {

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // memory holds the output of the latest responses that were translated, for
@@ -90,29 +93,30 @@ func (m *memory) makeRoom(n int) {
 
 // remember keeps the output of a response: for references to its items, unless the
 // client wants none stored, and for the reasoning that led to its calls.
-func (a *attempt) remember(response []byte) {
+func (a *attempt) remember(outputs []*translate.Output) {
 	if a.x.Record.ResponseOmitted {
 		return
 	}
-	store := gjson.Get(text(a.call.body), "store").Type != gjson.False
+	store := a.call.dialect == plugins.Responses && gjson.Get(text(a.call.body), "store").Type != gjson.False
 	reasoned := false
 	var keys []memoryKey
-	output := gjson.GetBytes(response, "output")
-	output.ForEach(func(_, item gjson.Result) bool {
+	var output []byte
+	for _, o := range outputs {
+		if o.JSON == nil { // it was open when the response failed
+			continue
+		}
 		if store {
-			keys = append(keys, a.call.memoryKey(item.Get("id").Str))
+			keys = append(keys, a.call.memoryKey(o.ID))
 		}
-		switch item.Get("type").Str {
-		case "reasoning":
-			reasoned = reasoned || item.Get("encrypted_content").Str != ""
-		case "function_call", "custom_tool_call":
-			if reasoned {
-				keys = append(keys, a.call.memoryKey(item.Get("call_id").Str))
-			}
+		reasoned = reasoned || o.Sealed != ""
+		if o.IsCall() && reasoned {
+			keys = append(keys, a.call.memoryKey(o.CallID))
 		}
-		return true
-	})
-	latest.keep(output.Raw, keys)
+		output = append(append(output, ','), o.JSON...)
+	}
+	if len(keys) > 0 {
+		latest.keep("["+string(output[1:])+"]", keys)
+	}
 }
 
 func (c *call) memoryKey(id string) memoryKey {

@@ -19,7 +19,7 @@ import (
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
-	assembler := translate.NewAssembler(a.request, out, translate.Options{Seal: a.seal})
+	assembler := translate.NewAssembler(a.request, out, translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)})
 	a.x.Answer = assembler
 	a.x.Record.Stream = a.request.Stream
 
@@ -44,7 +44,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	}
 	whole := assembler.Failure() == nil
 	rest := assembler.End()
-	a.remember(assembler.Response())
+	a.remember(assembler.Outputs())
 	if !a.request.Stream {
 		a.x.Record.ResponseBytes = int64(len(rest))
 		a.writeObject(rest, resp.Header)

@@ -20,6 +20,7 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"reasoning.summary":      translate.Translate,
 	"safety_identifier":      translate.Translate,
 	"service_tier":           translate.Translate,
+	"stop":                   translate.Translate,
 	"user":                   translate.Translate,
 
 	"input.input_image": translate.Translate,
@@ -44,6 +45,7 @@ type request struct {
 	OutputConfig *outputConfig `json:"output_config,omitempty"`
 	Temperature  *float64      `json:"temperature,omitempty"`
 	TopP         *float64      `json:"top_p,omitempty"`
+	Stop         []string      `json:"stop_sequences,omitempty"`
 	Metadata     *metadata     `json:"metadata,omitempty"`
 	ServiceTier  string        `json:"service_tier,omitempty"`
 	Speed        string        `json:"speed,omitempty"`
@@ -68,7 +70,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	r := &request{Model: t.Model, Stream: p.Stream}
+	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	m := modelOf(t)
 	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N
 	if user := p.SafetyIdentifier; user != "" {

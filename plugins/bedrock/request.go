@@ -19,6 +19,7 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"reasoning.effort":       translate.Translate,
 	"reasoning.summary":      translate.Translate,
 	"service_tier":           translate.Translate,
+	"stop":                   translate.Translate,
 
 	"input.input_audio": translate.Translate,
 	"input.input_file":  translate.Translate,
@@ -47,6 +48,7 @@ type inferenceConfig struct {
 	MaxTokens   int64    `json:"maxTokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"topP,omitempty"`
+	Stop        []string `json:"stopSequences,omitempty"`
 }
 
 type serviceTier struct {
@@ -71,6 +73,9 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	r, m := new(request), modelOf(t)
 	if p.MaxOutputTokens.Valid {
 		r.inference().MaxTokens = p.MaxOutputTokens.N
+	}
+	if stop := p.Stop(); stop != nil {
+		r.inference().Stop = stop
 	}
 	for _, set := range []func(*translate.Request, *model) error{
 		r.setMessages, r.setTools, r.setFormat, r.setReasoning, r.setSampling, r.setServiceTier,

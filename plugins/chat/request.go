@@ -30,6 +30,7 @@ type request struct {
 	TopP             *float64 `json:"top_p,omitempty"`
 	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
 	FrequencyPenalty *float64 `json:"frequency_penalty,omitempty"`
+	Stop             []string `json:"stop,omitempty"`
 	Logprobs         bool     `json:"logprobs,omitempty"`
 	TopLogprobs      *int64   `json:"top_logprobs,omitempty"`
 
@@ -64,7 +65,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 		return nil, err
 	}
 	a := attempt{v, p, t}
-	r := &request{Model: t.Model, Stream: p.Stream}
+	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	if p.Stream && !v.noStreamOptions {
 		r.StreamOptions = &streamOptions{IncludeUsage: true}
 	}

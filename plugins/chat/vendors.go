@@ -109,6 +109,7 @@ var common = translate.DefaultPolicy.With(translate.Policy{
 	"frequency_penalty": translate.Translate,
 	"presence_penalty":  translate.Translate,
 	"reasoning.effort":  translate.Translate,
+	"stop":              translate.Translate,
 	"input.input_image": translate.Translate,
 })
 

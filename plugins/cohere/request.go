@@ -13,6 +13,7 @@ var policy = translate.DefaultPolicy.With(translate.Policy{
 	"frequency_penalty": translate.Translate,
 	"presence_penalty":  translate.Translate,
 	"reasoning.effort":  translate.Translate,
+	"stop":              translate.Translate,
 	"input.input_image": translate.Translate,
 })
 
@@ -30,6 +31,7 @@ type request struct {
 	P                *float64        `json:"p,omitempty"`
 	FrequencyPenalty *float64        `json:"frequency_penalty,omitempty"`
 	PresencePenalty  *float64        `json:"presence_penalty,omitempty"`
+	Stop             []string        `json:"stop_sequences,omitempty"`
 	Stream           bool            `json:"stream"`
 }
 
@@ -38,7 +40,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	r := &request{Model: t.Model, Stream: p.Stream}
+	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}

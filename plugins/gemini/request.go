@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -53,7 +51,7 @@ type generationConfig struct {
 	Temperature        *float64        `json:"temperature,omitempty"`
 	TopP               *float64        `json:"topP,omitempty"`
 	Seed               json.RawMessage `json:"seed,omitempty"`
-	StopSequences      json.RawMessage `json:"stopSequences,omitempty"`
+	StopSequences      []string        `json:"stopSequences,omitempty"`
 	PresencePenalty    *float64        `json:"presencePenalty,omitempty"`
 	FrequencyPenalty   *float64        `json:"frequencyPenalty,omitempty"`
 	ResponseLogprobs   bool            `json:"responseLogprobs,omitempty"`
@@ -90,11 +88,7 @@ func (r *request) setSampling() error {
 	g.Temperature, g.TopP = p.Temperature, p.TopP
 	g.PresencePenalty, g.FrequencyPenalty = p.PresencePenalty, p.FrequencyPenalty
 	g.Seed = p.Field("seed")
-	if stop := p.Field("stop"); gjson.ParseBytes(stop).Type == gjson.String {
-		g.StopSequences = slices.Concat(json.RawMessage("["), stop, json.RawMessage("]"))
-	} else {
-		g.StopSequences = stop
-	}
+	g.StopSequences = p.Stop()
 	g.Logprobs = p.TopLogprobs.N
 	g.ResponseLogprobs = g.Logprobs > 0 || slices.Contains(p.Include, "message.output_text.logprobs")
 	return nil

@@ -68,6 +68,9 @@ func isIrregular(baseURL string) bool {
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	body, err := withInput(p)
+	if err == nil && p.Names != nil {
+		body, err = fromOtherAPI(body, p, t)
+	}
 	if err != nil {
 		return nil, err
 	}

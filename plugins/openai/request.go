@@ -38,6 +38,36 @@ func withInput(p *translate.Request) ([]byte, error) {
 	return sjson.SetRawBytes(p.Raw, "input", append(items, ']'))
 }
 
+// notInResponses are fields that clients of other APIs have and the provider refuses.
+var notInResponses = []string{"stop", "seed", "top_k"}
+
+// fromOtherAPI is the body for a client of another API: without what the provider
+// refuses, and with the reasoning encrypted, for it stores none of such a client.
+func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte, error) {
+	if err := p.DropForeign(p.Foreign...); err != nil {
+		return nil, err
+	}
+	var err error
+	for _, field := range notInResponses {
+		if p.Field(field) == nil {
+			continue
+		}
+		if err := p.DropForeign(field); err != nil {
+			return nil, err
+		}
+		if body, err = sjson.DeleteBytes(body, field); err != nil {
+			return nil, err
+		}
+	}
+	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
+		return nil, err
+	}
+	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to encrypt
+		return body, nil
+	}
+	return sjson.SetBytes(body, "include.-1", "reasoning.encrypted_content")
+}
+
 // keptItems are the items of the turns by their position in the input.
 func keptItems(p *translate.Request) map[int]translate.Item {
 	kept := make(map[int]translate.Item)

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -14,10 +16,18 @@ import (
 // that it takes.
 func BenchmarkDecode(b *testing.B, p translate.Provider, stream string) {
 	b.Helper()
+	BenchmarkEncode(b, plugins.Responses, p, stream)
+}
+
+// BenchmarkEncode is BenchmarkDecode for a client of another API.
+func BenchmarkEncode(b *testing.B, d plugins.Dialect, p translate.Provider, stream string) {
+	b.Helper()
+	api, _ := inbound.Of(d)
 	b.ReportAllocs()
 	before := cpu(b)
 	for b.Loop() {
-		a := translate.NewAssembler(&translate.Request{Model: "m", Stream: true}, io.Discard, translate.Options{})
+		request := &translate.Request{Model: "m", Stream: true}
+		a := translate.NewAssembler(request, io.Discard, translate.Options{Encoder: api.Encoder(request)})
 		resp := Response(http.StatusOK, stream)
 		if err := p.Decode(resp, a); err != nil || a.Failure() != nil {
 			b.Fatal(err, a.Failure())

@@ -114,6 +114,15 @@ func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode b
 		a.Fail(plugins.Upstream("%v", err))
 	}
 	end := a.End()
+	for d := range foreign {
+		a, sink := newForeign(d, f.request(t, stream), o)
+		if tell(p, nil, header, bytes.NewReader(body), a) != nil {
+			a.Fail(plugins.Upstream("The provider broke off its answer."))
+		}
+		if _, err := endForeign(d, a, sink); err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
 	if !gjson.ValidBytes(a.Response()) {
 		t.Errorf("the response is not JSON: %s", a.Response())
 	}

@@ -82,6 +82,7 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 			x.decode(t, io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		}
 		f.compare(t, whole)
+		x.runForeign(t, body)
 		responses = append(responses, whole)
 	}
 	if f.JSON != nil {

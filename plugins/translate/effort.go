@@ -18,7 +18,7 @@ func (r Reasoning) Budget(output int64) int64 { return output * effortShares[r.E
 // CheckEffort returns the error of an effort that is none of Efforts.
 func (p *Request) CheckEffort() error {
 	if effort := p.Reasoning.Effort; effort != "" && !slices.Contains(Efforts, effort) {
-		return invalidValue("reasoning.effort", effort, Efforts)
+		return InvalidValue("reasoning.effort", effort, Efforts)
 	}
 	return nil
 }

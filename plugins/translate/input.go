@@ -22,7 +22,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 			}
 		}
 	default:
-		return missing("input")
+		return Missing("input")
 	}
 	var err error
 	p.Turns, err = c.turns()
@@ -62,7 +62,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 			Failed: v.Get("status").Str == statusIncomplete,
 		}
 		if !v.Get("output").Exists() {
-			return missing(param + ".output")
+			return Missing(param + ".output")
 		}
 		var err error
 		if o.Content, err = parseContent(param+".output", v.Get("output")); err != nil {
@@ -93,13 +93,13 @@ func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
 	switch m.Role {
 	case RoleUser, RoleSystem, RoleDeveloper, RoleAssistant:
 	case "":
-		return nil, missing(param + ".role")
+		return nil, Missing(param + ".role")
 	default:
-		return nil, invalidValue(param+".role", string(m.Role), []string{"assistant", "system", "developer", "user"})
+		return nil, InvalidValue(param+".role", string(m.Role), []string{"assistant", "system", "developer", "user"})
 	}
 	content := v.Get("content")
 	if !content.Exists() {
-		return nil, missing(param + ".content")
+		return nil, Missing(param + ".content")
 	}
 	var err error
 	m.Content, err = parseContent(param+".content", content)
@@ -115,10 +115,10 @@ func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Resul
 	call.Arguments = arguments.Str
 	call.CallID, call.Name = v.Get("call_id").Str, flatName(v)
 	if call.CallID == "" {
-		return missing(param + ".call_id")
+		return Missing(param + ".call_id")
 	}
 	if v.Get("name").Str == "" {
-		return missing(param + ".name")
+		return Missing(param + ".name")
 	}
 	return c.addCall(call)
 }
@@ -192,7 +192,7 @@ func parsePart(param string, v gjson.Result) (Part, error) {
 		p.MediaType = "audio/" + v.Get("input_audio.format").Str
 		p.Data = v.Get("input_audio.data").Str
 	default:
-		return p, invalidValue(param+".type", string(p.Type), partTypes)
+		return p, InvalidValue(param+".type", string(p.Type), partTypes)
 	}
 	if p.Data == "" && p.URL == "" && p.FileID == "" {
 		return p, plugins.Invalid(param, "The part has no content: give it a URL, data or a file_id.")

@@ -84,7 +84,7 @@ func (a *Assembler) arguments(o *Output, s string) {
 
 // close ends an item that is open.
 func (a *Assembler) close(o *Output, status string) {
-	if o.call() && o.Name != "" {
+	if o.IsCall() && o.Name != "" {
 		a.openCall(o)
 	}
 	a.open = slices.DeleteFunc(a.open, func(other *Output) bool { return other == o })

@@ -45,7 +45,8 @@ const (
 	HostedOutput                       // another, of a tool that the provider hosts
 )
 
-func (o *Output) call() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
+// IsCall reports whether the item is a call that the client answers.
+func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
 
 // OutputPart is a text that an item has: a content part, a part of a summary, the
 // arguments of a call.

@@ -37,7 +37,7 @@ func ParseRequest(body []byte) (*Request, error) {
 		return true
 	})
 	if p.Model == "" {
-		return nil, missing("model")
+		return nil, Missing("model")
 	}
 	if err := p.parseFormat(); err != nil {
 		return nil, err
@@ -134,12 +134,12 @@ func (p *Request) parseFormat() error {
 	case "json_schema":
 		schema := v.Get("schema")
 		if !schema.IsObject() {
-			return missing(param + ".schema")
+			return Missing(param + ".schema")
 		}
 		p.Format.Schema = json.RawMessage(schema.Raw)
 		return nil
 	}
-	return invalidValue(param+".type", p.Format.Type, []string{"text", "json_object", "json_schema"})
+	return InvalidValue(param+".type", p.Format.Type, []string{"text", "json_object", "json_schema"})
 }
 
 // parseTools adds tools, and those of namespaces flat.
@@ -155,11 +155,11 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 			Raw:         json.RawMessage(v.Raw),
 		}
 		if t.Type == "" {
-			return missing(t.Param + ".type")
+			return Missing(t.Param + ".type")
 		}
 		if t.Type == "namespace" && namespace == "" {
 			if t.Name == "" {
-				return missing(t.Param + ".name")
+				return Missing(t.Param + ".name")
 			}
 			if err := p.parseTools(v.Get("tools").Array(), t.Param+".tools", t.Name); err != nil {
 				return err
@@ -168,7 +168,7 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 		}
 		if !t.Hosted() {
 			if t.Name == "" {
-				return missing(t.Param + ".name")
+				return Missing(t.Param + ".name")
 			}
 			t.Name = flat(namespace, t.Name)
 			t.Parameters = optionalObject(v.Get("parameters"))
@@ -198,13 +198,13 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 			p.ToolChoice.Allowed = append(p.ToolChoice.Allowed, name)
 		}
 		if mode := p.ToolChoice.Mode; mode != "auto" && mode != "required" {
-			return invalidValue("tool_choice.mode", mode, []string{"auto", "required"})
+			return InvalidValue("tool_choice.mode", mode, []string{"auto", "required"})
 		}
 		return nil
 	}
 	p.ToolChoice = ToolChoice{Mode: "required", Type: v.Get("type").Str, Name: flatName(v)}
 	if p.ToolChoice.Type == "" {
-		return missing("tool_choice.type")
+		return Missing("tool_choice.type")
 	}
 	if name := p.ToolChoice.Name; name != "" && p.Tool(name) == nil && p.ToolChoice.Type != "mcp" {
 		return plugins.Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", name)

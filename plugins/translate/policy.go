@@ -64,6 +64,7 @@ var DefaultPolicy = Policy{
 	"reasoning.effort":    Warn,
 	"reasoning.summary":   Warn,
 	"service_tier":        Warn,
+	"stop":                Warn, // of other APIs
 	"text.verbosity":      Warn,
 	"top_logprobs":        Warn,
 	"truncation":          Warn,
@@ -78,6 +79,7 @@ var DefaultPolicy = Policy{
 	"user":                   Ignore,
 
 	"stream_options.include_obfuscation": Ignore,
+	"stream_options.include_usage":       Ignore, // of Chat Completions, whose encoder reads it
 
 	"include.message.output_text.logprobs": Warn,
 	"include.reasoning.encrypted_content":  Translate,
@@ -116,6 +118,9 @@ var defaults = map[string][]string{
 // the body. The error is an *Error.
 func (p *Request) Apply(policy Policy) error {
 	if err := p.applyFields(policy, "", gjson.ParseBytes(p.Raw)); err != nil {
+		return err
+	}
+	if err := p.DropForeign(p.Foreign...); err != nil {
 		return err
 	}
 	if err := p.applyTools(policy); err != nil {
@@ -230,6 +235,16 @@ func (p *Request) Drop(a Action, field, done string) error {
 
 // DropWithWarning leaves out what is a hint to quality, as [Request.Drop] does.
 func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
+
+// DropForeign leaves out fields that only clients of another API have.
+func (p *Request) DropForeign(fields ...string) error {
+	for _, field := range fields {
+		if err := p.DropWithWarning(field, notSupported); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (p *Request) unset(field string) {
 	if field == "text.format" {

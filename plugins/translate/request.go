@@ -17,7 +17,8 @@ import (
 // A copy of a Request is independent of it as long as its slices do not change:
 // give each attempt a copy to try several targets.
 type Request struct {
-	// Raw is the body as the client sent it.
+	// Raw is the body as the client sent it, or of a client of another API the body
+	// of POST /v1/responses that asks for the same.
 	Raw json.RawMessage
 	// Model is the model as the client named it, or once it is known, as the
 	// provider does.
@@ -77,6 +78,13 @@ type Request struct {
 	PromptCacheKey string
 	// Metadata is an object of strings, nil if there is none.
 	Metadata json.RawMessage
+
+	// Foreign are the fields that a client of another API sent and Responses does
+	// not have, by that client's names. Apply leaves them out with a warning.
+	Foreign []string
+	// Names are what a client of another API calls the fields of Raw, nil for a
+	// client of Responses.
+	Names *Names
 
 	// Strict makes what would be a warning an error.
 	Strict bool
@@ -277,6 +285,18 @@ func (p *Request) Field(path string) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(v.Raw)
+}
+
+// Stop are the texts at which the model shall stop, which clients of other APIs than
+// Responses have: the field "stop".
+func (p *Request) Stop() []string {
+	var stops []string
+	for _, v := range gjson.GetBytes(p.Raw, "stop").Array() {
+		if v.Type == gjson.String {
+			stops = append(stops, v.Str)
+		}
+	}
+	return stops
 }
 
 // Tool is the tool of that flat name, nil if there is none.

@@ -46,7 +46,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	} else {
 		b = append(b, "null"...)
 	}
-	b = plugins.AppendString(plugins.AppendKey(b, "model"), a.model())
+	b = plugins.AppendString(plugins.AppendKey(b, "model"), a.Model())
 	b = append(b, `,"output":[`...)
 	for i, o := range a.items {
 		if i > 0 {
@@ -64,20 +64,21 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	} else {
 		b = appendUsage(b, a.seen.Usage)
 	}
-	b = plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.serviceTier())
+	b = plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.UsedServiceTier())
 	b = append(b, a.echo...)
 	return append(b, '}')
 }
 
-func (a *Assembler) model() string {
+// Model is the model that answers.
+func (a *Assembler) Model() string {
 	if a.seen.Model != "" {
 		return a.seen.Model
 	}
 	return a.request.Model
 }
 
-// serviceTier is the one that served: auto is none.
-func (a *Assembler) serviceTier() string {
+// UsedServiceTier is the tier that served: auto is none.
+func (a *Assembler) UsedServiceTier() string {
 	for _, tier := range []string{a.seen.ServiceTier, a.request.ServiceTier} {
 		if tier != "" && tier != "auto" {
 			return tier

@@ -6,28 +6,42 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// appendUsage appends the usage of a response: null if there was no
-// report, and otherwise numbers whose parts do not exceed their whole, as
-// clients rely on, whatever the provider said.
+// Tokens are the counts of a response's usage: parts do not exceed their whole, as
+// clients rely on, whatever the provider said, and what is unknown is 0.
+type Tokens struct{ Input, CacheRead, CacheWrite, CacheWrite1h, Output, Reasoning int64 }
+
+// Tokens returns the usage so far. It is not known where there was no report.
+func (a *Assembler) Tokens() (t Tokens, known bool) {
+	u := a.seen.Usage
+	return tokensOf(u), u.Input.Valid || u.Output.Valid
+}
+
+func tokensOf(u plugins.Usage) (t Tokens) {
+	t.Input, t.Output = within(u.Input, maxTokens), within(u.Output, maxTokens)
+	t.CacheRead = within(u.CacheRead, t.Input)
+	t.CacheWrite = within(u.CacheWrite, t.Input-t.CacheRead)
+	t.CacheWrite1h = within(u.CacheWrite1h, t.CacheWrite)
+	t.Reasoning = within(u.Reasoning, t.Output)
+	return t
+}
+
+// appendUsage appends the usage of a response: null if there was no report.
 func appendUsage(b []byte, u plugins.Usage) []byte {
 	if !u.Input.Valid && !u.Output.Valid {
 		return append(b, "null"...)
 	}
-	input, output := within(u.Input, maxTokens), within(u.Output, maxTokens)
-	read := within(u.CacheRead, input)
-	write := within(u.CacheWrite, input-read)
-	reasoning := within(u.Reasoning, output)
+	t := tokensOf(u)
 	b = append(b, `{"input_tokens":`...)
-	b = strconv.AppendInt(b, input, 10)
+	b = strconv.AppendInt(b, t.Input, 10)
 	b = append(b, `,"input_tokens_details":{"cached_tokens":`...)
-	b = strconv.AppendInt(b, read, 10)
-	b = strconv.AppendInt(plugins.AppendKey(b, "cache_write_tokens"), write, 10)
+	b = strconv.AppendInt(b, t.CacheRead, 10)
+	b = strconv.AppendInt(plugins.AppendKey(b, "cache_write_tokens"), t.CacheWrite, 10)
 	b = append(b, `},"output_tokens":`...)
-	b = strconv.AppendInt(b, output, 10)
+	b = strconv.AppendInt(b, t.Output, 10)
 	b = append(b, `,"output_tokens_details":{"reasoning_tokens":`...)
-	b = strconv.AppendInt(b, reasoning, 10)
+	b = strconv.AppendInt(b, t.Reasoning, 10)
 	b = append(b, `},"total_tokens":`...)
-	b = strconv.AppendInt(b, input+output, 10)
+	b = strconv.AppendInt(b, t.Input+t.Output, 10)
 	return append(b, '}')
 }
 

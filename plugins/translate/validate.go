@@ -17,8 +17,8 @@ import (
 // Any other key is accepted. Errors are *Error and name the field.
 func Validate(body []byte) error { return check(body, true) }
 
-// check checks the types of the documented fields, and their values.
-func check(body []byte, enums bool) error {
+// CheckObject checks that the body of a request is a JSON object in UTF-8.
+func CheckObject(body []byte) error {
 	if !utf8.Valid(body) { // it would be repeated into a stream that must be UTF-8
 		return plugins.Invalid("", "The body of the request is not valid UTF-8.")
 	}
@@ -27,6 +27,14 @@ func check(body []byte, enums bool) error {
 	}
 	if !gjson.ParseBytes(body).IsObject() {
 		return plugins.Invalid("", "The body of the request is not a JSON object.")
+	}
+	return nil
+}
+
+// check checks the types of the documented fields, and their values.
+func check(body []byte, enums bool) error {
+	if err := CheckObject(body); err != nil {
+		return err
 	}
 	var err error
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
@@ -99,7 +107,7 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 		return invalidType(param, f.types, v)
 	}
 	if enums && len(f.values) > 0 && v.Type == gjson.String && !slices.Contains(f.values, v.Str) {
-		return invalidValue(param, v.Str, f.values)
+		return InvalidValue(param, v.Str, f.values)
 	}
 	if math.IsInf(v.Num, 0) {
 		return plugins.Invalid(param, "Invalid '%s': the number is out of range.", param)
@@ -157,12 +165,14 @@ func invalidType(param string, want []jsonType, got gjson.Result) *plugins.Error
 		param, strings.Join(words, " or "), typeOf(got)), "invalid_type")
 }
 
-func invalidValue(param, got string, want []string) *plugins.Error {
+// InvalidValue returns the 400 for a string that is none of those wanted.
+func InvalidValue(param, got string, want []string) *plugins.Error {
 	return withCode(plugins.Invalid(param, "Invalid value: '%s'. Supported values are: '%s'.",
 		got, strings.Join(want, "', '")), "invalid_value")
 }
 
-func missing(param string) *plugins.Error {
+// Missing returns the 400 for a field that must be there.
+func Missing(param string) *plugins.Error {
 	return withCode(plugins.Invalid(param, "Missing required parameter: '%s'.", param), "missing_required_parameter")
 }
 

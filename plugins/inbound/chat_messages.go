@@ -1,0 +1,191 @@
+package inbound
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+var chatRoles = []string{"developer", "system", "user", "assistant", "tool"}
+
+// messages reads the conversation.
+func (c *chatRequest) messages(v gjson.Result) error {
+	if !v.IsArray() {
+		return plugins.Invalid("messages", "Invalid type for 'messages': expected an array.")
+	}
+	for i, m := range v.Array() {
+		path := fmt.Sprintf("messages[%d]", i)
+		if !m.IsObject() {
+			return plugins.Invalid(path, "Invalid type for '%s': expected an object.", path)
+		}
+		var err error
+		switch role := m.Get("role").Str; role {
+		case "developer", "system", "user":
+			if m.Get("name").Str != "" {
+				c.foreign = append(c.foreign, path+".name")
+			}
+			err = c.message(path, role, m.Get("content"))
+		case "assistant":
+			err = c.assistant(path, m)
+		case "tool":
+			err = c.output(path, m)
+		case "":
+			err = translate.Missing(path + ".role")
+		default:
+			err = translate.InvalidValue(path+".role", role, chatRoles)
+		}
+		if err != nil {
+			return err
+		}
+		c.spoken = true
+	}
+	return nil
+}
+
+// message adds a message of a role.
+func (c *chatRequest) message(path, role string, content gjson.Result) error {
+	parts, err := chatContent(path, content)
+	if err != nil {
+		return err
+	}
+	c.item(path, 0, fmt.Appendf(nil, `{"role":"%s","content":%s`, role, parts))
+	return nil
+}
+
+// assistant adds what the assistant did: it thought, it said, and it called tools.
+func (c *chatRequest) assistant(path string, m gjson.Result) error {
+	for _, field := range []string{"function_call", "audio"} {
+		if m.Get(field).Type != gjson.Null {
+			return unsupported(path+"."+field, "send 'content' and 'tool_calls'.")
+		}
+	}
+	for _, field := range []string{"reasoning_content", "reasoning"} {
+		if thought := m.Get(field); thought.Type == gjson.String && thought.Str != "" {
+			c.item(path+"."+field, 0, fmt.Appendf(nil, `{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":%s}]`, thought.Raw))
+			break
+		}
+	}
+	calls, content, refusal := m.Get("tool_calls").Array(), m.Get("content"), m.Get("refusal")
+	if said := content.Type != gjson.Null && content.Raw != `""`; said || refusal.Str == "" && len(calls) == 0 {
+		if err := c.message(path, "assistant", content); err != nil {
+			return err
+		}
+	}
+	if refusal.Str != "" {
+		c.item(path+".refusal", 0, fmt.Appendf(nil, `{"role":"assistant","content":[{"type":"refusal","refusal":%s}]`, refusal.Raw))
+	}
+	for i, call := range calls {
+		if err := c.call(fmt.Sprintf("%s.tool_calls[%d]", path, i), call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call adds a call of a tool.
+func (c *chatRequest) call(path string, v gjson.Result) error {
+	kind := v.Get("type").Str
+	item, input := `{"type":"function_call"`, "arguments"
+	switch kind {
+	case "function":
+	case "custom":
+		item, input = `{"type":"custom_tool_call"`, "input"
+		c.custom[v.Get("id").Str] = true
+	case "":
+		kind = "function" // which several clients leave out
+	default:
+		return translate.InvalidValue(path+".type", kind, []string{"function", "custom"})
+	}
+	called := v.Get(kind)
+	for _, required := range []struct{ param, value string }{{".id", v.Get("id").Str}, {"." + kind + ".name", called.Get("name").Str}} {
+		if required.value == "" {
+			return translate.Missing(path + required.param)
+		}
+	}
+	b := member([]byte(item), "call_id", v.Get("id"))
+	b = member(b, "name", called.Get("name"))
+	c.item(path, 0, member(b, input, called.Get(input)))
+	return nil
+}
+
+// output adds the output of a call.
+func (c *chatRequest) output(path string, m gjson.Result) error {
+	id := m.Get("tool_call_id")
+	if id.Str == "" {
+		return translate.Missing(path + ".tool_call_id")
+	}
+	content, err := chatContent(path, m.Get("content"))
+	if err != nil {
+		return err
+	}
+	kind := "function_call_output"
+	if c.custom[id.Str] {
+		kind = "custom_tool_call_output"
+	}
+	c.item(path, 0, fmt.Appendf(nil, `{"type":"%s","call_id":%s,"output":%s`, kind, id.Raw, content))
+	return nil
+}
+
+// chatContent is the content of a message as Responses has it.
+func chatContent(path string, content gjson.Result) ([]byte, error) {
+	switch {
+	case content.Type == gjson.String:
+		return []byte(content.Raw), nil
+	case content.Type == gjson.Null:
+		return nil, translate.Missing(path + ".content")
+	case !content.IsArray():
+		return nil, plugins.Invalid(path+".content", "Invalid type for '%s.content': expected a string or an array.", path)
+	}
+	b := []byte{'['}
+	for i, part := range content.Array() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendChatPart(b, fmt.Sprintf("%s.content[%d]", path, i), part); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// appendChatPart appends a part of a content.
+func appendChatPart(b []byte, path string, v gjson.Result) ([]byte, error) {
+	switch kind := v.Get("type").Str; kind {
+	case "text":
+		b = append(b, `{"type":"input_text"`...)
+		b = member(b, "text", v.Get("text"))
+	case "refusal":
+		b = append(b, `{"type":"refusal"`...)
+		b = member(b, "refusal", v.Get("refusal"))
+	case "image_url":
+		image := v.Get("image_url")
+		url := image
+		if image.IsObject() {
+			url = image.Get("url")
+		}
+		b = append(b, `{"type":"input_image"`...)
+		b = member(b, "image_url", url)
+		b = member(b, "detail", image.Get("detail"))
+	case "file":
+		b = append(b, `{"type":"input_file"`...)
+		for _, key := range []string{"file_data", "file_id", "filename"} {
+			b = member(b, key, v.Get("file."+key))
+		}
+	case "input_audio":
+		b = append(b, `{"type":"input_audio"`...)
+		b = member(b, "input_audio", v.Get("input_audio"))
+	default:
+		return nil, translate.InvalidValue(path+".type", kind, []string{"text", "image_url", "input_audio", "file", "refusal"})
+	}
+	if v.Get("cache_control").IsObject() { // as several gateways let clients of Claude mark a prefix
+		b = append(b, cacheBreakpoint...)
+	}
+	return append(b, '}'), nil
+}
+
+// cacheBreakpoint is the member of a part that ends a prefix to be cached.
+const cacheBreakpoint = `,"prompt_cache_breakpoint":{"mode":"explicit"}`

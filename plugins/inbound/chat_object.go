@@ -1,0 +1,188 @@
+package inbound
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// chatMessage is the message of a completion, in pieces of JSON.
+type chatMessage struct {
+	content, refusal, reasoning  []byte // the insides of strings
+	said                         bool   // there is content
+	annotations, logprobs, calls []byte // elements
+	images                       []byte
+}
+
+// chatObject is a completion, or the error of one that failed.
+func chatObject(a *translate.Assembler) json.RawMessage {
+	if e := a.Failure(); e != nil {
+		return append(e.AppendObject([]byte(`{"error":`)), '}')
+	}
+	var m chatMessage
+	for _, item := range items(a) {
+		m.add(item)
+	}
+	b := append(chatHead(a, "chat.completion"), `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
+	b = appendText(b, m.content, m.said)
+	b = appendText(append(b, `,"refusal":`...), m.refusal, len(m.refusal) > 0)
+	b = append(append(append(b, `,"annotations":[`...), m.annotations...), ']')
+	if len(m.reasoning) > 0 {
+		b = appendText(append(b, `,"reasoning_content":`...), m.reasoning, true)
+	}
+	for _, list := range []struct {
+		key      string
+		elements []byte
+	}{{"tool_calls", m.calls}, {"images", m.images}} {
+		if len(list.elements) > 0 {
+			b = append(plugins.AppendKey(b, list.key), '[')
+			b = append(append(b, list.elements...), ']')
+		}
+	}
+	b = appendChatLogprobs(append(b, `},"logprobs":`...), m.logprobs)
+	b = plugins.AppendString(append(b, `,"finish_reason":`...), chatFinish(a))
+	b = append(b, `}]`...)
+	return append(appendChatUsage(b, a), '}')
+}
+
+// add adds an item of the response.
+func (m *chatMessage) add(item gjson.Result) {
+	switch kind := item.Get("type").Str; kind {
+	case "message":
+		item.Get("content").ForEach(func(_, part gjson.Result) bool {
+			if refusal := part.Get("refusal"); refusal.Exists() {
+				m.refusal = append(paragraph(m.refusal), text(refusal)...)
+				return true
+			}
+			if m.said {
+				m.content = append(m.content, blankLine...)
+			}
+			m.said = true
+			m.content = append(m.content, text(part.Get("text"))...)
+			for _, annotation := range part.Get("annotations").Array() {
+				m.annotations = chatCitation(element(m.annotations), []byte(annotation.Raw))
+			}
+			if list := part.Get("logprobs").Raw; len(list) > len("[]") {
+				m.logprobs = append(element(m.logprobs), list[1:len(list)-1]...)
+			}
+			return true
+		})
+	case "reasoning":
+		m.reasoning = appendThoughts(m.reasoning, item)
+	case "function_call":
+		m.calls = appendChatCall(append(element(m.calls), '{'), translate.CallOutput,
+			item.Get("call_id").Raw, rawString(fullName(item)), text(item.Get("arguments")))
+	case "custom_tool_call":
+		m.calls = appendChatCall(append(element(m.calls), '{'), translate.CustomCallOutput,
+			item.Get("call_id").Raw, rawString(fullName(item)), text(item.Get("input")))
+	case "image_generation_call":
+		m.images = append(element(m.images), chatImage([]byte(item.Raw))...)
+	}
+}
+
+// fullName is the name of the tool of an item as the client has it.
+func fullName(item gjson.Result) string {
+	return flatName(&translate.Output{Namespace: item.Get("namespace").Str, Name: item.Get("name").Str})
+}
+
+// appendThoughts appends the texts of a reasoning, summary first.
+func appendThoughts(b []byte, item gjson.Result) []byte {
+	for _, list := range []string{"summary", "content"} {
+		item.Get(list).ForEach(func(_, part gjson.Result) bool {
+			b = append(paragraph(b), text(part.Get("text"))...)
+			return true
+		})
+	}
+	return b
+}
+
+// paragraph separates what follows from what is there.
+func paragraph(b []byte) []byte {
+	if len(b) > 0 {
+		b = append(b, blankLine...)
+	}
+	return b
+}
+
+// appendText appends a string of which there is the inside, or null.
+func appendText(b, inside []byte, there bool) []byte {
+	if !there {
+		return append(b, "null"...)
+	}
+	b = append(append(b, '"'), inside...)
+	return append(b, '"')
+}
+
+// appendChatCall appends the members of a call, and its end. id and name are JSON,
+// input is the inside of a string.
+func appendChatCall(b []byte, kind translate.OutputKind, id, name, input string) []byte {
+	b = append(append(b, `"id":`...), id...)
+	field := `"arguments":"`
+	if kind == translate.CustomCallOutput {
+		b = append(b, `,"type":"custom","custom":{"name":`...)
+		field = `"input":"`
+	} else {
+		b = append(b, `,"type":"function","function":{"name":`...)
+	}
+	b = append(append(append(b, name...), ','), field...)
+	return append(append(b, input...), `"}}`...)
+}
+
+// chatCitation appends an annotation, whose members Chat Completions nests.
+func chatCitation(b, annotation []byte) []byte {
+	v := gjson.ParseBytes(annotation)
+	kind := v.Get("type").Str
+	if kind != "url_citation" {
+		return append(b, annotation...)
+	}
+	b = append(b, `{"type":"url_citation","url_citation":{"url":`...)
+	b = append(b, v.Get("url").Raw...)
+	for _, key := range []string{"title", "start_index", "end_index"} {
+		b = member(b, key, v.Get(key))
+	}
+	return append(b, `}}`...)
+}
+
+// chatImage is a generated image in the form in which OpenRouter's clients get it.
+func chatImage(item []byte) []byte {
+	v := gjson.ParseBytes(item)
+	b := append([]byte(`{"type":"image_url","image_url":{"url":"data:image/`), text(v.Get("output_format"))...)
+	b = append(append(b, `;base64,`...), text(v.Get("result"))...)
+	return append(b, `"}}`...)
+}
+
+// appendChatLogprobs appends logprobs, of which the elements are those of Responses.
+func appendChatLogprobs(b, elements []byte) []byte {
+	if len(elements) == 0 {
+		return append(b, "null"...)
+	}
+	b = append(append(b, `{"content":[`...), elements...)
+	return append(b, `],"refusal":null}`...)
+}
+
+// appendChatUsage appends the member usage, which is null if there was no report.
+func appendChatUsage(b []byte, a *translate.Assembler) []byte {
+	b = append(b, `,"usage":`...)
+	t, known := a.Tokens()
+	if !known {
+		return append(b, "null"...)
+	}
+	for _, count := range []struct {
+		before string
+		n      int64
+	}{
+		{`{"prompt_tokens":`, t.Input},
+		{`,"completion_tokens":`, t.Output},
+		{`,"total_tokens":`, t.Input + t.Output},
+		{`,"prompt_tokens_details":{"cached_tokens":`, t.CacheRead},
+		{`,"cache_write_tokens":`, t.CacheWrite},
+		{`},"completion_tokens_details":{"reasoning_tokens":`, t.Reasoning},
+	} {
+		b = strconv.AppendInt(append(b, count.before...), count.n, 10)
+	}
+	return append(b, `}}`...)
+}

@@ -1,0 +1,180 @@
+package inbound
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// chatEncoder writes Chat Completions.
+type chatEncoder struct {
+	head, tail []byte // of each chunk, around its delta
+	calls      []*translate.Output
+	begun      map[string]bool // members of the message
+	usage      bool
+}
+
+func newChatEncoder(p *translate.Request) translate.Encoder {
+	return &chatEncoder{begun: make(map[string]bool), usage: string(p.Field("stream_options.include_usage")) == "true"}
+}
+
+// Append implements translate.Encoder.
+func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event) []byte {
+	switch e.Type {
+	case translate.Began:
+		c.begin(a)
+		return c.chunk(b, `"role":"assistant","content":""`, "")
+	case translate.PartOpened:
+		return c.openPart(b, e)
+	case translate.TextAdded:
+		return c.text(b, e)
+	case translate.Annotated:
+		return c.chunk(b, `"annotations":[`+string(chatCitation(nil, e.Annotation))+`]`, "")
+	case translate.ItemClosed:
+		if e.Output.Kind == translate.ImageOutput {
+			return c.chunk(b, `"images":[`+string(chatImage(e.Output.JSON))+`]`, "")
+		}
+	case translate.Idle:
+		return append(b, ": ping\n\n"...)
+	case translate.Ended:
+		return c.end(b, a)
+	}
+	return b
+}
+
+// begin makes what is the same in all chunks.
+func (c *chatEncoder) begin(a *translate.Assembler) {
+	c.head = append([]byte(`data: `), chatHead(a, "chat.completion.chunk")...)
+	c.tail = append(c.tail, "}\n\n"...)
+	if c.usage {
+		c.tail = append([]byte(`,"usage":null`), c.tail...)
+	}
+}
+
+// chatHead opens an object with what each has, up to its choices.
+func chatHead(a *translate.Assembler, object string) []byte {
+	b := append([]byte(`{"id":"`), chatID(a)...)
+	b = append(b, `","object":"`...)
+	b = append(b, object...)
+	b = strconv.AppendInt(append(b, `","created":`...), a.Created(), 10)
+	b = plugins.AppendString(plugins.AppendKey(b, "model"), a.Model())
+	return plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.UsedServiceTier())
+}
+
+func chatID(a *translate.Assembler) string {
+	return "chatcmpl-" + strings.TrimPrefix(a.ID(), "resp_")
+}
+
+// startChunk opens a chunk and its delta, and finishChunk closes them.
+func (c *chatEncoder) startChunk(b []byte) []byte {
+	b = append(b, c.head...)
+	return append(b, `,"choices":[{"index":0,"delta":{`...)
+}
+
+func (c *chatEncoder) finishChunk(b []byte, logprobs []byte, finish string) []byte {
+	b = append(b, `},"logprobs":`...)
+	b = appendChatLogprobs(b, logprobs)
+	b = plugins.AppendStringOrNull(append(b, `,"finish_reason":`...), finish)
+	b = append(b, `}]`...)
+	return append(b, c.tail...)
+}
+
+// chunk is a chunk whose delta has members.
+func (c *chatEncoder) chunk(b []byte, members, finish string) []byte {
+	return c.finishChunk(append(c.startChunk(b), members...), nil, finish)
+}
+
+// chatTexts are the members of a message that parts go to.
+var chatTexts = map[translate.PartKind]string{
+	translate.TextPart:      `"content":"`,
+	translate.RefusalPart:   `"refusal":"`,
+	translate.ReasoningPart: `"reasoning_content":"`,
+	translate.SummaryPart:   `"reasoning_content":"`,
+}
+
+// blankLine stands between two parts that are one text to the client. It is the
+// inside of a JSON string.
+const blankLine = `\n\n`
+
+// openPart begins a call, or separates a text from the one before.
+func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
+	if e.Output.IsCall() {
+		c.calls = append(c.calls, e.Output)
+		b = append(c.startChunk(b), `"tool_calls":[{"index":`...)
+		b = strconv.AppendInt(b, int64(len(c.calls)-1), 10)
+		b = appendChatCall(append(b, ','), e.Output.Kind, rawString(e.Output.CallID), rawString(flatName(e.Output)), "")
+		return c.finishChunk(append(b, ']'), nil, "")
+	}
+	member := chatTexts[e.Part.Kind]
+	if !c.begun[member] {
+		c.begun[member] = true
+		return b
+	}
+	return c.chunk(b, member+blankLine+`"`, "")
+}
+
+// flatName is the name of the tool as the client has it.
+func flatName(o *translate.Output) string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "__" + o.Name
+}
+
+// text adds to a text, or to the arguments of a call.
+func (c *chatEncoder) text(b []byte, e translate.Event) []byte {
+	b = c.startChunk(b)
+	switch kind := e.Part.Kind; kind {
+	case translate.ArgumentsPart, translate.InputPart:
+		b = append(b, `"tool_calls":[{"index":`...)
+		b = strconv.AppendInt(b, int64(slices.Index(c.calls, e.Output)), 10)
+		if kind == translate.InputPart {
+			b = append(b, `,"custom":{"input":"`...)
+		} else {
+			b = append(b, `,"function":{"arguments":"`...)
+		}
+		b = append(b, e.Text...)
+		b = append(b, `"}}]`...)
+	default:
+		b = append(b, chatTexts[kind]...)
+		b = append(b, e.Text...)
+		b = append(b, '"')
+	}
+	return c.finishChunk(b, e.Logprobs, "")
+}
+
+// end ends the stream: with an error, or the reason to stop and what was asked for
+// of the usage.
+func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
+	if e := a.Failure(); e != nil {
+		b = e.AppendObject(append(b, `data: {"error":`...))
+		return append(b, "}\n\n"...)
+	}
+	b = c.chunk(b, "", chatFinish(a))
+	if c.usage {
+		b = append(append(b, c.head...), `,"choices":[]`...)
+		b = append(appendChatUsage(b, a), "}\n\n"...)
+	}
+	return append(b, "data: [DONE]\n\n"...)
+}
+
+// chatFinish is the reason to stop.
+func chatFinish(a *translate.Assembler) string {
+	switch a.StopReason() {
+	case translate.ReasonMaxOutputTokens:
+		return "length"
+	case translate.ReasonContentFilter:
+		return "content_filter"
+	}
+	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// Object implements translate.Encoder.
+func (c *chatEncoder) Object(a *translate.Assembler) json.RawMessage { return chatObject(a) }

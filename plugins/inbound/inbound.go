@@ -1,0 +1,174 @@
+// Package inbound has the APIs in which clients may call any model, beside the
+// Responses API: Chat Completions and Anthropic's Messages.
+//
+// A request is written as the body of POST /v1/responses that asks for the same
+// (chat_request.go, messages_request.go), and translate.ParseRequest reads that: one
+// reader decides what is valid, and providers see one request. A response is written
+// by an encoder behind the Assembler, as a stream (chat_stream.go,
+// messages_stream.go) or as an object (chat_object.go, messages_object.go).
+package inbound
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// API is how the requests of an API are read, and who writes its responses.
+type API struct {
+	// Parse reads the body of a request. Errors are *plugins.Error and name the
+	// client's field.
+	Parse func(body []byte) (*translate.Request, error)
+	// Encoder returns the encoder of one response.
+	Encoder func(p *translate.Request) translate.Encoder
+}
+
+// Of returns the API of a dialect. The Encoder of Responses is nil, which is the
+// Assembler's own.
+func Of(d plugins.Dialect) (api API, ok bool) {
+	api, ok = apis[d]
+	return api, ok
+}
+
+var apis = map[plugins.Dialect]API{
+	plugins.Responses: {
+		Parse:   translate.ParseRequest,
+		Encoder: func(*translate.Request) translate.Encoder { return nil },
+	},
+	plugins.Chat: {Parse: parseChat, Encoder: newChatEncoder},
+}
+
+// body is the body of POST /v1/responses that asks for the same as a client's.
+type body struct {
+	fields  []byte // members
+	items   []byte // elements of the input
+	include []byte // elements
+	tools   []byte // elements
+	names   translate.Names
+	foreign []string
+}
+
+// set adds a field with a value as JSON. from is the client's name of the field, ""
+// where it has none.
+func (b *body) set(field, value, from string) {
+	b.fields = append(b.fields, ',', '"')
+	b.fields = append(b.fields, field...)
+	b.fields = append(b.fields, '"', ':')
+	b.fields = append(b.fields, value...)
+	b.name(field, from)
+}
+
+// name says what the client calls a field.
+func (b *body) name(field, from string) {
+	if b.names.Fields == nil {
+		b.names.Fields = make(map[string]string)
+	}
+	if from != "" {
+		b.names.Fields[field] = from
+	}
+}
+
+// item adds an item of the input, of which open is the JSON without its last brace.
+func (b *body) item(path string, first int, open []byte) {
+	b.items = append(element(b.items), open...)
+	b.items = append(b.items, '}')
+	b.names.Items = append(b.names.Items, translate.ItemName{Path: path, First: first})
+}
+
+// tool adds a tool, and so its JSON.
+func (b *body) tool(tool []byte) { b.tools = append(element(b.tools), tool...) }
+
+// element begins another element.
+func element(list []byte) []byte {
+	if len(list) > 0 {
+		list = append(list, ',')
+	}
+	return list
+}
+
+// parse reads the body.
+func (b *body) parse() (*translate.Request, error) {
+	raw := make([]byte, 0, len(b.fields)+len(b.items)+len(b.include)+len(b.tools)+len(`{"input":[],"include":[],"tools":[]}`))
+	raw = append(raw, `{"input":[`...)
+	raw = append(raw, b.items...)
+	raw = append(raw, ']')
+	for _, list := range []struct {
+		field    string
+		elements []byte
+	}{{"include", b.include}, {"tools", b.tools}} {
+		if len(list.elements) > 0 {
+			raw = append(plugins.AppendKey(raw, list.field), '[')
+			raw = append(raw, list.elements...)
+			raw = append(raw, ']')
+		}
+	}
+	raw = append(raw, b.fields...)
+	raw = append(raw, '}')
+	p, err := translate.ParseRequest(raw)
+	if err != nil {
+		return nil, b.names.Error(err)
+	}
+	p.Names, p.Foreign = &b.names, b.foreign
+	return p, nil
+}
+
+// showReasoning asks for a summary of the reasoning where there is reasoning:
+// clients show what they get of it. No warning tells of what they did not ask for.
+func showReasoning(p *translate.Request) {
+	if effort := p.Reasoning.Effort; effort != "" && effort != "none" && p.Reasoning.Summary == "" {
+		p.Reasoning.Summary = "auto"
+		p.Names.Fields["reasoning.summary"] = ""
+	}
+}
+
+// member appends the member of an object that is not its first, unless the value is
+// null or absent.
+func member(b []byte, key string, v gjson.Result) []byte {
+	if v.Type == gjson.Null {
+		return b
+	}
+	return append(plugins.AppendKey(b, key), v.Raw...)
+}
+
+// flat returns an object with a type and the members of another one, as Responses
+// has what others nest.
+func flat(kind string, nested gjson.Result) []byte {
+	b := plugins.AppendString([]byte(`{"type":`), kind)
+	if !nested.IsObject() {
+		return append(b, '}')
+	}
+	nested.ForEach(func(key, v gjson.Result) bool {
+		if key.Str != "type" {
+			b = append(append(append(b, ','), key.Raw...), ':')
+			b = append(b, v.Raw...)
+		}
+		return true
+	})
+	return append(b, '}')
+}
+
+// unsupported returns the 400 for what no provider is asked for.
+func unsupported(param, message string) error {
+	return plugins.Unsupported(param, "Unsupported parameter: '%s': %s", param, message)
+}
+
+// rawString is s as JSON.
+func rawString(s string) string { return string(plugins.AppendString(nil, s)) }
+
+// text is the inside of a JSON string, without its quotes.
+func text(v gjson.Result) string {
+	if v.Type != gjson.String {
+		return ""
+	}
+	return v.Raw[1 : len(v.Raw)-1]
+}
+
+// items are those of a response, as the Responses API has them.
+func items(a *translate.Assembler) []gjson.Result {
+	var all []gjson.Result
+	for _, o := range a.Outputs() {
+		all = append(all, gjson.ParseBytes(o.JSON))
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+package plugintest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/observe"
+)
+
+// Message is what a legal stream of Chat Completions or of Messages said.
+type Message struct {
+	// Text, Refusal and Reasoning are what was said in all.
+	Text, Refusal, Reasoning string
+	// Calls are the calls of tools in their order.
+	Calls []Call
+	// Finish is the finish_reason or stop_reason, "" if the stream failed.
+	Finish string
+	// Error is the message of the error that ended the stream.
+	Error string
+	// Input and Output are the tokens, 0 if unknown.
+	Input, Output int64
+}
+
+// Call is a call of a tool.
+type Call struct{ ID, Name, Arguments string }
+
+// CheckChat reads a whole stream of POST /v1/chat/completions by the grammar that
+// clients rely on: a chunk with the role, deltas, one finish_reason, the usage if it
+// was asked for, [DONE]; or an error at the end. Errors are as those of [Check].
+func CheckChat(stream []byte) (*Message, error) {
+	var c chatChecker
+	for e, err := range observe.SSE(bytes.NewReader(stream)) {
+		if err != nil {
+			return nil, err
+		}
+		if err := c.event(string(e.Name), string(e.Data)); err != nil {
+			return nil, fmt.Errorf("event %d: %w in %s", c.events, err, e.Data)
+		}
+		c.events++
+	}
+	if !c.ended {
+		return nil, fmt.Errorf("no end after %d events", c.events)
+	}
+	return &c.Message, nil
+}
+
+// chatChecker is the automaton of one stream.
+type chatChecker struct {
+	Message
+	events       int
+	head         string // what all chunks have
+	usage, ended bool   // seen
+}
+
+func (c *chatChecker) event(name, data string) error {
+	switch {
+	case c.ended:
+		return fmt.Errorf("something follows the end")
+	case name != "":
+		return fmt.Errorf("the event is named %q", name)
+	case data == "[DONE]":
+		c.ended = true
+		if c.Finish == "" {
+			return fmt.Errorf("[DONE] before a finish_reason")
+		}
+		return nil
+	case !gjson.Valid(data):
+		return fmt.Errorf("the data is not JSON")
+	}
+	v := gjson.Parse(data)
+	if e := v.Get("error"); e.Exists() {
+		c.ended, c.Error, c.Finish = true, e.Get("message").Str, ""
+		if c.Error == "" || e.Get("type").Str == "" {
+			return fmt.Errorf("the error has no message or no type")
+		}
+		return nil
+	}
+	head := v.Get("[id,object,created,model]").Raw
+	if c.head == "" {
+		c.head = head
+		if v.Get("id").Str == "" || v.Get("object").Str != "chat.completion.chunk" || v.Get("created").Type != gjson.Number ||
+			v.Get("model").Type != gjson.String || v.Get("choices.0.delta.role").Str != "assistant" {
+			return fmt.Errorf("the first chunk lacks what it must have")
+		}
+	}
+	if head != c.head {
+		return fmt.Errorf("the chunk is one of another completion")
+	}
+	return c.chunk(v)
+}
+
+func (c *chatChecker) chunk(v gjson.Result) error {
+	choices, usage := v.Get("choices"), v.Get("usage")
+	switch n := len(choices.Array()); {
+	case !choices.IsArray() || n > 1:
+		return fmt.Errorf("there are %d choices", n)
+	case n == 0 && (c.Finish == "" || c.usage || !usage.Exists()):
+		return fmt.Errorf("the usage comes before the end, twice, or not at all")
+	case n == 0:
+		c.usage = true
+		return c.count(usage)
+	case usage.Type != gjson.Null:
+		return fmt.Errorf("there is usage beside a choice")
+	case c.Finish != "":
+		return fmt.Errorf("a delta follows the finish_reason")
+	}
+	choice := choices.Get("0")
+	delta, finish := choice.Get("delta"), choice.Get("finish_reason")
+	if choice.Get("index").Raw != "0" || !delta.IsObject() || !finish.Exists() || !choice.Get("logprobs").Exists() {
+		return fmt.Errorf("the choice lacks what it must have")
+	}
+	c.Text += delta.Get("content").Str
+	c.Refusal += delta.Get("refusal").Str
+	c.Reasoning += delta.Get("reasoning_content").Str
+	for _, call := range delta.Get("tool_calls").Array() {
+		if err := c.call(call); err != nil {
+			return err
+		}
+	}
+	c.Finish = finish.Str
+	if calls := len(c.Calls) > 0; c.Finish == "tool_calls" && !calls || c.Finish == "stop" && calls {
+		return fmt.Errorf("the finish_reason does not fit %d calls", len(c.Calls))
+	}
+	return nil
+}
+
+// call adds a piece of a call: its beginning, or more of its arguments.
+func (c *chatChecker) call(v gjson.Result) error {
+	i, id := int(v.Get("index").Int()), v.Get("id").Str
+	f, arguments := v.Get("function"), "arguments"
+	if v.Get("custom").Exists() {
+		f, arguments = v.Get("custom"), "input"
+	}
+	if v.Get("index").Type != gjson.Number || f.Get(arguments).Type != gjson.String {
+		return fmt.Errorf("a call has no index or no arguments")
+	}
+	switch {
+	case i == len(c.Calls) && id != "" && f.Get("name").Str != "" && (v.Get("type").Str == "function") == v.Get("function").Exists():
+		c.Calls = append(c.Calls, Call{ID: id, Name: f.Get("name").Str})
+	case i < 0 || i >= len(c.Calls) || id != "":
+		return fmt.Errorf("the call %d begins without its id and name, out of order, or again", i)
+	}
+	c.Calls[i].Arguments += f.Get(arguments).Str
+	return nil
+}
+
+func (c *chatChecker) count(usage gjson.Result) error {
+	if usage.Type == gjson.Null {
+		return nil
+	}
+	c.Input, c.Output = usage.Get("prompt_tokens").Int(), usage.Get("completion_tokens").Int()
+	for _, path := range []string{"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details.cached_tokens", "completion_tokens_details.reasoning_tokens"} {
+		if n := usage.Get(path); n.Type != gjson.Number || n.Int() < 0 {
+			return fmt.Errorf("usage.%s is %q", path, n.Raw)
+		}
+	}
+	if usage.Get("total_tokens").Int() != c.Input+c.Output || usage.Get("prompt_tokens_details.cached_tokens").Int() > c.Input ||
+		usage.Get("completion_tokens_details.reasoning_tokens").Int() > c.Output {
+		return fmt.Errorf("the usage does not add up")
+	}
+	return nil
+}
+
+// ReadChat reads a completion that is one object.
+func ReadChat(object []byte) (*Message, error) {
+	v := gjson.ParseBytes(object)
+	if !gjson.ValidBytes(object) {
+		return nil, fmt.Errorf("the completion is not JSON")
+	}
+	if e := v.Get("error"); e.Exists() {
+		return &Message{Error: e.Get("message").Str}, nil
+	}
+	said := v.Get("choices.0.message")
+	if v.Get("object").Str != "chat.completion" || v.Get("id").Str == "" || v.Get("choices.#").Int() != 1 || said.Get("role").Str != "assistant" ||
+		!said.Get("content").Exists() || v.Get("choices.0.finish_reason").Str == "" {
+		return nil, fmt.Errorf("the completion lacks what it must have")
+	}
+	c := chatChecker{Message: Message{
+		Text: said.Get("content").Str, Refusal: said.Get("refusal").Str, Reasoning: said.Get("reasoning_content").Str,
+		Finish: v.Get("choices.0.finish_reason").Str,
+	}}
+	for _, call := range said.Get("tool_calls").Array() {
+		kind := call.Get("type").Str
+		arguments := call.Get(kind + "." + map[string]string{"function": "arguments", "custom": "input"}[kind]).Str
+		c.Calls = append(c.Calls, Call{call.Get("id").Str, call.Get(kind + ".name").Str, arguments})
+	}
+	if usage := v.Get("usage"); !usage.Exists() {
+		return nil, fmt.Errorf("there is no usage")
+	} else if err := c.count(usage); err != nil {
+		return nil, err
+	}
+	return &c.Message, nil
+}
+
+// same compares what two ways to read an answer came to, of which the parts of a
+// reasoning may come in another order.
+func (m *Message) same(other *Message) bool {
+	if m.Error != "" || other.Error != "" {
+		return m.Error == other.Error
+	}
+	return m.Text == other.Text && m.Refusal == other.Refusal && m.Finish == other.Finish &&
+		len(m.Reasoning) == len(other.Reasoning) && slices.Equal(m.Calls, other.Calls)
+}
