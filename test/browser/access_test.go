@@ -108,7 +108,8 @@ func TestALargeRequestOpensAtOnce(t *testing.T) {
 	opened := time.Now()
 	p.press("j")
 	p.until(`document.querySelectorAll("article.message").length > 10`)
-	t.Logf("open after %v, the longest task is %v ms", time.Since(opened), js[float64](p, `longest`))
+	promise(t, "a request of 5 MB is open after", []float64{float64(time.Since(opened).Milliseconds())}, 700)
+	promise(t, "the longest task of that", []float64{js[float64](p, `longest`)}, 200)
 	if shown := js[int](p, `document.querySelectorAll("article.message").length`); shown > 40 {
 		t.Errorf("%d messages are drawn at once", shown)
 	}

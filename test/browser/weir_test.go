@@ -117,7 +117,12 @@ func (w *weir) post(path string, body any, headers ...string) []byte {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	request, err := http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(text))
+	return w.send(path, text, headers...)
+}
+
+func (w *weir) send(path string, body []byte, headers ...string) []byte {
+	w.t.Helper()
+	request, err := http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
