@@ -102,3 +102,22 @@ func TestTimesAreThoseOfTheBrowserOrUTC(t *testing.T) {
 	js[bool](p, `document.querySelector(".times input").dispatchEvent(new Event("change", {bubbles: true}))`)
 	p.until(`location.search.includes("from=1767268800000")`)
 }
+
+func TestASearchInBodiesShowsWhatItFinds(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	for i := range 130 { // more than a page
+		w.chat("echo-1", []string{"a needle", "hay"}[min(1, i%13%12)])
+	}
+	w.until(130)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests&f=request_body:contains:NEEDLE")
+	p.until(`document.querySelector("[role=status]")?.innerText === "All bodies are searched." && document.querySelector("[aria-rowcount]").ariaRowCount === "20"`)
+	p.show("?v=requests&f=request_body:contains:nothing")
+	p.until(`document.querySelector("main").innerText.includes("No request matches")`)
+	p.show("?v=requests&f=response_body:contains:said")
+	if ids := p.allIDs(); len(ids) != 130 {
+		t.Errorf("%d of 130 requests are found", len(ids))
+	}
+}

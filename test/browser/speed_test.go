@@ -159,6 +159,19 @@ func TestSpeed(t *testing.T) {
 	for name, limit := range limits {
 		promise(t, name, quiet[name], limit)
 	}
+	var frontiers, left []float64
+	for i := range rounds {
+		frontiers = append(frontiers, js[float64](p, `new Promise((done) => {
+			const began = performance.now()
+			history.pushState(null, "", `+quote(fmt.Sprintf("%s&f=request_body:contains:rare%d", list, i))+`), dispatchEvent(new PopStateEvent("popstate"))
+			const look = () => /back to|All bodies/.test(document.querySelector("[role=status]")?.innerText) ? requestAnimationFrame(() => done(performance.now() - began)) : setTimeout(look, 4)
+			look()
+		})`))
+		left = append(left, p.drawn(list+"&f=model:equals:"+generatedModels[i%len(generatedModels)], rows))
+	}
+	promise(t, "search in bodies until it says how far it is", frontiers, 500)
+	promise(t, "indexed filter, after a search was left", left, 400)
+
 	if *full {
 		var over atomic.Bool
 		var group sync.WaitGroup

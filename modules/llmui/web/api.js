@@ -47,6 +47,21 @@ export async function download(path, body, name) {
 // page asks for a page of a list: {data, next}.
 export const page = async (path, body, signal) => answer(await send(path, body, signal), true);
 
+// lines are the lines of JSON that an endpoint answers, as they come.
+export async function* lines(path, body, signal) {
+  const response = await send(path, body, signal);
+  if (!response.ok) return answer(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "", part; !(part = await reader.read()).done; ) {
+    const complete = (rest + part.value).split("\n");
+    rest = complete.pop();
+    for (const line of complete.map((text) => JSON.parse(text))) {
+      if (line.error) throw new Failure(response.status, line.error);
+      yield line;
+    }
+  }
+}
+
 // login exchanges an API key for a session; the key is kept nowhere.
 export const login = (key) => post("/session", { key });
 export const logout = () => remove("/session");

@@ -1,8 +1,7 @@
 // The rows of a list: page after page, and at its top those that come in.
 import { useEffect, useRef, useState } from "./html.js";
-import { page as getPage } from "./api.js";
+import { lines, page as getPage } from "./api.js";
 
-const path = "/v1/request/query-clickhouse";
 const pageSize = 100;
 const kept = 2000; // rows on each side of those in sight; others are asked for again
 const most = 5000; // rows that come in before the list begins anew
@@ -23,8 +22,19 @@ class Pages {
     this.load();
   }
 
-  ask(after, limit = pageSize) {
-    return getPage(path, { ...this.question, includeContent: false, limit, after }, this.abort.signal);
+  // ask reads the page behind a cursor. A search in bodies answers it in parts.
+  async ask(after, limit = pageSize, take = () => {}) {
+    const body = { filter: this.question.filter, includeContent: false, limit, after };
+    const data = [];
+    let next;
+    const part = (answer) => {
+      data.push(...answer.data);
+      next = answer.next;
+      take(answer);
+    };
+    if (!this.question.search) part(await getPage("/v1/request/query-clickhouse", { ...body, sort: this.question.sort }, this.abort.signal));
+    else for await (const line of lines("/v1/request/search", body, this.abort.signal)) part(line);
+    return { data, next };
   }
 
   changed() {
@@ -40,17 +50,20 @@ class Pages {
   // load asks for the next page.
   load() {
     if (this.asking) return;
-    const after = this.next;
-    this.asking = this.ask(after).then(
-      (page) => {
-        this.pages.push({ after, rows: this.unknown(page.data) });
-        this.next = page.next;
-      },
-      (error) => (this.error = error),
+    const page = { after: this.next, rows: [] };
+    const take = (answer) => {
+      this.loading = false;
+      this.searched = answer.searched_back_to;
+      page.rows = [...page.rows, ...this.unknown(answer.data)];
+      this.changed();
+    };
+    this.pages.push(page);
+    this.asking = this.ask(page.after, pageSize, take).then(
+      ({ next }) => (this.next = next),
+      (error) => Object.assign(this, { error, loading: false }),
     ).then(() => {
       this.asking = null;
-      this.loading = false;
-      if (!this.abort.signal.aborted) this.changed();
+      if (!this.abort.signal.aborted) this.draw();
     });
   }
 

@@ -7,9 +7,10 @@ import { compact } from "../format.js";
 
 const shown = ["model", "provider", "status", "end_state", "user_id", "finish_reason", "stream", "error_type", "request_path"];
 
-// useFacets asks for the values of the fields that the view has.
-export const useFacets = (v) =>
-  useAnswer("/v1/facets/query", { filter: filter(v), fields: [...shown, ...(v.by ? ["property:" + v.by] : []), "property_key"], timeFilter: timeFilter(v) });
+// useFacets asks for the values of the fields that the view has, unless they are not
+// shown.
+export const useFacets = (v, hidden) =>
+  useAnswer("/v1/facets/query", hidden ? null : { filter: filter(v), fields: [...shown, ...(v.by ? ["property:" + v.by] : []), "property_key"], timeFilter: timeFilter(v) });
 
 // properties are the names of those that callers set.
 export const properties = (d) => d?.fields.find((f) => f.field === "property_key")?.values.map((p) => p.value).filter((n) => n && !n.startsWith("Service-Session-")) || [];

@@ -1,7 +1,7 @@
 // Which calls match? A table of requests with the values they have beside it; one
 // of them is opened in a drawer.
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { filter, go, range, useView } from "../state.js";
+import { filter, go, kindOf, range, useView } from "../state.js";
 import { Menu, Outcome, typing } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
@@ -61,13 +61,16 @@ function Histogram({ v }) {
 export function Requests() {
   const v = useView();
   const [live, setLive] = useState(false);
-  const facets = useFacets(v);
   const sort = v.sort || "-created_at";
+  // To look into all bodies takes long: it is done once, and what it finds is shown
+  // as it is found.
+  const search = sort === "-created_at" && v.f.some((c) => kindOf(c.field) === "content");
+  const facets = useFacets(v, search);
   const question = useMemo(() => {
     const { from, to } = range(v);
     const time = [{ request_created_at: { gte: new Date(from).toISOString() } }];
     if (v.to) time.push({ request_created_at: { lte: new Date(to).toISOString() } });
-    return { filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
+    return { search, filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
   }, [JSON.stringify(v.f), v.json, sort, v.from, v.to]);
   const newest = sort === "-created_at" && !v.to;
   const list = usePages(question, live && newest);
@@ -92,12 +95,13 @@ export function Requests() {
       <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? "● Live" : "Live"}</button>
       <${Columns} chosen=${chosen} facets=${facets} />
       <span id="export"><${Menu} label="Export"><button onClick=${() => save("ndjson")}>NDJSON, with bodies</button><button onClick=${() => save("csv")}>CSV, metrics</button><//></span></div>
-    <${Histogram} v=${v} />
-    <div class="split"><${Facets} v=${v} facets=${facets} />
-      <section class="results" aria-busy=${loading}>
+    ${!search && html`<${Histogram} v=${v} />`}
+    <div class="split">${!search && html`<${Facets} v=${v} facets=${facets} />`}
+      <section class="results" aria-busy=${loading || Boolean(search && list.asking)}>
+        ${search && html`<p class="quiet" role="status">${list.asking ? `Searching the bodies${list.searched ? `, back to ${moment(list.searched)}` : ""}…` : list.next ? "There is more further down." : "All bodies are searched."}</p>`}
         ${fresh.length > 0 && html`<button class="waiting" onClick=${() => list.take()}>${count(fresh.length)}${list.missed ? "+" : ""} new</button>`}
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
-        ${!error && !loading && rows.length === 0
+        ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
           : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} onSort=${(sort) => go({ sort })} />`}
