@@ -91,7 +91,7 @@ var Columns = []*Column{
 	flagColumn("passthrough", func(r *Record) *bool { return &r.PassthroughBilling }).field(RequestResponse, "is_passthrough_billing"),
 	flagColumn("cache_enabled", func(r *Record) *bool { return &r.CacheEnabled }).field(RequestResponse, "cache_enabled"),
 	idColumn("cache_reference", func(r *Record) *uuid.UUID { return &r.CacheReferenceID }).field(RequestResponse, "cache_reference_id"),
-	idColumn("attempt_of", func(r *Record) *uuid.UUID { return &r.AttemptOf }),
+	idColumn("attempt_of", func(r *Record) *uuid.UUID { return &r.AttemptOf }).field(RequestResponse, "attempt_of"),
 }
 
 // DetailColumns are the columns that answers alone show.

@@ -175,7 +175,7 @@ func TestFields(t *testing.T) {
 		kind   storage.Kind
 		fields string
 	}
-	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id"
+	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id, attempt_of"
 	want := make(map[string]bool)
 	for _, row := range []table{
 		{"request_response_rmt", storage.Text, "country_code, provider, model, user_id, organization_id, node_id, job_id, request_id, target_url, scores_column, cache_reference_id, assets, prompt_id, prompt_version, request_referrer, properties, search_properties, " + beyond},

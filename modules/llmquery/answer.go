@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -32,8 +33,12 @@ func (a *answer) close() { a.contents.Close() }
 
 func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 
-// shape says what of a record's content an answer shows.
-type shape struct{ content, inputs bool }
+// shape says what of a record's content an answer shows, and by which prices what it
+// was charged for, nil for none.
+type shape struct {
+	content, inputs bool
+	charges         *catalog.Catalog
+}
 
 func (a *answer) record(r *storage.Record, s shape) (err error) {
 	var content *storage.Content

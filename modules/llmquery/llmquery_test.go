@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -228,6 +229,34 @@ func TestRecord(t *testing.T) {
 	_, without := s.do("POST", legacy, "root", `{"filter":{}}`)
 	if without.Get("data.0.inputs").Exists() {
 		t.Error("inputs came unasked")
+	}
+}
+
+// TestCostDetails holds that a cost is explained by the prices that it was computed
+// with, or not at all.
+func TestCostDetails(t *testing.T) {
+	s := newSite(t)
+	prices := catalog.Default()
+	usage := plugins.Usage{Input: plugins.Known(1100), CacheRead: plugins.Known(1000), Output: plugins.Known(10)}
+	cost := prices.Cost("anthropic", "claude-sonnet-4-6", usage, catalog.Conditions{})
+	for name, test := range map[string]struct {
+		cost    plugins.Cost
+		version string
+		want    string
+	}{
+		"these prices":   {cost, prices.Version(), `["cache_read","input","output"]`},
+		"earlier prices": {cost, "2020-01-01", "null"},
+		"another cost":   {plugins.KnownCost(7), prices.Version(), "null"},
+		"no cost":        {plugins.Cost{}, "", "null"},
+	} {
+		id := s.record("default", &storage.Record{
+			Org: "default", Provider: "anthropic", Model: "alias", RequestModel: "claude-sonnet-4-6", Usage: usage, Cost: test.cost, PriceVersion: test.version,
+		}, nil)
+		_, answer := s.do("GET", "/v1/request/"+id.String(), "root", "")
+		details := answer.Get("data.cost_details")
+		if details.IsArray() && details.Get("#.item").Raw != test.want || !details.IsArray() && details.Raw != test.want {
+			t.Errorf("%s: %s", name, details.Raw)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -24,15 +25,16 @@ func TestAnswersAsDescribed(t *testing.T) {
 	s := newSite(t)
 	d := s.describe()
 	d.strict = true
+	usage := plugins.Usage{
+		Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(10), CacheWrite: plugins.Known(0),
+		InputAudio: plugins.Known(1), OutputAudio: plugins.Known(1), Reasoning: plugins.Known(5),
+	}
+	prices := catalog.Default()
 	id := s.record("default", &storage.Record{
 		Org: "default", UserID: "ada", SessionID: "s1", SessionName: "chat", Properties: map[string]string{"Service-Session-Id": "s1"},
 		RespondedAt: 1_790_000_001_000, Latency: plugins.KnownDuration(1000 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200), Stream: true,
-		Provider: "openai", Model: "m", RequestModel: "m", ResponseModel: "m", ModelOverride: "m", ResponseID: "r", Finish: "stop", ErrorType: "e", Path: "/v1/responses", TargetURL: "https://localhost",
-		Usage: plugins.Usage{
-			Input: plugins.Known(100), Output: plugins.Known(20), CacheRead: plugins.Known(10), CacheWrite: plugins.Known(0),
-			InputAudio: plugins.Known(1), OutputAudio: plugins.Known(1), Reasoning: plugins.Known(5),
-		},
-		Cost: plugins.KnownCost(27_000), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
+		Provider: "anthropic", Model: "m", RequestModel: "m", ResponseModel: "claude-sonnet-4-6", ModelOverride: "m", ResponseID: "r", Finish: "stop", ErrorType: "e", Path: "/v1/responses", TargetURL: "https://localhost",
+		Usage: usage, Cost: prices.Cost("anthropic", "claude-sonnet-4-6", usage, catalog.Conditions{}), PriceVersion: prices.Version(), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
 		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7", Attempt: 1, CacheReferenceID: uuid.New(), Assets: []string{"a"},
 	}, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{}`)}, Inputs: map[string]string{"city": "Ulm"}}).String()
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2", AttemptOf: uuid.New()}, nil)

@@ -53,6 +53,7 @@ type record struct {
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
 	Cost                   plugins.Cost  `json:"cost"`
 	CostUSD                plugins.Cost  `json:"costUSD"`
+	PriceVersion           *string       `json:"price_version"`
 	PassthroughBilling     bool          `json:"is_passthrough_billing"`
 
 	OrganizationID string  `json:"organization_id"`
@@ -111,6 +112,13 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 			return b, err
 		}
 		b = append(append(b, `,"inputs":`...), text...)
+	}
+	if s.charges != nil {
+		text, err := json.Marshal(charges(s.charges, r))
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, `,"cost_details":`...), text...)
 	}
 	return append(b, '}'), nil
 }
@@ -174,6 +182,7 @@ func newRecord(r *storage.Record) *record {
 		ReasoningTokens:        u.Reasoning,
 		Cost:                   r.Cost,
 		CostUSD:                r.Cost,
+		PriceVersion:           orNull(r.PriceVersion),
 		PassthroughBilling:     r.PassthroughBilling,
 		OrganizationID:         r.Org,
 		PromptID:               orNull(r.PromptID),

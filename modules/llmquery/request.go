@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -19,11 +21,23 @@ func getRequest(c *call) error {
 	a := newAnswer(c)
 	defer a.close()
 	a.raw(`{"data":`)
-	if err := a.record(r, shape{content: true, inputs: true}); err != nil {
+	if err := a.record(r, shape{content: true, inputs: true, charges: c.app.Catalog()}); err != nil {
 		return a.abandon(err)
 	}
 	a.raw(`,"error":null}`)
 	a.flush()
+	return nil
+}
+
+// charges are the parts of a record's cost, nil where the catalogue does not come to
+// this cost any more, or never has.
+func charges(c *catalog.Catalog, r *storage.Record) []catalog.Charge {
+	conditions := catalog.Conditions{At: time.UnixMilli(int64(r.CreatedAt)), Tier: r.ServiceTier, Geography: r.InferenceGeo}
+	for _, model := range []string{r.Model, r.ResponseModel, r.RequestModel} {
+		if charges, sum := c.Charges(r.Provider, model, r.Usage, conditions); sum == r.Cost && c.Version() == r.PriceVersion {
+			return charges
+		}
+	}
 	return nil
 }
 

@@ -14,19 +14,45 @@ type bill struct {
 	hi, lo  uint64
 	pieces  uint64
 	unknown bool // something was used that has no price, or overflowed
+	// charges are what was added up, if it is itemized.
+	itemized bool
+	charges  []Charge
 }
 
 const (
 	partsOfNano = 18_000_000
-	perToken    = partsOfNano / 1_000_000
-	perMilli    = partsOfNano / 3_600_000
+	perToken    = partsOfNano / million
+	perMilli    = partsOfNano / millisOfHour
+
+	millisOfHour = 3_600_000
+	million      = 1_000_000
 )
 
 // tokens charges n tokens at r dollars per million.
-func (b *bill) tokens(n int64, r Rate) { b.add(n, perToken, r) }
+func (b *bill) tokens(item string, n int64, r Rate) {
+	b.itemize(item, n, million, r)
+	b.add(n, perToken, r)
+}
 
 // audio charges n at r dollars per hour.
-func (b *bill) audio(n plugins.Milliseconds, r Rate) { b.add(int64(n), perMilli, r) }
+func (b *bill) audio(item string, n plugins.Milliseconds, r Rate) {
+	b.itemize(item, int64(n), millisOfHour, r)
+	b.add(int64(n), perMilli, r)
+}
+
+// itemize notes what is charged at r dollars for so much of it.
+func (b *bill) itemize(item string, n, per int64, r Rate) {
+	if !b.itemized || n == 0 {
+		return
+	}
+	var alone bill
+	if per == 1 {
+		alone.piece(item, n, r)
+	} else {
+		alone.add(n, uint64(partsOfNano/per), r)
+	}
+	b.charges = append(b.charges, Charge{Item: item, Count: n, Price: plugins.KnownCost(r.Nano()), Per: per, Cost: alone.total()})
+}
 
 func (b *bill) add(n int64, parts uint64, r Rate) {
 	if n == 0 {
@@ -43,7 +69,8 @@ func (b *bill) add(n int64, parts uint64, r Rate) {
 }
 
 // piece charges n things at r dollars each.
-func (b *bill) piece(n int64, r Rate) {
+func (b *bill) piece(item string, n int64, r Rate) {
+	b.itemize(item, n, 1, r)
 	if n == 0 {
 		return
 	}

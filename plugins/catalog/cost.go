@@ -19,39 +19,72 @@ func (c *Catalog) Cost(provider, model string, u plugins.Usage, conditions Condi
 	return m.Cost(u, conditions)
 }
 
+// Charge is a part of what a call cost.
+type Charge struct {
+	// Item is what is charged, by the name of its rate in JSON.
+	Item string `json:"item"`
+	// Count is how much there is of it, in tokens, in milliseconds, or in pieces.
+	Count int64 `json:"count"`
+	// Price is in US dollars for so much of it as Per says.
+	Price plugins.Cost `json:"price"`
+	Per   int64        `json:"per"`
+	// Cost is rounded by itself: costs may add up to some billionths more or less
+	// than the call's.
+	Cost plugins.Cost `json:"cost"`
+}
+
+// Charges are the parts of the [Catalog.Cost] of a call, and their sum; none where it
+// is not known, or the provider's.
+func (c *Catalog) Charges(provider, model string, u plugins.Usage, conditions Conditions) ([]Charge, plugins.Cost) {
+	m, ok := c.Lookup(provider, model)
+	b := bill{itemized: true}
+	if !ok || u.ReportedCost.Valid || !m.charge(&b, u, conditions) || !b.total().Valid {
+		return nil, plugins.Cost{}
+	}
+	return b.charges, b.total()
+}
+
 // Cost is the cost of a call of this model, by the rules of [Catalog.Cost].
 func (m *Model) Cost(u plugins.Usage, conditions Conditions) plugins.Cost {
 	if u.ReportedCost.Valid {
 		return u.ReportedCost
 	}
+	var b bill
+	if !m.charge(&b, u, conditions) {
+		return plugins.Cost{}
+	}
+	return b.total()
+}
+
+// charge makes out the bill of a call. It is false where the cost is unknown.
+func (m *Model) charge(b *bill, u plugins.Usage, conditions Conditions) bool {
 	input, output := u.BilledInput.Or(u.Input), u.BilledOutput.Or(u.Output)
 	tokens := input.Valid || output.Valid
 	if !tokens && !u.SearchUnits.Valid && !u.Images.Valid && !u.Pages.Valid && !u.AudioDuration.Valid {
-		return plugins.Cost{}
+		return false
 	}
 	if min(input.N, output.N, u.CacheRead.N, u.CacheWrite.N, u.CacheWrite1h.N, u.InputAudio.N, u.CacheReadAudio.N,
 		u.InputImage.N, u.Reasoning.N, u.OutputAudio.N, u.OutputImage.N) < 0 {
-		return plugins.Cost{} // no sense can be made of it
+		return false // no sense can be made of it
 	}
 	p := m.price(u.Input.Or(input).N, conditions)
 	if p == nil {
-		return plugins.Cost{}
+		return false
 	}
-	var b bill
-	pieces := p.chargePieces(&b, u)
+	pieces := p.chargePieces(b, u)
 	switch {
 	case !p.Input.Known() && !p.Output.Known() && pieces: // tokens are not what is charged
 	case !input.Valid && p.Input.Nano() > 0, !output.Valid && p.Output.Nano() > 0:
-		return plugins.Cost{}
+		return false
 	default:
-		p.chargeInput(&b, input.N, u)
-		p.chargeOutput(&b, output.N, u)
+		p.chargeInput(b, input.N, u)
+		p.chargeOutput(b, output.N, u)
 	}
-	b.piece(u.WebSearches.N, p.WebSearch)
+	b.piece("web_search", u.WebSearches.N, p.WebSearch)
 	if p.Request.Known() {
-		b.piece(1, p.Request)
+		b.piece("request", 1, p.Request)
 	}
-	return b.total()
+	return true
 }
 
 // chargePieces charges what is priced by something else than tokens, and reports
@@ -60,20 +93,21 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 	if p.AudioHour.Known() {
 		charged = true
 		b.unknown = b.unknown || !u.AudioDuration.Valid
-		b.audio(u.AudioDuration.N, p.AudioHour)
+		b.audio("audio_hour", u.AudioDuration.N, p.AudioHour)
 	}
 	for _, part := range [...]struct {
 		plugins.Count
+		item string
 		rate Rate
 	}{
-		{u.SearchUnits, p.SearchUnit},
-		{u.Images, p.Image},
-		{u.Pages, p.Page},
+		{u.SearchUnits, "search_unit", p.SearchUnit},
+		{u.Images, "image", p.Image},
+		{u.Pages, "page", p.Page},
 	} {
 		if part.rate.Known() {
 			charged = true
 			b.unknown = b.unknown || !part.Valid
-			b.piece(part.N, part.rate)
+			b.piece(part.item, part.N, part.rate)
 		}
 	}
 	return charged
@@ -102,30 +136,31 @@ func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	if p.InputImage.told() {
 		image = min(u.InputImage.N, uncached-audio)
 	}
-	b.tokens(readAudio, p.CacheReadAudio)
-	b.tokens(read-readAudio, p.CacheRead)
-	b.tokens(write-write1h, p.CacheWrite)
-	b.tokens(write1h, p.CacheWrite1h)
-	b.tokens(audio, p.InputAudio)
-	b.tokens(image, p.InputImage)
-	b.tokens(uncached-audio-image, p.Input)
+	b.tokens("cache_read_audio", readAudio, p.CacheReadAudio)
+	b.tokens("cache_read", read-readAudio, p.CacheRead)
+	b.tokens("cache_write", write-write1h, p.CacheWrite)
+	b.tokens("cache_write_1h", write1h, p.CacheWrite1h)
+	b.tokens("input_audio", audio, p.InputAudio)
+	b.tokens("input_image", image, p.InputImage)
+	b.tokens("input", uncached-audio-image, p.Input)
 }
 
 // chargeOutput splits the output likewise.
 func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
 	for _, part := range [...]struct {
+		item string
 		n    int64
 		rate Rate
 	}{
-		{u.OutputAudio.N, p.OutputAudio},
-		{u.OutputImage.N, p.OutputImage},
-		{u.Reasoning.N, p.Reasoning},
+		{"output_audio", u.OutputAudio.N, p.OutputAudio},
+		{"output_image", u.OutputImage.N, p.OutputImage},
+		{"reasoning", u.Reasoning.N, p.Reasoning},
 	} {
 		if part.rate.told() {
 			n := min(part.n, output)
-			b.tokens(n, part.rate)
+			b.tokens(part.item, n, part.rate)
 			output -= n
 		}
 	}
-	b.tokens(output, p.Output)
+	b.tokens("output", output, p.Output)
 }

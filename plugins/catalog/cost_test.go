@@ -3,6 +3,7 @@ package catalog
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -273,6 +274,16 @@ func TestCostOfAnyUsage(t *testing.T) {
 		if got.Valid && int64(got.N) != want*1000 {
 			t.Fatalf("%d tokens cost %d", want, got.N)
 		}
+		b := bill{itemized: true}
+		sum := plugins.Nanodollars(0)
+		if m.charge(&b, u, Conditions{At: noon}) {
+			for _, c := range b.charges {
+				sum += c.Cost.N
+			}
+		}
+		if got.Valid && sum != got.N {
+			t.Fatalf("%+v add up to %d, not %d", b.charges, sum, got.N)
+		}
 	})
 }
 
@@ -287,6 +298,27 @@ func BenchmarkCost(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What a call was charged for adds up to its cost.
+func TestCharges(t *testing.T) {
+	u := plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), Output: n(200), WebSearches: n(2)}
+	charges, sum := Default().Charges("anthropic", "claude-sonnet-4-6", u, Conditions{At: noon})
+	want := []Charge{
+		{"cache_read", 4000, plugins.KnownCost(300_000_000), million, plugins.KnownCost(1_200_000)},
+		{"cache_write", 1500, plugins.KnownCost(3_750_000_000), million, plugins.KnownCost(5_625_000)},
+		{"input", 100, plugins.KnownCost(3_000_000_000), million, plugins.KnownCost(300_000)},
+		{"output", 200, plugins.KnownCost(15_000_000_000), million, plugins.KnownCost(3_000_000)},
+		{"web_search", 2, plugins.KnownCost(10_000_000), 1, plugins.KnownCost(20_000_000)},
+	}
+	if cost := Default().Cost("anthropic", "claude-sonnet-4-6", u, Conditions{At: noon}); !slices.Equal(charges, want) || sum != cost {
+		t.Errorf("%+v of %v, want %+v of %v", charges, sum, want, cost)
+	}
+	for name, u := range map[string]plugins.Usage{"the provider's": {ReportedCost: plugins.KnownCost(5)}, "unknown": {}} {
+		if charges, sum := Default().Charges("anthropic", "claude-sonnet-4-6", u, Conditions{At: noon}); charges != nil || sum.Valid {
+			t.Errorf("a cost that is %s is made of %v", name, charges)
+		}
 	}
 }
 

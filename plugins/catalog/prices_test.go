@@ -43,7 +43,7 @@ func TestPricesWhereSourcesDiffer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b.tokens(tokens, r)
+				b.tokens("input", tokens, r)
 			}
 			if got := m.Cost(u, Conditions{At: late}); got != b.total() && tt.rates[i] != "0" {
 				t.Errorf("%s %s: %+v costs %+v, want %+v", tt.provider, tt.model, u, got, b.total())

@@ -161,7 +161,7 @@ func (c *condition) text(l *storage.Leaf) clause {
 		}
 		states.sql += ")"
 		return states
-	case column == "request_id" || column == "cache_reference":
+	case column == "request_id", column == "cache_reference", column == "attempt_of":
 		return uuidEquals("r."+column, l)
 	case column != "":
 		return c.named("r."+column, l.Field.Column.Names, l)
