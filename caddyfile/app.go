@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/catalog"
 )
@@ -75,7 +76,11 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	if err := set.Parse(d, "llm"); err != nil {
 		return nil, err
 	}
-	return httpcaddyfile.App{Name: "llm", Value: caddyconfig.JSON(app, nil)}, nil
+	config := caddyconfig.JSON(app, nil)
+	d.Reset()
+	d.Next()
+	position.Note(config, d.NextSegment())
+	return httpcaddyfile.App{Name: "llm", Value: config}, nil
 }
 
 func parseQueries(d *caddyfile.Dispenser, app *llmapp.App) error {

@@ -6,15 +6,18 @@ package llmapp
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
@@ -88,6 +91,7 @@ type App struct {
 	logger    *zap.Logger
 	ctx       caddy.Context
 	claimed   []string // host:port
+	lines     *position.Lines
 
 	queryTurns, recordTurns, streamTurns *admission.Turns
 }
@@ -102,6 +106,11 @@ const defaultRequestMemory = 256 << 20
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logger = ctx, ctx.Logger()
+	config, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	a.lines = position.Of(config)
 
 	if a.Stores == nil {
 		a.Stores = make(map[string]*StoreConfig)
@@ -111,16 +120,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if err := a.Stores[name].provision(ctx, name, a.logger); err != nil {
-			return fmt.Errorf("store %s: %w", name, err)
+			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
 		}
 	}
 
-	err := a.provisionQueries()
-	if err != nil {
-		return err
+	if err := a.provisionQueries(); err != nil {
+		return a.At(err, "queries")
 	}
 	if a.headers, err = newHeaders(a.HeaderPrefixes, a.PropertyNames); err != nil {
-		return err
+		option, _, _ := strings.Cut(err.Error(), " ")
+		return a.At(err, strings.TrimSuffix(option, ":"))
 	}
 	a.memory = admission.NewMemory(int64(cmp.Or(a.RequestMemory, defaultRequestMemory)))
 	if err := a.provisionKeys(); err != nil {
@@ -130,7 +139,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.catalog = catalog.Default()
 	if file := caddy.NewReplacer().ReplaceAll(a.CatalogFile, ""); file != "" {
 		if a.catalog, err = catalog.Load(file); err != nil {
-			return err
+			return a.At(fmt.Errorf("catalog: %w", err), "catalog")
 		}
 	}
 	if err := a.provisionProviders(ctx); err != nil {
@@ -145,15 +154,19 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return registerMetrics(ctx.GetMetricsRegistry())
 }
 
-// Validate rejects stores that would open the same files twice.
+// Validate rejects stores that would open the same files twice, or that could not be
+// written.
 func (a *App) Validate() error {
 	names := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		key := a.Stores[name].store.key
 		if other, ok := names[key]; ok {
-			return fmt.Errorf("stores %s and %s are the same place: %s", other, name, key)
+			return a.At(fmt.Errorf("stores %s and %s are the same place: %s; give each a path of its own", other, name, key), a.Stores[name].lines(name)...)
 		}
 		names[key] = name
+		if err := writable(a.Stores[name].store.Dir()); err != nil {
+			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
+		}
 	}
 	return nil
 }
@@ -168,7 +181,7 @@ func (a *App) Start() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		config := a.Stores[name]
 		if err := config.store.start(); err != nil {
-			return fmt.Errorf("store %s: %w", name, err)
+			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
 		}
 		config.store.started(config)
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -96,11 +95,11 @@ func (k *Key) Check() error {
 // hashPrefix begins what stands for a key in the configuration.
 const hashPrefix = "sha256:"
 
-func (k *Key) provision(org, store string) error {
+func (k *Key) provision(a *App, org, store string) error {
 	k.org, k.store = org, store
-	secret, err := caddy.NewReplacer().ReplaceOrErr(k.Secret, true, true)
+	secret, err := a.expand("key", k.Secret, "org "+org)
 	if err != nil {
-		return fmt.Errorf("a key: %w", err)
+		return err
 	}
 	if err := (&Key{Secret: secret, Scopes: k.Scopes}).Check(); err != nil {
 		return fmt.Errorf("a key: %w", err)
@@ -129,18 +128,18 @@ func (a *App) provisionKeys() error {
 			org.Store = DefaultName
 		}
 		if _, err := a.Store(org.Store); err != nil {
-			return fmt.Errorf("org %s: %w", name, err)
+			return a.At(fmt.Errorf("org %s: %w", name, err), "org "+name, "store "+org.Store)
 		}
 		keys := org.Keys
 		if name == DefaultName {
 			keys = slices.Concat(a.Keys, org.Keys)
 		}
 		for _, key := range keys {
-			if err := key.provision(name, org.Store); err != nil {
+			if err := key.provision(a, name, org.Store); err != nil {
 				return fmt.Errorf("org %s: %w", name, err)
 			}
 			if other, ok := a.keys.find(key.hash); ok {
-				return fmt.Errorf("org %s has a key that org %s has already", name, other.org)
+				return a.At(fmt.Errorf("org %s has a key that org %s has already: each key belongs to one organisation", name, other.org), "org "+name, "key "+key.Secret)
 			}
 			a.keys = append(a.keys, key)
 		}

@@ -108,13 +108,13 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 	labels := make(map[string]bool)
 	for _, p := range a.Providers {
 		if err := a.provisionProvider(ctx, p, nil); err != nil {
-			return fmt.Errorf("provider %s: %w", p.Label, err)
+			return a.At(fmt.Errorf("provider %s: %w", p.Label, err), "provider "+p.Label)
 		}
 		if labels[p.Label] {
 			return fmt.Errorf("two providers are labelled %s", p.Label)
 		}
 		labels[p.Label] = true
-		account, err := p.account(true, a.catalog)
+		account, err := p.account(a, "")
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
@@ -127,7 +127,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 		a.platform = append(a.platform, account)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Organisations)) {
-		if err := a.provisionOwn(ctx, a.Organisations[name]); err != nil {
+		if err := a.provisionOwn(ctx, name, a.Organisations[name]); err != nil {
 			return fmt.Errorf("org %s: %w", name, err)
 		}
 	}
@@ -135,7 +135,7 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 }
 
 // provisionOwn makes the accounts that an organisation has keys of its own for.
-func (a *App) provisionOwn(ctx caddy.Context, org *Organisation) error {
+func (a *App) provisionOwn(ctx caddy.Context, name string, org *Organisation) error {
 	for _, p := range org.Providers {
 		var inherited *Provider
 		for _, global := range a.Providers {
@@ -144,14 +144,14 @@ func (a *App) provisionOwn(ctx caddy.Context, org *Organisation) error {
 			}
 		}
 		if err := a.provisionProvider(ctx, p, inherited); err != nil {
-			return fmt.Errorf("provider %s: %w", p.Label, err)
+			return a.At(fmt.Errorf("provider %s: %w", p.Label, err), "org "+name, "provider "+p.Label)
 		}
-		account, err := p.account(false, a.catalog)
+		account, err := p.account(a, name)
 		if err != nil {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
 		if !account.payable(p.settings != "") {
-			return fmt.Errorf("provider %s: set an api_key of its own; the credentials for all are not inherited", p.Label)
+			return a.At(fmt.Errorf("provider %s: set an api_key of its own; the credentials for all are not inherited", p.Label), "org "+name, "provider "+p.Label)
 		}
 		org.accounts = append(org.accounts, account)
 	}
@@ -251,33 +251,34 @@ func checkBaseURL(baseURL string) error {
 	return nil
 }
 
-// account is the provider with its credentials. A placeholder without a value is an
-// error, because otherwise the first call would fail.
-func (p *Provider) account(platform bool, c *catalog.Catalog) (*Account, error) {
+// account is the provider with its credentials, for an organisation, or for all where
+// org is "". A placeholder without a value is an error, because otherwise the first call
+// would fail.
+func (p *Provider) account(a *App, org string) (*Account, error) {
+	within := []string{"org " + org, "provider " + p.Label}
 	baseURL, keyEnv := p.api.DefaultTarget()
-	repl := caddy.NewReplacer()
 	if p.BaseURL != "" {
 		var err error
-		if baseURL, err = repl.ReplaceOrErr(p.BaseURL, true, true); err != nil {
-			return nil, fmt.Errorf("base_url: %w", err)
+		if baseURL, err = a.expand("base_url", p.BaseURL, within...); err != nil {
+			return nil, err
 		}
 	}
 	baseURL = strings.TrimRight(baseURL, "/")
 	if _, local := p.api.(http.RoundTripper); !local || baseURL != "" {
 		if err := checkBaseURL(baseURL); err != nil {
-			return nil, err
+			return nil, a.At(err, append(within, "base_url")...)
 		}
 	}
-	key, err := repl.ReplaceOrErr(p.APIKey, true, true)
+	key, err := a.expand("api_key", p.APIKey, within...)
 	if err != nil {
-		return nil, fmt.Errorf("api_key: %w; set it, or leave out the provider", err)
+		return nil, err
 	}
-	if p.APIKey == "" && platform && keyEnv != "" {
+	if p.APIKey == "" && org == "" && keyEnv != "" {
 		key = os.Getenv(keyEnv)
 	}
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
-		Label: p.Label, Provider: p.name(c), Platform: platform, Models: p.Models,
+		Label: p.Label, Provider: p.name(a.catalog), Platform: org == "", Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
 	}, nil
 }

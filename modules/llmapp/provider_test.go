@@ -108,8 +108,8 @@ func TestProviderErrors(t *testing.T) {
 		`{"providers": [{"label": "a/b", "api": {"kind": "fake"}}]}`:                            "slash",
 		`{"providers": [{"label": "fake", "base_url": "localhost:8000"}]}`:                      "base_url",
 		`{"providers": [{"label": "fake"}], "orgs": {"o": {"providers": [{"label": "fake"}]}}}`: "api_key of its own",
-		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:          "{env.WEIR_TEST_NO_SUCH_KEY}",
-		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:      "{env.WEIR_TEST_NO_SUCH_URL}",
+		`{"providers": [{"label": "fake", "api_key": "{env.WEIR_TEST_NO_SUCH_KEY}"}]}`:          "WEIR_TEST_NO_SUCH_KEY is not set",
+		`{"providers": [{"label": "fake", "base_url": "{env.WEIR_TEST_NO_SUCH_URL}/v1"}]}`:      "WEIR_TEST_NO_SUCH_URL is not set",
 		`{"aliases": {"fast": []}}`:                                                             "alias fast",
 		`{"aliases": {"a,b": ["fake/x"]}}`:                                                      "comma",
 	} {

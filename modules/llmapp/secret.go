@@ -3,11 +3,8 @@ package llmapp
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
 // Secret returns the secret that keys what clients carry for the gateway: the
@@ -17,9 +14,9 @@ func (a *App) Secret(s *Store) ([]byte, error) {
 	if a.SecretText == "" {
 		return s.secret()
 	}
-	secret, err := caddy.NewReplacer().ReplaceOrErr(a.SecretText, true, true)
+	secret, err := a.expand("secret", a.SecretText)
 	if err != nil {
-		return nil, fmt.Errorf("the secret: %w", err)
+		return nil, err
 	}
 	return []byte(secret), nil
 }

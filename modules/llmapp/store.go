@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
@@ -58,16 +59,18 @@ type StoreConfig struct {
 	// the disk for each group of answers.
 	Sync bool `json:"sync,omitempty"`
 
-	name   string
-	logger *zap.Logger
-	store  *Store
-	held   bool
+	name    string
+	backend string // its name
+	logger  *zap.Logger
+	store   *Store
+	held    bool
 }
 
 func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logger) error {
 	if c.StorageRaw == nil {
 		c.StorageRaw = defaultStorage()
 	}
+	c.backend = gjson.GetBytes(c.StorageRaw, "backend").Str // loading forgets it
 	mod, err := ctx.LoadModule(c, "StorageRaw")
 	if err != nil {
 		return fmt.Errorf("loading its backend: %w", err)
@@ -87,6 +90,14 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 	c.store.enter(c)
 	c.held = true
 	return nil
+}
+
+// lines are how the line of a store of that name may begin.
+func (c *StoreConfig) lines(name string) []string {
+	if name != DefaultName {
+		return []string{"store " + name}
+	}
+	return []string{"store " + name, "store " + c.backend}
 }
 
 func (c *StoreConfig) options() journal.Options {

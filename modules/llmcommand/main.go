@@ -16,8 +16,15 @@ import (
 
 // Main runs the command line of the binary weir and ends the process. It is
 // Caddy's, but for what would speak of Caddy or replace the binary by one without
-// Weir: help, version, upgrade, add-package and remove-package.
+// Weir: help, version, upgrade, add-package and remove-package. And validate looks at
+// the ports, too.
 func Main() {
+	if len(os.Args) > 1 && os.Args[1] == "validate" {
+		if err := checkPorts(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(caddy.ExitCodeFailedStartup)
+		}
+	}
 	if own := ownCommand(os.Args[1:]); own != nil {
 		if err := own(os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)

@@ -155,7 +155,7 @@ func (h *Handler) checkProviders() error {
 	for _, alias := range slices.Sorted(maps.Keys(app.Aliases)) {
 		for _, model := range app.Aliases[alias] {
 			if _, _, err := everybody.Resolve(model); err != nil {
-				return fmt.Errorf("alias %s: %w", alias, err)
+				return app.At(fmt.Errorf("alias %s: %w", alias, err), "alias "+alias)
 			}
 		}
 	}

@@ -1,0 +1,69 @@
+package caddyfile_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+)
+
+// What is found when a configuration is provisioned is told like what is found in the
+// Caddyfile: in one sentence, with the line and what to do. The line of the mistake ends
+// in <<.
+func TestProvisionedMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WEIR_TEST_KEY", "canary")
+	global := func(lines string) string {
+		return "{\n\tadmin off\n\tpersist_config off\n\tllm {\n" + lines + "\n\t}\n}\n:0 {\n\tllm_gateway\n}\n"
+	}
+	with := func(lines string) string { return global("store sqlite " + dir + "/weir.db\n" + lines) }
+	for name, tc := range map[string]struct{ source, want string }{
+		"unset key":               {with("provider echo\nkey {env.WEIR_TEST_UNSET} <<"), "key: the environment variable WEIR_TEST_UNSET is not set; set it where Weir is started"},
+		"unset key of an org":     {with("provider echo\nkey {env.WEIR_TEST_KEY}\norg acme {\nkey {env.WEIR_TEST_UNSET} query <<\n}"), "key: the environment variable WEIR_TEST_UNSET is not set"},
+		"unset key of a provider": {with("provider openai {\napi_key {env.WEIR_TEST_UNSET} <<\n}"), "api_key: the environment variable WEIR_TEST_UNSET is not set"},
+		"unset key of its own":    {with("provider openai {\napi_key {env.WEIR_TEST_KEY}\n}\norg acme {\nprovider openai {\napi_key {env.WEIR_TEST_UNSET} <<\n}\n}"), "api_key: the environment variable WEIR_TEST_UNSET is not set"},
+		"unset address":           {with("provider openai {\nbase_url {env.WEIR_TEST_UNSET}/v1 <<\n}"), "base_url: the environment variable WEIR_TEST_UNSET is not set"},
+		"no key of its own":       {with("provider openai {\napi_key {env.WEIR_TEST_KEY}\n}\norg acme {\nprovider openai <<\n}"), "set an api_key of its own; the credentials for all are not inherited"},
+		"unknown alias":           {with("provider echo\nalias fast echo/echo-1\nalias slow opnai/gpt-5 <<"), "alias slow: "},
+		"store of an org":         {with("provider echo\norg acme {\nkey a\nstore eu <<\n}"), "no store is named eu (have [default])"},
+		"key of two orgs":         {with("provider echo\norg acme {\nkey canary\n}\norg globex {\nkey canary <<\n}"), "org globex has a key that org acme has already: each key belongs to one organisation"},
+		"one place":               {with("provider echo\nstore eu sqlite " + dir + "/./weir.db <<"), "are the same place"},
+		"catalogue that is none":  {with("provider echo\ncatalog " + file + " <<"), "catalog: "},
+		"catalogue that is gone":  {with("provider echo\ncatalog " + dir + "/prices.json <<"), "no such file"},
+		"prefix":                  {with("provider echo\nheader_prefix a:b <<"), `header_prefix "a:b": no header can start so`},
+		"property":                {with("provider echo\nheader_prefix Helicone\nproperty_names a:b <<"), `property_names: "a:b" is no part of a header name`},
+		"folder below a file":     {global("provider echo\nstore eu sqlite " + dir + "/eu.db\nstore sqlite " + file + "/x/weir.db <<"), "store default: " + file + " cannot be written by the user "},
+		"folder of another store": {global("provider echo\nstore sqlite " + dir + "/weir.db\nstore eu sqlite " + file + "/weir.db <<"), "store eu: " + file + " cannot be written by the user "},
+		"unset path":              {global("provider echo\nstore sqlite {env.WEIR_TEST_UNSET}/weir.db <<"), "WEIR_TEST_UNSET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _, _ := strings.Cut(tc.source, " <<")
+			source := strings.Replace(tc.source, " <<", "", 1)
+			text, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(source), map[string]any{"filename": "Caddyfile"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config *caddy.Config
+			if err := json.Unmarshal(text, &config); err != nil {
+				t.Fatal(err)
+			}
+			err = caddy.Validate(config)
+			where := ", at Caddyfile:" + strconv.Itoa(1+strings.Count(before, "\n"))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasSuffix(err.Error(), where) {
+				t.Errorf("got\n%v\nwant\n… %s … %s", err, tc.want, where)
+			}
+			if err != nil && strings.Contains(err.Error(), "canary") {
+				t.Error("a secret is repeated")
+			}
+		})
+	}
+}

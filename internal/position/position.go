@@ -1,0 +1,85 @@
+// Package position tells where in the Caddyfile a part of the global option llm stands.
+// The adapter knows, and what is found when the configuration is provisioned is JSON by
+// then, which has no lines.
+package position
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// Lines are the lines of an option, of which some configuration was made.
+type Lines struct {
+	config string
+	lines  [][]caddyfile.Token
+}
+
+// last is what this process has adapted last: where a Caddyfile is run or loaded, it is
+// provisioned next.
+var last atomic.Pointer[Lines]
+
+// Note remembers the tokens that config, which is JSON, was made of.
+func Note(config []byte, tokens []caddyfile.Token) {
+	l := &Lines{config: canonical(config)}
+	for i, t := range tokens {
+		if i == 0 || t.Line != tokens[i-1].Line || t.File != tokens[i-1].File {
+			l.lines = append(l.lines, nil)
+		}
+		l.lines[len(l.lines)-1] = append(l.lines[len(l.lines)-1], t)
+	}
+	last.Store(l)
+}
+
+// Of returns the lines that config was made of, nil when it comes from elsewhere.
+func Of(config []byte) *Lines {
+	if l := last.Load(); l != nil && l.config == canonical(config) {
+		return l
+	}
+	return nil
+}
+
+// canonical is JSON as it is whoever wrote it.
+func canonical(text []byte) string {
+	var v any
+	_ = json.Unmarshal(text, &v) // of what was marshalled
+	text, _ = json.Marshal(v)
+	return string(text)
+}
+
+// Wrap adds to err where it stands: on the line that begins with the last element of
+// path, behind the line of the one before. An element that no line begins with is passed
+// over.
+func (l *Lines) Wrap(err error, path ...string) error {
+	if err == nil || l == nil {
+		return err
+	}
+	found, from := -1, 0
+	for _, words := range path {
+		i := slices.IndexFunc(l.lines[from:], func(line []caddyfile.Token) bool { return begins(line, strings.Fields(words)) })
+		if i >= 0 {
+			found = from + i
+			from = found + 1
+		}
+	}
+	if found < 0 {
+		return err
+	}
+	return fmt.Errorf("%w, at %s:%d", err, l.lines[found][0].File, l.lines[found][0].Line)
+}
+
+func begins(line []caddyfile.Token, words []string) bool {
+	if len(words) > len(line) {
+		return false
+	}
+	for i, word := range words {
+		if line[i].Text != word {
+			return false
+		}
+	}
+	return true
+}

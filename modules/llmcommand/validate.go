@@ -1,0 +1,92 @@
+package llmcommand
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/pflag"
+)
+
+// checkPorts finds what Caddy's validate leaves to run: addresses that another program
+// has, or that this user may not have. Another Weir's are taken to be those of the one
+// that shall get the configuration. What else is wrong with the configuration, Caddy
+// tells.
+func checkPorts(args []string) error {
+	flags := pflag.NewFlagSet("validate", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	file := flags.StringP("config", "c", "Caddyfile", "")
+	adapter := flags.StringP("adapter", "a", "", "")
+	if flags.Parse(args) != nil {
+		return nil
+	}
+	text, _, _, err := caddycmd.LoadConfig(*file, *adapter)
+	if err != nil {
+		return nil
+	}
+	var config struct {
+		Apps struct {
+			HTTP struct {
+				Servers map[string]struct {
+					Listen []string `json:"listen"`
+				} `json:"servers"`
+			} `json:"http"`
+		} `json:"apps"`
+	}
+	if json.Unmarshal(text, &config) != nil {
+		return nil
+	}
+	servers := config.Apps.HTTP.Servers
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		for _, listen := range servers[name].Listen {
+			if err := checkListen(listen); err != nil {
+				return fmt.Errorf("%w; stop the program that has it, or listen elsewhere%s", err, lineOf(*file, listen))
+			}
+		}
+	}
+	return nil
+}
+
+func checkListen(address string) error {
+	a, err := caddy.ParseNetworkAddress(address)
+	if err != nil || a.IsUnixNetwork() || a.IsFdNetwork() {
+		return nil // which Caddy tells, or makes anew
+	}
+	for i := range a.PortRangeSize() {
+		l, err := a.Listen(context.Background(), i, net.ListenConfig{})
+		if err != nil {
+			return fmt.Errorf("the address %s: %w", address, err)
+		}
+		switch l := l.(type) {
+		case net.Listener:
+			_ = l.Close()
+		case net.PacketConn:
+			_ = l.Close()
+		}
+	}
+	return nil
+}
+
+// lineOf is where a Caddyfile has the port of an address, "" where it does not say it.
+func lineOf(file, address string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	tokens, err := caddyfile.Tokenize(text, file)
+	port := address[strings.LastIndexByte(address, ':'):]
+	i := slices.IndexFunc(tokens, func(t caddyfile.Token) bool { return strings.HasSuffix(strings.TrimSuffix(t.Text, ","), port) })
+	if err != nil || i < 0 {
+		return ""
+	}
+	return fmt.Sprintf(", at %s:%d", file, tokens[i].Line)
+}
