@@ -23,6 +23,9 @@ import (
 //			content_retention <duration>
 //			max_journal       <size>
 //			sync
+//			shared redis <url> {
+//				<see storage/redis>
+//			}
 //			otlp <endpoint> {
 //				header <name> <value>
 //				content
@@ -175,6 +178,7 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 		"content_retention": directive.Duration(&store.ContentRetention),
 		"max_journal":       directive.Bytes(&store.MaxJournal),
 		"sync":              directive.Flag(&store.Sync),
+		"shared":            func(d *caddyfile.Dispenser) error { return parseShared(d, store) },
 		"otlp":              func(d *caddyfile.Dispenser) error { return parseExport(d, &store.Export) },
 	}
 	module, err := parseModule(d, set, "store", line, args, "llm.storage."+backend)
@@ -212,6 +216,24 @@ func parseModule(d *caddyfile.Dispenser, set directive.Options, owner string, at
 	dispenser := segment(at, line, own)
 	dispenser.Next()
 	return caddyfile.UnmarshalModule(dispenser, id)
+}
+
+func parseShared(d *caddyfile.Dispenser, store *llmapp.StoreConfig) error {
+	const namespace = "llm.shared"
+	if store.SharedRaw != nil {
+		return d.Err("shared is given twice")
+	}
+	line := d.Token()
+	args := d.RemainingArgs()
+	if len(args) == 0 || !isModule(namespace+"."+args[0]) {
+		return d.Errf("shared takes one of %s, as in `shared redis redis://127.0.0.1:6379/0`", strings.Join(modules(namespace), ", "))
+	}
+	module, err := parseModule(d, directive.Options{}, "shared", line, args, namespace+"."+args[0])
+	if err != nil {
+		return err
+	}
+	store.SharedRaw = caddyconfig.JSONModuleObject(module, "module", args[0], nil)
+	return nil
 }
 
 func parseExport(d *caddyfile.Dispenser, to **llmapp.Export) error {

@@ -3,11 +3,14 @@ package caddyfile_test
 import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/weirhq/weir/internal/directive"
 )
 
 func init() {
 	caddy.RegisterModule(new(fakeProvider))
 	caddy.RegisterModule(optionless{})
+	caddy.RegisterModule(new(fakeShared))
 }
 
 // fakeProvider is a kind of provider with a setting of its own.
@@ -40,4 +43,22 @@ type optionless struct{}
 
 func (optionless) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm.providers.optionless", New: func() caddy.Module { return new(optionless) }}
+}
+
+// fakeShared shares nothing, at an address.
+type fakeShared struct {
+	URL       string `json:"url,omitempty"`
+	Allowance string `json:"allowance,omitempty"`
+}
+
+func (*fakeShared) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.shared.fake", New: func() caddy.Module { return new(fakeShared) }}
+}
+
+func (s *fakeShared) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.AllArgs(&s.URL) {
+		return d.ArgErr()
+	}
+	return directive.Options{"allowance": directive.Text(&s.Allowance)}.Parse(d, "fake")
 }

@@ -28,6 +28,8 @@ func TestMistakes(t *testing.T) {
 		"option of sqlite":          {store("journal_mode wal <<"), `sqlite has no option "journal_mode"`},
 		"option of otlp":            {store("otlp http://localhost:4318 {\nbody <<\n}"), "otlp has no option 'body'; its options are content, header"},
 		"flag with a value":         {store("sync on <<"), "sync takes no value, not even 'on'"},
+		"shared twice":              {store("shared fake a\nshared fake b <<"), "shared is given twice"},
+		"shared nowhere":            {store("shared nowhere <<"), "shared takes one of fake, as in `shared redis redis://127.0.0.1:6379/0`"},
 		"option twice":              {store("retention 1d\nretention 2d <<"), "retention is given twice"},
 		"kind of provider":          {global("provider lab telepathy <<"), "provider lab: 'telepathy' is no kind of provider; the kinds are anthropic, azure, bedrock"},
 		"provider of no kind":       {global("provider gpt <<"), "provider gpt: 'gpt' is no kind of provider; the kinds are anthropic"},

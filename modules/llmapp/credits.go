@@ -47,7 +47,7 @@ func (a *App) grantCredits() error {
 		}
 		ledger, err := store.Credits()
 		if err == nil {
-			err = ledger.Seed(context.Background(), name, org.grant)
+			err = a.SeedCredits(context.Background(), ledger, name)
 		}
 		if errors.Is(err, credits.ErrUnavailable) {
 			a.logger.Error("no call can be paid from credits", zap.String("store", org.Store), zap.Error(err))
@@ -59,6 +59,12 @@ func (a *App) grantCredits() error {
 		}
 	}
 	return nil
+}
+
+// SeedCredits gives an organisation its first grant, unless the ledger has it. One that
+// nodes share may have been unavailable when the configuration started.
+func (a *App) SeedCredits(ctx context.Context, ledger credits.Ledger, org string) error {
+	return ledger.Seed(ctx, org, a.Organisations[org].grant)
 }
 
 // HasCredits tells whether an organisation pays for calls with platform credentials.

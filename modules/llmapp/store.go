@@ -33,6 +33,15 @@ type Storage interface {
 	Backend() storage.Backend
 }
 
+// Shared is what a module of the namespace `llm.shared` provides: what several nodes
+// have in common beside their records.
+type Shared interface {
+	// Key tells apart what is shared elsewhere, or in another way.
+	Key() string
+	// Ledger opens the credits of a store. It does not wait for a server.
+	Ledger(store string, logger *zap.Logger) (credits.Ledger, error)
+}
+
 // StoreConfig configures one store: a journal, and the backend behind it.
 type StoreConfig struct {
 	// StorageRaw is the backend. Default: `{"backend": "sqlite"}` on the file
@@ -50,6 +59,10 @@ type StoreConfig struct {
 	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
 	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
+	// SharedRaw is where nodes with the same organisations keep their credits. Default:
+	// nowhere: they are a file of this node, beside its journal.
+	SharedRaw json.RawMessage `json:"shared,omitempty" caddy:"namespace=llm.shared inline_key=module"`
+
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry
 	// collector, too. Default: to none.
 	Export *Export `json:"otlp,omitempty"`
@@ -63,6 +76,7 @@ type StoreConfig struct {
 	backend string // its name
 	logger  *zap.Logger
 	store   *Store
+	shared  Shared // nil for this node's own file
 	held    bool
 }
 
@@ -78,6 +92,14 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 	kept, ok := mod.(Storage)
 	if !ok {
 		return fmt.Errorf("module %T is no storage backend", mod)
+	}
+	if c.SharedRaw != nil {
+		if mod, err = ctx.LoadModule(c, "SharedRaw"); err != nil {
+			return fmt.Errorf("loading what is shared: %w", err)
+		}
+		if c.shared, ok = mod.(Shared); !ok {
+			return fmt.Errorf("module %T shares nothing", mod)
+		}
 	}
 	if c.Export != nil {
 		if err := c.Export.provision(); err != nil {
@@ -183,6 +205,10 @@ type Store struct {
 	options journal.Options
 	journal *journal.Journal // nil when closed
 	credits credits.Ledger   // nil until they are asked for
+	// creditsKey is the key of what is shared, "" for the file. A reload that changes it
+	// opens another ledger; calls in flight are charged to the one they began with.
+	creditsKey string
+	retired    []credits.Ledger
 	// creditsErr is why they do not open. The next configuration tries again.
 	creditsErr error
 }
@@ -290,21 +316,35 @@ func (s *Store) start() error {
 	return nil
 }
 
-// Credits returns the credits of the organisations that live in the store. They
-// are a file beside the journal, and open as long as it is. One that does not open
-// is tried again when a configuration starts.
+// Credits returns the credits of the organisations that live in the store: those that
+// nodes share, or a file beside the journal. They are open as long as it is. A ledger
+// that does not open is tried again when a configuration starts.
 func (s *Store) Credits() (credits.Ledger, error) {
 	if _, err := s.Journal(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.credits == nil && s.creditsErr == nil {
-		ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger)
-		if err != nil {
-			s.creditsErr = err
-			return nil, err
-		}
+	if len(s.configs) == 0 { // calls in flight outlive the last configuration
+		return s.credits, s.creditsErr
+	}
+	shared, key := s.configs[0].shared, ""
+	if shared != nil {
+		key = shared.Key()
+	}
+	if s.credits != nil && s.creditsKey != key {
+		s.retired = append(s.retired, s.credits)
+		s.credits = nil
+	}
+	if s.credits != nil || s.creditsErr != nil {
+		return s.credits, s.creditsErr
+	}
+	s.creditsKey = key
+	if shared != nil {
+		s.credits, s.creditsErr = shared.Ledger(s.name, s.options.Logger)
+	} else if ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger); err != nil {
+		s.creditsErr = err
+	} else {
 		s.credits = ledger
 	}
 	return s.credits, s.creditsErr
@@ -354,12 +394,16 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
+	ledgers := s.retired
 	if s.credits != nil {
-		if err := s.credits.Close(ctx); err != nil {
+		ledgers = append(ledgers, s.credits)
+	}
+	for _, ledger := range ledgers {
+		if err := ledger.Close(ctx); err != nil {
 			s.options.Logger.Error("the credits were not closed as they should be", zap.Error(err))
 		}
-		s.credits = nil
 	}
+	s.credits, s.retired = nil, nil
 	return j.Close(ctx)
 }
 

@@ -51,6 +51,11 @@ func (a *attempt) reserve() error {
 		err = ledger.Reserve(a.call.ctx, r)
 	}
 	if errors.Is(err, credits.ErrInsufficient) {
+		if err = a.call.h.site.App.SeedCredits(a.call.ctx, ledger, r.Org); err == nil {
+			err = ledger.Reserve(a.call.ctx, r)
+		}
+	}
+	if errors.Is(err, credits.ErrInsufficient) {
 		return &plugins.Error{
 			Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
 			Message: "Insufficient credits for this call. Lower the limit of output tokens, or ask for more credits.",

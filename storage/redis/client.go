@@ -1,0 +1,116 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// Options are how a store uses Redis.
+type Options struct {
+	// URL is the server's address: redis://user:password@host:port/database, or
+	// rediss:// for TLS.
+	URL string
+	// Store is the name under which nodes share: each has the same.
+	Store string
+	// Lease is how long what a node has reserved lasts after its death. Default: 15 s.
+	Lease time.Duration
+	// Timeout bounds each command. Default: 500 ms.
+	Timeout time.Duration
+	// Allowance is what each organisation may spend through this node while Redis
+	// cannot be reached. It is charged when it can. Default: nothing.
+	Allowance plugins.Nanodollars
+	// Lent is told what is reserved from the allowance. Default: nobody.
+	Lent func(plugins.Nanodollars)
+	// Logger is told when Redis cannot be reached.
+	Logger *zap.Logger
+}
+
+// client is a node's connection for one store.
+type client struct {
+	Options
+	config rueidis.ClientOption
+
+	mu     sync.Mutex
+	server rueidis.Client // nil until the server was reached once
+	err    error          // why it was not
+}
+
+// Open opens the credits of a store. It does not wait for Redis.
+func Open(o Options) (*Ledger, error) {
+	config, err := rueidis.ParseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Lease == 0 {
+		o.Lease = 15 * time.Second
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 500 * time.Millisecond
+	}
+	if o.Lent == nil {
+		o.Lent = func(plugins.Nanodollars) {}
+	}
+	config.ForceSingleClient = true
+	config.DisableCache = true
+	config.DisableRetry = true // a grant must not be added twice
+	config.AlwaysPipelining = true
+	config.Dialer.Timeout, config.ConnWriteTimeout = o.Timeout, o.Timeout
+	return newLedger(&client{Options: o, config: config, err: errors.New("not connected yet")}), nil
+}
+
+// connect reaches the server for the first time. From then on its client connects
+// again by itself.
+func (c *client) connect() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == nil {
+		c.server, c.err = rueidis.NewClient(c.config)
+	}
+	return c.err
+}
+
+// do runs what needs the server, within the timeout.
+func (c *client) do(ctx context.Context, f func(context.Context, rueidis.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	c.mu.Lock()
+	server, err := c.server, c.err
+	c.mu.Unlock()
+	if err == nil {
+		err = f(ctx, server)
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// run runs a script, at most once.
+func (c *client) run(ctx context.Context, s *rueidis.Lua, keys []string, args ...string) (n int64, err error) {
+	err = c.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		n, err = s.Exec(ctx, server, keys, args).AsInt64()
+		return err
+	})
+	return n, err
+}
+
+// key is a key of the store.
+func (c *client) key(name string) string { return "weir:{" + c.Store + "}:" + name }
+
+func (c *client) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server != nil {
+		c.server.Close()
+	}
+}
+
+func number(n plugins.Nanodollars) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,0 +1,418 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// maxAmount bounds the amounts of one call, about nine million dollars: the scripts
+// compare them in Lua's numbers.
+const maxAmount plugins.Nanodollars = 1 << 53
+
+// Ledger is one node's use of the credits of a store.
+type Ledger struct {
+	client *client
+	node   string
+
+	// mu is never held while Redis is waited for.
+	mu      sync.Mutex
+	made    map[uuid.UUID]*reservation // by this node, and not released
+	waiting []*reservation             // what Redis has not taken, the oldest first
+	lent    map[string]plugins.Nanodollars
+	closed  bool
+
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// reservation is what this node knows of one.
+type reservation struct {
+	credits.Reservation
+
+	// turn is held by whoever tells Redis. It comes before the ledger's lock, which
+	// guards the rest.
+	turn    sync.Mutex
+	charged plugins.Nanodollars
+	// What Redis may not know, in the order in which it is told: that the call that
+	// made the reservation there, and had no answer, has failed; what was charged; and
+	// that it was released. Each is told again until Redis has answered, and none
+	// before the one before: a charge that was repeated after the release of its
+	// reservation would be taken twice.
+	unsure, unpaid, released bool
+}
+
+func newLedger(c *client) *Ledger {
+	l := &Ledger{
+		client: c, node: uuid.NewString(), done: make(chan struct{}),
+		made: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
+	}
+	var ctx context.Context
+	ctx, l.stop = context.WithCancel(context.Background())
+	go l.run(ctx)
+	return l
+}
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
+
+// Grant implements credits.Ledger.
+func (l *Ledger) Grant(ctx context.Context, org string, amount plugins.Nanodollars) error {
+	return l.grant(ctx, org, amount, "")
+}
+
+// Seed implements credits.Ledger.
+func (l *Ledger) Seed(ctx context.Context, org string, amount plugins.Nanodollars) error {
+	return l.grant(ctx, org, amount, "first")
+}
+
+func (l *Ledger) grant(ctx context.Context, org string, amount plugins.Nanodollars, first string) error {
+	if l.isClosed() {
+		return unavailable(os.ErrClosed)
+	}
+	_, err := l.client.run(ctx, grant, []string{l.org(org), l.client.key("orgs")}, number(amount), number(-amount), org, first)
+	if err != nil && strings.Contains(err.Error(), "overflow") {
+		return fmt.Errorf("credits: %s cannot be granted %s: the sum is out of range", org, amount)
+	}
+	return err
+}
+
+// Reserve implements credits.Ledger. While Redis cannot be reached, it reserves from
+// the allowance of Options.
+func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
+	if r.Amount < 0 || r.Amount > maxAmount {
+		return fmt.Errorf("credits: cannot reserve %s: want 0 to %s", r.Amount, maxAmount)
+	}
+	l.mu.Lock()
+	closed, made, failing := l.closed, l.made[r.ID], len(l.waiting) > 0
+	l.mu.Unlock()
+	switch {
+	case closed:
+		return unavailable(os.ErrClosed)
+	case made != nil && made.Reservation != r:
+		return fmt.Errorf("credits: the reservation %s is in use for %s of %s", r.ID, made.Amount, made.Org)
+	case made != nil:
+		return nil
+	}
+	made = &reservation{Reservation: r}
+	var err error
+	if failing { // nothing is spent before what was spent is written
+		err = l.flush(ctx)
+	}
+	if err == nil {
+		var n int64
+		n, err = l.client.run(ctx, reserve, l.keys(made), r.Org, number(r.Amount), number(-r.Amount))
+		switch {
+		case err != nil:
+			made.unsure = true
+		case n == 0:
+			return credits.ErrInsufficient
+		case n < 0:
+			return fmt.Errorf("credits: the reservation %s is in use for something else", r.ID)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if made.unsure {
+		l.waiting = append(l.waiting, made)
+	}
+	if err != nil {
+		if l.lent[r.Org]+r.Amount > l.client.Allowance {
+			made.released = true
+			return err
+		}
+		l.lent[r.Org] += r.Amount
+		l.client.Lent(r.Amount)
+	}
+	l.made[r.ID] = made
+	return nil
+}
+
+// Charge implements credits.Ledger.
+func (l *Ledger) Charge(ctx context.Context, r credits.Reservation, total plugins.Nanodollars) error {
+	if total > maxAmount {
+		return fmt.Errorf("credits: cannot charge %s: want at most %s", total, maxAmount)
+	}
+	l.mu.Lock()
+	made := l.made[r.ID]
+	switch {
+	case l.closed:
+		l.mu.Unlock()
+		return unavailable(os.ErrClosed)
+	case made == nil:
+		l.mu.Unlock()
+		return fmt.Errorf("%w: %s", credits.ErrNoReservation, r.ID)
+	}
+	made.charged, made.unpaid = total, true
+	l.mu.Unlock()
+	return l.tell(ctx, made)
+}
+
+// Release implements credits.Ledger.
+func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
+	l.mu.Lock()
+	made := l.made[r.ID]
+	switch {
+	case l.closed:
+		l.mu.Unlock()
+		return unavailable(os.ErrClosed)
+	case made == nil:
+		l.mu.Unlock()
+		return nil
+	}
+	delete(l.made, r.ID)
+	made.released = true
+	l.mu.Unlock()
+	return l.tell(ctx, made)
+}
+
+// Balance implements credits.Ledger.
+func (l *Ledger) Balance(ctx context.Context, org string) (credits.Balance, error) {
+	b, err := l.balances(ctx, []string{org})
+	if err != nil {
+		return credits.Balance{}, err
+	}
+	return b[0], nil
+}
+
+// Balances implements credits.Ledger.
+func (l *Ledger) Balances(ctx context.Context) ([]credits.Balance, error) {
+	var orgs []string
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
+		orgs, err = server.Do(ctx, server.B().Smembers().Key(l.client.key("orgs")).Build()).AsStrSlice()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(orgs)
+	return l.balances(ctx, orgs)
+}
+
+func (l *Ledger) balances(ctx context.Context, orgs []string) ([]credits.Balance, error) {
+	if l.isClosed() {
+		return nil, unavailable(os.ErrClosed)
+	}
+	list := make([]credits.Balance, len(orgs))
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		commands := make(rueidis.Commands, len(orgs))
+		for i, org := range orgs {
+			commands[i] = server.B().Hmget().Key(l.org(org)).Field("granted", "spent", "available").Build()
+		}
+		for i, reply := range server.DoMulti(ctx, commands...) {
+			fields, err := reply.ToArray()
+			if err != nil {
+				return err
+			}
+			var sums [3]int64 // null is 0
+			for j := range fields {
+				if sums[j], err = fields[j].AsInt64(); err != nil && !rueidis.IsRedisNil(err) {
+					return err
+				}
+			}
+			list[i] = credits.Balance{
+				Org: orgs[i], Granted: plugins.Nanodollars(sums[0]), Spent: plugins.Nanodollars(sums[1]),
+				Reserved: plugins.Nanodollars(sums[0] - sums[1] - sums[2]),
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Close implements credits.Ledger. What Redis has not taken is logged.
+func (l *Ledger) Close(ctx context.Context) error {
+	l.mu.Lock()
+	closed := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if closed {
+		return nil
+	}
+	l.stop()
+	<-l.done
+	err := l.flush(ctx)
+	l.mu.Lock()
+	for _, r := range l.waiting {
+		if r.unpaid {
+			l.client.Logger.Error("a charge is lost: Redis did not take it before the end", zap.String("org", r.Org), zap.Stringer("amount", r.charged))
+		}
+	}
+	l.mu.Unlock()
+	if err == nil {
+		err = l.end(ctx)
+	}
+	l.client.close()
+	return err
+}
+
+func (l *Ledger) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// flush tells Redis what waits, and returns the first error.
+func (l *Ledger) flush(ctx context.Context) error {
+	l.mu.Lock()
+	waiting := slices.Clone(l.waiting)
+	l.mu.Unlock()
+	for _, r := range waiting {
+		if err := l.tell(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell lets Redis know of a reservation what this node does, or has it wait. It ends
+// what it began when ctx does.
+func (l *Ledger) tell(ctx context.Context, r *reservation) error {
+	ctx = context.WithoutCancel(ctx)
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	for {
+		l.mu.Lock()
+		unsure, unpaid, released, charged := r.unsure, r.unpaid, r.released, r.charged
+		if !unsure && !unpaid && !released {
+			l.waiting = slices.DeleteFunc(l.waiting, func(other *reservation) bool { return other == r })
+			if len(l.waiting) == 0 {
+				clear(l.lent) // what was lent is charged, or was never spent
+			}
+			l.mu.Unlock()
+			return nil
+		}
+		l.mu.Unlock()
+		var err error
+		if unpaid && !unsure {
+			_, err = l.client.run(ctx, charge, l.keys(r), r.Org, number(charged))
+		} else {
+			_, err = l.client.run(ctx, release, l.keys(r))
+		}
+		l.mu.Lock()
+		switch {
+		case err != nil:
+			if !slices.Contains(l.waiting, r) {
+				l.waiting = append(l.waiting, r)
+			}
+		case unsure:
+			r.unsure = false
+		case unpaid:
+			r.unpaid = r.charged != charged
+		default:
+			r.released = false
+		}
+		l.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (l *Ledger) org(name string) string { return l.client.key("org:" + name) }
+
+func (l *Ledger) reservations(node string) string { return l.client.key("node:" + node) }
+
+func (l *Ledger) keys(r *reservation) []string {
+	return []string{l.org(r.Org), l.client.key("call:" + r.ID.String()), l.reservations(l.node)}
+}
+
+// Interface guards
+var _ credits.Ledger = (*Ledger)(nil)
+
+// run renews the lease, ends those of nodes that died, and writes what waits.
+func (l *Ledger) run(ctx context.Context) {
+	defer close(l.done)
+	tick := time.NewTicker(l.client.Lease / 3)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := l.renew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if failed := err != nil; failed != failing {
+			failing = failed
+			if failed {
+				l.client.Logger.Error("Redis cannot be reached: nothing can be spent beyond the allowance", zap.Error(err))
+			} else {
+				l.client.Logger.Info("Redis can be reached again")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *Ledger) renew(ctx context.Context) error {
+	if err := l.client.connect(); err != nil {
+		return unavailable(err)
+	}
+	var nodes []string
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
+		for _, reply := range server.DoMulti(ctx,
+			server.B().Set().Key(l.client.key("lease:"+l.node)).Value("").Px(l.client.Lease).Build(),
+			server.B().Sadd().Key(l.client.key("nodes")).Member(l.node).Build(),
+			server.B().Smembers().Key(l.client.key("nodes")).Build(),
+		) {
+			if err := reply.Error(); err != nil {
+				return err
+			}
+			nodes, _ = reply.AsStrSlice()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if node != l.node {
+			if err := l.expire(ctx, node); err != nil {
+				return err
+			}
+		}
+	}
+	return l.flush(ctx)
+}
+
+// tombstone is how long a reservation whose node seems dead is remembered.
+const tombstone = 24 * time.Hour
+
+// expire frees what a node has reserved, unless it has a lease.
+func (l *Ledger) expire(ctx context.Context, node string) error {
+	keys := []string{l.client.key("lease:" + node), l.reservations(node), l.client.key("nodes")}
+	for {
+		left, err := l.client.run(ctx, expire, keys, node, l.org(""), strconv.Itoa(int(tombstone/time.Second)))
+		if err != nil || left == 0 {
+			return err
+		}
+	}
+}
+
+// end gives up the lease and what is reserved.
+func (l *Ledger) end(ctx context.Context) error {
+	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
+		return server.Do(ctx, server.B().Del().Key(l.client.key("lease:"+l.node)).Build()).Error()
+	})
+	if err != nil {
+		return err
+	}
+	return l.expire(ctx, l.node)
+}

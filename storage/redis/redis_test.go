@@ -1,0 +1,385 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/rueidis"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/creditstest"
+)
+
+// server is a Redis of the test.
+type server struct {
+	t       testing.TB
+	dir     string
+	socket  string
+	process *exec.Cmd
+}
+
+// start runs redis-server, which keeps what it acknowledges when it is killed.
+func start(t testing.TB) *server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("REQUIRE_REDIS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("redis-server is not installed")
+	}
+	dir, err := os.MkdirTemp("", "weir-redis") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, dir: dir, socket: dir + "/s"}
+	t.Cleanup(func() {
+		s.kill()
+		_ = os.RemoveAll(dir)
+	})
+	s.run()
+	return s
+}
+
+func (s *server) run() {
+	s.t.Helper()
+	s.process = exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec")
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "ready to accept connections") {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return
+		}
+	}
+	s.t.Fatal("redis-server does not start")
+}
+
+// kill is the death of the server.
+func (s *server) kill() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+}
+
+var stores atomic.Int64
+
+const lease = 300 * time.Millisecond
+
+func (s *server) options() Options {
+	return Options{URL: "unix://" + s.socket, Store: fmt.Sprint("s", stores.Add(1)), Lease: lease, Timeout: 5 * time.Second, Logger: zap.NewNop()}
+}
+
+func open(t testing.TB, o Options) *Ledger {
+	t.Helper()
+	l, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	do(t, l.renew(t.Context()))
+	return l
+}
+
+func TestContract(t *testing.T) {
+	s := start(t)
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue { // each waits for the server
+		do(t, flag.Set("rapid.checks", "20"))
+	}
+	creditstest.Run(t, func() creditstest.Place {
+		o := s.options()
+		return creditstest.Place{
+			Open: func() (credits.Ledger, error) {
+				l, err := Open(o)
+				if err != nil {
+					return nil, err
+				}
+				return l, l.renew(context.Background())
+			},
+			Kill: func(l credits.Ledger) { s.die(l.(*Ledger)) },
+		}
+	})
+}
+
+// die is the death of a node, and the end of its lease.
+func (s *server) die(l *Ledger) {
+	l.stop()
+	<-l.done
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	loseLease(s.t, l)
+}
+
+func loseLease(t testing.TB, l *Ledger) {
+	t.Helper()
+	do(t, l.client.do(context.Background(), func(ctx context.Context, server rueidis.Client) error {
+		return server.Do(ctx, server.B().Del().Key(l.client.key("lease:"+l.node)).Build()).Error()
+	}))
+}
+
+// balance is what a ledger says of acme.
+func balance(t testing.TB, l credits.Ledger) credits.Balance {
+	t.Helper()
+	b, err := l.Balance(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func of(amount plugins.Nanodollars) credits.Reservation {
+	return credits.Reservation{ID: uuid.New(), Org: "acme", Amount: amount}
+}
+
+func do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nodes together reserve no more than there is, and what a dead one had reserved is
+// free once its lease has ended.
+func TestNodes(t *testing.T) {
+	o := start(t).options()
+	nodes := []*Ledger{open(t, o), open(t, o), open(t, o)}
+	do(t, nodes[0].Grant(t.Context(), "acme", 1000))
+	var group sync.WaitGroup
+	var reserved atomic.Int64
+	for _, l := range nodes {
+		for range 10 {
+			group.Go(func() {
+				for range 10 {
+					switch err := l.Reserve(t.Context(), of(7)); {
+					case err == nil:
+						reserved.Add(7)
+					case !errors.Is(err, credits.ErrInsufficient):
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	if want := int64(1000 / 7 * 7); reserved.Load() != want {
+		t.Errorf("%d are reserved, want %d", reserved.Load(), want)
+	}
+	nodes[0].stop() // it dies, and nobody renews its lease
+	nodes[1].stop()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		nodes[2].mu.Lock()
+		own := int64(len(nodes[2].made) * 7)
+		nodes[2].mu.Unlock()
+		if b := balance(t, nodes[2]); int64(b.Reserved) == own {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%+v, and %d of its own", b, own)
+		}
+		time.Sleep(lease / 3)
+	}
+}
+
+// A node whose lease ended while it was cut off charges what its calls have cost, once.
+func TestChargeAfterTheLease(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	cutOff, other := open(t, o), open(t, o)
+	do(t, cutOff.Grant(t.Context(), "acme", 100))
+	r := of(60)
+	do(t, cutOff.Reserve(t.Context(), r))
+	do(t, cutOff.Charge(t.Context(), r, 10))
+	cutOff.stop()
+	<-cutOff.done
+	loseLease(t, cutOff)
+	do(t, other.expire(t.Context(), cutOff.node))
+	if b := balance(t, other); b.Spent != 10 || b.Reserved != 0 {
+		t.Errorf("without the lease: %+v", b)
+	}
+	do(t, cutOff.Charge(t.Context(), r, 25))
+	do(t, cutOff.Charge(t.Context(), r, 25))
+	do(t, cutOff.Release(t.Context(), r))
+	if b := balance(t, other); b.Spent != 25 || b.Reserved != 0 {
+		t.Errorf("after its charge: %+v", b)
+	}
+}
+
+// While Redis is dead nothing can be spent; what calls have cost meanwhile is charged
+// when it is back, once.
+func TestDeadServer(t *testing.T) {
+	s := start(t)
+	l := open(t, s.options())
+	do(t, l.Grant(t.Context(), "acme", 100))
+	r, other := of(60), of(10)
+	do(t, l.Reserve(t.Context(), r))
+	do(t, l.Reserve(t.Context(), other))
+	s.kill()
+	if err := l.Reserve(t.Context(), of(1)); !errors.Is(err, credits.ErrUnavailable) {
+		t.Errorf("Reserve: %v", err)
+	}
+	for range 2 {
+		if err := l.Charge(t.Context(), r, 30); !errors.Is(err, credits.ErrUnavailable) {
+			t.Errorf("Charge: %v", err)
+		}
+	}
+	if err := l.Release(t.Context(), r); !errors.Is(err, credits.ErrUnavailable) {
+		t.Errorf("Release: %v", err)
+	}
+	if err := l.Grant(t.Context(), "acme", 1); !errors.Is(err, credits.ErrUnavailable) {
+		t.Errorf("Grant: %v", err)
+	}
+	s.run()
+	do(t, l.Reserve(t.Context(), of(5))) // the charge before goes first
+	if b, want := balance(t, l), (credits.Balance{Org: "acme", Granted: 100, Spent: 30, Reserved: 15}); b != want {
+		t.Errorf("got %+v, want %+v", b, want)
+	}
+}
+
+// Within its allowance a node goes on while Redis is dead.
+func TestAllowance(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	var lent plugins.Nanodollars
+	o.Allowance, o.Lent = 20, func(n plugins.Nanodollars) { lent += n }
+	l := open(t, o)
+	do(t, l.Grant(t.Context(), "acme", 100))
+	s.kill()
+	first, second := of(15), of(5)
+	do(t, l.Reserve(t.Context(), first))
+	do(t, l.Reserve(t.Context(), second))
+	if err := l.Reserve(t.Context(), of(1)); !errors.Is(err, credits.ErrUnavailable) {
+		t.Errorf("beyond the allowance: %v", err)
+	}
+	for r, cost := range map[credits.Reservation]plugins.Nanodollars{first: 12, second: 5} {
+		_ = l.Charge(t.Context(), r, cost)
+		_ = l.Release(t.Context(), r)
+	}
+	s.run()
+	do(t, l.flush(t.Context()))
+	if b, want := balance(t, l), (credits.Balance{Org: "acme", Granted: 100, Spent: 17}); b != want || lent != 20 {
+		t.Errorf("got %+v, want %+v; lent %s", b, want, lent)
+	}
+}
+
+// Answers of Redis that are lost change nothing: each grant, charge and release that
+// is repeated takes effect once, and no reservation that failed stays.
+func TestLostAnswers(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	proxy := &lossy{t: t, to: s.socket}
+	o.URL, o.Timeout = "unix://"+proxy.listen(), 50*time.Millisecond
+	l, direct := open(t, o), func() *Ledger { o := o; o.URL = "unix://" + s.socket; return open(t, o) }()
+	do(t, direct.Grant(t.Context(), "acme", 100_000))
+	var spent plugins.Nanodollars
+	proxy.on.Store(true)
+	for i := range plugins.Nanodollars(60) {
+		r := of(100)
+		if l.Reserve(t.Context(), r) != nil {
+			continue
+		}
+		_ = l.Charge(t.Context(), r, i)
+		_ = l.Charge(t.Context(), r, i+1)
+		_ = l.Release(t.Context(), r)
+		spent += i + 1
+	}
+	proxy.on.Store(false)
+	do(t, l.flush(t.Context()))
+	if b, want := balance(t, direct), (credits.Balance{Org: "acme", Granted: 100_000, Spent: spent}); b != want || spent == 0 || proxy.lost.Load() < 5 {
+		t.Errorf("got %+v, want %+v; %d answers were lost", b, want, proxy.lost.Load())
+	}
+}
+
+// lossy passes what clients send, and while it is on loses three of ten answers.
+type lossy struct {
+	t    testing.TB
+	to   string
+	on   atomic.Bool
+	lost atomic.Int64
+}
+
+func (p *lossy) listen() (socket string) {
+	dir, err := os.MkdirTemp("", "weir-lossy")
+	do(p.t, err)
+	socket = dir + "/s"
+	listener, err := net.Listen("unix", socket)
+	do(p.t, err)
+	p.t.Cleanup(func() {
+		_ = listener.Close()
+		_ = os.RemoveAll(dir)
+	})
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(client)
+		}
+	}()
+	return socket
+}
+
+func (p *lossy) pass(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", p.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	}()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(b)
+		if err != nil {
+			return
+		}
+		if p.on.Load() && rand.IntN(10) < 3 {
+			p.lost.Add(1)
+			return // the connection breaks in place of the answer
+		}
+		if _, err := client.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// What one call adds to its latency and to the CPU: a reservation, a charge and a
+// release.
+func BenchmarkCall(b *testing.B) {
+	l := open(b, start(b).options())
+	do(b, l.Grant(b.Context(), "acme", 1<<50))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			r := of(100)
+			do(b, l.Reserve(b.Context(), r))
+			do(b, l.Charge(b.Context(), r, 50))
+			do(b, l.Release(b.Context(), r))
+		}
+	})
+}
