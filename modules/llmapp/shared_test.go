@@ -24,7 +24,7 @@ func (*sharedFile) CaddyModule() caddy.ModuleInfo {
 
 func (s *sharedFile) Key() string { return s.Path }
 
-func (s *sharedFile) Ledger(_ string, logger *zap.Logger) (credits.Ledger, error) {
+func (s *sharedFile) Ledger(_, _ string, logger *zap.Logger) (credits.Ledger, error) {
 	return embedded.Open(s.Path, logger)
 }
 

@@ -38,8 +38,9 @@ type Storage interface {
 type Shared interface {
 	// Key tells apart what is shared elsewhere, or in another way.
 	Key() string
-	// Ledger opens the credits of a store. It does not wait for a server.
-	Ledger(store string, logger *zap.Logger) (credits.Ledger, error)
+	// Ledger opens the credits of a store, whose directory on this node is dir. It does
+	// not wait for a server.
+	Ledger(store, dir string, logger *zap.Logger) (credits.Ledger, error)
 }
 
 // StoreConfig configures one store: a journal, and the backend behind it.
@@ -341,7 +342,7 @@ func (s *Store) Credits() (credits.Ledger, error) {
 	}
 	s.creditsKey = key
 	if shared != nil {
-		s.credits, s.creditsErr = shared.Ledger(s.name, s.options.Logger)
+		s.credits, s.creditsErr = shared.Ledger(s.name, s.storage.Dir(), s.options.Logger)
 	} else if ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger); err != nil {
 		s.creditsErr = err
 	} else {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,8 +24,8 @@ func init() {
 }
 
 // Shared keeps the credits of a store in Redis or Valkey, so that several nodes spend
-// from one balance. The server must keep what it acknowledges: `appendonly yes`, and
-// `appendfsync always` where a power cut must not forget charges.
+// from one balance. The server must keep what it acknowledges: `appendonly yes` and
+// `appendfsync always`; with `everysec`, its death forgets the last two seconds.
 type Shared struct {
 	// URL is the server: `redis://user:password@host:6379/0`, or `rediss://` for TLS.
 	// Placeholders such as `{env.REDIS_URL}` are replaced.
@@ -103,10 +104,11 @@ func (s *Shared) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Key tells configurations apart that share something else.
 func (s *Shared) Key() string { return fmt.Sprint(*s) }
 
-// Ledger opens the credits of a store. It does not wait for the server.
-func (s *Shared) Ledger(store string, logger *zap.Logger) (credits.Ledger, error) {
+// Ledger opens the credits of a store, whose directory on this node is dir. It does not
+// wait for the server.
+func (s *Shared) Ledger(store, dir string, logger *zap.Logger) (credits.Ledger, error) {
 	return Open(Options{
-		URL: s.URL, Store: cmp.Or(s.Name, store), Lease: time.Duration(s.Lease), Timeout: time.Duration(s.Timeout),
+		URL: s.URL, Store: cmp.Or(s.Name, store), File: filepath.Join(dir, "charges"), Lease: time.Duration(s.Lease), Timeout: time.Duration(s.Timeout),
 		Allowance: s.allowance, Lent: func(n plugins.Nanodollars) { allowances.Add(float64(n) / 1e9) }, Logger: logger,
 	})
 }

@@ -20,6 +20,9 @@ type Options struct {
 	URL string
 	// Store is the name under which nodes share: each has the same.
 	Store string
+	// File keeps the charges that Redis has not taken, over the death of the process. Its
+	// directory must exist. It is one node's alone.
+	File string
 	// Lease is how long what a node has reserved lasts after its death. Default: 15 s.
 	Lease time.Duration
 	// Timeout bounds each command. Default: 500 ms.
@@ -63,7 +66,7 @@ func Open(o Options) (*Ledger, error) {
 	config.DisableRetry = true // a grant must not be added twice
 	config.AlwaysPipelining = true
 	config.Dialer.Timeout, config.ConnWriteTimeout = o.Timeout, o.Timeout
-	return newLedger(&client{Options: o, config: config, err: errors.New("not connected yet")}), nil
+	return newLedger(&client{Options: o, config: config, err: errors.New("not connected yet")})
 }
 
 // connect reaches the server for the first time. From then on its client connects

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -26,6 +27,7 @@ const maxAmount plugins.Nanodollars = 1 << 53
 type Ledger struct {
 	client *client
 	node   string
+	file   file
 
 	// mu is never held while Redis is waited for.
 	mu      sync.Mutex
@@ -54,15 +56,19 @@ type reservation struct {
 	unsure, unpaid, released bool
 }
 
-func newLedger(c *client) *Ledger {
+func newLedger(c *client) (*Ledger, error) {
 	l := &Ledger{
-		client: c, node: uuid.NewString(), done: make(chan struct{}),
+		client: c, node: uuid.NewString(), done: make(chan struct{}), file: file{path: c.File},
 		made: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
+	}
+	var err error
+	if l.waiting, err = l.file.open(); err != nil {
+		return nil, unavailable(err)
 	}
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(context.Background())
 	go l.run(ctx)
-	return l
+	return l, nil
 }
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", credits.ErrUnavailable, err) }
@@ -234,7 +240,7 @@ func (l *Ledger) balances(ctx context.Context, orgs []string) ([]credits.Balance
 	return list, nil
 }
 
-// Close implements credits.Ledger. What Redis has not taken is logged.
+// Close implements credits.Ledger. What Redis has not taken waits in the file.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.mu.Lock()
 	closed := l.closed
@@ -246,18 +252,11 @@ func (l *Ledger) Close(ctx context.Context) error {
 	l.stop()
 	<-l.done
 	err := l.flush(ctx)
-	l.mu.Lock()
-	for _, r := range l.waiting {
-		if r.unpaid {
-			l.client.Logger.Error("a charge is lost: Redis did not take it before the end", zap.String("org", r.Org), zap.Stringer("amount", r.charged))
-		}
-	}
-	l.mu.Unlock()
 	if err == nil {
 		err = l.end(ctx)
 	}
 	l.client.close()
-	return err
+	return errors.Join(err, l.file.close())
 }
 
 func (l *Ledger) isClosed() bool {
@@ -289,12 +288,9 @@ func (l *Ledger) tell(ctx context.Context, r *reservation) error {
 		l.mu.Lock()
 		unsure, unpaid, released, charged := r.unsure, r.unpaid, r.released, r.charged
 		if !unsure && !unpaid && !released {
-			l.waiting = slices.DeleteFunc(l.waiting, func(other *reservation) bool { return other == r })
-			if len(l.waiting) == 0 {
-				clear(l.lent) // what was lent is charged, or was never spent
-			}
+			err := l.told(r)
 			l.mu.Unlock()
-			return nil
+			return err
 		}
 		l.mu.Unlock()
 		var err error
@@ -309,6 +305,9 @@ func (l *Ledger) tell(ctx context.Context, r *reservation) error {
 			if !slices.Contains(l.waiting, r) {
 				l.waiting = append(l.waiting, r)
 			}
+			if unpaid {
+				err = errors.Join(err, l.file.add(r.ID, r.Org, r.charged))
+			}
 		case unsure:
 			r.unsure = false
 		case unpaid:
@@ -321,6 +320,17 @@ func (l *Ledger) tell(ctx context.Context, r *reservation) error {
 			return err
 		}
 	}
+}
+
+// told takes a reservation out of what waits. It needs mu.
+func (l *Ledger) told(r *reservation) error {
+	was := len(l.waiting)
+	l.waiting = slices.DeleteFunc(l.waiting, func(other *reservation) bool { return other == r })
+	if was == 0 || len(l.waiting) > 0 {
+		return nil
+	}
+	clear(l.lent) // what was lent is charged, or was never spent
+	return l.file.clear()
 }
 
 func (l *Ledger) org(name string) string { return l.client.key("org:" + name) }

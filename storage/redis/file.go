@@ -1,0 +1,65 @@
+package redis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage/credits"
+)
+
+// file has a line for each charge that Redis did not take. It is empty again when Redis
+// has taken all of them.
+type file struct {
+	path string
+	*os.File
+}
+
+// line is a charge: what a call has cost so far.
+type line struct {
+	ID    uuid.UUID           `json:"id"`
+	Org   string              `json:"org"`
+	Total plugins.Nanodollars `json:"total"`
+}
+
+// open returns the charges that an earlier process left. The last line may be cut
+// short: then its charge was not acknowledged.
+func (f *file) open() (waiting []*reservation, err error) {
+	text, err := os.ReadFile(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	by := make(map[uuid.UUID]*reservation)
+	for text := range bytes.Lines(text) {
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			break
+		}
+		r := by[l.ID]
+		if r == nil {
+			r = &reservation{Reservation: credits.Reservation{ID: l.ID, Org: l.Org}, unpaid: true, released: true}
+			by[l.ID] = r
+			waiting = append(waiting, r)
+		}
+		r.charged = l.Total
+	}
+	f.File, err = os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return waiting, err
+}
+
+func (f *file) add(id uuid.UUID, org string, total plugins.Nanodollars) error {
+	text, err := json.Marshal(line{id, org, total})
+	if err == nil {
+		_, err = f.Write(append(text, '\n'))
+	}
+	return err
+}
+
+func (f *file) clear() error { return f.Truncate(0) }
+
+func (f *file) close() error { return f.Close() }
