@@ -114,6 +114,33 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
+// AnthropicErrorType returns the type that Anthropic gives errors of a status
+// (https://platform.claude.com/docs/en/api/errors).
+func AnthropicErrorType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	case StatusOverloaded:
+		return "overloaded_error"
+	}
+	if status < http.StatusInternalServerError {
+		return "invalid_request_error"
+	}
+	return "api_error"
+}
+
 // AppendObject appends the error as a JSON object, which bodies and events have in
 // the member "error".
 func (e *Error) AppendObject(b []byte) []byte {

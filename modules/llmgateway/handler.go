@@ -35,8 +35,8 @@ func init() {
 // ---------|------------
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
 // `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
-// `POST /v1/messages` | Calls a model whose provider speaks Anthropic's Messages
-// `POST /v1/messages/count_tokens` | Counts the tokens of a request to such a model, for free
+// `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
+// `POST /v1/messages/count_tokens` | Counts the tokens of such a request, if its provider speaks Messages, for free
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/{id}` | One of them

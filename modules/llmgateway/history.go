@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func (c *call) restoreItems(body []byte) []byte {
 	if !bytes.Contains(body, []byte(`"item_reference"`)) {
 		return body
 	}
-	return editInput(body, func(_ int, item gjson.Result) string {
+	return editArray(body, "input", func(_ int, item gjson.Result) string {
 		if item.Get("type").Str != "item_reference" {
 			return item.Raw
 		}
@@ -37,10 +38,16 @@ func (c *call) restoreItems(body []byte) []byte {
 // readable is a body without the reasoning that was sealed here: a provider that
 // speaks the client's dialect could not read it.
 func (a *attempt) readable(body []byte) []byte {
-	if a.call.dialect != plugins.Responses || !bytes.Contains(body, []byte(`"`+sealed)) {
+	if !bytes.Contains(body, []byte(`"`+sealed)) {
 		return body
 	}
-	return editInput(body, func(i int, item gjson.Result) string {
+	if a.call.dialect == plugins.Messages {
+		return a.readableMessages(body)
+	}
+	if a.call.dialect != plugins.Responses {
+		return body
+	}
+	return editArray(body, "input", func(i int, item gjson.Result) string {
 		if item.Get("type").Str != "reasoning" || !strings.HasPrefix(item.Get("encrypted_content").Str, sealed) {
 			return item.Raw
 		}
@@ -49,16 +56,34 @@ func (a *attempt) readable(body []byte) []byte {
 	})
 }
 
-// editInput replaces the items of the input. "" leaves one out. Where there are
-// none to replace, the body is the same byte for byte.
-func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
-	input := gjson.Get(text(body), "input")
-	if !input.IsArray() {
+// readableMessages is readable for a body of Messages, which has the reasoning in
+// blocks of its messages.
+func (a *attempt) readableMessages(body []byte) []byte {
+	return editArray(body, "messages", func(i int, message gjson.Result) string {
+		edited := string(editArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
+			if !strings.HasPrefix(block.Get("signature").Str, sealed) && !strings.HasPrefix(block.Get("data").Str, sealed) {
+				return block.Raw
+			}
+			a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: reasoning of another provider, left out", i, n))
+			return ""
+		}))
+		if edited != message.Raw && gjson.Get(edited, "content.#").Int() == 0 { // which the provider refuses
+			return ""
+		}
+		return edited
+	})
+}
+
+// editArray replaces the elements of an array of the body. "" leaves one out. Where
+// there are none to replace, the body is the same byte for byte.
+func editArray(body []byte, field string, edit func(i int, item gjson.Result) string) []byte {
+	array := gjson.Get(text(body), field)
+	if !array.IsArray() {
 		return body
 	}
 	var items []string
 	edited := false
-	for i, item := range input.Array() {
+	for i, item := range array.Array() {
 		raw := edit(i, item)
 		edited = edited || raw != item.Raw
 		if raw != "" {
@@ -68,7 +93,7 @@ func editInput(body []byte, edit func(i int, item gjson.Result) string) []byte {
 	if !edited {
 		return body
 	}
-	whole, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
+	whole, err := sjson.SetRawBytes(body, field, []byte("["+strings.Join(items, ",")+"]"))
 	if err != nil { // not for an object, which it is
 		return body
 	}

@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ var foreign = map[string]struct {
 	stream, object func([]byte) (*plugintest.Message, error)
 }{
 	"/v1/chat/completions": {plugintest.CheckChat, plugintest.ReadChat},
+	"/v1/messages":         {plugintest.CheckMessages, plugintest.ReadMessages},
 }
 
 // A client of any API reaches a provider that speaks none of them, after one that
@@ -108,6 +110,39 @@ func TestOtherAPIsBreakOff(t *testing.T) {
 		}
 		if r := s.kept.all()[0]; r.EndState != storage.UpstreamAborted || r.Dialect == plugins.Responses {
 			t.Errorf("%s: the record is %+v", path, r.Record)
+		}
+	}
+}
+
+// The signature of a block of thinking is the reasoning that the provider gets back,
+// and no other one does.
+func TestThinkingComesBack(t *testing.T) {
+	answers, received := listener("think secret", "text hello", "stop")
+	var passed string
+	s := serve(t, map[string][]upstream{"one": {answers}, "two": {answers}, "raw": {func(w http.ResponseWriter, r *http.Request) {
+		passed = readAndRestore(r)
+		speaksResponses(w, r)
+	}}})
+	_, body := s.postTo("/v1/messages", strings.NewReader(`{"model":"one/m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`))
+	received()
+	content := gjson.Get(body, "content").Raw
+	if content == "" || strings.Contains(content, "secret") {
+		t.Fatalf("the client gets %s", body)
+	}
+	next := func(model string) string {
+		return fmt.Sprintf(`{"model":%q,"max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":%s},{"role":"user","content":"?"}]}`, model, content)
+	}
+	s.postTo("/v1/messages", strings.NewReader(next("one/m")))
+	if got := received(); got != "m secret" {
+		t.Errorf("the provider got %q", got)
+	}
+	for model, got := range map[string]func() string{"two/m": received, "raw/m": func() string { return passed }} {
+		resp, body := s.postTo("/v1/messages", strings.NewReader(next(model)))
+		if sent := got(); strings.Contains(sent, "secret") || strings.Contains(sent, sealed) {
+			t.Errorf("%s got %s", model, sent)
+		}
+		if w := resp.Header.Get("Service-Warnings"); !strings.HasPrefix(w, "messages[1].content[0]") {
+			t.Errorf("%s: warning %q, %d %s", model, w, resp.StatusCode, body)
 		}
 	}
 }

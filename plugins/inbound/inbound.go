@@ -36,7 +36,8 @@ var apis = map[plugins.Dialect]API{
 		Parse:   translate.ParseRequest,
 		Encoder: func(*translate.Request) translate.Encoder { return nil },
 	},
-	plugins.Chat: {Parse: parseChat, Encoder: newChatEncoder},
+	plugins.Chat:     {Parse: parseChat, Encoder: newChatEncoder},
+	plugins.Messages: {Parse: parseMessages, Encoder: newMessagesEncoder},
 }
 
 // body is the body of POST /v1/responses that asks for the same as a client's.
@@ -47,6 +48,8 @@ type body struct {
 	tools   []byte // elements
 	names   translate.Names
 	foreign []string
+
+	warnings []string // of what was left out already
 }
 
 // set adds a field with a value as JSON. from is the client's name of the field, ""
@@ -110,6 +113,7 @@ func (b *body) parse() (*translate.Request, error) {
 		return nil, b.names.Error(err)
 	}
 	p.Names, p.Foreign = &b.names, b.foreign
+	p.Warnings = append(b.warnings, p.Warnings...)
 	return p, nil
 }
 

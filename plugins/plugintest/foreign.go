@@ -20,7 +20,8 @@ import (
 var foreign = map[plugins.Dialect]struct {
 	stream, object func([]byte) (*Message, error)
 }{
-	plugins.Chat: {CheckChat, ReadChat},
+	plugins.Chat:     {CheckChat, ReadChat},
+	plugins.Messages: {CheckMessages, ReadMessages},
 }
 
 // runForeign answers the fixture in the other APIs: whole, and cut off at some points.

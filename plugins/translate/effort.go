@@ -15,6 +15,18 @@ var effortShares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high
 // spend on reasoning.
 func (r Reasoning) Budget(output int64) int64 { return output * effortShares[r.Effort] / 100 }
 
+// EffortOf returns the highest effort whose Budget of the output is within budget, or
+// else the lowest.
+func EffortOf(budget, output int64) string {
+	effort := Efforts[1]
+	for _, level := range Efforts[1:] {
+		if (Reasoning{Effort: level}).Budget(output) <= budget {
+			effort = level
+		}
+	}
+	return effort
+}
+
 // CheckEffort returns the error of an effort that is none of Efforts.
 func (p *Request) CheckEffort() error {
 	if effort := p.Reasoning.Effort; effort != "" && !slices.Contains(Efforts, effort) {

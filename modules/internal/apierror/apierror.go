@@ -50,7 +50,7 @@ func SetHeader(header http.Header, e *plugins.Error) {
 func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
-		return anthropicBody{"error", anthropicError{anthropicType(e.Status), e.Message, attempts}}
+		return anthropicBody{"error", anthropicError{plugins.AnthropicErrorType(e.Status), e.Message, attempts}}
 	case plugins.GenerateContent, plugins.EmbedContent, plugins.Predict, plugins.Interactions:
 		return googleBody{googleError{e.Status, e.Message, GoogleCode(e.Status).String(), attempts}}
 	default:
@@ -78,36 +78,6 @@ type anthropicError struct {
 	Type     string    `json:"type"`
 	Message  string    `json:"message"`
 	Attempts []Attempt `json:"attempts,omitempty"`
-}
-
-// statusOverloaded is Anthropic's own status.
-const statusOverloaded = 529
-
-// anthropicType is the type that Anthropic gives errors of a status
-// (https://platform.claude.com/docs/en/api/errors).
-func anthropicType(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusPaymentRequired:
-		return "billing_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusRequestEntityTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case http.StatusGatewayTimeout:
-		return "timeout_error"
-	case statusOverloaded:
-		return "overloaded_error"
-	}
-	if status < http.StatusInternalServerError {
-		return "invalid_request_error"
-	}
-	return "api_error"
 }
 
 type googleBody struct {

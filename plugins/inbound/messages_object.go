@@ -1,0 +1,104 @@
+package inbound
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// messagesObject is a message, or the error of one that failed.
+func messagesObject(a *translate.Assembler) json.RawMessage {
+	if e := a.Failure(); e != nil {
+		return appendMessagesError(nil, e)
+	}
+	var blocks []byte
+	for _, item := range items(a) {
+		blocks = appendBlocks(blocks, item)
+	}
+	return appendMessage(nil, a, blocks, stopReason(a))
+}
+
+// appendMessage appends a message with blocks of content. A stop reason of "" is
+// that of a message that begins.
+func appendMessage(b []byte, a *translate.Assembler, blocks []byte, stop string) []byte {
+	b = append(append(b, `{"id":"`...), messagesID(a)...)
+	b = plugins.AppendString(append(b, `","type":"message","role":"assistant","model":`...), a.Model())
+	b = append(append(append(b, `,"content":[`...), blocks...), ']')
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "stop_reason"), stop)
+	b = append(b, `,"stop_sequence":null,"usage":`...)
+	return append(appendMessagesUsage(b, a), '}')
+}
+
+// appendBlocks appends the blocks of an item of the response. An image, and what the
+// provider ran, have no block.
+func appendBlocks(b []byte, item gjson.Result) []byte {
+	switch item.Get("type").Str {
+	case "message":
+		item.Get("content").ForEach(func(_, part gjson.Result) bool {
+			said := part.Get("text")
+			if part.Get("type").Str == "refusal" {
+				said = part.Get("refusal")
+			}
+			b = appendText(append(element(b), `{"type":"text","text":`...), []byte(text(said)), true)
+			b = append(b, '}')
+			return true
+		})
+	case "reasoning":
+		b = appendText(append(element(b), `{"type":"thinking","thinking":`...), appendThoughts(nil, item), true)
+		b = plugins.AppendString(plugins.AppendKey(b, "signature"), item.Get("encrypted_content").Str)
+		b = append(b, '}')
+	case "function_call", "custom_tool_call":
+		b = append(append(element(b), `{"type":"tool_use","id":`...), item.Get("call_id").Raw...)
+		b = plugins.AppendString(plugins.AppendKey(b, "name"), fullName(item))
+		b = append(plugins.AppendKey(b, "input"), inputObject(item)...)
+		b = append(b, '}')
+	}
+	return b
+}
+
+// inputObject is the input of a call. Arguments that are no object, as those of a
+// call that was cut off, are an empty one, for clients expect no other value.
+func inputObject(item gjson.Result) []byte {
+	arguments := []byte(item.Get("arguments").Str)
+	if item.Get("input").Exists() {
+		arguments = []byte(`{"input":` + item.Get("input").Raw + `}`)
+	}
+	if !plugins.ValidJSON(arguments) || !gjson.ParseBytes(arguments).IsObject() {
+		return []byte("{}")
+	}
+	var b bytes.Buffer
+	_ = json.Compact(&b, arguments) // which are valid
+	return b.Bytes()
+}
+
+// appendMessagesUsage appends usage as Anthropic counts it: the input beside what
+// came from the cache and what was written to it. What is unknown is 0.
+func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
+	t, _ := a.Tokens()
+	for _, count := range []struct {
+		before string
+		n      int64
+	}{
+		{`{"input_tokens":`, t.Input - t.CacheRead - t.CacheWrite},
+		{`,"cache_creation_input_tokens":`, t.CacheWrite},
+		{`,"cache_read_input_tokens":`, t.CacheRead},
+		{`,"cache_creation":{"ephemeral_5m_input_tokens":`, t.CacheWrite - t.CacheWrite1h},
+		{`,"ephemeral_1h_input_tokens":`, t.CacheWrite1h},
+		{`},"output_tokens":`, t.Output},
+	} {
+		b = strconv.AppendInt(append(b, count.before...), count.n, 10)
+	}
+	return append(b, '}')
+}
+
+// appendMessagesError appends an error in Anthropic's form.
+func appendMessagesError(b []byte, e *plugins.Error) []byte {
+	b = plugins.AppendString(append(b, `{"type":"error","error":{"type":`...), plugins.AnthropicErrorType(e.Status))
+	b = plugins.AppendString(plugins.AppendKey(b, "message"), e.Message)
+	return append(b, `}}`...)
+}

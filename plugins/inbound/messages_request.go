@@ -1,0 +1,208 @@
+package inbound
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// parseMessages reads the body of POST /v1/messages
+// (https://platform.claude.com/docs/en/api/messages).
+func parseMessages(raw []byte) (*translate.Request, error) {
+	if err := translate.CheckObject(raw); err != nil {
+		return nil, err
+	}
+	var m messagesRequest
+	gjson.ParseBytes(raw).ForEach(func(key, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			m.field(key.Str, v)
+		}
+		return true
+	})
+	if !m.limit.Exists() {
+		return nil, translate.Missing("max_tokens")
+	}
+	m.set("max_output_tokens", m.limit.Raw, "max_tokens")
+	m.set("store", "false", "")
+	m.reasoning()
+	for _, read := range []func() error{m.readSystem, m.readTools, m.readMessages} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	p, err := m.parse()
+	if err == nil && m.thinking.Get("display").Str != "omitted" {
+		showReasoning(p)
+	}
+	return p, err
+}
+
+// messagesRequest is a request while it is read.
+type messagesRequest struct {
+	body
+	limit, system, tools, messages gjson.Result
+	thinking, output               gjson.Result
+}
+
+// field reads one field of the body.
+func (m *messagesRequest) field(name string, v gjson.Result) {
+	switch name {
+	case "model", "stream", "temperature", "top_p":
+		m.set(name, v.Raw, name)
+	case "max_tokens":
+		m.limit = v
+	case "system":
+		m.system = v
+	case "messages":
+		m.messages = v
+	case "tools":
+		m.tools = v
+	case "tool_choice":
+		m.toolChoice(v)
+	case "stop_sequences":
+		m.set("stop", v.Raw, name)
+	case "thinking":
+		m.thinking = v
+	case "output_config":
+		m.output = v
+		if format := v.Get("format"); format.Exists() {
+			m.format(format, "output_config.format")
+		}
+	case "output_format":
+		m.format(v, name)
+	case "metadata":
+		if user := v.Get("user_id"); user.Exists() {
+			m.set("user", user.Raw, "metadata.user_id")
+		}
+	case "service_tier":
+		tier := v.Raw
+		if v.Str == "standard_only" {
+			tier = `"default"`
+		}
+		m.set(name, tier, name)
+	case "cache_control": // the provider chooses what to cache
+	default:
+		m.foreign = append(m.foreign, name)
+	}
+}
+
+// format sets the form of the answer. Responses gives it a name.
+func (m *messagesRequest) format(v gjson.Result, from string) {
+	m.set("text", `{"format":`+string(member([]byte(`{"type":"json_schema","name":"answer"`), "schema", v.Get("schema")))+`}}`, "")
+	m.name("text.format", from)
+}
+
+// reasoning sets how much the model thinks: as much as the effort says, or else as
+// the tokens that it may think. A model that decides itself thinks at the effort that
+// is Anthropic's default.
+func (m *messagesRequest) reasoning() {
+	effort, from := m.output.Get("effort").Str, "output_config.effort"
+	kind := m.thinking.Get("type").Str
+	switch {
+	case kind == "disabled":
+		effort, from = "none", "thinking"
+	case effort != "":
+	case kind == "enabled":
+		effort, from = translate.EffortOf(m.thinking.Get("budget_tokens").Int(), m.limit.Int()), "thinking"
+	case kind == "adaptive":
+		effort, from = "high", "thinking"
+	default:
+		return
+	}
+	m.set("reasoning", `{"effort":`+rawString(effort)+`}`, "")
+	m.name("reasoning.effort", from)
+}
+
+// billingHeader begins the block in which Claude Code tells Anthropic about itself.
+// It may differ in each request, and no other provider has a use for it: there it
+// would keep the prompt out of the cache.
+const billingHeader = "x-anthropic-billing-header:"
+
+// readSystem reads the system prompt, whose blocks Responses has as messages.
+func (m *messagesRequest) readSystem() error {
+	if m.system.Type == gjson.String {
+		m.set("instructions", m.system.Raw, "system")
+		return nil
+	}
+	for i, block := range m.system.Array() {
+		path := fmt.Sprintf("system[%d]", i)
+		if strings.HasPrefix(block.Get("text").Str, billingHeader) {
+			continue
+		}
+		part, err := appendBlock(nil, path, block)
+		if err != nil {
+			return err
+		}
+		m.item(path, 0, fmt.Appendf(nil, `{"role":"system","content":[%s]`, part))
+	}
+	return nil
+}
+
+// hostedTools are the tools that Anthropic hosts, by what their types begin with.
+var hostedTools = map[string]string{
+	"web_search_":     "web_search",
+	"code_execution_": "code_interpreter",
+}
+
+// readTools reads tools: functions, and those that Anthropic hosts.
+func (m *messagesRequest) readTools() error {
+	if m.tools.Exists() && !m.tools.IsArray() {
+		return plugins.Invalid("tools", "Invalid type for 'tools': expected an array.")
+	}
+	for _, t := range m.tools.Array() {
+		kind := t.Get("type").Str
+		for prefix, hosted := range hostedTools {
+			if strings.HasPrefix(kind, prefix) {
+				kind = hosted
+			}
+		}
+		switch kind {
+		case "", "custom":
+			tool := member([]byte(`{"type":"function"`), "name", t.Get("name"))
+			tool = member(tool, "description", t.Get("description"))
+			tool = member(tool, "parameters", t.Get("input_schema"))
+			m.tool(append(member(tool, "strict", t.Get("strict")), '}'))
+		case "web_search":
+			m.webSearch(t)
+		case "code_interpreter":
+			m.tool([]byte(`{"type":"code_interpreter","container":{"type":"auto"}}`))
+		default:
+			m.tool([]byte(t.Raw))
+		}
+	}
+	return nil
+}
+
+func (m *messagesRequest) webSearch(t gjson.Result) {
+	tool := []byte(`{"type":"web_search"`)
+	var domains []byte
+	for _, key := range []string{"allowed_domains", "blocked_domains"} {
+		domains = member(domains, key, t.Get(key))
+	}
+	if domains != nil {
+		tool = append(append(plugins.AppendKey(tool, "filters"), '{'), domains[1:]...)
+		tool = append(tool, '}')
+	}
+	m.tool(append(member(tool, "user_location", t.Get("user_location")), '}'))
+	if most := t.Get("max_uses"); most.Exists() {
+		m.set("max_tool_calls", most.Raw, "tools")
+	}
+}
+
+func (m *messagesRequest) toolChoice(v gjson.Result) {
+	choice := rawString(v.Get("type").Str)
+	switch v.Get("type").Str {
+	case "any":
+		choice = `"required"`
+	case "tool":
+		choice = `{"type":"function","name":` + rawString(v.Get("name").Str) + `}`
+	}
+	m.set("tool_choice", choice, "")
+	if v.Get("disable_parallel_tool_use").Bool() {
+		m.set("parallel_tool_calls", "false", "tool_choice.disable_parallel_tool_use")
+	}
+}

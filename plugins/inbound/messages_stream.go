@@ -1,0 +1,215 @@
+package inbound
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// messagesEncoder writes Anthropic's Messages.
+type messagesEncoder struct {
+	blocks  int               // that have begun
+	open    *translate.Output // whose block is open, and not of text
+	thought bool              // the block of thinking that is open has text
+	waiting []*waitingCall    // for the call that is open: blocks come one after the other
+}
+
+// waitingCall is a call that has begun while another was open.
+type waitingCall struct {
+	*translate.Output
+	arguments []byte // the inside of a JSON string
+	closed    bool
+}
+
+func newMessagesEncoder(*translate.Request) translate.Encoder { return new(messagesEncoder) }
+
+// Append implements translate.Encoder.
+func (m *messagesEncoder) Append(b []byte, a *translate.Assembler, e translate.Event) []byte {
+	switch e.Type {
+	case translate.Began:
+		b = append(b, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
+		b = append(appendMessage(b, a, nil, ""), "}\n\n"...)
+	case translate.ItemOpened:
+		return m.openItem(b, e.Output)
+	case translate.PartOpened:
+		return m.openPart(b, e)
+	case translate.TextAdded:
+		return m.text(b, e)
+	case translate.PartClosed:
+		if e.Output.Kind == translate.MessageOutput {
+			return m.stopBlock(b)
+		}
+	case translate.ItemClosed:
+		return m.closeItem(b, e.Output)
+	case translate.Idle:
+		return append(b, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+	case translate.Ended:
+		return m.end(b, a)
+	}
+	return b
+}
+
+// startBlock begins a block of content.
+func (m *messagesEncoder) startBlock(b []byte, block string) []byte {
+	b = append(b, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":"...)
+	b = strconv.AppendInt(b, int64(m.blocks), 10)
+	m.blocks++
+	b = append(append(b, `,"content_block":`...), block...)
+	return append(b, "}\n\n"...)
+}
+
+// delta adds to the block that is open. text is the inside of a JSON string.
+func (m *messagesEncoder) delta(b []byte, open string, text []byte) []byte {
+	b = append(b, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
+	b = strconv.AppendInt(b, int64(m.blocks-1), 10)
+	b = append(append(append(b, `,"delta":`...), open...), text...)
+	return append(b, "\"}}\n\n"...)
+}
+
+// The deltas, up to their texts.
+const (
+	textDelta      = `{"type":"text_delta","text":"`
+	thinkingDelta  = `{"type":"thinking_delta","thinking":"`
+	signatureDelta = `{"type":"signature_delta","signature":"`
+	inputDelta     = `{"type":"input_json_delta","partial_json":"`
+)
+
+func (m *messagesEncoder) stopBlock(b []byte) []byte {
+	b = append(b, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
+	b = strconv.AppendInt(b, int64(m.blocks-1), 10)
+	return append(b, "}\n\n"...)
+}
+
+func (m *messagesEncoder) openItem(b []byte, o *translate.Output) []byte {
+	switch {
+	case o.Kind == translate.ReasoningOutput:
+		m.thought = false
+		return m.startBlock(b, `{"type":"thinking","thinking":"","signature":""}`)
+	case o.IsCall() && m.open != nil:
+		m.waiting = append(m.waiting, &waitingCall{Output: o})
+	case o.IsCall():
+		return m.startCall(b, o)
+	}
+	return b
+}
+
+func (m *messagesEncoder) startCall(b []byte, o *translate.Output) []byte {
+	m.open = o
+	b = m.startBlock(b, `{"type":"tool_use","id":`+rawString(o.CallID)+`,"name":`+rawString(flatName(o))+`,"input":{}}`)
+	if o.Kind == translate.CustomCallOutput { // its input is a member of an object
+		b = m.delta(b, inputDelta, []byte(`{\"input\":\"`))
+	}
+	return b
+}
+
+func (m *messagesEncoder) stopCall(b []byte) []byte {
+	if m.open.Kind == translate.CustomCallOutput {
+		b = m.delta(b, inputDelta, []byte(`\"}`))
+	}
+	m.open = nil
+	return m.stopBlock(b)
+}
+
+// openPart begins a block of text, or separates a thought from the one before.
+func (m *messagesEncoder) openPart(b []byte, e translate.Event) []byte {
+	switch e.Output.Kind {
+	case translate.MessageOutput:
+		return m.startBlock(b, `{"type":"text","text":""}`)
+	case translate.ReasoningOutput:
+		if m.thought {
+			return m.delta(b, thinkingDelta, []byte(blankLine))
+		}
+		m.thought = true
+	}
+	return b
+}
+
+func (m *messagesEncoder) text(b []byte, e translate.Event) []byte {
+	switch o := e.Output; {
+	case o.Kind == translate.MessageOutput:
+		return m.delta(b, textDelta, e.Text)
+	case o.Kind == translate.ReasoningOutput:
+		return m.delta(b, thinkingDelta, e.Text)
+	}
+	text := e.Text
+	if e.Part.Kind == translate.InputPart { // a string within the string
+		text = plugins.AppendEscaped(nil, string(text))
+	}
+	if e.Output == m.open {
+		return m.delta(b, inputDelta, text)
+	}
+	call := m.waits(e.Output)
+	call.arguments = append(call.arguments, text...)
+	return b
+}
+
+// waits is the call that waits.
+func (m *messagesEncoder) waits(o *translate.Output) *waitingCall {
+	return m.waiting[slices.IndexFunc(m.waiting, func(c *waitingCall) bool { return c.Output == o })]
+}
+
+func (m *messagesEncoder) closeItem(b []byte, o *translate.Output) []byte {
+	switch {
+	case o.Kind == translate.ReasoningOutput:
+		if o.Sealed != "" {
+			b = m.delta(b, signatureDelta, plugins.AppendEscaped(nil, o.Sealed))
+		}
+		return m.stopBlock(b)
+	case o == m.open:
+		return m.nextCall(m.stopCall(b))
+	case o.IsCall():
+		m.waits(o).closed = true
+	}
+	return b
+}
+
+// nextCall begins the calls that wait, up to one that goes on.
+func (m *messagesEncoder) nextCall(b []byte) []byte {
+	for len(m.waiting) > 0 && m.open == nil {
+		call := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		b = m.startCall(b, call.Output)
+		if len(call.arguments) > 0 {
+			b = m.delta(b, inputDelta, call.arguments)
+		}
+		if call.closed {
+			b = m.stopCall(b)
+		}
+	}
+	return b
+}
+
+// end ends the stream: with an error, or the reason to stop and the usage.
+func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
+	if e := a.Failure(); e != nil {
+		b = append(b, "event: error\ndata: "...)
+		return append(appendMessagesError(b, e), "\n\n"...)
+	}
+	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""...)
+	b = append(append(b, stopReason(a)...), `","stop_sequence":null},"usage":`...)
+	b = append(appendMessagesUsage(b, a), "}\n\n"...)
+	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
+}
+
+// stopReason is why the model stopped.
+func stopReason(a *translate.Assembler) string {
+	switch a.StopReason() {
+	case translate.ReasonMaxOutputTokens:
+		return "max_tokens"
+	case translate.ReasonContentFilter:
+		return "refusal"
+	}
+	if slices.ContainsFunc(a.Outputs(), (*translate.Output).IsCall) {
+		return "tool_use"
+	}
+	return "end_turn"
+}
+
+// Object implements translate.Encoder.
+func (m *messagesEncoder) Object(a *translate.Assembler) json.RawMessage { return messagesObject(a) }
+
+func messagesID(a *translate.Assembler) string { return "msg_" + strings.TrimPrefix(a.ID(), "resp_") }

@@ -1,0 +1,153 @@
+package inbound_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/inbound"
+	"github.com/weirhq/weir/plugins/plugintest"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+var messages, _ = inbound.Of(plugins.Messages)
+
+func TestMessagesRequest(t *testing.T) {
+	tool := `"tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}]`
+	for _, c := range []asks{
+		{`"temperature":0.5`, "temperature", `0.5`, ""},
+		{`"temperature":1`, "max_output_tokens", `1000`, ""},
+		{`"temperature":1`, "store", `false`, ""},
+		{`"stop_sequences":["a"]`, "stop", `["a"]`, "stop_sequences"},
+		{`"system":"s"`, "instructions", `"s"`, ""},
+		{`"system":[{"type":"text","text":"x-anthropic-billing-header: cch=1"},{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`, "input.0",
+			`{"role":"system","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}`, ""},
+		{`"metadata":{"user_id":"u"}`, "user", `"u"`, ""},
+		{`"service_tier":"standard_only"`, "service_tier", `"default"`, ""},
+		{`"top_k":5`, "top_k", ``, "top_k"},
+		{`"context_management":{"edits":[]}`, "context_management", ``, "context_management"},
+		{`"thinking":{"type":"enabled","budget_tokens":999}`, "reasoning", `{"effort":"max"}`, "thinking"},
+		{`"thinking":{"type":"enabled","budget_tokens":300}`, "reasoning", `{"effort":"medium"}`, "thinking"},
+		{`"thinking":{"type":"enabled","budget_tokens":1}`, "reasoning", `{"effort":"minimal"}`, "thinking"},
+		{`"thinking":{"type":"adaptive"},"output_config":{"effort":"low"}`, "reasoning", `{"effort":"low"}`, "output_config.effort"},
+		{`"thinking":{"type":"adaptive"}`, "reasoning", `{"effort":"high"}`, "thinking"},
+		{`"thinking":{"type":"disabled"}`, "reasoning", `{"effort":"none"}`, "thinking"},
+		{`"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`, "text", `{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"}}}`, ""},
+		{tool, "tools", `[{"type":"function","name":"f","description":"d","parameters":{"type":"object"}}]`, ""},
+		{tool + `,"tool_choice":{"type":"any"}`, "tool_choice", `"required"`, ""},
+		{tool + `,"tool_choice":{"type":"tool","name":"f"}`, "tool_choice", `{"type":"function","name":"f"}`, ""},
+		{tool + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, "parallel_tool_calls", `false`, "tool_choice.disable_parallel_tool_use"},
+		{`"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":3,"allowed_domains":["a.b"]}]`, "tools",
+			`[{"type":"web_search","filters":{"allowed_domains":["a.b"]}}]`, ""},
+		{`"tools":[{"type":"code_execution_20250825","name":"code_execution"}]`, "tools", `[{"type":"code_interpreter","container":{"type":"auto"}}]`, ""},
+	} {
+		c.check(t, plugins.Messages, `"model":"m","max_tokens":1000,"messages":[{"role":"user","content":"hi"}]`)
+	}
+}
+
+func TestMessagesContent(t *testing.T) {
+	for _, c := range []asks{
+		{`{"role":"user","content":[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},` +
+			`{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}`, "input",
+			`[{"role":"user","content":[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"data:image/png;base64,AA=="},` +
+				`{"type":"input_image","image_url":"https://x/y.png"}]}]`, ""},
+		{`{"role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"AA=="}},` +
+			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hello"}}]}`, "input.0.content",
+			`[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA=="},{"type":"input_text","text":"hello"}]`, ""},
+		{`{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"s"},{"type":"redacted_thinking","data":"d"},{"type":"text","text":"a"},` +
+			`{"type":"tool_use","id":"1","name":"f","input":{"a": 1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","is_error":true,` +
+			`"content":[{"type":"text","text":"o"}]},{"type":"text","text":"?"}]}`, "input",
+			`[{"type":"reasoning","summary":[{"type":"summary_text","text":"h"}],"encrypted_content":"s"},{"type":"reasoning","summary":[],"encrypted_content":"d"},` +
+				`{"role":"assistant","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\": 1}"},` +
+				`{"type":"function_call_output","call_id":"1","status":"incomplete","output":[{"type":"input_text","text":"o"}]},` +
+				`{"role":"user","content":[{"type":"input_text","text":"?"}]}]`, ""},
+		{`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}},{"type":"text","text":"a"}]}`, "input",
+			`[{"role":"assistant","content":[{"type":"input_text","text":"a"}]}]`, "messages[0].content[0]"},
+	} {
+		c.fields = `"messages":[` + c.fields + `]`
+		c.check(t, plugins.Messages, `"model":"m","max_tokens":1000`)
+	}
+}
+
+func TestMessagesErrors(t *testing.T) {
+	user := `"messages":[{"role":"user","content":"hi"}]`
+	for body, param := range map[string]string{
+		`{`:                             "",
+		`{"model":"m",` + user + `}`:    "max_tokens",
+		`{"max_tokens":1,` + user + `}`: "model",
+		`{"model":"m","max_tokens":1}`:  "messages",
+		`{"model":"m","max_tokens":"x",` + user + `}`:                                                                                               "max_tokens",
+		`{"model":"m","max_tokens":1,"tools":{},` + user + `}`:                                                                                      "tools",
+		`{"model":"m","max_tokens":1,"tool_choice":{"type":"some"},` + user + `}`:                                                                   "tool_choice",
+		`{"model":"m","max_tokens":1,"output_config":{"format":{}},` + user + `}`:                                                                   "output_config.format.schema",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"tool","content":"hi"}]}`:                                                                  "messages[0].role",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"user"}]}`:                                                                                 "messages[0].content",
+		`{"model":"m","max_tokens":1,"messages":["hi"]}`:                                                                                            "messages[0]",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"video"}]}]}`:                                                    "messages[0].content[0].type",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1"},{"type":"text"}]}]}`:            "messages[0].content[0]",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"thinking"},{"type":"text","text":"a"},{"type":"text"}]}]}`: "messages[0].content[2]",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":"x"}]}]}`:            "messages[0].content[0].input",
+		`{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}}]}]}`:             "messages[0].content[0]",
+	} {
+		_, err := messages.Parse([]byte(body))
+		if e, ok := errors.AsType[*plugins.Error](err); !ok || e.Status != 400 || e.Param != param {
+			t.Errorf("%s: got %+v, want a 400 that names %q", body, err, param)
+		}
+	}
+}
+
+// Blocks come one after the other, also where the provider's calls do not.
+func TestMessagesBlocks(t *testing.T) {
+	p := &translate.Request{Model: "m", Stream: true}
+	var sink strings.Builder
+	a := translate.NewAssembler(p, &sink, translate.Options{Encoder: messages.Encoder(p)})
+	a.Usage(plugins.Usage{Input: plugins.Known(10), CacheRead: plugins.Known(4), CacheWrite: plugins.Known(3), Output: plugins.Known(5)})
+	a.Summary(0, 0, "one")
+	a.Summary(0, 1, "two")
+	a.Seal(0, "signature")
+	a.Text(1, "let me\nsee")
+	a.Call(2, "c1", "f")
+	a.Args(2, `{"a":`)
+	a.Call(3, "c2", "g")
+	a.Args(3, `{"b":2}`)
+	a.Close(3)
+	a.Call(4, "c3", "h")
+	a.Args(4, `{`)
+	a.Args(2, `1}`)
+	a.Args(4, `}`)
+	a.Finish(translate.ReasonStop)
+	sink.Write(a.End())
+	m, err := plugintest.CheckMessages([]byte(sink.String()))
+	if err != nil {
+		t.Fatal(err, sink.String())
+	}
+	want := plugintest.Message{
+		Text: "let me\nsee", Reasoning: "one\n\ntwo", Finish: "tool_use", Input: 10, Output: 5,
+		Calls: []plugintest.Call{{ID: "c1", Name: "f", Arguments: `{"a":1}`}, {ID: "c2", Name: "g", Arguments: `{"b":2}`}, {ID: "c3", Name: "h", Arguments: `{}`}},
+	}
+	if !reflect.DeepEqual(*m, want) {
+		t.Errorf("got %+v\nwant %+v", *m, want)
+	}
+	for path, want := range map[string]string{
+		"content.0":                         `{"type":"thinking","thinking":"one\n\ntwo","signature":"signature"}`,
+		"content.1":                         `{"type":"text","text":"let me\nsee"}`,
+		"content.2.input":                   `{"a":1}`,
+		"usage.input_tokens":                "3",
+		"usage.cache_read_input_tokens":     "4",
+		"usage.cache_creation_input_tokens": "3",
+	} {
+		if got := gjson.GetBytes(a.Response(), path).Raw; got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// BenchmarkMessages reads a stream of 200 events of text for a client of Messages.
+func BenchmarkMessages(b *testing.B) {
+	plugintest.BenchmarkEncode(b, plugins.Messages, anthropic.Provider{}, stream)
+}
