@@ -39,6 +39,7 @@ const (
 	cachedColumn
 	passthroughColumn
 	threatColumn
+	propertyNamesColumn
 	scoreColumn // of the chunks of scores alone
 	columnCount
 )
@@ -47,7 +48,7 @@ const (
 var cachedNames = [scoreColumn]string{
 	"user", "session", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
 	"ttft", "cache_read", "cache_write", "reasoning", "end_state", "stream", "path", "finish", "error_type",
-	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat",
+	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "property_names",
 }
 
 // cachedColumns are the same with how to read them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ type column struct {
 // requestColumns and detailColumns are the columns of the tables but n, which holds
 // created_at.
 var (
-	requestColumns = columns(storage.Columns)
+	requestColumns = append(columns(storage.Columns), propertyNames)
 	detailColumns  = append(columns(storage.DetailColumns), annotationColumns...)
 )
 
@@ -59,6 +60,18 @@ func columns(of []*storage.Column) (columns []column) {
 		})
 	}
 	return columns
+}
+
+// propertyNames repeats of the labels which properties a request has, not with which
+// values: few requests differ in that, so that they are fast to count by it.
+var propertyNames = column{
+	name: "property_names", names: "property_names",
+	text: func(r *row) string {
+		if len(r.Properties) == 0 {
+			return ""
+		}
+		return compactJSON(slices.Sorted(maps.Keys(r.Properties)))
+	},
 }
 
 // annotationColumns are what annotations change, and lists.

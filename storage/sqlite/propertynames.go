@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"database/sql/driver"
-	"slices"
-	"strings"
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -27,7 +25,7 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 	for set, d := range q.By {
 		if d.Name != storage.ByPropertyName {
 			others = append(others, set)
-		} else if err := part(&propertyRows{rows: &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, table: x.table, loader: x.loader}}, []int{set}); err != nil {
+		} else if err := part(newPropertyRows(x), []int{set}); err != nil {
 			return err
 		}
 	}
@@ -41,53 +39,53 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 // properties, grouped by their names. They have CountParts alone.
 type propertyRows struct {
 	*rows
-	kinds []string // of names, by group from 1
+	names  []string // by group from 1
+	groups map[string]int
+	// groupsOf are the groups of the requests that have the same properties, by the
+	// number of propertyNames.
+	groupsOf [][]int
 }
 
-// Scan looks for the chosen requests among those of each property.
+func newPropertyRows(x *rows) *propertyRows {
+	return &propertyRows{
+		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, table: x.table, loader: x.loader},
+		groups: make(map[string]int),
+	}
+}
+
+// Scan gives each the chosen requests once for each of their properties.
 func (x *propertyRows) Scan(f storage.Filter, w storage.Window, _ storage.RowParts, each func(*storage.Row) bool) error {
-	chosen := new(keySet)
-	x.dimensions = []dimension{{number: func(c *chunk, row int) int {
-		chosen.keys = append(chosen.keys, c.n[row])
-		return 0
-	}}}
-	err := x.rows.Scan(f, w, storage.CountParts, func(*storage.Row) bool { return true })
-	if err != nil || len(chosen.keys) == 0 {
-		return err
-	}
-	slices.Sort(chosen.keys)
-	first, last := chosen.keys[0], chosen.keys[len(chosen.keys)-1]
-	if x.kinds == nil {
-		const query = "SELECT DISTINCT kind FROM names WHERE kind >= ? AND kind < ?"
-		err := x.r.c.query(x.ctx, query, []driver.Value{propertyKind(""), propertyKind("\U0010FFFF")}, func(row []driver.Value) error {
-			x.kinds = append(x.kinds, row[0].(string))
-			return nil
-		})
-		if err != nil {
-			return err
+	sets := x.textDimension(propertyNamesColumn, nil)
+	x.dimensions = []dimension{sets}
+	return x.rows.Scan(f, w, storage.CountParts, func(r *storage.Row) bool {
+		set := r.Groups[0]
+		for set >= len(x.groupsOf) {
+			x.groupsOf = append(x.groupsOf, x.groupsIn(sets.key(len(x.groupsOf)).ID))
 		}
-	}
-	r := &storage.Row{Groups: []int{0}}
-	for i, kind := range x.kinds {
-		r.Groups[0] = i + 1
-		const query = "SELECT n FROM labels WHERE label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
-		err := x.r.c.query(x.ctx, query, []driver.Value{kind, first, last}, func(row []driver.Value) error {
-			if n := row[0].(int64); chosen.has(n) {
-				r.CreatedAt = createdAt(n)
-				if !each(r) {
-					return errStop
-				}
+		for _, group := range x.groupsOf[set] {
+			r.Groups[0] = group
+			if !each(r) {
+				return false
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		return true
+	})
+}
+
+// groupsIn are the groups of the names in a text of propertyNames.
+func (x *propertyRows) groupsIn(text string) (groups []int) {
+	gjson.Parse(text).ForEach(func(_, name gjson.Result) bool {
+		group := x.groups[name.Str]
+		if group == 0 {
+			x.names = append(x.names, name.Str)
+			group = len(x.names)
+			x.groups[name.Str] = group
+		}
+		groups = append(groups, group)
+		return true
+	})
+	return groups
 }
 
 // Key is the name of a property.
-func (x *propertyRows) Key(_, group int) storage.Key {
-	return storage.Key{ID: strings.TrimPrefix(x.kinds[group-1], propertyKind(""))}
-}
+func (x *propertyRows) Key(_, group int) storage.Key { return storage.Key{ID: x.names[group-1]} }

@@ -53,7 +53,7 @@ func project(requests, details []column) *projection {
 }
 
 var (
-	wholeRecord = project(requestColumns, detailColumns)
+	wholeRecord = project(columns(storage.Columns), detailColumns)
 	// contentOnly is what it takes to read and match content.
 	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, "content_segment", "content_ordinal", "dialect"))
 )

@@ -52,6 +52,7 @@ CREATE TABLE requests (
 	cache_enabled     INTEGER NOT NULL, -- 0 or 1
 	cache_reference   BLOB,             -- request_id
 	attempt_of        BLOB,             -- request_id
+	property_names    INTEGER,          -- those of its properties, a JSON array in their order
 	request_id        BLOB NOT NULL     -- the 16 bytes of the UUID
 ) STRICT;
 CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org);
