@@ -48,6 +48,9 @@ type Top struct {
 	// Count is the number of groups, 0 for all.
 	Count int
 	By    TopBy
+	// Until leaves out, of NewestGroups, those of a First behind it; those of this
+	// First are answered but do not count. Nil is no bound.
+	Until *Timestamp
 }
 
 // TopBy is the order of a Top.

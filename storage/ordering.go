@@ -2,8 +2,8 @@ package storage
 
 import (
 	"maps"
+	"math"
 	"slices"
-	"sort"
 )
 
 // MaxSortKeys bounds the sort keys of one query.
@@ -44,34 +44,53 @@ func (o *ordering[K, T]) cursor(row *T, sorts []OrderBy[K]) *Cursor[K] {
 	return c
 }
 
-// page puts all into order, and answers what stands on one page, not nil even if
-// nothing does.
+// ranked is a row with its value of the first key, by which most are told apart.
+type ranked[T any] struct {
+	row   *T
+	first Value
+}
+
+// page answers what stands on one page of all in order, not nil even if nothing does.
 func (o *ordering[K, T]) page(all []*T, sorts []OrderBy[K], after *Cursor[K], offset, limit int, cancel *CancelCheck) []T {
 	sorts = o.keys(sorts)
-	values := make([]func(*T) Value, len(sorts))
-	for i, s := range sorts {
-		values[i] = o.values[s.Key]
-	}
-	slices.SortFunc(all, CancellableOrder(cancel, func(a, b *T) int {
-		for i, s := range sorts {
-			value := values[i]
-			if d := value(a).compare(value(b), s.Desc); d != 0 {
+	value := o.values[sorts[0].Key]
+	order := CancellableOrder(cancel, func(a, b ranked[T]) int {
+		if d := a.first.compare(b.first, sorts[0].Desc); d != 0 {
+			return d
+		}
+		for _, s := range sorts[1:] {
+			if d := o.values[s.Key](a.row).compare(o.values[s.Key](b.row), s.Desc); d != 0 {
 				return d
 			}
 		}
-		x, y := o.tie(a), o.tie(b)
+		x, y := o.tie(a.row), o.tie(b.row)
 		return directed(slices.Compare(x[:], y[:]), sorts[0].Desc)
-	}))
-	if after != nil {
-		all = all[sort.Search(len(all), func(i int) bool { return o.cursor(all[i], sorts).Compare(after) > 0 }):]
+	})
+	want := offset + min(limit, math.MaxInt-offset)
+	var best []ranked[T]
+	full := false // best[want-1] is the last of the page, as far as is known
+	for _, row := range all {
+		r := ranked[T]{row, value(row)}
+		switch {
+		case full && order(r, best[want-1]) >= 0, after != nil && o.cursor(row, sorts).Compare(after) <= 0:
+			continue
+		}
+		if best = append(best, r); len(best) > sortedAtOnce && len(best)/2 >= want && want > 0 {
+			slices.SortFunc(best, order)
+			best, full = best[:want], true
+		}
 	}
-	all = all[min(offset, len(all)):]
-	page := make([]T, min(limit, len(all)))
+	slices.SortFunc(best, order)
+	best = best[min(offset, len(best)):]
+	page := make([]T, min(limit, len(best)))
 	for i := range page {
-		page[i] = *all[i]
+		page[i] = *best[i].row
 	}
 	return page
 }
+
+// sortedAtOnce is how many rows may be put into order of which few are on a page.
+const sortedAtOnce = 1000
 
 // parseOrder reads a field sort: an object of keys with their directions, in the
 // order in which they apply. Under a named key there is an object of names. special

@@ -14,8 +14,12 @@ func (q *SessionQuery) Answer(ctx context.Context, g Grouper) ([]Session, error)
 			(containsFold(id, q.Search, p) || containsFold(name, q.Search, p))
 	}
 	question := &GroupQuery{Org: q.Org, Window: q.Window}
-	if q.Filter == (All{}) && q.Search == "" && q.NameEquals == nil && len(q.Sort) == 0 && q.After == nil {
+	if q.Filter == (All{}) && q.Search == "" && q.NameEquals == nil && len(q.Sort) == 0 {
 		question.Top = Top{Count: q.Offset + min(q.Limit, math.MaxInt-q.Offset), By: NewestGroups}
+		if q.After != nil {
+			at, _ := q.After.Values[0].Any().(int64)
+			question.Top.Until = new(Timestamp(at))
+		}
 	}
 	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
 		s := newSession(g)

@@ -28,33 +28,43 @@ const newestBlock = 1024
 // beginning is the beginning of a session.
 type beginning struct {
 	n   int64 // the least key
+	to  int64 // the largest
 	at  storage.Timestamp
 	org uint32
 	// begun is false while the session has only attempts that did not answer.
 	begun bool
 }
 
-// of finds the sessions of an organisation that began last: so many, or more if
-// some began at one time. It is false of a table older than one that it read, and when
-// ctx ends.
-func (x *newest) of(ctx context.Context, t *table, org uint32, count int) (sessions []int, from int64, ok bool) {
+// of finds the sessions of an organisation that a Top is about: so many, or more if
+// some began at one time; and between which keys their requests are. It is false of a
+// table older than one that it read, and when ctx ends.
+func (x *newest) of(ctx context.Context, t *table, org uint32, top storage.Top) (sessions []int, from, to int64, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.follow(ctx, t) {
-		return nil, 0, false
+		return nil, 0, 0, false
 	}
-	since := x.since(org, count)
+	until := storage.Always.To
+	if top.Until != nil {
+		until = *top.Until
+	}
+	since := x.since(org, top.Count, until)
 	for i, s := range x.begun(org, &since) {
-		if len(sessions) == 0 || s.n < from {
-			from = s.n
+		if s.at > until {
+			continue
 		}
+		if len(sessions) == 0 {
+			from, to = s.n, s.to
+		}
+		from, to = min(from, s.n), max(to, s.to)
 		sessions = append(sessions, i)
 	}
-	return sessions, from, true
+	return sessions, from, to, true
 }
 
-// since is when the last but so many sessions of an organisation began.
-func (x *newest) since(org uint32, count int) storage.Timestamp {
+// since is when the last but so many sessions of an organisation began, of those that
+// began before until.
+func (x *newest) since(org uint32, count int, until storage.Timestamp) storage.Timestamp {
 	var starts []storage.Timestamp
 	since := storage.Always.From
 	sift := func() {
@@ -65,6 +75,9 @@ func (x *newest) since(org uint32, count int) storage.Timestamp {
 		}
 	}
 	for _, s := range x.begun(org, &since) {
+		if s.at >= until {
+			continue
+		}
 		if starts = append(starts, s.at); len(starts) > 2*count+1000 {
 			sift()
 		}
@@ -126,9 +139,9 @@ func (x *newest) add(c *chunk, row int) {
 	}
 	s, n := &x.sessions[session], c.n[row]
 	if s.org == 0 {
-		s.org, s.n = c.org[row], n
+		s.org, s.n, s.to = c.org[row], n, n
 	}
-	s.n = min(s.n, n)
+	s.n, s.to = min(s.n, n), max(s.to, n)
 	if at := createdAt(n); c.at(attemptColumn, row) == 0 && (!s.begun || at < s.at) {
 		s.at, s.begun = at, true
 		block := session / newestBlock
@@ -146,11 +159,11 @@ func newestSessions(x *rows, q *storage.GroupQuery) storage.Rows {
 		q.Top.By != storage.NewestGroups || q.Top.Count == 0 || q.Top.Count > maxNewest {
 		return x
 	}
-	sessions, from, ok := x.table.newest.of(x.ctx, x.table, x.table.orgs.find(x.org), q.Top.Count)
+	sessions, from, to, ok := x.table.newest.of(x.ctx, x.table, x.table.orgs.find(x.org), q.Top)
 	if !ok {
 		return x
 	}
-	r := &newestRows{rows: x, sessions: sessions, from: createdAt(from), groups: make(map[int]int)}
+	r := &newestRows{rows: x, sessions: sessions, window: storage.Window{From: createdAt(from), To: createdAt(to)}, groups: make(map[int]int)}
 	for i, session := range sessions {
 		r.groups[session] = i + 1
 	}
@@ -164,14 +177,14 @@ const maxNewest = 11_000
 // newestRows are the rows of a few sessions.
 type newestRows struct {
 	*rows
-	from     storage.Timestamp
+	window   storage.Window
 	sessions []int       // by group, from 1
 	groups   map[int]int // by session
 }
 
-// Scan scans no further back than the sessions reach.
+// Scan scans no further than the sessions reach.
 func (x *newestRows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
-	w.From = max(w.From, x.from)
+	w.From, w.To = max(w.From, x.window.From), min(w.To, x.window.To)
 	return x.rows.Scan(f, w, parts, func(r *storage.Row) bool {
 		group, ok := x.groups[r.Groups[0]]
 		if !ok {
