@@ -52,8 +52,14 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	if q.Details {
 		parts = DetailParts
 	}
+	if q.Apart && len(q.By) > 1 && q.By[0] == (Dimension{}) {
+		g.first = 1
+	}
 	if err := rows.Scan(q.Filter, q.Window, parts, g.add); err != nil {
 		return err
+	}
+	if g.first > 0 {
+		g.sets[0].sumUp(&g.sets[1])
 	}
 	if err := g.any(); err != nil {
 		return err
@@ -71,6 +77,9 @@ type rowGrouper struct {
 	query *GroupQuery
 	rows  Rows
 	sets  []rowSet
+	// first is the first set that rows are added to. One before is of all rows, and what
+	// the groups of another add up to.
+	first int
 	// matched has the groups of which each of the query's Any is true.
 	matched []map[int]bool
 }
@@ -94,7 +103,7 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 	if q.Buckets.Len > 0 {
 		bucket = q.Buckets.Index(r.CreatedAt)
 	}
-	for i := range g.sets {
+	for i := g.first; i < len(g.sets); i++ {
 		s, group := &g.sets[i], 0
 		if len(q.By) > 0 {
 			group = r.Groups[i]
@@ -114,6 +123,19 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 		}
 	}
 	return r.Attempt || q.Top.Count == 0 || q.Top.By != AnyGroups
+}
+
+// sumUp makes one group of all groups of a set.
+func (s *rowSet) sumUp(of *rowSet) {
+	for group, totals := range of.sums.all() {
+		s.sums.at(0).merge(totals)
+		for bucket, counts := range of.cells.of(group) {
+			s.cells.at(0, int32(bucket)).merge(counts)
+		}
+		for bucket, details := range of.details.of(group) {
+			s.details.at(0, int32(bucket)).merge(details)
+		}
+	}
 }
 
 // any finds out of which groups the query's Any are true.

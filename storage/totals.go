@@ -25,6 +25,10 @@ func (t *Counts) add(r *Row) {
 	}
 }
 
+func (t *Counts) merge(o *Counts) {
+	t.Requests, t.WithoutCost, t.Cost = t.Requests+o.Requests, t.WithoutCost+o.WithoutCost, t.Cost.Plus(o.Cost)
+}
+
 // empty is true without a request or attempt.
 func (c *Counts) empty() bool { return c.Requests == 0 && c.WithoutCost == 0 && !c.Cost.Valid }
 
@@ -73,7 +77,7 @@ func (t *Totals) merge(o *Totals) {
 		t.First, t.Last = min(t.First, o.First), max(t.Last, o.Last)
 	}
 	t.Ended = max(t.Ended, o.Ended)
-	t.Requests, t.WithoutCost, t.Cost = t.Requests+o.Requests, t.WithoutCost+o.WithoutCost, t.Cost.Plus(o.Cost)
+	t.Counts.merge(&o.Counts)
 	t.Input, t.Output = t.Input.Plus(o.Input), t.Output.Plus(o.Output)
 	t.WithTokens, t.WithLatency, t.RateLimited = t.WithTokens+o.WithTokens, t.WithLatency+o.WithLatency, t.RateLimited+o.RateLimited
 	t.Latency += o.Latency
