@@ -11,6 +11,7 @@ import (
 func textColumn[T ~string](name string, at func(*Record) *T) *Column {
 	return &Column{
 		Name: name,
+		Type: TextColumn,
 		get: func(r *Record) any {
 			if s := *at(r); s != "" {
 				return string(s)
@@ -32,6 +33,7 @@ func names(name, kind string, at func(*Record) *string) *Column {
 func integerColumn[T ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](name string, at func(*Record) *T) *Column {
 	return &Column{
 		Name: name,
+		Type: IntegerColumn,
 		get: func(r *Record) any {
 			if i := *at(r); i != 0 {
 				return int64(i)
@@ -44,6 +46,7 @@ func integerColumn[T ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](name string, at
 
 func timeColumn(name string, at func(*Record) *Timestamp) *Column {
 	c := integerColumn(name, at)
+	c.Type = TimeColumn
 	c.time = func(r *Record) Timestamp { return *at(r) }
 	c.value = func(r *Record) Value { return whole(*at(r)) }
 	return c
@@ -51,6 +54,7 @@ func timeColumn(name string, at func(*Record) *Timestamp) *Column {
 
 func endStateColumn() *Column {
 	c := integerColumn("end_state", func(r *Record) *EndState { return &r.EndState }).required()
+	c.Type = EndStateColumn
 	c.text = func(r *Record) string { return r.EndState.String() }
 	return c
 }
@@ -58,6 +62,7 @@ func endStateColumn() *Column {
 func quantityColumn[T plugins.Unit](name string, at func(*Record) *plugins.Quantity[T]) *Column {
 	return &Column{
 		Name: name,
+		Type: IntegerColumn,
 		get: func(r *Record) any {
 			if q := at(r); q.Valid {
 				return int64(q.N)
@@ -76,6 +81,7 @@ func quantityColumn[T plugins.Unit](name string, at func(*Record) *plugins.Quant
 func flagColumn(name string, at func(*Record) *bool) *Column {
 	return &Column{
 		Name:     name,
+		Type:     FlagColumn,
 		Required: true,
 		get: func(r *Record) any {
 			if *at(r) {
@@ -89,7 +95,7 @@ func flagColumn(name string, at func(*Record) *bool) *Column {
 }
 
 func idColumn(name string, at func(*Record) *uuid.UUID) *Column {
-	c := &Column{Name: name, set: func(r *Record, v any) { copy(at(r)[:], v.([]byte)) }}
+	c := &Column{Name: name, Type: IDColumn, set: func(r *Record, v any) { copy(at(r)[:], v.([]byte)) }}
 	c.get = func(r *Record) any {
 		if id := at(r); c.Required || *id != uuid.Nil {
 			return id[:]

@@ -11,6 +11,7 @@ import (
 type Column struct {
 	// Name is that of the column in a database.
 	Name string
+	Type ColumnType
 	// Names is what the text of the column names, "" if its texts do not repeat.
 	// Columns of the same kind of names, such as "model", share their texts.
 	Names string
@@ -32,6 +33,24 @@ type Column struct {
 	fields []fieldName
 	sort   SortKey
 }
+
+// ColumnType is what a column holds.
+type ColumnType uint8
+
+const (
+	// TextColumn is text, "" for none.
+	TextColumn ColumnType = iota
+	// IntegerColumn is a whole number, which may be unknown.
+	IntegerColumn
+	// TimeColumn is a Timestamp, 0 for none.
+	TimeColumn
+	// FlagColumn is true or false.
+	FlagColumn
+	// IDColumn is a UUID, the zero UUID for none.
+	IDColumn
+	// EndStateColumn is an EndState.
+	EndStateColumn
+)
 
 // Get is the record's value as a database takes it: an int64, a string, true or
 // bytes; nil where it is zero or unknown.
@@ -127,5 +146,5 @@ var DetailColumns = []*Column{
 	quantityColumn("pages", func(r *Record) *plugins.Count { return &r.Usage.Pages }),
 	quantityColumn("audio_duration", func(r *Record) *plugins.Duration { return &r.Usage.AudioDuration }),
 	quantityColumn("reported_cost", func(r *Record) *plugins.Cost { return &r.Usage.ReportedCost }),
-	integerColumn("updated_at", func(r *Record) *Timestamp { return &r.UpdatedAt }).required(),
+	timeColumn("updated_at", func(r *Record) *Timestamp { return &r.UpdatedAt }).required(),
 }

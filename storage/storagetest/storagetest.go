@@ -30,6 +30,8 @@ type Relaxed struct {
 	// KeepsAnnotations: an annotation about a record that is not known yet comes to be seen
 	// when it is.
 	KeepsAnnotations bool
+	// FixedTimes: a record that comes again with another CreatedAt is another one.
+	FixedTimes bool
 	// Transient: Open and Write fail at times, also after the batch was applied or a
 	// part of it, and succeed when they are tried again.
 	Transient bool
@@ -169,18 +171,28 @@ func (s *store) query(q *storage.RequestQuery) []*storage.Record {
 	return records
 }
 
-// holds checks that the store has exactly these records, with all their fields.
+// holds checks that the store has exactly these records, with all their fields: as a
+// list, and some of them by their ids.
 func (s *store) holds(want []*storage.Record) {
 	s.Helper()
-	found := 0
+	found := make(map[recordKey]*storage.Record)
 	for _, org := range orgs {
-		found += len(s.query(&storage.RequestQuery{Org: org, Filter: storage.All{}, Limit: len(want) + 1}))
+		for _, r := range s.query(&storage.RequestQuery{Org: org, Filter: storage.All{}, Limit: len(want) + 1}) {
+			found[recordKey{org, r.ID}] = r
+		}
 	}
-	if found != len(want) {
-		s.Errorf("the store has %d records, want %d", found, len(want))
+	if len(found) != len(want) {
+		s.Errorf("the store has %d records, want %d", len(found), len(want))
 	}
-	for _, r := range want {
-		s.has(r)
+	for i, r := range want {
+		got := found[recordKey{r.Org, r.ID}]
+		if got == nil {
+			s.Fatalf("the store does not list %s of %s", r.ID, r.Org)
+		}
+		s.same(got, r)
+		if i%10 == 0 {
+			s.has(r)
+		}
 	}
 }
 
@@ -190,6 +202,11 @@ func (s *store) has(want *storage.Record) {
 	if err != nil {
 		s.Fatalf("Request(%s, %s): %v", want.Org, want.ID, err)
 	}
+	s.same(got, want)
+}
+
+func (s *store) same(got, want *storage.Record) {
+	s.Helper()
 	if field := difference(got, want); field != "" {
 		g, w := reflect.ValueOf(got).Elem().FieldByName(field), reflect.ValueOf(want).Elem().FieldByName(field)
 		s.Fatalf("%s of %s is %#v, want %#v", field, want.ID, g, w)

@@ -63,6 +63,9 @@ func testReplacedRecord(t *testing.T, open opener) {
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 3}}
 	for i, a := range amended {
 		a.ID, a.Org = first[i].ID, first[i].Org
+		if s.FixedTimes {
+			a.CreatedAt = first[i].CreatedAt
+		}
 		a.Scores, a.Feedback = nil, nil
 		written := *a
 		batch.Records = append(batch.Records, &written)

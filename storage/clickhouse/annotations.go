@@ -1,0 +1,115 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// annotate gives records what was learned of them later.
+func (r *reader) annotate(ctx context.Context, records []*storage.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	byID := make(map[uuid.UUID][]*storage.Record, len(records))
+	ids := make([]string, len(records))
+	for i, rec := range records {
+		byID[rec.ID] = append(byID[rec.ID], rec)
+		ids[i] = rec.ID.String()
+	}
+	p := r.apart()
+	of := " FINAL WHERE " + all(ofOrg, "request_id IN "+p.bind(ids, "Array(UUID)"))
+	var (
+		id                  uuid.UUID
+		property            bool
+		name, text          string
+		value               float64
+		feedback            int64
+		feedbackAt, learned time.Time
+	)
+	return p.query(ctx, "SELECT request_id, false, name, value, '', feedback_id, feedback_at, learned_at FROM scores"+of+
+		" UNION ALL SELECT request_id, true, name, 0, value, 0, learned_at, learned_at FROM late_properties"+of+
+		" SETTINGS max_threads = 1", func(rows driver.Rows) error {
+		if err := rows.Scan(&id, &property, &name, &value, &text, &feedback, &feedbackAt, &learned); err != nil {
+			return err
+		}
+		for _, rec := range byID[id] {
+			rec.UpdatedAt = max(rec.UpdatedAt, storage.Millis(learned))
+			switch {
+			case property:
+				if rec.Properties == nil {
+					rec.Properties = make(map[string]string)
+				}
+				rec.Properties[name] = text
+			case name == storage.FeedbackScore:
+				rec.Feedback = &storage.Feedback{ID: feedback, Rating: value != 0, CreatedAt: storage.Millis(feedbackAt)}
+			default:
+				if rec.Scores == nil {
+					rec.Scores = make(map[string]float64)
+				}
+				rec.Scores[name] = value
+			}
+		}
+		return nil
+	})
+}
+
+// anyLate tells whether any record was given a property of that name later.
+func (r *reader) anyLate(ctx context.Context, name string) (any bool, err error) {
+	err = r.query(ctx, "SELECT request_id FROM late_properties WHERE "+all(ofOrg, "name = "+r.text(name))+" LIMIT 1", func(driver.Rows) error {
+		any = true
+		return nil
+	})
+	return any, err
+}
+
+// SessionTag answers the tag of a session, "" if it has none.
+func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return "", err
+	}
+	err = r.query(ctx, "SELECT tag FROM session_tags FINAL WHERE "+all(ofOrg, "session = "+r.text(sessionID)), func(rows driver.Rows) error {
+		return rows.Scan(&tag)
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the tag of session %s from ClickHouse: %w", sessionID, explain(ctx, err))
+	}
+	return tag, nil
+}
+
+// tags are those of the organisation's sessions.
+func (r *reader) tags(ctx context.Context) (map[string]string, error) {
+	tags := make(map[string]string)
+	return tags, r.query(ctx, "SELECT session, tag FROM session_tags FINAL WHERE "+ofOrg, func(rows driver.Rows) error {
+		var session, tag string
+		err := rows.Scan(&session, &tag)
+		tags[session] = tag
+		return err
+	})
+}
+
+// Views answers the saved views of an organisation, by name.
+func (b *Backend) Views(ctx context.Context, org string) (views []storage.View, err error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	err = r.query(ctx, "SELECT name, screen, state, updated_at FROM views FINAL WHERE "+ofOrg+" AND screen != '' ORDER BY name", func(rows driver.Rows) error {
+		var v storage.View
+		var at time.Time
+		err := rows.Scan(&v.Name, &v.Screen, &v.State, &at)
+		v.UpdatedAt = storage.Millis(at)
+		views = append(views, v)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the views of %s from ClickHouse: %w", org, explain(ctx, err))
+	}
+	return views, nil
+}

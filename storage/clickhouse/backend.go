@@ -1,0 +1,164 @@
+// Package clickhouse keeps records and their bodies in ClickHouse, so that many Weirs
+// write to one store, and all of them answer from it. migrations/ has the schema with
+// a comment for what columns do not say themselves.
+//
+// Three rules hold everywhere: a statement names the organisation for every table that
+// it reads, what users choose stands in query parameters alone, and what comes twice
+// changes nothing.
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Config is what a Backend needs to know.
+type Config struct {
+	// Options are how to reach the server. Auth.Database names the database, which
+	// Open creates if it does not exist.
+	Options clickhouse.Options
+	// Cluster names the servers that have a replica of the tables each, "" for a
+	// single server.
+	Cluster string
+}
+
+// Backend is a storage.Backend on a ClickHouse database.
+type Backend struct {
+	config Config
+
+	mu       sync.RWMutex // held for reading while conn is used
+	conn     clickhouse.Conn
+	contents storage.Contents
+
+	// trace sees every statement that reads records, for a test.
+	trace func(statement string)
+}
+
+// New makes a backend, not yet open.
+func New(c Config) *Backend { return &Backend{config: c} }
+
+// Open connects, and creates or migrates the tables. ClickHouse keeps no positions: a
+// batch that Write has returned for is safe.
+func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
+	conn, err := b.connect(ctx)
+	if err != nil {
+		return storage.Position{}, fmt.Errorf("opening ClickHouse at %v: %w", b.config.Options.Addr, explain(ctx, err))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conn, b.contents = conn, h.Contents
+	return h.Position, nil
+}
+
+// connect makes a connection to the database, with its schema as this version wants it.
+func (b *Backend) connect(ctx context.Context) (conn clickhouse.Conn, err error) {
+	o := b.config.Options
+	conn, err = clickhouse.Open(&o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, conn.Close())
+		}
+	}()
+	v, err := conn.ServerVersion()
+	if isCode(err, codeUnknownDatabase) {
+		if err = b.createDatabase(ctx); err == nil {
+			v, err = conn.ServerVersion()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.Version.Major < 24 || v.Version.Major == 24 && v.Version.Minor < 8 {
+		return nil, fmt.Errorf("the server is %d.%d, and 24.8 is the oldest that Weir works with: %w", v.Version.Major, v.Version.Minor, storage.ErrRejected)
+	}
+	return conn, b.migrate(ctx, conn)
+}
+
+func (b *Backend) createDatabase(ctx context.Context) error {
+	o := b.config.Options
+	database := o.Auth.Database
+	o.Auth.Database = "default"
+	conn, err := clickhouse.Open(&o)
+	if err != nil {
+		return err
+	}
+	err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteName(database)+b.onCluster())
+	return errors.Join(err, conn.Close())
+}
+
+// Limits wants large batches: each becomes a part of a table for each day in it.
+func (*Backend) Limits() storage.Limits {
+	return storage.Limits{Entries: 10_000, Bytes: 8 << 20, Delay: time.Second}
+}
+
+// Close closes the connections. Queries in flight fail.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	conn := b.conn
+	b.conn, b.contents = nil, nil
+	b.mu.Unlock()
+	if conn == nil {
+		return nil
+	}
+	return conn.Close()
+}
+
+// opened is what the methods of an open backend work with.
+func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.conn == nil {
+		return nil, nil, fmt.Errorf("ClickHouse at %v is not open: %w", b.config.Options.Addr, storage.ErrUnavailable)
+	}
+	return b.conn, b.contents, nil
+}
+
+// The codes of ClickHouse's errors (src/Common/ErrorCodes.cpp) that matter here.
+const (
+	codeUnknownDatabase = 81
+	codeTooDeep         = 306
+	codeMemoryLimit     = 241
+	codeAuthentication  = 516
+	codeAccessDenied    = 497
+	codeUnknownTable    = 60
+)
+
+func isCode(err error, code int32) bool {
+	var e *clickhouse.Exception
+	return errors.As(err, &e) && e.Code == code
+}
+
+// explain says what an error means for the host, and what an operator can do about it.
+func explain(ctx context.Context, err error) error {
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isCode(err, codeAccessDenied):
+		return fmt.Errorf("%w: grant the user what this names (docs/storage_clickhouse.md has all that it needs)", err)
+	case isCode(err, codeAuthentication):
+		return fmt.Errorf("%w: check the user and the password of the store", err)
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, clickhouse.ErrAcquireConnTimeout):
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	}
+	return err
+}
+
+var (
+	_ storage.Backend       = (*Backend)(nil)
+	_ storage.ContentKeeper = (*Backend)(nil)
+)

@@ -1,0 +1,66 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/weirhq/weir/storage"
+)
+
+// contentsOf reads the bodies of records. A row that does not belong to the version of
+// the record is none of it.
+func (r *reader) contentsOf(ctx context.Context, records []*storage.Record) (map[key]*storage.Content, error) {
+	contents := make(map[key]*storage.Content)
+	var keys []key
+	refs := make(map[key]storage.ContentRef)
+	for _, rec := range records {
+		if rec.Content != (storage.ContentRef{}) {
+			k := key{rec.CreatedAt, rec.ID}
+			keys = append(keys, k)
+			refs[k] = rec.Content
+		}
+	}
+	if len(keys) == 0 {
+		return contents, ctx.Err()
+	}
+	p := r.apart()
+	const columns = "created_at, request_id, segment, ordinal, request_type, request, response_type, response, inputs, media"
+	return contents, p.query(ctx, "SELECT "+columns+" FROM content WHERE "+all(ofOrg, p.among(keys))+
+		" ORDER BY version DESC LIMIT 1 BY created_at, request_id", func(rows driver.Rows) error {
+		var (
+			k                = new(key)
+			c                = new(storage.Content)
+			at               = time.Time{}
+			segment, ordinal int64
+		)
+		err := rows.Scan(&at, &k.id, &segment, &ordinal, &c.Request.Type, &c.Request.Data, &c.Response.Type, &c.Response.Data, &c.Inputs, &c.Media)
+		k.createdAt = storage.Millis(at)
+		if refs[*k] == (storage.ContentRef{Segment: uint64(segment), Ordinal: uint32(ordinal)}) {
+			contents[*k] = c
+		}
+		return err
+	})
+}
+
+// Content reads the bodies of a record.
+func (b *Backend) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
+	r, err := b.reader(rec.Org)
+	if err != nil {
+		return nil, err
+	}
+	contents, err := r.contentsOf(ctx, []*storage.Record{rec})
+	if err != nil {
+		return nil, fmt.Errorf("reading the content of record %s from ClickHouse: %w", rec.ID, explain(ctx, err))
+	}
+	return contents[key{rec.CreatedAt, rec.ID}], nil
+}
+
+// Reader reads the bodies of one record after the other.
+func (b *Backend) Reader(storage.ContentPart) storage.ContentReader { return contentReader{b} }
+
+type contentReader struct{ *Backend }
+
+// Close gives up nothing.
+func (contentReader) Close() {}

@@ -1,0 +1,262 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// grouping answers a group query with GROUP BY: one statement for the groups of all
+// dimensions, and of their cells.
+type grouping struct {
+	*reader
+	query *storage.GroupQuery
+	where *condition
+	tags  map[string]string
+
+	// keys are the expressions of the sets: arrays of texts. arrays marks the one that
+	// makes several rows of a record, which has a statement of its own.
+	keys   []string
+	arrays []bool
+	any    []string
+	// bucket is the start of a cell in milliseconds, "" if there are no cells.
+	bucket string
+}
+
+// compile is false of a query that the server does not decide alone.
+func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
+	q := g.query
+	if !g.where.exact() {
+		return false, nil
+	}
+	for _, f := range q.Any {
+		any := g.params.where(f)
+		if !any.exact() {
+			return false, nil
+		}
+		g.any = append(g.any, any.sql)
+	}
+	var texts []string
+	for _, d := range q.By {
+		text, ok, err := g.dimension(ctx, d)
+		if !ok || err != nil {
+			return false, err
+		}
+		texts = append(texts, text)
+		if byName := d.Name == storage.ByPropertyName; q.Apart {
+			g.keys, g.arrays = append(g.keys, "array("+text+")"), append(g.arrays, byName)
+		} else if byName {
+			return false, nil
+		}
+	}
+	if !q.Apart {
+		g.keys, g.arrays = []string{"array(" + strings.Join(texts, ", ") + ")"}, []bool{false}
+		if len(texts) == 0 {
+			g.keys = []string{"CAST([], 'Array(String)')"}
+		}
+	}
+	if q.Known && len(texts) > 0 {
+		g.where.sql = all(g.where.sql, texts[0]+" != ''")
+	}
+	if !q.CountOnly {
+		g.bucket = g.cell()
+	}
+	return true, nil
+}
+
+// dimension is the text of a dimension, "" where a record has none.
+func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text string, ok bool, err error) {
+	switch d.Name {
+	case "":
+		return "''", true, nil
+	case storage.BySessionName:
+		return "session_name", true, nil
+	case storage.BySessionTag: // which the session's id tells
+		bySession := slices.ContainsFunc(g.query.By, func(d storage.Dimension) bool { return d.Name == storage.BySession })
+		return "''", bySession && !g.query.Apart, nil
+	case storage.ByScore:
+		return "", false, nil
+	case storage.ByProperty:
+		late, err := g.anyLate(ctx, d.Property)
+		return "properties[" + g.text(d.Property) + "]", !late, err
+	case storage.ByPropertyName:
+		late := false
+		err := g.reader.query(ctx, "SELECT request_id FROM late_properties WHERE "+ofOrg+" LIMIT 1", func(driver.Rows) error {
+			late = true
+			return nil
+		})
+		return "arrayJoin(mapKeys(properties))", !late, err
+	}
+	f := storage.LookupField(storage.RequestResponse, string(d.Name))
+	switch {
+	case f.Name == "cached" || f.Column != nil && f.Kind == storage.Boolean:
+		return "if(" + booleanOf(f) + ", 'true', 'false')", true, nil
+	case f.Name == "status":
+		return "ifNull(toString(status), '')", true, nil
+	case f.Column != nil && f.Kind == storage.Text:
+		return textOf(f.Column), true, nil
+	}
+	return "", false, nil
+}
+
+// millis is when a record was created.
+const millis = "toUnixTimestamp64Milli(created_at)"
+
+// cell is the start of the cell that a record is in.
+func (g *grouping) cell() string {
+	q := g.query
+	const minute, day = 60_000, 24 * 60 * 60_000
+	zone := int64(q.Zone) * minute
+	local := "(" + millis + " - " + g.integer(zone) + ")"
+	even := func(width, origin int64) string {
+		return fmt.Sprintf("(%s - positiveModulo(%[1]s - %s, %s) + %s)", local, g.integer(origin), g.integer(width), g.integer(zone))
+	}
+	calendar := func(start string) string {
+		return fmt.Sprintf("(toInt64(toUnixTimestamp(toDateTime(%s(fromUnixTimestamp64Milli(%s, 'UTC')), 'UTC'))) * 1000 + %s)", start, local, g.integer(zone))
+	}
+	switch q.Increment {
+	case storage.ByMinute:
+		return even(minute, 0)
+	case storage.ByHour:
+		return even(60*minute, 0)
+	case storage.ByDay:
+		return even(day, 0)
+	case storage.ByWeek:
+		return even(7*day, 4*day) // from a Monday
+	case storage.ByMonth:
+		return calendar("toStartOfMonth")
+	case storage.ByYear:
+		return calendar("toStartOfYear")
+	}
+	if q.Buckets.Len == 0 {
+		return ""
+	}
+	start, width := g.integer(int64(q.Buckets.Start)), g.integer(int64(q.Buckets.Width))
+	return fmt.Sprintf("(%[1]s + intDiv(%[2]s - %[1]s, %[3]s) * %[3]s)", start, millis, width)
+}
+
+// statement groups by the keys of sets: each makes groups, and cells if there are any.
+// Rows of it are totalsRow.
+func (g *grouping) statement(sets []int) string {
+	q := g.query
+	inner := []string{"(attempt_of = " + noID + ") AS answered", "created_at", "responded_at", "status", "end_state", "cost",
+		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning"}
+	first := g.totals()
+	var grouped, by []string
+	for i, set := range sets {
+		key := fmt.Sprintf("key%d", i)
+		group := g.keys[set]
+		if q.Top.By == storage.LargestGroups && len(q.By) > 0 {
+			inner = append(inner, fmt.Sprintf("%s AS whole%d", group, i))
+			group = fmt.Sprintf("if(%s IN (%s), %[1]s, CAST([], 'Array(String)'))", group, g.largest(set))
+			first = append(first, fmt.Sprintf("uniqExact(whole%d)", i))
+		} else {
+			first = append(first, "toUInt64(0)")
+		}
+		inner = append(inner, group+" AS "+key)
+		grouped = append(grouped, key, "grouping("+key+")")
+		if by = append(by, "("+key+")"); g.bucket != "" {
+			by = append(by, "("+key+", cell)")
+		}
+	}
+	cell := "toInt64(0), toUInt64(1)"
+	if g.bucket != "" {
+		inner, cell = append(inner, g.bucket+" AS cell"), "cell, grouping(cell)"
+	}
+	for i, condition := range g.any {
+		inner = append(inner, fmt.Sprintf("(%s) AS any%d", condition, i))
+	}
+	if q.ActiveDays {
+		inner = append(inner, fmt.Sprintf("floor((%s - %s) / 86400000) AS day", millis, g.integer(int64(q.Zone)*60_000)))
+	}
+	return "SELECT " + strings.Join(slices.Concat(first, []string{cell}, grouped), ", ") +
+		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" +
+		" GROUP BY GROUPING SETS (" + strings.Join(by, ", ") + ")"
+}
+
+// requests counts the requests of a group.
+func (g *grouping) requests(answered string) string {
+	if g.query.CountOnly {
+		return "count()"
+	}
+	return "countIf(" + answered + ")"
+}
+
+// largest selects the keys of the largest groups of a set.
+func (g *grouping) largest(set int) string {
+	return fmt.Sprintf("SELECT key FROM (SELECT %s AS key FROM records FINAL WHERE %s GROUP BY key ORDER BY %s DESC, key LIMIT %s)",
+		g.keys[set], g.where.sql, g.requests("attempt_of = "+noID), g.integer(int64(g.query.Top.Count)))
+}
+
+// answer runs a statement for all sets but those that make several rows of a record,
+// and one for each of these.
+func (g *grouping) answer(ctx context.Context, each func(*storage.GroupTotals) error) error {
+	var together []int
+	for set, array := range g.arrays {
+		if !array {
+			together = append(together, set)
+		} else if err := g.answerSets(ctx, []int{set}, each); err != nil {
+			return err
+		}
+	}
+	if len(together) == 0 {
+		return nil
+	}
+	return g.answerSets(ctx, together, each)
+}
+
+// answerSets calls each with the groups of sets, at once if there are no cells.
+func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storage.GroupTotals) error) error {
+	groups := make(map[string]*storage.GroupTotals)
+	cells := make(map[string][]storage.Cell)
+	whole := make(map[int]bool) // sets of which the group of all was there
+	row := newTotalsRow(g, sets)
+	err := g.reader.query(ctx, g.statement(sets), func(rows driver.Rows) error {
+		if err := rows.Scan(row.to...); err != nil {
+			return err
+		}
+		t := row.group()
+		whole[t.Set] = true
+		if g.bucket == "" {
+			return each(t)
+		}
+		id := fmt.Sprintf("%d %q", t.Set, t.Key)
+		if row.isGroup == 0 {
+			cells[id] = append(cells[id], storage.Cell{Start: storage.Timestamp(row.cell), Counts: t.Counts, Details: t.Details})
+		} else {
+			groups[id] = t
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, t := range groups {
+		t.Cells = cells[id]
+		if err := each(t); err != nil {
+			return err
+		}
+	}
+	for _, set := range sets {
+		none := &storage.GroupTotals{Set: set, Any: make([]bool, len(g.query.Any))}
+		if g.query.Details {
+			none.Details = new(storage.Details)
+		}
+		switch {
+		case whole[set]:
+		case len(g.query.By) == 0:
+			return each(none)
+		case g.query.Apart && g.query.By[set] == (storage.Dimension{}):
+			none.Key = []string{""}
+			if err := each(none); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Groups answers with the server's GROUP BY where that decides all, and else from the
+// records.
+func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	r, err := b.reader(q.Org)
+	if err != nil {
+		return err
+	}
+	if err = r.groups(ctx, q, each); err != nil {
+		return fmt.Errorf("querying ClickHouse: %w", explain(ctx, err))
+	}
+	return nil
+}
+
+func (r *reader) groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	where := r.where(q.Filter, r.within(q.Window)...)
+	var tags map[string]string
+	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.BySessionTag }) {
+		var err error
+		if tags, err = r.tags(ctx); err != nil {
+			return err
+		}
+	}
+	g := &grouping{reader: r, query: q, where: where, tags: tags}
+	if ok, err := g.compile(ctx); err != nil {
+		return err
+	} else if ok {
+		return g.answer(ctx, each)
+	}
+	return r.groupRecords(ctx, q, where, tags, each)
+}
+
+// within is the condition of a window.
+func (p *params) within(w storage.Window) (conditions []string) {
+	if w.From != storage.Always.From {
+		conditions = append(conditions, "created_at >= "+p.time(w.From))
+	}
+	if w.To != storage.Always.To {
+		conditions = append(conditions, "created_at <= "+p.time(w.To))
+	}
+	if w.From > w.To {
+		conditions = append(conditions, "0")
+	}
+	return conditions
+}
+
+// groupRecords reads the records that the query chooses.
+func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where *condition, tags map[string]string, each func(*storage.GroupTotals) error) error {
+	cancel := storage.NewCancelCheck(ctx.Err)
+	grouper := storage.NewRecordGrouper(q, tags, cancel)
+	m := &matching{ctx: ctx, r: r, matcher: storage.NewMatcher(q.Filter, cancel)}
+	chunk, parts := maxChunk, storage.ContentParts(q.Filter)
+	for _, f := range q.Any {
+		parts |= storage.ContentParts(f)
+	}
+	if parts != 0 {
+		chunk = contentChunk
+	}
+	condition := where.sql
+	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.ByScore }) && !q.Apart {
+		condition = all(condition, "request_id IN ("+scoredIDs+")")
+	}
+	err := r.walk(ctx, condition, nil, false, chunk, func(records []*storage.Record) (bool, error) {
+		m.begin(records)
+		for _, rec := range records {
+			if q.Window.Contains(rec.CreatedAt) && m.match(rec) {
+				grouper.Add(rec, func() *storage.Content { return m.load(rec) })
+			}
+		}
+		return m.failed == nil, m.failed
+	})
+	if err != nil {
+		return err
+	}
+	return grouper.Answer(each)
+}

@@ -1,0 +1,69 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// maxPattern bounds the letters of a text that becomes a regular expression.
+const maxPattern = 500
+
+// patternOf is the regular expression (RE2) that is true of the texts of which an
+// operator is: like, ilike, contains, or not-contains as it is without the "not".
+func patternOf(op storage.Operator, text string) (pattern string, support storage.Support) {
+	if utf8.RuneCountInString(text) > maxPattern || !utf8.ValidString(text) {
+		return "", storage.Unsupported
+	}
+	var b strings.Builder
+	letter := literal
+	if op != storage.Like {
+		letter = anyCase
+	}
+	if op == storage.Contains || op == storage.NotContains {
+		for _, r := range text {
+			b.WriteString(letter(r))
+		}
+		return b.String(), storage.Exact
+	}
+	support = storage.Exact
+	b.WriteString(`\A`)
+	escaped := false
+	for i, r := range text {
+		switch {
+		case !escaped && r == '\\' && i+1 < len(text):
+			escaped = true
+			continue
+		case !escaped && r == '%':
+			b.WriteString(`\C*`)
+		case !escaped && r == '_':
+			// Bytes that are no letters are one each, which RE2 cannot say: it would take
+			// those of a letter one by one, too.
+			b.WriteString(`\C{1,4}`)
+			support = storage.Superset
+		default:
+			b.WriteString(letter(r))
+		}
+		escaped = false
+	}
+	b.WriteString(`\z`)
+	return b.String(), support
+}
+
+func literal(r rune) string { return fmt.Sprintf(`\x{%X}`, r) }
+
+// anyCase is the class of the letters that are r but for their case, by Unicode's
+// simple folding.
+func anyCase(r rune) string {
+	class := literal(r)
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		class += literal(next)
+	}
+	if len(class) == len(literal(r)) {
+		return class
+	}
+	return "[" + class + "]"
+}

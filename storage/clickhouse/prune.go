@@ -1,0 +1,80 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Prune drops the days that lie before a time, bodies first, and the months of what
+// was learned.
+func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	for _, table := range []string{"content", "records", "scores", "late_properties", "session_tags"} {
+		if more, err = b.drop(ctx, table, before); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}
+
+// PruneContent drops the bodies of the days that lie before a time.
+func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.drop(ctx, "content", before)
+}
+
+// dropped bounds the partitions of one call.
+const dropped = 10
+
+// drop drops the oldest partitions of a table that lie before a time.
+func (b *Backend) drop(ctx context.Context, table string, before storage.Timestamp) (more bool, err error) {
+	conn, _, err := b.opened()
+	if err != nil {
+		return false, err
+	}
+	old, err := oldPartitions(ctx, conn, table, before)
+	for i := 0; i < len(old) && err == nil; i++ {
+		if i == dropped {
+			return true, nil
+		}
+		err = conn.Exec(ctx, "ALTER TABLE "+table+b.onCluster()+" DROP PARTITION ID '"+old[i]+"'")
+	}
+	if err != nil {
+		return false, fmt.Errorf("deleting old partitions of %s from ClickHouse: %w", table, explain(ctx, err))
+	}
+	return false, nil
+}
+
+// The names of partitions, as Go formats them.
+const (
+	byDay   = "20060102"
+	byMonth = "200601"
+)
+
+// oldPartitions are the ids of the partitions all of whose rows are before a time,
+// which for days and months are numbers.
+func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, before storage.Timestamp) (ids []string, err error) {
+	partition := byMonth
+	if table == "content" || table == "records" {
+		partition = byDay
+	}
+	// In Go, since the server's functions end with the year 2149.
+	limit := min(max(before, firstMoment), lastMoment).Time().UTC().Format(partition)
+	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts
+		WHERE database = currentDatabase() AND table = {table:String} AND active AND toUInt32OrZero(partition_id) < toUInt32({limit:String})
+		ORDER BY partition_id`, clickhouse.Named("table", table), clickhouse.Named("limit", limit))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}

@@ -1,0 +1,322 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Requests answers one page of records.
+func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+	r, err := b.reader(q.Org)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.requests(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("querying ClickHouse: %w", explain(ctx, err))
+	}
+	return page, nil
+}
+
+func (b *Backend) reader(org string) (*reader, error) {
+	conn, _, err := b.opened()
+	if err != nil {
+		return nil, err
+	}
+	return &reader{conn, b.trace, newParams(org)}, nil
+}
+
+func (r *reader) requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+	if q.Limit == 0 {
+		return nil, ctx.Err()
+	}
+	where := r.where(q.Filter, r.chosen(q)...)
+	desc, byTime := byTime(q)
+	if !byTime && where.exact() && !q.SortsByContent() {
+		if order, ok, err := r.order(ctx, q); ok || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			return r.sorted(ctx, q, where, order)
+		}
+	}
+	return r.match(ctx, q, where, byTime, desc)
+}
+
+// key is what a record is found by.
+type key struct {
+	createdAt storage.Timestamp
+	id        uuid.UUID
+}
+
+// sorted answers what the server decides on and sorts.
+func (r *reader) sorted(ctx context.Context, q *storage.RequestQuery, where *condition, order string) ([]*storage.Record, error) {
+	condition := where.sql
+	if q.After != nil {
+		condition = all(condition, r.after(q))
+	}
+	var keys []key
+	err := r.query(ctx, "SELECT created_at, request_id FROM records FINAL WHERE "+condition+
+		" ORDER BY "+order+" LIMIT "+r.integer(int64(q.Limit))+" OFFSET "+r.integer(int64(q.Offset)), keyTo(&keys))
+	if err != nil {
+		return nil, err
+	}
+	return r.load(ctx, keys)
+}
+
+// keyTo appends the key of each row.
+func keyTo(keys *[]key) func(driver.Rows) error {
+	return func(rows driver.Rows) error {
+		var at time.Time
+		var id uuid.UUID
+		err := rows.Scan(&at, &id)
+		*keys = append(*keys, key{storage.Millis(at), id})
+		return err
+	}
+}
+
+// load reads the newest versions of records, with their annotations, in the order of
+// their keys.
+func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	p := r.apart()
+	found, err := p.versions(ctx, p.among(keys), " LIMIT 1 BY created_at, request_id")
+	if err != nil {
+		return nil, err
+	}
+	byKey := make(map[key]*storage.Record, len(keys))
+	for _, rec := range found {
+		byKey[key{rec.CreatedAt, rec.ID}] = rec
+	}
+	records := make([]*storage.Record, 0, len(keys))
+	for _, k := range keys {
+		if rec, ok := byKey[k]; ok {
+			records = append(records, rec)
+		}
+	}
+	return records, p.annotate(ctx, records)
+}
+
+// versions reads the versions of records, the newest first, as far as limit goes. It
+// takes few rows, for which threads cost more than they gain.
+func (r *reader) versions(ctx context.Context, condition, limit string) (records []*storage.Record, err error) {
+	s := newScanner()
+	err = r.query(ctx, "SELECT "+columnNames+" FROM records WHERE "+all(ofOrg, condition)+
+		" ORDER BY created_at DESC, version DESC"+limit+" SETTINGS max_threads = 1", func(rows driver.Rows) error {
+		err := rows.Scan(s.to...)
+		records = append(records, s.record())
+		return err
+	})
+	return records, err
+}
+
+// among chooses keys: by a range of the primary key, and within it.
+func (p *params) among(keys []key) string {
+	first, last := keys[0].createdAt, keys[0].createdAt
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		first, last = min(first, k.createdAt), max(last, k.createdAt)
+		ids[i] = k.id.String()
+	}
+	return all("created_at BETWEEN "+p.time(first)+" AND "+p.time(last), "request_id IN "+p.bind(ids, "Array(UUID)"))
+}
+
+// walk calls each with the records of a condition, in chunks, by time; where says what
+// more. A version that another one has replaced may come to be chosen: that each
+// record is asked for is the caller's to check.
+func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, chunk int, each func([]*storage.Record) (more bool, err error)) error {
+	direction, beyond := "ASC", ">"
+	if desc {
+		direction, beyond = "DESC", "<"
+	}
+	order := fmt.Sprintf(" ORDER BY created_at %s, UUIDToNum(request_id) %[1]s LIMIT ", direction)
+	for {
+		condition, bound := where, &reader{r.conn, r.trace, &params{slices.Clone(r.args)}}
+		if after != nil {
+			at := bound.time(after.createdAt)
+			condition = all(where, "created_at "+beyond+"= "+at,
+				"(created_at "+beyond+" "+at+" OR UUIDToNum(request_id) "+beyond+" UUIDToNum("+bound.bind(after.id.String(), "UUID")+"))")
+		}
+		var keys []key
+		err := bound.query(ctx, "SELECT created_at, request_id FROM records WHERE "+condition+order+bound.integer(int64(chunk)), keyTo(&keys))
+		if err != nil {
+			return err
+		}
+		done := len(keys) < chunk
+		if keys = slices.Compact(keys); len(keys) == 0 {
+			return nil
+		}
+		records, err := r.load(ctx, keys)
+		if err != nil {
+			return err
+		}
+		if more, err := each(records); err != nil || !more || done {
+			return err
+		}
+		after = &keys[len(keys)-1]
+		chunk = min(2*chunk, maxChunk)
+	}
+}
+
+// The number of records that a walk reads at a time.
+const (
+	firstChunk   = 64
+	maxChunk     = 4096
+	contentChunk = 256 // with bodies
+)
+
+// candidate is a record that matched, with its place in the order.
+type candidate struct {
+	record *storage.Record
+	place  *storage.Cursor[storage.SortKey]
+}
+
+// match answers what the server alone does not decide on, or sort: records come by
+// time, and the best of them are kept.
+func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *condition, byTime, desc bool) ([]*storage.Record, error) {
+	var after *key
+	if byTime && q.After != nil {
+		ms, _ := q.After.Values[0].Any().(int64)
+		after = &key{storage.Timestamp(ms), uuid.UUID([]byte(q.After.Tie[0]))}
+	}
+	cancel := storage.NewCancelCheck(ctx.Err)
+	// Of a version that was replaced nothing is known.
+	m := &matching{ctx: ctx, r: r, matcher: storage.NewMatcher(q.Filter, cancel)}
+	want := q.Offset + min(q.Limit, math.MaxInt-q.Offset)
+	var kept []candidate
+	best := func() {
+		slices.SortFunc(kept, storage.CancellableOrder(cancel, func(a, b candidate) int { return a.place.Compare(b.place) }))
+		kept = kept[:min(want, len(kept))]
+	}
+	chunk := max(firstChunk, min(want+1, maxChunk))
+	if !byTime {
+		chunk = maxChunk
+	}
+	if storage.ContentParts(where.residual) != 0 || q.SortsByContent() {
+		chunk = min(chunk, contentChunk)
+	}
+	seen := 0
+	err := r.walk(ctx, where.sql, after, desc || !byTime, chunk, func(records []*storage.Record) (bool, error) {
+		m.begin(records)
+		for _, rec := range records {
+			if !q.Selects(rec) || !m.match(rec) {
+				continue
+			}
+			c := candidate{record: rec}
+			if q.Random {
+				seen++
+				if len(kept) < want {
+					kept = append(kept, c)
+				} else if i := rand.IntN(seen); i < want {
+					kept[i] = c
+				}
+				continue
+			}
+			var content *storage.Content
+			if q.SortsByContent() {
+				content = m.load(rec)
+			}
+			c.place = q.Cursor(rec, content)
+			if q.After == nil || c.place.Compare(q.After) > 0 {
+				kept = append(kept, c)
+			}
+		}
+		if m.failed != nil {
+			return false, m.failed
+		}
+		if len(kept) >= 2*want+maxChunk && !q.Random {
+			best()
+		}
+		return !byTime || len(kept) < want, ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if q.Random {
+		rand.Shuffle(len(kept), func(i, j int) { kept[i], kept[j] = kept[j], kept[i] })
+	} else {
+		best()
+	}
+	var page []*storage.Record
+	for _, c := range kept[min(q.Offset, len(kept)):min(want, len(kept))] {
+		page = append(page, c.record)
+	}
+	return page, ctx.Err()
+}
+
+// matching matches chunks of records with their content, which is read for a whole
+// chunk when the first of its records needs it.
+type matching struct {
+	ctx      context.Context
+	r        *reader
+	matcher  *storage.Matcher
+	records  []*storage.Record
+	contents map[key]*storage.Content
+	failed   error
+}
+
+func (m *matching) begin(records []*storage.Record) { m.records, m.contents = records, nil }
+
+func (m *matching) match(rec *storage.Record) bool {
+	return m.matcher.Match(rec, func() *storage.Content { return m.load(rec) })
+}
+
+func (m *matching) load(rec *storage.Record) *storage.Content {
+	if m.contents == nil && m.failed == nil {
+		m.contents, m.failed = m.r.contentsOf(m.ctx, m.records)
+	}
+	return m.contents[key{rec.CreatedAt, rec.ID}]
+}
+
+// Request answers one record of the organisation, or storage.ErrNotFound.
+func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := r.request(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading record %s from ClickHouse: %w", id, explain(ctx, err))
+	}
+	if rec == nil {
+		return nil, storage.ErrNotFound
+	}
+	return rec, nil
+}
+
+// idMargin is how far from its record's time the time of an id may be.
+const idMargin = 24 * time.Hour
+
+// request looks about the time of the id first, if that tells one: a table of many
+// days has few ids there.
+func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, error) {
+	found := "request_id = " + r.bind(id.String(), "UUID")
+	places := []string{found}
+	if id.Version() == 7 {
+		at, margin := id.Time(), storage.Timestamp(idMargin.Milliseconds())
+		sec, nsec := at.UnixTime()
+		t := storage.Millis(time.Unix(sec, nsec))
+		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
+	}
+	for _, place := range places {
+		records, err := r.versions(ctx, place, " LIMIT 1")
+		if err != nil {
+			return nil, err
+		}
+		if len(records) > 0 {
+			return records[0], r.annotate(ctx, records)
+		}
+	}
+	return nil, ctx.Err()
+}

@@ -1,0 +1,113 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// migrations lead from one version of the schema to the next. Statements change
+// nothing when they run twice, since ClickHouse has no transaction around them.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// versionTable has a row for each migration that was done.
+const versionTable = `CREATE TABLE IF NOT EXISTS schema_version{cluster} (
+	version UInt32, checksum String, at DateTime DEFAULT now()
+) ENGINE = {replacing} ORDER BY version`
+
+// migrate brings the schema up to date.
+func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
+	steps, err := migrations.ReadDir("migrations")
+	if err != nil {
+		return err
+	}
+	done, err := b.schemaVersions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if n := len(done); n > len(steps) {
+		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir: %w", n, len(steps), storage.ErrRejected)
+	}
+	for i, step := range steps {
+		text, err := migrations.ReadFile("migrations/" + step.Name())
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		checksum := hex.EncodeToString(sum[:8])
+		if was, ok := done[uint32(i+1)]; ok {
+			if was != checksum {
+				return fmt.Errorf("version %d of the schema was made by another build of Weir (checksum %s, not %s): use that build, or an empty database: %w", i+1, was, checksum, storage.ErrRejected)
+			}
+			continue
+		}
+		for _, statement := range b.statements(string(text)) {
+			if err := conn.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("migrating the schema to version %d: %w", i+1, err)
+			}
+		}
+		if err := conn.Exec(ctx, "INSERT INTO schema_version (version, checksum) VALUES ($1, $2)", i+1, checksum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemaVersions are the checksums of the migrations that were done.
+func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map[uint32]string, error) {
+	if err := conn.Exec(ctx, b.statements(versionTable)[0]); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, "SELECT DISTINCT version, checksum FROM schema_version")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	done := make(map[uint32]string)
+	for rows.Next() {
+		var version uint32
+		var checksum string
+		if err := rows.Scan(&version, &checksum); err != nil {
+			return nil, err
+		}
+		done[version] = checksum
+	}
+	return done, rows.Err()
+}
+
+// statements are those of a migration, for one server or for a cluster.
+func (b *Backend) statements(migration string) (statements []string) {
+	engine, window := "ReplacingMergeTree", "non_replicated_deduplication_window"
+	if b.config.Cluster != "" {
+		engine, window = "ReplicatedReplacingMergeTree", "replicated_deduplication_window"
+	}
+	text := strings.NewReplacer("{cluster}", b.onCluster(), "{replacing}", engine, "{window}", window).Replace(migration)
+	for statement := range strings.SplitSeq(text, ";\n") {
+		if strings.TrimSpace(statement) != "" {
+			statements = append(statements, statement)
+		}
+	}
+	return statements
+}
+
+// onCluster makes a statement one for all servers of the cluster.
+func (b *Backend) onCluster() string {
+	if b.config.Cluster == "" {
+		return ""
+	}
+	return " ON CLUSTER " + quoteName(b.config.Cluster)
+}
+
+// quoteName makes an identifier of a name of the configuration.
+func quoteName(name string) string {
+	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+}

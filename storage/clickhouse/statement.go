@@ -1,0 +1,86 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// params are the values of a query's statements. What is bound for one of them may
+// stand in all.
+type params struct{ args []any }
+
+// newParams has the organisation, which every table of every statement names.
+func newParams(org string) *params {
+	return &params{[]any{clickhouse.Named("org", org)}}
+}
+
+// ofOrg is the condition that every table stands under.
+const ofOrg = "org = {org:String}"
+
+// bind is the placeholder of a value of a type of ClickHouse's.
+func (p *params) bind(v any, kind string) string {
+	name := fmt.Sprintf("p%d", len(p.args))
+	p.args = append(p.args, clickhouse.Named(name, v))
+	return "{" + name + ":" + kind + "}"
+}
+
+func (p *params) text(s string) string { return p.bind(s, "String") }
+
+func (p *params) integer(n int64) string { return p.bind(n, "Int64") }
+
+// The moments that DateTime64 has.
+const (
+	firstMoment storage.Timestamp = -2_208_988_800_000 // 1900-01-01
+	lastMoment  storage.Timestamp = 10_413_791_999_999 // 2299-12-31
+)
+
+// time is a moment as columns have it.
+func (p *params) time(t storage.Timestamp) string {
+	return "fromUnixTimestamp64Milli(" + p.integer(int64(min(max(t, firstMoment), lastMoment))) + ", 'UTC')"
+}
+
+// reader runs statements for one query.
+type reader struct {
+	conn  clickhouse.Conn
+	trace func(string)
+	*params
+}
+
+// apart is a reader that binds values of its own.
+func (r *reader) apart() *reader { return &reader{r.conn, r.trace, &params{r.args[:1:1]}} }
+
+// query calls each with the rows of a statement.
+func (r *reader) query(ctx context.Context, statement string, each func(driver.Rows) error) error {
+	if r.trace != nil {
+		r.trace(statement)
+	}
+	rows, err := r.conn.Query(clickhouse.Context(ctx, clickhouse.WithSettings(readSettings)), statement, r.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// readSettings hold of every query. Versions of a record are in one partition.
+var readSettings = clickhouse.Settings{
+	"do_not_merge_across_partitions_select_final": 1,
+	"transform_null_in":                           0,
+	"max_query_size":                              16 << 20,
+	"max_ast_elements":                            1_000_000,
+	"max_expanded_ast_elements":                   1_000_000,
+}
+
+// all joins conditions.
+func all(conditions ...string) string { return strings.Join(conditions, " AND ") }

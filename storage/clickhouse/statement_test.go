@@ -1,0 +1,192 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
+	"github.com/weirhq/weir/storage/storagetest"
+)
+
+// filled is a backend with records.
+func filled(t *testing.T, n int) (*Backend, []*storage.Record) {
+	t.Helper()
+	b := New(Config{Options: *clickhousetest.Options(t)})
+	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), n)
+	if _, err := b.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	batch := storagetest.Batch(records, storage.Position{Segment: 1})
+	batch.ID = "1"
+	if err := b.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	return b, records
+}
+
+var (
+	tables = regexp.MustCompile(`(?:FROM|JOIN) ([a-z_]+)( FINAL)?`)
+	ofOne  = regexp.MustCompile(`^(?:FROM|JOIN) [a-z_]+(?: FINAL)? WHERE org = \{org:String\}`)
+)
+
+// Every table that a statement reads stands under the organisation, and no statement
+// has a text that a caller chose.
+func TestOrganisationInEveryStatement(t *testing.T) {
+	b, records := filled(t, 50)
+	var mu sync.Mutex
+	statements := make(map[string]bool)
+	b.trace = func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		statements[s] = true
+	}
+	r := rand.New(rand.NewPCG(2, 0))
+	for range 40 {
+		q := storagetest.Query(r, records)
+		if _, err := b.Requests(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		s, m := storagetest.SessionQuery(r, records), storagetest.MetricsQuery(r, records)
+		if _, err := s.Answer(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Answer(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rec := range records[:10] {
+		if _, err := b.Content(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.SessionTag(t.Context(), rec.Org, rec.SessionID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := make(map[string]bool)
+	for s := range statements {
+		for _, at := range tables.FindAllStringSubmatchIndex(s, -1) {
+			seen[s[at[2]:at[3]]] = true
+			if !ofOne.MatchString(s[at[0]:]) {
+				t.Errorf("a table is read without its organisation: %s", s)
+			}
+		}
+		for _, chosen := range []string{"alpha", "DROP TABLE", "日本", "globex"} {
+			if strings.Contains(s, chosen) {
+				t.Errorf("a statement has %q in it: %s", chosen, s)
+			}
+		}
+	}
+	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags"} {
+		if !seen[table] {
+			t.Errorf("no statement reads %s", table)
+		}
+	}
+}
+
+// A query ends soon after its context does, on the server too.
+func TestCancel(t *testing.T) {
+	b, _ := filled(t, 5)
+	r, err := b.reader("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	err = r.query(ctx, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", func(driver.Rows) error { return nil })
+	if err = explain(ctx, err); !errors.Is(err, context.Canceled) {
+		t.Errorf("the query ended with %v", err)
+	}
+}
+
+// A schema that this build does not know is never used.
+func TestOpenRefusesSchema(t *testing.T) {
+	for name, change := range map[string]string{
+		"newer":    "INSERT INTO schema_version (version, checksum) VALUES (2, 'of a later version')",
+		"checksum": "INSERT INTO schema_version (version, checksum) VALUES (1, 'of another build')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := clickhousetest.Options(t)
+			conn, err := clickhouse.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			b := New(Config{Options: *o})
+			if err := conn.Exec(t.Context(), b.statements(versionTable)[0]); err != nil {
+				t.Fatal(err)
+			}
+			if name == "newer" {
+				if err := conn.Exec(t.Context(), "INSERT INTO schema_version (version, checksum) VALUES (1, '')"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := conn.Exec(t.Context(), change); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Open(t.Context(), &storage.Host{}); !errors.Is(err, storage.ErrRejected) {
+				t.Errorf("Open = %v, want ErrRejected", err)
+			}
+		})
+	}
+}
+
+// The statements for a cluster are ones that the server can parse.
+func TestClusterStatements(t *testing.T) {
+	b := New(Config{Options: *clickhousetest.Options(t), Cluster: "the `main` one"})
+	conn, err := clickhouse.Open(&b.config.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	migration, err := migrations.ReadFile("migrations/0001.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := append(b.statements(versionTable), b.statements(string(migration))...)
+	statements = append(statements, "ALTER TABLE records"+b.onCluster()+" DROP PARTITION ID '20260101'", "CREATE DATABASE weir"+b.onCluster())
+	for _, s := range statements {
+		var formatted string
+		row := conn.QueryRow(t.Context(), "SELECT formatQuery({s:String})", clickhouse.Named("s", s))
+		if err := row.Scan(&formatted); err != nil {
+			t.Errorf("%v: %s", err, s)
+		}
+		if !strings.Contains(formatted, "ON CLUSTER") {
+			t.Errorf("not for the cluster: %s", s)
+		}
+	}
+}
+
+// The database and its tables come to be with the first Open, and stay with the next.
+func TestOpenCreates(t *testing.T) {
+	o := *clickhousetest.Options(t)
+	o.Auth.Database += "_new"
+	b := New(Config{Options: o})
+	for range 2 {
+		if _, err := b.Open(t.Context(), &storage.Host{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Auth.Database = "default"
+	conn, err := clickhouse.Open(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(t.Context(), "DROP DATABASE "+b.config.Options.Auth.Database+" SYNC"); err != nil {
+		t.Fatal(err)
+	}
+}

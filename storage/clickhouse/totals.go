@@ -1,0 +1,181 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// totals are the expressions that a totalsRow begins with. Attempts that did not
+// answer count only as cost.
+func (g *grouping) totals() []string {
+	q := g.query
+	if q.CountOnly {
+		return []string{"count()", "min(" + millis + ")", "max(" + millis + ")"}
+	}
+	list := []string{
+		"countIf(answered)", "minIf(" + millis + ", answered)", "maxIf(" + millis + ", answered)",
+		"countIf(isNull(cost))", "sum(cost)", "maxIf(toUnixTimestamp64Milli(responded_at), answered)",
+		"sumIf(input, answered)", "sumIf(output, answered)",
+		"countIf(answered AND (isNotNull(input) OR isNotNull(output)))",
+		"sumIf(ifNull(latency, 0), answered)", "countIf(answered AND isNotNull(latency))",
+		"countIf(answered AND ifNull(status = 429, 0))",
+	}
+	if q.ActiveDays {
+		list = append(list, "uniqExactIf(day, answered)")
+	}
+	for i := range g.any {
+		list = append(list, fmt.Sprintf("max(any%d)", i))
+	}
+	if q.Details {
+		list = append(list,
+			"countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
+			"sumIf(cache_read, answered)", "sumIf(cache_write, answered)", "sumIf(reasoning, answered)",
+			quantiles("latency"), quantiles("ttft"))
+	}
+	return list
+}
+
+// levels are the quantiles of storage.Percentiles, in thousandths.
+var levels = []int{500, 950, 990}
+
+// quantiles selects how many values there are, and of each level the two around it.
+func quantiles(column string) string {
+	var places []string
+	for _, level := range levels {
+		place := fmt.Sprintf("intDiv(%d * (length(%s_values) - 1), 1000)", level, column)
+		places = append(places, fmt.Sprintf("%s_values[%s + 1], %[1]s_values[%[2]s + 2]", column, place))
+	}
+	return fmt.Sprintf("length(arraySort(groupArrayIf(%[1]s, answered)) AS %[1]s_values), [%s]", column, strings.Join(places, ", "))
+}
+
+// totalsRow is a row of a grouping's statement.
+type totalsRow struct {
+	g    *grouping
+	sets []int
+	to   []any
+
+	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors uint64
+	first, last, ended                                                        int64
+	latency                                                                   int64
+	cost, input, output, cacheRead, cacheWrite, reasoning                     *int64
+	any                                                                       []uint8
+	latencies, ttfts                                                          quantileRow
+	others                                                                    []uint64
+	cell                                                                      int64
+	isGroup                                                                   uint64 // else a cell
+	keys                                                                      [][]string
+	absent                                                                    []uint64 // by set: 0 for that of the row
+}
+
+// quantileRow is what quantiles selects.
+type quantileRow struct {
+	count  uint64
+	values []int64
+}
+
+func newTotalsRow(g *grouping, sets []int) *totalsRow {
+	r := &totalsRow{g: g, sets: sets, any: make([]uint8, len(g.any)), others: make([]uint64, len(sets)), keys: make([][]string, len(sets)), absent: make([]uint64, len(sets))}
+	q := g.query
+	r.to = []any{&r.requests, &r.first, &r.last}
+	if !q.CountOnly {
+		r.to = append(r.to, &r.withoutCost, &r.cost, &r.ended, &r.input, &r.output, &r.withTokens, &r.latency, &r.withLatency, &r.rateLimited)
+		if q.ActiveDays {
+			r.to = append(r.to, &r.days)
+		}
+		for i := range r.any {
+			r.to = append(r.to, &r.any[i])
+		}
+		if q.Details {
+			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning,
+				&r.latencies.count, &r.latencies.values, &r.ttfts.count, &r.ttfts.values)
+		}
+	}
+	for i := range sets {
+		r.to = append(r.to, &r.others[i])
+	}
+	r.to = append(r.to, &r.cell, &r.isGroup)
+	for i := range sets {
+		r.to = append(r.to, &r.keys[i], &r.absent[i])
+	}
+	return r
+}
+
+// group is the group of the row, or that of its cell.
+func (r *totalsRow) group() *storage.GroupTotals {
+	q := r.g.query
+	t := &storage.GroupTotals{Any: make([]bool, len(q.Any))}
+	t.Requests, t.First, t.Last = int64(r.requests), storage.Timestamp(r.first), storage.Timestamp(r.last)
+	if !q.CountOnly {
+		t.WithoutCost, t.Cost, t.Ended = int64(r.withoutCost), quantity[plugins.Nanodollars](r.cost), storage.Timestamp(r.ended)
+		t.Input, t.Output, t.WithTokens = quantity[int64](r.input), quantity[int64](r.output), int64(r.withTokens)
+		t.Latency, t.WithLatency, t.RateLimited = plugins.Milliseconds(r.latency), int64(r.withLatency), int64(r.rateLimited)
+		t.ActiveDays = int64(r.days)
+		for i, any := range r.any {
+			t.Any[i] = any != 0
+		}
+	}
+	if q.Details {
+		t.Details = new(storage.Details)
+		if !q.CountOnly {
+			*t.Details = storage.Details{
+				Errors: int64(r.errors), Input: t.Input, Output: t.Output, CacheRead: quantity[int64](r.cacheRead),
+				CacheWrite: quantity[int64](r.cacheWrite), Reasoning: quantity[int64](r.reasoning),
+				Latency: r.latencies.percentiles(), TimeToFirstToken: r.ttfts.percentiles(),
+			}
+		}
+	}
+	for i, absent := range r.absent {
+		if absent != 0 {
+			continue
+		}
+		t.Set = r.sets[i]
+		if key := r.keys[i]; len(key) > 0 {
+			t.Key = r.g.withTags(key)
+		} else if len(q.By) > 0 {
+			t.Others, t.ActiveDays = int(r.others[i]), 0
+		}
+	}
+	return t
+}
+
+// withTags puts the tag of the session where a key has none.
+func (g *grouping) withTags(key []string) []string {
+	session := ""
+	for i, d := range g.query.By {
+		if d.Name == storage.BySession && !g.query.Apart {
+			session = key[i]
+		}
+	}
+	for i, d := range g.query.By {
+		if d.Name == storage.BySessionTag && !g.query.Apart {
+			key[i] = g.tags[session]
+		}
+	}
+	return key
+}
+
+func quantity[T plugins.Unit](n *int64) plugins.Quantity[T] {
+	if n == nil {
+		return plugins.Quantity[T]{}
+	}
+	return plugins.Quantity[T]{N: T(*n), Valid: true}
+}
+
+// percentiles interpolates between the values around each level.
+func (r *quantileRow) percentiles() (p storage.Percentiles) {
+	if r.count == 0 {
+		return p
+	}
+	for i, to := range []*storage.Amount{&p.P50, &p.P95, &p.P99} {
+		low, high := float64(r.values[2*i]), float64(r.values[2*i+1])
+		rest := levels[i] * int(r.count-1) % 1000
+		*to = storage.Amount{N: low, Valid: true}
+		if rest > 0 {
+			to.N = low + (high-low)*float64(rest)/1000
+		}
+	}
+	return p
+}
