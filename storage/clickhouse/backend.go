@@ -60,42 +60,44 @@ func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, 
 }
 
 // connect makes a connection to the database, with its schema as this version wants it.
-func (b *Backend) connect(ctx context.Context) (conn clickhouse.Conn, err error) {
+func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
 	o := b.config.Options
-	conn, err = clickhouse.Open(&o)
+	conn, err := clickhouse.Open(&o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, conn.Close())
-		}
-	}()
-	v, err := conn.ServerVersion()
-	if isCode(err, codeUnknownDatabase) {
-		if err = b.createDatabase(ctx); err == nil {
-			v, err = conn.ServerVersion()
-		}
+	if err := b.migrate(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	if err != nil {
-		return nil, err
-	}
-	if v.Version.Major < 24 || v.Version.Major == 24 && v.Version.Minor < 8 {
-		return nil, fmt.Errorf("the server is %d.%d, and 24.8 is the oldest that Weir works with: %w", v.Version.Major, v.Version.Minor, storage.ErrRejected)
-	}
-	return conn, b.migrate(ctx, conn)
+	return conn, nil
 }
 
-func (b *Backend) createDatabase(ctx context.Context) error {
+// prepare makes sure of the server's version and of the database.
+func (b *Backend) prepare(ctx context.Context) (err error) {
 	o := b.config.Options
 	database := o.Auth.Database
-	o.Auth.Database = "default"
+	o.Auth.Database = "system" // which every server has
 	conn, err := clickhouse.Open(&o)
 	if err != nil {
 		return err
 	}
-	err = conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteName(database)+b.onCluster())
-	return errors.Join(err, conn.Close())
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	v, err := conn.ServerVersion()
+	if err != nil {
+		return err
+	}
+	if v.Version.Major < 24 || v.Version.Major == 24 && v.Version.Minor < 8 {
+		return fmt.Errorf("the server is %d.%d, and 24.8 is the oldest that Weir works with: %w", v.Version.Major, v.Version.Minor, storage.ErrRejected)
+	}
+	var found uint64
+	err = conn.QueryRow(ctx, "SELECT count() FROM databases WHERE name = {name:String}", clickhouse.Named("name", database)).Scan(&found)
+	if err != nil || found > 0 {
+		return err
+	}
+	return conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteName(database)+b.onCluster())
 }
 
 // Limits wants large batches: each becomes a part of a table for each day in it.
@@ -127,12 +129,8 @@ func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
 
 // The codes of ClickHouse's errors (src/Common/ErrorCodes.cpp) that matter here.
 const (
-	codeUnknownDatabase = 81
-	codeTooDeep         = 306
-	codeMemoryLimit     = 241
-	codeAuthentication  = 516
-	codeAccessDenied    = 497
-	codeUnknownTable    = 60
+	codeAuthentication = 516
+	codeAccessDenied   = 497
 )
 
 func isCode(err error, code int32) bool {

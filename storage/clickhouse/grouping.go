@@ -169,7 +169,7 @@ func (g *grouping) statement(sets []int) string {
 		inner, cell = append(inner, g.bucket+" AS cell"), "cell, grouping(cell)"
 	}
 	for i, condition := range g.any {
-		inner = append(inner, fmt.Sprintf("(%s) AS any%d", condition, i))
+		inner = append(inner, fmt.Sprintf("toUInt8(%s) AS any%d", condition, i))
 	}
 	if q.ActiveDays {
 		inner = append(inner, fmt.Sprintf("floor((%s - %s) / 86400000) AS day", millis, g.integer(int64(q.Zone)*60_000)))

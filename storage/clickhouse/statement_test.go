@@ -107,6 +107,15 @@ func TestCancel(t *testing.T) {
 	if err = explain(ctx, err); !errors.Is(err, context.Canceled) {
 		t.Errorf("the query ended with %v", err)
 	}
+	for running, deadline := uint64(1), time.Now().Add(10*time.Second); running > 0; {
+		const count = "SELECT count() FROM system.processes WHERE query LIKE '%ignore(sipHash64%' AND query NOT LIKE '%processes%'"
+		if err := r.conn.QueryRow(t.Context(), count).Scan(&running); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the server goes on with a query that nobody waits for")
+		}
+	}
 }
 
 // A schema that this build does not know is never used.
