@@ -52,7 +52,7 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 		statements[s] = true
 	}
 	r := rand.New(rand.NewPCG(2, 0))
-	for range 40 {
+	for range 15 {
 		q := storagetest.Query(r, records)
 		if _, err := b.Requests(t.Context(), q); err != nil {
 			t.Fatal(err)
