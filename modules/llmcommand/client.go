@@ -98,6 +98,8 @@ type requestQuery struct {
 	Offset        int             `json:"offset,omitempty"`
 	Limit         int             `json:"limit"`
 	IncludeInputs bool            `json:"includeInputs,omitempty"`
+	// search lets the query take as long as it needs. It has no sort and no offset.
+	search bool
 }
 
 // errUnreachable is the failure to get any answer.
@@ -122,7 +124,11 @@ func transient(err error) bool {
 // a page never stand in memory together. An error comes last.
 func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.Result, error] {
 	return func(yield func(gjson.Result, error) bool) {
-		response, err := c.post(ctx, "/v1/request/query-clickhouse", q)
+		path := "/v1/request/query-clickhouse"
+		if q.search {
+			path = "/v1/request/search"
+		}
+		response, err := c.post(ctx, path, q)
 		if err != nil {
 			yield(gjson.Result{}, err)
 			return

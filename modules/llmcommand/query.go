@@ -51,6 +51,7 @@ func query(cmd *cobra.Command, args []string) error {
 	}
 	var shown summary
 	q := &requestQuery{Filter: storage.AppendJSON(nil, filter), Sort: sort, Limit: limit}
+	q.search = storage.ContentParts(filter) != 0 && sort == nil && limit > 0
 	for record, err := range c.requests(cmd.Context(), q) {
 		if err == nil {
 			err = out.write(record)

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -13,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -97,6 +102,46 @@ func TestQueryAsks(t *testing.T) {
 	}
 	if asked.Limit != 7 {
 		t.Errorf("limit %d, want 7", asked.Limit)
+	}
+}
+
+// A query of content searches: it takes as long as it needs, and answers in parts.
+func TestQueryOfContent(t *testing.T) {
+	var paths []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path)
+		line := func(ids ...string) {
+			text, _ := json.Marshal(map[string]any{"data": []any{}, "error": nil, "next": "x"})
+			for _, id := range ids {
+				text = fmt.Appendf(nil, `{"data":[{"request_id":%q}],"error":null,"next":"x"}`, id)
+			}
+			w.Write(append(text, '\n'))
+		}
+		line("one")
+		if r.URL.Path == "/v1/request/search" {
+			line()
+			line("two")
+		}
+	}))
+	defer server.Close()
+	for _, test := range []struct {
+		args []string
+		path string
+		rows int
+	}{
+		{[]string{"body~needle"}, "/v1/request/search", 2},
+		{[]string{"model=m"}, "/v1/request/query-clickhouse", 1},
+		{[]string{"body~needle", "--sort", "cost"}, "/v1/request/query-clickhouse", 1},
+	} {
+		paths = nil
+		var out strings.Builder
+		_, err := run(t.Context(), queryCommand, &out, append(test.args, "--format", "jsonl", "--address", server.URL)...)
+		if rows := strings.Count(out.String(), "\n"); err != nil || rows != test.rows || !slices.Equal(paths, []string{test.path}) {
+			t.Errorf("%v: %d rows of %v, %v", test.args, rows, paths, err)
+		}
+	}
+	if err := eachRecord(strings.NewReader(`{"data":[],"error":null}`+"\n"+`{"data":[{}`), func(gjson.Result) bool { return true }); !errors.Is(err, errBroken) {
+		t.Errorf("a line that breaks off: %v", err)
 	}
 }
 
