@@ -16,6 +16,8 @@ type chatEncoder struct {
 	calls      []*translate.Output
 	begun      map[string]bool // members of the message
 	usage      bool
+
+	annotations, images int // so far
 }
 
 func newChatEncoder(p *translate.Request) translate.Encoder {
@@ -33,10 +35,12 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 	case translate.TextAdded:
 		return c.text(b, e)
 	case translate.Annotated:
-		return c.chunk(b, `"annotations":[`+string(chatCitation(nil, e.Annotation))+`]`, "")
+		c.annotations++
+		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation), c.annotations-1)+`]`, "")
 	case translate.ItemClosed:
 		if e.Output.Kind == translate.ImageOutput {
-			return c.chunk(b, `"images":[`+string(chatImage(e.Output.JSON))+`]`, "")
+			c.images++
+			return c.chunk(b, `"images":[`+indexed(chatImage(e.Output.JSON), c.images-1)+`]`, "")
 		}
 	case translate.Idle:
 		return append(b, ": ping\n\n"...)
@@ -44,6 +48,12 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 		return c.end(b, a)
 	}
 	return b
+}
+
+// indexed is an element of a list with its index, by which OpenAI's Python client
+// puts a list together from its chunks.
+func indexed(object []byte, index int) string {
+	return `{"index":` + strconv.Itoa(index) + `,` + string(object[1:])
 }
 
 // begin makes what is the same in all chunks.

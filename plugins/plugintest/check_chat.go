@@ -51,8 +51,9 @@ func CheckChat(stream []byte) (*Message, error) {
 type chatChecker struct {
 	Message
 	events       int
-	head         string // what all chunks have
-	usage, ended bool   // seen
+	head         string   // what all chunks have
+	listed       [2]int64 // annotations and images so far
+	usage, ended bool     // seen
 }
 
 func (c *chatChecker) event(name, data string) error {
@@ -118,6 +119,14 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 	for _, call := range delta.Get("tool_calls").Array() {
 		if err := c.call(call); err != nil {
 			return err
+		}
+	}
+	for i, list := range []string{"annotations", "images"} {
+		for _, element := range delta.Get(list).Array() {
+			if n := element.Get("index"); n.Type != gjson.Number || n.Int() != c.listed[i] {
+				return fmt.Errorf("an element of %s has the index %q, want %d", list, n.Raw, c.listed[i])
+			}
+			c.listed[i]++
 		}
 	}
 	c.Finish = finish.Str

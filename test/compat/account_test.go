@@ -92,6 +92,32 @@ func (a account) request(tools []string) map[string]any {
 	return request
 }
 
+// requestTo is request in the format of another endpoint.
+func (a account) requestTo(endpoint string, tools []string) map[string]any {
+	request := a.request(tools)
+	if native[endpoint] == nil {
+		return request
+	}
+	delete(request, "input")
+	request["messages"] = []any{map[string]any{"role": "user", "content": "hi"}}
+	functions, _ := request["tools"].([]any)
+	for i, f := range functions {
+		f := f.(map[string]any)
+		if endpoint == "messages" {
+			functions[i] = map[string]any{"name": f["name"], "input_schema": f["parameters"]}
+		} else {
+			functions[i] = map[string]any{"type": "function", "function": map[string]any{"name": f["name"], "parameters": f["parameters"]}}
+		}
+	}
+	switch {
+	case endpoint == "messages":
+		request["max_tokens"] = 1000
+	case a.Stream:
+		request["stream_options"] = map[string]any{"include_usage": true}
+	}
+	return request
+}
+
 // gatewayConfig is the Caddyfile of a gateway with these accounts. What fails is
 // not tried again.
 func gatewayConfig(provider string, accounts []account) string {

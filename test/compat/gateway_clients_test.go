@@ -5,12 +5,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 )
 
-// library is one that speaks Responses, and the program that calls it.
+// library is one that calls the gateway, and the program that calls it.
 type library struct {
 	command  []string
 	endpoint string // which of the program's calls it is
@@ -57,6 +58,46 @@ var libraries = map[string]library{
 		}
 		return ""
 	}},
+	"openai-node chat":   {node, "chat.completions", true, typed, readsAll},
+	"openai-python chat": {python, "chat.completions", true, typed, unfinished},
+	"anthropic-node":     {node, "messages", true, typed, readsAll},
+	"anthropic-python":   {python, "messages", true, anthropicTyped, readsAll},
+}
+
+// anthropicTyped are the errors of Anthropic's Python client.
+var anthropicTyped = map[int]string{
+	http.StatusBadRequest:         "BadRequestError",
+	http.StatusTooManyRequests:    "RateLimitError",
+	http.StatusServiceUnavailable: "ServiceUnavailableError",
+}
+
+// unfinished is what the accumulator of OpenAI's Python client raises for a completion
+// that was cut off.
+func unfinished(c call, response gjson.Result) string {
+	switch reason := response.Get("incomplete_details.reason").Str; {
+	case !c.Helper || reason == "":
+		return ""
+	case reason == "content_filter":
+		return "ContentFilterFinishReasonError"
+	}
+	return "LengthFinishReasonError"
+}
+
+// native are the endpoints of recordings whose kinds speak a library's format
+// themselves: the gateway would translate nothing.
+var native = map[string][]string{
+	"chat.completions": {"chat.completions", "responses"},
+	"messages":         {"messages"},
+}
+
+// translated reports whether the gateway answers the library with a translation of
+// the recording. Azure's models are asked for Chat Completions then, which is another
+// recording, and what the libraries of other formats ask has no namespaces.
+func (l library) translated(a account, response gjson.Result) bool {
+	if native[l.endpoint] == nil {
+		return true
+	}
+	return !slices.Contains(native[l.endpoint], a.Endpoint) && !has(response, "output.#.namespace") && (a.kind != "azure" || a.Endpoint != "responses")
 }
 
 func has(response gjson.Result, path string) bool { return len(response.Get(path).Array()) > 0 }
@@ -66,8 +107,8 @@ func readsAll(call, gjson.Result) string { return "" }
 // refusal is where a response has the texts with which a model refuses.
 const refusal = `output.#(type=="message")#.content|@flatten|#(type=="refusal")#.refusal`
 
-// TestGatewayClients makes the calls of [TestGateway] with the libraries that
-// speak Responses. They see what is in the response, and raise the errors of
+// TestGatewayClients makes the calls of [TestGateway] with libraries, in the format
+// of each. They see what is in the response of Responses, and raise the errors of
 // their own types.
 func TestGatewayClients(t *testing.T) {
 	if !*withClients {
@@ -88,6 +129,9 @@ func TestGatewayClients(t *testing.T) {
 		t.Run(library, func(t *testing.T) {
 			var calls []call
 			for _, name := range names {
+				if !l.translated(accounts[name], responses[name]) {
+					continue
+				}
 				calls = append(calls, l.calls(t, w, accounts[name], responses[name])...)
 			}
 			got := run(t, l.command, calls)
@@ -100,6 +144,10 @@ func TestGatewayClients(t *testing.T) {
 	}
 }
 
+// bases are what follows the gateway's address in the base URL of a library that does
+// not speak Responses.
+var bases = map[string]string{"responses": "/v1", "ai": "/v1", "agents": "/v1", "chat.completions": "/v1"}
+
 // calls are those of the library to an account: a stream both bare and with the
 // library's accumulator.
 func (l library) calls(t *testing.T, w *weir, a account, response gjson.Result) []call {
@@ -111,11 +159,11 @@ func (l library) calls(t *testing.T, w *weir, a account, response gjson.Result) 
 			tools = append(tools, name)
 		}
 	}
-	request, err := json.Marshal(a.request(tools))
+	request, err := json.Marshal(a.requestTo(l.endpoint, tools))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := call{ID: a.Name, Endpoint: l.endpoint, BaseURL: w.url + "/v1", Request: request, Stream: a.Stream, recording: a.Recording}
+	c := call{ID: a.Name, Endpoint: l.endpoint, BaseURL: w.url + bases[l.endpoint], Request: request, Stream: a.Stream, recording: a.Recording}
 	calls := []call{c}
 	if a.Stream && l.helper {
 		c.Helper = true
@@ -144,14 +192,26 @@ func (l library) check(t *testing.T, c call, s seen, response gjson.Result) {
 	if s.Error != nil {
 		return
 	}
-	d := dialects["responses"]
+	d, own := dialects["responses"], dialects["responses"]
+	if native[c.Endpoint] != nil {
+		own = dialects[c.Endpoint]
+	}
 	usage := gjson.ParseBytes(s.Usage)
-	d.checkUsage(t, usage, a.Expected.Usage)
+	own.checkUsage(t, usage, a.Expected.Usage)
 	if a.Expected.Usage != nil && !usage.IsObject() {
 		t.Error("the library saw no usage")
 	}
-	if c.Endpoint == "ai" && has(response, refusal) {
+	if (c.Endpoint == "ai" || c.Endpoint == "messages") && has(response, refusal) {
 		d.text = refusal // which is a text like any to it
+	}
+	if texts := response.Get(d.text).Array(); c.Endpoint == "chat.completions" && len(texts) > 1 {
+		var paragraphs []string
+		for _, text := range texts {
+			paragraphs = append(paragraphs, text.Str)
+		}
+		if s.Text == strings.Join(paragraphs, "\n\n") { // they are one text to it
+			s.Text = strings.Join(paragraphs, "")
+		}
 	}
 	d.checkStored(t, response, s)
 }
