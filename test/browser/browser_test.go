@@ -90,7 +90,11 @@ func newTab(w *weir) *tab {
 func (w *weir) tab(t testing.TB) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, 10*limit)
+	deadline := 10 * limit
+	if *full {
+		deadline = time.Hour
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
 	p := &tab{t: t, ctx: ctx, weir: w}
 	p.do(chromedp.EmulateViewport(1440, 900))
 	if err := chromedp.Listen(ctx, p.hear); err != nil {

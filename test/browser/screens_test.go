@@ -1,6 +1,10 @@
 package browser
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -120,4 +124,56 @@ func TestASearchInBodiesShowsWhatItFinds(t *testing.T) {
 	if ids := p.allIDs(); len(ids) != 130 {
 		t.Errorf("%d of 130 requests are found", len(ids))
 	}
+}
+
+func TestACallShowsItsAttemptsAndCharges(t *testing.T) {
+	t.Parallel()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(broken.Close)
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(`{
+	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
+	persist_config off
+	llm {
+		store sqlite {$WEIR_DATA}/weir.db
+		key weir-quickstart
+		provider broken vllm {
+			base_url `+broken.URL+`/v1
+			models m
+		}
+		provider echo
+		alias pair broken/m echo/echo-1
+	}
+}
+
+http://127.0.0.1:{$WEIR_PORT} {
+	llm_gateway
+	llm_query
+	llm_ui
+}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWeir(t, config)
+	w.post("/v1/responses", map[string]any{"model": "pair", "input": "hello"}, "Authorization: Bearer "+w.key)
+	var records []struct {
+		ID string `json:"request_id"`
+		Of string `json:"attempt_of"`
+	}
+	for len(records) == 0 || records[0].Of != "" {
+		w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all", "includeContent": false}, &records)
+	}
+	p := newTab(w)
+	p.login(w.key)
+	for _, r := range records { // the one that answered, and those that did not
+		p.show("?v=requests&tab=timing&id=" + r.ID)
+		p.until(`document.querySelectorAll("[aria-label=Attempts] tbody tr").length === %d`, len(records))
+		if text := js[string](p, `document.querySelector("[aria-label=Attempts]").innerText`); len(records) < 2 || !strings.Contains(text, "503") || !strings.Contains(text, "200") {
+			t.Errorf("%d attempts, and the page shows %s", len(records), text)
+		}
+	}
+	p.show("?v=requests&tab=cost&id=" + records[0].ID)
+	p.until(`/input\s+\d+\s+\$[\d.]+ a million\s+\$/.test(document.querySelector("[aria-label=Charges]")?.innerText)`)
 }

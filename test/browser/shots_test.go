@@ -26,7 +26,16 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := quickstart(t)
-	p := w.tab(t)
+	pictures := map[string]string{"nothing": "?v=requests&f=user_id:equals:nobody"}
+	for _, view := range views {
+		pictures[view] = "?v=" + view
+	}
+	list := states(w)
+	pictures["session"] = list[11]
+	for _, side := range sides {
+		pictures["request-"+side] = list[12] + "&tab=" + side
+	}
+	var p *tab
 	shoot := func(name string) {
 		t.Helper()
 		picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
@@ -37,36 +46,27 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pictures := map[string]string{"nothing": "?v=requests&f=user_id:equals:nobody"}
-	for _, view := range views {
-		pictures[view] = "?v=" + view
-	}
-	list := states(w)
-	session := list[12]
-	pictures["session"] = list[11]
-	for _, side := range sides {
-		pictures["request-"+side] = session + "&tab=" + side
-	}
-	each := func(do func(name string)) {
-		for _, width := range []int64{1440, 768, 390} {
-			for _, theme := range []string{"light", "dark"} {
-				p.do(chromedp.EmulateViewport(width, map[int64]int64{1440: 900, 768: 1024, 390: 844}[width]))
-				js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, theme))
-				p.leave("location.reload()")
-				do(fmt.Sprintf("-%d-%s.png", width, theme))
+	for width, height := range map[int64]int64{1440: 900, 768: 1024, 390: 844} {
+		for _, theme := range []string{"light", "dark"} {
+			p = w.tab(t)
+			p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(w.url))
+			js[bool](p, fmt.Sprintf(`(localStorage.setItem("theme", %q), true)`, theme))
+			name := func(screen string) string {
+				return filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", screen, width, theme))
 			}
+			p.until(`document.querySelector("input[name=key]")`)
+			shoot(name("login"))
+			p.login(w.key)
+			for screen, address := range pictures {
+				p.show(address)
+				shoot(name(screen))
+			}
+			p.show("?v=requests")
+			p.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")))
+			p.until(`document.querySelector(".saved")`)
+			shoot(name("views"))
 		}
 	}
-	p.do(chromedp.Navigate(w.url))
-	p.until(`document.querySelector("input[name=key]")`)
-	each(func(suffix string) { shoot(filepath.Join(folder, "login"+suffix)) })
-	p.login(w.key)
-	each(func(suffix string) {
-		for name, address := range pictures {
-			p.show(address)
-			shoot(filepath.Join(folder, name+suffix))
-		}
-	})
 	js[bool](p, `(localStorage.removeItem("theme"), true)`)
 	p.do(chromedp.EmulateViewport(1280, 860))
 	p.open("")

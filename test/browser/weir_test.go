@@ -122,9 +122,17 @@ func (w *weir) post(path string, body any, headers ...string) []byte {
 
 func (w *weir) send(path string, body []byte, headers ...string) []byte {
 	w.t.Helper()
-	request, err := http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(body))
+	answer, err := w.try(path, body, headers...)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	return answer
+}
+
+func (w *weir) try(path string, body []byte, headers ...string) ([]byte, error) {
+	request, err := http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	request.Close = true // a server that is reloaded closes connections that wait
 	request.Header.Set("Content-Type", "application/json")
@@ -134,14 +142,14 @@ func (w *weir) send(path string, body []byte, headers ...string) []byte {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		w.t.Fatal(err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= 300 {
-		w.t.Fatalf("%s: %s: %s %v", path, response.Status, answer, err)
+	if err == nil && response.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %s: %s", path, response.Status, answer)
 	}
-	return answer
+	return answer, err
 }
 
 // chat is a call of the provider that needs no network.
@@ -163,15 +171,22 @@ func (w *weir) query(path string, body, into any) {
 func (w *weir) until(records int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
-		var found struct{ Totals struct{ Requests int } }
-		w.query("/v1/metrics/query", map[string]any{"bucket": "none"}, &found)
-		if found.Totals.Requests >= records {
+		found := w.recorded()
+		if found >= records {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("%d of %d records", found.Totals.Requests, records)
+			w.t.Fatalf("%d of %d records", found, records)
 		}
 	}
+}
+
+// recorded is how many records can be queried.
+func (w *weir) recorded() int {
+	w.t.Helper()
+	var found struct{ Totals struct{ Requests int } }
+	w.query("/v1/metrics/query", map[string]any{"bucket": "none"}, &found)
+	return found.Totals.Requests
 }
 
 // shared is the quickstart with two days of made-up history. Tests only read it.

@@ -27,7 +27,9 @@ const keys = [
 function Screen({ v }) {
   const [shown, show] = useState({});
   useEffect(() => {
-    (screens[v] || screens.overview)[2]().then((component) => show({ v, component }));
+    let left; // for another screen, which may be loaded sooner
+    (screens[v] || screens.overview)[2]().then((component) => left || show({ v, component }));
+    return () => (left = true);
   }, [v]);
   return shown.v === v ? html`<${shown.component} />` : html`<p class="notice" aria-busy="true">Loading…</p>`;
 }

@@ -50,26 +50,27 @@ class Pages {
   // load asks for the next page.
   load() {
     if (this.asking) return;
+    const { signal } = this.abort;
     const page = { after: this.next, rows: [] };
     const take = (answer) => {
+      if (signal.aborted) return;
       this.loading = false;
       this.searched = answer.searched_back_to;
       page.rows = [...page.rows, ...this.unknown(answer.data)];
       this.changed();
     };
     this.pages.push(page);
-    this.asking = this.ask(page.after, pageSize, take).then(
-      ({ next }) => (this.next = next),
-      (error) => Object.assign(this, { error, loading: false }),
-    ).then(() => {
-      this.asking = null;
-      if (!this.abort.signal.aborted) this.draw();
+    this.asking = this.ask(page.after, pageSize, take).then(({ next }) => ({ next }), (error) => ({ error, loading: false })).then((end) => {
+      if (signal.aborted) return;
+      Object.assign(this, end, { asking: null });
+      this.draw();
     });
   }
 
   // again begins with the first page.
   again() {
-    Object.assign(this, { top: [], fresh: [], pages: [], known: new Set(), next: undefined, missed: false });
+    this.abort.abort();
+    Object.assign(this, { abort: new AbortController(), asking: null, top: [], fresh: [], pages: [], known: new Set(), next: undefined, missed: false });
     this.load();
   }
 
@@ -93,7 +94,10 @@ class Pages {
   // restore asks for the rows of a page again. There may be more of them by now.
   async restore(page) {
     page.gone = false;
-    const { data } = await this.ask(page.after, 2 * pageSize).catch(() => ({ data: [] }));
+    const { data } = await this.ask(page.after, 2 * pageSize).catch((error) => {
+      this.error = error;
+      return { data: [] };
+    });
     const rows = new Map(data.map((r) => [r.request_id, r]));
     page.rows = page.rows.map((r) => rows.get(r.request_id) || r);
     this.changed();
@@ -103,7 +107,7 @@ class Pages {
   // list is scrolled or a request is open.
   add(rows) {
     const fresh = this.unknown(rows);
-    if (this.loading || !fresh.length) return;
+    if (!fresh.length) return;
     if (this.fresh.length < most) this.fresh = [...fresh, ...this.fresh].sort((a, b) => (a.request_created_at < b.request_created_at ? 1 : -1));
     else this.missed = true;
     if (reading()) this.draw();
@@ -119,6 +123,7 @@ class Pages {
 
   // catchUp asks for what was recorded while nobody followed.
   async catchUp() {
+    await this.asking;
     let next, fresh;
     for (let n = 0; n < most / pageSize; n++) {
       const page = await this.ask(next);
@@ -147,7 +152,7 @@ class Pages {
       source.addEventListener("skipped", catchUp);
     };
     open();
-    const timer = setInterval(() => this.add(batch.splice(0)), pace);
+    const timer = setInterval(() => this.loading || this.add(batch.splice(0)), pace);
     return () => {
       clearInterval(timer);
       clearTimeout(refused);

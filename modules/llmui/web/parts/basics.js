@@ -67,7 +67,7 @@ export function Menu({ label, onOpen, children }) {
   const box = useRef();
   useEffect(() => {
     const close = (e) => {
-      if (box.current.open && (e.key === "Escape" || (e.type === "click" && !box.current.contains(e.target)))) box.current.open = false;
+      if (box.current?.open && (e.key === "Escape" || (e.type === "click" && !box.current.contains(e.target)))) box.current.open = false;
     };
     addEventListener("keydown", close);
     addEventListener("click", close);

@@ -1,6 +1,6 @@
 // One request: what was said, what it cost and why, how it went.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { elsewhere, go, isOf, view } from "../state.js";
+import { elsewhere, filter, go, isOf, view } from "../state.js";
 import { post, useAnswer } from "../api.js";
 import { asked, answered } from "../conversation.js";
 import { Answer, Bar, Copy, List, Outcome, Tabs, To, typing } from "../parts/basics.js";
@@ -108,9 +108,23 @@ function Cost({ r }) {
       <tbody>${rows.map(([name, n]) => html`<tr><td>${name}</td><td class="number">${count(n)}</td><td class="number">${percent(n === null || !r.total_tokens ? null : n / r.total_tokens)}</td><td><${Bar} share=${n / r.total_tokens} /></td></tr>`)}
         <tr><td><b>All</b></td><td class="number"><b>${count(r.total_tokens)}</b></td><td></td><td></td></tr>
         <tr><td><b>Cost</b></td><td class="number"><b>${dollars(r.cost)}</b></td><td></td><td></td></tr></tbody></table>
+    ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
     ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
     ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
+}
+
+const per = { 1: "each", 1000000: "a million", 3600000: "an hour" };
+
+// Charges are what a cost is made of, and what the provider's cache made of it.
+function Charges({ list }) {
+  const [input, read, write] = ["input", "cache_read", "cache_write"].map((item) => list.find((c) => c.item === item));
+  const gain = (c) => (c ? ((input.price - c.price) * c.count) / c.per : 0);
+  const saved = input && (read || write) ? gain(read) + gain(write) : 0;
+  return html`<section><h3>Charges</h3><${List} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
+      { title: "Item", cell: (c) => c.item.replaceAll("_", " ") }, { title: "Count", number: true, cell: (c) => (c.per === 3600000 ? duration(c.count) : count(c.count)) },
+      { title: "Price", number: true, cell: (c) => `${dollars(c.price)} ${per[c.per] || `for ${count(c.per)}`}` }, { title: "Cost", number: true, cell: (c) => dollars(c.cost) },
+    ]} />${saved !== 0 && html`<p>The cache ${saved > 0 ? "saved" : "cost"} <b class=${saved > 0 ? "good" : "bad"}>${dollars(Math.abs(saved))}</b>.</p>`}</section>`;
 }
 
 function Timing({ r }) {
@@ -124,8 +138,24 @@ function Timing({ r }) {
       <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
       <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
       <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${r.error_type && html`<dt>Error</dt><dd>${r.error_type}</dd>`}
-      ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}${r.attempt_of ? html` of <${To} change=${{ id: r.attempt_of }}>the call that was answered<//>` : ""}</dd>`}</dl>`;
+      ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>
+    ${r.attempt !== null && html`<${Attempts} r=${r} />`}`;
 }
+
+// Attempts are those of the gateway call that a request belongs to: the failed ones,
+// then the one that answered.
+function Attempts({ r }) {
+  const answer = r.attempt_of || r.request_id;
+  const failed = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { attempt_of: { equals: answer } }), sort: { created_at: "asc" }, limit: 100, includeContent: false });
+  const last = useAnswer("/v1/request/" + encodeURIComponent(answer));
+  return html`<${Answer} state=${failed} empty=${(d) => d.length === 0} none="The first attempt answered.">${(list) => html`<section><h3>Attempts</h3><${List} label="Attempts" keyOf=${(a) => a.request_id} selected=${(a) => a.request_id === r.request_id}
+    rows=${[...list, ...(last.data ? [last.data] : [])]} columns=${attempts} /></section>`}<//>`;
+}
+
+const attempts = [
+  { title: "Attempt", cell: (a) => html`<${To} change=${{ id: a.request_id }}>${a.attempt}<//>` }, { title: "Provider", cell: (a) => a.provider }, { title: "Model", mid: true, cell: (a) => a.model || "—" },
+  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", cell: (a) => a.error_type || "—" }, { title: "Latency", number: true, cell: (a) => duration(a.delay_ms) }, { title: "Cost", number: true, mid: true, cell: (a) => dollars(a.cost) },
+];
 
 function Labels({ r }) {
   const facts = { Provider: r.provider, "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };

@@ -77,6 +77,10 @@ export function Requests() {
   const { rows, fresh, error, loading } = list;
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
   const chosen = (v.cols ? v.cols.split(",") : usual).filter(columnOf);
+  const show = () => {
+    list.take();
+    document.querySelector(".table").scrollTop = 0;
+  };
   const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format}`);
 
   useEffect(() => {
@@ -99,7 +103,7 @@ export function Requests() {
     <div class="split">${!search && html`<${Facets} v=${v} facets=${facets} />`}
       <section class="results" aria-busy=${loading || Boolean(search && list.asking)}>
         ${search && html`<p class="quiet" role="status">${list.asking ? `Searching the bodies${list.searched ? `, back to ${moment(list.searched)}` : ""}…` : list.next ? "There is more further down." : "All bodies are searched."}</p>`}
-        ${fresh.length > 0 && html`<button class="waiting" onClick=${() => list.take()}>${count(fresh.length)}${list.missed ? "+" : ""} new</button>`}
+        ${fresh.length > 0 && html`<button class="waiting" onClick=${show}>${count(fresh.length)}${list.missed ? "+" : ""} new</button>`}
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
         ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
