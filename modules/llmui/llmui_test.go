@@ -182,6 +182,18 @@ func TestUsersOfCaddyNeedNoKey(t *testing.T) {
 }
 
 // The libraries are byte for byte those of their packages in the npm registry.
+// The address of a view has its name escaped, whatever is in it.
+func TestViewsOfAnyName(t *testing.T) {
+	_, trusted := newSite(t)
+	const view = "/api/v1/view/errors%20%2F%3F%20today%2F?user=ada"
+	if resp, body := do(t, http.MethodPut, trusted+view, `{"screen":"requests","state":""}`, nil); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	if _, body := do(t, http.MethodGet, trusted+"/api/v1/view?user=ada", "", nil); !strings.Contains(body, `"name":"errors /? today/"`) {
+		t.Errorf("the views are %s", body)
+	}
+}
+
 func TestVendoredFiles(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/dependencies.md")
 	if err != nil {
