@@ -105,10 +105,10 @@ func (s *Storage) Provision(caddy.Context) error {
 	if s.TLS {
 		port, s.options.TLS = "9440", &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	for _, address := range s.Addresses {
-		address, err := replacer.ReplaceOrErr(address, true, true)
+	for _, configured := range s.Addresses {
+		address, err := replacer.ReplaceOrErr(configured, true, true)
 		if err != nil {
-			return fmt.Errorf("address %q: %w", address, err)
+			return fmt.Errorf("address %q: %w", configured, err)
 		}
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			address = net.JoinHostPort(address, port)

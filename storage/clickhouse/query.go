@@ -191,7 +191,7 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 		after = &key{storage.Timestamp(ms), uuid.UUID([]byte(q.After.Tie[0]))}
 	}
 	cancel := storage.NewCancelCheck(ctx.Err)
-	// Of a version that was replaced nothing is known.
+	// All of the filter is matched: walk may have come upon a version that was replaced.
 	m := &matching{ctx: ctx, r: r, matcher: storage.NewMatcher(q.Filter, cancel)}
 	want := q.Offset + min(q.Limit, math.MaxInt-q.Offset)
 	var kept []candidate

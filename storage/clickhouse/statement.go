@@ -73,13 +73,13 @@ func (r *reader) query(ctx context.Context, statement string, each func(driver.R
 	return rows.Err()
 }
 
-// readSettings hold of every query. Versions of a record are in one partition.
+// readSettings hold of every query. A context that ends earlier bounds its time more.
 var readSettings = clickhouse.Settings{
-	"do_not_merge_across_partitions_select_final": 1,
-	"transform_null_in":                           0,
-	"max_query_size":                              16 << 20,
-	"max_ast_elements":                            1_000_000,
-	"max_expanded_ast_elements":                   1_000_000,
+	"max_execution_time":        60, // seconds
+	"transform_null_in":         0,
+	"max_query_size":            16 << 20,
+	"max_ast_elements":          1_000_000,
+	"max_expanded_ast_elements": 1_000_000,
 }
 
 // all joins conditions.

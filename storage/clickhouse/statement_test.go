@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -114,6 +115,42 @@ func TestCancel(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the server goes on with a query that nobody waits for")
+		}
+	}
+}
+
+// What is learned again in another month replaces what was learned before, in records
+// and in filters.
+func TestScoreOfTwoMonths(t *testing.T) {
+	b, records := filled(t, 1)
+	r := records[0]
+	const month = 31 * 24 * 60 * 60 * 1000
+	for i, value := range []float64{200, 100} {
+		err := b.Write(t.Context(), &storage.Batch{ID: fmt.Sprint("month ", i), End: storage.Position{Segment: 1}, Annotations: []*storage.Annotation{
+			{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt + storage.Timestamp(1+i)*month, Scores: map[string]float64{"again": value}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := b.Request(t.Context(), r.Org, r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Scores["again"] != 100 {
+		t.Errorf("the scores are %v, want that of the second month", got.Scores)
+	}
+	for value, want := range map[float64]int64{100: 1, 200: 0} {
+		f := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "scores"), Key: "again", Number: value}
+		q := &storage.GroupQuery{Org: r.Org, Filter: f, Window: storage.Always, CountOnly: true}
+		err := b.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
+			if g.Requests != want {
+				t.Errorf("%d records have the score %v, want %d", g.Requests, value, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
