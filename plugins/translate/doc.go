@@ -1,5 +1,5 @@
 // Package translate is the contract between the gateway and the vendors of models:
-// one neutral request in, one stream of the Responses API out.
+// one neutral request in, one legal response out.
 //
 // On the way in, ParseRequest reads the body of POST /v1/responses into a Request
 // (request.go, parse.go, input.go, conversation.go), Validate checks it against the
@@ -10,9 +10,9 @@
 // that alternate (alternate.go).
 //
 // On the way out, a Provider reads the vendor's answer (answer.go) and passes what
-// the model said to an Assembler. The Assembler owns what a legal stream is: ids,
-// indices, what opens and closes (lifecycle.go), the items (output.go,
-// whole_items.go, hosted_items.go) and the response object (response.go). Only
-// events.go knows how events are written: an encoder of another API would be a file
-// beside it.
+// the model said to an Assembler. The Assembler owns what a legal response is: ids,
+// indices, what opens and closes (lifecycle.go), and the items (output.go,
+// whole_items.go, hosted_items.go). It tells what happens as events, which an Encoder
+// writes (encoder.go): here that of Responses (events.go, response.go), in package
+// inbound those of other APIs, whose clients' names of fields are in names.go.
 package translate

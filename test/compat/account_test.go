@@ -27,8 +27,8 @@ var kinds = map[string]map[string]string{
 	"responses":        {"deepseek": "openai", "bedrock": "openai", "openrouter": "openai"},
 }
 
-// places is what follows the base URL in the paths of an endpoint.
-var places = map[string][]string{
+// endpointPaths is what follows the base URL in the paths of an endpoint.
+var endpointPaths = map[string][]string{
 	"chat.completions": {"/openai/deployments/", "/chat/completions"},
 	"responses":        {"/responses"},
 	"messages":         {"/v1/messages"},
@@ -40,7 +40,7 @@ var places = map[string][]string{
 // newAccount is false for a recording of an endpoint that no kind calls.
 func newAccount(r *Recording) (account, bool) {
 	path := r.URL.Path
-	for _, place := range places[r.Endpoint] {
+	for _, place := range endpointPaths[r.Endpoint] {
 		base, _, ok := strings.Cut(path, place)
 		if !ok {
 			continue
