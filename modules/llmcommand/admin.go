@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -19,16 +20,29 @@ const adminEnv = "WEIR_ADMIN"
 
 var adminFormats = []string{formatTable, formatJSON}
 
-func addAdminFlags(cmd *cobra.Command) {
+func addAdminAddress(cmd *cobra.Command) {
 	cmd.Flags().String("admin", "", "Address of Caddy's admin endpoint (default $"+adminEnv+", else "+caddy.DefaultAdminListen+")")
+}
+
+func addAdminFlags(cmd *cobra.Command) {
+	addAdminAddress(cmd)
 	cmd.Flags().String("format", formatTable, "Format: table, or json, which is what the admin endpoint answers")
+}
+
+// requestAdmin asks the admin endpoint. Without an error, the answer is success.
+func requestAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*http.Response, error) {
+	flag, _ := cmd.Flags().GetString("admin")
+	address := cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen)
+	response, err := caddycmd.AdminAPIRequest(address, method, path, nil, body)
+	if err != nil {
+		return nil, fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)
+	}
+	return response, nil
 }
 
 // askAdmin reads what a path of the admin endpoint answers into result. A nil body
 // is none.
 func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer json.RawMessage, err error) {
-	flag, _ := cmd.Flags().GetString("admin")
-	address := cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen)
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -37,16 +51,16 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 		}
 		content = bytes.NewReader(text)
 	}
-	response, err := caddycmd.AdminAPIRequest(address, method, path, nil, content)
+	response, err := requestAdmin(cmd, method, path, content)
 	if err != nil {
-		return nil, fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)
+		return nil, err
 	}
 	defer response.Body.Close()
 	if answer, err = io.ReadAll(response.Body); err == nil {
 		err = json.Unmarshal(answer, result)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the answer of the admin endpoint %s: %w", address, err)
+		return nil, fmt.Errorf("the answer of the admin endpoint %s: %w", response.Request.URL.Host, err)
 	}
 	return answer, nil
 }

@@ -63,6 +63,7 @@ func TestBackupCommands(t *testing.T) {
 		}
 	}
 	t.Setenv(adminEnv, admin)
+	expect(command(healthCommand), "ready\n")
 	made := command(backupCommand, backups)
 	expect(made, "store default: ")
 	expect(made, "store eu: ")
@@ -88,4 +89,5 @@ func TestBackupCommands(t *testing.T) {
 	}
 	expect(command(checkCommand, data), "Error: "+filepath.Join(data, "eu.db")+": ")
 	expect(command(backupCommand, backups), "the admin endpoint")
+	expect(command(healthCommand), "the admin endpoint")
 }

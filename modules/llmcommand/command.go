@@ -69,6 +69,14 @@ flight or was lost, for a reason and at a time. Fails when some are unaccounted
 for.` + admin,
 		CobraFunc: statsCommand,
 	}, {
+		Name:  "health",
+		Usage: "[--admin <address>]",
+		Short: "Tells whether a running Weir is ready",
+		Long: `
+Asks a running Weir whether calls would be recorded at once, and fails with the reasons
+if they would be lost or late: a probe for containers that have no other program.` + admin,
+		CobraFunc: healthCommand,
+	}, {
 		Name:  "credits",
 		Usage: "[<org> <dollars>] [--admin <address>] [--format table|json]",
 		Short: "Shows the credits of organisations, or grants more",

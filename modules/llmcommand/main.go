@@ -49,7 +49,7 @@ func ownCommand(args []string) func(io.Writer) error {
 		return version
 	case "upgrade", "add-package", "remove-package":
 		return func(io.Writer) error {
-			return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; build the one that you want instead:
+			return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; install the package of the next release, as docs/operations.md says, or build the one that you want:
 
 	go install %s/xcaddy/weir@latest
 	xcaddy build --with %[2]s/modules/standard --with <package>`, args[0], llmapp.ModulePath)
@@ -77,6 +77,10 @@ func help(w io.Writer) error {
 
 func version(w io.Writer) error {
 	_, caddyVersion := caddy.Version()
-	_, err := fmt.Fprintf(w, "Weir %s\nCaddy %s\n", llmapp.Version(), caddyVersion)
+	commit := llmapp.Commit()
+	if commit != "" {
+		commit = " (" + commit + ")"
+	}
+	_, err := fmt.Fprintf(w, "Weir %s%s\nCaddy %s\n", llmapp.Version(), commit, caddyVersion)
 	return err
 }

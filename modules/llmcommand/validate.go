@@ -26,8 +26,9 @@ func checkPorts(args []string) error {
 	flags.Usage = func() {}
 	file := flags.StringP("config", "c", "Caddyfile", "")
 	adapter := flags.StringP("adapter", "a", "", "")
-	if flags.Parse(args) != nil {
-		return nil
+	environment := flags.StringSlice("envfile", nil, "")
+	if flags.Parse(args) != nil || len(*environment) > 0 {
+		return nil // which Caddy reads later: without it, the addresses may be others
 	}
 	text, _, _, err := caddycmd.LoadConfig(*file, *adapter)
 	if err != nil {
