@@ -3,12 +3,14 @@ package llmcommand
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -17,9 +19,9 @@ import (
 )
 
 // checkPorts finds what Caddy's validate leaves to run: addresses that another program
-// has, or that this user may not have. Another Weir's are taken to be those of the one
-// that shall get the configuration. What else is wrong with the configuration, Caddy
-// tells.
+// has. Whether this user, on this machine, may have them says nothing of where Weir will
+// run. Another Weir's are taken to be those of the one
+// that shall get the configuration.
 func checkPorts(args []string) error {
 	flags := pflag.NewFlagSet("validate", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -27,12 +29,15 @@ func checkPorts(args []string) error {
 	file := flags.StringP("config", "c", "Caddyfile", "")
 	adapter := flags.StringP("adapter", "a", "", "")
 	environment := flags.StringSlice("envfile", nil, "")
-	if flags.Parse(args) != nil || len(*environment) > 0 {
-		return nil // which Caddy reads later: without it, the addresses may be others
+	if err := flags.Parse(args); err != nil {
+		return nil //nolint:nilerr // Caddy shows its help, or tells what is wrong
+	}
+	if len(*environment) > 0 {
+		return nil // Caddy reads it later; without it, the addresses may be others
 	}
 	text, _, _, err := caddycmd.LoadConfig(*file, *adapter)
 	if err != nil {
-		return nil
+		return err
 	}
 	var config struct {
 		Apps struct {
@@ -43,8 +48,8 @@ func checkPorts(args []string) error {
 			} `json:"http"`
 		} `json:"apps"`
 	}
-	if json.Unmarshal(text, &config) != nil {
-		return nil
+	if err := json.Unmarshal(text, &config); err != nil {
+		return err
 	}
 	servers := config.Apps.HTTP.Servers
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -59,12 +64,15 @@ func checkPorts(args []string) error {
 
 func checkListen(address string) error {
 	a, err := caddy.ParseNetworkAddress(address)
-	if err != nil || a.IsUnixNetwork() || a.IsFdNetwork() {
-		return nil // which Caddy tells, or makes anew
+	if err != nil {
+		return fmt.Errorf("the address %s: %w", address, err)
+	}
+	if a.IsUnixNetwork() || a.IsFdNetwork() {
+		return nil
 	}
 	for i := range a.PortRangeSize() {
 		l, err := a.Listen(context.Background(), i, net.ListenConfig{})
-		if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf("the address %s: %w", address, err)
 		}
 		switch l := l.(type) {
