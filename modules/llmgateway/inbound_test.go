@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -71,7 +72,7 @@ func TestOtherAPIsNameTheirFields(t *testing.T) {
 // the provider that wants it.
 func TestChatRestoresReasoning(t *testing.T) {
 	for _, mode := range []string{"true", "false"} {
-		id := "chat-restores-" + mode // an id of two responses names neither
+		id := uuid.NewString() // an id of two responses names neither
 		answers, received := listener("think secret", "call "+id+` {"a":1}`, "stop")
 		s := serve(t, map[string][]upstream{"one": {answers}})
 		ask := fmt.Sprintf(asks["/v1/chat/completions"], "one/m", mode)
