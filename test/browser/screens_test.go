@@ -5,8 +5,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -158,11 +160,15 @@ http://127.0.0.1:{$WEIR_PORT} {
 	}
 	w := newWeir(t, config)
 	w.post("/v1/responses", map[string]any{"model": "pair", "input": "hello"}, "Authorization: Bearer "+w.key)
-	var records []struct {
+	type record struct {
 		ID string `json:"request_id"`
 		Of string `json:"attempt_of"`
 	}
-	for len(records) == 0 || records[0].Of != "" {
+	var records []record
+	for deadline := time.Now().Add(limit); len(records) < 2; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d records of two attempts", len(records))
+		}
 		w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all", "includeContent": false}, &records)
 	}
 	p := newTab(w)
@@ -174,6 +180,10 @@ http://127.0.0.1:{$WEIR_PORT} {
 			t.Errorf("%d attempts, and the page shows %s", len(records), text)
 		}
 	}
-	p.show("?v=requests&tab=cost&id=" + records[0].ID)
+	answer := slices.IndexFunc(records, func(r record) bool { return r.Of == "" })
+	if answer < 0 {
+		t.Fatal("no attempt answered")
+	}
+	p.show("?v=requests&tab=cost&id=" + records[answer].ID)
 	p.until(`/input\s+\d+\s+\$[\d.]+ a million\s+\$/.test(document.querySelector("[aria-label=Charges]")?.innerText)`)
 }
