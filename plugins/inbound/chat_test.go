@@ -192,7 +192,7 @@ func TestChatTexts(t *testing.T) {
 	a.Text(4, "done")
 	a.Image("image/png", "AA==")
 	a.Finish(translate.ReasonStop)
-	_, _ = io.WriteString(&sink, string(a.End()))
+	_, _ = sink.Write(a.End())
 	m, err := plugintest.CheckChat([]byte(sink.String()))
 	if err != nil {
 		t.Fatal(err)

@@ -129,10 +129,10 @@ func (m *messagesEncoder) openPart(b []byte, e translate.Event) []byte {
 }
 
 func (m *messagesEncoder) text(b []byte, e translate.Event) []byte {
-	switch o := e.Output; {
-	case o.Kind == translate.MessageOutput:
+	switch e.Output.Kind {
+	case translate.MessageOutput:
 		return m.delta(b, textDelta, e.Text)
-	case o.Kind == translate.ReasoningOutput:
+	case translate.ReasoningOutput:
 		return m.delta(b, thinkingDelta, e.Text)
 	}
 	text := e.Text

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	err := n.Error(plugins.Unsupported("max_output_tokens", "'max_output_tokens' is too much."))
-	if e := err.(*plugins.Error); e.Param != "max_tokens" || e.Message != "'max_tokens' is too much." {
+	if e := new(plugins.Error); !errors.As(err, &e) || e.Param != "max_tokens" || e.Message != "'max_tokens' is too much." {
 		t.Errorf("got %+v", e)
 	}
 	got := n.Warnings([]string{"reasoning.summary: left out", "text.format: not enforced"})
