@@ -242,14 +242,11 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 	return outcome, e
 }
 
-// commit charges the cost that is known so far, and brings the record of an attempt
-// that answers into the journal, with the request.
+// commit brings the record of an attempt that answers into the journal, with the request.
 func (a *attempt) commit(end storage.EndState) {
 	asked := &a.call.exchange
 	a.x.Content.Request, a.x.Content.Inputs, a.x.Content.Media = asked.Content.Request, asked.Content.Inputs, asked.Content.Media
 	a.x.Record.RequestTruncated = asked.Record.RequestTruncated
-	a.x.Update()
-	a.charge(a.x.Record.Cost)
 	a.x.Commit(end)
 }
 

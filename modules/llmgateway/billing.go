@@ -68,7 +68,7 @@ func (a *attempt) reserve() error {
 			Message: "The gateway cannot read its credits, and makes no call that is paid from them.",
 		}
 	}
-	a.ledger, a.reservation = ledger, r
+	a.ledger, a.reservation, a.x.Pay = ledger, r, a.charge
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (a *attempt) settle(end storage.EndState) {
 	a.commit(end)
 }
 
-// release frees what is left of the reservation.
+// release frees what is left of the reservation. Nothing can be charged any more.
 func (a *attempt) release() {
 	if a.ledger == nil {
 		return
@@ -167,6 +167,7 @@ func (a *attempt) release() {
 	if err := a.ledger.Release(context.WithoutCancel(a.call.ctx), a.reservation); err != nil {
 		a.call.h.site.Logger.Error("a reservation of credits is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 	}
+	a.ledger = nil
 }
 
 // length is that of what the model said, in bytes, or of all that passed where

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -82,13 +84,18 @@ func TestCredits(t *testing.T) {
 }
 
 func TestFailuresCostNothing(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {status(500), says("model m-1"), hello}})
+	s := serve(t, map[string][]upstream{"one": {status(500), says("model m-1"), hello, status(400)}})
+	core, logs := observer.New(zapcore.ErrorLevel)
+	s.handler.site.Logger = zap.New(core)
 	s.grant(1000)
-	for range 2 {
+	for range 3 {
 		s.post(bounded, "Authorization", "Bearer payer")
 	}
 	if spent, reserved := s.balance(); spent != 13 || reserved != 0 {
 		t.Errorf("spent %d, reserved %d", spent, reserved)
+	}
+	if logged := logs.FilterMessage("a charge is not on disk").Len(); logged > 0 {
+		t.Errorf("%d charges are said to be lost", logged)
 	}
 }
 

@@ -32,6 +32,9 @@ type Exchange struct {
 	// Charged is what the caller's credits were charged. It is the cost where that
 	// is unknown or less.
 	Charged plugins.Nanodollars
+	// Pay, if set, is called with the cost of each version before it is appended: a
+	// crash must not leave a record that is not paid.
+	Pay func(plugins.Cost)
 
 	site      *Site
 	ctx       context.Context // of the client's request
@@ -103,7 +106,7 @@ func (x *Exchange) MarkFirstToken() {
 // its answer has reported.
 func (x *Exchange) Stop() {
 	x.stopped = time.Now()
-	x.Update()
+	x.update()
 }
 
 // Commit appends the record as it is known now to the journal, unless that version
@@ -113,9 +116,15 @@ func (x *Exchange) Stop() {
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
 	r.EndState = end
-	x.Update()
+	x.update()
 	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Charged, *x.info()}
-	if x.lost || v == x.committed {
+	if v == x.committed {
+		return
+	}
+	if x.Pay != nil {
+		x.Pay(r.Cost)
+	}
+	if x.lost {
 		return
 	}
 	if x.call != nil && x.call.Record.Number != 0 { // the first commit of the call
@@ -129,9 +138,8 @@ func (x *Exchange) Commit(end storage.EndState) {
 	x.committed = v
 }
 
-// Update fills in what the answer has told so far, as Commit does. Who charges the
-// cost does so between the two: a crash must not leave a record that is not paid.
-func (x *Exchange) Update() {
+// update fills in what the answer has told so far.
+func (x *Exchange) update() {
 	r, now := &x.Record, x.stopped
 	if now.IsZero() {
 		now = time.Now()
