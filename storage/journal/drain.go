@@ -73,7 +73,7 @@ func (j *Journal) awaitEntry(ctx context.Context) bool {
 		i, _ := j.find(c.at.Segment)
 		more = i < len(j.raw)
 	}
-	if more = more || j.released; more || j.closed {
+	if more = more || j.released; more || j.settled {
 		j.mu.Unlock()
 		return more
 	}

@@ -104,7 +104,8 @@ type Journal struct {
 
 	mu      sync.Mutex
 	options Options
-	closed  bool
+	closed  bool // nothing is appended any more
+	settled bool // and what was being appended is
 	failing bool // the disk refuses writes
 	full    bool // entries were lost since the backend last took some
 
@@ -306,6 +307,9 @@ func (j *Journal) settle() {
 	if s := j.active; s != nil {
 		j.close(s)
 	}
+	j.mu.Lock()
+	j.settled = true
+	j.mu.Unlock()
 }
 
 // shut gives up the files.
