@@ -35,6 +35,8 @@ func (p *params) leaf(l *storage.Leaf) clause {
 		return unsupported
 	case f.Map && f.Kind == storage.Number:
 		return p.score(l)
+	case f.Map && l.Key == "", f.Kind == storage.PropertyKey && l.Text == "":
+		return unsupported // a map of LowCardinality keys does not find the empty one
 	case f.Map:
 		return p.property(l)
 	case f.Kind == storage.PropertyKey:
