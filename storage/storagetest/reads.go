@@ -163,8 +163,9 @@ func testPages(t *testing.T, open opener) {
 		}
 	}
 	s.write(Batch(later[:10], storage.Position{Segment: 2}))
+	written := 10
 	for i, order := range orders {
-		written := 10 + i
+		before := written
 		seen := s.pages(order, len(records)+len(later), func(q *storage.RequestQuery, seen []*storage.Record) {
 			if len(seen) == 0 {
 				return
@@ -173,12 +174,12 @@ func testPages(t *testing.T, open opener) {
 			if err := q.ContinueAfter(q.Cursor(last, contents.Of(last)).String()); err != nil {
 				t.Fatalf("sorted by %v, the cursor of %s: %v", order, last.ID, err)
 			}
-			if written == 10+i { // after the first page
+			if written == before && i%4 == 0 { // after the first page
 				s.write(Batch(later[written:written+1], storage.Position{Segment: 3, Ordinal: uint32(i)}))
 				written++
 			}
 		})
-		for _, r := range slices.Concat(records, later[:10+i]) {
+		for _, r := range slices.Concat(records, later[:before]) {
 			if !seen[r.ID] {
 				t.Errorf("sorted by %v, no page holds %s", order, r.ID)
 			}
@@ -186,20 +187,20 @@ func testPages(t *testing.T, open opener) {
 	}
 }
 
-// pages asks for one page after the other, as next says, until one is empty, and
+// pages asks for one page after the other, as next says, until one is not full, and
 // answers what they hold; none may hold a record of another.
 func (s *store) pages(order []storage.Sort, most int, next func(q *storage.RequestQuery, seen []*storage.Record)) map[uuid.UUID]bool {
 	s.Helper()
 	var seen []*storage.Record
 	for {
-		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 31}
+		q := &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Sort: order, Limit: 41}
 		next(q, seen)
 		page := s.query(q)
-		if len(page) == 0 {
-			break
-		}
 		if seen = append(seen, page...); len(seen) > most {
 			s.Fatalf("sorted by %v, the pages hold more records than there are", order)
+		}
+		if len(page) < q.Limit {
+			break
 		}
 	}
 	found := unique(ids(seen))
