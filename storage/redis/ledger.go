@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
@@ -343,86 +340,3 @@ func (l *Ledger) keys(r *reservation) []string {
 
 // Interface guards
 var _ credits.Ledger = (*Ledger)(nil)
-
-// run renews the lease, ends those of nodes that died, and writes what waits.
-func (l *Ledger) run(ctx context.Context) {
-	defer close(l.done)
-	tick := time.NewTicker(l.client.Lease / 3)
-	defer tick.Stop()
-	failing := false
-	for {
-		err := l.renew(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if failed := err != nil; failed != failing {
-			failing = failed
-			if failed {
-				l.client.Logger.Error("Redis cannot be reached: nothing can be spent beyond the allowance", zap.Error(err))
-			} else {
-				l.client.Logger.Info("Redis can be reached again")
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-func (l *Ledger) renew(ctx context.Context) error {
-	if err := l.client.connect(); err != nil {
-		return unavailable(err)
-	}
-	var nodes []string
-	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {
-		for _, reply := range server.DoMulti(ctx,
-			server.B().Set().Key(l.client.key("lease:"+l.node)).Value("").Px(l.client.Lease).Build(),
-			server.B().Sadd().Key(l.client.key("nodes")).Member(l.node).Build(),
-			server.B().Smembers().Key(l.client.key("nodes")).Build(),
-		) {
-			if err := reply.Error(); err != nil {
-				return err
-			}
-			nodes, _ = reply.AsStrSlice()
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, node := range nodes {
-		if node != l.node {
-			if err := l.expire(ctx, node); err != nil {
-				return err
-			}
-		}
-	}
-	return l.flush(ctx)
-}
-
-// tombstone is how long a reservation whose node seems dead is remembered.
-const tombstone = 24 * time.Hour
-
-// expire frees what a node has reserved, unless it has a lease.
-func (l *Ledger) expire(ctx context.Context, node string) error {
-	keys := []string{l.client.key("lease:" + node), l.reservations(node), l.client.key("nodes")}
-	for {
-		left, err := l.client.run(ctx, expire, keys, node, l.org(""), strconv.Itoa(int(tombstone/time.Second)))
-		if err != nil || left == 0 {
-			return err
-		}
-	}
-}
-
-// end gives up the lease and what is reserved.
-func (l *Ledger) end(ctx context.Context) error {
-	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
-		return server.Do(ctx, server.B().Del().Key(l.client.key("lease:"+l.node)).Build()).Error()
-	})
-	if err != nil {
-		return err
-	}
-	return l.expire(ctx, l.node)
-}
