@@ -49,6 +49,9 @@ func TestRequestID(t *testing.T) {
 	if err := w.reload(config{store: "retention 90d"}); err != nil {
 		t.Fatal(err)
 	}
+	// Caddy closes the listeners of the configuration before in the background, and with
+	// them connections that nobody has accepted yet.
+	time.Sleep(200 * time.Millisecond)
 	again(3)
 	w.kill()
 	w.start(config{})
