@@ -65,6 +65,7 @@ func TestATurnShowsWhereThePrefixBroke(t *testing.T) {
 			messages = append(messages, map[string]string{"role": []string{"system", "user", "assistant"}[min(i, 1+(i+1)%2)], "content": text})
 		}
 		w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-" + session, "messages": messages}, append(headers, "Service-Session-Id: "+session)...)
+		time.Sleep(2 * time.Millisecond) // calls of one millisecond have no order
 	}
 	padding := strings.Repeat("the same words ", 40)
 	turn("broken", nil, padding+"today is Monday", "hello")
