@@ -35,6 +35,19 @@ func (s *keySet) has(n int64) bool {
 	return found
 }
 
+// chosenOf are the requests of a chunk of which the residual is true. Chunks of
+// requests that came out of order overlap: they are asked for together, once.
+func (s *scan) chosenOf(c *chunk, from, to int64) (*keySet, error) {
+	if c.sorted {
+		return s.chosen(from, to)
+	}
+	var err error
+	if s.all == nil {
+		s.all, err = s.chosen(s.from, s.to)
+	}
+	return s.all, err
+}
+
 // chosen asks the database for the requests from a key to another of which the
 // residual is true.
 func (s *scan) chosen(from, to int64) (*keySet, error) {

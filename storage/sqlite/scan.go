@@ -18,6 +18,9 @@ type scan struct {
 	// what the database does.
 	holds    predicate
 	residual storage.Filter
+	// all are the requests of the whole scan of which the residual is true, nil until
+	// a chunk asks for them.
+	all *keySet
 }
 
 // plan takes the filter apart.
@@ -55,7 +58,7 @@ func (s *scan) chunk(c *chunk) (more bool, err error) {
 	}
 	var chosen *keySet
 	if s.residual != (storage.All{}) {
-		if chosen, err = s.chosen(from, to); err != nil || len(chosen.keys) == 0 {
+		if chosen, err = s.chosenOf(c, from, to); err != nil || len(chosen.keys) == 0 {
 			return true, err
 		}
 	}
