@@ -1,5 +1,5 @@
 // The rows of a list: page after page, and at its top those that come in.
-import { useEffect, useRef, useState } from "./html.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { lines, page as getPage } from "./api.js";
 
 const pageSize = 100;
@@ -165,7 +165,8 @@ class Pages {
 export function usePages(question, live) {
   const list = useRef();
   const [, draw] = useState(0);
-  useEffect(() => {
+  // Rows are asked for before what takes longer: a key has but few turns at a time.
+  useLayoutEffect(() => {
     list.current = new Pages(question, list.current?.rows || [], () => draw((n) => n + 1));
     draw((n) => n + 1);
     return () => list.current.abort.abort();
