@@ -83,6 +83,8 @@ var Columns = []*Column{
 	quantityColumn("cache_read", func(r *Record) *plugins.Count { return &r.Usage.CacheRead }).field(RequestResponse, "prompt_cache_read_tokens"),
 	quantityColumn("cache_write", func(r *Record) *plugins.Count { return &r.Usage.CacheWrite }).field(RequestResponse, "prompt_cache_write_tokens"),
 	quantityColumn("reasoning", func(r *Record) *plugins.Count { return &r.Usage.Reasoning }),
+	quantityColumn("cache_savings", func(r *Record) *plugins.Cost { return &r.CacheSavings }).
+		field(RequestResponse, "cache_savings"),
 	names("user", "user", func(r *Record) *string { return &r.UserID }).
 		field(RequestResponse, "user_id").field(RequestGroup, "user_id").sortKey(SortUserID),
 	names("session", "session", func(r *Record) *string { return &r.SessionID }).field(RequestResponse, "session_id"),

@@ -13,6 +13,7 @@ type Details struct {
 	// end complete.
 	Errors                                          int64
 	Input, Output, CacheRead, CacheWrite, Reasoning plugins.Count
+	CacheSavings                                    plugins.Cost
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency, TimeToFirstToken Percentiles
 }
@@ -59,7 +60,7 @@ func (s *detailSums) add(r *Row) {
 	}
 	d.Input, d.Output = d.Input.Plus(r.Input), d.Output.Plus(r.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
-	d.Reasoning = d.Reasoning.Plus(r.Reasoning)
+	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
 	if r.Latency.Valid {
 		s.latencies = append(s.latencies, r.Latency.N)
 	}
@@ -73,7 +74,7 @@ func (s *detailSums) merge(o *detailSums) {
 	d.Errors += e.Errors
 	d.Input, d.Output = d.Input.Plus(e.Input), d.Output.Plus(e.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(e.CacheRead), d.CacheWrite.Plus(e.CacheWrite)
-	d.Reasoning = d.Reasoning.Plus(e.Reasoning)
+	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(e.Reasoning), d.CacheSavings.Plus(e.CacheSavings)
 	s.latencies, s.ttfts = append(s.latencies, o.latencies...), append(s.ttfts, o.ttfts...)
 }
 

@@ -33,17 +33,19 @@ type Metrics struct {
 	// Bucket is the width of the points, "none" if there are none.
 	Bucket BucketWidth  `json:"bucket"`
 	Totals MetricTotals `json:"totals"`
+	// Points are the totals over time.
+	Points []MetricPoint `json:"points"`
 	// Previous is nil unless it was asked for, and there is a period.
 	Previous *MetricTotals `json:"previous"`
 	// Groups begin with the one of most requests; the one of all others is the last.
-	// Without a dimension there is one group.
+	// Without a dimension there is none.
 	Groups []MetricGroup `json:"groups"`
 }
 
 // MetricGroup is a group of requests over time.
 type MetricGroup struct {
 	// Key is the value of the dimension, "" of requests without one; nil for the
-	// group of others, and for a single group.
+	// group of others.
 	Key *string `json:"key"`
 	// Others counts the groups that are together in this one.
 	Others int           `json:"others,omitempty"`
@@ -74,6 +76,8 @@ type MetricTotals struct {
 	PromptCacheReadTokens  plugins.Count `json:"prompt_cache_read_tokens"`
 	PromptCacheWriteTokens plugins.Count `json:"prompt_cache_write_tokens"`
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
+	// CacheSavings is what providers' caches saved, negative where they cost more.
+	CacheSavings plugins.Cost `json:"cache_savings"`
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency          Percentiles `json:"latency"`
 	TimeToFirstToken Percentiles `json:"time_to_first_token"`
@@ -91,6 +95,7 @@ func metricTotals(c *Counts, d *Details) MetricTotals {
 		PromptCacheReadTokens:  d.CacheRead,
 		PromptCacheWriteTokens: d.CacheWrite,
 		ReasoningTokens:        d.Reasoning,
+		CacheSavings:           d.CacheSavings,
 		Latency:                d.Latency,
 		TimeToFirstToken:       d.TimeToFirstToken,
 	}
@@ -112,20 +117,17 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 		Org: q.Org, Filter: q.Filter, Window: w, Zone: q.Zone, Buckets: buckets, Details: true,
 		By: []Dimension{{}}, Apart: true, Top: Top{Count: q.Limit, By: LargestGroups},
 	}
-	grouped := q.By != Dimension{}
-	if grouped {
+	if q.By != (Dimension{}) {
 		question.By = append(question.By, q.By)
 	}
 	err = g.Groups(ctx, question, func(group *GroupTotals) error {
-		totals := metricTotals(&group.Counts, group.Details)
+		totals, points := metricTotals(&group.Counts, group.Details), metricPoints(buckets, group.Cells)
 		if group.Set == 0 {
-			answer.Totals = totals
-		}
-		if grouped == (group.Set == 0) {
+			answer.Totals, answer.Points = totals, points
 			return nil
 		}
-		m := MetricGroup{Others: group.Others, Totals: totals, Points: metricPoints(buckets, group.Cells)}
-		if grouped && group.Key != nil {
+		m := MetricGroup{Others: group.Others, Totals: totals, Points: points}
+		if group.Key != nil {
 			m.Key = new(group.Key[0])
 		}
 		answer.Groups = append(answer.Groups, m)

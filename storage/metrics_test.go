@@ -28,12 +28,12 @@ func TestMetrics(t *testing.T) {
 	}
 	got, err := q.Answer(t.Context(), groups(records))
 	const nothing = `"requests":0,"errors":0,"cost":null,"requests_without_cost":0,"prompt_tokens":null,"completion_tokens":null,"total_tokens":null,
-		"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,
+		"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,
 		"latency":{"p50":null,"p95":null,"p99":null},"time_to_first_token":{"p50":null,"p95":null,"p99":null}}`
 	sums := func(requests, errors, cost, without, input, output, total, p50, p95, p99 string) string {
 		return `"requests":` + requests + `,"errors":` + errors + `,"cost":` + cost + `,"requests_without_cost":` + without +
 			`,"prompt_tokens":` + input + `,"completion_tokens":` + output + `,"total_tokens":` + total +
-			`,"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,
+			`,"prompt_cache_read_tokens":null,"prompt_cache_write_tokens":null,"reasoning_tokens":null,"cache_savings":null,
 			"latency":{"p50":` + p50 + `,"p95":` + p95 + `,"p99":` + p99 + `},"time_to_first_token":{"p50":null,"p95":null,"p99":null}}`
 	}
 	range1, range2, range3 := `"range_start":"2026-11-20T10:00:00.000Z","range_end":"2026-11-20T10:01:00.000Z",`,
@@ -41,7 +41,9 @@ func TestMetrics(t *testing.T) {
 		`"range_start":"2026-11-20T10:02:00.000Z","range_end":"2026-11-20T10:03:00.000Z",`
 	ofA := sums("2", "1", "0.002", "0", "100", "20", "120", "1000", "1450", "1490")
 	others := sums("2", "1", "0.004", "1", "100", "20", "120", "700", "700", "700")
-	answers(t, "metrics", got, err, `{"bucket":"1m","totals":{`+sums("4", "2", "0.006", "1", "200", "40", "240", "700", "1420", "1484")+`,
+	all := sums("4", "2", "0.006", "1", "200", "40", "240", "700", "1420", "1484")
+	answers(t, "metrics", got, err, `{"bucket":"1m","totals":{`+all+`,
+		"points":[{`+range1+ofA+`,{`+range2+nothing+`,{`+range3+others+`],
 		"previous":{`+sums("1", "0", "0.002", "0", "100", "20", "120", "1500", "1500", "1500")+`,
 		"groups":[{"key":"a","totals":{`+ofA+`,"points":[{`+range1+ofA+`,{`+range2+nothing+`,{`+range3+nothing+`]},
 		{"key":null,"others":2,"totals":{`+others+`,"points":[{`+range1+nothing+`,{`+range2+nothing+`,{`+range3+others+`]}]}`)
@@ -51,7 +53,7 @@ func TestMetricsOfNothing(t *testing.T) {
 	for _, width := range storage.BucketWidths {
 		q := &storage.MetricsQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Bucket: width, Compare: true, Limit: 1}
 		got, err := q.Answer(t.Context(), groups(nil))
-		if err != nil || got.Bucket != storage.BucketNone || got.Previous != nil || got.Totals.Cost.Valid || len(got.Groups) != 1 || len(got.Groups[0].Points) != 0 {
+		if err != nil || got.Bucket != storage.BucketNone || got.Previous != nil || got.Totals.Cost.Valid || len(got.Groups) != 0 || len(got.Points) != 0 {
 			t.Errorf("%s: %+v, %v", width, got, err)
 		}
 	}
@@ -64,7 +66,7 @@ func TestTooManyPointsAreRefused(t *testing.T) {
 		t.Errorf("a day by minutes: %v", err)
 	}
 	q.Bucket = storage.BucketAuto
-	if got, err := q.Answer(t.Context(), groups(nil)); err != nil || got.Bucket != "5m" || len(got.Groups[0].Points) != 289 {
+	if got, err := q.Answer(t.Context(), groups(nil)); err != nil || got.Bucket != "5m" || len(got.Points) != 289 {
 		t.Errorf("a day: %+v, %v", got, err)
 	}
 }
@@ -95,7 +97,15 @@ func TestMetricsAreSumsOverRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkTotals(t, "all", got.Totals, listed)
+			check := func(what string, totals storage.MetricTotals, points []storage.MetricPoint, of []*storage.Record) {
+				checkTotals(t, what, totals, of)
+				for _, p := range points {
+					checkTotals(t, "a point of "+what, p.MetricTotals, slices.DeleteFunc(slices.Clone(of), func(r *storage.Record) bool {
+						return r.CreatedAt < p.RangeStart || r.CreatedAt >= p.RangeEnd
+					}))
+				}
+			}
+			check("all", got.Totals, got.Points, listed)
 			var named []string
 			for _, g := range got.Groups {
 				if g.Key != nil {
@@ -103,18 +113,12 @@ func TestMetricsAreSumsOverRecords(t *testing.T) {
 				}
 			}
 			for _, g := range got.Groups {
-				of := slices.DeleteFunc(slices.Clone(listed), func(r *storage.Record) bool {
+				check("a group", g.Totals, g.Points, slices.DeleteFunc(slices.Clone(listed), func(r *storage.Record) bool {
 					if g.Key == nil {
 						return slices.Contains(named, value(r))
 					}
 					return value(r) != *g.Key
-				})
-				checkTotals(t, "a group", g.Totals, of)
-				for _, p := range g.Points {
-					checkTotals(t, "a point", p.MetricTotals, slices.DeleteFunc(slices.Clone(of), func(r *storage.Record) bool {
-						return r.CreatedAt < p.RangeStart || r.CreatedAt >= p.RangeEnd
-					}))
-				}
+				}))
 			}
 			if t.Failed() {
 				t.Fatalf("seed %d: %+v", seed, q)
@@ -139,6 +143,7 @@ func checkTotals(t *testing.T, what string, got storage.MetricTotals, of []*stor
 		if r.Status.N >= 400 || r.EndState != storage.Complete {
 			want.Errors++
 		}
+		want.CacheSavings = want.CacheSavings.Plus(r.CacheSavings)
 	}
 	want.Latency, want.TimeToFirstToken = got.Latency, got.TimeToFirstToken // compared below
 	if got != want {

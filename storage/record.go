@@ -71,7 +71,10 @@ type Record struct {
 	Usage plugins.Usage
 	// Cost is what the call cost by the provider's report, else by the catalogue.
 	Cost plugins.Cost
-	// PriceVersion names the price data that Cost was computed with.
+	// CacheSavings is what the provider's cache made the call cheaper, by the
+	// catalogue; negative where it made it dearer.
+	CacheSavings plugins.Cost
+	// PriceVersion names the price data that both were computed with.
 	PriceVersion string
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool

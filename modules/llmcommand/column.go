@@ -61,6 +61,7 @@ var allColumns = []column{
 	{"completion_audio_tokens", "completion_audio_tokens", count},
 	{"reasoning_tokens", "reasoning_tokens", count},
 	{"cost", "cost", dollars},
+	{"cache_savings", "cache_savings", dollars},
 	{"is_passthrough_billing", "is_passthrough_billing", plain},
 	{"user_id", "request_user_id", plain},
 	{"session_id", "session_id", plain},

@@ -2,6 +2,7 @@ package llmcommand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,12 +63,16 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 	if err != nil {
 		return err
 	}
-	for _, group := range data.Get("groups").Array() {
+	series := data.Get("groups").Array()
+	if body["groupBy"] == nil {
+		series = []gjson.Result{data}
+	}
+	for _, group := range series {
 		rows := group.Get("points").Array()
 		if body["bucket"] == storage.BucketNone {
 			rows = []gjson.Result{group.Get("totals")}
 		}
-		key := group.Get("key").Raw
+		key := cmp.Or(group.Get("key").Raw, "null")
 		if group.Get("others").Exists() {
 			key = quote(fmt.Sprintf("(%d others)", group.Get("others").Int()))
 		}

@@ -205,6 +205,7 @@ func TestRecord(t *testing.T) {
 		"total_tokens":              `120`,
 		"prompt_cache_read_tokens":  `0`,
 		"prompt_cache_write_tokens": `null`,
+		"cache_savings":             `null`,
 		"cost":                      `0.000027`,
 		"costUSD":                   `0.000027`,
 		"scores":                    `{}`,

@@ -53,6 +53,7 @@ type record struct {
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
 	Cost                   plugins.Cost  `json:"cost"`
 	CostUSD                plugins.Cost  `json:"costUSD"`
+	CacheSavings           plugins.Cost  `json:"cache_savings"`
 	PriceVersion           *string       `json:"price_version"`
 	PassthroughBilling     bool          `json:"is_passthrough_billing"`
 
@@ -182,6 +183,7 @@ func newRecord(r *storage.Record) *record {
 		ReasoningTokens:        u.Reasoning,
 		Cost:                   r.Cost,
 		CostUSD:                r.Cost,
+		CacheSavings:           r.CacheSavings,
 		PriceVersion:           orNull(r.PriceVersion),
 		PassthroughBilling:     r.PassthroughBilling,
 		OrganizationID:         r.Org,

@@ -19,6 +19,23 @@ func (c *Catalog) Cost(provider, model string, u plugins.Usage, conditions Condi
 	return m.Cost(u, conditions)
 }
 
+// CacheSavings is what the provider's cache saved: what the call would have cost had
+// nothing been read from the cache or written to it, less its [Catalog.Cost]. It is
+// negative where the writes cost more than the reads saved, and unknown where either
+// cost or the use of a cache is, or where the provider says what it charged.
+func (c *Catalog) CacheSavings(provider, model string, u plugins.Usage, conditions Conditions) plugins.Cost {
+	if !u.CacheRead.Valid && !u.CacheWrite.Valid || u.ReportedCost.Valid {
+		return plugins.Cost{}
+	}
+	with := c.Cost(provider, model, u, conditions)
+	u.CacheRead, u.CacheReadAudio, u.CacheWrite, u.CacheWrite1h = plugins.Count{}, plugins.Count{}, plugins.Count{}, plugins.Count{}
+	without := c.Cost(provider, model, u, conditions)
+	if !with.Valid || !without.Valid {
+		return plugins.Cost{}
+	}
+	return plugins.KnownCost(without.N - with.N)
+}
+
 // Charge is a part of what a call cost.
 type Charge struct {
 	// Item is what is charged, by the name of its rate in JSON.

@@ -302,6 +302,32 @@ func BenchmarkCost(b *testing.B) {
 }
 
 // What a call was charged for adds up to its cost.
+// The sums are worked by hand, as those of TestCost.
+func TestCacheSavings(t *testing.T) {
+	for name, test := range map[string]struct {
+		provider, model string
+		usage           plugins.Usage
+		want            plugins.Cost
+	}{
+		"reads: 1600 x (1.25 - 0.125)": {"openai", "gpt-5",
+			plugins.Usage{Input: n(2000), CacheRead: n(1600), Output: n(300)}, cost(1_800_000)},
+		"reads and writes: 4000 x (3 - 0.3) - 1000 x (3.75 - 3) - 500 x (6 - 3)": {"anthropic", "claude-sonnet-4-6",
+			plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), CacheWrite1h: n(500), Output: n(200)}, cost(8_550_000)},
+		"writes that nobody read: -1000 x (3.75 - 3)": {"anthropic", "claude-sonnet-4-6",
+			plugins.Usage{Input: n(1000), CacheRead: n(0), CacheWrite: n(1000), Output: n(1)}, cost(-750_000)},
+		"audio: 100 x (1 - 0.1) + 50 x (0.3 - 0.03)": {"gemini", "gemini-2.5-flash",
+			plugins.Usage{Input: n(550), InputAudio: n(400), CacheRead: n(150), CacheReadAudio: n(100), Output: n(50)}, cost(103_500)},
+		"the cache was not used":        {"openai", "gpt-5", plugins.Usage{Input: n(2000), CacheRead: n(0), Output: n(1)}, cost(0)},
+		"nobody says whether it was":    {"openai", "gpt-5", plugins.Usage{Input: n(2000), Output: n(1)}, plugins.Cost{}},
+		"the provider says what it was": {"openai", "gpt-5", plugins.Usage{Input: n(2000), CacheRead: n(9), Output: n(1), ReportedCost: cost(5)}, plugins.Cost{}},
+		"no price":                      {"openai", "nothing-5", plugins.Usage{Input: n(2000), CacheRead: n(9), Output: n(1)}, plugins.Cost{}},
+	} {
+		if got := Default().CacheSavings(test.provider, test.model, test.usage, Conditions{At: noon}); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestCharges(t *testing.T) {
 	u := plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), Output: n(200), WebSearches: n(2)}
 	charges, sum := Default().Charges("anthropic", "claude-sonnet-4-6", u, Conditions{At: noon})

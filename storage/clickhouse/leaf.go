@@ -108,8 +108,8 @@ func numberOf(f *storage.Field) string {
 	switch f.Name {
 	case "total_tokens":
 		return "toFloat64(input + output)"
-	case "cost":
-		return "toFloat64(cost) / 1e9"
+	case "cost", "cache_savings":
+		return "toFloat64(" + f.Column.Name + ") / 1e9"
 	}
 	return "toFloat64(" + f.Column.Name + ")"
 }

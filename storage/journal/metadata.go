@@ -95,6 +95,7 @@ var recordWire = message[record]{
 	75: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Pages }),
 	76: quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.Usage.AudioDuration }),
 	77: text[record](func(r *record) *string { return &r.InferenceGeo }),
+	78: quantity[record, plugins.Nanodollars](func(r *record) *plugins.Cost { return &r.CacheSavings }),
 }
 
 var feedbackWire = message[storage.Feedback]{

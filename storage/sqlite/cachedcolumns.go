@@ -24,6 +24,7 @@ const (
 	cacheReadColumn
 	cacheWriteColumn
 	reasoningColumn
+	cacheSavingsColumn
 	endStateColumn
 	streamColumn
 	pathColumn
@@ -47,7 +48,7 @@ const (
 // cachedNames are the columns of requests that chunks have.
 var cachedNames = [scoreColumn]string{
 	"user", "session", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
-	"ttft", "cache_read", "cache_write", "reasoning", "end_state", "stream", "path", "finish", "error_type",
+	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "end_state", "stream", "path", "finish", "error_type",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "property_names",
 }
 

@@ -186,5 +186,6 @@ func (c *chunk) read(r *storage.Row, row int, parts storage.RowParts) {
 		r.CacheRead = c.value(cacheReadColumn, row)
 		r.CacheWrite = c.value(cacheWriteColumn, row)
 		r.Reasoning = c.value(reasoningColumn, row)
+		r.CacheSavings = quantityOf[plugins.Nanodollars](c.value(cacheSavingsColumn, row))
 	}
 }

@@ -40,7 +40,7 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		return nil
 	case i == respondedColumn:
 		return moment(l, (*chunk).respondedAt)
-	case i == costColumn:
+	case i == costColumn, i == cacheSavingsColumn:
 		return comparison(l, func(c *chunk, row int) plugins.Cost { return quantityOf[plugins.Nanodollars](c.value(i, row)) })
 	case i == endStateColumn:
 		matches := storage.TextMatcher(l.Op, l.Text, p)

@@ -83,6 +83,7 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		ResponseBytes:      r.Int64N(1 << 33),
 		Usage:              usage(r),
 		Cost:               cost(r),
+		CacheSavings:       savings(r),
 		PriceVersion:       word(r),
 		PassthroughBilling: chance(r, 2),
 		UserID:             word(r),
@@ -281,6 +282,15 @@ func quantity[T plugins.Unit](r *rand.Rand) (q plugins.Quantity[T]) {
 
 func status(r *rand.Rand) plugins.Count {
 	return pick(r, []plugins.Count{{}, plugins.Known(200), plugins.Known(200), plugins.Known(429), plugins.Known(499), plugins.Known(502)})
+}
+
+// savings are negative as often as not.
+func savings(r *rand.Rand) plugins.Cost {
+	c := cost(r)
+	if r.IntN(2) == 0 {
+		c.N = -c.N
+	}
+	return c
 }
 
 func cost(r *rand.Rand) plugins.Cost {

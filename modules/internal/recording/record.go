@@ -26,7 +26,7 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 // tokens costs nothing, and nor does an error that reports no usage; otherwise,
 // without usage or without a price, the cost is unknown.
 func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
-	r.Cost, r.PriceVersion = plugins.Cost{}, ""
+	r.Cost, r.CacheSavings, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, ""
 	if r.Dialect == plugins.CountTokens {
 		r.Cost = plugins.KnownCost(0)
 		return
@@ -40,6 +40,7 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 	conditions := catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}
 	for _, model := range models {
 		if r.Cost = c.Cost(r.Provider, model, r.Usage, conditions); r.Cost.Valid {
+			r.CacheSavings = c.CacheSavings(r.Provider, model, r.Usage, conditions)
 			r.PriceVersion = c.Version()
 			return
 		}

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	cache_read        Nullable(Int64) CODEC(ZSTD(1)), -- tokens
 	cache_write       Nullable(Int64) CODEC(ZSTD(1)), -- tokens
 	reasoning         Nullable(Int64) CODEC(ZSTD(1)), -- tokens
+	cache_savings     Nullable(Int64) CODEC(ZSTD(1)), -- billionths of a US dollar
 	user              String CODEC(ZSTD(1)),
 	session           String CODEC(ZSTD(1)),
 	session_name      String CODEC(ZSTD(1)),

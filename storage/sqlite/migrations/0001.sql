@@ -26,6 +26,7 @@ CREATE TABLE requests (
 	cache_read        INTEGER, -- tokens
 	cache_write       INTEGER, -- tokens
 	reasoning         INTEGER, -- tokens
+	cache_savings     INTEGER, -- billionths of a US dollar
 	user              INTEGER,
 	session           INTEGER,
 	session_name      INTEGER,

@@ -23,7 +23,7 @@ export function Properties() {
 
 const keys = {
   name: (g) => nameOf(g), requests: (g) => g.totals.requests, errors: (g) => g.totals.errors, p50: (g) => g.totals.latency.p50, p95: (g) => g.totals.latency.p95,
-  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, each: (g) => each(g.totals),
+  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), saved: (g) => g.totals.cache_savings, output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, each: (g) => each(g.totals),
 };
 
 // each is the mean cost of the requests whose cost is known.
@@ -50,6 +50,7 @@ function Breakdown({ by, field, title }) {
     { title: "p95", key: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
     { title: "Input", key: "input", number: true, wide: true, cell: (g) => compact(g.totals.prompt_tokens) },
     { title: "From cache", key: "cached", number: true, cell: (g) => html`<span title=${`${count(g.totals.prompt_cache_read_tokens)} tokens read, ${count(g.totals.prompt_cache_write_tokens)} written`}>${percent(cached(g.totals))}</span>` },
+    { title: "Saved", key: "saved", number: true, mid: true, cell: (g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""} title="what the provider's cache saved, by the catalogue's prices">${dollars(g.totals.cache_savings)}</span>` },
     { title: "Output", key: "output", number: true, wide: true, cell: (g) => compact(g.totals.completion_tokens) },
     { title: "A request", key: "each", number: true, wide: true, cell: (g) => dollars(each(g.totals)) },
     { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },

@@ -22,17 +22,16 @@ const failed = { field: "status", op: "gte", value: "400" };
 
 export function Overview() {
   const v = useView();
-  const state = useMetrics(v, { compare: true });
-  const models = useMetrics(v, { groupBy: "model", limit: 5 });
+  const models = useMetrics(v, { groupBy: "model", limit: 5, compare: true });
   const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none" });
-  return html`<${Answer} state=${state} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} models=${models} />
+  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} />
     <div class="tops"><${Top} v=${v} state=${models} by="model" title="Models" /><${Top} v=${v} state=${users} by="user_id" title="Users" /></div>`}<//>`;
 }
 
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
-function Figures({ d, v, models }) {
-  const points = d.groups[0]?.points || [];
+function Figures({ d, v }) {
+  const points = d.points;
   const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
   const values = (name, f) => ({ name, values: points.map(f) });
   const series = useMemo(() => ({
@@ -54,7 +53,7 @@ function Figures({ d, v, models }) {
     </div>
     <div class="charts">
       <${Chart} title="Requests" times=${times} format=${compact} stacked series=${series.requests} colours=${["c1", "error"]} />
-      <${Answer} state=${models}>${(m) => html`<${ByGroup} d=${m} title="Cost by model" format=${dollars} value=${(p) => p.cost} />`}<//>
+      <${ByGroup} d=${d} title="Cost by model" format=${dollars} value=${(p) => p.cost} />
       <${Chart} title="Tokens" times=${times} format=${compact} stacked series=${series.tokens} />
       <${Chart} title="Latency" times=${times} format=${duration} series=${series.latency} />
     </div>`;
@@ -63,7 +62,7 @@ function Figures({ d, v, models }) {
 // ByGroup stacks a value of the groups over time.
 export function ByGroup({ d, title, format, value, height }) {
   const [times, series] = useMemo(() => [
-    (d.groups[0]?.points || []).map((p) => Date.parse(p.range_start)),
+    d.points.map((p) => Date.parse(p.range_start)),
     d.groups.map((g) => ({ name: nameOf(g), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
   ], [d]);
   return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} />`;

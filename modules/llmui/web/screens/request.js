@@ -109,6 +109,7 @@ function Cost({ r }) {
         <tr><td><b>All</b></td><td class="number"><b>${count(r.total_tokens)}</b></td><td></td><td></td></tr>
         <tr><td><b>Cost</b></td><td class="number"><b>${dollars(r.cost)}</b></td><td></td><td></td></tr></tbody></table>
     ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
+    ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
     ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
     ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
@@ -116,16 +117,11 @@ function Cost({ r }) {
 
 const per = { 1: "each", 1000000: "a million", 3600000: "an hour" };
 
-// Charges are what a cost is made of, and what the provider's cache made of it.
-function Charges({ list }) {
-  const [input, read, write] = ["input", "cache_read", "cache_write"].map((item) => list.find((c) => c.item === item));
-  const gain = (c) => (c ? ((input.price - c.price) * c.count) / c.per : 0);
-  const saved = input && (read || write) ? gain(read) + gain(write) : 0;
-  return html`<section><h3>Charges</h3><${List} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
-      { title: "Item", cell: (c) => c.item.replaceAll("_", " ") }, { title: "Count", number: true, cell: (c) => (c.per === 3600000 ? duration(c.count) : count(c.count)) },
-      { title: "Price", number: true, cell: (c) => `${dollars(c.price)} ${per[c.per] || `for ${count(c.per)}`}` }, { title: "Cost", number: true, cell: (c) => dollars(c.cost) },
-    ]} />${saved !== 0 && html`<p>The cache ${saved > 0 ? "saved" : "cost"} <b class=${saved > 0 ? "good" : "bad"}>${dollars(Math.abs(saved))}</b>.</p>`}</section>`;
-}
+// Charges are what a cost is made of.
+const Charges = ({ list }) => html`<section><h3>Charges</h3><${List} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
+    { title: "Item", cell: (c) => c.item.replaceAll("_", " ") }, { title: "Count", number: true, cell: (c) => (c.per === 3600000 ? duration(c.count) : count(c.count)) },
+    { title: "Price", number: true, cell: (c) => `${dollars(c.price)} ${per[c.per] || `for ${count(c.per)}`}` }, { title: "Cost", number: true, cell: (c) => dollars(c.cost) },
+  ]} /></section>`;
 
 function Timing({ r }) {
   const total = r.delay_ms || 1;

@@ -49,7 +49,7 @@ function Columns({ chosen, facets }) {
 // Histogram is when the requests were.
 function Histogram({ v }) {
   const state = useMetrics(v, {});
-  const points = state.data?.groups[0]?.points;
+  const points = state.data?.points;
   const [times, series] = useMemo(() => [
     points?.map((p) => Date.parse(p.range_start)),
     points && [{ name: "answered", values: points.map((p) => p.requests - p.errors) }, { name: "errors", values: points.map((p) => p.errors) }],
