@@ -91,8 +91,8 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 		e.Code = "unsupported_endpoint"
 		return nil, e
 	}
-	if field := c.stored.field; field != "" {
-		return nil, plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, account.Label, c.stored.hint)
+	if c.stored.field != "" {
+		return nil, c.stateNotFound(account.Label)
 	}
 	parsed, err := c.parsed()
 	if err != nil {
@@ -109,6 +109,8 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target) (req
 	request := *parsed
 	request.Model = t.Model // which the response names where the provider does not
 	request.Strict = c.strict
+	request.State = c.state
+	request.State.Stored = c.keeps()
 	a.request = &request
 	if a.sealer, err = c.h.sealer(); err != nil {
 		c.h.site.Logger.Error("the secret of the gateway cannot be read", zap.Error(err))

@@ -39,7 +39,9 @@ type call struct {
 	sent   []byte                             // the same, with what it refers to
 	api    inbound.API                        // that the client speaks, zero where nothing is translated
 	parsed func() (*translate.Request, error) // sent
+	names  *translate.Names                   // of what the client sent within sent, nil if that is the same
 	stored storedState
+	state  translate.State
 }
 
 // serveCall answers a call of a model.
@@ -120,7 +122,9 @@ func (c *call) read() ([]routing.Target, error) {
 	}
 	c.warnings = append(c.warnings, warnings...)
 	if c.dialect == plugins.Responses {
-		c.sent = c.restoreItems(c.body)
+		if err := c.restoreState(); err != nil {
+			return nil, err
+		}
 	}
 	c.stored = findStoredState(c.dialect, c.sent)
 	return c.targetsWithState(targets)
@@ -158,7 +162,14 @@ func (c *call) parse() (*translate.Request, error) {
 			return nil, err
 		}
 	}
-	return c.api.Parse(c.sent)
+	parsed, err := c.api.Parse(c.sent)
+	if err != nil {
+		return nil, c.names.Error(err)
+	}
+	if c.names != nil {
+		parsed.Names = c.names
+	}
+	return parsed, nil
 }
 
 // streams reports whether a stream was asked for.

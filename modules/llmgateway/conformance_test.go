@@ -162,8 +162,8 @@ func TestSamplingIsLeftOut(t *testing.T) {
 	}
 }
 
-// The gateway keeps no responses: who names one is told so, unless there is a
-// single provider that could have kept it.
+// Who names a response that is not kept here is told so, unless there is a single
+// provider that could have kept it.
 func TestPreviousResponse(t *testing.T) {
 	native, received := listener(`{"type":"response.completed","response":{"id":"resp_2","status":"completed"}}`)
 	s := serve(t, map[string][]upstream{"raw": {native}, "raw2": {native}, "one": {hello}})
@@ -177,12 +177,7 @@ func TestPreviousResponse(t *testing.T) {
 			t.Errorf("%s: %d %s", model, resp.StatusCode, body)
 		}
 	}
-	resp, err := s.Client().Get(s.URL + "/v1/responses/resp_1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusNotFound || !gjson.GetBytes(body, "error.message").Exists() {
-		t.Errorf("retrieving it: %d %s", resp.StatusCode, body)
+	if status, body := s.get("/v1/responses/resp_1"); status != http.StatusNotFound || !gjson.Get(body, "error.message").Exists() {
+		t.Errorf("retrieving it: %d %s", status, body)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -34,6 +35,9 @@ func init() {
 // Endpoint | Description
 // ---------|------------
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
+// `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
+// `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
+// `GET /v1/responses/{id}/input_items` | Lists what it answered
 // `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
 // `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
 // `POST /v1/messages/count_tokens` | Counts the tokens of such a request, if its provider speaks Messages, for free
@@ -87,6 +91,7 @@ type Handler struct {
 
 	site      *recording.Site
 	credits   func() (credits.Ledger, error)
+	journal   func() (stored.Journal, error)
 	sealer    func() (*sealer, error)
 	policy    routing.Policy
 	models    []*modelEntry            // of organisations without providers of their own
@@ -115,6 +120,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site = site
 	app := site.App
 	h.credits = store.Credits
+	h.journal = func() (stored.Journal, error) { return store.Journal() }
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
 		secret, err := app.Secret(store)
 		if err != nil {
@@ -201,7 +207,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	dialect, calls := dialects[path]
 	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
-	if !calls && !lists && !strings.HasPrefix(path, "/v1/responses/") {
+	keeps := strings.HasPrefix(path, responsesPath)
+	if !calls && !lists && !keeps {
 		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath))
 		return next.ServeHTTP(w, r)
 	}
@@ -209,15 +216,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if lists {
 		methods = "GET, HEAD"
 	}
+	if keeps {
+		id, action := splitResponsePath(path)
+		if methods, keeps = storedMethods[action]; !keeps || id == "compact" || id == "input_tokens" {
+			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
+		}
+	}
 	allowOrigins(w.Header(), r, methods)
 	switch {
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", methods+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
-	case !calls && !lists:
-		return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found",
-			"There is no "+r.Method+" "+path+" here: responses are created with POST /v1/responses, and not kept."))
 	case calls && r.Header.Get("Upgrade") != "":
 		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))
@@ -227,6 +237,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			"This endpoint takes "+methods+"."))
 	case lists:
 		return h.serveModels(w, r, path)
+	case keeps:
+		return h.serveStored(w, r, path)
 	}
 	return h.serveCall(w, r, dialect)
 }

@@ -15,26 +15,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// restoreItems is a body of Responses with the items that are remembered in the place
-// of references to them.
-func (c *call) restoreItems(body []byte) []byte {
-	if !bytes.Contains(body, []byte(`"item_reference"`)) {
-		return body
-	}
-	return editArray(body, "input", func(_ int, item gjson.Result) string {
-		if item.Get("type").Str != "item_reference" {
-			return item.Raw
-		}
-		id := item.Get("id").Str
-		for _, whole := range gjson.Parse(latest.get(c.memoryKey(id))).Array() {
-			if whole.Get("id").Str == id {
-				return whole.Raw
-			}
-		}
-		return item.Raw
-	})
-}
-
 // readable is a body without the reasoning that was sealed here: a provider that
 // speaks the client's dialect could not read it.
 func (a *attempt) readable(body []byte) []byte {

@@ -5,9 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -91,22 +88,17 @@ func (m *memory) makeRoom(n int) {
 	m.size += n
 }
 
-// remember keeps the output of a response: for references to its items, unless the
-// client wants none stored, and for the reasoning that led to its calls.
+// remember keeps the output of a response for the reasoning that led to its calls.
 func (a *attempt) remember(outputs []*translate.Output) {
 	if a.x.Record.ResponseOmitted {
 		return
 	}
-	store := a.call.dialect == plugins.Responses && gjson.Get(text(a.call.body), "store").Type != gjson.False
 	reasoned := false
 	var keys []memoryKey
 	var output []byte
 	for _, o := range outputs {
 		if o.JSON == nil { // it was open when the response failed
 			continue
-		}
-		if store {
-			keys = append(keys, a.call.memoryKey(o.ID))
 		}
 		reasoned = reasoned || o.Sealed != ""
 		if o.IsCall() && reasoned {

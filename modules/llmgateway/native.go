@@ -42,7 +42,7 @@ const noPrice = "without a known price, left out"
 // nativeBody returns the client's body as the provider can take it. It is the same
 // byte for byte unless there is something in it that the provider must not get.
 func (a *attempt) nativeBody() ([]byte, error) {
-	body := a.readable(a.call.sent)
+	body := a.dropReasoning(a.readable(a.call.sent))
 	if !a.unpricedTier() {
 		return body, nil
 	}

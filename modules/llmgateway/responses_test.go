@@ -144,7 +144,7 @@ func TestErrors(t *testing.T) {
 		"unknown model":      {`{"model":"mystery","input":"hi"}`, nil, 404, "model_not_found", "mystery"},
 		"bad field":          {`{"model":"one/m","input":5}`, nil, 400, "invalid_type", "input"},
 		"encoded":            {ask, []string{"Content-Encoding", "gzip"}, 415, "unsupported_content_encoding", ""},
-		"state, translated":  {`{"model":"one/m","input":"hi","previous_response_id":"r"}`, nil, 400, "unsupported_parameter", "previous_response_id"},
+		"state, translated":  {`{"model":"one/m","input":"hi","previous_response_id":"r"}`, nil, 400, "previous_response_not_found", "previous_response_id"},
 		"state, two targets": {`{"model":"raws","input":"hi","previous_response_id":"r"}`, nil, 400, "unsupported_parameter", "raw/m"},
 		"strict":             {`{"model":"one/m","input":"hi","service_tier":"flex"}`, []string{"Service-Strict", "true"}, 400, "unsupported_parameter", "service_tier"},
 		"the provider's 4xx": {ask, nil, 400, "server_error", "no luck"},
@@ -393,7 +393,7 @@ func TestOtherPaths(t *testing.T) {
 		"POST /v1/models":           405,
 		"GET /v1/models":            200,
 		"GET /v1/models/multimodal": 200,
-		"GET /v1/responses/resp_1":  404,
+		"GET /v1/responses/resp_1":  401,
 		"GET /v1/chat/completions":  405,
 		"POST /v1/completions":      418,
 		"GET /":                     418,
@@ -441,10 +441,10 @@ func TestRefusals(t *testing.T) {
 	for request, want := range map[string]int{
 		"GET /v1/responses":               http.StatusUpgradeRequired, // a WebSocket
 		"GET /v1/chat/completions":        http.StatusUpgradeRequired,
-		"GET /v1/responses/r":             http.StatusNotFound,
-		"DELETE /v1/responses/r":          http.StatusNotFound,
-		"POST /v1/responses/r/cancel":     http.StatusNotFound,
-		"GET /v1/responses/r/input_items": http.StatusNotFound,
+		"GET /v1/responses/r":             http.StatusUnauthorized,
+		"DELETE /v1/responses/r":          http.StatusUnauthorized,
+		"POST /v1/responses/r/cancel":     http.StatusUnauthorized,
+		"GET /v1/responses/r/input_items": http.StatusUnauthorized,
 		"POST /v1/responses/input_tokens": http.StatusNotFound,
 		"POST /v1/responses/compact":      http.StatusNotFound,
 	} {

@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
@@ -138,6 +139,7 @@ type ledger struct {
 type entry struct {
 	storage.Record
 	request, response string
+	responseType      string
 }
 
 func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
@@ -150,7 +152,7 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 		l.counted++
 		r.Number = 0
 	}
-	l.records[r.ID] = entry{*r, string(c.Request.Data), string(c.Response.Data)}
+	l.records[r.ID] = entry{*r, string(c.Request.Data), string(c.Response.Data), c.Response.Type}
 	return nil
 }
 
@@ -169,6 +171,45 @@ func (l *ledger) Abandon(r *storage.Record) {
 		r.Number = 0
 	}
 }
+
+// Request implements stored.Journal.
+func (l *ledger) Request(_ context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.records[id]
+	if !ok || e.Org != org || e.EndState == storage.Interrupted {
+		return nil, storage.ErrNotFound
+	}
+	return &e.Record, nil
+}
+
+// Contents implements stored.Journal.
+func (l *ledger) Contents() storage.Contents { return ledgerContents{l} }
+
+// Flush implements stored.Journal.
+func (l *ledger) Flush(context.Context) error { return nil }
+
+// AppendAnnotation implements stored.Journal.
+func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.records[a.RequestID]
+	e.Properties = map[string]string{a.Property.Name: a.Property.Value}
+	l.records[a.RequestID] = e
+	return nil
+}
+
+type ledgerContents struct{ *ledger }
+
+func (l ledgerContents) Content(_ context.Context, r *storage.Record) (*storage.Content, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.records[r.ID]
+	body, _ := observe.Transcript(r.Dialect).Stored(e.responseType, []byte(e.response))
+	return &storage.Content{Request: storage.Body{Data: []byte(e.request)}, Response: storage.Body{Data: body}}, nil
+}
+
+func (l ledgerContents) Reader(storage.ContentPart) storage.ContentReader { panic("not used") }
 
 // check fails unless every exchange has a record, and every record counts.
 func (l *ledger) check(t *testing.T) {
@@ -265,6 +306,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	}
 	t.Cleanup(func() { _ = s.credits.Close(context.Background()) })
 	s.handler = &Handler{
+		journal: func() (stored.Journal, error) { return s.kept, nil },
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		credits: func() (credits.Ledger, error) { return s.credits, nil },
 		site: &recording.Site{
@@ -299,7 +341,13 @@ func (s *site) post(body string, header ...string) (*http.Response, string) {
 // postTo is post to another endpoint.
 func (s *site) postTo(path string, body io.Reader, header ...string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequest("POST", s.URL+path, body)
+	return s.send("POST", path, body, header...)
+}
+
+// send sends any request and reads the whole answer.
+func (s *site) send(method, path string, body io.Reader, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequest(method, s.URL+path, body)
 	if err != nil {
 		s.t.Fatal(err)
 	}

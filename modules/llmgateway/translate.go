@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -19,7 +20,11 @@ import (
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
-	assembler := translate.NewAssembler(a.request, out, translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)})
+	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)}
+	if a.call.dialect == plugins.Responses {
+		options.ID = stored.IDs(a.x.Record.ID)
+	}
+	assembler := translate.NewAssembler(a.request, out, options)
 	a.x.Answer = assembler
 	a.x.Record.Stream = a.request.Stream
 

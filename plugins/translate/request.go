@@ -86,10 +86,22 @@ type Request struct {
 	// client of Responses.
 	Names *Names
 
+	// State is what the host keeps beside the response, which says so.
+	State State
+
 	// Strict makes what would be a warning an error.
 	Strict bool
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
 	Warnings []string
+}
+
+// State is what a host keeps of a response and its conversation.
+type State struct {
+	// Stored is true when the response can be had later.
+	Stored bool
+	// PreviousResponseID is the response whose conversation goes on, "" if there is
+	// none. Its items are among the turns.
+	PreviousResponseID string
 }
 
 // Role is the author of a turn or message.

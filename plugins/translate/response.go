@@ -95,7 +95,9 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 // appendEcho appends the fields of the request that a response repeats: the values
 // that were used, or else OpenAI's defaults.
 func (p *Request) appendEcho(b []byte) []byte {
-	b = append(b, `,"access_programs":null,"background":false,"moderation":null,"previous_response_id":null,"store":false`...)
+	b = append(b, `,"access_programs":null,"background":false,"moderation":null`...)
+	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "previous_response_id"), p.State.PreviousResponseID)
+	b = strconv.AppendBool(plugins.AppendKey(b, "store"), p.State.Stored)
 	b = append(b, `,"tool_usage":`+noToolUsage+`,"truncation":"disabled"`...)
 	b = appendNumber(plugins.AppendKey(b, "frequency_penalty"), p.FrequencyPenalty, 0)
 	b = p.appendField(plugins.AppendKey(b, "instructions"), "instructions", "null")

@@ -1,0 +1,64 @@
+package stored
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// maxChain bounds how many responses one refers to, each to the one before it.
+const maxChain = 1000
+
+// History returns the items of the conversation up to the end of the response of an
+// id, as input, or ErrNotFound. size bounds it, in bytes.
+func (s *Store) History(ctx context.Context, id string, size int) ([]string, error) {
+	var turns [][]string // the latest first
+	for id != "" {
+		r, err := s.Find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if status := gjson.GetBytes(r.Body, "status").Str; status != "completed" && status != "incomplete" {
+			return nil, plugins.Invalid("previous_response_id", "The response '%s' is %s: only one that has ended can be continued.", id, status)
+		}
+		items, err := s.Resolve(ctx, InputOf(r.Request))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, elements(r.Body, "output")...)
+		for _, item := range items {
+			size -= len(item)
+		}
+		if turns = append(turns, items); len(turns) > maxChain || size < 0 {
+			return nil, plugins.Invalid("previous_response_id", "The conversation behind '%s' is too long.", id)
+		}
+		id = gjson.GetBytes(r.Request, "previous_response_id").Str
+	}
+	slices.Reverse(turns)
+	return slices.Concat(turns...), nil
+}
+
+// Resolve puts items in the place of references to them. A reference to an item that
+// is not found stays.
+func (s *Store) Resolve(ctx context.Context, items []string) ([]string, error) {
+	resolved := slices.Clone(items)
+	for i, item := range items {
+		if !strings.Contains(item, `"item_reference"`) || gjson.Get(item, "type").Str != "item_reference" {
+			continue
+		}
+		whole, err := s.Item(ctx, gjson.Get(item, "id").Str)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		resolved[i] = whole
+	}
+	return resolved, nil
+}

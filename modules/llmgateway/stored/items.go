@@ -1,0 +1,135 @@
+package stored
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+)
+
+// Item returns the item of an id, of the output of a response or of its input, or
+// ErrNotFound.
+func (s *Store) Item(ctx context.Context, id string) (string, error) {
+	record, ok := recordOf(id)
+	if !ok {
+		return "", ErrNotFound
+	}
+	r, err := s.load(ctx, record)
+	if err != nil {
+		return "", err
+	}
+	for _, item := range append(elements(r.Body, "output"), r.Input()...) {
+		if gjson.Get(item, "id").Str == id {
+			return item, nil
+		}
+	}
+	return "", ErrNotFound
+}
+
+// Input returns the items of the request in full, as the API lists them.
+func (r *Response) Input() []string {
+	items := InputOf(r.Request)
+	for i, item := range items {
+		items[i] = complete(item, fmt.Sprintf("%s_%d", strings.TrimPrefix(r.ID, "resp_"), i))
+	}
+	return items
+}
+
+// InputOf returns the items of a request as the client wrote them; a string is a message.
+func InputOf(request []byte) []string {
+	input := gjson.GetBytes(request, "input")
+	if input.Type != gjson.String {
+		return elements(request, "input")
+	}
+	return []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
+}
+
+func elements(body []byte, field string) []string {
+	var raw []string
+	for _, v := range gjson.GetBytes(body, field).Array() {
+		raw = append(raw, v.Raw)
+	}
+	return raw
+}
+
+// prefixes are those of the ids of items, by their type.
+var prefixes = map[string]string{
+	"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "function_call_output": "fco_",
+	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_",
+}
+
+// complete gives an item what clients may leave out. Its id is made of suffix.
+func complete(item, suffix string) string {
+	v := gjson.Parse(item)
+	kind := v.Get("type").Str
+	if kind == "" {
+		kind = "message"
+		item = set(item, "type", kind)
+	}
+	if content := v.Get("content"); kind == "message" && content.Type == gjson.String {
+		part := `[{"type":"input_text","text":` + content.Raw + `}]`
+		if v.Get("role").Str == "assistant" {
+			part = `[{"type":"output_text","text":` + content.Raw + `,"annotations":[],"logprobs":[]}]`
+		}
+		item, _ = sjson.SetRaw(item, "content", part) // of an object
+	}
+	if v.Get("id").Str == "" {
+		prefix, ok := prefixes[kind]
+		if !ok {
+			prefix = "item_"
+		}
+		item = set(item, "id", prefix+suffix)
+	}
+	if kind != "reasoning" && v.Get("status").Type == gjson.Null && kind != "item_reference" {
+		item = set(item, "status", "completed")
+	}
+	return item
+}
+
+func set(item, field, value string) string {
+	edited, err := sjson.Set(item, field, value)
+	if err != nil { // not of an object, which it is
+		return item
+	}
+	return edited
+}
+
+// Page is a part of a list, as the API answers it.
+type Page struct {
+	Object  string            `json:"object"`
+	Data    []json.RawMessage `json:"data"`
+	FirstID *string           `json:"first_id"`
+	LastID  *string           `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+}
+
+// List returns the page that begins behind the item of the id after, which is "" for
+// the first one. found is false if there is no such item.
+func List(items []string, after string, limit int, descending bool) (p Page, found bool) {
+	p = Page{Object: "list", Data: []json.RawMessage{}}
+	begun := after == ""
+	for i := range items {
+		item := items[i]
+		if descending {
+			item = items[len(items)-1-i]
+		}
+		id := gjson.Get(item, "id").Str
+		if !begun {
+			begun = id == after
+			continue
+		}
+		if len(p.Data) == limit {
+			p.HasMore = true
+			break
+		}
+		if p.FirstID == nil {
+			p.FirstID = &id
+		}
+		p.LastID = &id
+		p.Data = append(p.Data, json.RawMessage(item))
+	}
+	return p, begun
+}

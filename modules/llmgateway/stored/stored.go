@@ -1,0 +1,158 @@
+// Package stored finds responses that were answered earlier, for clients of the
+// Responses API who refer to them. Nothing is kept for that: the id of a response has
+// the id of its record in it, and the record's bodies are the response and its input.
+// So a response can be had for as long as the store keeps bodies, after a restart, and
+// on every node that reads the store.
+package stored
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// Journal is the part of a journal that is needed to find responses.
+type Journal interface {
+	Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error)
+	Contents() storage.Contents
+	AppendAnnotation(a *storage.Annotation) error
+	Flush(ctx context.Context) error
+}
+
+// Store finds the responses of one caller. What is another's is not found.
+type Store struct {
+	Journal Journal
+	// Org is the organisation of the caller.
+	Org string
+	// User is the user whom the caller names. A caller who names none speaks for the
+	// organisation, and finds the responses of all its users.
+	User string
+}
+
+// ErrNotFound is why there is no response, or no item, of an id.
+var ErrNotFound = errors.New("not found")
+
+// Deleted is the property of the records of responses that were deleted. The record
+// stays, for what it cost.
+const Deleted = "Response-Deleted"
+
+// IDs makes the ids of the response that a record is of, and of its items.
+func IDs(record uuid.UUID) func(prefix string) string {
+	id, items := hex.EncodeToString(record[:]), 0
+	return func(prefix string) string {
+		if prefix == "resp_" {
+			return prefix + id
+		}
+		items++
+		return fmt.Sprintf("%s%s%02x", prefix, id, items-1)
+	}
+}
+
+// recordOf is the record that an id of IDs is from, and of inputID.
+func recordOf(id string) (record uuid.UUID, ok bool) {
+	_, digits, _ := strings.Cut(id, "_")
+	if len(digits) < 2*len(record) {
+		return record, false
+	}
+	_, err := hex.Decode(record[:], []byte(digits[:2*len(record)]))
+	return record, err == nil
+}
+
+// Response is a response, and the request that it answered.
+type Response struct {
+	ID string
+	// Body is the response object.
+	Body []byte
+	// Request is the body of the request.
+	Request []byte
+}
+
+// Find returns the response of an id, or ErrNotFound.
+func (s *Store) Find(ctx context.Context, id string) (*Response, error) {
+	record, ok := recordOf(id)
+	if !ok || len(id) != len("resp_")+2*len(record) {
+		return nil, ErrNotFound
+	}
+	found, err := s.load(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	if found.ID != id { // a provider's own id, which only looks like one of ours
+		return nil, ErrNotFound
+	}
+	return found, nil
+}
+
+// load returns the response of a record, or ErrNotFound where it was not to be kept.
+func (s *Store) load(ctx context.Context, id uuid.UUID) (*Response, error) {
+	r, err := s.Journal.Request(ctx, s.Org, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, unavailable(err)
+	case r.Dialect != plugins.Responses, s.User != "" && r.UserID != s.User, r.Properties[Deleted] == "true",
+		r.RequestOmitted, r.ResponseOmitted, r.RequestTruncated, r.ResponseTruncated:
+		return nil, ErrNotFound
+	}
+	content, err := s.Journal.Contents().Content(ctx, r)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if content == nil || gjson.GetBytes(content.Request.Data, "store").Type == gjson.False {
+		return nil, ErrNotFound
+	}
+	found := &Response{ID: gjson.GetBytes(content.Response.Data, "id").Str, Body: content.Response.Data, Request: content.Request.Data}
+	if gjson.GetBytes(found.Body, "object").Str != "response" || !plugins.ValidJSON(found.Body) {
+		return nil, ErrNotFound
+	}
+	return found, nil
+}
+
+// Delete makes a response one that is not found, from now on.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if _, err := s.Find(ctx, id); err != nil {
+		return err
+	}
+	record, _ := recordOf(id)
+	if err := s.Journal.AppendAnnotation(&storage.Annotation{
+		Org: s.Org, RequestID: record, At: storage.Millis(time.Now()), Property: &storage.Property{Name: Deleted, Value: "true"},
+	}); err != nil {
+		return err
+	}
+	return unavailable(s.Journal.Flush(ctx))
+}
+
+// unavailable is err as a client gets it whose response may be there, but not now.
+func unavailable(err error) error {
+	if !errors.Is(err, storage.ErrUnavailable) {
+		return err
+	}
+	return &plugins.Error{
+		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "store_unavailable",
+		Message: "The store of responses cannot be reached: try again.", RetryAfter: time.Second,
+	}
+}
+
+// Error is err as a client gets it who asked for something of that id.
+func Error(err error, what, id string) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return &plugins.Error{
+		Status: http.StatusNotFound, Type: "invalid_request_error", Code: "not_found", Message: fmt.Sprintf("%s with id '%.128s' not found.", what, id),
+	}
+}
+
+var _ Journal = (*journal.Journal)(nil)
