@@ -10,6 +10,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -38,13 +40,15 @@ var operations = map[string]plugins.Dialect{
 	// openinference.span.kind
 	"llm":      plugins.Chat,
 	"reranker": plugins.Unknown,
+	// langfuse.observation.type
+	"generation": plugins.Chat,
 }
 
 // newCall reads a span; it is false of one that is no call of a model.
 func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
 	c := &call{span: span, resource: resource, attributes: make(attributes, len(span.GetAttributes()))}
 	c.add(span.GetAttributes())
-	switch operation := strings.ToLower(c.text("gen_ai.operation.name", "llm.request.type", "openinference.span.kind")); operation {
+	switch operation := strings.ToLower(c.text("gen_ai.operation.name", "llm.request.type", "openinference.span.kind", observation+"type")); operation {
 	case "", "unknown":
 		named := c.text("gen_ai.provider.name", "gen_ai.system", "llm.system") != ""
 		if !named || c.requested()+c.responded() == "" || c.text("traceloop.span.kind") != "" {
@@ -65,12 +69,15 @@ func newCall(span *tracepb.Span, resource attributes) (*call, bool) {
 			c.add(event.Attributes)
 		}
 	}
+	if c.verbatim() && c.path() != "" {
+		c.dialect = observe.Detect(c.provider(), c.path())
+	}
 	return c, true
 }
 
 // requested is the model that was asked for, responded the one that answered.
 func (c *call) requested() string {
-	return cmp.Or(c.text("gen_ai.request.model", "llm.request.model_name"),
+	return cmp.Or(c.text("gen_ai.request.model", "llm.request.model_name", observation+"model.name"),
 		gjson.GetBytes(c.json("llm.invocation_parameters"), "model").Str,
 		c.text("llm.model_name", "embedding.model_name", "reranker.model_name"))
 }
@@ -81,7 +88,7 @@ func (c *call) responded() string {
 
 // describe fills in what is known of the call but who made it, what was said, and
 // what the provider reported.
-func (c *call) describe(r *storage.Record) {
+func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	start, end := c.span.StartTimeUnixNano, c.span.EndTimeUnixNano
 	r.CreatedAt = storage.Timestamp(start / 1e6)
 	r.UpdatedAt = r.CreatedAt
@@ -94,7 +101,10 @@ func (c *call) describe(r *storage.Record) {
 		r.TimeToFirstToken = plugins.KnownDuration(first)
 	}
 
-	r.Provider, r.TargetURL, r.Dialect = short(c.provider()), short(c.target()), c.dialect
+	r.Provider, r.TargetURL, r.Path, r.Dialect = short(c.provider()), short(c.target()), short(c.path()), c.dialect
+	if r.Provider == unknownProvider {
+		r.Provider = cmp.Or(c.maker(prices), r.Provider)
+	}
 	r.RequestModel = short(c.requested())
 	r.Status, r.EndState = c.outcome()
 	// An error is no stream, whatever was asked for.
@@ -106,15 +116,25 @@ func (c *call) asksForStream() bool {
 	return c.flag("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming") || c.parameter("stream") == "true"
 }
 
-// answer is what the provider reported.
+// answer is what the provider reported: its own words, if the span has them, come
+// before what the instrumentation says.
 func (c *call) answer() *plugins.ResponseInfo {
+	own := new(plugins.ResponseInfo)
+	if body := c.text(responseBody); body != "" {
+		own = observed(c.dialect, body)
+	}
+	usage := own.Usage
+	if !usage.Input.Valid && !usage.Output.Valid {
+		usage = c.usage()
+	}
+	usage.ReportedCost = c.stated().Or(usage.ReportedCost)
 	return &plugins.ResponseInfo{
-		Model:       short(c.responded()),
-		ResponseID:  short(c.text("gen_ai.response.id")),
-		Finish:      short(c.finish()[0]),
-		ErrorType:   short(c.errorType()),
-		ServiceTier: short(c.text("gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier")),
-		Usage:       c.usage(),
+		Model:       short(cmp.Or(c.responded(), own.Model)),
+		ResponseID:  short(cmp.Or(c.text("gen_ai.response.id"), own.ResponseID)),
+		Finish:      short(cmp.Or(c.finish()[0], own.Finish)),
+		ErrorType:   short(cmp.Or(c.errorType(), own.ErrorType)),
+		ServiceTier: short(cmp.Or(c.text("gen_ai.openai.response.service_tier", "openai.response.service_tier", "gen_ai.response.service_tier"), own.ServiceTier)),
+		Usage:       usage,
 	}
 }
 
@@ -132,6 +152,9 @@ func (c *call) firstToken() (time.Duration, bool) {
 	if seconds, ok := c.number("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"); ok && seconds >= 0 && seconds < 1e6 {
 		return time.Duration(seconds * float64(time.Second)), true
 	}
+	if at, ok := c.completionStart(); ok && uint64(at.UnixNano()) >= c.span.StartTimeUnixNano {
+		return time.Duration(uint64(at.UnixNano()) - c.span.StartTimeUnixNano), true
+	}
 	for _, event := range c.span.GetEvents() {
 		switch event.GetName() {
 		case "llm.content.completion.chunk", "gen_ai.content.completion.chunk", // OpenLLMetry
@@ -144,9 +167,9 @@ func (c *call) firstToken() (time.Duration, bool) {
 	return 0, false
 }
 
-// parameter is the JSON text of one of OpenInference's invocation parameters.
+// parameter is the JSON text of one of the parameters of OpenInference, or Langfuse.
 func (c *call) parameter(name string) string {
-	return gjson.GetBytes(c.json("llm.invocation_parameters"), name).Raw
+	return gjson.GetBytes(c.json("llm.invocation_parameters", observation+"model.parameters"), name).Raw
 }
 
 // finish are the reasons for which the choices ended.
@@ -161,6 +184,18 @@ func (c *call) finish() []string {
 // usage is what the span reports, in the convention of plugins.Usage, which is
 // OpenTelemetry's: caches are parts of the input, and reasoning of the output.
 func (c *call) usage() plugins.Usage {
+	u := c.observationUsage()
+	if u == (plugins.Usage{}) {
+		u = c.counts()
+	}
+	if c.dialect == plugins.Embeddings && u.Input.Valid {
+		u.Output = u.Output.Or(plugins.Known(0)) // there is none
+	}
+	return u
+}
+
+// counts are the attributes that have a count each.
+func (c *call) counts() plugins.Usage {
 	u := plugins.Usage{
 		Input:  c.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens", "llm.token_count.prompt"),
 		Output: c.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens", "llm.token_count.completion"),
@@ -185,9 +220,6 @@ func (c *call) usage() plugins.Usage {
 		u.Input = u.Input.Plus(cached)
 	case !u.Input.Valid && !u.Output.Valid && total.Valid && c.dialect == plugins.Embeddings:
 		u.Input = total // there is nothing else that could have cost tokens
-	}
-	if c.dialect == plugins.Embeddings && u.Input.Valid {
-		u.Output = u.Output.Or(plugins.Known(0)) // there is none
 	}
 	return u
 }
@@ -219,7 +251,7 @@ func (c *call) outcome() (plugins.Count, storage.EndState) {
 	if status.N < 100 || status.N > 599 {
 		status = plugins.Count{}
 	}
-	if c.span.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_ERROR && c.text("error.type") == "" {
+	if c.span.GetStatus().GetCode() != tracepb.Status_STATUS_CODE_ERROR && c.text("error.type") == "" && c.text(observation+"level") != "ERROR" {
 		return status.Or(plugins.Known(200)), storage.Complete
 	}
 	if status.Valid {

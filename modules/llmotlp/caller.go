@@ -38,10 +38,10 @@ func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *sto
 		}
 		imply("Service-Property-"+name, value)
 	}
-	imply("Service-User-Id", c.text("user.id", "enduser.id", association+"user_id", "gen_ai.user", "llm.user"))
-	imply("Service-Session-Id", c.text("session.id", "gen_ai.conversation.id", association+"session_id"))
-	imply("Service-Prompt-Id", c.text("gen_ai.prompt.name", "traceloop.prompt.key"))
-	imply("Service-Prompt-Version", c.text("traceloop.prompt.version", "llm.prompt_template.version"))
+	imply("Service-User-Id", c.text("user.id", "enduser.id", association+"user_id", "gen_ai.user", "llm.user", "langfuse.user.id"))
+	imply("Service-Session-Id", c.text("session.id", "gen_ai.conversation.id", association+"session_id", "langfuse.session.id"))
+	imply("Service-Prompt-Id", c.text("gen_ai.prompt.name", "traceloop.prompt.key", observation+"prompt.name"))
+	imply("Service-Prompt-Version", c.text("traceloop.prompt.version", "llm.prompt_template.version", observation+"prompt.version"))
 
 	for _, kv := range c.span.Attributes {
 		name, ok := strings.CutPrefix(kv.GetKey(), association)
@@ -53,8 +53,16 @@ func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *sto
 	for name, value := range c.object("metadata") { // OpenInference
 		label("metadata", name, value)
 	}
-	for _, name := range []string{"traceloop.workflow.name", "traceloop.entity.path"} {
-		imply("Service-Property-"+name, c.text(name))
+	for _, kv := range c.span.Attributes {
+		for _, prefix := range langfuseMetadata {
+			if name, ok := strings.CutPrefix(kv.GetKey(), prefix); ok {
+				label(strings.TrimSuffix(prefix, "."), name, scalar(kv.Value))
+			}
+		}
+	}
+	for _, name := range append([]string{"traceloop.workflow.name", "traceloop.entity.path"}, langfuseLabels...) {
+		imply("Service-Property-"+name, strings.Join(c.texts(name), ","))
+		imply("Service-Property-"+name, strings.Join(c.resource.texts(name), ","))
 	}
 	if service := c.resource.text("service.name"); !strings.HasPrefix(service, "unknown_service") {
 		imply("Service-Property-service.name", service)

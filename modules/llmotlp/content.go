@@ -47,11 +47,17 @@ type choice struct {
 func (c *call) content(r *storage.Record) *storage.Content {
 	content := &storage.Content{Inputs: c.inputs}
 	if !r.RequestOmitted {
-		content.Request, r.RequestTruncated = body(c.request(r, &content.Media))
+		if content.Request, r.RequestTruncated = wholeBody(c.text(requestBody)); content.Request.Data != nil {
+			content.Media = c.hasMedia()
+		} else {
+			content.Request, r.RequestTruncated = body(c.request(r, &content.Media))
+		}
 		r.RequestBytes = int64(len(content.Request.Data))
 	}
 	if !r.ResponseOmitted {
-		content.Response, r.ResponseTruncated = body(c.response())
+		if content.Response, r.ResponseTruncated = wholeBody(c.text(responseBody)); content.Response.Data == nil {
+			content.Response, r.ResponseTruncated = body(c.response())
+		}
 		r.ResponseBytes = int64(len(content.Response.Data))
 	}
 	return content

@@ -19,7 +19,7 @@ var fields = []string{
 	"request_created_at", "response_created_at", "request_user_id", "request_model", "response_model", "model", "provider", "target_url",
 	"response_id", "response_status", "end_state", "delay_ms", "time_to_first_token", "time_to_last_token",
 	"prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_read_tokens", "prompt_cache_write_tokens", "reasoning_tokens",
-	"cost", "organization_id", "prompt_id", "prompt_version", "job_id", "trace_id", "span_id", "properties", "assets",
+	"cost", "organization_id", "request_path", "scores", "feedback_rating", "prompt_id", "prompt_version", "job_id", "trace_id", "span_id", "properties", "assets",
 	"request_omitted", "response_omitted", "request_body", "response_body", "inputs",
 }
 

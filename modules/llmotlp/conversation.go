@@ -17,22 +17,21 @@ type side struct {
 	messages string   // OpenTelemetry's, in one attribute
 	flat     []string // messages whose fields are attributes
 	texts    [2]string
-	body     string // the provider's own, or nothing but text
-	path     string // of the messages in a body
-	value    string // likewise a body, OpenInference's
+	bodies   [3]string // the provider's own, or nothing but text: OpenLLMetry's, Langfuse's, OpenInference's
+	path     string    // of the messages in a body
 	events   func(*call) []message
 }
 
 var (
 	asked = side{
 		role: "user", messages: "gen_ai.input.messages", flat: []string{"gen_ai.prompt.", "llm.input_messages."},
-		texts: [2]string{"llm.prompts.", "prompt.text"},
-		body:  "gen_ai.prompt", path: "messages", value: "input.value", events: (*call).askedEvents,
+		texts:  [2]string{"llm.prompts.", "prompt.text"},
+		bodies: [3]string{"gen_ai.prompt", observation + "input", "input.value"}, path: "messages", events: (*call).askedEvents,
 	}
 	answered = side{
 		role: "assistant", messages: "gen_ai.output.messages", flat: []string{"gen_ai.completion.", "llm.output_messages."},
-		texts: [2]string{"llm.choices.", "completion.text"},
-		body:  "gen_ai.completion", path: "choices.#.message", value: "output.value", events: (*call).choiceEvents,
+		texts:  [2]string{"llm.choices.", "completion.text"},
+		bodies: [3]string{"gen_ai.completion", observation + "output", "output.value"}, path: "choices.#.message", events: (*call).choiceEvents,
 	}
 )
 
@@ -44,9 +43,10 @@ func (c *call) messages(s *side) []message {
 		func() []message { return flatMessages(c.list(s.flat[0]), s.role) },
 		func() []message { return flatMessages(c.list(s.flat[1]), s.role) },
 		func() []message { return texts(c.list(s.texts[0]), s.texts[1], s.role) },
-		func() []message { return c.body(s.body, s.path, s.role) },
+		func() []message { return c.body(s.bodies[0], s.path, s.role) },
 		func() []message { return s.events(c) },
-		func() []message { return c.body(s.value, s.path, s.role) },
+		func() []message { return c.body(s.bodies[1], s.path, s.role) },
+		func() []message { return c.body(s.bodies[2], s.path, s.role) },
 	} {
 		if messages := read(); len(messages) > 0 {
 			return messages
@@ -154,7 +154,7 @@ func (c *call) body(key, path, role string) []message {
 	if messages := gjson.GetBytes(raw, path); messages.IsArray() {
 		return messagesOf(json.RawMessage(messages.Raw), role)
 	}
-	if v := gjson.ParseBytes(raw); v.IsArray() && (v.Get("0.role").Exists() || isParts(v)) {
+	if v := gjson.ParseBytes(raw); v.IsArray() && (v.Get("0.role").Exists() || isParts(v)) || v.Get("role").Exists() {
 		return messagesOf(raw, role)
 	}
 	if text := c.text(key); text != "" {

@@ -24,12 +24,14 @@ func init() {
 
 // Handler takes traces by OTLP/HTTP, `POST /v1/traces` in protobuf or JSON, and
 // keeps one record for each span that is a call of a model. It understands
-// OpenTelemetry's GenAI conventions, old and new, OpenLLMetry and OpenInference.
-// Other spans are counted and dropped. Requests for other paths go to the next
-// handler.
+// OpenTelemetry's GenAI conventions, old and new, OpenLLMetry, OpenInference and
+// Langfuse. Other spans are counted and dropped. Requests for other paths go to the
+// next handler; `/api/public/otel/v1/traces`, to which Langfuse's SDKs send, is the
+// same as `/v1/traces`.
 //
-// Callers authenticate with `Authorization: Bearer <API key>`; the key has the
-// scope `log`, and the records belong to its organisation. Control headers
+// Callers authenticate with `Authorization: Bearer <API key>`, or with the key as the
+// password of HTTP Basic; it has the scope `log`, and the records belong to its
+// organisation. Control headers
 // travel as span attributes `traceloop.association.properties.Service-User-Id`
 // and so on.
 //
@@ -81,7 +83,7 @@ const tracesPath = "/v1/traces"
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.URL.Path != tracesPath {
+	if r.URL.Path != tracesPath && r.URL.Path != langfusePath {
 		paths.Offer(r.Context(), []string{tracesPath})
 		return next.ServeHTTP(w, r)
 	}

@@ -96,8 +96,14 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		return nil
 	}
 	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
-	c.describe(r)
-	if err := b.site.Import(b.journal, r, c.answer(), c.content(r)); err != nil {
+	c.describe(r, b.site.App.Catalog())
+	err := b.site.Import(b.journal, r, c.answer(), c.content(r))
+	scores, warnings := c.scores(r)
+	b.warn(warnings)
+	if err == nil && scores != nil {
+		err = b.journal.AppendAnnotation(scores)
+	}
+	if err != nil {
 		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 		return unavailable("the journal takes nothing now")
 	}

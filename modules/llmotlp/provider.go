@@ -37,6 +37,9 @@ var providers = map[string]string{
 	// OpenInference has nothing but the above.
 }
 
+// unknownProvider is who answered where nothing tells.
+const unknownProvider = "custom"
+
 // provider is the lower-case name of who answered: whose address it was, else
 // what the instrumentation says, which knows its own library best.
 func (c *call) provider() string {
@@ -44,11 +47,14 @@ func (c *call) provider() string {
 		return provider
 	}
 	name := strings.ToLower(c.text("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
-	return cmp.Or(providers[name], name, "custom")
+	return cmp.Or(providers[name], name, unknownProvider)
 }
 
 func (c *call) host() string {
 	if u, err := url.Parse(c.text("gen_ai.openai.api_base", "llm.openai.api_base")); err == nil && u.Host != "" {
+		return u.Host
+	}
+	if u, err := url.Parse(c.text("url.full")); err == nil && u.Host != "" {
 		return u.Host
 	}
 	return c.text("server.address", "net.peer.name")
@@ -56,7 +62,7 @@ func (c *call) host() string {
 
 // target is where the call went, as far as the span tells.
 func (c *call) target() string {
-	if base := c.text("gen_ai.openai.api_base", "llm.openai.api_base"); base != "" {
+	if base := c.text("gen_ai.openai.api_base", "llm.openai.api_base", "url.full"); base != "" {
 		return redact.URL(base)
 	}
 	return ""

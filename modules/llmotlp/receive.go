@@ -91,9 +91,12 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, e encoding, err
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*collector.ExportTraceServiceResponse, error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, &plugins.Error{Status: http.StatusMethodNotAllowed, Message: "/v1/traces takes POST, not " + r.Method}
+		return nil, &plugins.Error{Status: http.StatusMethodNotAllowed, Message: r.URL.Path + " takes POST, not " + r.Method}
 	}
 	key, denied := h.gate.Admit(r, llmapp.ScopeLog, "Authorization")
+	if _, secret, basic := r.BasicAuth(); basic {
+		key, denied = h.gate.Check(secret, llmapp.ScopeLog)
+	}
 	if denied != nil {
 		return nil, denied
 	}

@@ -3,6 +3,7 @@ package llmotlp_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -116,6 +117,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "no key", body: good, status: 401, want: "missing_api_key"},
 		{name: "unknown key", key: "nobody", body: good, status: 401, want: "invalid_api_key"},
+		{name: "unknown key as a password", body: good, header: append(binary, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("root:nobody"))), status: 401, want: "invalid_api_key"},
+		{name: "key as a password", body: good, header: append(binary, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("pk-lf:logger"))), status: 200},
 		{name: "key of another region", key: "europe", body: good, status: 403, want: "wrong_region"},
 		{name: "key without the scope", key: "reader", body: good, status: 403, want: "insufficient_scope"},
 		{name: "key with the scope", key: "logger", body: good, status: 200},

@@ -1,0 +1,62 @@
+package llmotlp
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// The attributes that have a body as it was sent, in the dialect of url.path. They are
+// Weir's own; no convention has any.
+const (
+	requestBody  = "weir.request.body"
+	responseBody = "weir.response.body"
+)
+
+// path is the provider's own path, "" where the span does not tell.
+func (c *call) path() string {
+	if path := c.text("url.path"); path != "" {
+		return path
+	}
+	if u, err := url.Parse(c.text("url.full")); err == nil {
+		return u.Path
+	}
+	return ""
+}
+
+// verbatim tells whether the span has bodies as they were sent; their dialect is
+// then the call's.
+func (c *call) verbatim() bool { return c.text(requestBody, responseBody) != "" }
+
+// wholeBody is what is kept of a body as it was sent.
+func wholeBody(text string) (kept storage.Body, truncated bool) {
+	if text == "" {
+		return storage.Body{}, false
+	}
+	kept = storage.Body{Type: string(jsonText), Data: []byte(text)}
+	if !json.Valid(kept.Data) {
+		kept.Type = "text/plain; charset=utf-8"
+	}
+	if len(text) > maxBody {
+		kept.Data, truncated = kept.Data[:maxBody], true
+	}
+	return kept, truncated
+}
+
+// hasMedia tells whether a request as it was sent has images, audio or files.
+func (c *call) hasMedia() bool {
+	reader := observe.NewRequestReader(c.dialect)
+	reader.Write([]byte(c.text(requestBody)))
+	return reader.Request().Media
+}
+
+// observed is what the body of an answer says, whole as it was sent.
+func observed(d plugins.Dialect, body string) *plugins.ResponseInfo {
+	o := observe.New(d, "", nil)
+	o.Write([]byte(body))
+	o.Close()
+	return o.Info()
+}
