@@ -194,6 +194,9 @@ func (c *client) post(ctx context.Context, path string, body any) (*http.Respons
 func (c *client) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	message := gjson.GetBytes(text, "error")
+	if message.Type != gjson.String {
+		message = gjson.GetBytes(text, "message") // llm_otlp answers a google.rpc.Status
+	}
 	e := &statusError{status: response.StatusCode}
 	switch {
 	case !gjson.ValidBytes(text) || message.Type != gjson.String:

@@ -1,7 +1,8 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
-// clients of the query API, stats, credits and backup of the admin endpoint; restore
-// and check work on the files of a Weir that does not run, hash-key prepares the
-// configuration, and demo fills a dashboard to look at.
+// clients of the query API, import and demo of llm_otlp, to which they report what
+// another product has recorded, and what fills a dashboard to look at; stats, credits,
+// doctor and backup are clients of the admin endpoint; restore and check work on the
+// files of a Weir that does not run, and hash-key prepares the configuration.
 package llmcommand
 
 import (
@@ -115,6 +116,17 @@ Reads every record and every body of a backup, or of a data directory that no We
 uses, and changes nothing: the sums of all parts, the database, whether it goes with
 the bodies beside it, the credits, and whether the exchanges add up.`,
 		CobraFunc: checkCommand,
+	}, {
+		Name:  "import",
+		Usage: "helicone|langfuse|litellm <file>...",
+		Short: "Imports the calls that another product has recorded",
+		Long: `
+Reports the calls in files that Helicone, Langfuse or LiteLLM exported to a running
+Weir with llm_otlp, and says what has no place there. The same call makes the same
+record whenever it is imported: import again to go on after an error.
+
+	weir import helicone helicone-export.jsonl` + connection,
+		CobraFunc: importCommand,
 	}, {
 		Name:  "demo",
 		Usage: "[--days <n>] [--seed <n>] [--once]",

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,66 +73,49 @@ func demo(cmd *cobra.Command, _ []string) error {
 	}
 }
 
-// maxSpans is how many calls one batch reports.
-const maxSpans = 256
-
 // report records calls of the past, which only OpenTelemetry can tell of.
 func (c *client) report(ctx context.Context, turns []demoTurn) error {
-	for len(turns) > 0 {
-		n := min(len(turns), maxSpans)
-		spans := make([]any, n)
-		for i := range spans {
-			spans[i] = turns[i].span()
-		}
-		turns = turns[n:]
-		answer, err := c.post(ctx, "/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
-		if err != nil {
-			return fmt.Errorf("%w; the demo needs a site with llm_otlp, as the quickstart has", err)
-		}
-		answer.Body.Close()
+	spans := &spanSender{client: c}
+	var err error
+	for i := 0; i < len(turns) && err == nil; i++ {
+		err = spans.add(ctx, turns[i].span())
 	}
-	return nil
+	if err == nil {
+		err = spans.flush(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; the demo needs a site with llm_otlp, as the quickstart has", err)
+	}
+	return err
 }
 
-// span is the turn as OpenTelemetry's GenAI conventions describe it.
-// https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
-func (t *demoTurn) span() any {
-	var attributes []any
-	add := func(key, kind string, value any) {
-		attributes = append(attributes, map[string]any{"key": key, "value": map[string]any{kind: value}})
-	}
-	text := func(key, value string) { add(key, "stringValue", value) }
-	number := func(key string, n int) { add(key, "intValue", strconv.Itoa(n)) }
+func (t *demoTurn) span() *span {
+	s := &span{TraceID: t.trace, SpanID: t.spanID, Name: "chat"}
+	s.took(t.at, t.at.Add(t.latency))
 	messages := func(key string, list ...message) {
 		body, _ := json.Marshal(list) // text always marshals
-		text(key, string(body))
+		s.text(key, string(body))
 	}
 	for name, value := range t.labels {
-		text("traceloop.association.properties.Service-"+name, value)
+		s.label(name, value)
 	}
-	text("gen_ai.operation.name", "chat")
-	text("gen_ai.provider.name", t.model.provider)
-	text("gen_ai.request.model", t.model.name)
+	s.text("gen_ai.operation.name", "chat")
+	s.text("gen_ai.provider.name", t.model.provider)
+	s.text("gen_ai.request.model", t.model.name)
 	messages("gen_ai.input.messages", t.messages...)
-	number("http.response.status_code", t.status)
-	status := map[string]any{}
-	if t.status == http.StatusOK {
-		text("gen_ai.response.model", t.model.name)
-		text("gen_ai.response.finish_reasons", t.finish)
-		messages("gen_ai.output.messages", t.answer)
-		number("gen_ai.usage.input_tokens", t.input)
-		number("gen_ai.usage.cache_read.input_tokens", t.cached)
-		number("gen_ai.usage.output_tokens", t.output)
-		add("gen_ai.server.time_to_first_token", "doubleValue", t.first.Seconds())
-	} else {
-		status["code"] = 2
-		text("error.type", map[int]string{429: "RateLimitError", 529: "OverloadedError"}[t.status])
+	s.count("http.response.status_code", int64(t.status))
+	if t.status != http.StatusOK {
+		s.failed(map[int]string{429: "RateLimitError", 529: "OverloadedError"}[t.status])
+		return s
 	}
-	nanos := func(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
-	return map[string]any{
-		"traceId": t.trace, "spanId": t.spanID, "name": "chat", "status": status, "attributes": attributes,
-		"startTimeUnixNano": nanos(t.at), "endTimeUnixNano": nanos(t.at.Add(t.latency)),
-	}
+	s.text("gen_ai.response.model", t.model.name)
+	s.text("gen_ai.response.finish_reasons", t.finish)
+	messages("gen_ai.output.messages", t.answer)
+	s.count("gen_ai.usage.input_tokens", int64(t.input))
+	s.count("gen_ai.usage.cache_read.input_tokens", int64(t.cached))
+	s.count("gen_ai.usage.output_tokens", int64(t.output))
+	s.number("gen_ai.server.time_to_first_token", t.first.Seconds())
+	return s
 }
 
 // scoreAnswers scores some of the newest answers, as an evaluation would.

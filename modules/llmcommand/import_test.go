@@ -1,0 +1,171 @@
+package llmcommand
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+// importSite runs a site with llm_otlp and llm_query, for the commands that follow.
+func importSite(t *testing.T) {
+	t.Helper()
+	address := freeAddress(t)
+	config := fmt.Sprintf(`{
+		"admin": {"disabled": true, "config": {"persist": false}},
+		"logging": {"logs": {"default": {"level": "ERROR"}}},
+		"apps": {
+			"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": "secret"}]},
+			"http": {"servers": {"site": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_otlp"}, {"handler": "llm_query"}]}]}}}
+		}
+	}`, filepath.Join(t.TempDir(), "weir.db"), address)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv(keyEnv, "secret")
+	t.Setenv(addressEnv, "http://"+address)
+}
+
+// storedRecords are all records, the oldest first.
+func storedRecords(t *testing.T) []gjson.Result {
+	t.Helper()
+	if err := llmapp.OpenStores()[0].Opened().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := run(t.Context(), exportCommand, &out); err != nil {
+		t.Fatal(err)
+	}
+	var records []gjson.Result
+	for line := range strings.Lines(out.String()) {
+		records = append(records, gjson.Parse(line))
+	}
+	return records
+}
+
+// An export of each product becomes records, once however often it is imported; what is
+// no call or has no place is named.
+func TestImport(t *testing.T) {
+	for _, c := range []struct {
+		product, file string
+		says          []string            // on stdout, in this order
+		fails         string              // the error, "" for none
+		records       []map[string]string // fields as JSON
+	}{{
+		product: "helicone", file: "testdata/helicone.jsonl", fails: "1 rows could not be imported",
+		says: []string{"imported 3 calls", "not kept: country_code of 1 calls"},
+		records: []map[string]string{{
+			"request_created_at": `"2026-09-01T10:00:00.000Z"`, "delay_ms": "1200", "time_to_first_token": "300", "provider": `"openai"`,
+			"model": `"gpt-4o-mini-2024-07-18"`, "request_path": `"/v1/chat/completions"`, "response_status": "200", "end_state": `"complete"`,
+			"prompt_tokens": "100", "completion_tokens": "20", "prompt_cache_read_tokens": "64", "cost": "0.000027", "finish_reason": `"stop"`,
+			"request_user_id": `"ada"`, "prompt_id": `"greeting"`, "properties.environment": `"production"`, "properties.Service-Session-Id": `"s-1"`,
+			"scores.accuracy": "90", "feedback_rating": "true", "request_body.tools.0.function.name": `"track"`,
+			"response_body.choices.0.message.content": `"On its way."`, "trace_id": `"5b8efff798034103d269b633813fc601"`,
+		}, {
+			"response_status": "529", "provider": `"anthropic"`, "error_type": `"overloaded_error"`, "cost": "0", "request_body.system": `"Be brief."`,
+		}, {
+			"response_status": "null", "end_state": `"failed"`, "request_body": "null",
+		}},
+	}, {
+		product: "litellm", file: "testdata/litellm.csv",
+		says: []string{"imported 3 calls", "not kept: cache_key of 1 calls", "not kept: model_id of 1 calls"},
+		records: []map[string]string{{
+			"request_created_at": `"2026-09-02T08:00:00.000Z"`, "delay_ms": "2000", "time_to_first_token": "500", "provider": `"openai"`,
+			"request_model": `"gpt-4o"`, "response_model": `"gpt-4o-2024-08-06"`, "cost": "0.0015", "prompt_tokens": "100", "prompt_cache_read_tokens": "40",
+			"request_user_id": `"bob"`, "properties.Service-Session-Id": `"s-9"`, "properties.team_id": `"team-1"`, "properties.request_tags": `"job:7"`,
+			"properties.user": `"staff"`, "properties.caller": `"batch"`, "properties.feature": `"search"`,
+			"request_body.messages.0.content": `"Sort these."`, "response_body.choices.0.message.content": `"Sorted."`,
+		}, {
+			"model": `"text-embedding-3-small"`, "request_user_id": `"staff"`, "prompt_tokens": "8", "completion_tokens": "0", "request_body": "null",
+		}, {
+			"response_status": "429", "error_type": `"RateLimitError"`,
+		}},
+	}, {
+		product: "langfuse", file: "testdata/langfuse.json",
+		says: []string{"imported 2 calls", "not imported: 1 observations of the type span", "not imported: 1 traces", "not kept: statusMessage of 1 calls"},
+		records: []map[string]string{{
+			"trace_id": `"0af7651916cd43dd8448eb211c80319c"`, "span_id": `"b7ad6b7169203331"`, "provider": `"anthropic"`, "model": `"claude-sonnet-4-5"`,
+			"delay_ms": "1000", "time_to_first_token": "300", "prompt_tokens": "100", "prompt_cache_read_tokens": "90", "completion_tokens": "5",
+			"cost": "0.000132", "request_user_id": `"cy"`, "prompt_id": `"greet"`, "prompt_version": `"2"`, "scores": `{"helpful":0.75}`,
+			"properties":                      `{"Service-Session-Id":"s-3","langfuse.environment":"production","langfuse.trace.name":"answer","langfuse.trace.tags":"beta,eu","tenant":"acme"}`,
+			"request_body":                    `{"model":"claude-sonnet-4-5","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}],"temperature":0.2,"stream":true}`,
+			"response_body.choices.0.message": `{"role":"assistant","content":"Hi."}`,
+		}, {
+			"provider": `"custom"`, "model": `"a-model-of-ours"`, "cost": "0.000007", "prompt_tokens": "3", "request_body.messages.0.content": `"Hello again"`,
+		}},
+	}} {
+		t.Run(c.product, func(t *testing.T) {
+			importSite(t)
+			var first []gjson.Result
+			for range 2 {
+				var out bytes.Buffer
+				stderr, err := run(t.Context(), importCommand, &out, c.product, c.file)
+				if fmt.Sprint(err) != cmp.Or(c.fails, "<nil>") || (c.fails == "") != (stderr == "") {
+					t.Fatalf("%v, stderr %q", err, stderr)
+				}
+				rest := out.String()
+				for _, want := range c.says {
+					_, after, ok := strings.Cut(rest, want)
+					if !ok {
+						t.Errorf("it says\n%s\nwant %q", &out, want)
+					}
+					rest = after
+				}
+				if strings.Count(out.String(), "\n") != len(c.says) {
+					t.Errorf("it says more:\n%s", &out)
+				}
+				records := storedRecords(t)
+				if first != nil && fmt.Sprint(records) != fmt.Sprint(first) {
+					t.Errorf("a second import changes the records to %v", records)
+				}
+				first = records
+			}
+			if len(first) != len(c.records) {
+				t.Fatalf("%d records", len(first))
+			}
+			for i, want := range c.records {
+				for field, value := range want {
+					if got := first[i].Get(field).Raw; got != value {
+						t.Errorf("record %d: %s is %s, not %s", i, field, got, value)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What cannot be imported is an error that says where, and goes on where it can.
+func TestImportRefusals(t *testing.T) {
+	importSite(t)
+	for _, c := range []struct{ product, text, want string }{
+		{"datadog", `{}`, `"datadog": expected one of helicone, langfuse, litellm`},
+		{"helicone", "", "the file is empty"},
+		{"helicone", `[{"request_id":"a"`, "at byte "},
+		{"helicone", `[{"request_id":"a","request_created_at":"2026-09-01T10:00:00Z","response_status":200}`, "the array does not end"},
+		{"helicone", `{"request_id":"a","request_created_at":"1996-09-01T10:00:00Z","response_status":200}`, "1 calls were refused: start_time_unix_nano"},
+		{"helicone", "\ufeff" + `{"request_id":"a","request_created_at":"yesterday"}`, "1 rows could not be imported"},
+		{"litellm", "request_id,startTime\na\n", "wrong number of fields"},
+	} {
+		file := filepath.Join(t.TempDir(), "export")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if _, err := run(t.Context(), importCommand, &out, c.product, file); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: the error is %v", c.product, c.text, err)
+		}
+	}
+}
