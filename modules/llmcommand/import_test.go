@@ -100,7 +100,7 @@ func TestImport(t *testing.T) {
 			"trace_id": `"0af7651916cd43dd8448eb211c80319c"`, "span_id": `"b7ad6b7169203331"`, "provider": `"anthropic"`, "model": `"claude-sonnet-4-5"`,
 			"delay_ms": "1000", "time_to_first_token": "300", "prompt_tokens": "100", "prompt_cache_read_tokens": "90", "completion_tokens": "5",
 			"cost": "0.000132", "request_user_id": `"cy"`, "prompt_id": `"greet"`, "prompt_version": `"2"`, "scores": `{"helpful":0.75}`,
-			"properties":                      `{"Service-Session-Id":"s-3","langfuse.environment":"production","langfuse.trace.name":"answer","langfuse.trace.tags":"beta,eu","tenant":"acme"}`,
+			"properties":                      `{"Service-Session-Id":"s-3","langfuse.environment":"production","langfuse.observation.name":"llm","langfuse.trace.name":"answer","langfuse.trace.tags":"beta,eu","tenant":"acme"}`,
 			"request_body":                    `{"model":"claude-sonnet-4-5","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"}],"temperature":0.2,"stream":true}`,
 			"response_body.choices.0.message": `{"role":"assistant","content":"Hi."}`,
 		}, {

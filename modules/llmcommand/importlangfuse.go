@@ -21,8 +21,8 @@ type langfuse struct {
 // langfuseFields end with five lines of what other fields say, or Langfuse's own storage.
 var langfuseFields = strings.Fields(`id traceId type startTime endTime completionStartTime timeToFirstToken model providedModelName
 	modelParameters input output metadata usageDetails costDetails totalCost level environment version release promptName
-	promptVersion traceName userId sessionId tags toolDefinitions toolCalls name
-	usage latency calculatedInputCost calculatedOutputCost calculatedTotalCost createdAt updatedAt projectId modelId internalModelId
+	promptVersion traceName userId sessionId tags name
+	toolDefinitions toolCalls usage latency calculatedInputCost calculatedOutputCost calculatedTotalCost createdAt updatedAt projectId modelId internalModelId
 	parentObservationId inputPrice outputPrice totalPrice inputCost outputCost inputUsage outputUsage totalUsage
 	promptTokens completionTokens totalTokens unit htmlPath bookmarked public costs promptId usagePricingTierName usagePricingTierId
 	traceTimestamp isAppRoot tokensPerSecond`)
@@ -67,6 +67,7 @@ func (l *langfuse) call(row gjson.Result) (*span, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	s.Name = fields["name"].Str
 	s.text("langfuse.observation.type", kind)
 	for _, field := range []struct{ name, key string }{
 		{"modelParameters", "langfuse.observation.model.parameters"},
@@ -88,6 +89,9 @@ func (l *langfuse) call(row gjson.Result) (*span, string, error) {
 	s.text("langfuse.observation.model.name", cmp.Or(fields["model"].Str, fields["providedModelName"].Str))
 	if total := fields["totalCost"]; total.Num > 0 {
 		s.number("gen_ai.usage.cost", total.Num)
+	}
+	if seconds := fields["timeToFirstToken"]; seconds.Num > 0 {
+		s.number("gen_ai.server.time_to_first_token", seconds.Num)
 	}
 	if first := timeOf(fields["completionStartTime"]); !first.IsZero() {
 		s.text("langfuse.observation.completion_start_time", first.Format("2006-01-02T15:04:05.999999999Z07:00"))

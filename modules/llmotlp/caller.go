@@ -64,6 +64,9 @@ func (c *call) caller(headers *llmapp.Headers, omitted *control.Controls, r *sto
 		imply("Service-Property-"+name, strings.Join(c.texts(name), ","))
 		imply("Service-Property-"+name, strings.Join(c.resource.texts(name), ","))
 	}
+	if c.text(observation+"type") != "" {
+		imply("Service-Property-"+observation+"name", c.span.GetName())
+	}
 	if service := c.resource.text("service.name"); !strings.HasPrefix(service, "unknown_service") {
 		imply("Service-Property-service.name", service)
 	}
