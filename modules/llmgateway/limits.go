@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -28,12 +30,25 @@ const (
 	maxDepth  = 256
 )
 
-// readBody reads the body, once there is memory for it. A body that does not tell
-// its length and is not small takes as much as the largest one.
+// readBody reads the body without its Content-Encoding, once there is memory for it.
+// A body that does not tell its length, or not that of what it decodes to, and is not
+// small takes as much as the largest one until it is read.
 func (c *call) readBody() error {
 	announced := c.r.ContentLength
 	if announced > maxRequest {
 		return tooLarge()
+	}
+	wire := &countingReader{in: c.r.Body}
+	defer func() { c.exchange.Record.RequestBytes = wire.n }()
+	var in io.Reader = wire
+	if encoding := strings.Join(c.r.Header["Content-Encoding"], ","); encoding != "" {
+		decoded, ok := coding.NewReader(encoding, wire, maxRequest)
+		if !ok {
+			return rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding",
+				"Send the body in up to three of the encodings gzip, deflate, br and zstd, or without Content-Encoding.")
+		}
+		defer decoded.Close()
+		in, announced = decoded, -1
 	}
 	first := announced
 	if announced < 0 {
@@ -42,26 +57,36 @@ func (c *call) readBody() error {
 	if err := c.hold(first); err != nil {
 		return err
 	}
-	begin, err := translate.ReadAll(io.LimitReader(c.r.Body, admission.Small+1), announced)
+	begin, err := translate.ReadAll(io.LimitReader(in, admission.Small+1), announced)
 	body := bytes.NewBuffer(begin)
 	if err == nil && body.Len() > admission.Small {
-		err = c.readRest(body, announced)
+		err = c.readRest(body, in, announced)
 	}
 	c.body = body.Bytes()
-	if body.Len() <= admission.Small {
-		c.held.Reduce(int64(body.Len())) // of a length that was not announced
-	}
-	if body.Len() > maxRequest {
+	c.held.Reduce(int64(body.Len())) // of a length that was not announced
+	if body.Len() > maxRequest || errors.Is(err, coding.ErrTooLong) {
 		return tooLarge()
 	}
 	if _, ours := errors.AsType[*plugins.Error](err); err != nil && !ours {
-		return plugins.Invalid("", "The body of the request could not be read.")
+		return plugins.Invalid("", "The body of the request could not be read, or decoded by its Content-Encoding.")
 	}
 	return err
 }
 
+// countingReader counts the bytes on the wire.
+type countingReader struct {
+	in io.Reader
+	n  int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.n += int64(n)
+	return n, err
+}
+
 // readRest reads the body of a request that is not small.
-func (c *call) readRest(body *bytes.Buffer, announced int64) error {
+func (c *call) readRest(body *bytes.Buffer, in io.Reader, announced int64) error {
 	if announced < 0 {
 		if err := c.hold(maxRequest); err != nil {
 			return err
@@ -73,7 +98,7 @@ func (c *call) readRest(body *bytes.Buffer, announced int64) error {
 	if control.SetReadDeadline(time.Now().Add(readTimeout)) == nil { // not every server can
 		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	}
-	_, err := body.ReadFrom(io.LimitReader(c.r.Body, maxRequest+1-int64(body.Len())))
+	_, err := body.ReadFrom(io.LimitReader(in, maxRequest+1-int64(body.Len())))
 	return err
 }
 

@@ -1,13 +1,97 @@
 package llmgateway
 
 import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 )
+
+// encoded returns a body in an encoding.
+func encoded(t *testing.T, encoding string, body []byte) []byte {
+	t.Helper()
+	for name := range strings.SplitSeq(encoding, ", ") {
+		var b bytes.Buffer
+		var w io.WriteCloser
+		switch name {
+		case "gzip":
+			w, _ = gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		case "deflate":
+			w = zlib.NewWriter(&b)
+		case "br":
+			w = brotli.NewWriterLevel(&b, brotli.BestSpeed)
+		case "zstd":
+			w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
+		}
+		if _, err := w.Write(body); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		body = b.Bytes()
+	}
+	return body
+}
+
+// The body of a request may come encoded. The provider and the record get it plain,
+// however long it is.
+func TestEncodedRequests(t *testing.T) {
+	var got, gotEncoding string
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		got, gotEncoding = readAndRestore(r), r.Header.Get("Content-Encoding")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"r","object":"response","status":"completed","output":[]}`)
+	}}})
+	short := `{"model":"raw/m","input":"hi"}`
+	long := `{"model":"raw/m","input":"` + strings.Repeat("some words ", 1<<19) + `"}`
+	for _, encoding := range []string{"gzip", "deflate", "br", "zstd", "zstd, gzip, br"} {
+		for _, body := range []string{short, long} {
+			wire := encoded(t, encoding, []byte(body))
+			resp, answer := s.postTo("/v1/responses", bytes.NewReader(wire), "Content-Encoding", encoding)
+			if resp.StatusCode != http.StatusOK || got != body || gotEncoding != "" {
+				t.Errorf("%s of %d bytes: %d %s, the provider got %d bytes in %q", encoding, len(body), resp.StatusCode, answer, len(got), gotEncoding)
+			}
+			r := s.kept.all()[len(s.kept.all())-1]
+			if r.request != body || r.RequestBytes != int64(len(wire)) {
+				t.Errorf("%s: the record has %d bytes of %d, and counts %d of %d on the wire", encoding, len(r.request), len(body), r.RequestBytes, len(wire))
+			}
+		}
+	}
+}
+
+// What cannot be decoded is refused, and so is a small body that becomes a large one.
+func TestEncodedRequestsAreBounded(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	bomb := append([]byte(`{"model":"one/m","input":"`), bytes.Repeat([]byte("0"), maxRequest)...)
+	for name, c := range map[string]struct {
+		encoding string
+		wire     []byte
+		status   int
+	}{
+		"a bomb":            {"gzip", encoded(t, "gzip", bomb), http.StatusRequestEntityTooLarge},
+		"a bomb in a bomb":  {"zstd, gzip", encoded(t, "zstd, gzip", bomb), http.StatusRequestEntityTooLarge},
+		"cut off":           {"zstd", encoded(t, "zstd", []byte(ask))[:20], http.StatusBadRequest},
+		"another encoding":  {"gzip", encoded(t, "zstd", []byte(ask)), http.StatusBadRequest},
+		"no encoding":       {"br", []byte(ask), http.StatusBadRequest},
+		"unknown encoding":  {"compress", []byte(ask), http.StatusUnsupportedMediaType},
+		"too many of them":  {"gzip,gzip,gzip,gzip", []byte(ask), http.StatusUnsupportedMediaType},
+		"nothing is undone": {"identity", []byte(ask), http.StatusOK},
+	} {
+		resp, body := s.postTo("/v1/responses", bytes.NewReader(c.wire), "Content-Encoding", c.encoding)
+		if resp.StatusCode != c.status || c.status != http.StatusOK && !gjson.Get(body, "error.message").Exists() {
+			t.Errorf("%s: %d %.300s", name, resp.StatusCode, body)
+		}
+	}
+}
 
 func TestShape(t *testing.T) {
 	for body, want := range map[string][2]int{

@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		"no model":           {`{"input":"hi"}`, nil, 400, "missing_required_parameter", "model"},
 		"unknown model":      {`{"model":"mystery","input":"hi"}`, nil, 404, "model_not_found", "mystery"},
 		"bad field":          {`{"model":"one/m","input":5}`, nil, 400, "invalid_type", "input"},
-		"encoded":            {ask, []string{"Content-Encoding", "gzip"}, 415, "unsupported_content_encoding", ""},
+		"unknown encoding":   {ask, []string{"Content-Encoding", "lzma"}, 415, "unsupported_content_encoding", ""},
 		"state, translated":  {`{"model":"one/m","input":"hi","previous_response_id":"r"}`, nil, 400, "previous_response_not_found", "previous_response_id"},
 		"state, two targets": {`{"model":"raws","input":"hi","previous_response_id":"r"}`, nil, 400, "unsupported_parameter", "raw/m"},
 		"strict":             {`{"model":"one/m","input":"hi","service_tier":"flex"}`, []string{"Service-Strict", "true"}, 400, "unsupported_parameter", "service_tier"},

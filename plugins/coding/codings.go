@@ -36,29 +36,23 @@ func borrowInflater(r io.Reader) (z *inflater, giveBack func()) {
 	}
 }
 
-func gunzip(w io.Writer, r io.Reader) error {
-	z, giveBack := borrowInflater(r)
-	defer giveBack()
-	if err := z.gzip.Reset(z.in); err != nil {
-		return err
-	}
-	_, err := z.gzip.WriteTo(w)
-	return err
+// An opener begins to undo a coding. giveBack, which is never nil, lets others use
+// the window.
+type opener func(in io.Reader) (decoded io.Reader, giveBack func(), err error)
+
+func openGzip(in io.Reader) (io.Reader, func(), error) {
+	z, giveBack := borrowInflater(in)
+	return &z.gzip, giveBack, z.gzip.Reset(z.in)
 }
 
-// inflate reads zlib's format as the specification wants it, and the bare one
-// that some servers send. It leaves zlib's checksum to the client.
-func inflate(w io.Writer, r io.Reader) error {
-	z, giveBack := borrowInflater(r)
-	defer giveBack()
+// openDeflate reads zlib's format as the specification wants it, and the bare one
+// that some senders use. It leaves zlib's checksum to others.
+func openDeflate(in io.Reader) (io.Reader, func(), error) {
+	z, giveBack := borrowInflater(in)
 	if h, err := z.in.Peek(2); err == nil && h[0]&0x0f == 8 && (int(h[0])<<8|int(h[1]))%31 == 0 {
 		_, _ = z.in.Discard(2)
 	}
-	if err := z.raw.(flate.Resetter).Reset(z.in, nil); err != nil {
-		return err
-	}
-	_, err := z.raw.(io.WriterTo).WriteTo(w)
-	return err
+	return z.raw, giveBack, z.raw.(flate.Resetter).Reset(z.in, nil)
 }
 
 // messageEnd is what the sender of a compressed message leaves out, and a last
@@ -85,15 +79,17 @@ type unbrotlier struct {
 
 var unbrotliers = sync.Pool{New: func() any { return new(unbrotlier) }}
 
-func unbrotli(w io.Writer, r io.Reader) error {
+// WriteTo implements io.WriterTo.
+func (z *unbrotlier) WriteTo(w io.Writer) (int64, error) {
+	return io.CopyBuffer(w, &z.Reader, z.out[:])
+}
+
+func openBrotli(in io.Reader) (io.Reader, func(), error) {
 	z := unbrotliers.Get().(*unbrotlier)
-	defer unbrotliers.Put(z)
-	if err := z.Reset(r); err != nil {
-		return err
-	}
-	defer func() { _ = z.Reset(nil) }()
-	_, err := io.CopyBuffer(w, &z.Reader, z.out[:])
-	return err
+	return z, func() {
+		_ = z.Reset(nil)
+		unbrotliers.Put(z)
+	}, z.Reset(in)
 }
 
 // maxWindow is what RFC 9659 lets a client need for a zstd stream.
@@ -109,13 +105,36 @@ var unzstders = sync.Pool{New: func() any {
 	return z
 }}
 
-func unzstd(w io.Writer, r io.Reader) error {
+func openZstd(in io.Reader) (io.Reader, func(), error) {
 	z := unzstders.Get().(*zstd.Decoder)
-	defer unzstders.Put(z)
-	if err := z.Reset(r); err != nil {
-		return err
+	return z, func() {
+		_ = z.Reset(nil)
+		unzstders.Put(z)
+	}, z.Reset(in)
+}
+
+// openers returns those of a Content-Encoding header, in the order in which the
+// codings were applied: up to three out of gzip, deflate (with and without zlib's
+// header), br, zstd and identity. Any other encoding gives false.
+func openers(encoding string) (list []opener, ok bool) {
+	names := strings.Split(encoding, ",")
+	if len(names) > maxCodings {
+		return nil, false
 	}
-	defer func() { _ = z.Reset(nil) }()
-	_, err := z.WriteTo(w)
-	return err
+	for _, name := range names {
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "gzip", "x-gzip":
+			list = append(list, openGzip)
+		case "deflate":
+			list = append(list, openDeflate)
+		case "br":
+			list = append(list, openBrotli)
+		case "zstd":
+			list = append(list, openZstd)
+		case "", "identity":
+		default:
+			return nil, false
+		}
+	}
+	return list, true
 }

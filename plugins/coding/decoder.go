@@ -4,7 +4,6 @@ package coding
 import (
 	"errors"
 	"io"
-	"strings"
 )
 
 // maxDecoded is how much one coding of a body may decode to: 256 MiB.
@@ -28,29 +27,21 @@ type Decoder struct {
 // and hands what was decoded to sink, which must not keep it. Any other
 // encoding gives false.
 func NewDecoder(encoding string, sink func(p []byte)) (*Decoder, bool) {
-	names := strings.Split(encoding, ",")
-	if len(names) > maxCodings {
+	list, ok := openers(encoding)
+	if !ok {
 		return nil, false
 	}
 	d := &Decoder{sink: sink}
-	for _, name := range names {
-		var decode func(io.Writer, io.Reader) error
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "gzip", "x-gzip":
-			decode = gunzip
-		case "deflate":
-			decode = inflate
-		case "br":
-			decode = unbrotli
-		case "zstd":
-			decode = unzstd
-		case "", "identity":
-			continue
-		default:
-			return nil, false
-		}
+	for _, open := range list {
 		w := &limited{to: d.sink, left: maxDecoded}
-		c := NewPump(func(r io.Reader) error { return decode(w, r) })
+		c := NewPump(func(r io.Reader) error {
+			decoded, giveBack, err := open(r)
+			defer giveBack()
+			if err == nil {
+				_, err = io.Copy(w, decoded)
+			}
+			return err
+		})
 		d.codings = append([]*Pump{c}, d.codings...)
 		d.sink = c.Write
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -218,6 +219,38 @@ func TestPumpOutlivesPanics(t *testing.T) {
 	}
 }
 
+// What is pulled is what is pushed, up to the bound.
+func TestReader(t *testing.T) {
+	body := []byte(strings.Repeat("data: x\n\n", 3000))
+	all := encodings(t, body)
+	all["zstd, br , GZIP"] = encodings(t, encodings(t, all["zstd"])["br"])["gzip"]
+	for coding, encoded := range all {
+		read := func(b []byte, most int64) ([]byte, error) {
+			r, ok := NewReader(coding, iotest.OneByteReader(bytes.NewReader(b)), most)
+			if !ok {
+				t.Fatalf("%q is unknown", coding)
+			}
+			defer r.Close()
+			return io.ReadAll(r)
+		}
+		if got, err := read(encoded, int64(len(body))); !bytes.Equal(got, body) || err != nil {
+			t.Errorf("%s: %d bytes of %d: %v", coding, len(got), len(body), err)
+		}
+		if got, err := read(encoded, int64(len(body)-1)); len(got) >= len(body) || !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: %d bytes behind a bound: %v", coding, len(got), err)
+		}
+		if _, err := read(encoded[:len(encoded)/2], int64(len(body))); err == nil {
+			t.Errorf("%s: no error of a body that was cut", coding)
+		}
+		if _, err := read(bytes.Repeat([]byte{0xff}, 100), int64(len(body))); err == nil {
+			t.Errorf("%s: no error of what is none", coding)
+		}
+	}
+	if _, ok := NewReader("compress", nil, 0); ok {
+		t.Error("compress is known")
+	}
+}
+
 func FuzzDecoder(f *testing.F) {
 	for i, e := range encoders {
 		f.Add(uint8(i), encodings(f, []byte("data: some text\n\n"))[e.coding], uint16(1))
@@ -234,6 +267,12 @@ func FuzzDecoder(f *testing.F) {
 			return out.String(), d.Err() == nil
 		}
 		whole, wholeOK := run(func() int { return 1 << 30 })
+		r, _ := NewReader(encoders[int(coding)%len(encoders)].coding, bytes.NewReader(b), maxDecoded)
+		pulled, err := io.ReadAll(r)
+		r.Close()
+		if len(b) > 0 && (err == nil) != wholeOK || wholeOK && whole != string(pulled) {
+			t.Fatalf("pulled %q, %v, pushed %q, %t", pulled, err, whole, wholeOK)
+		}
 		n := uint32(seed)
 		cut, cutOK := run(func() int {
 			n = n*1664525 + 1013904223

@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/coding"
 )
 
 // maxBody is the length in bytes of the largest request, Anthropic's own limit.
@@ -130,10 +131,14 @@ func route(w http.ResponseWriter, r *http.Request) (endpoint, *failure) {
 
 // readObject reads the JSON object that every POST must carry.
 func readObject(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &failure{status: http.StatusRequestEntityTooLarge,
-			message: fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit)}
+	decoded, ok := coding.NewReader(r.Header.Get("Content-Encoding"), http.MaxBytesReader(w, r.Body, maxBody), maxBody)
+	if !ok {
+		return nil, &failure{status: http.StatusUnsupportedMediaType, message: "the content encoding is not supported"}
+	}
+	defer decoded.Close()
+	body, err := io.ReadAll(decoded)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, coding.ErrTooLong) {
+		return nil, &failure{status: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the request is larger than %d bytes", maxBody)}
 	}
 	if err != nil {
 		return nil, invalid("", "the request body could not be read: %v", err)

@@ -40,6 +40,7 @@ func NewMemory(bytes int64) *Memory {
 // Held is memory that a request holds. The zero Held holds none.
 type Held struct {
 	pool   *semaphore.Weighted
+	copies int64 // of each byte
 	weight int64
 }
 
@@ -48,20 +49,20 @@ func (h *Held) Release() { h.Reduce(0) }
 
 // Reduce gives back what is beyond so many bytes.
 func (h *Held) Reduce(bytes int64) {
-	if bytes < h.weight {
-		h.pool.Release(h.weight - bytes)
-		h.weight = bytes
+	if weight := h.copies * bytes; weight < h.weight {
+		h.pool.Release(h.weight - weight)
+		h.weight = weight
 	}
 }
 
 // Hold waits for room for a request of so many bytes. The error is a 503 that says
 // when to come back.
 func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
-	held := Held{m.small, bytes}
+	held := Held{pool: m.small, copies: 1}
 	if bytes > Small {
-		held = Held{m.large, copies * bytes}
+		held = Held{pool: m.large, copies: copies}
 	}
-	held.weight = min(held.weight, m.half)
+	held.weight = min(held.copies*bytes, m.half)
 	if held.pool.TryAcquire(held.weight) {
 		return held, nil
 	}

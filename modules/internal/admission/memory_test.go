@@ -36,6 +36,19 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+// What a large request gives back is as many copies of its bytes as it held.
+func TestLargeRequestsGiveBack(t *testing.T) {
+	m := NewMemory(2 * copies * 4 * Small)
+	held, err := m.Hold(t.Context(), 4*Small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Reduce(2 * Small)
+	if _, err := m.Hold(t.Context(), 2*Small); err != nil {
+		t.Error("what was given back cannot be had")
+	}
+}
+
 func TestSmallRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(8 * Small)

@@ -1,0 +1,64 @@
+package coding
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+// ErrTooLong is what a Reader returns for content that is longer than its bound.
+var ErrTooLong = errors.New("the content is too long when decoded")
+
+// Reader undoes a Content-Encoding of what is read. It decodes no more than it is
+// asked for.
+type Reader struct {
+	in       io.Reader
+	list     []opener // not opened yet
+	most     int64
+	giveBack []func()
+}
+
+// NewReader decodes in, of an encoding as NewDecoder takes it. Each coding may decode
+// to so many bytes, and a read behind them returns ErrTooLong. Any other encoding gives
+// false. The caller closes the Reader.
+func NewReader(encoding string, in io.Reader, most int64) (*Reader, bool) {
+	list, ok := openers(encoding)
+	return &Reader{in: in, list: list, most: most}, ok
+}
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	for len(r.list) > 0 { // not before the first read: to open is to read a header
+		last := len(r.list) - 1
+		decoded, giveBack, err := r.list[last](r.in)
+		r.giveBack = append(r.giveBack, giveBack)
+		if err != nil {
+			return 0, err
+		}
+		r.in, r.list = &bounded{decoded, r.most}, r.list[:last]
+	}
+	return r.in.Read(p)
+}
+
+// Close frees everything, but does not close what was read from.
+func (r *Reader) Close() error {
+	for _, giveBack := range r.giveBack {
+		giveBack()
+	}
+	*r = Reader{in: strings.NewReader("")}
+	return nil
+}
+
+// bounded reads up to so many bytes.
+type bounded struct {
+	in   io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, ErrTooLong
+	}
+	return n, err
+}
