@@ -53,6 +53,9 @@ const silence = "Do not call any tool: answer in text."
 // setTools translates the tools that the model may use, and the choice between
 // them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
+	if err := p.DropTools(func(*translate.Tool) bool { return m.maker != byAmazon }); err != nil {
+		return err
+	}
 	c := p.ToolChoice
 	tools, err := translate.MapTools(p, func(t *translate.Tool) (tool, error) { return newTool(p, m, t) })
 	if err != nil {
@@ -154,8 +157,6 @@ func newTool(p *translate.Request, m *model, t *translate.Tool) (tool, error) {
 	switch {
 	case !t.Hosted():
 		return newFunction(p, m, t)
-	case m.maker != byAmazon:
-		return tool{}, plugins.Unsupported(t.Param, "The model has no tool of type '%s'.", t.Type)
 	case t.Type == "code_interpreter":
 		return tool{SystemTool: &systemTool{codeInterpreter}}, nil
 	}

@@ -145,6 +145,13 @@ func (d *decoder) call(i int, v gjson.Result) {
 	if id != "" || name != "" { // what comes amid a call must wait: a reasoning would end the call
 		d.seal()
 	}
+	if d.a.Request().IsAnswerTool(name) {
+		d.answer = &key
+	}
+	if d.answer != nil && *d.answer == key {
+		d.text(f.Get("arguments").Str)
+		return
+	}
 	d.a.Call(key, id, name)
 	if input := f.Get("input"); input.Type == gjson.String {
 		d.a.CustomInput(key, input.Str)

@@ -38,6 +38,7 @@ type decoder struct {
 	finished bool         // a finish reason was given
 	thinker  thinker
 	calls    []string // ids of calls that come without an index
+	answer   *int     // the key of the call that is the answer
 	runes    int      // of the text
 	cited    bool     // the text has annotations
 	sources  string   // what the text rests on, as a JSON array

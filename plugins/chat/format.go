@@ -26,6 +26,8 @@ func (r *request) setFormat(a attempt) error {
 		r.ResponseFormat = &responseFormat{Type: "json_object"}
 		r.addSystem(a, translate.RoleSystem, "Answer with one JSON object that matches this JSON schema:\n"+string(f.Schema))
 		return a.DropWithWarning("text.format", "not enforced by the provider, a JSON object and an instruction in its place")
+	case f.Type == "json_schema" && a.formatOrTools && len(r.Tools) > 0:
+		return r.setAnswerTool(a)
 	case f.Type == "json_schema":
 		name := f.Name
 		if name == "" {
@@ -37,5 +39,20 @@ func (r *request) setFormat(a attempt) error {
 	case f.Type == "json_object":
 		r.ResponseFormat = &responseFormat{Type: "json_object"}
 	}
+	return nil
+}
+
+// setAnswerTool leaves the model no way to answer but by a call: to the client's tools,
+// or with the answer.
+func (r *request) setAnswerTool(a attempt) error {
+	t, err := a.AnswerTool()
+	if err != nil || a.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+		return err
+	}
+	if a.ToolChoice.Mode == "none" {
+		r.Tools = nil
+	}
+	r.Tools = append(r.Tools, newTool(a, t))
+	r.ToolChoice = "required"
 	return nil
 }

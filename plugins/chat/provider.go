@@ -74,9 +74,19 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
-// responds reports whether the vendor answers in its Responses API.
+// responds reports whether the vendor answers in its Responses API: if the request has
+// tools that it hosts there, and no others that are hosted.
 func (v *vendor) responds(p *translate.Request) bool {
-	return v.hostsInResponses && slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return t.Hosted() })
+	hosted := false
+	for i := range p.Tools {
+		if t := &p.Tools[i]; t.Hosted() {
+			if !slices.Contains(v.hostsInResponses, t.Type) || t.Offline() {
+				return false
+			}
+			hosted = true
+		}
+	}
+	return hosted
 }
 
 var (

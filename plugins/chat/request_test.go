@@ -45,6 +45,10 @@ var mapped = []struct {
 	path, want   string
 	warned       string
 }{
+	{name: "a schema beside tools", vendor: "groq", fields: functions + `,` + schema, path: "[tool_choice,response_format,tools.#.function.name]", want: `["required",["f","g","structured_answer"]]`},
+	{name: "a schema beside tools that must not be called", vendor: "cerebras", fields: functions + `,` + schema + `,"tool_choice":"none"`, path: "tools.#.function.name", want: `["structured_answer"]`},
+	{name: "a schema without tools", vendor: "groq", fields: schema, path: "response_format.type", want: `"json_schema"`},
+	{name: "tools of nobody's", vendor: "groq", fields: `"tools":[{"type":"local_shell"},{"type":"function","name":"f"}]`, path: "tools.#", want: "1", warned: "tools[0]"},
 	{name: "system", vendor: "groq", fields: system, path: "messages", want: `[{"role":"system","content":"A"},{"role":"system","content":"B"},{"role":"user","content":"hi"},{"role":"system","content":"C"}]`},
 	{name: "developer", vendor: "openai", target: thinker3, fields: system, path: "messages.#.role", want: `["developer","developer","user","system"]`},
 	{name: "developer of models that do not think", vendor: "openai", target: plain, fields: system, path: "messages.#.role", want: `["system","system","user","system"]`},
@@ -192,11 +196,10 @@ func TestRefused(t *testing.T) {
 		{"a forced call", "ollama", translate.Target{}, functions + `,"tool_choice":"required"`, "tool_choice"},
 		{"a forced call of nothing", "groq", translate.Target{}, `"tool_choice":"required"`, "tool_choice"},
 		{"a forced search", "openai", translate.Target{}, `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},
-		{"search", "groq", translate.Target{}, `"tools":[{"type":"web_search"}]`, "tools[0]"},
 		{"domains of a search", "openrouter", translate.Target{}, `"tools":[{"type":"web_search","filters":{"allowed_domains":["a"]}}]`, "tools[0].filters"},
 		{"an image of the system", "openai", translate.Target{}, `"input":[{"role":"system","content":[` + image + `]},{"role":"user","content":"hi"}]`, "input[0].content[0]"},
 		{"an image of the assistant", "groq", translate.Target{}, `"input":[{"role":"assistant","content":[{"type":"output_text","text":"a"},` + image + `]}]`, "input[0].content[1]"},
-		{"a hosted tool", "openai", translate.Target{}, `"tools":[{"type":"file_search"}]`, "tools[0]"},
+		{"a hosted tool that must be used", "openai", translate.Target{}, `"tools":[{"type":"file_search"}],"tool_choice":{"type":"file_search"}`, "tool_choice"},
 		{"arguments that are none", "groq", translate.Target{}, `"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{"},{"type":"function_call_output","call_id":"c","output":""}]`, "input[0].arguments"},
 		{"state", "groq", translate.Target{}, `"previous_response_id":"resp_1"`, "previous_response_id"},
 	} {

@@ -37,8 +37,10 @@ type vendor struct {
 	// the model's capabilities do not ask for it.
 	replays bool
 
-	// format is what the vendor has of response formats.
-	format formatSupport
+	// format is what the vendor has of response formats. formatOrTools: it has none
+	// beside tools.
+	format        formatSupport
+	formatOrTools bool
 
 	// tools is what the vendor has of tools.
 	tools toolSupport
@@ -49,9 +51,9 @@ type vendor struct {
 	// idLength is the length that ids of calls must have, idLimit the one that
 	// they may have at most; 0 for any.
 	idLength, idLimit int
-	// hostsInResponses: tools that the vendor hosts are those of its Responses
-	// API, which takes the requests that need any.
-	hostsInResponses bool
+	// hostsInResponses are the types of the tools that the vendor hosts in its
+	// Responses API, which takes the requests that need any.
+	hostsInResponses []string
 	// search is how the vendor searches the web.
 	search searchForm
 
@@ -182,7 +184,7 @@ var vendors = []vendor{
 	{
 		name:             "groq",
 		policy:           withoutPenalties,
-		completionTokens: true, efforts: threeLevels, replays: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
 	},
 	{
 		name:   "deepseek",
@@ -191,7 +193,7 @@ var vendors = []vendor{
 	{
 		name:             "xai",
 		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
-		completionTokens: true, unpenalized: true, hostsInResponses: true,
+		completionTokens: true, unpenalized: true, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
 	},
 	{
 		name:       "together",
@@ -225,7 +227,7 @@ var vendors = []vendor{
 	{
 		name:             "cerebras",
 		policy:           withoutPenalties.With(logprobs),
-		completionTokens: true, efforts: threeLevels, replays: true,
+		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,
 	},
 	{
 		name:    "ollama",

@@ -26,6 +26,7 @@ const (
 type decoder struct {
 	a              *translate.Assembler
 	thinking, plan []byte // that are not sealed yet
+	answer         bool   // the call that is open is the answer
 }
 
 // message reads an answer that is not a stream.
@@ -73,7 +74,7 @@ func (d *decoder) event(_, data []byte) bool {
 	case "tool-call-start":
 		d.call(index, e.Get("delta.message.tool_calls"))
 	case "tool-call-delta":
-		d.a.Args(index, e.Get("delta.message.tool_calls.function.arguments").Str)
+		d.arguments(index, e.Get("delta.message.tool_calls.function.arguments").Str)
 	case "citation-start":
 		d.cite(e.Get("delta.message.citations"))
 	case "message-end":
@@ -129,8 +130,19 @@ func (d *decoder) seal() {
 func (d *decoder) call(index int, v gjson.Result) {
 	d.seal()
 	d.a.Close(index - 1)
-	d.a.Call(index, v.Get("id").Str, v.Get("function.name").Str)
-	d.a.Args(index, v.Get("function.arguments").Str)
+	name := v.Get("function.name").Str
+	if d.answer = d.a.Request().IsAnswerTool(name); !d.answer {
+		d.a.Call(index, v.Get("id").Str, name)
+	}
+	d.arguments(index, v.Get("function.arguments").Str)
+}
+
+func (d *decoder) arguments(index int, s string) {
+	if d.answer {
+		d.a.Text(textKey, s)
+	} else {
+		d.a.Args(index, s)
+	}
 }
 
 // reasons are those to stop.

@@ -64,10 +64,28 @@ func (r *request) setFormat(p *translate.Request, _ *translate.Capabilities) err
 	switch {
 	case p.Format.Type == "" || p.Format.Type == "text":
 		return nil
+	case len(r.Tools) > 0 && p.Format.Type == "json_schema":
+		return r.setAnswerTool(p)
 	case len(r.Tools) > 0:
 		return plugins.Unsupported("text.format", "The provider takes no format of type '%s' beside tools.", p.Format.Type)
 	}
 	r.ResponseFormat = &responseFormat{"json_object", p.Format.Schema}
+	return nil
+}
+
+// setAnswerTool leaves the model no way to answer but by a call: to the client's tools,
+// or with the answer.
+func (r *request) setAnswerTool(p *translate.Request) error {
+	t, err := p.AnswerTool()
+	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+		return err
+	}
+	if p.ToolChoice.Mode == "none" {
+		r.Tools = nil
+	}
+	description, parameters := t.AsFunction()
+	r.Tools = append(r.Tools, tool{"function", function{t.Name, description, parameters}})
+	r.ToolChoice, r.StrictTools = "REQUIRED", false
 	return nil
 }
 

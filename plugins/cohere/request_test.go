@@ -119,6 +119,8 @@ func TestMapping(t *testing.T) {
 		{name: "calls one by one", fields: functions + `,"parallel_tool_calls":false`, path: "parallel_tool_calls", warned: []string{"parallel_tool_calls"}},
 
 		{name: "a schema", fields: schema, path: "response_format", want: `{"type":"json_object","schema":{"type":"object","properties":{"b":{},"a":{}}}}`},
+		{name: "a schema beside tools", fields: functions + `,` + schema, path: "[tool_choice,response_format,tools.#.function.name]", want: `["REQUIRED",["f","g","structured_answer"]]`},
+		{name: "a schema beside tools that must be called", fields: functions + `,` + schema + `,"tool_choice":"required"`, path: "tools.#.function.name", want: `["f","g"]`},
 		{name: "an object", fields: `"text":{"format":{"type":"json_object"}}`, path: "response_format", want: `{"type":"json_object"}`},
 		{name: "plain text", fields: functions + `,"text":{"format":{"type":"text"}}`, path: "response_format"},
 
@@ -157,9 +159,9 @@ func TestRejected(t *testing.T) {
 		{"an image by its id", `"input":[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, "input[0].content[0]"},
 		{"an image that a tool puts out", `"input":[{"type":"function_call","call_id":"A","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"A","output":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`, "input[1].output[0]"},
-		{"a format beside tools", functions + `,` + schema, "text.format"},
+		{"JSON beside tools", functions + `,"text":{"format":{"type":"json_object"}}`, "text.format"},
 		{"a call without tools", `"tool_choice":"required"`, "tool_choice"},
-		{"a hosted tool", `"tools":[{"type":"web_search"}]`, "tools[0]"},
+		{"a hosted tool that must be used", `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},
 		{"an effort that is none", `"reasoning":{"effort":"huge"}`, "reasoning.effort"},
 		{"arguments that are no object", `"input":[{"type":"function_call","call_id":"A","name":"f","arguments":"[1]"},{"type":"function_call_output","call_id":"A","output":"1"}]`, "input[0].arguments"},
 		{"nothing", `"input":" "`, "input"},

@@ -76,6 +76,10 @@ func (d *decoder) call(v gjson.Result, signature string) {
 	if name == "" {
 		return
 	}
+	if d.a.Request().IsAnswerTool(name) {
+		d.addText(v.Get("args").Get("@ugly").Raw, signature, false)
+		return
+	}
 	d.held.Call = signature
 	d.seal()
 	d.text = d.text[:0]

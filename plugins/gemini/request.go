@@ -94,18 +94,39 @@ func (r *request) setSampling() error {
 	return nil
 }
 
-// setFormat holds the text to a form, for which models before Gemini 3 cannot
-// have tools.
+// setFormat holds the text to a form. Models before Gemini 3 cannot have tools
+// beside: these answer by a call, too.
 func (r *request) setFormat() error {
 	f := r.request.Format
 	if f.Type != "json_object" && f.Type != "json_schema" {
 		return nil
 	}
 	if len(r.Tools) > 0 && !r.model.hasLevels() {
-		return plugins.Unsupported("text.format", "The model cannot answer in JSON where it has tools.")
+		return r.setAnswerTool()
 	}
 	r.GenerationConfig.ResponseMIMEType = "application/json"
 	r.GenerationConfig.ResponseJSONSchema = f.Schema
+	return nil
+}
+
+func (r *request) setAnswerTool() error {
+	p, last := r.request, &r.Tools[len(r.Tools)-1]
+	if p.Format.Type != "json_schema" || len(last.FunctionDeclarations) == 0 {
+		return plugins.Unsupported("text.format", "The model cannot answer in this format where it has these tools.")
+	}
+	t, err := p.AnswerTool()
+	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+		return err
+	}
+	if p.ToolChoice.Mode == "none" {
+		last.FunctionDeclarations = nil
+	}
+	last.FunctionDeclarations = append(last.FunctionDeclarations, newFunction(t))
+	config := &functionCallingConfig{Mode: "ANY"}
+	if p.ToolChoice.Allowed != nil {
+		config.AllowedFunctionNames = append(allowed(p.ToolChoice, last.FunctionDeclarations), t.Name)
+	}
+	r.ToolConfig = &toolConfig{FunctionCallingConfig: config}
 	return nil
 }
 

@@ -44,9 +44,14 @@ type functionCallingConfig struct {
 // them.
 func (r *request) setTools() error {
 	c := r.request.ToolChoice
+	isFunction := func(t translate.Tool) bool { return !t.Hosted() }
+	if (r.vertex || !r.model.hasLevels()) && slices.ContainsFunc(r.request.Tools, isFunction) { // which have either
+		if err := r.request.DropTools(func(*translate.Tool) bool { return true }); err != nil {
+			return err
+		}
+	}
 	var functions []functionDeclaration
-	var hosted *translate.Tool
-	strict := false
+	hosted, strict := false, false
 	for i := range r.request.Tools {
 		t := &r.request.Tools[i]
 		if !t.Hosted() {
@@ -60,12 +65,9 @@ func (r *request) setTools() error {
 		if err := r.addHosted(t); err != nil {
 			return err
 		}
-		hosted = t
+		hosted = true
 	}
-	if hosted != nil && len(functions) > 0 {
-		if r.vertex || !r.model.hasLevels() {
-			return plugins.Unsupported(hosted.Param, "The model cannot have both functions and the tool '%s'.", hosted.Type)
-		}
+	if hosted && len(functions) > 0 {
 		r.ToolConfig = &toolConfig{IncludeServerSideToolInvocations: true}
 	}
 	if len(functions) > 0 {

@@ -44,8 +44,9 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 // messagesRequest is a request while it is read.
 type messagesRequest struct {
 	body
-	limit, system, tools, messages gjson.Result
-	thinking, output               gjson.Result
+	limit, system, messages gjson.Result
+	tools, choice           gjson.Result
+	thinking, output        gjson.Result
 }
 
 // field reads one field of the body.
@@ -62,7 +63,7 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 	case "tools":
 		m.tools = v
 	case "tool_choice":
-		m.toolChoice(v)
+		m.choice = v
 	case "stop_sequences":
 		m.set("stop", v.Raw, name)
 	case "thinking":
@@ -154,12 +155,7 @@ func (m *messagesRequest) readTools() error {
 		return plugins.Invalid("tools", "Invalid type for 'tools': expected an array.")
 	}
 	for _, t := range m.tools.Array() {
-		kind := t.Get("type").Str
-		for prefix, hosted := range hostedTools {
-			if strings.HasPrefix(kind, prefix) {
-				kind = hosted
-			}
-		}
+		kind := hostedType(t)
 		switch kind {
 		case "", "custom":
 			tool := member([]byte(`{"type":"function"`), "name", t.Get("name"))
@@ -174,7 +170,19 @@ func (m *messagesRequest) readTools() error {
 			m.tool([]byte(t.Raw))
 		}
 	}
+	m.toolChoice()
 	return nil
+}
+
+// hostedType is the type of a tool, in Responses' words where there are some.
+func hostedType(t gjson.Result) string {
+	kind := t.Get("type").Str
+	for prefix, hosted := range hostedTools {
+		if strings.HasPrefix(kind, prefix) {
+			return hosted
+		}
+	}
+	return kind
 }
 
 func (m *messagesRequest) webSearch(t gjson.Result) {
@@ -193,13 +201,22 @@ func (m *messagesRequest) webSearch(t gjson.Result) {
 	}
 }
 
-func (m *messagesRequest) toolChoice(v gjson.Result) {
+func (m *messagesRequest) toolChoice() {
+	v := m.choice
+	if !v.Exists() {
+		return
+	}
 	choice := rawString(v.Get("type").Str)
 	switch v.Get("type").Str {
 	case "any":
 		choice = `"required"`
 	case "tool":
 		choice = `{"type":"function","name":` + rawString(v.Get("name").Str) + `}`
+		for _, t := range m.tools.Array() {
+			if kind := hostedType(t); kind != "" && kind != "custom" && t.Get("name").Str == v.Get("name").Str {
+				choice = `{"type":` + rawString(kind) + `}`
+			}
+		}
 	}
 	m.set("tool_choice", choice, "")
 	if v.Get("disable_parallel_tool_use").Bool() {

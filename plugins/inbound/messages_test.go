@@ -44,7 +44,9 @@ func TestMessagesRequest(t *testing.T) {
 		{tool + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, "parallel_tool_calls", `false`, "tool_choice.disable_parallel_tool_use"},
 		{`"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":3,"allowed_domains":["a.b"]}]`, "tools",
 			`[{"type":"web_search","filters":{"allowed_domains":["a.b"]}}]`, ""},
-		{`"tools":[{"type":"code_execution_20250825","name":"code_execution"}]`, "tools", `[{"type":"code_interpreter","container":{"type":"auto"}}]`, ""},
+		{`"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`, "tool_choice", `{"type":"web_search"}`, ""},
+		{`"tools":[{"name":"web_search","input_schema":{}}],"tool_choice":{"type":"tool","name":"web_search"}`, "tool_choice", `{"type":"function","name":"web_search"}`, ""},
+		{`"tools":[{"type":"code_execution_20250825","name":"code_execution"}]`, "tools", `[{"type":"code_interpreter","container":{"type":"auto"}}]`, "tools[0]"},
 	} {
 		c.check(t, plugins.Messages, `"model":"m","max_tokens":1000,"messages":[{"role":"user","content":"hi"}]`)
 	}

@@ -34,7 +34,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 // result.
 var hostedToolItems = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output",
+	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call",
 }
 
 func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
@@ -78,6 +78,8 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 			EncryptedContent: v.Get("encrypted_content").Str,
 		})
 		return nil
+	case "additional_tools", "tool_search_output":
+		return p.parseLaterTools(param+".tools", v.Get("tools").Array())
 	default:
 		if slices.Contains(hostedToolItems, kind) {
 			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
@@ -86,6 +88,21 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		return plugins.Unsupported(param, "Input items of type '%s' cannot be used here: send the conversation as messages, "+
 			"calls, outputs and reasoning.", kind)
 	}
+}
+
+// parseLaterTools adds tools that the model got in the midst of the conversation,
+// unless it had them from the beginning.
+func (p *Request) parseLaterTools(param string, tools []gjson.Result) error {
+	var later Request
+	if err := later.parseTools(tools, param, ""); err != nil {
+		return err
+	}
+	for _, t := range later.Tools {
+		if t.Hosted() || p.Tool(t.Name) == nil {
+			p.Tools = append(p.Tools, t)
+		}
+	}
+	return nil
 }
 
 func parseMessage(i int, param string, v gjson.Result) (*Message, error) {

@@ -120,7 +120,7 @@ func TestHistoryOfHostedToolsIsLeftOut(t *testing.T) {
 	if err := p.Apply(DefaultPolicy); err != nil {
 		t.Errorf("a strict request cannot be gone on with: %v", err)
 	}
-	for i, kind := range []string{"compaction", "compaction_trigger", "configuration_update", "additional_tools", "item_reference", "program"} {
+	for i, kind := range []string{"compaction", "compaction_trigger", "configuration_update", "item_reference", "program"} {
 		_, err := ParseRequest([]byte(`{"model":"m","input":[` + user1 + strings.Repeat(","+said, i) + `,{"type":"` + kind + `","id":"x"}]}`))
 		e, ok := errors.AsType[*plugins.Error](err)
 		if want := at("input", i+1); !ok || e.Status != http.StatusBadRequest || e.Param != want || !strings.Contains(e.Message, kind) {
@@ -206,6 +206,20 @@ func TestToolsOfEveryKind(t *testing.T) {
 	}
 	if p.ToolChoice.Name != "crm__find" || p.ToolChoice.Mode != "required" {
 		t.Errorf("choice %+v", p.ToolChoice)
+	}
+}
+
+// Tools that the model found later are tools like those that it had.
+func TestToolsOfTheConversation(t *testing.T) {
+	p := parse(t, `"tools":[{"type":"function","name":"f","description":"first"}],"input":[`+user1+`,
+		{"type":"tool_search_output","tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"g"}]}]},
+		{"type":"additional_tools","tools":[{"type":"function","name":"f","description":"second"},{"type":"custom","name":"patch"}]}]`)
+	var names []string
+	for _, tool := range p.Tools {
+		names = append(names, tool.Name)
+	}
+	if got := strings.Join(names, " "); got != "f crm__g patch" || p.Tool("f").Description != "first" || len(p.Warnings) > 0 {
+		t.Errorf("got %s, %q", got, p.Warnings)
 	}
 }
 

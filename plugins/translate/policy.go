@@ -29,8 +29,8 @@ const (
 // ("truncation"), fields of text, reasoning and stream_options ("text.verbosity"),
 // hosted tools by type ("tools.web_search"), content parts by type
 // ("input.input_image") and values of include
-// ("include.message.output_text.logprobs"). Fields and values of include that are
-// in no Policy are left out with a warning; tools and parts are refused.
+// ("include.message.output_text.logprobs"). Fields, hosted tools and values of include
+// that are in no Policy are left out with a warning; parts are refused.
 type Policy map[string]Action
 
 // DefaultPolicy is that of a provider which takes text, functions, a JSON
@@ -123,7 +123,7 @@ func (p *Request) Apply(policy Policy) error {
 	if err := p.DropForeign(p.Foreign...); err != nil {
 		return err
 	}
-	if err := p.applyTools(policy); err != nil {
+	if err := p.DropTools(func(t *Tool) bool { return policy["tools."+t.Type] != Translate || t.Offline() }); err != nil {
 		return err
 	}
 	for _, value := range p.Include {
@@ -159,22 +159,20 @@ func (p *Request) applyFields(policy Policy, prefix string, fields gjson.Result)
 	return err
 }
 
-func (p *Request) applyTools(policy Policy) error {
+// DropTools leaves out, with a warning, the hosted tools that the provider or the model
+// lacks. The error is a 400 if the request is strict, or if its choice demands one of
+// them.
+func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 	var tools []Tool
 	for _, t := range p.Tools {
-		if t.Hosted() {
-			a := policy.of("tools."+t.Type, Reject)
-			if a == Reject {
-				return plugins.Unsupported(t.Param, "The provider has no tool of type '%s'.", t.Type)
-			}
-			if err := p.Drop(a, t.Param, notSupported); err != nil {
-				return err
-			}
-			if a != Translate {
-				continue
-			}
+		switch {
+		case !t.Hosted() || !lacks(&t):
+			tools = append(tools, t)
+		case p.Strict:
+			return plugins.Unsupported(t.Param, "There is no tool of type '%s' here.", t.Type)
+		default:
+			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.Type+"' here, left out")
 		}
-		tools = append(tools, t)
 	}
 	p.Tools = tools
 	if c := p.ToolChoice; c.Type != "" && !slices.ContainsFunc(tools, c.takes) {
@@ -182,6 +180,10 @@ func (p *Request) applyTools(policy Policy) error {
 	}
 	return nil
 }
+
+// Offline reports whether a search may read the provider's index alone. The searches of
+// those that have no such index read the web.
+func (t *Tool) Offline() bool { return string(t.Field("external_web_access")) == "false" }
 
 // takes reports whether t is the one tool that must be used.
 func (c ToolChoice) takes(t Tool) bool {

@@ -21,7 +21,10 @@ func TestApply(t *testing.T) {
 		{"warned", `"reasoning":{"effort":"high"}`, "reasoning.effort: not supported by the provider, left out"},
 		{"ignored", `"user":"u","metadata":{},"text":{"verbosity":"low"},"stream_options":{"include_obfuscation":true}`, ""},
 		{"unknown", `"acme":1`, "acme: not supported by the provider, left out"},
-		{"hosted tool", `"tools":[{"type":"file_search"}]`, "! tools[0]"},
+		{"hosted tool", `"tools":[{"type":"file_search"}]`, "tools[0]: there is no tool of type 'file_search' here, left out"},
+		{"hosted tool that must be used", `"tools":[{"type":"file_search"}],"tool_choice":{"type":"file_search"}`, "! tool_choice"},
+		{"search without the web", `"tools":[{"type":"web_search","external_web_access":false}]`, "tools[0]: there is no tool of type 'web_search' here, left out"},
+		{"search of the web", `"tools":[{"type":"web_search","external_web_access":true}]`, ""},
 		{"hosted tool that is translated", `"tools":[{"type":"web_search"}]`, ""},
 		{"include", `"include":["reasoning.encrypted_content","x"]`, "include.x: not supported by the provider, left out"},
 		{"logprobs", `"include":["message.output_text.logprobs"]`, "include.message.output_text.logprobs: not supported by the provider, left out"},
@@ -48,10 +51,13 @@ func TestApply(t *testing.T) {
 }
 
 func TestStrictMakesWarningsErrors(t *testing.T) {
-	p := parse(t, `"input":"x","service_tier":"flex"`)
-	p.Strict = true
-	if err := p.Apply(DefaultPolicy); err == nil {
-		t.Error("no error")
+	for field, body := range map[string]string{"service_tier": `"service_tier":"flex"`, "tools[0]": `"tools":[{"type":"local_shell"}]`} {
+		p := parse(t, `"input":"x",`+body)
+		p.Strict = true
+		var e *plugins.Error
+		if !errors.As(p.Apply(DefaultPolicy), &e) || e.Param != field {
+			t.Errorf("%s: %v", body, e)
+		}
 	}
 }
 
