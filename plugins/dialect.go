@@ -98,6 +98,8 @@ type RequestInfo struct {
 	IncludeUsage bool
 	// ServiceTier is the tier that was asked for.
 	ServiceTier string
+	// User is the client's name for its user.
+	User string
 	// Media is true when the body holds an image, audio or file part.
 	Media bool
 }

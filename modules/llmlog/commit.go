@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -33,6 +34,7 @@ func (x *exchange) update() {
 	}
 	r.Provider = x.provider()
 	r.RequestModel = asked.Model
+	control.ReadUser(r, asked.User)
 	if r.RequestModel == "" {
 		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}

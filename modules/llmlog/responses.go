@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -76,6 +77,7 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	r := rs.newResponse()
 	r.event = gjson.GetBytes(message, "event_id").Str
 	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
+	control.ReadUser(&r.Record, asked.User)
 	r.Content.Media = asked.Media && !r.Record.RequestOmitted
 	var oldest *response
 	if len(rs.asked) == maxInFlight {

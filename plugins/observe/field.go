@@ -21,6 +21,8 @@ const (
 	Stream
 	// IncludeUsage is true where a request asks for usage in its stream.
 	IncludeUsage
+	// User is a request's name for the user of its client.
+	User
 	// Media is an image, audio or file in a request, unless it is empty.
 	Media
 	// MediaType is the type of a part of a request, which may name a medium.

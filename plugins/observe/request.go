@@ -46,6 +46,9 @@ var modelRequest = Table{
 	"model":        Model,
 	"stream":       Stream,
 	"service_tier": ServiceTier,
+
+	"user":             User,
+	"metadata.user_id": User, // Anthropic
 }
 
 // typedPart is a part of a message whose type says what it is, as OpenAI,
@@ -89,6 +92,8 @@ func (r *RequestReader) value(f Field, v value) {
 		r.request.IncludeUsage = isTrue
 	case ServiceTier:
 		set(&r.request.ServiceTier, v)
+	case User:
+		set(&r.request.User, v)
 	case MediaType:
 		r.request.Media = r.request.Media || mediaTypes[string(v.bytes)]
 	case Media:

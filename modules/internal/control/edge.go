@@ -12,14 +12,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// ReadEdge fills in what ordinary headers tell about the caller, and what the
-// edge set with `vars`, which wins.
+// ReadEdge fills in what ordinary headers tell about the caller, those of coding agents
+// among them, and what the edge set with `vars`, which wins.
 func ReadEdge(r *http.Request, countryHeader string, record *storage.Record) {
 	if countryHeader != "" {
 		record.CountryCode = edgeText(r.Header.Get(countryHeader))
 	}
 	record.Referrer = edgeText(redact.URL(r.Header.Get("Referer")))
 	record.TraceID, record.SpanID = traceParent(r.Header.Get("Traceparent"))
+	readAgent(r.Header, record)
 
 	for _, v := range [...]struct {
 		name  string

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// The properties that say which agent of a session a call is of.
+const (
+	agentProperty  = "Agent-Id"
+	parentProperty = "Parent-Agent-Id"
+)
+
+// agent is the headers in which a coding agent says what a call belongs to.
+type agent struct {
+	// session has the session.
+	session string
+	// properties have what becomes a property, by its name.
+	properties map[string]string
+}
+
+// agents are Claude Code (https://code.claude.com/docs/en/llm-gateway-protocol) and
+// Codex (https://github.com/openai/codex).
+var agents = []agent{
+	{"X-Claude-Code-Session-Id", map[string]string{
+		agentProperty:       "X-Claude-Code-Agent-Id",
+		parentProperty:      "X-Claude-Code-Parent-Agent-Id",
+		"Agent-Type":        "X-Claude-Code-Agent-Type",
+		"Request-Class":     "X-Claude-Code-Request-Class",
+		"Compaction":        "X-Claude-Code-Compaction",
+		"Context-Compacted": "X-Claude-Code-Context-Compacted",
+	}},
+	{"Session-Id", map[string]string{
+		agentProperty:  "Thread-Id",
+		parentProperty: "X-Codex-Parent-Thread-Id",
+		"Agent-Type":   "X-Openai-Subagent",
+	}},
+}
+
+// readAgent fills in what a coding agent's own headers tell and the control headers do
+// not.
+func readAgent(header http.Header, r *storage.Record) {
+	for _, a := range agents {
+		if r.SessionID == "" {
+			r.SessionID = edgeText(header.Get(a.session))
+		}
+		for property, name := range a.properties {
+			if v := edgeText(header.Get(name)); v != "" {
+				addProperty(r, property, v)
+			}
+		}
+	}
+}
+
+// ReadUser fills in the user, and the session, that the body of a request names
+// where no header does. Claude Code names both in one.
+func ReadUser(r *storage.Record, id string) {
+	if r.RequestOmitted || id == "" { // it is content, as far as anybody told us
+		return
+	}
+	user, session := strings.ToValidUTF8(id, ""), ""
+	if v := gjson.Parse(id); v.IsObject() && gjson.Valid(id) {
+		user, session = v.Get("account_uuid").Str, v.Get("session_id").Str
+		if user == "" {
+			user = v.Get("device_id").Str
+		}
+	} else if before, after, ok := strings.Cut(id, "_session_"); ok && strings.HasPrefix(before, "user_") {
+		user, session = before, after
+		if _, account, ok := strings.Cut(before, "_account_"); ok && account != "" {
+			user = account
+		}
+	}
+	if r.UserID == "" {
+		r.UserID = user
+	}
+	if r.SessionID == "" && session != "" {
+		r.SessionID, r.Properties = session, maps.Clone(r.Properties) // other responses of a WebSocket have them, too
+		SessionProperties(r)
+	}
+}
+
+// addProperty adds a property that the caller has not set.
+func addProperty(r *storage.Record, name, value string) {
+	if r.Properties == nil {
+		r.Properties = make(map[string]string)
+	}
+	if _, set := r.Properties[name]; !set {
+		r.Properties[name] = value
+	}
+}
