@@ -88,7 +88,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	}
 	if c.api.Parse == nil {
 		e := plugins.Invalid("model", "%s does not speak the format of this endpoint.", account.Label)
-		e.Code = "unsupported_endpoint"
+		e.Code = unsupportedEndpoint
 		return nil, e
 	}
 	if c.stored.field != "" {
@@ -101,6 +101,10 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	req, err := a.translated(parsed, t)
 	return req, parsed.Names.Error(err)
 }
+
+// unsupportedEndpoint is the code of an error for an endpoint that the provider does not
+// have, and nobody can translate to.
+const unsupportedEndpoint = "unsupported_endpoint"
 
 // translated is the client's request in the format of a provider that does not speak
 // its dialect.

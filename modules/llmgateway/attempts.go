@@ -57,7 +57,11 @@ func (c *call) tryTargets(targets []routing.Target) {
 	if len(failures) == 1 && outcome == routing.Abort {
 		failures = nil // there was no choice to tell of
 	}
-	if last == nil {
+	switch {
+	case last == nil && c.dialect == plugins.CountTokens && failure.Code == unsupportedEndpoint && !c.strict:
+		c.answerEstimate(targets[0])
+		return
+	case last == nil:
 		c.refuse(failure)
 		return
 	}

@@ -92,9 +92,6 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 
 // read reads the request and returns the targets that it names.
 func (c *call) read() ([]routing.Target, error) {
-	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, rejected(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Send the body without Content-Encoding.")
-	}
 	err := c.readBody()
 	c.keepBody()
 	if err != nil {
@@ -143,7 +140,6 @@ func (c *call) keepBody() {
 	c.sent = c.body
 	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
-	r.RequestBytes = int64(len(c.body))
 	if r.RequestOmitted {
 		return
 	}
@@ -153,6 +149,7 @@ func (c *call) keepBody() {
 	reader := observe.NewRequestReader(c.dialect)
 	reader.Write(c.body)
 	c.exchange.Content.Media = reader.Request().Media
+	control.ReadUser(r, reader.Request().User)
 }
 
 // parse reads the request to translate it.

@@ -205,8 +205,27 @@ func TestCountTokens(t *testing.T) {
 	if r.request != body || r.response != count || !r.Cost.Valid || r.Cost.N != 0 || r.Usage.Input.Valid || r.PassthroughBilling {
 		t.Errorf("the record is %+v", r)
 	}
-	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(`{"model":"one/m","messages":[]}`))
+}
+
+// Where the provider counts no tokens, the count is an estimate that says so.
+func TestCountTokensIsEstimated(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {status(500)}})
+	image := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("A", 100_000) + `"}}`
+	body := `{"model":"one/m","messages":[{"role":"user","content":[` + image + `,{"type":"tool_result","tool_use_id":"1","content":[` + image + `]}]}]}`
+	resp, answer := s.postTo("/v1/messages/count_tokens", strings.NewReader(body))
+	text := int64(len(body) - 2*len(image))
+	if got := gjson.Get(answer, "input_tokens").Int(); resp.StatusCode != 200 || got != (text+3)/4+2*mediaTokens {
+		t.Errorf("%d %s, for %d bytes of text", resp.StatusCode, answer, text)
+	}
+	if w := resp.Header.Get("Service-Warnings"); !strings.Contains(w, "estimated") {
+		t.Errorf("the warning is %q", w)
+	}
+	r := s.kept.all()[0]
+	if r.response != answer || !r.Cost.Valid || r.Cost.N != 0 || r.Provider != "one" || r.Status.N != 200 {
+		t.Errorf("the record is %+v", r)
+	}
+	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Service-Strict", "true")
 	if resp.StatusCode != 400 || gjson.Get(answer, "type").Str != "error" {
-		t.Errorf("by a provider that does not count: %d %s", resp.StatusCode, answer)
+		t.Errorf("strict: %d %s", resp.StatusCode, answer)
 	}
 }

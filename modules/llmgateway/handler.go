@@ -40,10 +40,10 @@ func init() {
 // `GET /v1/responses/{id}/input_items` | Lists what it answered
 // `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
 // `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
-// `POST /v1/messages/count_tokens` | Counts the tokens of such a request, if its provider speaks Messages, for free
+// `POST /v1/messages/count_tokens` | Counts the tokens of such a request, for free; an estimate if its provider does not speak Messages
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
-// `GET /v1/models/{id}` | One of them
+// `GET /v1/models/{id}` | One of them; both in Anthropic's form for clients that send `Anthropic-Version`
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,6 +27,7 @@ type modelEntry struct {
 	OwnedBy string `json:"owned_by"`
 	*modelDetail
 
+	name       string // for people
 	multimodal bool
 }
 
@@ -81,7 +83,7 @@ func generates(m *catalog.Model) bool {
 func offer(entries map[string]*modelEntry, a *llmapp.Account, id string, m *catalog.Model) {
 	e := entries[id]
 	if e == nil {
-		e = &modelEntry{ID: id, Object: "model", OwnedBy: a.Provider, modelDetail: &modelDetail{
+		e = &modelEntry{ID: id, Object: "model", OwnedBy: a.Provider, name: cmp.Or(m.Name, id), modelDetail: &modelDetail{
 			Input: nonNil(m.Input), Output: nonNil(m.Output), Context: known(m.Context), MaxOutput: known(m.MaxOutput),
 		}}
 		entries[id] = e
@@ -121,39 +123,51 @@ func (h *Handler) modelsOf(org string) []*modelEntry {
 	return h.models
 }
 
-// serveModels answers GET /v1/models and what is below it. It needs no key: with
-// one, the list is that of its organisation.
+// serveModels answers GET /v1/models and what is below it, in Anthropic's form to its
+// clients. It needs no key: with one, the list is that of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path string) error {
-	list := h.models
-	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, "Authorization"); e == nil {
+	list, dialect := h.models, plugins.Responses
+	fields := []string{"Authorization"}
+	anthropic := r.Header.Get("Anthropic-Version") != ""
+	if anthropic {
+		dialect, fields = plugins.Messages, append(fields, "X-Api-Key")
+	}
+	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, fields...); e == nil {
 		list = h.modelsOf(key.Org())
 	}
-	detail := r.URL.Query().Get("detail") == "true"
-	shown := func(e *modelEntry) *modelEntry {
-		if detail {
-			return e
-		}
-		brief := *e
-		brief.modelDetail = nil
-		return &brief
-	}
 	id, one := strings.CutPrefix(path, modelsPath+"/")
-	multimodal := one && id == "multimodal"
-	if one && !multimodal {
+	if one && id != "multimodal" {
 		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == id })
-		if i < 0 {
-			return apierror.Write(w, plugins.Responses, &plugins.Error{
+		switch {
+		case i < 0:
+			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
 				Message: "The model '" + id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
 			})
+		case anthropic:
+			return apierror.WriteJSON(w, http.StatusOK, list[i].toAnthropic())
 		}
-		return apierror.WriteJSON(w, http.StatusOK, shown(list[i]))
+		return apierror.WriteJSON(w, http.StatusOK, list[i].shown(r))
+	}
+	if one {
+		list = slices.DeleteFunc(slices.Clone(list), func(e *modelEntry) bool { return !e.multimodal })
+	}
+	if anthropic {
+		return writeAnthropicModels(w, r, list)
 	}
 	answer := modelList{Object: "list", Data: []*modelEntry{}}
 	for _, e := range list {
-		if e.multimodal || !multimodal {
-			answer.Data = append(answer.Data, shown(e))
-		}
+		answer.Data = append(answer.Data, e.shown(r))
 	}
 	return apierror.WriteJSON(w, http.StatusOK, answer)
+}
+
+// shown is the entry with as much as the request asks for.
+func (e *modelEntry) shown(r *http.Request) *modelEntry {
+	if r.URL.Query().Get("detail") == "true" {
+		return e
+	}
+	brief := *e
+	brief.modelDetail = nil
+	return &brief
 }

@@ -36,11 +36,14 @@ func parseCatalog(t *testing.T) *catalog.Catalog {
 }
 
 // list answers a GET of a list of models, without a key.
-func (h *Handler) list(t *testing.T, target string) *httptest.ResponseRecorder {
+func (h *Handler) list(t *testing.T, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	h.site = &recording.Site{App: new(llmapp.App)}
-	w := httptest.NewRecorder()
-	if err := h.ServeHTTP(w, httptest.NewRequest("GET", target, nil), nil); err != nil {
+	r, w := httptest.NewRequest("GET", target, nil), httptest.NewRecorder()
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	if err := h.ServeHTTP(w, r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -72,6 +75,39 @@ func TestModels(t *testing.T) {
 	w := h.list(t, "/v1/models/bigger")
 	if e := gjson.Get(w.Body.String(), "error"); w.Code != 404 || e.Get("code").Str != "model_not_found" || !strings.Contains(e.Get("message").Str, "'bigger'") {
 		t.Errorf("an unknown model: %d %s", w.Code, w.Body)
+	}
+}
+
+// Clients of Anthropic get the list in its form, page by page.
+func TestModelsInAnthropicsForm(t *testing.T) {
+	h := &Handler{models: models(parseCatalog(t), []*llmapp.Account{{Label: "alpha", Provider: "alpha", Models: []string{"big", "llama", "small"}}})}
+	ask := func(path string) (int, string) {
+		w := h.list(t, path, "Anthropic-Version", "2023-06-01")
+		return w.Code, w.Body.String()
+	}
+	const (
+		big   = `{"type":"model","id":"big","display_name":"big","created_at":"2025-06-10T00:00:00Z"}`
+		llama = `{"type":"model","id":"llama","display_name":"llama","created_at":"1970-01-01T00:00:00Z"}`
+		small = `{"type":"model","id":"small","display_name":"small","created_at":"1970-01-01T00:00:00Z"}`
+	)
+	for path, want := range map[string]string{
+		"/v1/models?limit=1000":              `{"data":[` + big + "," + llama + "," + small + `],"has_more":false,"first_id":"big","last_id":"small"}`,
+		"/v1/models?limit=2":                 `{"data":[` + big + "," + llama + `],"has_more":true,"first_id":"big","last_id":"llama"}`,
+		"/v1/models?limit=2&after_id=llama":  `{"data":[` + small + `],"has_more":false,"first_id":"small","last_id":"small"}`,
+		"/v1/models?limit=1&before_id=small": `{"data":[` + llama + `],"has_more":true,"first_id":"llama","last_id":"llama"}`,
+		"/v1/models?before_id=big":           `{"data":[],"has_more":false,"first_id":null,"last_id":null}`,
+		"/v1/models/big":                     big,
+	} {
+		if code, got := ask(path); code != 200 || got != want {
+			t.Errorf("%s: %d %s\nwant %s", path, code, got, want)
+		}
+	}
+	for path, status := range map[string]int{
+		"/v1/models?limit=0": 400, "/v1/models?limit=1001": 400, "/v1/models?limit=x": 400, "/v1/models?after_id=nobody": 400, "/v1/models/nobody": 404,
+	} {
+		if code, got := ask(path); code != status || gjson.Get(got, "type").Str != "error" {
+			t.Errorf("%s: %d %s", path, code, got)
+		}
 	}
 }
 
