@@ -83,6 +83,13 @@ type ContentKeeper interface {
 	PruneContent(ctx context.Context, before Timestamp) (more bool, err error)
 }
 
+// ResponseFinder is a Backend that finds responses by the ids that providers of the
+// Responses API give them.
+type ResponseFinder interface {
+	// Response answers the newest record with a ResponseID, or ErrNotFound.
+	Response(ctx context.Context, org, responseID string) (*Record, error)
+}
+
 // Host is what a backend may know of the journal that opens it.
 type Host struct {
 	// Journal is the identity of the journal, for ever.

@@ -119,7 +119,7 @@ func (c *call) read() ([]routing.Target, error) {
 	}
 	c.warnings = append(c.warnings, warnings...)
 	if c.dialect == plugins.Responses {
-		if err := c.restoreState(); err != nil {
+		if err := c.restoreState(targets); err != nil {
 			return nil, err
 		}
 	}

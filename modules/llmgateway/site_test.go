@@ -183,6 +183,18 @@ func (l *ledger) Request(_ context.Context, org string, id uuid.UUID) (*storage.
 	return &e.Record, nil
 }
 
+// Response implements stored.Journal.
+func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.records {
+		if e.ResponseID == id && e.Org == org && e.Dialect == plugins.Responses {
+			return &e.Record, nil
+		}
+	}
+	return nil, storage.ErrNotFound
+}
+
 // Contents implements stored.Journal.
 func (l *ledger) Contents() storage.Contents { return ledgerContents{l} }
 

@@ -10,18 +10,23 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
 // restoreState puts the conversation that a request of Responses refers to into its
-// input. What is not found stays: the provider may have it.
-func (c *call) restoreState() error {
+// input. What is not found stays. So does the id of a response that the one provider
+// which the request names has given: it has the response, too.
+func (c *call) restoreState(targets []routing.Target) error {
 	references := bytes.Contains(c.body, []byte(`"item_reference"`))
 	previous := ""
 	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
 		previous = gjson.Get(text(c.body), "previous_response_id").Str
+	}
+	if _, ours := stored.RecordOf(previous); previous != "" && !ours && c.speakResponses(targets) {
+		previous = ""
 	}
 	if previous == "" && !references {
 		return nil
@@ -65,6 +70,17 @@ func (c *call) restoreState() error {
 		return err
 	}
 	return c.h.checkSize(c.sent, "input")
+}
+
+// speakResponses reports whether all targets are one that speaks Responses itself.
+func (c *call) speakResponses(targets []routing.Target) bool {
+	one := targets[0]
+	native, ok := one.Account.API.(translate.Native)
+	if !ok || slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name() != one.Name() }) {
+		return false
+	}
+	_, err := native.PrepareNative(c.ctx, plugins.Responses, []byte("{}"), translate.Target{Model: one.Model, BaseURL: one.Account.BaseURL, Key: one.Account.Key})
+	return !errors.Is(err, errors.ErrUnsupported)
 }
 
 // namesBehind are what the client calls the items of an input that begins with so many

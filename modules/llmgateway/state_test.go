@@ -104,6 +104,36 @@ func TestAConversationGoesOnAtAnyProvider(t *testing.T) {
 	}
 }
 
+func TestAResponseOfAProviderThatSpeaksResponsesIsKeptToo(t *testing.T) {
+	for _, streamed := range []bool{false, true} {
+		var sent remembering
+		s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}, "raw2": {sent.then(speaksResponses)}})
+		_, body := s.post(fmt.Sprintf(`{"model":"raw/m","input":"first","stream":%v}`, streamed))
+		if streamed {
+			body = gjson.Get(lastEventData(body, "response.completed"), "response").Raw
+		}
+		id := gjson.Get(body, "id").Str
+		if status, got := s.get("/v1/responses/" + id); status != 200 || gjson.Get(got, "output").Raw != gjson.Get(body, "output").Raw {
+			t.Errorf("%d %s\nwant %s", status, got, body)
+		}
+		if status, got := s.get("/v1/responses/" + id + "/input_items"); status != 200 || texts(gjson.Get(got, "data").Raw) != "user:first" {
+			t.Errorf("%d %s", status, got)
+		}
+		for model, want := range map[string]string{"raws": "user:first assistant:You said: first user:second", "raw/m": ""} {
+			resp, got := s.post(fmt.Sprintf(`{"model":%q,"input":[{"role":"user","content":"second"}],"previous_response_id":%q}`, model, id))
+			if items := texts(gjson.Get(sent.last(), "input").Raw); resp.StatusCode != 200 || want != "" && items != want || (want == "") != (gjson.Get(sent.last(), "previous_response_id").Str == id) {
+				t.Errorf("%s: %d %s\nsent %s", model, resp.StatusCode, got, sent.last())
+			}
+		}
+		if resp, got := s.post(`{"model":"one/m","input":"second","previous_response_id":"` + id + `"}`); resp.StatusCode != 200 {
+			t.Errorf("%d %s", resp.StatusCode, got)
+		}
+		if status, _ := s.get("/v1/responses/"+id, "Authorization", "Bearer acme"); status != 404 {
+			t.Errorf("another organisation gets it: %d", status)
+		}
+	}
+}
+
 func inputID(s *site, response string) string {
 	_, body := s.get("/v1/responses/" + response + "/input_items")
 	return gjson.Get(body, "data.0.id").Str

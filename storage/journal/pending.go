@@ -89,6 +89,21 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	return j.readPending(p.last)
 }
 
+// Response answers the newest record of a provider's id of a response, or
+// storage.ErrNotFound, which is also that of a backend that finds none.
+func (j *Journal) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
+	finder, ok := j.backend.(storage.ResponseFinder)
+	if !ok {
+		return nil, storage.ErrNotFound
+	}
+	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := j.Flush(flushing); err != nil {
+		return nil, err
+	}
+	return finder.Response(ctx, org, responseID)
+}
+
 // readPending reads a record from its raw segment.
 func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 	j.mu.Lock()

@@ -145,3 +145,27 @@ func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err
 	}
 	return n, err
 }
+
+const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ? AND dialect = 'responses'" +
+	" AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?) ORDER BY n DESC LIMIT 1"
+
+// byResponseID reads the newest record of a response in an organisation, or
+// storage.ErrNotFound.
+func (r reader) byResponseID(ctx context.Context, org, id string) (*row, error) {
+	var keys []int64
+	err := r.c.query(ctx, responseQuery, []driver.Value{id, org}, func(row []driver.Value) error {
+		keys = append(keys, row[0].(int64))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.load(ctx, keys)
+	if err == nil && len(rows) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}

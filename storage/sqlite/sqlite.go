@@ -156,16 +156,25 @@ func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page [
 
 // Request answers one record of the organisation, or storage.ErrNotFound.
 func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+	return b.record(ctx, "record "+id.String(), func(ctx context.Context, r reader) (*row, error) { return r.byID(ctx, org, id) })
+}
+
+// Response implements storage.ResponseFinder.
+func (b *Backend) Response(ctx context.Context, org, id string) (*storage.Record, error) {
+	return b.record(ctx, "response "+id, func(ctx context.Context, r reader) (*row, error) { return r.byResponseID(ctx, org, id) })
+}
+
+func (b *Backend) record(ctx context.Context, what string, find func(context.Context, reader) (*row, error)) (*storage.Record, error) {
 	var found *row
 	err := b.reading(ctx, func(ctx context.Context, r reader) (err error) {
-		found, err = r.byID(ctx, org, id)
+		found, err = find(ctx, r)
 		return err
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, storage.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading record %s from %s: %w", id, b.path, explain(err))
+		return nil, fmt.Errorf("reading %s from %s: %w", what, b.path, explain(err))
 	}
 	return &found.Record, nil
 }

@@ -13,11 +13,12 @@ import (
 // Item returns the item of an id, of the output of a response or of its input, or
 // ErrNotFound.
 func (s *Store) Item(ctx context.Context, id string) (string, error) {
-	record, ok := recordOf(id)
+	recordID, ok := RecordOf(id)
 	if !ok {
 		return "", ErrNotFound
 	}
-	r, err := s.load(ctx, record)
+	record, err := s.Journal.Request(ctx, s.Org, recordID)
+	r, err := s.load(ctx, record, err)
 	if err != nil {
 		return "", err
 	}

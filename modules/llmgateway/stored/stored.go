@@ -1,6 +1,7 @@
 // Package stored finds responses that were answered earlier, for clients of the
 // Responses API who refer to them. Nothing is kept for that: the id of a response has
-// the id of its record in it, and the record's bodies are the response and its input.
+// the id of its record in it, or the record has the provider's id of it, and the
+// record's bodies are the response and its input.
 // So a response can be had for as long as the store keeps bodies, after a restart, and
 // on every node that reads the store.
 package stored
@@ -25,6 +26,7 @@ import (
 // Journal is the part of a journal that is needed to find responses.
 type Journal interface {
 	Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error)
+	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
 	Contents() storage.Contents
 	AppendAnnotation(a *storage.Annotation) error
 	Flush(ctx context.Context) error
@@ -59,8 +61,9 @@ func IDs(record uuid.UUID) func(prefix string) string {
 	}
 }
 
-// recordOf is the record that an id of IDs is from, and of inputID.
-func recordOf(id string) (record uuid.UUID, ok bool) {
+// RecordOf returns the record that an id made by IDs, or for an item of an input, is
+// of. An id of a provider may look like one.
+func RecordOf(id string) (record uuid.UUID, ok bool) {
 	_, digits, _ := strings.Cut(id, "_")
 	if len(digits) < 2*len(record) {
 		return record, false
@@ -78,30 +81,35 @@ type Response struct {
 	Request []byte
 }
 
-// Find returns the response of an id, or ErrNotFound.
+// Find returns the response of an id, or ErrNotFound where it was not to be kept.
 func (s *Store) Find(ctx context.Context, id string) (*Response, error) {
-	record, ok := recordOf(id)
-	if !ok || len(id) != len("resp_")+2*len(record) {
-		return nil, ErrNotFound
-	}
-	found, err := s.load(ctx, record)
-	if err != nil {
-		return nil, err
-	}
-	if found.ID != id { // a provider's own id, which only looks like one of ours
-		return nil, ErrNotFound
-	}
-	return found, nil
+	_, response, err := s.find(ctx, id)
+	return response, err
 }
 
-// load returns the response of a record, or ErrNotFound where it was not to be kept.
-func (s *Store) load(ctx context.Context, id uuid.UUID) (*Response, error) {
-	r, err := s.Journal.Request(ctx, s.Org, id)
+func (s *Store) find(ctx context.Context, id string) (*storage.Record, *Response, error) {
+	if record, ok := RecordOf(id); ok {
+		r, err := s.Journal.Request(ctx, s.Org, record)
+		if err == nil || !errors.Is(err, storage.ErrNotFound) {
+			response, err := s.load(ctx, r, err)
+			if err == nil && response.ID != id { // that of a part of it
+				err = ErrNotFound
+			}
+			return r, response, err
+		}
+	}
+	r, err := s.Journal.Response(ctx, s.Org, id)
+	response, err := s.load(ctx, r, err)
+	return r, response, err
+}
+
+// load returns the response of a record that was found unless failed says otherwise.
+func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Response, error) {
 	switch {
-	case errors.Is(err, storage.ErrNotFound):
+	case errors.Is(failed, storage.ErrNotFound):
 		return nil, ErrNotFound
-	case err != nil:
-		return nil, unavailable(err)
+	case failed != nil:
+		return nil, unavailable(failed)
 	case r.Dialect != plugins.Responses, s.User != "" && r.UserID != s.User, r.Properties[Deleted] == "true",
 		r.RequestOmitted, r.ResponseOmitted, r.RequestTruncated, r.ResponseTruncated:
 		return nil, ErrNotFound
@@ -122,12 +130,12 @@ func (s *Store) load(ctx context.Context, id uuid.UUID) (*Response, error) {
 
 // Delete makes a response one that is not found, from now on.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	if _, err := s.Find(ctx, id); err != nil {
+	record, _, err := s.find(ctx, id)
+	if err != nil {
 		return err
 	}
-	record, _ := recordOf(id)
 	if err := s.Journal.AppendAnnotation(&storage.Annotation{
-		Org: s.Org, RequestID: record, At: storage.Millis(time.Now()), Property: &storage.Property{Name: Deleted, Value: "true"},
+		Org: s.Org, RequestID: record.ID, At: storage.Millis(time.Now()), Property: &storage.Property{Name: Deleted, Value: "true"},
 	}); err != nil {
 		return err
 	}

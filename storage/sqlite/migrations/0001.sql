@@ -106,6 +106,8 @@ CREATE TABLE details (
 	scores              TEXT,    -- JSON object, without feedback
 	assets              TEXT     -- JSON array
 ) STRICT;
+-- Clients of the Responses API name the response that they go on from.
+CREATE INDEX details_response ON details (response_id) WHERE dialect = 'responses';
 
 -- Which records have a property or an asset.
 CREATE TABLE labels (
