@@ -64,6 +64,12 @@ type Backend interface {
 	// Views answers the saved views of an organisation, by name.
 	Views(ctx context.Context, org string) ([]View, error)
 
+	// Organisations answers those that the store has something of, sorted. It may name
+	// some of which the last record is gone.
+	Organisations(ctx context.Context) ([]string, error)
+	// SessionTags answers the tags of all sessions of an organisation, as they were set.
+	SessionTags(ctx context.Context, org string) ([]*Annotation, error)
+
 	// Prune deletes the records created before the given time, and the tags of
 	// sessions that were set before it, a bounded number at a time, and says
 	// whether there are more. It may keep what is younger than the oldest by less
@@ -196,6 +202,13 @@ type ContentReader interface {
 	Content(ctx context.Context, r *Record) (*Content, error)
 	// Close gives up what the reader holds.
 	Close()
+}
+
+// Prefetcher is a ContentReader that asks for the content of many records at once.
+type Prefetcher interface {
+	// Prefetch says which records are asked for next, in this order. Some may be left
+	// out.
+	Prefetch(records []*Record)
 }
 
 // RequestQuery asks for records.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -20,6 +21,16 @@ func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05
 
 // MarshalJSON writes the moment as answers do.
 func (t Timestamp) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
+
+// UnmarshalJSON reads what ParseTimestamp does.
+func (t *Timestamp) UnmarshalJSON(raw []byte) error {
+	var text string
+	err := json.Unmarshal(raw, &text)
+	if err == nil {
+		*t, err = ParseTimestamp(text)
+	}
+	return err
+}
 
 // ParseTimestamp reads RFC 3339 with any offset, or a bare date, which is its
 // midnight in UTC. Fractions of a millisecond are cut. The year, in UTC, has four

@@ -26,6 +26,7 @@ func init() {
 //	GET  /llm/credits       the credits of the organisations, in US dollars
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
 //	POST /llm/backup        makes a backup, {"directory": "/var/backups/weir"}
+//	POST /llm/stores/copy   copies a store to another, {"from": "default", "to": "big"}
 //	GET  /llm/health/live   200 as long as the process answers
 //	GET  /llm/health/ready  200 when every journal can be written and every backend takes records, else 503
 type API struct{}
@@ -43,6 +44,7 @@ func (*API) Routes() []caddy.AdminRoute {
 		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},
 		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
 		{Pattern: "/llm/backup", Handler: only(http.MethodPost, makeBackup)},
+		{Pattern: "/llm/stores/copy", Handler: only(http.MethodPost, copyStore)},
 		{Pattern: "/llm/health/live", Handler: get(live)},
 		{Pattern: "/llm/health/ready", Handler: get(ready)},
 	}

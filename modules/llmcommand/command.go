@@ -1,7 +1,7 @@
 // Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
 // clients of the query API, import and demo of llm_otlp, to which they report what
 // another product has recorded, and what fills a dashboard to look at; stats, credits,
-// doctor and backup are clients of the admin endpoint; restore and check work on the
+// doctor, backup and store are clients of the admin endpoint; restore and check work on the
 // files of a Weir that does not run, and hash-key prepares the configuration.
 package llmcommand
 
@@ -107,6 +107,21 @@ Compares the sums of a backup, and copies a store of it to the directory in whic
 database shall be. <backup> is a backup, or the directory that has several, of which it
 takes the newest. Nothing is overwritten: stop Weir, and move the old files away first.`,
 		CobraFunc: restoreCommand,
+	}, {
+		Name:  "store",
+		Usage: "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify]",
+		Short: "Copies what a store has to another one",
+		Long: `
+Has a running Weir copy what a store of its Caddyfile has to another one, whatever
+backends they have, while traffic goes on:
+
+	weir store copy --from default --to big --verify
+
+Records come with their bodies, scores, feedback, properties and tags. What the other
+store has already stays: run it again to go on after an interruption, or to copy what has
+come since. With --verify, every record and body is compared in the end, hour by hour,
+and queries are asked of both; what differs is named, and the command fails.` + admin,
+		CobraFunc: storeCommand,
 	}, {
 		Name:  "check",
 		Usage: "<directory>",

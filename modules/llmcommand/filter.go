@@ -251,15 +251,21 @@ func (t *filterTerm) bound(now time.Time) (storage.Filter, error) {
 	if t.name == "until" {
 		l.Op = storage.LT
 	}
-	if age, err := caddy.ParseDuration(t.value); err == nil && age >= 0 {
-		l.Time = storage.Millis(now.Add(-age))
-		return l, nil
-	}
 	var err error
-	if l.Time, err = storage.ParseTimestamp(t.value); err != nil {
-		return nil, fmt.Errorf("%w, and no age such as 90m or 7d", err)
+	l.Time, err = parseMoment(t.value, now)
+	return l, err
+}
+
+// parseMoment reads a time, or an age.
+func parseMoment(text string, now time.Time) (storage.Timestamp, error) {
+	if age, err := caddy.ParseDuration(text); err == nil && age >= 0 {
+		return storage.Millis(now.Add(-age)), nil
 	}
-	return l, nil
+	at, err := storage.ParseTimestamp(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w, and no age such as 90m or 7d", err)
+	}
+	return at, nil
 }
 
 func takes(k storage.Kind, op storage.Operator) bool {

@@ -40,6 +40,13 @@ type shape struct {
 	charges         *catalog.Catalog
 }
 
+// expect says which records come next.
+func (a *answer) expect(records []*storage.Record, s shape) {
+	if p, ok := a.contents.(storage.Prefetcher); ok && (s.content || s.inputs) {
+		p.Prefetch(records)
+	}
+}
+
 func (a *answer) record(r *storage.Record, s shape) (err error) {
 	var content *storage.Content
 	if s.content || s.inputs {

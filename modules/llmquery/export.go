@@ -73,6 +73,7 @@ func exportRequests(c *call) error {
 		if err != nil {
 			return a.abandon(err)
 		}
+		a.expect(records, s)
 		for _, r := range records {
 			if err := write(r); err != nil {
 				return a.abandon(err)

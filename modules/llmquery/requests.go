@@ -83,6 +83,7 @@ func (c *call) requests(groups []storage.Group) error {
 	a := newAnswer(c)
 	defer a.close()
 	a.raw(`{"data":[`)
+	a.expect(records, s)
 	for i, r := range records {
 		if i > 0 {
 			a.raw(",")

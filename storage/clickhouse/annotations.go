@@ -83,15 +83,50 @@ func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag st
 	return tag, nil
 }
 
-// tags are those of the organisation's sessions.
-func (r *reader) tags(ctx context.Context) (map[string]string, error) {
-	tags := make(map[string]string)
-	return tags, r.query(ctx, "SELECT session, tag FROM session_tags FINAL WHERE "+ofOrg, func(rows driver.Rows) error {
+// tags calls each with those of the organisation's sessions.
+func (r *reader) tags(ctx context.Context, each func(session, tag string, at time.Time)) error {
+	return r.query(ctx, "SELECT session, tag, learned_at FROM session_tags FINAL WHERE "+ofOrg, func(rows driver.Rows) error {
 		var session, tag string
-		err := rows.Scan(&session, &tag)
-		tags[session] = tag
+		var at time.Time
+		err := rows.Scan(&session, &tag, &at)
+		each(session, tag, at)
 		return err
 	})
+}
+
+// SessionTags answers the tags of an organisation's sessions.
+func (b *Backend) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	err = r.tags(ctx, func(session, tag string, at time.Time) {
+		tags = append(tags, &storage.Annotation{Org: org, SessionID: session, Tag: &tag, At: storage.Millis(at)})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the tags of %s from ClickHouse: %w", org, explain(ctx, err))
+	}
+	return tags, nil
+}
+
+// Organisations answers those that there is something of.
+func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) {
+	conn, _, err := b.opened()
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{conn: conn, params: new(params)}
+	err = r.query(ctx, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views) ORDER BY org",
+		func(rows driver.Rows) error {
+			var org string
+			err := rows.Scan(&org)
+			orgs = append(orgs, org)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the organisations from ClickHouse: %w", explain(ctx, err))
+	}
+	return orgs, nil
 }
 
 // Views answers the saved views of an organisation, by name.

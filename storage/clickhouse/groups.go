@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -25,8 +26,8 @@ func (r *reader) groups(ctx context.Context, q *storage.GroupQuery, each func(*s
 	where := r.where(q.Filter, r.within(q.Window)...)
 	var tags map[string]string
 	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.BySessionTag }) {
-		var err error
-		if tags, err = r.tags(ctx); err != nil {
+		tags = make(map[string]string)
+		if err := r.tags(ctx, func(session, tag string, _ time.Time) { tags[session] = tag }); err != nil {
 			return err
 		}
 	}

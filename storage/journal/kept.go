@@ -37,6 +37,13 @@ func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage
 	return r.kept.Content(ctx, rec)
 }
 
+// Prefetch implements storage.Prefetcher.
+func (r *keptReader) Prefetch(records []*storage.Record) {
+	if p, ok := r.kept.(storage.Prefetcher); ok {
+		p.Prefetch(records)
+	}
+}
+
 func (r *keptReader) Close() {
 	r.kept.Close()
 	r.pending.Close()

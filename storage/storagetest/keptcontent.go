@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/weirhq/weir/storage"
@@ -26,8 +27,12 @@ func testKeptContent(t *testing.T, open opener) {
 	s.reopen(storage.Position{Segment: 1})
 	check := func(from storage.Timestamp) {
 		t.Helper()
-		parts := keeper.Reader(storage.WholeContent)
+		parts, expected := keeper.Reader(storage.WholeContent), keeper.Reader(storage.WholeContent)
 		defer parts.Close()
+		defer expected.Close()
+		if p, ok := expected.(storage.Prefetcher); ok {
+			p.Prefetch(slices.Clone(records))
+		}
 		for _, r := range records {
 			if at := r.CreatedAt + storage.Timestamp(s.PruneGranularity.Milliseconds()); r.CreatedAt < from && at >= from {
 				continue
@@ -37,7 +42,7 @@ func testKeptContent(t *testing.T, open opener) {
 				want = contents.Of(r)
 			}
 			for name, read := range map[string]func(context.Context, *storage.Record) (*storage.Content, error){
-				"Content": keeper.Content, "Reader": parts.Content,
+				"Content": keeper.Content, "Reader": parts.Content, "Prefetch": expected.Content,
 			} {
 				if got, err := read(t.Context(), r); err != nil || !sameContent(got, want) {
 					t.Fatalf("%s of %s is %+v, %v, want %+v", name, r.ID, got, err, want)

@@ -242,6 +242,35 @@ func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) 
 	return views, m.usable(ctx)
 }
 
+// Organisations answers those of records, tags and views.
+func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	orgs := make(map[string]bool)
+	for k := range m.records {
+		orgs[k.org] = true
+	}
+	for s := range m.tags {
+		orgs[s.org] = true
+	}
+	for org := range m.views {
+		orgs[org] = true
+	}
+	return slices.Sorted(maps.Keys(orgs)), m.usable(ctx)
+}
+
+// SessionTags answers the tags of an organisation's sessions.
+func (m *Memory) SessionTags(ctx context.Context, org string) (tags []*storage.Annotation, err error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for s, t := range m.tags {
+		if s.org == org {
+			tags = append(tags, &storage.Annotation{Org: org, SessionID: s.id, Tag: &t.text, At: t.at})
+		}
+	}
+	return tags, m.usable(ctx)
+}
+
 // Forget loses all, as a store does that is restored from an empty backup.
 func (m *Memory) Forget() {
 	m.mu.Lock()

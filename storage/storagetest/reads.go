@@ -115,6 +115,9 @@ func testOrganisations(t *testing.T, open opener) {
 	records, contents := Records(random(10), 100)
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
+	if got, err := s.Organisations(t.Context()); err != nil || !slices.Equal(got, slices.Sorted(slices.Values(orgs))) {
+		t.Errorf("Organisations = %q, %v, want %q", got, err, orgs)
+	}
 	for _, org := range append(orgs, "nobody", "", "%", "acme\x00") {
 		want := 0
 		for _, r := range records {

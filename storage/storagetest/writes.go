@@ -3,6 +3,7 @@ package storagetest
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -182,6 +183,13 @@ func testTags(t *testing.T, open opener) {
 		if tag, err := s.SessionTag(t.Context(), test.org, test.session); tag != test.want || err != nil {
 			t.Errorf("SessionTag(%q, %q) = %q, %v, want %q", test.org, test.session, tag, err, test.want)
 		}
+	}
+	want := []*storage.Annotation{{Org: "acme", SessionID: "s'1", At: epoch + 1, Tag: &none}}
+	if tags, err := s.SessionTags(t.Context(), "acme"); !reflect.DeepEqual(tags, want) || err != nil {
+		t.Errorf("SessionTags = %+v, %v, want %+v", tags, err, want)
+	}
+	if orgs, err := s.Organisations(t.Context()); !slices.Equal(orgs, []string{"acme", "globex"}) || err != nil {
+		t.Errorf("Organisations = %q, %v", orgs, err)
 	}
 }
 

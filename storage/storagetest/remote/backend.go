@@ -205,6 +205,24 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 	return m.Views(ctx, org)
 }
 
+// SessionTags answers the tags of an organisation's sessions.
+func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		return nil, err
+	}
+	return m.SessionTags(ctx, org)
+}
+
+// Organisations answers those that the server has something of.
+func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
+	orgs := new([]string) // the connection's when the context ends first
+	if err := b.call(ctx, "Organisations", true, orgs); err != nil {
+		return nil, err
+	}
+	return *orgs, nil
+}
+
 // Prune deletes whole partitions, a hundred records at a time.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	return b.prune(ctx, "Prune", before)

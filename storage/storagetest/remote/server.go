@@ -214,6 +214,13 @@ func (s *service) Rows(q *Query, rows *Rows) error {
 	return err
 }
 
+func (s *service) Organisations(_ bool, orgs *[]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*orgs = s.table.organisations()
+	return nil
+}
+
 func (s *service) Content(q *Query, c *Content) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -154,6 +156,18 @@ func (t *table) answer(q *Query) (rows Rows, err error) {
 	}
 	rows.Notes = append(rows.Notes, t.tags[q.Org]...)
 	return rows, nil
+}
+
+func (t *table) organisations() []string {
+	t.merge()
+	orgs := make(map[string]bool)
+	for k := range t.rows {
+		orgs[k.org] = true
+	}
+	for org := range t.tags {
+		orgs[org] = true
+	}
+	return slices.Sorted(maps.Keys(orgs))
 }
 
 func (t *table) content(k key) (c Content) {

@@ -1,0 +1,93 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// question is a query that both stores must answer in the same way.
+type question struct {
+	name string
+	ask  func(ctx context.Context, b storage.Backend) (any, error)
+}
+
+// askedRecords is how many records, users and sessions a question asks for.
+const askedRecords = 100
+
+// compareAnswers asks both stores what dashboards ask.
+func (c *comparer) compareAnswers(ctx context.Context, w storage.Window) error {
+	for _, q := range questions(c.hour.Organisation, w) {
+		from, to, err := both(c.Options, func(b storage.Backend) (json.RawMessage, error) {
+			answer, err := q.ask(ctx, b)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(answer)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+		c.Queries++
+		if !bytes.Equal(from, to) {
+			c.differs(q.name)
+		}
+	}
+	return nil
+}
+
+func questions(org string, w storage.Window) []question {
+	questions := []question{{"totals by hour", func(ctx context.Context, b storage.Backend) (any, error) {
+		cells := make(map[string]storage.Cell)
+		err := b.Groups(ctx, &storage.GroupQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByHour, Details: true},
+			func(g *storage.GroupTotals) error {
+				for _, cell := range g.Cells {
+					cells[cell.Start.String()] = cell
+				}
+				return nil
+			})
+		return cells, err
+	}}, {"values of fields", func(ctx context.Context, b storage.Backend) (any, error) {
+		q := &storage.FacetQuery{Org: org, Filter: storage.All{}, Window: w}
+		for _, name := range storage.Dimensions {
+			q.Fields = append(q.Fields, storage.Dimension{Name: name})
+		}
+		return q.Answer(ctx, b)
+	}}, {"user overview", func(ctx context.Context, b storage.Backend) (any, error) {
+		q := &storage.UserOverviewQuery{Org: org, Filter: storage.All{}, Window: w, Series: storage.Series{Quantile: storage.DefaultQuantile}}
+		return q.Answer(ctx, b)
+	}}, {"session metrics", func(ctx context.Context, b storage.Backend) (any, error) {
+		q := &storage.SessionMetricsQuery{Org: org, Filter: storage.All{}, Window: w, Series: storage.Series{Quantile: storage.DefaultQuantile}}
+		return q.Answer(ctx, b)
+	}}, {"scores by day", func(ctx context.Context, b storage.Backend) (any, error) {
+		q := &storage.ScoreQuery{Org: org, Filter: storage.All{}, Window: w, Increment: storage.ByDay}
+		return q.Answer(ctx, b)
+	}}}
+	for _, key := range []storage.SortKey{storage.SortCreatedAt, storage.SortCost, storage.SortLatency, storage.SortTotalTokens, storage.SortUserID} {
+		questions = append(questions, question{"requests by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
+			q := &storage.RequestQuery{Org: org, Filter: within(w), Sort: []storage.Sort{{Key: key, Desc: true}}, Limit: askedRecords}
+			records, err := b.Requests(ctx, q)
+			var ids []string
+			for _, r := range records {
+				ids = append(ids, r.ID.String())
+			}
+			return ids, err
+		}})
+	}
+	for _, key := range []storage.UserSortKey{storage.UserLastActive, storage.UserCost} {
+		questions = append(questions, question{"users by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
+			q := &storage.UserQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.UserSort{{Key: key, Desc: true}}, Limit: askedRecords}
+			return q.Answer(ctx, b)
+		}})
+	}
+	for _, key := range []storage.SessionSortKey{storage.SessionCreatedAt, storage.SessionTotalCost} {
+		questions = append(questions, question{"sessions by " + string(key), func(ctx context.Context, b storage.Backend) (any, error) {
+			q := &storage.SessionQuery{Org: org, Filter: storage.All{}, Window: w, Sort: []storage.SessionSort{{Key: key, Desc: true}}, Limit: askedRecords}
+			return q.Answer(ctx, b)
+		}})
+	}
+	return questions
+}

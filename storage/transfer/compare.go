@@ -1,0 +1,265 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// Comparison is what two stores have, and where they differ.
+type Comparison struct {
+	Hours   int   `json:"hours"`
+	From    Sums  `json:"from"`
+	To      Sums  `json:"to"`
+	Queries int   `json:"queries"` // that were asked of both
+	Bodies  int64 `json:"bodies"`  // that were read of both
+
+	// DifferentHours and DifferentAnswers are empty where the stores are the same.
+	DifferentHours   []Hour   `json:"different_hours"`
+	DifferentAnswers []string `json:"different_answers"`
+}
+
+// Same is true of stores that do not differ.
+func (c *Comparison) Same() bool { return len(c.DifferentHours)+len(c.DifferentAnswers) == 0 }
+
+// window is that of the hours that differ, within w; w itself if none does.
+func (c *Comparison) window(w storage.Window) storage.Window {
+	if len(c.DifferentHours) == 0 {
+		return w
+	}
+	differ := storage.Window{From: storage.Always.To, To: storage.Always.From}
+	for _, h := range c.DifferentHours {
+		differ.From, differ.To = min(differ.From, h.Start), max(differ.To, h.Start+hour-1)
+	}
+	return storage.Window{From: max(differ.From, w.From), To: min(differ.To, w.To)}
+}
+
+// Hour is an hour of an organisation in which the stores differ.
+type Hour struct {
+	Organisation string            `json:"organisation"`
+	Start        storage.Timestamp `json:"start"`
+	From         Sums              `json:"from"`
+	To           Sums              `json:"to"`
+	// Missing records the target lacks, More the source. Different ones have another
+	// version or other annotations, and of Bodies those are not the same.
+	Missing   int64 `json:"missing"`
+	More      int64 `json:"more"`
+	Different int64 `json:"different"`
+	Bodies    int64 `json:"bodies"`
+	// Example is the first record that is counted in one of them.
+	Example uuid.UUID `json:"example"`
+}
+
+func (h *Hour) same() bool { return h.Missing+h.More+h.Different+h.Bodies == 0 && h.From == h.To }
+
+// Sums are what records add up to. Cost and tokens add what is known.
+type Sums struct {
+	Records int64               `json:"records"`
+	Cost    plugins.Nanodollars `json:"cost_nanodollars"`
+	Tokens  int64               `json:"tokens"`
+	// IDs is a hash of the ids, whatever their order.
+	IDs uint64 `json:"ids"`
+}
+
+func (s *Sums) add(r *storage.Record) {
+	s.Records++
+	s.Cost += r.Cost.N
+	s.Tokens += r.Usage.Input.N + r.Usage.Output.N
+	h := fnv.New64a()
+	_, _ = h.Write(r.ID[:]) // never fails
+	s.IDs ^= h.Sum64()
+}
+
+func (s *Sums) merge(o Sums) {
+	s.Records, s.Cost, s.Tokens, s.IDs = s.Records+o.Records, s.Cost+o.Cost, s.Tokens+o.Tokens, s.IDs^o.IDs
+}
+
+const hour = storage.Timestamp(time.Hour / time.Millisecond)
+
+// comparer compares one organisation. One hour is under way at a time.
+type comparer struct {
+	*Options
+	*Comparison
+	hour    Hour
+	records int64
+}
+
+func compareAll(ctx context.Context, o *Options) (*Comparison, error) {
+	c := &Comparison{DifferentHours: []Hour{}, DifferentAnswers: []string{}}
+	_, err := each(ctx, o, func(org string) error {
+		one := &comparer{Options: o, Comparison: c, hour: Hour{Organisation: org, Start: storage.Always.From}}
+		compared, err := one.compareRecords(ctx)
+		if err != nil {
+			return err
+		}
+		if err := one.compareTags(ctx); err != nil {
+			return err
+		}
+		return one.compareAnswers(ctx, compared)
+	})
+	return c, err
+}
+
+// compareRecords reads all records of both stores, from the first that the source has,
+// since retention may have deleted what came before. It answers the window that was
+// compared.
+func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
+	org := c.hour.Organisation
+	from := newWalk(c.Options.From, org, c.Window)
+	defer from.close()
+	compared := storage.Window{From: c.Window.To, To: c.Window.To}
+	first, err := from.peek(ctx)
+	if err != nil {
+		return compared, err
+	}
+	if first != nil {
+		compared.From = first.CreatedAt
+	}
+	to := newWalk(c.Options.To, org, compared)
+	defer to.close()
+	from.turned = func() {
+		c.report(Progress{Comparing: true, Organisation: org, At: c.hour.Start, Records: c.records})
+	}
+	more := func(r *storage.Record) {
+		c.enter(r)
+		c.hour.To.add(r)
+		c.note(&c.hour.More, r)
+	}
+	for {
+		r, err := from.peek(ctx)
+		if err != nil {
+			return compared, err
+		}
+		if r == nil {
+			break
+		}
+		from.skip()
+		there, err := to.find(ctx, r, more)
+		if err != nil {
+			return compared, err
+		}
+		c.records++
+		c.enter(r)
+		c.hour.From.add(r)
+		if there == nil {
+			c.note(&c.hour.Missing, r)
+			continue
+		}
+		c.hour.To.add(there)
+		if !sameCall(r, there) || !sameAnnotations(r, there) {
+			c.note(&c.hour.Different, r)
+		}
+		same, err := c.sameBodies(ctx, from, to, r, there)
+		if err != nil {
+			return compared, fmt.Errorf("record %s: %w", r.ID, err)
+		}
+		if !same {
+			c.note(&c.hour.Bodies, r)
+		}
+	}
+	for {
+		r, err := to.peek(ctx)
+		if err != nil {
+			return compared, err
+		}
+		if r == nil {
+			break
+		}
+		to.skip()
+		more(r)
+	}
+	c.leave()
+	return compared, nil
+}
+
+// enter begins the hour of a record, and ends the one before.
+func (c *comparer) enter(r *storage.Record) {
+	start := r.CreatedAt - ((r.CreatedAt%hour)+hour)%hour
+	if start != c.hour.Start {
+		c.leave()
+		c.hour = Hour{Organisation: c.hour.Organisation, Start: start}
+	}
+}
+
+func (c *comparer) leave() {
+	if c.hour.From.Records+c.hour.To.Records == 0 {
+		return
+	}
+	c.Hours++
+	c.Comparison.From.merge(c.hour.From)
+	c.Comparison.To.merge(c.hour.To)
+	if !c.hour.same() {
+		c.DifferentHours = append(c.DifferentHours, c.hour)
+	}
+}
+
+func (c *comparer) note(count *int64, r *storage.Record) {
+	if c.hour.Example == uuid.Nil {
+		c.hour.Example = r.ID
+	}
+	*count++
+}
+
+// sameBodies compares the bodies of two records. Those that retention has taken from
+// the source are not missed.
+func (c *comparer) sameBodies(ctx context.Context, from, to *walk, r, there *storage.Record) (bool, error) {
+	a, err := from.contents.Content(ctx, r)
+	if a == nil || err != nil {
+		return true, err
+	}
+	b, err := to.contents.Content(ctx, there)
+	if b == nil || err != nil {
+		return false, err
+	}
+	c.Bodies++
+	return sameBody(a.Request, b.Request) && sameBody(a.Response, b.Response) && maps.Equal(a.Inputs, b.Inputs) && a.Media == b.Media, nil
+}
+
+func sameBody(a, b storage.Body) bool {
+	return bytes.Equal(a.Data, b.Data) && (a.Type == b.Type || len(a.Data) == 0)
+}
+
+// compareTags compares the tags of sessions and the views that the source has. Where
+// the target has a newer one, that holds.
+func (c *comparer) compareTags(ctx context.Context) error {
+	org := c.hour.Organisation
+	tags, there, err := both(c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, org) })
+	if err != nil {
+		return err
+	}
+	tagOf := make(map[string]*storage.Annotation)
+	for _, a := range there {
+		tagOf[a.SessionID] = a
+	}
+	for _, a := range tags {
+		if b := tagOf[a.SessionID]; b == nil || b.At <= a.At && *b.Tag != *a.Tag {
+			c.differs(fmt.Sprintf("the tag of session %s", a.SessionID))
+		}
+	}
+	views, also, err := both(c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, org) })
+	if err != nil {
+		return err
+	}
+	viewOf := make(map[string]storage.View)
+	for _, v := range also {
+		viewOf[v.Name] = v
+	}
+	for _, v := range views {
+		if w, ok := viewOf[v.Name]; !ok || w.UpdatedAt <= v.UpdatedAt && w != v {
+			c.differs(fmt.Sprintf("the view %q", v.Name))
+		}
+	}
+	return nil
+}
+
+func (c *comparer) differs(what string) {
+	c.DifferentAnswers = append(c.DifferentAnswers, c.hour.Organisation+": "+what)
+}

@@ -1,0 +1,203 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// unflushed bounds the bytes that wait for the target's backend because of a copy: the
+// rest of its journal is for traffic.
+const unflushed = 32 << 20
+
+// copier copies one organisation.
+type copier struct {
+	*Options
+	*Summary
+	org     string
+	waiting int64 // bytes, since the target was flushed
+}
+
+// copyAll copies what the target lacks. s counts on.
+func copyAll(ctx context.Context, o *Options, s *Summary) (err error) {
+	s.Organisations, err = each(ctx, o, func(org string) error {
+		c := &copier{Options: o, Summary: s, org: org}
+		if err := c.records(ctx); err != nil {
+			return err
+		}
+		if err := c.tags(ctx); err != nil {
+			return err
+		}
+		return c.views(ctx)
+	})
+	if err == nil {
+		err = o.To.Flush(ctx)
+	}
+	return err
+}
+
+func (c *copier) records(ctx context.Context) error {
+	from, to := newWalk(c.From, c.org, c.Window), newWalk(c.To, c.org, c.Window)
+	defer from.close()
+	defer to.close()
+	var at storage.Timestamp
+	progress := func() { c.report(Progress{Organisation: c.org, At: at, Records: c.Records, Counts: c.Counts}) }
+	from.turned = progress
+	defer progress()
+	for {
+		r, err := from.peek(ctx)
+		if r == nil || err != nil {
+			return err
+		}
+		from.skip()
+		there, err := to.find(ctx, r, nil)
+		if err != nil {
+			return err
+		}
+		c.Records++
+		at = r.CreatedAt
+		switch {
+		case there == nil, !sameCall(r, there) && r.UpdatedAt >= there.UpdatedAt:
+			err = c.whole(ctx, r, from.contents)
+		case !sameAnnotations(r, there) || r.UpdatedAt > there.UpdatedAt:
+			err = c.annotations(ctx, r, there)
+		}
+		if err != nil {
+			return fmt.Errorf("record %s: %w", r.ID, err)
+		}
+	}
+}
+
+// whole copies a record with its bodies and annotations.
+func (c *copier) whole(ctx context.Context, r *storage.Record, contents storage.ContentReader) error {
+	content, err := contents.Content(ctx, r)
+	if err != nil {
+		return err
+	}
+	if content == nil {
+		content = new(storage.Content)
+	}
+	size := int64(len(content.Request.Data) + len(content.Response.Data))
+	if err := c.room(ctx, size); err != nil {
+		return err
+	}
+	copied := *r
+	copied.Number, copied.Version = 0, storage.Position{}
+	if err := c.To.Append(&copied, content); err != nil {
+		return err
+	}
+	if r.EndState == storage.Interrupted { // no later version follows
+		c.To.Abandon(&copied)
+	}
+	c.Copied++
+	c.Bytes += size
+	if !r.Scored() {
+		return nil
+	}
+	return c.append(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: r.Scores, Feedback: r.Feedback})
+}
+
+// annotations copies what the target has not learned of a record. Where it has learned
+// something since, what it has holds.
+func (c *copier) annotations(ctx context.Context, r, there *storage.Record) error {
+	if err := c.room(ctx, 0); err != nil {
+		return err
+	}
+	newer := r.UpdatedAt > there.UpdatedAt
+	a := &storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: make(map[string]float64)}
+	for name, value := range r.Scores {
+		if _, ok := there.Scores[name]; !ok || newer {
+			a.Scores[name] = value
+		}
+	}
+	if r.Feedback != nil && (there.Feedback == nil || r.Feedback.CreatedAt > there.Feedback.CreatedAt) {
+		a.Feedback = r.Feedback
+	}
+	if len(a.Scores) > 0 || a.Feedback != nil {
+		if err := c.append(a); err != nil {
+			return err
+		}
+	}
+	for name, value := range r.Properties {
+		if old, ok := there.Properties[name]; ok && (old == value || !newer) {
+			continue
+		}
+		err := c.append(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Property: &storage.Property{Name: name, Value: value}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) append(a *storage.Annotation) error {
+	c.Annotations++
+	return c.To.AppendAnnotation(a)
+}
+
+// tags copies the tags that are newer than those of the target.
+func (c *copier) tags(ctx context.Context) error {
+	tags, there, err := both(c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) })
+	if err != nil {
+		return err
+	}
+	at := make(map[string]storage.Timestamp)
+	for _, a := range there {
+		at[a.SessionID] = a.At
+	}
+	for _, a := range tags {
+		if old, ok := at[a.SessionID]; ok && old >= a.At {
+			continue
+		}
+		if err := c.room(ctx, 0); err != nil {
+			return err
+		}
+		if err := c.append(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// views copies the views that are newer than those of the target.
+func (c *copier) views(ctx context.Context) error {
+	views, there, err := both(c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) })
+	if err != nil {
+		return err
+	}
+	at := make(map[string]storage.Timestamp)
+	for _, v := range there {
+		at[v.Name] = v.UpdatedAt
+	}
+	for _, v := range views {
+		if old, ok := at[v.Name]; ok && old >= v.UpdatedAt {
+			continue
+		}
+		if err := c.append(&storage.Annotation{Org: c.org, At: v.UpdatedAt, View: &v}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// both asks the two stores.
+func both[T any](o *Options, ask func(storage.Backend) (T, error)) (from, to T, err error) {
+	if from, err = ask(o.From.Backend()); err == nil {
+		to, err = ask(o.To.Backend())
+	}
+	return from, to, err
+}
+
+// entryBytes is about what an entry takes besides bodies.
+const entryBytes = 1 << 10
+
+// room waits until the target's journal has room for an entry with bodies of that size.
+func (c *copier) room(ctx context.Context, size int64) error {
+	size += entryBytes
+	if c.waiting += size; c.waiting < unflushed && c.To.Fits(2*size) {
+		return nil
+	}
+	c.waiting = size
+	return c.To.Flush(ctx)
+}

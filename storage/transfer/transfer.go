@@ -1,0 +1,108 @@
+// Package transfer copies what one open store has to another, whatever backends they
+// have, while both are used, and compares the two.
+//
+// It keeps no state: what the target has is not copied again, so that a copy that was
+// cut short goes on when it is begun again, and one that is whole brings what has come
+// since. Everything goes through the journal of the target, which writes it as it does
+// traffic: durably, in order, and at least once.
+package transfer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+)
+
+// Options say what is copied.
+type Options struct {
+	From, To *journal.Journal
+	// Window chooses records by when they were created. Tags of sessions and saved views
+	// are copied whatever it is.
+	Window storage.Window
+	// Verify compares the stores in the end.
+	Verify bool
+	// Report is called with how far it is, after each page of records.
+	Report func(Progress)
+}
+
+// Progress is how far a copy, or a comparison, is.
+type Progress struct {
+	Comparing    bool              `json:"comparing,omitempty"`
+	Organisation string            `json:"organisation"`
+	At           storage.Timestamp `json:"at"`
+	Records      int64             `json:"records"`
+	Counts
+}
+
+// Counts are what was written to the target.
+type Counts struct {
+	Copied      int64 `json:"copied"`      // records that it lacked, or had in another version
+	Annotations int64 `json:"annotations"` // on those, and on others
+	Bytes       int64 `json:"bytes"`       // of bodies
+}
+
+// Summary is what Run has done.
+type Summary struct {
+	Counts
+	// Records and Organisations are those of the source.
+	Records       int64 `json:"records"`
+	Organisations int   `json:"organisations"`
+	// Comparison is nil unless it was asked for.
+	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+// rounds bounds how often what differs is copied and compared again: the source may
+// have changed between the two.
+const rounds = 3
+
+// Run copies, and compares if it shall.
+func Run(ctx context.Context, o Options) (*Summary, error) {
+	for _, j := range []*journal.Journal{o.From, o.To} {
+		if err := j.Connected(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s := new(Summary)
+	if err := copyAll(ctx, &o, s); err != nil || !o.Verify {
+		return s, err
+	}
+	for round := 1; ; round++ {
+		var err error
+		if s.Comparison, err = compareAll(ctx, &o); err != nil || s.Comparison.Same() || round == rounds {
+			return s, err
+		}
+		again := o
+		again.Window = s.Comparison.window(o.Window)
+		if err := copyAll(ctx, &again, &Summary{Counts: s.Counts}); err != nil {
+			return s, err
+		}
+	}
+}
+
+// each calls do with the organisations of the source, once both stores have all that
+// was recorded so far.
+func each(ctx context.Context, o *Options, do func(org string) error) (int, error) {
+	for _, j := range []*journal.Journal{o.From, o.To} {
+		if err := j.Flush(ctx); err != nil {
+			return 0, err
+		}
+	}
+	orgs, err := o.From.Backend().Organisations(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, org := range orgs {
+		if err := do(org); err != nil {
+			return 0, fmt.Errorf("organisation %s: %w", org, err)
+		}
+	}
+	return len(orgs), nil
+}
+
+func (o *Options) report(p Progress) {
+	if o.Report != nil {
+		o.Report(p)
+	}
+}

@@ -1,0 +1,228 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/storagetest"
+	"github.com/weirhq/weir/storage/storagetest/remote"
+)
+
+func open(t *testing.T, b storage.Backend) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), b, journal.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close(context.Background()) })
+	return j
+}
+
+func openSQLite(t *testing.T) *journal.Journal {
+	return open(t, sqlite.New(filepath.Join(t.TempDir(), "weir.db")))
+}
+
+// openRemote opens a store of a server that tears batches, applies them twice, and
+// loses acknowledgements.
+func openRemote(t *testing.T) *journal.Journal {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir-transfer-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := remote.NewServer(filepath.Join(dir, "socket"), remote.Faults{Torn: 0.05, Repeated: 0.1, Unacknowledged: 0.05})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Stop()
+		os.RemoveAll(dir)
+	})
+	return open(t, remote.New(filepath.Join(dir, "socket")))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill appends adversarial records with their bodies, annotations, tags and views.
+func fill(t *testing.T, j *journal.Journal, n int) []*storage.Record {
+	t.Helper()
+	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), n)
+	for i, r := range records {
+		appended := *r
+		appended.Content = storage.ContentRef{}
+		must(t, j.Append(&appended, contents.Of(r)))
+		if r.EndState == storage.Interrupted {
+			j.Abandon(&appended)
+		}
+		if r.Scored() {
+			must(t, j.AppendAnnotation(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.UpdatedAt, Scores: r.Scores, Feedback: r.Feedback}))
+		}
+		if i%10 == 0 {
+			tag := fmt.Sprint("tag ", i)
+			must(t, j.AppendAnnotation(&storage.Annotation{Org: r.Org, SessionID: r.SessionID, At: r.UpdatedAt, Tag: &tag}))
+		}
+	}
+	must(t, j.AppendAnnotation(&storage.Annotation{Org: records[0].Org, View: &storage.View{Name: "errors", Screen: "requests", State: "status>=500", UpdatedAt: 1}}))
+	return records
+}
+
+func run(t *testing.T, from, to *journal.Journal) *Summary {
+	t.Helper()
+	s, err := Run(t.Context(), Options{From: from, To: to, Window: storage.Always, Verify: true})
+	must(t, err)
+	return s
+}
+
+func expectSame(t *testing.T, c *Comparison, records int) {
+	t.Helper()
+	if !c.Same() || c.From != c.To || c.From.Records != int64(records) {
+		t.Errorf("of %d records the stores have %+v and %+v; they differ in %+v and %q", records, c.From, c.To, c.DifferentHours, c.DifferentAnswers)
+	}
+}
+
+// A store is copied to another backend and from there to a third store, and what is
+// learned meanwhile follows with the next copy.
+func TestThereAndBack(t *testing.T) {
+	const n = 100
+	from, there, back := openSQLite(t), openRemote(t), openSQLite(t)
+	records := fill(t, from, n)
+	first := run(t, from, there)
+	expectSame(t, first.Comparison, n)
+	if first.Copied != n || first.Comparison.Bodies == 0 || first.Comparison.Queries == 0 {
+		t.Errorf("the first copy: %+v", first)
+	}
+	if again := run(t, from, there); again.Counts != (Counts{}) {
+		t.Errorf("a copy of what is there: %+v", again.Counts)
+	}
+
+	r := records[7]
+	late := r.UpdatedAt + 10
+	for _, a := range []*storage.Annotation{
+		{At: late, Scores: map[string]float64{"late": 0.5}},
+		{At: late + 1, Feedback: &storage.Feedback{ID: 1 << 40, Rating: true, CreatedAt: late + 1}},
+		{At: late + 2, Property: &storage.Property{Name: "late", Value: "label"}},
+	} {
+		a.Org, a.RequestID = r.Org, r.ID
+		must(t, from.AppendAnnotation(a))
+	}
+	other := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: r.Org, CreatedAt: r.CreatedAt, EndState: storage.Complete}
+	must(t, from.Append(other, nil))
+	second := run(t, from, there)
+	expectSame(t, second.Comparison, n+1)
+	if second.Copied != 1 || second.Annotations == 0 {
+		t.Errorf("the second copy: %+v", second.Counts)
+	}
+	expectSame(t, run(t, there, back).Comparison, n+1)
+}
+
+// What was learned in the target since, stays.
+func TestNewerAnnotationsStay(t *testing.T) {
+	from, to := openSQLite(t), openSQLite(t)
+	r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: 1_795_219_200_000, UpdatedAt: 1_795_219_200_000}
+	must(t, from.Append(r, nil))
+	score := func(j *journal.Journal, at storage.Timestamp, name string, value float64) {
+		must(t, j.AppendAnnotation(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt + at, Scores: map[string]float64{name: value}}))
+	}
+	score(from, 1, "quality", 1)
+	run(t, from, to)
+	score(from, 2, "missed", 2)
+	score(to, 3, "quality", 3)
+	if _, err := Run(t.Context(), Options{From: from, To: to, Window: storage.Always}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := to.Request(t.Context(), r.Org, r.ID)
+	must(t, err)
+	if got.Scores["quality"] != 3 || got.Scores["missed"] != 2 {
+		t.Errorf("the scores are %v", got.Scores)
+	}
+}
+
+// A copy that is cut short goes on where it was, and doubles nothing.
+func TestCutShort(t *testing.T) {
+	const n = 2 * pageRecords
+	from, to := openSQLite(t), openSQLite(t)
+	for i := range n {
+		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: storage.Timestamp(1_795_219_200_000 + i/2), Cost: plugins.KnownCost(1)}
+		must(t, from.Append(r, nil))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := Run(ctx, Options{From: from, To: to, Window: storage.Always, Report: func(Progress) { cancel() }})
+	if !errors.Is(err, context.Canceled) || s.Copied == 0 || s.Copied == n {
+		t.Fatalf("the copy ended after %d records: %v", s.Copied, err)
+	}
+	again := run(t, from, to)
+	expectSame(t, again.Comparison, n)
+	if again.Copied != n-s.Copied {
+		t.Errorf("after %d records, %d were copied", s.Copied, again.Copied)
+	}
+}
+
+// What differs is named by its hour, and by the query that shows it.
+func TestDifferences(t *testing.T) {
+	const hours = 4
+	from, to := openSQLite(t), openSQLite(t)
+	start := storage.Timestamp(1_795_219_200_000)
+	record := func(i int) *storage.Record {
+		at := start + storage.Timestamp(i)*hour + 1
+		return &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: at, UpdatedAt: at, Cost: plugins.KnownCost(1)}
+	}
+	var records []*storage.Record
+	for i := range hours {
+		records = append(records, record(i))
+		must(t, from.Append(records[i], &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}}))
+	}
+	expectSame(t, run(t, from, to).Comparison, hours)
+
+	dearer := *records[1] // newer than what the source has, which therefore replaces nothing
+	dearer.Cost, dearer.UpdatedAt = plugins.KnownCost(2), dearer.UpdatedAt+1
+	must(t, to.Append(&dearer, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}}))
+	must(t, to.Append(record(2), nil))
+	other := *records[3]
+	other.UpdatedAt++
+	must(t, to.Append(&other, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("answered")}}))
+
+	c := run(t, from, to).Comparison
+	var named []string
+	for _, h := range c.DifferentHours {
+		named = append(named, fmt.Sprintf("%d: %d missing, %d more, %d different, %d bodies, %v", (h.Start-start)/hour, h.Missing, h.More, h.Different, h.Bodies, h.To.Cost-h.From.Cost))
+	}
+	want := []string{
+		"1: 0 missing, 0 more, 1 different, 0 bodies, " + plugins.Nanodollars(1).String(),
+		"2: 0 missing, 1 more, 0 different, 0 bodies, " + plugins.Nanodollars(1).String(),
+		"3: 0 missing, 0 more, 0 different, 1 bodies, " + plugins.Nanodollars(0).String(),
+	}
+	if fmt.Sprint(named) != fmt.Sprint(want) {
+		t.Errorf("differences %q, want %q", named, want)
+	}
+	if len(c.DifferentAnswers) == 0 {
+		t.Error("no query shows them")
+	}
+}
+
+// Records outside the window are not copied.
+func TestWindow(t *testing.T) {
+	from, to := openSQLite(t), openSQLite(t)
+	start := storage.Timestamp(1_795_219_200_000)
+	for i := range 10 {
+		must(t, from.Append(&storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: start + storage.Timestamp(i)}, nil))
+	}
+	s, err := Run(t.Context(), Options{From: from, To: to, Window: storage.Window{From: start + 2, To: start + 6}, Verify: true})
+	must(t, err)
+	expectSame(t, s.Comparison, 5)
+}
