@@ -122,6 +122,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		if err := a.Stores[name].provision(ctx, name, a.logger); err != nil {
 			return a.At(fmt.Errorf("store %s: %w", name, err), a.Stores[name].lines(name)...)
 		}
+		if a.Stores[name].shared != nil && a.SecretText == "" {
+			a.logger.Warn("nodes cannot read what others remember: give all of them the same `secret`", zap.String("store", name))
+		}
 	}
 
 	if err := a.provisionQueries(); err != nil {

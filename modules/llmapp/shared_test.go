@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 func init() { caddy.RegisterModule(new(sharedFile)) }
@@ -24,13 +26,25 @@ func (*sharedFile) CaddyModule() caddy.ModuleInfo {
 
 func (s *sharedFile) Key() string { return s.Path }
 
-func (s *sharedFile) Ledger(_, _ string, logger *zap.Logger) (credits.Ledger, error) {
-	return embedded.Open(s.Path, logger)
+func (s *sharedFile) Open(_, _ string, logger *zap.Logger) (shared.State, error) {
+	ledger, err := embedded.Open(s.Path, logger)
+	return &sharedState{ledger: ledger}, err
 }
 
-// The credits are where the store shares them. After a reload that shares others, calls
-// in flight are charged to those that they began with.
-func TestSharedCredits(t *testing.T) {
+type sharedState struct {
+	ledger   credits.Ledger
+	memory   shared.LocalMemory
+	breakers shared.LocalBreakers
+}
+
+func (s *sharedState) Credits() credits.Ledger         { return s.ledger }
+func (s *sharedState) Memory() shared.Memory           { return &s.memory }
+func (s *sharedState) Breakers() shared.Breakers       { return &s.breakers }
+func (s *sharedState) Close(ctx context.Context) error { return s.ledger.Close(ctx) }
+
+// What is shared is where the store says. After a reload that says elsewhere, calls in
+// flight are charged to the credits that they began with, and others find what is there.
+func TestSharedState(t *testing.T) {
 	db := sqliteAt(filepath.Join(t.TempDir(), "weir.db"))
 	config := func(shared string) string {
 		return `{"stores": {"default": ` + db[:len(db)-1] + `, "shared": {"module": "file", "path": "` + shared + `"}}}, "orgs": {"acme": {"credits": "50"}}}`
@@ -54,7 +68,15 @@ func TestSharedCredits(t *testing.T) {
 		}
 		return app, unload, ledger
 	}
-	_, unloadOld, old := begin(config(first))
+	oldApp, unloadOld, old := begin(config(first))
+	oldStore, err := oldApp.Store("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, breakers := oldStore.Memory(), oldStore.Breakers()
+	if _, ok := memory.(*shared.LocalMemory); !ok || memory == shared.Memory(&oldStore.shared.memory) || breakers == shared.Breakers(&oldStore.shared.breakers) {
+		t.Error("the memory and the breakers are not those that are shared")
+	}
 	r := credits.Reservation{Org: "acme", Amount: 10}
 	if err := old.Reserve(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -67,8 +89,8 @@ func TestSharedCredits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledger, err := store.Credits()
-	if err != nil || ledger == old {
-		t.Fatalf("after the reload the ledger is the same, %v", err)
+	if err != nil || ledger == old || store.Memory() == memory || store.Breakers() == breakers {
+		t.Fatalf("after the reload something is the same, %v", err)
 	}
 	if err := app.SeedCredits(t.Context(), ledger, "acme"); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,6 @@ import (
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/credits"
-	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -31,16 +29,6 @@ type Storage interface {
 	Dir() string
 	// Backend returns a backend that is not open yet.
 	Backend() storage.Backend
-}
-
-// Shared is what a module of the namespace `llm.shared` provides: what several nodes
-// have in common beside their records.
-type Shared interface {
-	// Key tells apart what is shared elsewhere, or in another way.
-	Key() string
-	// Ledger opens the credits of a store, whose directory on this node is dir. It does
-	// not wait for a server.
-	Ledger(store, dir string, logger *zap.Logger) (credits.Ledger, error)
 }
 
 // StoreConfig configures one store: a journal, and the backend behind it.
@@ -60,8 +48,9 @@ type StoreConfig struct {
 	// down or slow; beyond it records are lost, and counted. Default: 1 GiB.
 	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
-	// SharedRaw is where nodes with the same organisations keep their credits. Default:
-	// nowhere: they are a file of this node, beside its journal.
+	// SharedRaw is where nodes with the same organisations keep their credits, the
+	// outputs that the gateway remembers, and circuit breakers. Default: this process,
+	// with the credits in a file beside the journal.
 	SharedRaw json.RawMessage `json:"shared,omitempty" caddy:"namespace=llm.shared inline_key=module"`
 
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry
@@ -77,7 +66,7 @@ type StoreConfig struct {
 	backend string // its name
 	logger  *zap.Logger
 	store   *Store
-	shared  Shared // nil for this node's own file
+	shared  Shared // nil for what is this process's own
 	held    bool
 }
 
@@ -205,13 +194,7 @@ type Store struct {
 	configs []*StoreConfig
 	options journal.Options
 	journal *journal.Journal // nil when closed
-	credits credits.Ledger   // nil until they are asked for
-	// creditsKey is the key of what is shared, "" for the file. A reload that changes it
-	// opens another ledger; calls in flight are charged to the one they began with.
-	creditsKey string
-	retired    []credits.Ledger
-	// creditsErr is why they do not open. The next configuration tries again.
-	creditsErr error
+	shared  sharing
 }
 
 // Hold takes a reference, which keeps the store open until release is called,
@@ -267,7 +250,7 @@ func (s *Store) leave(c *StoreConfig) {
 func (s *Store) started(c *StoreConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.creditsErr = nil
+	s.shared.err = nil
 	if s.configs[0] == c {
 		s.apply()
 	}
@@ -278,6 +261,7 @@ func (s *Store) apply() {
 	c := s.configs[0]
 	if s.journal != nil {
 		s.journal.Reconfigure(s.options)
+		s.share()
 		s.exportTo(c.Export, c.logger.Named("export."+c.name))
 	}
 }
@@ -315,40 +299,6 @@ func (s *Store) start() error {
 		return err
 	}
 	return nil
-}
-
-// Credits returns the credits of the organisations that live in the store: those that
-// nodes share, or a file beside the journal. They are open as long as it is. A ledger
-// that does not open is tried again when a configuration starts.
-func (s *Store) Credits() (credits.Ledger, error) {
-	if _, err := s.Journal(); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.configs) == 0 { // calls in flight outlive the last configuration
-		return s.credits, s.creditsErr
-	}
-	shared, key := s.configs[0].shared, ""
-	if shared != nil {
-		key = shared.Key()
-	}
-	if s.credits != nil && s.creditsKey != key {
-		s.retired = append(s.retired, s.credits)
-		s.credits = nil
-	}
-	if s.credits != nil || s.creditsErr != nil {
-		return s.credits, s.creditsErr
-	}
-	s.creditsKey = key
-	if shared != nil {
-		s.credits, s.creditsErr = shared.Ledger(s.name, s.storage.Dir(), s.options.Logger)
-	} else if ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger); err != nil {
-		s.creditsErr = err
-	} else {
-		s.credits = ledger
-	}
-	return s.credits, s.creditsErr
 }
 
 // Opened returns the journal if it is open, else nil.
@@ -395,16 +345,9 @@ func (s *Store) close(ctx context.Context) error {
 	}
 	j := s.journal
 	s.journal = nil
-	ledgers := s.retired
-	if s.credits != nil {
-		ledgers = append(ledgers, s.credits)
+	if err := s.shared.close(ctx); err != nil {
+		s.options.Logger.Error("what is shared was not closed as it should be", zap.Error(err))
 	}
-	for _, ledger := range ledgers {
-		if err := ledger.Close(ctx); err != nil {
-			s.options.Logger.Error("the credits were not closed as they should be", zap.Error(err))
-		}
-	}
-	s.credits, s.retired = nil, nil
 	return j.Close(ctx)
 }
 

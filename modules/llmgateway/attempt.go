@@ -117,7 +117,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target) (req
 	request.State.Stored = c.keeps()
 	a.request = &request
 	if a.sealer, err = c.h.sealer(); err != nil {
-		c.h.site.Logger.Error("the secret of the gateway cannot be read", zap.Error(err))
+		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
 		return nil, err
 	}
 	if err := request.Unseal(a.unseal); err != nil {

@@ -19,7 +19,8 @@ func (c *call) tryTargets(targets []routing.Target) {
 		failure  *plugins.Error
 		outcome  routing.Outcome
 	)
-	targets = routing.Order(targets)
+	breakers := c.h.breakers()
+	targets = routing.Order(targets, breakers)
 	for i, tries := 0, 1; i < len(targets); {
 		target, final := targets[i], i == len(targets)-1
 		a, err := c.prepare(target, len(failures)+1)
@@ -32,11 +33,11 @@ func (c *call) tryTargets(targets []routing.Target) {
 			last = a
 			outcome, failure = a.send(c.h.policy.FirstByte(c.streams(), final))
 			if outcome == routing.Answered {
-				routing.Succeeded(target)
+				breakers.Succeeded(target.Circuit())
 				return
 			}
 			if outcome == routing.Retry || failure.Status >= 500 {
-				routing.Failed(target)
+				breakers.Failed(target.Circuit())
 			}
 		}
 		failures = append(failures, apierror.Attempt{Target: target.Name(), Status: failure.Status, Message: failure.Message})

@@ -24,6 +24,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 func init() {
@@ -93,6 +94,8 @@ type Handler struct {
 	credits   func() (credits.Ledger, error)
 	journal   func() (stored.Journal, error)
 	sealer    func() (*sealer, error)
+	memory    func() (*memory, error)
+	breakers  func() shared.Breakers
 	policy    routing.Policy
 	models    []*modelEntry            // of organisations without providers of their own
 	ownModels map[string][]*modelEntry // by organisation
@@ -128,6 +131,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 		return newSealer(secret)
 	})
+	h.memory = sync.OnceValues(func() (*memory, error) {
+		secret, err := app.Secret(store)
+		if err != nil {
+			return nil, err
+		}
+		return newMemory(secret, store.Memory)
+	})
+	h.breakers = store.Breakers
 	h.policy = routing.Policy{
 		Retries: defaultRetries, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}

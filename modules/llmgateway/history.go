@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,40 +86,72 @@ func editArray(body []byte, field string, edit func(i int, item gjson.Result) st
 // where the client has left it out: there are models that refuse to continue, or to
 // reason on, without it. The turns must be the attempt's own.
 func (a *attempt) restoreReasoning(turns []translate.Turn) {
-	for i := range turns {
-		var items, since []translate.Item // of the turn, and since its last call
-		for _, item := range turns[i].Items {
-			since = append(since, item)
-			if call, ok := item.(*translate.ToolCall); ok {
-				items = append(items, a.reasoningFor(since, call)...)
-				since = nil
+	var ids []string
+	for _, turn := range turns {
+		for items, call := range upToCalls(turn.Items) {
+			if call != nil && !slices.ContainsFunc(items, reasoned) {
+				ids = append(ids, call.CallID)
 			}
 		}
-		turns[i].Items = append(items, since...)
+	}
+	outputs := a.call.recall(a.call.owner(), ids)
+	if len(outputs) == 0 {
+		return
+	}
+	for i := range turns {
+		var restored []translate.Item
+		for items, call := range upToCalls(turns[i].Items) {
+			if call != nil && !slices.ContainsFunc(items, reasoned) {
+				items = restore(items, call, a.reasoningOf(call, outputs[call.CallID]))
+			}
+			restored = append(restored, items...)
+		}
+		turns[i].Items = restored
 	}
 }
 
-// reasoningFor returns the items that end with a call, with the reasoning in its place.
-func (a *attempt) reasoningFor(items []translate.Item, call *translate.ToolCall) []translate.Item {
-	var bare []translate.Item
-	for _, item := range items {
-		if r, ok := item.(*translate.ReasoningItem); !ok {
-			bare = append(bare, item)
-		} else if r.EncryptedContent != "" {
-			return items
+// upToCalls cuts items behind each call. The last piece may end without one.
+func upToCalls(items []translate.Item) iter.Seq2[[]translate.Item, *translate.ToolCall] {
+	return func(yield func([]translate.Item, *translate.ToolCall) bool) {
+		for len(items) > 0 {
+			n, call := len(items), (*translate.ToolCall)(nil)
+			for i, item := range items {
+				if c, ok := item.(*translate.ToolCall); ok {
+					n, call = i+1, c
+					break
+				}
+			}
+			if !yield(items[:n], call) {
+				return
+			}
+			items = items[n:]
 		}
 	}
-	entries := a.remembered(call)
+}
+
+// reasoned reports whether an item has reasoning that a provider can read.
+func reasoned(item translate.Item) bool {
+	r, ok := item.(*translate.ReasoningItem)
+	return ok && r.EncryptedContent != ""
+}
+
+// restore returns the items that end with a call, with the reasoning in its place.
+func restore(items []translate.Item, call *translate.ToolCall, entries []reasoningEntry) []translate.Item {
 	if entries == nil {
 		return items
 	}
 	var restored []translate.Item
-	for messages, item := range bare {
+	messages := 0
+	for _, item := range items {
+		if _, ok := item.(*translate.ReasoningItem); ok {
+			continue // it is empty
+		}
 		for len(entries) > 0 && (entries[0].messages <= messages || item == call) {
 			restored = append(restored, entries[0].item)
 			entries = entries[1:]
 		}
 		restored = append(restored, item)
+		messages++
 	}
 	return restored
 }
@@ -128,12 +162,12 @@ type reasoningEntry struct {
 	item     *translate.ReasoningItem
 }
 
-// remembered is the reasoning between a call and the one before it that is
-// remembered, and that the provider can read.
-func (a *attempt) remembered(call *translate.ToolCall) []reasoningEntry {
+// reasoningOf is the reasoning between a call and the one before it in an output that
+// is remembered, where the provider can read it.
+func (a *attempt) reasoningOf(call *translate.ToolCall, output string) []reasoningEntry {
 	var entries []reasoningEntry
 	messages := 0
-	for _, item := range gjson.Parse(latest.get(a.call.memoryKey(call.CallID))).Array() {
+	for _, item := range gjson.Parse(output).Array() {
 		switch item.Get("type").Str {
 		case "message":
 			messages++

@@ -1,91 +1,114 @@
 package llmgateway
 
 import (
-	"strings"
-	"sync"
-	"time"
+	"context"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage/shared"
 )
 
-// memory holds the output of the latest responses that were translated, for
-// clients that leave out of the next request what it gave them. It is never on
-// disk. Of its two generations the younger one takes what comes and what is asked
-// for; when that is full or old, it takes the place of the elder, which is
-// forgotten.
+// memory hides from the store's shared.Memory what is remembered, and of whom: keys
+// are HMACs, and values are encrypted.
 type memory struct {
-	mu            sync.Mutex
-	recent, older map[memoryKey]string // arrays of items
-	size          int                  // of recent, in bytes
-	since         time.Time            // recent
+	values func() shared.Memory // a reload may change where they are
+	mac    []byte
+	aead   cipher.AEAD
 }
 
-// memoryKey is an id within what one user of one API key was answered. Some
-// providers use their ids of calls again, in other conversations.
-type memoryKey struct{ authHash, user, id string }
-
-const (
-	// maxMemory bounds what is remembered of all calls, in bytes.
-	maxMemory = 32 << 20
-	// maxRemembered bounds what is remembered of one, in bytes.
-	maxRemembered = 1 << 20
-	// entryOverhead is what an id takes beside the output, in bytes.
-	entryOverhead = 200
-	// memoryAge is when a generation is old: with one output more it is the elder.
-	memoryAge = time.Hour
-)
-
-// latest is the memory of the process: a reload forgets nothing.
-var latest memory
-
-// keep remembers an output under ids. An id that two outputs have names neither.
-func (m *memory) keep(output string, keys []memoryKey) {
-	if len(keys) == 0 || len(output) > maxRemembered {
-		return
+func newMemory(secret []byte, values func() shared.Memory) (*memory, error) {
+	mac, err := hkdf.Key(sha256.New, secret, nil, "weir memory keys", sha256.Size)
+	if err != nil {
+		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.makeRoom(len(output))
-	for _, k := range keys {
-		if other, used := m.find(k); used && other != output {
-			m.put(k, "")
-		} else {
-			m.put(k, output)
+	aead, err := newAEAD(secret, "weir memory values")
+	return &memory{values, mac, aead}, err
+}
+
+// owner is whose memory it is. Some providers use their ids of calls again, in other
+// conversations.
+type owner struct{ org, authHash, user string }
+
+// key is an HMAC of text that means the same to this owner alone.
+func (m *memory) key(purpose string, o owner, text []byte) (key shared.Key) {
+	h := hmac.New(sha256.New, m.mac)
+	for _, field := range []string{purpose, o.org, o.authHash, o.user} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(field))))
+		h.Write([]byte(field))
+	}
+	h.Write(text)
+	h.Sum(key[:0])
+	return key
+}
+
+func (m *memory) keys(o owner, ids []string) []shared.Key {
+	keys := make([]shared.Key, len(ids))
+	for i, id := range ids {
+		keys[i] = m.key("id", o, []byte(id))
+	}
+	return keys
+}
+
+// put remembers a value under ids.
+func (m *memory) put(ctx context.Context, o owner, value []byte, ids []string) {
+	m.values().Put(ctx, m.key("value", o, value), m.aead.Seal(nil, nil, value, m.binding(o)), m.keys(o, ids))
+}
+
+// get returns the values that are remembered, by their ids.
+func (m *memory) get(ctx context.Context, o owner, ids []string) map[string]string {
+	values := make(map[string]string)
+	for i, value := range m.values().Get(ctx, m.keys(o, ids)) {
+		if value == nil {
+			continue
+		}
+		if plain, err := m.aead.Open(nil, nil, value, m.binding(o)); err == nil { // another secret cannot
+			values[ids[i]] = string(plain)
 		}
 	}
+	return values
 }
 
-// get is the output that has the id, "" if there is none.
-func (m *memory) get(k memoryKey) (output string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	output, _ = m.find(k)
-	if _, ok := m.recent[k]; !ok && output != "" {
-		m.makeRoom(len(output))
-		m.put(k, output)
+// binding lets a value be opened for its owner alone.
+func (m *memory) binding(o owner) []byte {
+	k := m.key("owner", o, nil)
+	return k[:]
+}
+
+func (c *call) owner() owner {
+	r := &c.exchange.Record
+	return owner{r.Org, r.AuthHash, r.UserID}
+}
+
+// recall returns what an owner's ids name, by id.
+func (c *call) recall(o owner, ids []string) map[string]string {
+	if len(ids) == 0 {
+		return nil
 	}
-	return output
-}
-
-func (m *memory) find(k memoryKey) (output string, known bool) {
-	if output, known = m.recent[k]; !known {
-		output, known = m.older[k]
+	m, err := c.h.memory()
+	if err != nil {
+		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
+		return nil
 	}
-	return output, known
+	return m.get(c.ctx, o, ids)
 }
 
-func (m *memory) put(k memoryKey, output string) {
-	m.recent[k] = output
-	m.size += entryOverhead
-}
-
-// makeRoom counts n bytes that are about to be put.
-func (m *memory) makeRoom(n int) {
-	if m.recent == nil || m.size+n > maxMemory/2 || time.Since(m.since) > memoryAge {
-		m.older, m.recent = m.recent, make(map[memoryKey]string)
-		m.size, m.since = 0, time.Now()
+// remember keeps a value for an owner under ids, over the end of the call.
+func (c *call) remember(o owner, value []byte, ids []string) {
+	if len(ids) == 0 {
+		return
 	}
-	m.size += n
+	m, err := c.h.memory()
+	if err != nil {
+		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
+		return
+	}
+	m.put(context.WithoutCancel(c.ctx), o, value, ids)
 }
 
 // remember keeps the output of a response for the reasoning that led to its calls.
@@ -94,23 +117,20 @@ func (a *attempt) remember(outputs []*translate.Output) {
 		return
 	}
 	reasoned := false
-	var keys []memoryKey
-	var output []byte
+	var ids []string
+	output := []byte{'['}
 	for _, o := range outputs {
 		if o.JSON == nil { // it was open when the response failed
 			continue
 		}
 		reasoned = reasoned || o.Sealed != ""
 		if o.IsCall() && reasoned {
-			keys = append(keys, a.call.memoryKey(o.CallID))
+			ids = append(ids, o.CallID)
 		}
-		output = append(append(output, ','), o.JSON...)
+		if len(output) > 1 {
+			output = append(output, ',')
+		}
+		output = append(output, o.JSON...)
 	}
-	if len(keys) > 0 {
-		latest.keep("["+string(output[1:])+"]", keys)
-	}
-}
-
-func (c *call) memoryKey(id string) memoryKey {
-	return memoryKey{c.exchange.Record.AuthHash, c.exchange.Record.UserID, strings.Clone(id)} // it outlives the body
+	a.call.remember(a.call.owner(), append(output, ']'), ids)
 }

@@ -2,73 +2,80 @@ package llmgateway
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/storage/shared"
 )
 
-func TestMemory(t *testing.T) {
-	key := func(id string) memoryKey { return memoryKey{"key", "user", id} }
-	synctest.Test(t, func(t *testing.T) {
-		var m memory
-		m.keep("one", []memoryKey{key("a"), key("b")})
-		for _, id := range []string{"a", "b"} {
-			if got := m.get(key(id)); got != "one" {
-				t.Errorf("%s: %q", id, got)
-			}
+// What the store remembers tells neither ids nor contents, and is there for its owner
+// alone.
+func TestMemoryHidesWhatItKeeps(t *testing.T) {
+	const id, text = "call_canary", `[{"secret":"canary"}]`
+	values := new(spy)
+	open := func(secret string) *memory {
+		m, err := newMemory([]byte(secret), func() shared.Memory { return values })
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, other := range []memoryKey{key("c"), {"key", "", "a"}, {"other", "user", "a"}} {
-			if got := m.get(other); got != "" {
-				t.Errorf("%v: %q", other, got)
-			}
+		return m
+	}
+	alice := owner{"acme", "key", "alice"}
+	open("secret").put(t.Context(), alice, []byte(text), []string{id})
+	if strings.Contains(string(values.seen), "canary") || !bytes.Contains(values.seen, values.value) {
+		t.Errorf("the store is given %q", values.seen)
+	}
+	if got := open("secret").get(t.Context(), alice, []string{"other", id}); len(got) != 1 || got[id] != text {
+		t.Errorf("its owner gets %q", got)
+	}
+	for _, other := range []owner{{"acme", "key", "eve"}, {"acme", "other", "alice"}, {"umbrella", "key", "alice"}, {"acmekey", "", "alice"}, {"acme", "", ""}} {
+		if got := open("secret").get(t.Context(), other, []string{id}); len(got) > 0 {
+			t.Errorf("%v gets %q", other, got)
 		}
-		for range 2 { // one id of three responses
-			m.keep("two", []memoryKey{key("b")})
-			if got := m.get(key("b")); got != "" {
-				t.Errorf("an id of two responses: %q", got)
-			}
+		values.any = true // whoever can change the keys of the store
+		if got := open("secret").get(t.Context(), other, []string{id}); len(got) > 0 {
+			t.Errorf("%v gets %q under another key", other, got)
 		}
-		m.keep(strings.Repeat("x", maxRemembered+1), []memoryKey{key("large")})
-		if m.get(key("large")) != "" {
-			t.Error("a response over the bound is kept")
-		}
-
-		for range 3 { // what is asked for stays
-			time.Sleep(memoryAge * 3 / 4)
-			m.keep("other", []memoryKey{key(time.Now().String())})
-			if m.get(key("a")) != "one" {
-				t.Error("what is asked for is forgotten")
-			}
-		}
-		for range 2 {
-			time.Sleep(memoryAge + time.Second)
-			m.keep("other", []memoryKey{key(time.Now().String())})
-		}
-		if m.get(key("a")) != "" {
-			t.Error("what is old is not forgotten")
-		}
-	})
+		values.any = false
+	}
+	values.any = true
+	if got := open("other").get(t.Context(), alice, []string{id}); len(got) > 0 {
+		t.Errorf("with another secret: %q", got)
+	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
-	var m memory
-	output := strings.Repeat("x", maxRemembered)
-	for i := range 3 * maxMemory / maxRemembered {
-		m.keep(output, []memoryKey{{id: fmt.Sprint(i)}})
-		if kept := (len(m.recent) + len(m.older)) * maxRemembered; kept > maxMemory {
-			t.Fatalf("%d bytes are kept", kept)
+// spy is a memory that shows all that it is given, and gives the last value under any
+// key.
+type spy struct {
+	shared.LocalMemory
+	seen, value []byte
+	any         bool
+}
+
+func (s *spy) Put(ctx context.Context, id shared.Key, value []byte, keys []shared.Key) {
+	s.value = value
+	s.seen = append(append(s.seen, id[:]...), value...)
+	for _, k := range keys {
+		s.seen = append(s.seen, k[:]...)
+	}
+	s.LocalMemory.Put(ctx, id, value, keys)
+}
+
+func (s *spy) Get(ctx context.Context, keys []shared.Key) [][]byte {
+	values := s.LocalMemory.Get(ctx, keys)
+	for i := range values {
+		if s.any {
+			values[i] = s.value
 		}
 	}
-	if last := fmt.Sprint(3*maxMemory/maxRemembered - 1); m.get(memoryKey{id: last}) == "" {
-		t.Error("the last response is not kept")
-	}
+	return values
 }
 
 // listener is an upstream that keeps the last body that it was sent.

@@ -18,7 +18,13 @@ type sealer struct{ aead cipher.AEAD }
 const sealed = "weir1."
 
 func newSealer(secret []byte) (*sealer, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, "weir encrypted_content", 32)
+	aead, err := newAEAD(secret, "weir encrypted_content")
+	return &sealer{aead}, err
+}
+
+// newAEAD makes a cipher for one purpose of the secret that nodes share.
+func newAEAD(secret []byte, purpose string) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {
 		return nil, err
 	}
@@ -26,12 +32,11 @@ func newSealer(secret []byte) (*sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, err
-	}
-	return &sealer{aead}, nil
+	return cipher.NewGCMWithRandomNonce(block)
 }
+
+// unreadableSecret is what the log says.
+const unreadableSecret = "the secret of the gateway cannot be read"
 
 func (s *sealer) seal(provider, content string) string {
 	return sealed + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, []byte(content), []byte(provider)))

@@ -29,6 +29,7 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
+	"github.com/weirhq/weir/storage/shared"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
@@ -259,6 +260,8 @@ type site struct {
 
 	credits    credits.Ledger
 	creditsDir string
+	memory     shared.Memory
+	breakers   shared.Breakers
 }
 
 // upstream answers one attempt.
@@ -312,6 +315,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, kept: &ledger{records: make(map[uuid.UUID]entry), used: make(map[uuid.UUID]bool)}}
+	s.memory, s.breakers = new(shared.LocalMemory), new(shared.LocalBreakers)
 	s.creditsDir = t.TempDir()
 	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {
 		t.Fatal(err)
@@ -321,6 +325,10 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		journal: func() (stored.Journal, error) { return s.kept, nil },
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
 		credits: func() (credits.Ledger, error) { return s.credits, nil },
+		memory: func() (*memory, error) {
+			return newMemory([]byte("secret"), func() shared.Memory { return s.memory })
+		},
+		breakers: func() shared.Breakers { return s.breakers },
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },

@@ -128,8 +128,13 @@ func (c *call) allow(t routing.Target) error {
 	if c.stored.field == "background" || gjson.Get(text(c.body), "background").Type == gjson.True {
 		return plugins.Unsupported("background", "'background' cannot be paid for with credits.")
 	}
+	var ids []string
 	for _, stored := range c.stored.ids {
-		if given.get(c.ownedKey(stored.id)) == "" {
+		ids = append(ids, stored.id)
+	}
+	given := c.recall(c.payer(), ids)
+	for _, stored := range c.stored.ids {
+		if given[stored.id] == "" {
 			return plugins.Unsupported(stored.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
 				stored.param, t.Account.Label, c.stored.hint)
 		}
@@ -137,12 +142,9 @@ func (c *call) allow(t routing.Target) error {
 	return nil
 }
 
-// given are the ids that organisations were given from accounts that they share.
-var given memory
-
-func (c *call) ownedKey(id string) memoryKey {
-	return memoryKey{authHash: c.exchange.Record.Org, id: id}
-}
+// payer owns the ids that the organisation was given from accounts that it shares,
+// whichever key and user it was.
+func (c *call) payer() owner { return owner{org: c.exchange.Record.Org} }
 
 // bind remembers whose the ids of an answer are. body is that of an object, nil for
 // a stream.
@@ -154,9 +156,9 @@ func (a *attempt) bind(body []byte) {
 		r := a.x.Content.Response
 		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	}
-	keys := []memoryKey{a.call.ownedKey(a.x.Answer.Info().ResponseID)}
+	ids := []string{a.x.Answer.Info().ResponseID}
 	for _, id := range gjson.GetBytes(body, "output.#.id").Array() {
-		keys = append(keys, a.call.ownedKey(id.Str))
+		ids = append(ids, id.Str)
 	}
-	given.keep("known", keys)
+	a.call.remember(a.call.payer(), []byte("known"), ids)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/storage/shared"
 )
 
 // An organisation with its own key beside one of the platform has one account that
@@ -65,17 +67,11 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 				t.Errorf("its own %s: %d at %q", fields, status, param)
 			}
 		}
-		clearGiven() // as a restart does
+		s.memory = new(shared.LocalMemory) // as after a restart
 		if status, param := ask(previous, "payer"); status != http.StatusBadRequest || param != "previous_response_id" {
 			t.Errorf("an id that was given before a restart: %d at %q", status, param)
 		}
 	}
-}
-
-func clearGiven() {
-	given.mu.Lock()
-	defer given.mu.Unlock()
-	given.recent, given.older = nil, nil
 }
 
 // A tier that has no price is left out of a call that credits pay for, and the

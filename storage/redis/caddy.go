@@ -16,15 +16,16 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
-	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 func init() {
 	caddy.RegisterModule(Shared{})
 }
 
-// Shared keeps the credits of a store in Redis or Valkey, so that several nodes spend
-// from one balance. The server must keep what it acknowledges: `appendonly yes` and
+// Shared keeps in Redis or Valkey what the gateways of a store share, so that several
+// nodes spend from one balance, go on with what another one has begun, and spare a
+// provider that has failed another one. The server must keep what it acknowledges: `appendonly yes` and
 // `appendfsync always`; with `everysec`, its death forgets the last two seconds.
 type Shared struct {
 	// URL is the server: `redis://user:password@host:6379/0`, or `rediss://` for TLS.
@@ -48,10 +49,15 @@ type Shared struct {
 	allowance plugins.Nanodollars
 }
 
-// allowances are process-wide, as the metrics of stores are.
-var allowances = prometheus.NewCounter(prometheus.CounterOpts{
-	Name: "weir_credits_allowance_dollars_total", Help: "What was reserved from the allowance, because Redis could not be reached.",
-})
+// The metrics are process-wide, as those of stores are.
+var (
+	allowances = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "weir_credits_allowance_dollars_total", Help: "What was reserved from the allowance, because Redis could not be reached.",
+	})
+	alone = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_shared_alone_total", Help: "Uses of the gateway's memory, and seconds of the circuit breakers, without what other nodes know, because Redis could not be reached.",
+	}, []string{"part"})
+)
 
 // CaddyModule returns the Caddy module information.
 func (Shared) CaddyModule() caddy.ModuleInfo {
@@ -74,8 +80,10 @@ func (s *Shared) Provision(ctx caddy.Context) (err error) {
 		s.allowance = amount.Nano()
 	}
 	var registered prometheus.AlreadyRegisteredError
-	if err := ctx.GetMetricsRegistry().Register(allowances); err != nil && !errors.As(err, &registered) {
-		return err
+	for _, metric := range []prometheus.Collector{allowances, alone} {
+		if err := ctx.GetMetricsRegistry().Register(metric); err != nil && !errors.As(err, &registered) {
+			return err
+		}
 	}
 	return nil
 }
@@ -104,12 +112,13 @@ func (s *Shared) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Key tells configurations apart that share something else.
 func (s *Shared) Key() string { return fmt.Sprint(*s) }
 
-// Ledger opens the credits of a store, whose directory on this node is dir. It does not
-// wait for the server.
-func (s *Shared) Ledger(store, dir string, logger *zap.Logger) (credits.Ledger, error) {
+// Open opens what the gateways of a store share, whose directory on this node is dir.
+// It does not wait for the server.
+func (s *Shared) Open(store, dir string, logger *zap.Logger) (shared.State, error) {
 	return Open(Options{
 		URL: s.URL, Store: cmp.Or(s.Name, store), File: filepath.Join(dir, "charges"), Lease: time.Duration(s.Lease), Timeout: time.Duration(s.Timeout),
-		Allowance: s.allowance, Lent: func(n plugins.Nanodollars) { allowances.Add(float64(n) / 1e9) }, Logger: logger,
+		Allowance: s.allowance, Lent: func(n plugins.Nanodollars) { allowances.Add(float64(n) / 1e9) },
+		Alone: func(part string) { alone.WithLabelValues(part).Inc() }, Logger: logger,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -32,6 +33,9 @@ type Options struct {
 	Allowance plugins.Nanodollars
 	// Lent is told what is reserved from the allowance. Default: nobody.
 	Lent func(plugins.Nanodollars)
+	// Alone is told of each use of the memory, and each second of the breakers, without
+	// Redis: the part is `memory` or `breakers`. Default: nobody.
+	Alone func(part string)
 	// Logger is told when Redis cannot be reached.
 	Logger *zap.Logger
 }
@@ -41,13 +45,15 @@ type client struct {
 	Options
 	config rueidis.ClientOption
 
-	mu     sync.Mutex
-	server rueidis.Client // nil until the server was reached once
-	err    error          // why it was not
+	dialing sync.Mutex                     // by whom the server is reached for the first time
+	server  atomic.Pointer[rueidis.Client] // nil until it was
+
+	// answers is whether the server answered last. What a node can do alone does not
+	// wait for it to answer again.
+	answers atomic.Bool
 }
 
-// Open opens the credits of a store. It does not wait for Redis.
-func Open(o Options) (*Ledger, error) {
+func newClient(o Options) (*client, error) {
 	config, err := rueidis.ParseURL(o.URL)
 	if err != nil {
 		return nil, err
@@ -61,34 +67,41 @@ func Open(o Options) (*Ledger, error) {
 	if o.Lent == nil {
 		o.Lent = func(plugins.Nanodollars) {}
 	}
+	if o.Alone == nil {
+		o.Alone = func(string) {}
+	}
 	config.ForceSingleClient = true
 	config.DisableCache = true
 	config.DisableRetry = true // a grant must not be added twice
 	config.AlwaysPipelining = true
 	config.Dialer.Timeout, config.ConnWriteTimeout = o.Timeout, o.Timeout
-	return newLedger(&client{Options: o, config: config, err: errors.New("not connected yet")})
+	return &client{Options: o, config: config}, nil
 }
 
 // connect reaches the server for the first time. From then on its client connects
 // again by itself.
 func (c *client) connect() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.server == nil {
-		c.server, c.err = rueidis.NewClient(c.config)
+	c.dialing.Lock()
+	defer c.dialing.Unlock()
+	if c.server.Load() != nil {
+		return nil
 	}
-	return c.err
+	server, err := rueidis.NewClient(c.config)
+	if err == nil {
+		c.server.Store(&server)
+	}
+	return err
 }
+
+var errNotConnected = errors.New("not connected yet")
 
 // do runs what needs the server, within the timeout.
 func (c *client) do(ctx context.Context, f func(context.Context, rueidis.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	c.mu.Lock()
-	server, err := c.server, c.err
-	c.mu.Unlock()
-	if err == nil {
-		err = f(ctx, server)
+	server, err := c.server.Load(), errNotConnected
+	if server != nil {
+		err = f(ctx, *server)
 	}
 	if err != nil {
 		return unavailable(err)
@@ -109,10 +122,8 @@ func (c *client) run(ctx context.Context, s *rueidis.Lua, keys []string, args ..
 func (c *client) key(name string) string { return "weir:{" + c.Store + "}:" + name }
 
 func (c *client) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.server != nil {
-		c.server.Close()
+	if server := c.server.Swap(nil); server != nil {
+		(*server).Close()
 	}
 }
 

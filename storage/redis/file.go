@@ -61,5 +61,3 @@ func (f *file) add(id uuid.UUID, org string, total plugins.Nanodollars) error {
 }
 
 func (f *file) clear() error { return f.Truncate(0) }
-
-func (f *file) close() error { return f.Close() }

@@ -252,8 +252,7 @@ func (l *Ledger) Close(ctx context.Context) error {
 	if err == nil {
 		err = l.end(ctx)
 	}
-	l.client.close()
-	return errors.Join(err, l.file.close())
+	return errors.Join(err, l.file.Close())
 }
 
 func (l *Ledger) isClosed() bool {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +87,15 @@ func (s *server) kill() {
 	_ = s.process.Wait()
 }
 
+// pause lets the server hang, or go on.
+func (s *server) pause(on bool) {
+	signal := syscall.SIGCONT
+	if on {
+		signal = syscall.SIGSTOP
+	}
+	do(s.t, s.process.Process.Signal(signal))
+}
+
 var stores atomic.Int64
 
 func (s *server) options() Options {
@@ -94,13 +104,28 @@ func (s *server) options() Options {
 
 func open(t testing.TB, o Options) *Ledger {
 	t.Helper()
-	l, err := Open(o)
+	return openState(t, o).ledger
+}
+
+func openState(t testing.TB, o Options) *State {
+	t.Helper()
+	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close(context.Background()) })
-	do(t, l.renew(t.Context()))
-	return l
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	eventually(t, func() bool { return s.ledger.renew(t.Context()) == nil && s.client.answers.Load() })
+	return s
+}
+
+// eventually waits for what a node does by itself.
+func eventually(t testing.TB, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not come about within 30 seconds")
+		}
+	}
 }
 
 func TestContract(t *testing.T) {
@@ -112,16 +137,24 @@ func TestContract(t *testing.T) {
 		o := s.options()
 		return creditstest.Place{
 			Open: func() (credits.Ledger, error) {
-				l, err := Open(o)
+				n, err := Open(o)
 				if err != nil {
 					return nil, err
 				}
-				return l, l.renew(context.Background())
+				return node{n.ledger, n}, n.ledger.renew(context.Background())
 			},
-			Kill: func(l credits.Ledger) { s.die(l.(*Ledger)) },
+			Kill: func(l credits.Ledger) { s.die(l.(node).Ledger) },
 		}
 	})
 }
+
+// node is a ledger that closes all of its node.
+type node struct {
+	*Ledger
+	state *State
+}
+
+func (n node) Close(ctx context.Context) error { return n.state.Close(ctx) }
 
 // die is the death of a node, and the end of its lease.
 func (s *server) die(l *Ledger) {
@@ -318,7 +351,7 @@ func TestLostAnswers(t *testing.T) {
 	o := s.options()
 	proxy := &lossy{t: t, to: s.socket}
 	o.URL, o.Timeout = "unix://"+proxy.listen(), 50*time.Millisecond
-	l, direct := open(t, o), func() *Ledger { o := o; o.URL = "unix://" + s.socket; return open(t, o) }()
+	l, direct := open(t, o), func() *Ledger { o := o; o.URL, o.Timeout = "unix://"+s.socket, 5*time.Second; return open(t, o) }()
 	do(t, direct.Grant(t.Context(), "acme", 100_000))
 	var spent plugins.Nanodollars
 	proxy.on.Store(true)
@@ -333,7 +366,7 @@ func TestLostAnswers(t *testing.T) {
 		spent += i + 1
 	}
 	proxy.on.Store(false)
-	do(t, l.flush(t.Context()))
+	eventually(t, func() bool { return l.flush(t.Context()) == nil })
 	if b, want := balance(t, direct), (credits.Balance{Org: "acme", Granted: 100_000, Spent: spent}); b != want || spent == 0 || proxy.lost.Load() < 5 {
 		t.Errorf("got %+v, want %+v; %d answers were lost", b, want, proxy.lost.Load())
 	}

@@ -1,0 +1,126 @@
+package llmapp
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/credits/embedded"
+	"github.com/weirhq/weir/storage/shared"
+)
+
+// Shared is what a module of the namespace `llm.shared` provides: what several nodes
+// have in common beside their records.
+type Shared interface {
+	// Key tells apart what is shared elsewhere, or in another way.
+	Key() string
+	// Open opens what the gateways of a store share, whose directory on this node is
+	// dir. It does not wait for a server.
+	Open(store, dir string, logger *zap.Logger) (shared.State, error)
+}
+
+// sharing is what the gateways of a store share: in this process, or with other nodes.
+// A reload that changes where opens another; calls in flight are charged to the one
+// that they began with.
+type sharing struct {
+	memory   shared.LocalMemory
+	breakers shared.LocalBreakers
+	nodes    atomic.Pointer[shared.State] // nil while nothing is shared with other nodes
+
+	// The mutex of the store guards the rest.
+	key     string         // of what is open, "" for this process
+	credits credits.Ledger // nil until they are asked for, or opened with nodes
+	err     error          // why they do not open. The next configuration tries again
+	retired []closer
+}
+
+// closer is a ledger, or all that nodes share.
+type closer interface{ Close(context.Context) error }
+
+// share opens what the configuration in force shares with other nodes. It needs the
+// mutex, and an open journal, which makes the directory.
+func (s *Store) share() {
+	if len(s.configs) == 0 { // calls in flight outlive the last configuration
+		return
+	}
+	module, key := s.configs[0].shared, ""
+	if module != nil {
+		key = module.Key()
+	}
+	if key != s.shared.key {
+		s.shared.retire()
+		s.shared.key, s.shared.err = key, nil
+	}
+	if module == nil || s.shared.nodes.Load() != nil || s.shared.err != nil {
+		return
+	}
+	state, err := module.Open(s.name, s.storage.Dir(), s.options.Logger)
+	if err != nil {
+		s.shared.err = err
+		s.options.Logger.Error("nothing is shared with other nodes", zap.Error(err))
+		return
+	}
+	s.shared.nodes.Store(&state)
+	s.shared.credits = state.Credits()
+}
+
+// retire puts away what is open.
+func (s *sharing) retire() {
+	if state := s.nodes.Swap(nil); state != nil {
+		s.retired = append(s.retired, *state)
+	} else if s.credits != nil {
+		s.retired = append(s.retired, s.credits)
+	}
+	s.credits = nil
+}
+
+// close closes all that was open.
+func (s *sharing) close(ctx context.Context) (err error) {
+	s.retire()
+	for _, c := range s.retired {
+		err = errors.Join(err, c.Close(ctx))
+	}
+	s.retired = nil
+	return err
+}
+
+// Credits returns the credits of the organisations that live in the store: those that
+// nodes share, or a file beside the journal. They are open as long as it is. A ledger
+// that does not open is tried again when a configuration starts.
+func (s *Store) Credits() (credits.Ledger, error) {
+	if _, err := s.Journal(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share()
+	if s.shared.credits != nil || s.shared.err != nil {
+		return s.shared.credits, s.shared.err
+	}
+	ledger, err := embedded.Open(s.storage.Dir(), s.options.Logger)
+	if err != nil {
+		s.shared.err = err
+		return nil, err
+	}
+	s.shared.credits = ledger
+	return ledger, nil
+}
+
+// Memory returns what the gateways of the store remember of answers.
+func (s *Store) Memory() shared.Memory {
+	if state := s.shared.nodes.Load(); state != nil {
+		return (*state).Memory()
+	}
+	return &s.shared.memory
+}
+
+// Breakers returns the circuit breakers of the gateways of the store.
+func (s *Store) Breakers() shared.Breakers {
+	if state := s.shared.nodes.Load(); state != nil {
+		return (*state).Breakers()
+	}
+	return &s.shared.breakers
+}

@@ -1,0 +1,49 @@
+package redis
+
+import (
+	"context"
+
+	"github.com/weirhq/weir/storage/credits"
+	"github.com/weirhq/weir/storage/shared"
+)
+
+// State is one node's use of what the gateways of a store share.
+type State struct {
+	client   *client
+	ledger   *Ledger
+	memory   memory
+	breakers *breakers
+}
+
+// Open opens what the gateways of a store share. It does not wait for Redis.
+func Open(o Options) (*State, error) {
+	c, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := newLedger(c)
+	if err != nil {
+		return nil, err
+	}
+	return &State{client: c, ledger: ledger, memory: memory{client: c, max: maxMemory}, breakers: newBreakers(c)}, nil
+}
+
+// Credits implements shared.State.
+func (s *State) Credits() credits.Ledger { return s.ledger }
+
+// Memory implements shared.State.
+func (s *State) Memory() shared.Memory { return &s.memory }
+
+// Breakers implements shared.State.
+func (s *State) Breakers() shared.Breakers { return s.breakers }
+
+// Close implements shared.State. Charges that Redis has not taken wait in the file.
+func (s *State) Close(ctx context.Context) error {
+	s.breakers.close()
+	err := s.ledger.Close(ctx)
+	s.client.close()
+	return err
+}
+
+// Interface guards
+var _ shared.State = (*State)(nil)

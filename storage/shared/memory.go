@@ -1,0 +1,89 @@
+package shared
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// maxMemory bounds what a process remembers, in bytes.
+	maxMemory = 64 << 20
+	// keyOverhead is what a key takes beside its value, in bytes.
+	keyOverhead = 200
+	// generation is when a generation is old: with one value more it is the elder.
+	generation = time.Hour
+)
+
+// LocalMemory is the Memory of one process. The zero value is empty. Of its two
+// generations the younger one takes what comes and what is asked for; when that is
+// full or old, it takes the place of the elder, which is forgotten.
+type LocalMemory struct {
+	mu            sync.Mutex
+	recent, older map[Key]remembered
+	size          int       // of recent, in bytes
+	since         time.Time // recent
+}
+
+// remembered is a value with its id, nil where a key names none.
+type remembered struct {
+	id    Key
+	value []byte
+}
+
+// Put implements Memory.
+func (m *LocalMemory) Put(_ context.Context, id Key, value []byte, keys []Key) {
+	if len(keys) == 0 || len(value) > MaxValue {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.makeRoom(len(value))
+	for _, k := range keys {
+		if other, used := m.find(k); used && other.id != id {
+			m.put(k, remembered{})
+		} else {
+			m.put(k, remembered{id, value})
+		}
+	}
+}
+
+// Get implements Memory.
+func (m *LocalMemory) Get(_ context.Context, keys []Key) [][]byte {
+	values := make([][]byte, len(keys))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, k := range keys {
+		r, known := m.find(k)
+		if _, recent := m.recent[k]; known && !recent {
+			m.makeRoom(len(r.value))
+			m.put(k, r)
+		}
+		values[i] = r.value
+	}
+	return values
+}
+
+func (m *LocalMemory) find(k Key) (r remembered, known bool) {
+	if r, known = m.recent[k]; !known {
+		r, known = m.older[k]
+	}
+	return r, known
+}
+
+func (m *LocalMemory) put(k Key, r remembered) {
+	m.recent[k] = r
+	m.size += keyOverhead
+}
+
+// makeRoom counts n bytes that are about to be put.
+func (m *LocalMemory) makeRoom(n int) {
+	if m.recent == nil || m.size+n > maxMemory/2 || time.Since(m.since) > generation {
+		m.older, m.recent = m.recent, make(map[Key]remembered)
+		m.size, m.since = 0, time.Now()
+	}
+	m.size += n
+}
+
+// Interface guards
+var _ Memory = (*LocalMemory)(nil)
