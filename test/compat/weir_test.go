@@ -162,7 +162,7 @@ func (w *weir) record(t *testing.T, user string) gjson.Result {
 	t.Helper()
 	var records []gjson.Result
 	await(t, "the record of "+user, func() bool {
-		records = w.query(t, user)
+		records = w.query(t, "user_id", user)
 		return len(records) > 0
 	})
 	if len(records) > 1 {
@@ -171,9 +171,10 @@ func (w *weir) record(t *testing.T, user string) gjson.Result {
 	return records[0]
 }
 
-func (w *weir) query(t *testing.T, user string) []gjson.Result {
+// query returns the records that have a value in a field of the filters, two at most.
+func (w *weir) query(t *testing.T, field, value string) []gjson.Result {
 	t.Helper()
-	body := fmt.Sprintf(`{"filter":{"request_response_rmt":{"user_id":{"equals":%q}}},"limit":2}`, user)
+	body := fmt.Sprintf(`{"filter":{"request_response_rmt":{%q:{"equals":%q}}},"limit":2}`, field, value)
 	r, err := http.NewRequest("POST", w.url+"/v1/request/query-clickhouse", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
