@@ -13,15 +13,18 @@ import (
 	"golang.org/x/term"
 )
 
+var errArguments = errors.New("hash-key takes no arguments, which others can read in the list of processes: " +
+	"give the key on standard input, and choose another, for your shell may have kept this one")
+
 func hashKeyCommand(cmd *cobra.Command) {
 	// Cobra's own error repeats the arguments, and this one may be the key.
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return errors.New("hash-key takes no arguments, which others can read in the list of processes: " +
-				"give the key on standard input, and choose another, for your shell may have kept this one")
+			return errArguments
 		}
 		return nil
 	}
+	cmd.SetFlagErrorFunc(func(*cobra.Command, error) error { return errArguments }) // a key may begin with a dash
 	cmd.RunE = hashKey
 }
 

@@ -29,9 +29,11 @@ func TestHashKey(t *testing.T) {
 
 // A key that is given as an argument stays out of the error, which ends in logs.
 func TestHashKeyDoesNotRepeatItsArguments(t *testing.T) {
-	var out bytes.Buffer
-	stderr, err := run(t.Context(), hashKeyCommand, &out, "sk-canary")
-	if err == nil || strings.Contains(err.Error()+stderr+out.String(), "canary") {
-		t.Errorf("%v, %q, %q", err, stderr, &out)
+	for _, argument := range []string{"sk-canary", "-sk-canary", "--sk-canary", "--sk=canary"} {
+		var out bytes.Buffer
+		stderr, err := run(t.Context(), hashKeyCommand, &out, argument)
+		if err == nil || strings.Contains(err.Error()+stderr+out.String(), "canary") {
+			t.Errorf("%s: %v, %q, %q", argument, err, stderr, &out)
+		}
 	}
 }
