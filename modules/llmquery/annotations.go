@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,8 +70,8 @@ func setProperty(c *call) error {
 	switch {
 	case name == "" || len(name) > control.MaxName:
 		b.fail("key", "the name of a property is expected, of 1 to %d bytes", control.MaxName)
-	case slices.Contains(control.SessionNames[:], name):
-		b.fail("key", "%s says which session a request belongs to, which does not change", name)
+	case control.SessionName(name) != "":
+		b.fail("key", "%s says which session a request belongs to, which does not change", control.SessionName(name))
 	case !given:
 		b.fail("value", "a string is expected")
 	case len(value) > control.MaxValue:

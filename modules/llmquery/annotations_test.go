@@ -102,6 +102,7 @@ func TestRefusedAnnotations(t *testing.T) {
 		"long property name":             {"PUT", own + "/property", "root", `{"key":"` + strings.Repeat("n", 257) + `","value":""}`, 400},
 		"long property value":            {"PUT", own + "/property", "root", `{"key":"k","value":"` + strings.Repeat("n", 4097) + `"}`, 400},
 		"session by property":            {"PUT", own + "/property", "root", `{"key":"Service-Session-Id","value":"x"}`, 400},
+		"session by any letter case":     {"PUT", own + "/property", "root", `{"key":"service-session-ID","value":"x"}`, 400},
 		"session name by property":       {"PUT", own + "/property", "root", `{"key":"Service-Session-Name","value":"x"}`, 400},
 		"unknown field":                  {"POST", own + "/feedback", "root", `{"rating":true,"score":1}`, 400},
 		"duplicate score":                {"POST", own + "/score", "root", `{"scores":{"a":1,"a":2}}`, 400},

@@ -121,7 +121,7 @@ func (c *Controls) set(key, name string, values []string) {
 		c.text(&r.ExperimentID, key, values)
 	default:
 		if property, ok := strings.CutPrefix(name, "Property-"); ok {
-			c.entry(&r.Properties, key, c.headers.PropertyName(property), values, MaxValue)
+			c.property(key, c.headers.PropertyName(property), values)
 		} else if input, ok := strings.CutPrefix(name, "Prompt-Input-"); ok {
 			c.entry(&c.Inputs, key, input, values, maxInput)
 		} else {
@@ -241,6 +241,16 @@ func (c *Controls) entry(m *map[string]string, key, name string, values []string
 	}
 }
 
+// property sets a property of the record. Those of the session follow its headers,
+// so that the two never differ.
+func (c *Controls) property(key, name string, values []string) {
+	if header := SessionName(name); header != "" {
+		c.Warn(key, "ignored, a session is named by the header "+header)
+		return
+	}
+	c.entry(&c.record.Properties, key, name, values, MaxValue)
+}
+
 // properties reads a JSON object of strings, for names whose letter case
 // matters.
 func (c *Controls) properties(key string, values []string) {
@@ -255,7 +265,7 @@ func (c *Controls) properties(key string, values []string) {
 	}
 	object.ForEach(func(name, value gjson.Result) bool {
 		if value.Type == gjson.String {
-			c.entry(&c.record.Properties, key, name.Str, []string{value.Str}, MaxValue)
+			c.property(key, name.Str, []string{value.Str})
 		} else {
 			c.Warn(key, "ignored a value that is no string")
 		}
@@ -290,6 +300,16 @@ func Bearer(v string) string {
 // SessionNames are the properties that say which session a call belongs to: its
 // id, name and path.
 var SessionNames = [...]string{"Service-Session-Id", "Service-Session-Name", "Service-Session-Path"}
+
+// SessionName is that of SessionNames which name is in any letter case, or empty.
+func SessionName(name string) string {
+	for _, session := range SessionNames {
+		if strings.EqualFold(name, session) {
+			return session
+		}
+	}
+	return ""
+}
 
 // SessionProperties adds the session to the properties, under the full names of
 // its headers.

@@ -50,6 +50,17 @@ func TestControlHeaders(t *testing.T) {
 			warnings: []string{"Service-Properties: ignored a value that is no string"},
 		},
 		{
+			name: "a session by properties",
+			header: http.Header{
+				"Service-Session-Id": {"s"}, "Service-Property-Service-Session-Id": {"x"}, "Service-Properties": {`{"service-session-name":"y"}`},
+			},
+			want: storage.Record{SessionID: "s"},
+			warnings: []string{
+				"Service-Properties: ignored, a session is named by the header Service-Session-Name",
+				"Service-Property-Service-Session-Id: ignored, a session is named by the header Service-Session-Id",
+			},
+		},
+		{
 			name: "a property said twice",
 			header: http.Header{
 				"Service-Properties": {`{"Plan":"object","Team":"object"}`}, "Service-Property-Plan": {"header"},
