@@ -224,7 +224,9 @@ func (b *body) series() storage.Series {
 }
 
 func (b *body) field(name string) (gjson.Result, bool) {
-	b.known = append(b.known, name)
+	if !slices.Contains(b.known, name) {
+		b.known = append(b.known, name)
+	}
 	field := b.fields[name]
 	if field.Type == gjson.Null {
 		return gjson.Result{}, false
