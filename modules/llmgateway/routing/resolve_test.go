@@ -114,6 +114,7 @@ func TestNotFoundExplains(t *testing.T) {
 		"nobody/small": "Did you mean small? " + labels,
 		"nobody/new":   "'nobody/new'. " + labels,
 		"gamma/secret": "The provider 'gamma' has no API key: set TEST_API_KEY.",
+		"secret/gamma": "The provider 'gamma' has no API key: set TEST_API_KEY.",
 		"secret":       "The provider 'gamma' has no API key: set TEST_API_KEY.",
 	} {
 		_, _, err := testResolver(t).Resolve(model)

@@ -40,8 +40,7 @@ func (r *Resolver) missingKeys(names []string) []string {
 	var reasons []string
 	for _, a := range r.Keyless {
 		serves := func(name string) bool {
-			label, _, labelled := strings.Cut(name, "/")
-			return labelled && label == a.Label || r.lists(a, name)
+			return strings.HasPrefix(name, a.Label+"/") || strings.HasSuffix(name, "/"+a.Label) || r.lists(a, name)
 		}
 		if slices.ContainsFunc(names, serves) {
 			reasons = append(reasons, fmt.Sprintf("The provider '%s' has no API key: set %s.", a.Label, a.KeyEnv()))
