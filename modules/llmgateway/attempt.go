@@ -46,6 +46,10 @@ type attempt struct {
 // maxError bounds what is kept of the body of an error, in bytes.
 const maxError = 64 << 10
 
+// maxErrorTime bounds the wait for the body of an error. Nothing is generated in it,
+// and another target may answer meanwhile.
+const maxErrorTime = 5 * time.Second
+
 // prepare makes the upstream request of the nth attempt, and sets aside what it
 // may cost. Nothing has been sent.
 func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
@@ -149,6 +153,10 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 	if err != nil {
 		return a.unreached(ctx, err)
 	}
+	if refuses(resp.StatusCode) {
+		timer.Reset(maxErrorTime)
+		defer timer.Stop()
+	}
 	return a.receive(resp)
 }
 
@@ -157,7 +165,7 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer resp.Body.Close()
 	resp.Request = a.req // which not every transport sets
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	if refuses(resp.StatusCode) {
 		return a.refused(resp)
 	}
 	defer a.copy.Free()
@@ -192,8 +200,15 @@ func (a *attempt) unreached(ctx context.Context, err error) (routing.Outcome, *p
 	return a.fail(storage.Failed, e, outcome)
 }
 
+// refuses reports whether a status is none of an answer.
+func refuses(status int) bool { return status < 200 || status > 299 }
+
 // refused is a provider that answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
+		return a.fail(storage.Complete, plugins.Upstream("The provider answered with the status %d, which no API has a use for. "+
+			"Its base_url may be wrong.", resp.StatusCode), routing.Failover)
+	}
 	r := &a.x.Record
 	var kept bytes.Buffer
 	resp.Body = struct {
@@ -219,8 +234,6 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		a.x.Content.Response, r.ResponseTruncated = storage.Body{}, false // it may name the key
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		outcome = routing.Retry
-	case status < 400: // a redirect, which an API has no use for
-		e, outcome = plugins.Upstream("The provider answered with the redirect %d. Its base_url may be wrong.", status), routing.Failover
 	}
 	return a.fail(storage.Complete, e, outcome)
 }

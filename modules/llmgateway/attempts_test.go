@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,6 +149,46 @@ func TestHangingProvider(t *testing.T) {
 				w := httptest.NewRecorder()
 				s.call(t, w, "/v1/responses", c.body)
 				if w.Code != c.status || time.Since(begin) != c.after {
+					t.Errorf("after %s: %d %s", time.Since(begin), w.Code, w.Body)
+				}
+			})
+		})
+	}
+}
+
+// endless is a body that sends nothing until its request is cancelled, or for ever.
+type endless struct{ cancelled <-chan struct{} }
+
+func (b endless) Read([]byte) (int, error) {
+	<-b.cancelled
+	return 0, context.Canceled
+}
+
+func (endless) Close() error { return nil }
+
+// No call waits for a body that belongs to no answer.
+func TestErrorsWithoutAnEnd(t *testing.T) {
+	for status, after := range map[int]time.Duration{101: 0, 302: 0, 404: maxErrorTime, 429: maxErrorTime, 500: maxErrorTime} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			s := serve(t, nil)
+			s.handler.policy.Retries = 0
+			synctest.Test(t, func(t *testing.T) {
+				s.script(nil)
+				s.handler.site.App.Accounts("default")[2].Transport = transport(func(r *http.Request) (*http.Response, error) {
+					body := endless{r.Context().Done()}
+					if status < 400 {
+						body.cancelled = nil // an upgraded connection has no end, a redirect's body no use
+					}
+					return &http.Response{StatusCode: status, Header: http.Header{}, Body: body}, nil
+				})
+				begin := time.Now()
+				w := httptest.NewRecorder()
+				s.call(t, w, "/v1/responses", `{"model":"raws","input":"hi"}`)
+				want := http.StatusOK // the other target's
+				if status == http.StatusNotFound {
+					want = status
+				}
+				if w.Code != want || time.Since(begin) != after {
 					t.Errorf("after %s: %d %s", time.Since(begin), w.Code, w.Body)
 				}
 			})

@@ -53,7 +53,8 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	return sjson.DeleteBytes(body, "service_tier")
 }
 
-// required is the field that tells the object of a dialect from any other.
+// required is the field that tells the object of a dialect from any other: a list,
+// or the number of tokens.
 var required = map[plugins.Dialect]string{
 	plugins.Responses:   "output",
 	plugins.Chat:        "choices",
@@ -65,7 +66,11 @@ var required = map[plugins.Dialect]string{
 // answers reports whether a body is a response of the dialect. There are
 // providers that answer errors, pages and nothing with the status 200.
 func answers(d plugins.Dialect, body []byte) bool {
-	return plugins.ValidJSON(body) && gjson.GetBytes(body, required[d]).Exists()
+	if !plugins.ValidJSON(body) {
+		return false
+	}
+	field := gjson.GetBytes(body, required[d])
+	return field.IsArray() || d == plugins.CountTokens && field.Type == gjson.Number
 }
 
 // beginsEvents reports whether a body may be a stream of server-sent events as far

@@ -75,6 +75,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"an array":             {"application/json", "[]"},
 		"broken JSON":          {"application/json", `{"output":[`},
 		"an error":             {"application/json", `{"error":{"message":"no"}}`},
+		"no list":              {"application/json", `{"output":"x","choices":null,"content":{}}`},
 		"a page as a stream":   {"text/event-stream", "<html>Welcome</html>\n\n"},
 		"an object as events":  {"text/event-stream", `{"error":{"message":"no"}}`},
 		"a stream of nothing":  {"text/event-stream", ""},
