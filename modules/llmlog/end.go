@@ -21,10 +21,6 @@ func (x *exchange) end() {
 	if x.usage != nil {
 		x.usage.flush()
 	}
-	if x.writer.Status() == 0 && x.returned && x.err == nil {
-		x.announce(x.writer.Header()) // the server answers for us
-		x.Record.Status = plugins.Known(http.StatusOK)
-	}
 	if x.Record.TargetURL == "" {
 		x.locate()
 	}

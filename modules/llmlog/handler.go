@@ -4,6 +4,7 @@ package llmlog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -158,6 +159,11 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
+// errNothing is a call that no handler answered, for which the server would answer
+// 200: reverse_proxy gives up in silence when the provider upgrades a connection
+// that nobody asked it to, and a route may have no handler behind this one.
+var errNothing = caddyhttp.Error(http.StatusBadGateway, errors.New("nothing was answered"))
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := begin(h, r)
@@ -169,6 +175,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	x.watch(w)
 	x.err = next.ServeHTTP(&x.writer, x.r)
 	x.returned = true
+	if x.err == nil && x.writer.Status() == 0 && !x.writer.Tunnel() {
+		x.err = errNothing
+	}
 	if x.err != nil {
 		return x.answerError()
 	}

@@ -65,6 +65,7 @@ func TestMalformedAnswersReachNoLog(t *testing.T) {
 		"trailer":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: " + canary + "\r\n\r\n", 200},
 		"announced trailer":   {"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: " + canary + "\r\n\r\n", 200},
 		"broken trailer":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + canary + "\r\n\r\n", 0},
+		"upgrade":             {"HTTP/1.1 101 " + canary + "\r\nConnection: upgrade\r\n\r\n", 502},
 		"informational":       {"HTTP/1.1 100 " + canary + "\r\n" + canary + "\r\n\r\n", 502},
 	} {
 		for errors, config := range map[string]object{"": {}, " passed": {"errors": errorsPass}} {
