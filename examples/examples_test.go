@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/standard"
 )
 
@@ -68,17 +68,6 @@ func TestProvision(t *testing.T) {
 	}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
-}
-
 // TestREADME runs the curl lines of the README against the quickstart, in their
 // order, and holds that each answer has the fields of the JSON printed behind
 // it, with the same values but for ids and times.
@@ -90,9 +79,9 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := freeport.Port(t)
 	t.Setenv("WEIR_PORT", port)
-	t.Setenv("WEIR_ADMIN_PORT", freePort(t))
+	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
 	t.Setenv("WEIR_DATA", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	os.Unsetenv("WEIR_API_KEY")
@@ -133,9 +122,9 @@ func TestREADME(t *testing.T) {
 // What nothing serves is an error, and never an answer that looks right: a path, a
 // model that does not exist, a label that does not exist, a provider without a key.
 func TestQuickstartRefuses(t *testing.T) {
-	port := freePort(t)
+	port := freeport.Port(t)
 	t.Setenv("WEIR_PORT", port)
-	t.Setenv("WEIR_ADMIN_PORT", freePort(t))
+	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
 	t.Setenv("WEIR_DATA", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for _, name := range []string{"WEIR_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {

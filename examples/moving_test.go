@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/tidwall/gjson"
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // TestMoving runs the Caddyfile and the curl lines of each page in docs/moving, in their
@@ -48,8 +49,8 @@ func TestMoving(t *testing.T) {
 			t.Setenv("WEIR_API_KEY", "") // restores it
 			os.Unsetenv("WEIR_API_KEY")
 			t.Setenv("XDG_DATA_HOME", t.TempDir())
-			port := freePort(t)
-			here := strings.NewReplacer("localhost:8080", "localhost:"+port, "localhost:2019", "localhost:"+freePort(t), "./weir-data", t.TempDir())
+			port := freeport.Port(t)
+			here := strings.NewReplacer("localhost:8080", "localhost:"+port, "localhost:2019", "localhost:"+freeport.Port(t), "./weir-data", t.TempDir())
 
 			started := false
 			defer func() {

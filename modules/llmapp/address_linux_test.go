@@ -7,17 +7,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // An address that another process claims is refused by name; one that the
 // configuration before claims is not.
 func TestClaimedAddress(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeport.Address(t)
 	config := []byte(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"apps": {

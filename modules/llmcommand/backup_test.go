@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -19,7 +20,7 @@ import (
 // A backup of two stores is made, checked and restored by commands, and each says what to
 // do where it cannot.
 func TestBackupCommands(t *testing.T) {
-	admin, data, backups := freeAddress(t), t.TempDir(), t.TempDir()
+	admin, data, backups := freeport.Address(t), t.TempDir(), t.TempDir()
 	config := fmt.Sprintf(`{
 		"admin": {"listen": %q, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

@@ -3,7 +3,6 @@ package llmcommand
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/llmadmin"
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmquery"
@@ -22,19 +22,9 @@ import (
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // TestCaddy runs each command against the real thing.
 func TestCaddy(t *testing.T) {
-	api, admin := freeAddress(t), freeAddress(t)
+	api, admin := freeport.Address(t), freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"listen": %q, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

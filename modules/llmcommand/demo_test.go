@@ -12,13 +12,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 
+	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/modules/llmotlp"
 )
 
 func TestDemoFillsADashboard(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

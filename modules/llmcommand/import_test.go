@@ -12,13 +12,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
 // importSite runs a site with llm_otlp and llm_query, for the commands that follow.
 func importSite(t *testing.T) {
 	t.Helper()
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -17,7 +18,7 @@ import (
 // A running Weir copies a store to another, tells what it has copied, and names the hour
 // in which they differ.
 func TestStoreCopy(t *testing.T) {
-	admin := freeAddress(t)
+	admin := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"listen": %q, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmgateway"
 	_ "github.com/weirhq/weir/plugins/echo"
@@ -27,12 +27,7 @@ import (
 // TestGateway holds that Caddy, the gateway, a provider and a store work
 // together, also after a reload.
 func TestGateway(t *testing.T) {
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := port.Addr().String()
-	port.Close()
+	address := freeport.Address(t)
 	config := fmt.Appendf(nil, `{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"apps": {

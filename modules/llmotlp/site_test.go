@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmapp"
 	_ "github.com/weirhq/weir/modules/llmecho"
 	_ "github.com/weirhq/weir/modules/llmlog"
@@ -39,12 +39,7 @@ const bound = 1 << 20
 func newSite(t testing.TB, store string) *site {
 	t.Helper()
 	dir := t.TempDir()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.handlers.llm_otlp", "llm.store.default"]}}},

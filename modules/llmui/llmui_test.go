@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	"github.com/weirhq/weir/modules/llmui"
 	_ "github.com/weirhq/weir/storage/sqlite"
 )
@@ -27,15 +27,7 @@ import (
 // has authenticated.
 func newSite(t *testing.T) (url, trusted string) {
 	t.Helper()
-	listen := func() string {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		return listener.Addr().String()
-	}
-	site, trust := listen(), listen()
+	site, trust := freeport.Address(t), freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
 		"logging": {"logs": {"default": {"level": "ERROR"}}},

@@ -19,6 +19,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/freeport"
 	_ "github.com/weirhq/weir/modules/standard"
 )
 
@@ -79,13 +80,13 @@ func startWeir(t *testing.T, caddyfile io.Reader, env ...string) *weir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	var log bytes.Buffer
 	cmd := exec.Command(program, "run", "--config", "-", "--adapter", "caddyfile")
 	cmd.Stdin = caddyfile
 	cmd.Stderr = &log
 	cmd.Env = append(os.Environ(), beWeir+"=1", "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(),
-		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeAddress(t)), "WEIR_DATA="+t.TempDir())
+		"WEIR_PORT="+port(address), "WEIR_ADMIN_PORT="+port(freeport.Address(t)), "WEIR_DATA="+t.TempDir())
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -121,17 +122,6 @@ func startWeir(t *testing.T, caddyfile io.Reader, env ...string) *weir {
 		return err == nil
 	})
 	return &weir{"http://" + address}
-}
-
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // TestLocked has another program lock the database. Calls must pass meanwhile,
@@ -98,7 +100,7 @@ func TestTwoProcesses(t *testing.T) {
 	w.start(config{})
 	since := time.Now()
 	before := succeed(t, p, w, 20, 0)
-	other := &weir{t: t, program: w.program, dir: w.dir, admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
+	other := &weir{t: t, program: w.program, dir: w.dir, admin: freeport.Address(t), site: freeport.Address(t), upstream: p.URL}
 	other.launch(config{})
 	if err := other.process.Wait(); err == nil {
 		t.Error("a second process ran on the same files")

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // key opens the store of a weir.
@@ -55,7 +57,7 @@ type config struct {
 
 func newWeir(t *testing.T, p *provider) *weir {
 	t.Helper()
-	w := &weir{t: t, program: *program, dir: t.TempDir(), admin: freeAddress(t), site: freeAddress(t), upstream: p.URL}
+	w := &weir{t: t, program: *program, dir: t.TempDir(), admin: freeport.Address(t), site: freeport.Address(t), upstream: p.URL}
 	for _, dir := range []string{"data", "home", "tmp", "logs"} {
 		if err := os.Mkdir(filepath.Join(w.dir, dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -78,16 +80,6 @@ func newWeir(t *testing.T, p *provider) *weir {
 
 // troubles are what a Go program says when something is wrong with it.
 var troubles = regexp.MustCompile(`panic: |panic serving|fatal error: |DATA RACE|unexpected fault`)
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 func (w *weir) log() string { return filepath.Join(w.dir, "logs", "output.log") }
 
