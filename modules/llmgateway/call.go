@@ -50,6 +50,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Di
 	defer cancel()
 	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx}
 	c.api, _ = inbound.Of(d)
+	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
 	defer c.held.Release()
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)

@@ -36,6 +36,7 @@ func init() {
 // Endpoint | Description
 // ---------|------------
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
+// `GET /v1/responses` | The same over a WebSocket, one call after the other
 // `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
 // `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
 // `GET /v1/responses/{id}/input_items` | Lists what it answered
@@ -97,6 +98,7 @@ type Handler struct {
 	memory    func() (*memory, error)
 	breakers  func() shared.Breakers
 	policy    routing.Policy
+	unloaded  <-chan struct{}          // closed when the configuration is another
 	models    []*modelEntry            // of organisations without providers of their own
 	ownModels map[string][]*modelEntry // by organisation
 }
@@ -122,6 +124,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	h.site = site
 	app := site.App
+	h.unloaded = ctx.Done()
 	h.credits = store.Credits
 	h.journal = func() (stored.Journal, error) { return store.Journal() }
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
@@ -239,6 +242,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		w.Header().Set("Allow", methods+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	case calls && dialect == plugins.Responses && r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		return h.serveSocket(w, r)
 	case calls && r.Header.Get("Upgrade") != "":
 		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))

@@ -439,8 +439,7 @@ func TestBrowsers(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s := serve(t, nil)
 	for request, want := range map[string]int{
-		"GET /v1/responses":               http.StatusUpgradeRequired, // a WebSocket
-		"GET /v1/chat/completions":        http.StatusUpgradeRequired,
+		"GET /v1/chat/completions":        http.StatusUpgradeRequired, // a WebSocket
 		"GET /v1/responses/r":             http.StatusUnauthorized,
 		"DELETE /v1/responses/r":          http.StatusUnauthorized,
 		"POST /v1/responses/r/cancel":     http.StatusUnauthorized,

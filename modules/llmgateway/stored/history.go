@@ -30,7 +30,7 @@ func (s *Store) History(ctx context.Context, id string, size int) ([]string, err
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, elements(r.Body, "output")...)
+		items = append(items, Output(r.Body)...)
 		for _, item := range items {
 			size -= len(item)
 		}

@@ -22,7 +22,7 @@ func (s *Store) Item(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, item := range append(elements(r.Body, "output"), r.Input()...) {
+	for _, item := range append(Output(r.Body), r.Input()...) {
 		if gjson.Get(item, "id").Str == id {
 			return item, nil
 		}
@@ -47,6 +47,9 @@ func InputOf(request []byte) []string {
 	}
 	return []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
 }
+
+// Output returns the items of the output of a response.
+func Output(response []byte) []string { return elements(response, "output") }
 
 func elements(body []byte, field string) []string {
 	var raw []string

@@ -1,0 +1,344 @@
+package llmgateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsutil"
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// maxSocket is how long a WebSocket may stay open, as at OpenAI.
+const maxSocket = time.Hour
+
+// socket is a WebSocket of the Responses API
+// (https://developers.openai.com/docs/guides/websocket-mode). Each of its messages is a
+// call, whose events are messages in return. Calls are made one after the other.
+type socket struct {
+	h        *Handler
+	r        *http.Request // that opened it
+	conn     net.Conn
+	writing  sync.Mutex
+	messages chan []byte
+	ctx      context.Context // ends when the client leaves
+	org      string
+	last     unstored
+}
+
+// unstored is the latest response of a socket, if it is kept nowhere else.
+type unstored struct {
+	id    string
+	items []string // of the conversation up to its end
+}
+
+// serveSocket answers the calls that come over a WebSocket.
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) error {
+	key, e := h.gate().Admit(r, llmapp.ScopeGateway, "Authorization")
+	if e != nil {
+		return apierror.Write(w, plugins.Responses, e)
+	}
+	conn, buffered, _, err := ws.UpgradeHTTP(r, w)
+	if err != nil {
+		return nil // it is answered
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := &socket{h: h, r: r, conn: conn, messages: make(chan []byte), ctx: ctx, org: key.Org()}
+	go func() {
+		defer cancel()
+		s.read(buffered.Reader)
+	}()
+	s.serve()
+	return nil
+}
+
+// serve answers calls until the client leaves, or the socket has to close.
+func (s *socket) serve() {
+	limit := time.NewTimer(maxSocket)
+	defer limit.Stop()
+	for {
+		select {
+		case message := <-s.messages:
+			s.answer(message)
+		case <-s.ctx.Done():
+			return
+		case <-s.h.unloaded: // keys and providers may be others now
+			s.close(ws.StatusGoingAway, "the configuration has changed: connect again")
+			return
+		case <-limit.C:
+			s.fail(&plugins.Error{
+				Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "websocket_connection_limit_reached",
+				Message: "The WebSocket was open for 60 minutes: connect again.",
+			})
+			s.close(ws.StatusNormalClosure, "")
+			return
+		}
+	}
+}
+
+// read hands on the messages of the client until it leaves.
+func (s *socket) read(from io.Reader) {
+	reader := wsutil.Reader{
+		Source: from, State: ws.StateServerSide, CheckUTF8: true,
+		OnIntermediate: wsutil.ControlFrameHandler(socketFrames{s}, ws.StateServerSide),
+	}
+	for {
+		header, err := reader.NextFrame()
+		switch {
+		case err != nil:
+			return
+		case header.OpCode.IsControl():
+			if reader.OnIntermediate(header, &reader) != nil {
+				return
+			}
+			continue
+		case header.OpCode != ws.OpText:
+			s.close(ws.StatusUnsupportedData, "messages are JSON, as text")
+			return
+		case header.Length > maxRequest:
+			s.close(ws.StatusMessageTooBig, "")
+			return
+		}
+		message, err := io.ReadAll(io.LimitReader(&reader, maxRequest+1))
+		if len(message) > maxRequest {
+			s.close(ws.StatusMessageTooBig, "")
+			return
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case s.messages <- message:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// answer makes the call that a message asks for.
+func (s *socket) answer(message []byte) {
+	if err := s.call(message); err != nil {
+		s.last = unstored{}
+		s.fail(asError(err))
+	}
+}
+
+func (s *socket) call(message []byte) error {
+	event := gjson.ParseBytes(message)
+	switch {
+	case !plugins.ValidJSON(message) || !event.IsObject():
+		return plugins.Invalid("", "The message is not valid JSON: an object is expected.")
+	case event.Get("type").Str != "response.create":
+		return translate.InvalidValue("type", event.Get("type").Str, []string{"response.create"})
+	case event.Get("background").Type == gjson.True:
+		return plugins.Unsupported("background", "A WebSocket has no calls in the background.")
+	}
+	body, err := sjson.SetBytes(message, "stream", true)
+	for _, field := range []string{"type", "generate", "background"} {
+		if err == nil {
+			body, err = sjson.DeleteBytes(body, field)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	body, items, err := s.continued(body)
+	if err != nil {
+		return err
+	}
+	if event.Get("generate").Type == gjson.False {
+		return s.warmUp(body, items)
+	}
+	w := &socketWriter{socket: s, header: make(http.Header)}
+	if err := s.h.serveCall(w, s.request(body, event.Get("previous_response_id").Str), plugins.Responses); err != nil {
+		return err
+	}
+	s.last = unstored{}
+	switch {
+	case w.answer != nil:
+		return s.answerObject(w)
+	case items != nil && gjson.GetBytes(w.response, "id").Str != "":
+		s.last = unstored{gjson.GetBytes(w.response, "id").Str, append(items, stored.Output(w.response)...)}
+	}
+	return nil
+}
+
+// continued returns the body with the conversation that this socket alone has, and the
+// items of its input if the response will be kept nowhere else.
+func (s *socket) continued(body []byte) (whole []byte, items []string, err error) {
+	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
+	if previous != "" && previous == s.last.id {
+		items = slices.Concat(s.last.items, own)
+		if body, err = sjson.DeleteBytes(body, "previous_response_id"); err == nil {
+			body, err = sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
+		}
+		return body, items, err
+	}
+	if gjson.GetBytes(body, "store").Type != gjson.False {
+		return body, nil, nil
+	}
+	if previous != "" {
+		store, err := s.h.admitStored(s.r)
+		if err != nil {
+			return nil, nil, err
+		}
+		items, err = store.History(s.ctx, previous, maxRequest)
+		if errors.Is(err, stored.ErrNotFound) { // the call tells so, or its provider has it
+			return body, nil, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return body, append(items, own...), nil
+}
+
+// warmUp answers a call that shall generate nothing: its response can be continued.
+func (s *socket) warmUp(body []byte, items []string) error {
+	api, _ := inbound.Of(plugins.Responses)
+	request, err := api.Parse(body)
+	if err != nil {
+		return err
+	}
+	if items == nil {
+		items = stored.InputOf(body)
+	}
+	var events bytes.Buffer
+	assembler := translate.NewAssembler(request, &events, translate.Options{ID: stored.IDs(uuid.Must(uuid.NewV7()))})
+	assembler.Finish(translate.ReasonStop)
+	rest := assembler.End()
+	s.last = unstored{gjson.GetBytes(assembler.Response(), "id").Str, items}
+	w := &socketWriter{socket: s}
+	return w.writeEvents(append(events.Bytes(), rest...))
+}
+
+// request is the request of a call over HTTP with the same effect.
+func (s *socket) request(body []byte, previous string) *http.Request {
+	ctx := s.ctx
+	if previous != "" && previous == s.last.id {
+		ctx = context.WithValue(ctx, continuedResponse{}, previous)
+	}
+	r := s.r.Clone(ctx)
+	r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	for name := range r.Header {
+		if name == "Connection" || name == "Upgrade" || strings.HasPrefix(name, "Sec-Websocket-") {
+			r.Header.Del(name)
+		}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+// continuedResponse is the key of the id of the response that a call goes on from, in
+// the context of one whose input has the conversation already.
+type continuedResponse struct{}
+
+// answerObject sends what a call answered in place of events: an error, or a response
+// of a provider that does not stream.
+func (s *socket) answerObject(w *socketWriter) error {
+	if w.status < http.StatusBadRequest {
+		s.send([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(w.answer) + `}`))
+		return nil
+	}
+	event, err := json.Marshal(map[string]any{"type": "error", "status": w.status, "error": json.RawMessage(gjson.GetBytes(w.answer, "error").Raw)})
+	if err != nil {
+		return err
+	}
+	s.send(event)
+	return nil
+}
+
+// fail sends an error of the socket.
+func (s *socket) fail(e *plugins.Error) {
+	body, err := json.Marshal(apierror.Body(plugins.Responses, e))
+	if err != nil { // strings always marshal
+		return
+	}
+	_ = s.answerObject(&socketWriter{status: e.Status, answer: body})
+}
+
+// send sends a message.
+func (s *socket) send(message []byte) {
+	_, _ = socketFrames{s}.Write(ws.MustCompileFrame(ws.NewTextFrame(message))) // the reader sees that the client is gone
+}
+
+func (s *socket) close(code ws.StatusCode, reason string) {
+	_, _ = socketFrames{s}.Write(ws.MustCompileFrame(ws.NewCloseFrame(ws.NewCloseFrameBody(code, reason))))
+}
+
+// socketFrames writes whole frames, which come from the calls and from the reader.
+type socketFrames struct{ *socket }
+
+func (s socketFrames) Write(frame []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.conn.Write(frame)
+}
+
+// socketWriter is the http.ResponseWriter of a call over a WebSocket. Of a stream, it
+// is written whole events.
+type socketWriter struct {
+	*socket
+	header   http.Header
+	status   int
+	answer   []byte // that is no stream
+	response []byte // of the terminal event, unless it failed
+}
+
+// Header implements http.ResponseWriter.
+func (w *socketWriter) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *socketWriter) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter.
+func (w *socketWriter) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if w.header.Get("Content-Type") != "text/event-stream" {
+		w.answer = append(w.answer, p...)
+		return len(p), nil
+	}
+	return len(p), w.writeEvents(p)
+}
+
+func (w *socketWriter) writeEvents(p []byte) error {
+	for e, err := range observe.SSE(bytes.NewReader(p)) {
+		if err != nil {
+			return err
+		}
+		if len(e.Data) == 0 || e.Data[0] != '{' { // [DONE]
+			continue
+		}
+		if kind := gjson.GetBytes(e.Data, "type").Str; kind == "response.completed" || kind == "response.incomplete" {
+			w.response = []byte(gjson.GetBytes(e.Data, "response").Raw)
+		}
+		w.send(e.Data)
+	}
+	return w.ctx.Err()
+}
+
+// FlushError implements the http.ResponseController's flushing: nothing is held.
+func (w *socketWriter) FlushError() error { return nil }
