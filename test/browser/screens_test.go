@@ -70,14 +70,17 @@ func TestATurnShowsWhereThePrefixBroke(t *testing.T) {
 	padding := strings.Repeat("the same words ", 40)
 	turn("broken", nil, padding+"today is Monday", "hello")
 	turn("broken", nil, padding+"today is Tuesday", "hello", "You said: hello", "and now?")
+	turn("unanswered", nil, "you are helpful", "hello")
+	turn("unanswered", []string{"Service-Omit-Response: true"}, "you are helpful", "hello", "You said: hello", "and now?")
 	turn("omitted", []string{"Service-Omit-Request: true"}, "you are helpful", "hello")
 	turn("omitted", nil, "you are helpful", "hello", "You said: hello", "and now?")
-	w.until(4)
+	w.until(6)
 	p := newTab(w)
 	p.login(w.key)
 	for session, shows := range map[string]string{
-		"broken":  `[...document.querySelectorAll("[role=tabpanel] :is(del, ins)")].map((m) => m.innerText).join() === "Monday,Tuesday"`,
-		"omitted": `document.querySelector("[role=tabpanel]").innerText.includes("The request of the turn before is not kept")`,
+		"broken":     `[...document.querySelectorAll("[role=tabpanel] :is(del, ins)")].map((m) => m.innerText).join() === "Monday,Tuesday"`,
+		"unanswered": `document.querySelector("[role=tabpanel]").innerText.includes("The response is not kept")`,
+		"omitted":    `document.querySelector("[role=tabpanel]").innerText.includes("The request of the turn before is not kept")`,
 	} {
 		p.show("?v=requests&f=session_id:equals:" + session)
 		p.press("j")
@@ -86,6 +89,65 @@ func TestATurnShowsWhereThePrefixBroke(t *testing.T) {
 		p.until("%s", shows)
 		p.press("\x1b")
 		p.until(`!document.querySelector("dialog.drawer")`)
+	}
+}
+
+func TestADrawerIsAboutItsRequest(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	call := func(id, city string) any {
+		return map[string]any{"id": id, "type": "function", "function": map[string]string{"name": "weather", "arguments": `{"city":"` + city + `"}`}}
+	}
+	w.post("/echo/v1/chat/completions", map[string]any{"model": "echo-1", "messages": []any{
+		map[string]string{"role": "user", "content": "hello"},
+		map[string]any{"role": "assistant", "tool_calls": []any{call("a", "Oslo"), call("b", "Bergen")}},
+		map[string]string{"role": "tool", "tool_call_id": "b", "content": "rain"},
+		map[string]string{"role": "tool", "tool_call_id": "a", "content": "snow"},
+		map[string]string{"role": "tool", "tool_call_id": "of an earlier turn", "content": "fog"},
+	}})
+	w.chat("echo-1", "it's another")
+	w.until(2)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests&sort=created_at")
+	p.press("j")
+	p.until(`document.querySelectorAll(".call").length === 5`) // two calls with their results, and a result without a call
+	if said := js[string](p, `[...document.querySelectorAll(".call > .call")].map((result) => result.parentElement.innerText.match(/Oslo|Bergen/) + " " + result.querySelector("pre").innerText).join()`); said != "Oslo snow,Bergen rain" {
+		t.Errorf("the calls have the results %s", said)
+	}
+
+	const pressed = `[...document.querySelectorAll(".feedback [aria-pressed=true]")].length`
+	p.do(chromedp.Click(chromedp.CSS(".feedback button")))
+	p.until(pressed + ` === 1`)
+	p.press("j")
+	p.until(`document.querySelector("[role=tabpanel]").innerText.includes("it's another")`)
+	if js[int](p, pressed) != 0 {
+		t.Error("a request shows the rating of the one before it")
+	}
+
+	js[bool](p, `(navigator.clipboard.writeText = async (text) => (window.copied = text), [...document.querySelectorAll(".drawer button")].find((button) => button.innerText === "Copy as curl").click(), true)`)
+	p.until(`window.copied`)
+	if curl := js[string](p, `copied`); !strings.HasPrefix(curl, "curl '"+w.url+"/v1/chat/completions' ") || !strings.Contains(curl, `it'\''s another`) {
+		t.Errorf("the command is %s", curl)
+	}
+}
+
+func TestAScoreStandsAtItsTime(t *testing.T) {
+	t.Parallel()
+	w := quickstart(t)
+	p := w.tab(t)
+	p.login(w.key)
+	p.show("?v=scores&from=7d")
+	js[bool](p, `(document.querySelector(".score [aria-pressed]").click(), true)`)
+	p.until(`document.querySelector(".score figure tbody tr")`)
+	times := js[[]float64](p, `[...document.querySelectorAll(".score figure tbody td:first-child")].map((cell) => Date.parse(cell.innerText))`)
+	for i := range times {
+		if i > 0 && times[i]-times[i-1] != float64(time.Hour.Milliseconds()) {
+			t.Errorf("an hour of the chart is %v milliseconds after the one before it", times[i]-times[i-1])
+		}
+	}
+	if len(times) < 12 {
+		t.Errorf("%d hours have scores", len(times))
 	}
 }
 

@@ -10,12 +10,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // exported is a record of an export.
 type exported struct {
 	Status *int     `json:"response_status"`
 	Cost   *float64 `json:"cost"`
+	Input  float64  `json:"prompt_tokens"`
+	Cached float64  `json:"prompt_cache_read_tokens"`
 	End    string   `json:"end_state"`
 }
 
@@ -44,8 +48,10 @@ func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
 		"?from=7d&f=property.Team%3Aequals%3Agrowth":       map[string]any{"request_response_rmt": map[string]any{"properties": map[string]any{"Team": map[string]string{"equals": "growth"}}}},
 	} {
 		requests, failed, cost, unpriced := 0, 0, 0.0, 0
+		input, cached := 0.0, 0.0
 		for _, r := range w.export(filter) {
 			requests++
+			input, cached = input+r.Input, cached+r.Cached
 			if r.Status != nil && *r.Status >= 400 || r.End != "complete" {
 				failed++
 			}
@@ -74,6 +80,17 @@ func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
 		if !strings.Contains(tiles[2], fmt.Sprintf("%d failed", failed)) {
 			t.Errorf("%s shows %q of %d errors", view, tiles[2], failed)
 		}
+		if got := figure(5, 1); math.Abs(number(strings.TrimSuffix(got, "%"))-100*cached/input) > 0.51 {
+			t.Errorf("%s shows that %s of %v tokens came from the cache, which are %v", view, got, input, cached)
+		}
+		for _, list := range []string{"Models", "Users"} {
+			if got := js[int](p, `[...document.querySelectorAll("[aria-label=`+list+`] tbody td:nth-child(2)")].reduce((sum, cell) => sum + Number(cell.innerText.replace(",", "")), 0)`); got != requests {
+				t.Errorf("%s shows %d requests of %s, which are %d", view, got, list, requests)
+			}
+		}
+		// What the tile leads to is what it counts.
+		p.do(chromedp.Click(chromedp.CSS(".tile:nth-child(3)")))
+		p.until(`document.querySelector("figcaption")?.innerText.startsWith(%s)`, quote(fmt.Sprintf("%d request", failed)))
 	}
 }
 

@@ -76,7 +76,7 @@ export function useAnswer(path, body, every) {
     if (key === null) return set({});
     const abort = new AbortController();
     const ask = () =>
-      (body === undefined ? get(path, abort.signal) : post(path, typeof body === "function" ? body() : body, abort.signal)).then(
+      (body === undefined ? get(path, abort.signal) : post(path, body, abort.signal)).then(
         (data) => set({ data }),
         (error) => error.name !== "AbortError" && set((old) => ({ data: old.data, error })),
       );

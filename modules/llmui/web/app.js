@@ -55,7 +55,7 @@ function Views() {
 
 function Theme({ theme, setTheme }) {
   const next = { "": "dark", dark: "light", light: "" }[theme];
-  return html`<button class="quiet" onClick=${() => setTheme(next)}>${{ "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[theme]}</button>`;
+  return html`<button class="quiet" onClick=${() => setTheme(next)}>Theme: ${theme || "system"}</button>`;
 }
 
 // switchZone shows the same view, which is its address, in the other zone.

@@ -77,7 +77,7 @@ export const fields = {
   status: "number", end_state: "text", finish_reason: "text", error_type: "text", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
-  prompt_cache_write_tokens: "number", cache_savings: "number", country_code: "text", prompt_id: "text", target_url: "text", stream: "boolean", request_body: "content", response_body: "content",
+  prompt_cache_write_tokens: "number", cache_savings: "number", country_code: "text", prompt_id: "text", target_url: "text", failed: "boolean", stream: "boolean", request_body: "content", response_body: "content",
 };
 
 // operators are those of each kind, and how they are shown.
@@ -95,18 +95,25 @@ function leaf({ field, op, value }) {
   const kind = kindOf(field);
   const operand = { [op]: op === "is-null" ? value !== "false" : kind === "number" ? Number(value) : kind === "boolean" ? value === "true" : value };
   const [map, name] = field.startsWith("property.") ? ["properties", field.slice(9)] : field.startsWith("score.") ? ["scores", field.slice(6)] : [];
-  const inner = map ? { [map]: { [name]: operand } } : { [field]: operand };
-  return { request_response_rmt: inner };
+  if (field === "failed") return failed[value] || failed.false;
+  return on(map ? { [map]: { [name]: operand } } : { [field]: operand });
 }
 
-const both = (left, right) => ({ left, operator: "and", right });
+const on = (inner) => ({ request_response_rmt: inner });
+const join = (left, right, operator = "and") => ({ left, operator, right });
+
+// failed are the requests that the API counts as errors, and the others.
+const failed = {
+  true: join(on({ status: { gte: 400 } }), on({ end_state: { "not-equals": "complete" } }), "or"),
+  false: join(join(on({ status: { lt: 400 } }), on({ status: { "is-null": true } }), "or"), on({ end_state: { equals: "complete" } })),
+};
 
 // filter is the filter of the view: its conditions, and what was written as JSON.
 // extra are further leaves.
 export function filter(v, ...extra) {
-  const leaves = [...v.f.map(leaf), ...extra.map((inner) => ({ request_response_rmt: inner }))];
+  const leaves = [...v.f.map(leaf), ...extra.map(on)];
   if (v.json) leaves.push(JSON.parse(v.json));
-  return leaves.length ? leaves.reduceRight((right, left) => both(left, right)) : "all";
+  return leaves.length ? leaves.reduceRight((right, left) => join(left, right)) : "all";
 }
 
 // isOf is the condition that a field has a value of a facet or a group, "" is
@@ -117,6 +124,9 @@ export const isOf = (field, value) =>
 // withCondition is f with a condition added, in place of one on the same field
 // with the same operator.
 export const withCondition = (f, c) => [...f.filter((o) => o.field !== c.field || o.op !== c.op), c];
+
+// having is the change to the requests of the view that have a value.
+export const having = (field, value, f = current.f) => ({ ...elsewhere, v: "requests", f: withCondition(f, isOf(field, value)) });
 
 const units = { m: 60e3, h: 3600e3, d: 86400e3 };
 

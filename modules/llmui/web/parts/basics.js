@@ -12,10 +12,13 @@ export function Answer({ state, empty, none = "Nothing matches.", children }) {
   return html`<div class=${state.loading ? "stale" : ""}>${children(state.data)}</div>`;
 }
 
+// failed tells whether a call is an error, as the API counts them.
+export const failed = (r) => r.response_status >= 400 || r.end_state !== "complete";
+
 // Outcome says how a call ended, in a word, a shape and a colour.
 export function Outcome({ record }) {
   const { response_status: status, end_state: end } = record;
-  const good = status < 400 && end === "complete";
+  const good = !failed(record);
   const text = end === "complete" || status >= 400 ? (status ?? "—") : end.replace("_", " ");
   return html`<span class="outcome ${good ? "good" : "bad"}"><i aria-hidden="true">${good ? "●" : "▲"}</i> ${text}</span>`;
 }
@@ -87,7 +90,7 @@ export function Tile({ label, value, now, before, growth, detail, to }) {
 }
 
 // Bar shows a share of a whole.
-export const Bar = ({ share }) => html`<span class="bar" aria-hidden="true"><svg viewBox="0 0 100 1" preserveAspectRatio="none"><rect width=${Math.max(0, Math.min(1, share || 0)) * 100} height="1" /></svg></span>`;
+export const Bar = ({ share }) => html`<span class="bar" aria-hidden="true"><i style=${{ width: `${Math.max(0, Math.min(1, share || 0)) * 100}%` }}></i></span>`;
 
 // Spark shows the course of a number in a cell.
 export function Spark({ values }) {
@@ -102,12 +105,15 @@ export const sorting = (text) => ({ key: text.replace("-", ""), descending: text
 // List is a table whose headings sort it. A column is {title, key, cell, number,
 // wide, mid}; one without a key does not sort, a wide one needs a wide screen, a mid
 // one more than a telephone's.
-export function List({ label, columns, rows, sort = "", keyOf, selected }) {
+export const List = ({ label, columns, rows, sort, keyOf, selected }) => html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><${Headings} columns=${columns} sort=${sort} /><tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+
+export function Headings({ columns, sort = "" }) {
   const { key, descending } = sorting(sort);
-  return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table>
-    <thead><tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)} aria-sort=${c.key && c.key === key ? (descending ? "descending" : "ascending") : null}>${
-      c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.title}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${selected?.(row) ? "selected" : ""}>${columns.map((c) => html`<td class=${classOf(c)}>${c.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+  return html`<thead><tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)} aria-sort=${c.key && c.key === key ? (descending ? "descending" : "ascending") : null}>${
+    c.key ? html`<button onClick=${() => go({ sort: c.key === key && descending ? c.key : "-" + c.key })}>${c.title}${c.key === key ? (descending ? " ↓" : " ↑") : ""}</button>` : c.title}</th>`)}</tr></thead>`;
 }
+
+// More asks for a longer list, up to what one answer holds.
+export const More = ({ n, limit, setLimit }) => n >= limit && (limit < 1000 ? html`<button class="more" onClick=${() => setLimit(1000)}>Show more</button>` : html`<p class="notice">Only the first ${limit} are shown.</p>`);
 
 export const classOf = (c) => [c.number && "number", c.wide && "wide", c.mid && "mid"].filter(Boolean).join(" ");

@@ -6,9 +6,27 @@ import { bytes } from "../format.js";
 const ends = 10; // messages shown at each end of a long conversation
 const longText = 4096;
 
+// paired puts what a tool answered below its call. Gemini's calls have a name alone:
+// their answers come in the order of the calls.
+function paired(list) {
+  const calls = new Map();
+  const pair = (p) => {
+    if (p.type === "call") {
+      const key = p.id || p.name;
+      calls.set(key, [...(calls.get(key) || []), (p = { ...p })]);
+    } else if (p.type === "result" && calls.get(p.id)?.length) {
+      calls.get(p.id).shift().result = p;
+      return [];
+    }
+    return p;
+  };
+  return list.map((m) => ({ ...m, parts: m.parts.flatMap(pair) })).filter((m, i) => m.parts.length || !list[i].parts.length);
+}
+
 // Messages shows a list of them; the middle of a long one is folded.
-export function Messages({ list, answer }) {
+export function Messages({ list: said, answer }) {
   const [all, setAll] = useState(false);
+  const list = paired(said);
   const middle = list.length - 2 * ends;
   if (all || middle <= 0) return html`${list.map((m, i) => html`<${Message} key=${i} m=${m} answer=${answer} />`)}`;
   return html`${list.slice(0, ends).map((m, i) => html`<${Message} key=${i} m=${m} />`)}
@@ -27,7 +45,7 @@ function Part({ p, role }) {
     case "thinking":
       return html`<details class="thinking"><summary>Thinking</summary><${Text} text=${p.text} /></details>`;
     case "call":
-      return html`<div class="call"><b>${p.name}</b>${p.id && html` <code class="quiet">${p.id.slice(-8)}</code>`}<pre>${pretty(p.args)}</pre></div>`;
+      return html`<div class="call"><b>${p.name}</b>${p.id && html` <code class="quiet">${p.id.slice(-8)}</code>`}<pre>${pretty(p.args)}</pre>${p.result && html`<${Part} p=${p.result} />`}</div>`;
     case "result":
       return html`<div class="call result"><b>result</b>${p.id && html` <code class="quiet">${p.id.slice(-8)}</code>`}<${Text} text=${p.text} plain /></div>`;
     case "media":

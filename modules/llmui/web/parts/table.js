@@ -1,13 +1,13 @@
 // A table that draws only the rows in sight, and asks for more at its end.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { classOf } from "./basics.js";
+import { Headings, classOf } from "./basics.js";
 
 const rowHeight = 32;
 const overscan = 10;
 
-// Table shows rows by columns of {title, cell, number, sort, wide, mid}. onSight is told which rows are drawn; those that are gone are
+// Table shows rows by columns of {title, key, cell, number, wide, mid}. onSight is told which rows are drawn; those that are gone are
 // drawn empty. selected is the index of a row.
-export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, onSort, label, keyOf }) {
+export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, label, keyOf }) {
   const frame = useRef();
   const [window, setWindow] = useState({ top: 0, height: 600 });
   const look = () => frame.current && setWindow({ top: frame.current.scrollTop, height: frame.current.clientHeight });
@@ -27,18 +27,10 @@ export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, onS
     else if (top + 3 * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + 3 * rowHeight - box.clientHeight;
   }, [selected]);
 
-  const heading = (c) => {
-    const direction = sort === c.sort ? "ascending" : sort === "-" + c.sort ? "descending" : "none";
-    return c.sort
-      ? html`<th scope="col" class=${classOf(c)} aria-sort=${direction}>
-          <button onClick=${() => onSort(direction === "descending" ? c.sort : "-" + c.sort)}>${c.title}${{ ascending: " ↑", descending: " ↓" }[direction] || ""}</button>
-        </th>`
-      : html`<th scope="col" class=${classOf(c)}>${c.title}</th>`;
-  };
   const gap = (n) => n > 0 && html`<tr aria-hidden="true" class="gap"><td colspan=${columns.length} height=${n * rowHeight}></td></tr>`;
   return html`<div class="table" ref=${frame} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${rows.length}>
-      <thead><tr>${columns.map(heading)}</tr></thead>
+      <${Headings} columns=${columns} sort=${sort} />
       <tbody>
         ${gap(first)}
         ${rows.slice(first, last).map((row, i) => {

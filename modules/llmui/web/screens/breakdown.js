@@ -1,12 +1,12 @@
 // What does each model, or each value of a property, cost, and what does the
 // provider's cache save?
 import { html } from "../html.js";
-import { elsewhere, filter, go, isOf, timeFilter, useView, withCondition } from "../state.js";
+import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Bar, List, Spark, To, sorting } from "../parts/basics.js";
+import { Answer, Bar, List, Spark, sorting } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, percent } from "../format.js";
-import { ByGroup, Cost, cached, nameOf, useMetrics } from "./overview.js";
+import { ByGroup, Cost, Name, cached, nameOf, useMetrics } from "./overview.js";
 
 export const Models = () => html`<${Breakdown} by="model" field="model" title="model" />`;
 
@@ -43,7 +43,7 @@ function Breakdown({ by, field, title }) {
   const state = useMetrics(v, { groupBy: by, limit: 100 });
   const sort = v.sort || "-cost";
   const columns = (d) => [
-    { title: title[0].toUpperCase() + title.slice(1), key: "name", cell: (g) => (g.key === null ? nameOf(g) : html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf(field, g.key)) }}>${nameOf(g)}<//>`) },
+    { title: title[0].toUpperCase() + title.slice(1), key: "name", cell: (g) => html`<${Name} g=${g} field=${field} />` },
     { title: "Requests", key: "requests", number: true, cell: (g) => count(g.totals.requests) },
     { title: "Errors", key: "errors", number: true, mid: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${count(g.totals.errors)}</span>` },
     { title: "p50", key: "p50", number: true, wide: true, cell: (g) => duration(g.totals.latency.p50) },

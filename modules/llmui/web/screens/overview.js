@@ -1,10 +1,10 @@
 // Is it up, what does it cost, what is growing, what went wrong?
 import { html, useMemo } from "../html.js";
-import { bucket, elsewhere, filter, isOf, timeFilter, useView, withCondition } from "../state.js";
+import { bucket, elsewhere, filter, having, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Bar, Tile, To } from "../parts/basics.js";
+import { Answer, List, Spark, Tile, To } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { compact, count, dollars, duration, offset, percent } from "../format.js";
+import { compact, count, dollars, duration, offset, percent, plural } from "../format.js";
 
 // useMetrics asks for totals and series of the view.
 export const useMetrics = (v, question) =>
@@ -15,22 +15,21 @@ const rate = (x) => (x?.requests ? x.errors / x.requests : null);
 // cached is the share of the input that came from the provider's cache.
 export const cached = (x) => (x?.prompt_tokens && x.prompt_cache_read_tokens != null ? x.prompt_cache_read_tokens / x.prompt_tokens : null);
 
-// nameOf is how a group is shown.
-export const nameOf = (g) => (g.key === null ? `${count(g.others)} others` : g.key || "(none)");
-
-const failed = { field: "status", op: "gte", value: "400" };
+// nameOf is how a group is shown, Name leads to its requests.
+export const nameOf = (g) => (g.key === null ? plural(g.others, "other") : g.key || "(none)");
+export const Name = ({ g, field }) => (g.key === null ? nameOf(g) : html`<${To} change=${having(field, g.key)}>${nameOf(g)}<//>`);
 
 export function Overview() {
   const v = useView();
   const models = useMetrics(v, { groupBy: "model", limit: 5, compare: true });
   const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none" });
-  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} />
-    <div class="tops"><${Top} v=${v} state=${models} by="model" title="Models" /><${Top} v=${v} state=${users} by="user_id" title="Users" /></div>`}<//>`;
+  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} />
+    <div class="tops"><${Top} state=${models} by="model" title="Models" /><${Top} state=${users} by="user_id" title="Users" /></div>`}<//>`;
 }
 
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
-function Figures({ d, v }) {
+function Figures({ d }) {
   const points = d.points;
   const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
   const values = (name, f) => ({ name, values: points.map(f) });
@@ -46,7 +45,7 @@ function Figures({ d, v }) {
   return html`<div class="tiles">
       <${Tile} label="Requests" value=${compact(t.requests)} now=${t.requests} before=${b.requests} to=${list} />
       <${Tile} label="Cost" value=${dollars(t.cost)} now=${t.cost} before=${b.cost} growth="bad" detail=${t.requests_without_cost ? `${count(t.requests_without_cost)} unpriced` : ""} to=${{ ...list, sort: "-cost" }} />
-      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} growth="bad" detail=${`${count(t.errors)} failed`} to=${{ ...list, f: withCondition(v.f, failed) }} />
+      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
       <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
       <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
       <${Tile} label="Input from cache" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} growth="good" to=${{ ...elsewhere, v: "models" }} />
@@ -72,11 +71,11 @@ export function ByGroup({ d, title, format, value, height }) {
 export const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
 
 // Top is a short table of groups, those that cost most first.
-function Top({ v, state, by, title }) {
-  return html`<section class="panel"><h2>${title}</h2>
-    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<table>
-      <thead><tr><th scope="col">Name</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Errors</th><th scope="col" class="number wide">Tokens</th><th scope="col" class="number wide">p95</th><th scope="col" class="number">Cost</th><th scope="col" class="wide"><span class="hidden">Share of the cost</span></th></tr></thead>
-      <tbody>${[...d.groups].sort((a, b) => (a.key === null) - (b.key === null) || (b.totals.cost || 0) - (a.totals.cost || 0)).map((g) => html`<tr key=${g.key}><td>${g.key === null ? nameOf(g) : html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf(by, g.key)) }}>${nameOf(g)}<//>`}</td>
-        <td class="number">${compact(g.totals.requests)}</td><td class="number ${g.totals.errors ? "bad" : ""}">${compact(g.totals.errors)}</td><td class="number wide">${compact(g.totals.total_tokens)}</td>
-        <td class="number wide">${duration(g.totals.latency.p95)}</td><td class="number"><${Cost} totals=${g.totals} /></td><td class="wide"><${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} /></td></tr>`)}</tbody></table>`}<//></section>`;
-}
+const Top = ({ state, by, title }) => html`<section><h2>${title}</h2>
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<${List} label=${title} keyOf=${(g) => g.key} rows=${[...d.groups].sort((a, b) => (a.key === null) - (b.key === null) || (b.totals.cost || 0) - (a.totals.cost || 0))} columns=${[
+      { title: "Name", cell: (g) => html`<${Name} g=${g} field=${by} />` },
+      { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) }, { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${compact(g.totals.errors)}</span>` },
+      { title: "Tokens", number: true, wide: true, cell: (g) => compact(g.totals.total_tokens) }, { title: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
+      { title: "Cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
+      ...(d.points.length ? [{ title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` }] : []),
+    ]} />`}<//></section>`;

@@ -1,6 +1,6 @@
 // One request: what was said, what it cost and why, how it went.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { elsewhere, filter, go, isOf, view } from "../state.js";
+import { elsewhere, filter, go, having, view } from "../state.js";
 import { post, useAnswer } from "../api.js";
 import { asked, answered } from "../conversation.js";
 import { Answer, Bar, Copy, List, Outcome, Tabs, To, typing } from "../parts/basics.js";
@@ -55,7 +55,8 @@ export function Drawer({ id, tab }) {
     return () => removeEventListener("keydown", press);
   }, [current]);
   return html`<dialog ref=${dialog} class="drawer" data-id=${id} aria-label="Request" tabindex="-1" onClick=${beside} onClose=${() => dialog.current.open || go({ id: "", tab: "" })}>
-    <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${() => id} label="Copy id" /><button class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
+    <header><h2>Request</h2><code title=${id}>${id.slice(0, 8)}…</code> <${Copy} text=${() => id} label="Copy id" />
+      ${state.data && html`<${Copy} text=${() => curl(state.data)} label="Copy as curl" /><${Feedback} key=${state.data.request_id} r=${state.data} />`}<button class="quiet close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
     <${Answer} state=${state}>${(r) => html`<${Summary} r=${r} /><${Tabs} tabs=${tabs} current=${current} />
       <div class="body" role="tabpanel" id="panel" aria-labelledby=${"tab-" + current} tabindex="0"><${panels[current]} key=${r.request_id + current} r=${r} /></div>`}<//>
   </dialog>`;
@@ -63,15 +64,16 @@ export function Drawer({ id, tab }) {
 
 const Summary = ({ r }) => html`<p class="summary"><${Outcome} record=${r} /> <b>${r.model || "unknown model"}</b> <span>${r.provider}</span>
   <span>${duration(r.delay_ms)}</span> <span>${count(r.prompt_tokens)} in, ${count(r.completion_tokens)} out</span> <b>${dollars(r.cost)}</b>
-  ${r.request_user_id && html`<${To} change=${{ ...elsewhere, v: "requests", f: [isOf("user_id", r.request_user_id)] }}>${r.request_user_id}<//>`}
-  ${r.properties["Service-Session-Id"] && html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.properties["Service-Session-Id"] }}>session ${r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"]}<//>`}
-  <${Copy} text=${() => curl(r)} label="Copy as curl" /><${Feedback} r=${r} /></p>`;
+  ${r.request_user_id && html`<${To} change=${having("user_id", r.request_user_id, [])}>${r.request_user_id}<//>`}
+  ${r.properties["Service-Session-Id"] && html`<${To} change=${{ ...elsewhere, v: "sessions", session: r.properties["Service-Session-Id"] }}>session ${r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"]}<//>`}</p>`;
 
-// curl is the call for a shell; the key is left to the environment.
+// curl is the call for a shell; the key is left to the environment, a body that is
+// not kept to a file.
 function curl(r) {
   const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
-  const body = r.request_body === null ? "" : ` \\\n  -d ${quote(typeof r.request_body === "string" ? r.request_body : JSON.stringify(r.request_body))}`;
-  return `curl ${quote(r.target_url || location.origin + r.request_path)} \\\n  -H "Authorization: Bearer $API_KEY" \\\n  -H 'Content-Type: application/json'${body}`;
+  const { request_body: body, request_path: path } = r;
+  const key = /\/messages\b/.test(path) ? `anthropic-version: 2023-06-01" -H "x-api-key: ` : /:\w*generateContent/i.test(path) ? "x-goog-api-key: " : "Authorization: Bearer ";
+  return `curl ${quote(String(new URL(r.target_url || path, location)))} -H "${key}$API_KEY" -H "Content-Type: application/json" -d ${body === null ? "@request.json" : quote(typeof body === "string" ? body : JSON.stringify(body))}`;
 }
 
 function Feedback({ r }) {
@@ -100,14 +102,15 @@ function Conversation({ r }) {
 
 function Cost({ r }) {
   const cached = (r.prompt_cache_read_tokens || 0) + (r.prompt_cache_write_tokens || 0);
+  const share = (n) => (n === null || !r.total_tokens ? null : n / r.total_tokens);
   const rows = [
-    ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens],
-    ["Input, written to the cache", r.prompt_cache_write_tokens], ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens],
+    ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens], ["Input, written to the cache", r.prompt_cache_write_tokens],
+    ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["All", r.total_tokens],
   ];
-  return html`<table><thead><tr><th scope="col">Tokens</th><th scope="col" class="number">Count</th><th scope="col" class="number">Share</th><th scope="col"><span class="hidden">Share of all tokens</span></th></tr></thead>
-      <tbody>${rows.map(([name, n]) => html`<tr><td>${name}</td><td class="number">${count(n)}</td><td class="number">${percent(n === null || !r.total_tokens ? null : n / r.total_tokens)}</td><td><${Bar} share=${n / r.total_tokens} /></td></tr>`)}
-        <tr><td><b>All</b></td><td class="number"><b>${count(r.total_tokens)}</b></td><td></td><td></td></tr>
-        <tr><td><b>Cost</b></td><td class="number"><b>${dollars(r.cost)}</b></td><td></td><td></td></tr></tbody></table>
+  return html`<${List} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
+      { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },
+      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: "", cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
+    ]} />
     ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
     ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
@@ -163,7 +166,7 @@ function Labels({ r }) {
 
 // Pairs are names and values; with `of`, a value leads to all requests that have it.
 const Pairs = ({ title, pairs, of }) => pairs.length > 0 && html`<section><h3>${title}</h3><dl>${pairs.map(([name, value]) => html`<dt>${name}</dt>
-  <dd>${of ? html`<${To} change=${{ ...elsewhere, v: "requests", f: [isOf(of(name), value)] }}>${String(value)}<//>` : String(value)}</dd>`)}</dl></section>`;
+  <dd>${of ? html`<${To} change=${having(of(name), value, [])}>${String(value)}<//>` : String(value)}</dd>`)}</dl></section>`;
 
 function Raw({ r }) {
   const [find, setFind] = useState("");

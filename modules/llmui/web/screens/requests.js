@@ -16,22 +16,22 @@ const property = (name) => (r) => r.properties[name] || "—";
 
 // all columns by their key; those without `extra` are shown unless others are chosen.
 const all = {
-  time: { title: "Time", sort: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
+  time: { title: "Time", key: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
   outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
-  model: { title: "Model", sort: "body_model", cell: (r) => r.model || "—" },
+  model: { title: "Model", key: "body_model", cell: (r) => r.model || "—" },
   provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
-  user: { title: "User", sort: "user_id", cell: (r) => r.request_user_id || "—", mid: true },
+  user: { title: "User", key: "user_id", cell: (r) => r.request_user_id || "—", mid: true },
   session: { title: "Session", cell: (r) => r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"] || "—", wide: true },
   path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
   endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
   finish: { title: "Finish", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
-  latency: { title: "Latency", sort: "latency", number: true, cell: (r) => duration(r.delay_ms), mid: true },
-  first: { title: "First token", sort: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
-  input: { title: "In", sort: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), wide: true },
+  latency: { title: "Latency", key: "latency", number: true, cell: (r) => duration(r.delay_ms), mid: true },
+  first: { title: "First token", key: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
+  input: { title: "In", key: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), wide: true },
   cached: { title: "Cached", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
-  output: { title: "Out", sort: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), wide: true },
+  output: { title: "Out", key: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), wide: true },
   reasoning: { title: "Reasoning", number: true, cell: (r) => compact(r.reasoning_tokens), extra: true },
-  cost: { title: "Cost", sort: "cost", number: true, cell: (r) => dollars(r.cost) },
+  cost: { title: "Cost", key: "cost", number: true, cell: (r) => dollars(r.cost) },
   id: { title: "Id", cell: (r) => r.request_id, extra: true },
 };
 const usual = Object.keys(all).filter((key) => !all[key].extra);
@@ -108,7 +108,7 @@ export function Requests() {
         ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
           : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
-              onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} onSort=${(sort) => go({ sort })} />`}
+              onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} />`}
       </section></div>
     ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}
   </div>`;

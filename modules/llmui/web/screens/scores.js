@@ -2,12 +2,13 @@
 import { html, useMemo } from "../html.js";
 import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, List } from "../parts/basics.js";
+import { Answer, Bar, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { count, dollars, moment, offset, plural } from "../format.js";
 import { Drawer } from "./request.js";
 
-const increments = [[2 * 3600e3, "min"], [3 * 86400e3, "hour"], [Infinity, "day"]];
+const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
+const increment = ({ startTimeUnixMs: from, endTimeUnixMs: to }) => increments.find(([width]) => to - from <= width);
 const score = (n) => (n === null || n === undefined ? "—" : n.toFixed(2));
 
 export function Scores() {
@@ -15,7 +16,7 @@ export function Scores() {
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/dashboard/scores/query", {
     timeFilter: { start: new Date(from).toISOString(), end: new Date(to).toISOString() },
-    userFilter: filter(v), dbIncrement: increments.find(([width]) => to - from <= width)[1], timeZoneDifference: offset(),
+    userFilter: filter(v), dbIncrement: increment(timeFilter(v))[1], timeZoneDifference: offset(),
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) =>
     [...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} v=${v} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}<//>
@@ -26,7 +27,12 @@ const worst = 8; // examples
 const sample = 500; // newest scored requests, of which the distribution is
 
 function Score({ v, name, points }) {
-  const [times, series] = useMemo(() => [points.map((p) => Date.parse(p.created_at_trunc)), [{ name: "mean", values: points.map((p) => p.score_avg) }]], [points]);
+  // The API answers the times that have scores; a chart has all between them.
+  const [times, series] = useMemo(() => {
+    const width = increment(timeFilter(v))[2], first = Date.parse(points[0].created_at_trunc), values = [];
+    for (const p of points) values[Math.round((Date.parse(p.created_at_trunc) - first) / width)] = p.score_avg;
+    return [Array.from(values, (_, i) => first + i * width), [{ name: "mean", values: Array.from(values) }]];
+  }, [points]);
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
   const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
   const state = useAnswer("/v1/request/query-clickhouse", {
@@ -52,5 +58,5 @@ function Distribution({ values }) {
   const top = Math.max(...bins);
   const edge = (i) => score(low + ((high - low) * i) / 10);
   return html`<figure class="chart panel"><figcaption>Distribution of the newest ${count(values.length)}</figcaption>
-    <ol class="bins">${bins.map((n, i) => html`<li><span>${edge(i)}–${edge(i + 1)}</span><svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width=${(n / top) * 100} height="1" /></svg><b>${count(n)}</b></li>`)}</ol></figure>`;
+    <ol class="bins">${bins.map((n, i) => html`<li><span>${edge(i)}–${edge(i + 1)}</span><${Bar} share=${n / top} /><b>${count(n)}</b></li>`)}</ol></figure>`;
 }

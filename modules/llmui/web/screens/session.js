@@ -1,9 +1,9 @@
 // Where did the agent spend its time and money, and where did it loop? The
 // requests of a session, as a tree of their paths, against time.
 import { html, useState } from "../html.js";
-import { elsewhere, filter, go } from "../state.js";
+import { elsewhere, filter, go, having } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Outcome, To } from "../parts/basics.js";
+import { Answer, More, Outcome, To, failed } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, plural } from "../format.js";
 import { Drawer, useSteps } from "./request.js";
 
@@ -45,6 +45,8 @@ function rows(node, closed, depth = 0, out = []) {
   return out;
 }
 
+const indent = (depth) => ({ paddingLeft: `${0.4 + 1.2 * Math.min(depth, 8)}rem` });
+
 export function Session({ v }) {
   const [closed, setClosed] = useState(new Set());
   const state = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit, includeContent: false });
@@ -60,19 +62,19 @@ export function Session({ v }) {
     const begin = Date.parse(requests[0].request_created_at);
     const span = Math.max(1, Math.max(...requests.map((r) => Date.parse(r.request_created_at) + (r.delay_ms || 0))) - begin);
     const bar = (from, length, tone) => html`<rect class=${tone} x=${((from - begin) / span) * 100} width=${Math.max(0.5, (length / span) * 100)} height="10"><title>${duration(length)}</title></rect>`;
-    const line = (r) => bar(Date.parse(r.request_created_at), r.delay_ms || 0, r.response_status >= 400 ? "failed" : "");
+    const line = (r) => bar(Date.parse(r.request_created_at), r.delay_ms || 0, failed(r) ? "failed" : "");
     const unknown = requests.filter((r) => r.cost === null).length;
     return html`<header class="heading"><h2>${v.name || requests[0].properties["Service-Session-Name"] || v.session} <code class="quiet">${v.session}</code></h2>
         <p>${plural(requests.length, "request")} over ${duration(span)}, ${dollars(cost(requests))}${unknown ? ` and ${count(unknown)} without a price` : ""}, ${compact(sum(requests, (r) => r.total_tokens))} tokens,
-          begun ${moment(requests[0].request_created_at)} by ${requests[0].request_user_id ? html`<${To} change=${{ ...elsewhere, v: "requests", f: [{ field: "user_id", op: "equals", value: requests[0].request_user_id }] }}>${requests[0].request_user_id}<//>` : "nobody known"}. <${To} change=${elsewhere}>All sessions<//></p>
-        ${requests.length === limit && html`<p class="notice">Only the first ${count(limit)} requests are shown.</p>`}</header>
+          begun ${moment(requests[0].request_created_at)} by ${requests[0].request_user_id ? html`<${To} change=${having("user_id", requests[0].request_user_id, [])}>${requests[0].request_user_id}<//>` : "nobody known"}. <${To} change=${elsewhere}>All sessions<//></p>
+        <${More} n=${requests.length} limit=${limit} /></header>
       <div class="scroll" role="region" aria-label="Session" tabindex="0"><table class="waterfall"><thead><tr><th scope="col">Step</th><th scope="col" class="wide">Model</th><th scope="col" class="mid">Outcome</th><th scope="col" class="number wide">Tokens</th><th scope="col" class="number">Own cost</th><th scope="col" class="number">In all</th><th scope="col" class="wide">${duration(span)}</th></tr></thead>
       <tbody>${shown.map(({ node, request: r, depth, name }) => node
-        ? html`<tr key=${"/" + node.path} class="node d${Math.min(depth, 8)}"><td><button class="fold" aria-expanded=${!closed.has(node.path)} onClick=${() => toggle(node.path)}>${closed.has(node.path) ? "▸" : "▾"} ${node.name || v.name || "session"}</button> <span class="quiet">${count(node.all.length)}</span></td>
-          <td class="wide"></td><td class="mid">${node.all.some((r) => r.response_status >= 400) && html`<span class="bad">▲ ${count(node.all.filter((r) => r.response_status >= 400).length)}</span>`}</td><td class="number wide">${compact(sum(node.all, (r) => r.total_tokens))}</td>
+        ? html`<tr key=${"/" + node.path} class="node"><td style=${indent(depth)}><button class="fold" aria-expanded=${!closed.has(node.path)} onClick=${() => toggle(node.path)}>${closed.has(node.path) ? "▸" : "▾"} ${node.name || v.name || "session"}</button> <span class="quiet">${count(node.all.length)}</span></td>
+          <td class="wide"></td><td class="mid">${node.all.some(failed) && html`<span class="bad">▲ ${count(node.all.filter(failed).length)}</span>`}</td><td class="number wide">${compact(sum(node.all, (r) => r.total_tokens))}</td>
           <td class="number">${node.own.length ? dollars(cost(node.own)) : ""}</td><td class="number" data-all=${cost(node.all)}><b>${dollars(cost(node.all))}</b></td>
           <td class="wide"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${node.all.map(line)}</svg></td></tr>`
-        : html`<tr key=${r.request_id} data-id=${r.request_id} class=${`d${Math.min(depth, 8)} ${r.request_id === v.id ? "selected" : ""}`}><td><button class="open" onClick=${() => go({ id: r.request_id })}>${name || "call"}</button> <span class="quiet mid">${moment(r.request_created_at)}</span></td>
+        : html`<tr key=${r.request_id} data-id=${r.request_id} class=${r.request_id === v.id ? "selected" : ""}><td style=${indent(depth)}><button class="open" onClick=${() => go({ id: r.request_id })}>${name || "call"}</button> <span class="quiet mid">${moment(r.request_created_at)}</span></td>
           <td class="wide">${r.model || "—"}</td><td class="mid"><${Outcome} record=${r} /></td><td class="number wide">${compact(r.total_tokens)}</td><td class="number" data-own=${r.cost}>${dollars(r.cost)}</td><td></td>
           <td class="wide"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${line(r)}</svg></td></tr>`)}</tbody></table></div>
       ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}`;

@@ -1,8 +1,8 @@
 // Which task burnt the money?
-import { html } from "../html.js";
+import { html, useState } from "../html.js";
 import { filter, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, List, To, sorting } from "../parts/basics.js";
+import { Answer, List, More, To, sorting } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, offset } from "../format.js";
 import { Session } from "./session.js";
 
@@ -23,11 +23,12 @@ const columns = [
 ];
 
 function All({ v }) {
+  const [limit, setLimit] = useState(200);
   const sort = v.sort || "-latest_request_created_at";
   const { key, descending } = sorting(sort);
   const state = useAnswer("/v1/session/query", {
-    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit: 200,
+    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit,
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
-    html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} />`}<//>`;
+    html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} /><${More} n=${sessions.length} limit=${limit} setLimit=${setLimit} />`}<//>`;
 }

@@ -1,10 +1,10 @@
 // Is Weir healthy, and is anything lost?
 import { html } from "../html.js";
-import { elsewhere, isOf, useView, withCondition } from "../state.js";
+import { useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, List, Spark, To } from "../parts/basics.js";
+import { Answer, List, Spark } from "../parts/basics.js";
 import { bytes, compact, count, duration, fullMoment, percent, plural } from "../format.js";
-import { useMetrics } from "./overview.js";
+import { Name, useMetrics } from "./overview.js";
 
 const every = 5000; // milliseconds
 
@@ -13,7 +13,7 @@ export function System() {
   const state = useAnswer("/system", undefined, every);
   const providers = useMetrics(v, { groupBy: "provider", limit: 50 });
   return html`<${Answer} state=${state}>${(s) => html`<${Ledger} s=${s} />`}<//>
-    <h2>Providers</h2><${Answer} state=${providers} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => html`<${List} label="Providers" columns=${columns(v)} rows=${d.groups} keyOf=${(g) => g.key} />`}<//>`;
+    <h2>Providers</h2><${Answer} state=${providers} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => html`<${List} label="Providers" columns=${columns} rows=${d.groups} keyOf=${(g) => g.key} />`}<//>`;
 }
 
 function Ledger({ s }) {
@@ -29,8 +29,8 @@ function Ledger({ s }) {
 // age is of seconds that something is kept, 0 for ever.
 const age = (seconds) => (seconds ? `${seconds % 86400 ? duration(seconds * 1000) : plural(seconds / 86400, "day")}` : "without end");
 
-const columns = (v) => [
-  { title: "Provider", cell: (g) => (g.key ? html`<${To} change=${{ ...elsewhere, v: "requests", f: withCondition(v.f, isOf("provider", g.key)) }}>${g.key}<//>` : "(none)") },
+const columns = [
+  { title: "Provider", cell: (g) => html`<${Name} g=${g} field="provider" />` },
   { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) },
   { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${percent(g.totals.requests ? g.totals.errors / g.totals.requests : null)}</span>` },
   { title: "p50", number: true, wide: true, cell: (g) => duration(g.totals.latency.p50) },

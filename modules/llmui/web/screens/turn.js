@@ -34,7 +34,7 @@ export function Turn({ r }) {
         ${r.prompt_cache_read_tokens !== null && html` ${count(r.prompt_cache_read_tokens)} of ${count(r.prompt_tokens)} input tokens came from the cache.`}</p>
       ${common < then.length && html`<div class="notice bad">Message ${common + 1} differs from ${link}, which has ${plural(then.length, "message")}: a prompt cache serves nothing from there on.
         <${Difference} then=${text(then[common])} now=${now[common] ? text(now[common]) : ""} /></div>`}
-      <${Messages} list=${now.slice(common + repeated)} /><${Messages} list=${answered(r.response_body)} answer />`;
+      <${Messages} list=${now.slice(common + repeated)} />${note(absent(r.response_body, r.response_omitted, "response"))}<${Messages} list=${answered(r.response_body)} answer />`;
   }}<//>`;
 }
 
