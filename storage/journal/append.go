@@ -33,7 +33,7 @@ func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 		r.Content = storage.ContentRef{}
 	}
 	encode(d, kindRecord, recordWire, r)
-	d.content(c)
+	d.content(c, j.chunks.Load())
 	err := j.submit(d)
 	if !errors.Is(err, errClosed) {
 		r.Number = 0
@@ -44,6 +44,9 @@ func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	if d.length > 0 {
 		r.Content = storage.ContentRef(d.place)
 	}
+	if len(d.split.cuts) > 0 {
+		d.table.learn(&d.split, uint64(d.offset+d.own), d.place.Ordinal)
+	}
 	return nil
 }
 
@@ -53,7 +56,7 @@ func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 	defer d.free()
 	d.at = f.At
 	encode(d, kindAnnotation, annotationWire, f)
-	d.content(nil)
+	d.content(nil, nil)
 	return j.submit(d)
 }
 
@@ -125,6 +128,7 @@ func (j *Journal) commit(group []*draft, o *Options) {
 		s, err = j.writable(o)
 	}
 	if err == nil {
+		j.lay(group)
 		err = j.write(s, group, o.Sync)
 	}
 	j.mu.Lock()
@@ -145,11 +149,30 @@ func (j *Journal) commit(group []*draft, o *Options) {
 	}
 }
 
+// lay lays down anew what shares bytes with another segment than it goes to.
+func (j *Journal) lay(group []*draft) {
+	t := j.chunks.Load()
+	for _, d := range group {
+		if d.whole == nil || d.table == t {
+			continue
+		}
+		size := d.size()
+		d.content(d.whole, t)
+		j.mu.Lock()
+		j.pendingBytes += d.size() - size
+		j.mu.Unlock()
+	}
+}
+
 // publish enters a group that was written now in the books. It needs the mutex.
 func (j *Journal) publish(s *segment, group []*draft, now moment) {
 	for _, d := range group {
 		d.place = storage.Position{Segment: s.number, Ordinal: s.entries}
 		s.note(s.entries, s.size)
+		d.offset = s.size
+		if len(d.split.cuts) > 0 && d.split.hasParent {
+			s.parents[s.entries] = d.split.parent
+		}
 		s.size += d.size()
 		s.entries++
 		if d.length > 0 {
@@ -228,6 +251,7 @@ func (j *Journal) writable(o *Options) (*segment, error) {
 	s, err := j.create(o)
 	if err == nil {
 		j.active = s
+		j.chunks.Store(newChunkTable())
 	}
 	return s, err
 }
@@ -235,6 +259,7 @@ func (j *Journal) writable(o *Options) (*segment, error) {
 // close ends the active segment. It needs the turn.
 func (j *Journal) close(s *segment) {
 	j.active = nil
+	j.chunks.Store(nil)
 	j.mu.Lock()
 	s.closed = true
 	j.mu.Unlock()

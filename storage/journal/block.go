@@ -13,7 +13,8 @@ import (
 // A sealed segment is blocks, their index, and a trailer (index.go). A block is
 // the content of some entries in two frames, so that a search reads no more than
 // it needs: one of what was asked, one of what was answered. A frame is S2 of
-// items, each an ordinal (4), a length (4), and a part of an entry's content.
+// items, each an ordinal (4), a length (4), and a part of an entry's content. Large
+// requests share bytes with those before them in the file (extents.go).
 const (
 	itemHead = 4 + 4
 
@@ -26,6 +27,9 @@ type part struct {
 	is   storage.ContentPart
 	wire message[content]
 }
+
+// requestFrame is the index of the frame of what was asked.
+const requestFrame = 0
 
 var parts = [...]part{
 	{storage.RequestPart, message[content]{1: contentWire[1], 3: contentWire[3], 4: contentWire[4], requestData: contentWire[requestData]}},
@@ -40,6 +44,9 @@ type sealedWriter struct {
 	begun  bool               // a block, which is the last of index
 	raw    [len(parts)][]byte // of that block
 	frame  []byte
+	blocks []uint32 // by ordinal: the number of the block that an entry is in
+	table  *chunkTable
+	split  splitter
 }
 
 // reset begins a segment, of which nothing is written yet.
@@ -48,7 +55,7 @@ func (w *sealedWriter) reset(to io.Writer) {
 		w.w = bufio.NewWriter(nil)
 	}
 	w.w.Reset(to)
-	w.offset, w.index = 0, w.index[:0]
+	w.offset, w.index, w.blocks, w.table = 0, w.index[:0], w.blocks[:0], newChunkTable()
 	w.begin()
 }
 
@@ -60,18 +67,27 @@ func (w *sealedWriter) begin() {
 	}
 }
 
-// add appends the content of the entry with this ordinal, which grows.
-func (w *sealedWriter) add(ordinal uint32, c *content) error {
+// add appends the content of an entry of an organisation.
+func (w *sealedWriter) add(ordinal uint32, org string, c *content) error {
 	if !w.begun {
 		w.begun = true
 		w.index = append(w.index, block{first: ordinal, offset: w.offset})
 	}
 	w.index[len(w.index)-1].entries++
+	for int64(len(w.blocks)) <= int64(ordinal) {
+		w.blocks = append(w.blocks, noBlock)
+	}
+	w.blocks[ordinal] = uint32(len(w.index) - 1)
 	size := 0
 	for i, p := range parts {
 		start := len(w.raw[i])
 		raw := append(order.AppendUint32(w.raw[i], ordinal), 0, 0, 0, 0)
-		if raw = p.wire.append(raw, c); len(raw) == start+itemHead {
+		if i == requestFrame && w.table.takes(c.Request.Data) {
+			raw = w.share(p.wire[:requestData].append(raw, c), ordinal, org, c.Request.Data)
+		} else {
+			raw = p.wire.append(raw, c)
+		}
+		if len(raw) == start+itemHead {
 			raw = raw[:start] // the entry has nothing of this part
 		} else {
 			order.PutUint32(raw[start+4:], uint32(len(raw)-start-itemHead))
@@ -83,6 +99,18 @@ func (w *sealedWriter) add(ordinal uint32, c *content) error {
 		return w.flush()
 	}
 	return nil
+}
+
+// share appends to the frame of the block what the file has not of a request.
+func (w *sealedWriter) share(raw []byte, ordinal uint32, org string, request []byte) []byte {
+	w.split.split(w.table, org, request)
+	raw = appendShared(raw, w.split.extents, request, w.split.literal)
+	w.table.learn(&w.split, uint64(len(w.index)-1)<<32|uint64(len(raw)), ordinal)
+	for _, e := range w.split.extents {
+		raw = append(raw, request[:e.literal]...)
+		request = request[e.literal+e.shared:]
+	}
+	return raw
 }
 
 // flush writes the block that has begun.
@@ -111,7 +139,7 @@ func (w *sealedWriter) finish(newest moment) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if _, err := w.w.Write(appendIndex(nil, w.index, newest)); err != nil {
+	if _, err := w.w.Write(appendIndex(nil, w.index, w.blocks, newest)); err != nil {
 		return err
 	}
 	return w.w.Flush()

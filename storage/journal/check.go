@@ -155,7 +155,8 @@ func (c *checker) checkRaw(ctx context.Context, s *segment) error {
 			damaged++
 			continue
 		}
-		c.add(s.number, e.ordinal)
+		c.contents[s.number] = c.contents[s.number].with(e.ordinal)
+		c.report.Contents++
 	}
 	if sc.lost > 0 {
 		c.problem("%s: %d entries are damaged", s.path, sc.lost)
@@ -186,32 +187,36 @@ func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error 
 			continue
 		}
 		c.contents[n] = nil
-		for _, b := range r.index.blocks {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if slices.Contains(s.Damaged, b.first) {
-				continue
-			}
-			if err := r.readBlock(b.first); err != nil {
-				c.problem("%s: the bodies of %d records, from entry %d on: %v", c.path(n, sealedSuffix), b.entries, b.first, err)
-				continue
-			}
-			for i := range r.frames {
-				for _, item := range r.frames[i].places {
-					c.add(n, item.ordinal)
-				}
-			}
+		if err := c.checkEntries(ctx, r, n, s.Damaged); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *checker) add(segment uint64, ordinal uint32) {
-	if !c.contents[segment].has(ordinal) { // else it is the other part
-		c.contents[segment] = c.contents[segment].with(ordinal)
-		c.report.Contents++
+// checkEntries reads the content of a sealed segment, which a reader has open.
+func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment uint64, known []uint32) error {
+	lost := map[int]int{} // entries by block
+	var cause error
+	for ordinal := range uint32(len(r.index.of) / 4) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.content = storage.Content{}
+		found, err := r.readSealed(ordinal)
+		switch {
+		case err != nil && !slices.Contains(known, r.index.blocks[r.broken.block].first):
+			lost[r.broken.block]++
+			cause = err
+		case found && err == nil:
+			c.contents[segment] = c.contents[segment].with(ordinal)
+			c.report.Contents++
+		}
 	}
+	for _, b := range slices.Sorted(maps.Keys(lost)) {
+		c.problem("%s: the bodies of %d records, from entry %d on, or with bytes in its block: %v", c.path(segment, sealedSuffix), lost[b], r.index.blocks[b].first, cause)
+	}
+	return nil
 }
 
 // restoreLedger reads the checkpoint and the count of the exchanges, and returns how

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -18,7 +17,7 @@ type draft struct {
 	// from the caller's memory.
 	buf      []byte
 	metadata int
-	bodies   [2]span
+	bodies   []span
 	// length and sum are those of the content.
 	length int64
 	sum    uint32
@@ -30,6 +29,15 @@ type draft struct {
 	number uint64 // of the exchange, 0 unless it is the first of its entries
 
 	interrupted bool // a record from before the end of its exchange
+
+	// whole is what the entry has the content of, and table what that was laid down
+	// with. own is where the request's own bytes begin in the entry, offset where the
+	// entry stands in its segment.
+	whole  *storage.Content
+	table  *chunkTable
+	split  splitter
+	own    int64
+	offset int64
 
 	// done tells a draft that another has written for it.
 	done  chan struct{}
@@ -49,6 +57,8 @@ const (
 	borrowSize = 4 << 10
 	// keepSize bounds the buffers that idle drafts hold.
 	keepSize = 64 << 10
+	// keepChunks bounds the memory of their splitters.
+	keepChunks = 1 << 10
 )
 
 var drafts = sync.Pool{New: func() any { return &draft{done: make(chan struct{}, 1)} }}
@@ -57,7 +67,11 @@ func (d *draft) free() {
 	if cap(d.buf) > keepSize {
 		d.buf = nil
 	}
-	*d = draft{buf: d.buf[:0], done: d.done}
+	if cap(d.split.cuts) > keepChunks {
+		d.split = splitter{}
+	}
+	clear(d.bodies)
+	*d = draft{buf: d.buf[:0], bodies: d.bodies[:0], split: d.split, done: d.done}
 	drafts.Put(d)
 }
 
@@ -67,32 +81,51 @@ func encode[M any](d *draft, k kind, wire message[M], m *M) {
 	d.metadata = len(d.buf) - headSize
 }
 
-// content lays down c and its checksum.
-func (d *draft) content(c *storage.Content) {
+// content lays down c and its checksum. What t knows of the request is not written
+// again; nil lays it down whole.
+func (d *draft) content(c *storage.Content, t *chunkTable) {
+	d.buf, d.bodies, d.length, d.sum = d.buf[:headSize+d.metadata], d.bodies[:0], 0, 0
+	d.whole, d.table, d.split.cuts = c, t, d.split.cuts[:0]
 	if c == nil || len(c.Request.Data)+len(c.Response.Data)+len(c.Inputs) == 0 {
 		return
 	}
 	d.media = c.Media
-	start := len(d.buf)
 	d.buf = contentWire[:requestData].append(d.buf, c)
-	for i, data := range [...][]byte{c.Request.Data, c.Response.Data} {
-		if len(data) == 0 {
-			continue
-		}
-		d.buf = protowire.AppendTag(d.buf, requestData+protowire.Number(i), protowire.BytesType)
-		d.buf = protowire.AppendVarint(d.buf, uint64(len(data)))
-		if len(data) < borrowSize {
-			d.buf = append(d.buf, data...)
-			continue
-		}
-		d.sum = crc32.Update(d.sum, castagnoli, d.buf[start:])
-		d.sum = crc32.Update(d.sum, castagnoli, data)
-		d.length += int64(len(d.buf) - start + len(data))
-		d.bodies[i] = span{len(d.buf), data}
-		start = len(d.buf)
+	if request := c.Request.Data; t.takes(request) {
+		d.share(request)
+	} else if len(request) > 0 {
+		d.buf = appendField(d.buf, requestData, len(request))
+		d.body(request)
 	}
-	d.sum = crc32.Update(d.sum, castagnoli, d.buf[start:])
-	d.length += int64(len(d.buf) - start)
+	if len(c.Response.Data) > 0 {
+		d.buf = appendField(d.buf, requestData+1, len(c.Response.Data))
+		d.body(c.Response.Data)
+	}
+	from := headSize + d.metadata
+	for _, s := range append(d.bodies, span{at: len(d.buf)}) {
+		d.sum = crc32.Update(crc32.Update(d.sum, castagnoli, d.buf[from:s.at]), castagnoli, s.data)
+		d.length += int64(s.at - from + len(s.data))
+		from = s.at
+	}
+}
+
+// share lays down what the table does not know of a request.
+func (d *draft) share(request []byte) {
+	d.split.split(d.table, d.org, request)
+	d.buf = appendShared(d.buf, d.split.extents, request, d.split.literal)
+	d.own = int64(len(d.buf))
+	for _, e := range d.split.extents {
+		d.body(request[:e.literal])
+		request = request[e.literal+e.shared:]
+	}
+}
+
+func (d *draft) body(b []byte) {
+	if len(b) < borrowSize {
+		d.buf = append(d.buf, b...)
+		return
+	}
+	d.bodies = append(d.bodies, span{len(d.buf), b})
 }
 
 func (d *draft) size() int64 { return headSize + int64(d.metadata) + d.length }
@@ -114,10 +147,8 @@ func (d *draft) finish(ordinal, salt uint32) {
 func (d *draft) appendPieces(pieces [][]byte) [][]byte {
 	from := 0
 	for _, s := range d.bodies {
-		if s.data != nil {
-			pieces = append(pieces, d.buf[from:s.at], s.data)
-			from = s.at
-		}
+		pieces = append(pieces, d.buf[from:s.at], s.data)
+		from = s.at
 	}
 	if from < len(d.buf) {
 		pieces = append(pieces, d.buf[from:])

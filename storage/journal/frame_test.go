@@ -48,7 +48,7 @@ func FuzzReader(f *testing.F) {
 		r, c := sample(n)
 		d := new(draft)
 		encode(d, kindRecord, recordWire, r)
-		d.content(c)
+		d.content(c, nil)
 		d.finish(uint32(n), 7)
 		for _, p := range d.appendPieces(nil) {
 			raw = append(raw, p...)
@@ -60,7 +60,7 @@ func FuzzReader(f *testing.F) {
 	w.reset(&sealed)
 	for n := range 4 {
 		_, c := sample(n)
-		w.add(uint32(n), c)
+		w.add(uint32(n), "org", c)
 	}
 	w.finish(1)
 	f.Add(sealed.Bytes())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,8 +97,10 @@ type Journal struct {
 	largest int64              // size of the largest group
 	next    uint64             // number of the next segment
 	ends    []storage.Position // of segments whose files may go on behind them
-	spare   []*draft
-	pieces  [][]byte
+	// chunks are those of the active segment. Appends look into them before their turn.
+	chunks atomic.Pointer[chunkTable]
+	spare  []*draft
+	pieces [][]byte
 
 	// writer is held during each Write and Prune of the backend.
 	writer sync.Mutex

@@ -21,8 +21,8 @@ import (
 type sealer struct {
 	w         sealedWriter
 	assembler transcript.Assembler
-	raw       []byte  // the content of an entry
-	content   content // consists of raw
+	buffer    contentBuffer
+	content   content // of an entry, consists of buffer
 }
 
 // seal rewrites a segment into blocks of its content. At any point the raw file
@@ -73,6 +73,7 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 	}
 	defer f.Close()
 	z.w.reset(f)
+	current = byConversation(current, s.parents)
 	for i := range current {
 		if err := ctx.Err(); err != nil {
 			return as, 0, err
@@ -103,19 +104,19 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 
 // add writes the content of an entry in stored form.
 func (z *sealer) add(s *segment, e *place) error {
-	z.raw = slices.Grow(z.raw[:0], int(e.length))[:e.length]
 	z.content = content{}
 	c := &z.content
-	if err := s.readContent(z.raw, e.at, e.sum, c); err != nil {
+	if err := s.readContent(&z.buffer, e.at, e.length, e.sum, c); err != nil {
 		return err
 	}
 	c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
-	return z.w.add(e.ordinal, c)
+	return z.w.add(e.ordinal, e.org, c)
 }
 
 // place is where the content of a record stands, and what it is.
 type place struct {
 	id      uuid.UUID
+	org     string
 	dialect plugins.Dialect
 	ordinal uint32
 	sum     uint32
@@ -147,7 +148,7 @@ func (s *segment) current() (all []place, found int64, err error) {
 		case e.length > 0:
 			found++
 			last[r.ID] = e.ordinal
-			all = append(all, place{r.ID, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
+			all = append(all, place{r.ID, r.Org, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
 		case r.Content.Segment == s.number:
 			last[r.ID] = r.Content.Ordinal
 		default: // no content, or that of another segment
@@ -156,6 +157,39 @@ func (s *segment) current() (all []place, found int64, err error) {
 	}
 }
 
-// referenceWire reads no more of a record than its id, its dialect and its
-// content's place.
-var referenceWire = message[record]{1: recordWire[1], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
+// referenceWire reads no more of a record than its id, its organisation, its dialect and
+// its content's place.
+var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
+
+// byConversation puts what shares bytes with an earlier entry behind it, so that few
+// blocks have all of a conversation. all is in the order of the ordinals.
+func byConversation(all []place, parents map[uint32]uint32) []place {
+	if len(parents) == 0 {
+		return all
+	}
+	there := make(map[uint32]bool, len(all))
+	children := make(map[uint32][]int)
+	var roots []int
+	for i := range all {
+		parent, has := parents[all[i].ordinal]
+		for has && !there[parent] { // a version that was replaced
+			parent, has = parents[parent]
+		}
+		if has {
+			children[parent] = append(children[parent], i)
+		} else {
+			roots = append(roots, i)
+		}
+		there[all[i].ordinal] = true
+	}
+	sorted := make([]place, 0, len(all))
+	var visit func(of []int)
+	visit = func(of []int) {
+		for _, i := range of {
+			sorted = append(sorted, all[i])
+			visit(children[all[i].ordinal])
+		}
+	}
+	visit(roots)
+	return sorted
+}

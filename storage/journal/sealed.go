@@ -42,7 +42,7 @@ type sealed struct {
 	Size int64
 	// Newest is when the newest record was created, in milliseconds.
 	Newest int64
-	// Entries have content, and Lost of them have lost it: all, or those of the
+	// Entries have content, and Lost of them have lost it: all, or those that need the
 	// blocks that begin with the ordinals in Damaged.
 	Entries, Lost int64
 	Damaged       []uint32 `json:",omitempty"`
@@ -157,8 +157,9 @@ func (l *sealedList) all() map[uint64]sealed {
 	return maps.Clone(l.segments)
 }
 
-// damage counts what a segment has lost, or a block of it, and had not before.
-func (l *sealedList) damage(number uint64, b *block, now moment) (lost int64) {
+// damage counts what a segment has lost, or so many entries by the damage of a block,
+// and had not before.
+func (l *sealedList) damage(number uint64, b *block, entries int64, now moment) (lost int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, there := l.segments[number]
@@ -167,13 +168,20 @@ func (l *sealedList) damage(number uint64, b *block, now moment) (lost int64) {
 	}
 	lost = s.Entries - s.Lost
 	if b != nil {
-		lost = min(lost, int64(b.entries))
+		lost = min(lost, entries)
 		s.Damaged = append(s.Damaged, b.first)
 	}
 	s.Lost += lost
 	l.segments[number] = s
 	l.lose(lost, now)
 	return lost
+}
+
+// damagedBlocks are those of a segment that were counted, by their first ordinals.
+func (l *sealedList) damagedBlocks(number uint64) []uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.segments[number].Damaged)
 }
 
 func (l *sealedList) losses() []storage.Loss {
@@ -226,23 +234,23 @@ func (j *Journal) checkSealed(o *Options) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if s.Newest >= cutoff { // else the process ended while it deleted the file
-				lost += j.sealed.damage(number, nil, now)
+				lost += j.sealed.damage(number, nil, 0, now)
 			}
 			j.sealed.remove(number)
 		case err == nil && info.Size() != s.Size:
-			lost += j.sealed.damage(number, nil, now)
+			lost += j.sealed.damage(number, nil, 0, now)
 		}
 	}
 	j.contentLost(lost, o, zap.String("directory", j.dir))
 }
 
-// damaged counts the content of a sealed segment as lost, or of a block of it, unless
-// it was before.
-func (j *Journal) damaged(number uint64, b *block, cause error) {
+// damaged counts the content of a sealed segment as lost, or of so many entries by the
+// damage of a block, unless it was before.
+func (j *Journal) damaged(number uint64, b *block, entries int64, cause error) {
 	j.mu.Lock()
 	o := j.options
 	j.mu.Unlock()
-	j.contentLost(j.sealed.damage(number, b, storage.Millis(o.now())), &o, zap.Error(cause))
+	j.contentLost(j.sealed.damage(number, b, entries, storage.Millis(o.now())), &o, zap.Error(cause))
 }
 
 // contentLost tells of entries that the list has counted, and saves it.

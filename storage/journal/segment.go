@@ -63,6 +63,9 @@ type segment struct {
 	entries uint32
 	// marks are the places of some entries, in order, from the first on.
 	marks []mark
+	// parents are the entries by ordinal that others, by ordinal, share the bytes of that
+	// were written last. Those that an earlier process has appended are not known.
+	parents map[uint32]uint32
 	// exchanges counts the entries that are the first of an exchange, but for
 	// those that the backend had when the journal was opened.
 	exchanges int64
@@ -112,22 +115,46 @@ func (s *segment) scanner(ordinal uint32, window int) *scanner {
 
 var errDamaged = errors.New("content is damaged: its checksum does not match")
 
+// contentBuffer is the memory that content is read into.
+type contentBuffer struct {
+	stored, request []byte
+	layout          layout
+}
+
 // content reads the content of an entry, as it was appended.
 func (s *segment) content(e *entry) (*content, error) {
 	c := new(content)
-	return c, s.readContent(make([]byte, e.length), e.content(), e.sum, c)
+	return c, s.readContent(new(contentBuffer), e.content(), e.length, e.sum, c)
 }
 
-// readContent reads into b the content that stands at an offset, and makes c of
-// it, which then consists of b.
-func (s *segment) readContent(b []byte, at int64, sum uint32, c *content) error {
-	if err := readAt(s.file, b, at); err != nil {
+// readContent reads into m the content that stands at an offset, and makes c of it, which
+// then consists of that memory.
+func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c *content) error {
+	m.stored = slices.Grow(m.stored[:0], int(length))[:length]
+	if err := readAt(s.file, m.stored, at); err != nil {
 		return err
 	}
-	if crc32.Checksum(b, castagnoli) != sum {
+	if crc32.Checksum(m.stored, castagnoli) != sum {
 		return errDamaged
 	}
-	return contentWire.parse(b, c)
+	m.layout = layout{}
+	err := contentWire.parse(m.stored, c)
+	if err == nil {
+		err = layoutWire.parse(m.stored, &m.layout)
+	}
+	if err != nil || m.layout.extents == nil {
+		return err
+	}
+	m.request, err = assemble(m.request[:0], m.layout.extents, c.Request.Data, func(b []byte, from, size uint64) ([]byte, error) {
+		if from > uint64(at) || size > uint64(at)-from {
+			return b, errDamaged // an entry shares with those before it
+		}
+		n := len(b)
+		b = slices.Grow(b, int(size))[:n+int(size)]
+		return b, readAt(s.file, b[n:], int64(from))
+	})
+	c.Request.Data = m.request
+	return err
 }
 
 // readAt fills b. What the file is too short for is damaged.
@@ -173,7 +200,7 @@ func (j *Journal) release(s *segment) {
 // create begins a segment. It needs the turn.
 func (j *Journal) create(o *Options) (*segment, error) {
 	s := &segment{
-		number: j.next, path: j.path(j.next, rawSuffix), salt: rand.Uint32(),
+		number: j.next, path: j.path(j.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
 		size: int64(headerSize), refs: 1, opened: o.now(),
 	}
 	var err error

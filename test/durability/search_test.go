@@ -108,12 +108,14 @@ func (f findings) look(data []byte, name string, depth int) {
 // S2 has no mark to be found by, so the index says where they are
 // (storage/journal/index.go).
 func sealedFrames(data []byte) (frames [][]byte) {
-	const trailer, entry = 4 + 8 + 4 + 8, 4 + 4 + 8 + 2*8
+	const trailer, entry = 4 + 4 + 8 + 4 + 8, 4 + 4 + 8 + 2*8
 	if !bytes.HasSuffix(data, []byte("weir.bl1")) {
 		return nil
 	}
 	end := len(data) - trailer
-	index := data[end-entry*int(binary.LittleEndian.Uint32(data[end:])) : end]
+	sizes := data[end:]
+	end -= 4 * int(binary.LittleEndian.Uint32(sizes[4:]))
+	index := data[end-entry*int(binary.LittleEndian.Uint32(sizes)) : end]
 	for ; len(index) > 0; index = index[entry:] {
 		at := binary.LittleEndian.Uint64(index[8:])
 		for _, frame := range [][]byte{index[16:], index[24:]} {
