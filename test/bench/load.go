@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type tally struct {
 	calls   int
 	failed  int
 	failure error // the first
+	sent    int64 // bytes of requests
 
 	total []time.Duration // from when the call was due to its last byte
 	first []time.Duration // to the first byte of the body
@@ -37,6 +39,7 @@ type tally struct {
 func (t *tally) add(u *tally) {
 	t.calls += u.calls
 	t.failed += u.failed
+	t.sent += u.sent
 	if t.failure == nil {
 		t.failure = u.failure
 	}
@@ -51,6 +54,7 @@ type caller struct {
 	url    string
 	header http.Header
 	exact  bool // what comes back must be what the provider sent
+	serial atomic.Int64
 }
 
 func newCaller(t *target, url string) *caller {
@@ -84,7 +88,16 @@ func (c *caller) call(ctx context.Context, x *exchange, due time.Time, t *tally)
 func (c *caller) exchange(ctx context.Context, x *exchange, due time.Time, t *tally) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(x.request))
+	request := x.request
+	if len(x.serials) > 0 {
+		request = bytes.Clone(request)
+		n := c.serial.Add(1)
+		for _, at := range x.serials {
+			setSerial(request[at:at+serialBytes], n)
+		}
+	}
+	t.sent += int64(len(request))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(request))
 	if err != nil {
 		return err
 	}

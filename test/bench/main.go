@@ -36,7 +36,8 @@ type benchCase struct {
 
 var (
 	small    = traffic{requestBytes: 2 << 10, answerBytes: 1500}
-	large    = traffic{requestBytes: 100 << 10, answerBytes: 1500}
+	large    = traffic{requestBytes: 100 << 10, answerBytes: 1500, serials: true}
+	turns    = traffic{agents: true}
 	stream   = traffic{requestBytes: 2 << 10, events: 200}
 	answered = traffic{requestBytes: 2 << 10, events: 200, responses: true}
 	paced    = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
@@ -48,6 +49,7 @@ var cases = []benchCase{
 	{name: "small-256", traffic: small, load: load{clients: 256}},
 	{name: "small-200/s", traffic: small, load: load{rate: 200}},
 	{name: "large-16", traffic: large, load: load{clients: 16}},
+	{name: "conversation-16", traffic: turns, load: load{clients: 16}},
 	{name: "stream-16", traffic: stream, load: load{clients: 16}},
 	{name: "responses-16", traffic: answered, load: load{clients: 16}},
 	// All 2,000 run at the same time for the last three of five seconds.
@@ -55,7 +57,7 @@ var cases = []benchCase{
 }
 
 // quickCases are those of -quick.
-var quickCases = []string{"small-1", "small-16", "large-16", "stream-16", "responses-16"}
+var quickCases = []string{"small-1", "small-16", "large-16", "conversation-16", "stream-16", "responses-16"}
 
 // bench is a run of the harness.
 type bench struct {

@@ -49,6 +49,9 @@ type server struct {
 	IdleMB    float64 `json:"idle_mb"`
 	PeakMB    float64 `json:"peak_mb"`
 	ColdStart float64 `json:"cold_start_s"`
+	// Written and Kept are bytes on the disk for each byte of a request.
+	Written float64 `json:"disk_written_per_byte"`
+	Kept    float64 `json:"disk_kept_per_byte"`
 }
 
 const (
@@ -92,8 +95,8 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		return nil, err
 	}
 
-	before := s.processor()
-	b.observe(ctx, result, s, calls, t, c)
+	before, written, kept := s.processor(), s.written(), sizeOf(p["DIR"])
+	sent := b.observe(ctx, result, s, calls, t, c)
 	time.Sleep(settle)
 	if err := s.await(ctx, calls, c.ping); err != nil {
 		return nil, err
@@ -106,6 +109,8 @@ func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, er
 		IdleMB:    idle,
 		PeakMB:    s.memory("VmHWM"),
 		ColdStart: cold.Seconds(),
+		Written:   float64(s.written()-written) / float64(sent),
+		Kept:      float64(sizeOf(p["DIR"])-kept) / float64(sent),
 	}
 	return result, ctx.Err()
 }
@@ -119,8 +124,8 @@ func (c *benchCase) warm(ctx context.Context, calls *caller) {
 }
 
 // observe runs the load of a case, and enters what the clients saw. There is no
-// process where the provider itself is called.
-func (b *bench) observe(ctx context.Context, result *cell, s *process, calls *caller, t *target, c *benchCase) {
+// process where the provider itself is called. It returns how many bytes were sent.
+func (b *bench) observe(ctx context.Context, result *cell, s *process, calls *caller, t *target, c *benchCase) int64 {
 	othersTime := func() time.Duration {
 		ours := processorTime(os.Getpid())
 		if s != nil {
@@ -157,6 +162,7 @@ func (b *bench) observe(ctx context.Context, result *cell, s *process, calls *ca
 			result.Gaps.LatePercent = latePercent(seen.gaps, c.traffic.gap)
 		}
 	}
+	return seen.sent
 }
 
 // quantile is in milliseconds, of sorted durations: the smallest one that a

@@ -80,6 +80,11 @@ func (p *provider) read(r *http.Request) (*exchange, error) {
 		return nil, fmt.Errorf("there is no exchange %d", number)
 	}
 	x := &p.exchanges[number]
+	if b.Len() == len(x.request) {
+		for _, at := range x.serials {
+			setSerial(b.Bytes()[at:at+serialBytes], 0)
+		}
+	}
 	if !bytes.Equal(b.Bytes(), x.request) {
 		p.altered.Add(1)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -165,6 +166,32 @@ func (s *process) memory(field string) float64 {
 		}
 	}
 	return float64(kB) * 1024 / 1e6
+}
+
+// written is how many bytes the group has written to disks. A file system in memory has
+// none.
+func (s *process) written() (sum int64) {
+	for _, pid := range s.members() {
+		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+		_, rest, _ := strings.Cut(string(raw), "\nwrite_bytes: ")
+		digits, _, _ := strings.Cut(rest, "\n")
+		n, _ := strconv.ParseInt(digits, 10, 64)
+		sum += n
+	}
+	return sum
+}
+
+// sizeOf is the size of all files in a directory.
+func sizeOf(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if info, err := entry.Info(); err == nil { // else it was deleted meanwhile
+				sum += info.Size()
+			}
+		}
+		return nil
+	})
+	return sum
 }
 
 // The target is quiet when it uses less than one percent of a processor. One

@@ -62,6 +62,8 @@ func cpu(c *cell) float64        { return ofServer(c, func(s *server) float64 { 
 func idle(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.IdleMB }) }
 func peak(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.PeakMB }) }
 func growth(c *cell) float64     { return peak(c) - idle(c) }
+func written(c *cell) float64    { return ofServer(c, func(s *server) float64 { return s.Written }) }
+func kept(c *cell) float64       { return ofServer(c, func(s *server) float64 { return s.Kept }) }
 func coldStart(c *cell) float64  { return ofServer(c, func(s *server) float64 { return s.ColdStart }) }
 func throughput(c *cell) float64 { return c.CallsPerSecond }
 func p50(c *cell) float64        { return c.P50 }
@@ -127,6 +129,8 @@ var columns = []struct {
 	{"late %", "%.2f", false, value(late)},
 	{"peak MB", "%.0f", false, value(peak)},
 	{"× caddy", "%.2f", false, ratio(peak, plain)},
+	{"written B/B", "%.2f", false, value(written)},
+	{"kept B/B", "%.2f", false, value(kept)},
 	{"others %", "%.0f", false, value(others)},
 }
 
@@ -140,6 +144,7 @@ var goals = []struct {
 	{"CPU, × caddy", "small-1", "weir", ratio(cpu, plain), 1.30},
 	{"CPU, × caddy", "small-16", "weir-metrics", ratio(cpu, plain), 1.08},
 	{"CPU, × caddy", "large-16", "weir", ratio(cpu, plain), 1.45},
+	{"CPU, × caddy", "conversation-16", "weir", ratio(cpu, plain), 1.3},
 	{"CPU, × caddy", "stream-16", "weir", ratio(cpu, plain), 1.20},
 	{"CPU, × caddy", "streams-2000", "weir", ratio(cpu, plain), 1.12},
 	{"CPU, × caddy", "small-16", "gateway", ratio(cpu, plain), 1.00},

@@ -32,14 +32,14 @@ func (w *words) responsesExchange(k traffic, number int) exchange {
 	const frame = 350 // bytes that are not content
 	x := exchange{request: encode(object{
 		"model":        "gpt-4o-mini",
-		"instructions": w.text(200),
-		"input":        fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-frame)),
+		"instructions": w.Text(200),
+		"input":        fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-frame)),
 		"temperature":  0.7,
 		"stream":       true,
 	})}
 	deltas := make([]string, k.events-8)
 	for i := range deltas {
-		deltas[i] = w.text(4)
+		deltas[i] = w.Text(4)
 	}
 	x.reply = responses(k, number, deltas)
 	x.messages = messages(k, number, deltas)

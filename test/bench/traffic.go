@@ -4,18 +4,23 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/weirhq/weir/test/agents"
+	"github.com/weirhq/weir/test/prose"
 )
 
 // exchange is one call of Chat Completions, or of Responses: what the client
 // sends, and what the provider answers.
 type exchange struct {
 	request []byte
+	// serials are the places in the request where each call has another number.
+	serials []int
 	reply
 	gap time.Duration // from one event to the next
 	// messages and gemini are what providers answer to Responses that were
@@ -28,6 +33,8 @@ type traffic struct {
 	requestBytes, answerBytes int
 	events                    int  // of a stream, else 0
 	responses                 bool // in place of Chat Completions
+	agents                    bool // whole conversations
+	serials                   bool // no two calls have a paragraph in common
 	gap                       time.Duration
 }
 
@@ -42,7 +49,10 @@ const poolBytes = 4 << 20
 
 // compose writes the exchanges of a kind of traffic, numbered from first.
 func compose(k traffic, first int) []exchange {
-	words := newWords(uint64(first))
+	if k.agents {
+		return conversations(first)
+	}
+	words := words{prose.New(uint64(first))}
 	const event = 220 // bytes
 	pool := make([]exchange, poolBytes/(k.requestBytes+k.answerBytes+k.events*event)+1)
 	for i := range pool {
@@ -52,6 +62,9 @@ func compose(k traffic, first int) []exchange {
 			continue
 		}
 		x.request = words.request(k, first+i)
+		if k.serials {
+			x.number()
+		}
 		if k.events == 0 {
 			x.answer = words.answer(k, first+i)
 		} else {
@@ -62,57 +75,51 @@ func compose(k traffic, first int) []exchange {
 	return pool
 }
 
+// conversations are those of agents, one behind the other.
+func conversations(first int) (pool []exchange) {
+	turns := agents.Default.Generate()
+	slices.SortStableFunc(turns, func(a, b agents.Turn) int { return cmp.Compare(a.Conversation, b.Conversation) })
+	for i, t := range turns {
+		request := fmt.Appendf(t.Request[:len(t.Request)-1], `,"user":"%s%d:"}`, marker, first+i)
+		pool = append(pool, exchange{request: request, reply: reply{answer: t.Answer}})
+	}
+	return pool
+}
+
+const (
+	serialBytes = 10
+	serialEvery = 400 // bytes, less than what anybody takes for the same text
+)
+
+// number makes room for numbers in the text of the request, in place of words.
+func (x *exchange) number() {
+	for at := len(x.request) - 100 - serialBytes; at > 1000; at -= serialEvery {
+		if place := x.request[at : at+serialBytes]; bytes.IndexByte(place, '\\') < 0 && x.request[at-1] != '\\' {
+			setSerial(place, 0)
+			x.serials = append(x.serials, at)
+		}
+	}
+}
+
+func setSerial(b []byte, n int64) {
+	for i := serialBytes - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
 // exchangeOf finds the number in a request.
 func exchangeOf(request []byte) (int, error) {
-	_, rest, found := bytes.Cut(request, []byte(marker))
-	if !found {
+	i := bytes.LastIndex(request, []byte(marker))
+	if i < 0 {
 		return 0, fmt.Errorf("the request has no %q", marker)
 	}
-	digits, _, _ := bytes.Cut(rest, []byte(":"))
+	digits, _, _ := bytes.Cut(request[i+len(marker):], []byte(":"))
 	return strconv.Atoi(string(digits))
 }
 
-// words makes text that is as repetitive as prose: words of a made-up
-// vocabulary, each as frequent as Zipf's law says. zstd makes a third of it, as
-// of English.
-type words struct {
-	vocabulary []string
-	random     *rand.Rand
-	rank       *rand.Zipf
-}
-
-func newWords(seed uint64) *words {
-	syllables := strings.Fields("a be ci do en fo ga hi in jo ka lu mer no or pre qui ra sti ter un ver wo ex ya zu th ch ing ed ly tion")
-	w := &words{random: rand.New(rand.NewPCG(seed, 1))}
-	for range 16000 {
-		var word strings.Builder
-		for range 1 + w.random.IntN(4) {
-			word.WriteString(syllables[w.random.IntN(len(syllables))])
-		}
-		w.vocabulary = append(w.vocabulary, word.String())
-	}
-	w.rank = rand.NewZipf(w.random, 1.01, 4, uint64(len(w.vocabulary)-1))
-	return w
-}
-
-// text returns about n bytes of sentences and paragraphs.
-func (w *words) text(n int) string {
-	var b strings.Builder
-	for b.Len() < n {
-		b.WriteString(w.vocabulary[w.rank.Uint64()])
-		switch w.random.IntN(60) {
-		case 0:
-			b.WriteString(".\n\n")
-		case 1, 2, 3:
-			b.WriteString(". ")
-		case 4, 5, 6, 7:
-			b.WriteString(", ")
-		default:
-			b.WriteByte(' ')
-		}
-	}
-	return b.String()
-}
+// words makes the text of exchanges.
+type words struct{ *prose.Writer }
 
 type usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
@@ -125,8 +132,8 @@ func (w *words) request(k traffic, number int) []byte {
 	r := object{
 		"model": "gpt-4o-mini",
 		"messages": []object{
-			{"role": "system", "content": w.text(200)},
-			{"role": "user", "content": fmt.Sprintf("%s%d: %s", marker, number, w.text(k.requestBytes-200-frame))},
+			{"role": "system", "content": w.Text(200)},
+			{"role": "user", "content": fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-200-frame))},
 		},
 		"temperature": 0.7,
 	}
@@ -138,7 +145,7 @@ func (w *words) request(k traffic, number int) []byte {
 
 func (w *words) answer(k traffic, number int) []byte {
 	const frame = 300 // bytes that are not content
-	message := object{"role": "assistant", "content": w.text(k.answerBytes - frame)}
+	message := object{"role": "assistant", "content": w.Text(k.answerBytes - frame)}
 	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": "stop"}))
 }
 
@@ -149,7 +156,7 @@ func (w *words) stream(k traffic, number int) (r reply) {
 	}
 	chunk(nil, object{"index": 0, "delta": object{"role": "assistant"}, "finish_reason": nil})
 	for range k.events - 4 {
-		chunk(nil, object{"index": 0, "delta": object{"content": w.text(4)}, "finish_reason": nil})
+		chunk(nil, object{"index": 0, "delta": object{"content": w.Text(4)}, "finish_reason": nil})
 	}
 	chunk(nil, object{"index": 0, "delta": object{}, "finish_reason": "stop"})
 	chunk(usageOf(k))
