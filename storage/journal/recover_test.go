@@ -157,7 +157,7 @@ func TestDamageWhileOpen(t *testing.T) {
 		dir := t.TempDir()
 		j := open(t, b, Options{Dir: dir})
 		appendSample(t, j, 99) // the drain is held up with it
-		eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.waiting == 0 })
+		eventually(t, "the drain waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.tried) > 0 })
 		var want []storage.ContentRef
 		for n := range 5 {
 			want = append(want, appendSample(t, j, n).Content)
