@@ -175,3 +175,23 @@ func TestTheModelThatWasAskedForIsPricedWhereTheAnswersHasNoPrice(t *testing.T) 
 		})
 	}
 }
+
+func TestBedrockIsPricedByTheProfileThatWasAskedFor(t *testing.T) {
+	for asked, cost := range map[string]string{
+		"global.anthropic.claude-sonnet-4-5-20250929-v1:0":            "$0.300000",
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0":                "$0.330000",
+		"anthropic.claude-sonnet-4-5-20250929-v1:0":                   "$0.330000",
+		"arn:aws:bedrock:us-east-1:1:application-inference-profile/x": "$0.330000", // of which nothing but the answer tells
+	} {
+		t.Run(asked, func(t *testing.T) {
+			x, _ := begin(t)
+			defer x.Close()
+			x.Record.Provider, x.Record.RequestModel = "bedrock", asked
+			x.Answer = &answer{Model: "claude-sonnet-4-5-20250929", Usage: plugins.Usage{Input: plugins.Known(100_000), Output: plugins.Known(0)}}
+			x.End(storage.Complete)
+			if got := x.Record.Cost; !got.Valid || fmt.Sprint(got.N) != cost {
+				t.Errorf("cost %v, want %s", got, cost)
+			}
+		})
+	}
+}

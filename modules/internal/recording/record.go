@@ -3,6 +3,8 @@ package recording
 import (
 	"cmp"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/plugins"
@@ -36,6 +38,9 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 			r.Cost = plugins.KnownCost(0)
 		}
 		return
+	}
+	if asked := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(asked, "."+models[0]) {
+		slices.Reverse(models) // Claude's answers leave out the inference profile, as in us.anthropic, on which the price depends
 	}
 	conditions := catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}
 	for _, model := range models {
