@@ -5,6 +5,7 @@ package llmhealth
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +24,13 @@ func init() {
 	caddy.RegisterModule(new(Handler))
 }
 
-// Handler answers two probes, by GET and HEAD:
+// Handler answers three probes, by GET and HEAD:
 //
-//	/health/live   200 as long as calls are forwarded
-//	/health/ready  200 when every call is recorded and can be queried soon, else 503
+//	/health/live       200 as long as calls are forwarded
+//	/health/recording  200 when every call is recorded, else 503
+//	/health/ready      200 when they can be queried soon, too, else 503
 //
-// The second tells of each store whether the journal can be written (else records are
+// The latter two tell of each store whether the journal can be written (else records are
 // being lost) and whether the backend takes records (else they wait in the journal).
 // It gives no reasons, which name files: they are in the log when readiness ends, and
 // at `/llm/health/ready` of the admin endpoint. An answer is at most a second old.
@@ -42,8 +44,9 @@ type Handler struct {
 }
 
 const (
-	livePath  = "/health/live"
-	readyPath = "/health/ready"
+	livePath      = "/health/live"
+	recordingPath = "/health/recording"
+	readyPath     = "/health/ready"
 
 	// maxAge bounds how often callers make the handler write to the disk.
 	maxAge = time.Second
@@ -54,6 +57,11 @@ type state struct {
 	Ready      bool         `json:"ready"`
 	Forwarding string       `json:"forwarding"`
 	Stores     []storeState `json:"stores"`
+}
+
+// losing reports whether records are being lost.
+func (s state) losing() bool {
+	return slices.ContainsFunc(s.Stores, func(s storeState) bool { return s.Journal != word(nil) })
 }
 
 type storeState struct {
@@ -77,8 +85,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	path := r.URL.Path
-	if path != livePath && path != readyPath {
-		paths.Offer(r.Context(), []string{livePath, readyPath})
+	if path != livePath && path != recordingPath && path != readyPath {
+		paths.Offer(r.Context(), []string{livePath, recordingPath, readyPath})
 		return next.ServeHTTP(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -87,10 +95,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	var answer any = map[string]string{"forwarding": word(nil)}
 	status := http.StatusOK
-	if path == readyPath {
+	if path != livePath {
 		s := h.check(r)
 		answer = s
-		if !s.Ready {
+		if !s.Ready && (path == readyPath || s.losing()) {
 			status = http.StatusServiceUnavailable
 		}
 	}

@@ -97,6 +97,13 @@ func TestReadiness(t *testing.T) {
 			if want := fmt.Sprintf(format, c.status == 200, c.journal, c.backend); status != c.status || body != want {
 				t.Errorf("%d %s, want %d %s", status, body, c.status, want)
 			}
+			want := http.StatusOK
+			if c.journal == "failing" {
+				want = http.StatusServiceUnavailable
+			}
+			if status, recording := probe(t, h, http.MethodGet, "/health/recording"); status != want || recording != body {
+				t.Errorf("recording: %d %s, want %d %s", status, recording, want, body)
+			}
 			if strings.Contains(body, dir) {
 				t.Error("the answer names files")
 			}
