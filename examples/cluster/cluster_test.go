@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,25 +12,21 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 )
 
 var (
 	clients = flag.Int("clients", 40, "how many clients call at the same time")
 	kills   = flag.Int("kills", 3, "how often a node, Redis and ClickHouse are killed each")
+	rate    = flag.Int("rate", 0, "how many calls a second the clients make until the kills are over; 0: as many as they can, until 10 dollars are spent")
+	outage  = flag.Duration("outage", 5*time.Second, "how long ClickHouse is down")
 )
 
 const (
@@ -40,7 +35,6 @@ const (
 	answered = 7_500_000 // nanodollars
 	// reserved is what each call sets aside at most: its body and 1000 tokens out.
 	reserved = 11_000_000
-	granted  = 10_000_000_000
 )
 
 // Clients of three nodes spend the credits of one organisation, while nodes, Redis and
@@ -49,64 +43,168 @@ const (
 // for charges whose record a kill prevented.
 func TestKills(t *testing.T) {
 	c := start(t)
-	var mu sync.Mutex
-	ended := map[string]bool{} // the ids of answers that a client had to their ends
-	var spentOut atomic.Bool
-	var group sync.WaitGroup
-	for range *clients {
-		group.Go(func() {
-			for refused := 0; refused < 3 && t.Context().Err() == nil; {
-				switch status, id := c.call(t); status {
-				case http.StatusOK:
-					mu.Lock()
-					if ended[id] {
-						t.Errorf("two calls have the id %s", id)
-					}
-					ended[id] = true
-					mu.Unlock()
-				case http.StatusPaymentRequired:
-					refused++
-					time.Sleep(200 * time.Millisecond)
-				default: // killed, or nothing to pay with
-					refused = 0
-					time.Sleep(50 * time.Millisecond)
-				}
-			}
-			spentOut.Store(true)
-		})
-	}
+	began := time.Now()
+	traffic := c.load(t, *rate)
 	for range *kills {
 		for _, kill := range []func(){c.killNode, c.killRedis, c.killClickHouse} {
 			time.Sleep(rand.N(600 * time.Millisecond))
 			kill()
 		}
 	}
-	group.Wait()
+	if *rate > 0 {
+		traffic.stop()
+	}
+	traffic.group.Wait()
+	took := time.Since(began)
 
-	records, cost := map[string]int{}, 0.0
-	deadline := time.Now().Add(time.Minute)
-	for ; time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
-		records, cost = c.records(t)
-		if missing(ended, records) == 0 {
+	records, cost := c.check(t, traffic)
+	spent := c.spent(t)
+	if limit := c.granted + reserved; spent > limit {
+		t.Errorf("%d are spent of %d", spent, c.granted)
+	}
+	if between := spent - int64(math.Round(cost*1e9)); between < 0 || between > int64(*kills*nodes**clients*answered) {
+		t.Errorf("the records cost $%.9f, and $%.9f are spent", cost, float64(spent)/1e9)
+	}
+	t.Logf("%d answers in %s (%.0f a second), %d records of $%.4f, $%.4f are spent, after %d kills of each",
+		len(traffic.ended), took.Round(time.Second), float64(len(traffic.ended))/took.Seconds(), records, cost, float64(spent)/1e9, *kills)
+}
+
+// While ClickHouse is down, calls are answered as before; their records are there when
+// it is back.
+func TestClickHouseOutage(t *testing.T) {
+	c := start(t)
+	perSecond := max(*rate, 20)
+	before := c.load(t, perSecond)
+	time.Sleep(min(*outage, 10*time.Second))
+	before.stop()
+	before.group.Wait()
+
+	c.clickhouse.Kill()
+	during := c.load(t, perSecond)
+	time.Sleep(*outage)
+	during.stop()
+	during.group.Wait()
+	c.clickhouse.Restart(t)
+	for what, traffic := range map[string]*load{"before": before, "during": during} {
+		if traffic.failed > 0 {
+			t.Errorf("%s the outage %d calls failed, and %d were answered", what, traffic.failed, len(traffic.ended))
+		}
+		t.Logf("%s the outage: %d answers, half of them within %s, 99%% within %s", what, len(traffic.ended), traffic.within(50), traffic.within(99))
+	}
+	began := time.Now()
+	c.check(t, before)
+	records, cost := c.check(t, during)
+	if spent := c.spent(t); int64(math.Round(cost*1e9)) != spent {
+		t.Errorf("the records cost $%.9f, and $%.9f are spent", cost, float64(spent)/1e9)
+	}
+	t.Logf("after %s without ClickHouse all %d records were there within %s", *outage, records, time.Since(began).Round(time.Second))
+}
+
+// load is calls of many clients.
+type load struct {
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
+	mu     sync.Mutex
+	ended  map[string]bool // the ids of answers that a client had to their ends
+	failed int             // calls without an answer
+	took   []time.Duration // the answers
+}
+
+// load lets the clients make so many calls a second until they are stopped, or as many
+// as they can until the credits are spent.
+func (c *cluster) load(t *testing.T, perSecond int) *load {
+	l := &load{ended: map[string]bool{}}
+	ctx, stop := context.WithCancel(t.Context())
+	l.stop = stop
+	turns := make(chan struct{})
+	l.group.Go(func() {
+		defer close(turns)
+		began := time.Now()
+		for n := 1; ; n++ {
+			if perSecond > 0 {
+				time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(perSecond))))
+			}
+			select {
+			case turns <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	var clientsLeft atomic.Int64
+	clientsLeft.Store(int64(*clients))
+	for range *clients {
+		l.group.Go(func() {
+			defer func() {
+				if clientsLeft.Add(-1) == 0 {
+					stop()
+				}
+			}()
+			refused := 0
+			for range turns {
+				began := time.Now()
+				status, id := c.call(t)
+				l.count(t, status, id, time.Since(began))
+				switch status {
+				case http.StatusOK:
+				case http.StatusPaymentRequired:
+					if refused++; refused == 3 {
+						return
+					}
+					time.Sleep(200 * time.Millisecond)
+				default: // killed, or nothing to pay with
+					refused = 0
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) count(t *testing.T, status int, id string, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if status != http.StatusOK {
+		l.failed++
+		return
+	}
+	if l.ended[id] {
+		t.Errorf("two calls have the id %s", id)
+	}
+	l.ended[id] = true
+	l.took = append(l.took, took)
+}
+
+// within is the time within which so many percent of the answers came.
+func (l *load) within(percent int) time.Duration {
+	if len(l.took) == 0 {
+		return 0
+	}
+	slices.Sort(l.took)
+	return l.took[(len(l.took)-1)*percent/100].Round(time.Millisecond)
+}
+
+// check waits for the records of all answers, and holds that each is there once. It
+// returns how many records there are, and what all of them cost.
+func (c *cluster) check(t *testing.T, l *load) (n int, cost float64) {
+	t.Helper()
+	var records map[string]int
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
+		if records, cost = c.records(t); missing(l.ended, records) == 0 {
 			break
 		}
 	}
-	if n := missing(ended, records); n > 0 {
-		t.Errorf("of %d answers %d have no record", len(ended), n)
+	if n := missing(l.ended, records); n > 0 {
+		t.Errorf("of %d answers %d have no record", len(l.ended), n)
 	}
 	for id, n := range records {
 		if n > 1 {
 			t.Errorf("%s is recorded %d times", id, n)
 		}
 	}
-	spent := c.spent(t)
-	if spent > granted+reserved {
-		t.Errorf("%d are spent of %d", spent, granted)
-	}
-	if between := spent - int64(math.Round(cost*1e9)); between < 0 || between > int64(*kills*nodes**clients*answered) {
-		t.Errorf("the records cost $%.9f, and $%.9f are spent", cost, float64(spent)/1e9)
-	}
-	t.Logf("%d answers, %d records of $%.4f, $%.4f are spent, after %d kills of each", len(ended), len(records), cost, float64(spent)/1e9, *kills)
+	return len(records), cost
 }
 
 func missing(ended map[string]bool, records map[string]int) (n int) {
@@ -116,148 +214,6 @@ func missing(ended map[string]bool, records map[string]int) (n int) {
 		}
 	}
 	return n
-}
-
-// cluster is three nodes and what they share, behind a balancer.
-type cluster struct {
-	t          *testing.T
-	binary     string
-	env        []string
-	clickhouse *clickhousetest.Server
-	redis      func() *exec.Cmd
-	server     *exec.Cmd // of redis
-	nodes      [nodes]*node
-	balancer   string // its address
-}
-
-type node struct {
-	dir, port, admin string
-	process          *exec.Cmd
-}
-
-func start(t *testing.T) *cluster {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("REQUIRE_REDIS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("redis-server is not installed")
-	}
-	c := &cluster{t: t, clickhouse: clickhousetest.Start(t), binary: filepath.Join(t.TempDir(), "weir")}
-	if out, err := exec.Command("go", "build", "-o", c.binary, "./weir").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	upstream := httptest.NewServer(http.HandlerFunc(answer))
-	t.Cleanup(upstream.Close)
-
-	dir, port := t.TempDir(), freePort(t)
-	c.redis = func() *exec.Cmd {
-		return exec.Command("redis-server", "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
-	}
-	c.startRedis()
-	t.Cleanup(func() { _ = c.server.Process.Kill() })
-	c.env = append(os.Environ(),
-		"CLICKHOUSE="+c.clickhouse.Addr, "REDIS_URL=redis://127.0.0.1:"+port, "OPENAI_BASE_URL="+upstream.URL+"/v1", "OPENAI_API_KEY=x")
-	var addresses []string
-	for i := range c.nodes {
-		c.nodes[i] = &node{dir: t.TempDir(), port: freePort(t), admin: freePort(t)}
-		addresses = append(addresses, "127.0.0.1:"+c.nodes[i].port)
-		c.startNode(c.nodes[i])
-	}
-	balancer := freePort(t)
-	c.balancer = "http://127.0.0.1:" + balancer
-	c.run("balancer/Caddyfile", "BALANCER_PORT="+balancer, "NODES="+strings.Join(addresses, " "), "XDG_DATA_HOME="+t.TempDir())
-	for _, n := range c.nodes {
-		c.wait("http://127.0.0.1:" + n.port + "/health/ready")
-	}
-	c.wait(c.balancer + "/health/ready")
-	return c
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
-// run runs Weir until the test ends.
-func (c *cluster) run(config string, env ...string) *exec.Cmd {
-	c.t.Helper()
-	process := exec.Command(c.binary, "run", "--config", config)
-	process.Env = append(c.env, env...)
-	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if testing.Verbose() {
-		process.Stderr = os.Stderr
-	}
-	if err := process.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		_ = process.Process.Kill()
-		_ = process.Wait()
-	})
-	return process
-}
-
-func (c *cluster) startNode(n *node) {
-	n.process = c.run("Caddyfile", "WEIR_PORT="+n.port, "WEIR_ADMIN_PORT="+n.admin, "WEIR_DATA="+n.dir, "XDG_DATA_HOME="+n.dir)
-}
-
-func (c *cluster) wait(url string) {
-	c.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		resp, err := http.Get(url)
-		if err != nil {
-			continue
-		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			return
-		}
-	}
-	c.t.Fatalf("%s is not ready within a minute", url)
-}
-
-func (c *cluster) killNode() {
-	n := c.nodes[rand.N(nodes)]
-	_ = n.process.Process.Kill()
-	_, _ = n.process.Process.Wait()
-	time.Sleep(rand.N(300 * time.Millisecond))
-	c.startNode(n)
-}
-
-func (c *cluster) killRedis() {
-	_ = c.server.Process.Kill()
-	_ = c.server.Wait()
-	time.Sleep(rand.N(time.Second))
-	c.startRedis()
-}
-
-func (c *cluster) startRedis() {
-	c.server = c.redis()
-	out, err := c.server.StdoutPipe()
-	if err == nil {
-		err = c.server.Start()
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.Contains(lines.Text(), "eady to accept connections") {
-			go io.Copy(io.Discard, out)
-			return
-		}
-	}
-	c.t.Fatal("redis-server does not start")
-}
-
-func (c *cluster) killClickHouse() {
-	c.clickhouse.Kill()
-	time.Sleep(rand.N(time.Second))
-	c.clickhouse.Restart(c.t)
 }
 
 // call makes one call of the organisation, with an id of its own. The status is 0 where
