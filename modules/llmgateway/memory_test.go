@@ -57,10 +57,15 @@ type spy struct {
 	shared.LocalMemory
 	seen, value []byte
 	any         bool
+	values      map[shared.Key]int // the keys of each, by its id
 }
 
 func (s *spy) Put(ctx context.Context, id shared.Key, value []byte, keys []shared.Key) {
 	s.value = value
+	if s.values == nil {
+		s.values = make(map[shared.Key]int)
+	}
+	s.values[id] += len(keys)
 	s.seen = append(append(s.seen, id[:]...), value...)
 	for _, k := range keys {
 		s.seen = append(s.seen, k[:]...)

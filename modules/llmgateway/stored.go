@@ -156,9 +156,10 @@ func (a *attempt) bind(body []byte) {
 		r := a.x.Content.Response
 		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	}
-	ids := []string{a.x.Answer.Info().ResponseID}
+	response := a.x.Answer.Info().ResponseID
+	ids := []string{response}
 	for _, id := range gjson.GetBytes(body, "output.#.id").Array() {
 		ids = append(ids, id.Str)
 	}
-	a.call.remember(a.call.payer(), []byte("known"), ids)
+	a.call.remember(a.call.payer(), []byte(response), ids)
 }

@@ -1,6 +1,7 @@
 package llmgateway
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -70,6 +71,30 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 		s.memory = new(shared.LocalMemory) // as after a restart
 		if status, param := ask(previous, "payer"); status != http.StatusBadRequest || param != "previous_response_id" {
 			t.Errorf("an id that was given before a restart: %d at %q", status, param)
+		}
+	}
+}
+
+// The ids of each answer are remembered by themselves: what names them has as many keys
+// as one answer has ids, however many answers an organisation gets.
+func TestStoredIDsOfEachAnswerAreOneValue(t *testing.T) {
+	answers := 0
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		answers++
+		fmt.Fprintf(w, `{"id":"resp_%d","object":"response","status":"completed","model":"priced","output":[{"id":"msg_%[1]d","type":"message"}],"usage":{"input_tokens":1,"output_tokens":1}}`, answers)
+	}}})
+	s.grant(1e6)
+	values := new(spy)
+	s.memory = values
+	for range 3 {
+		s.post(`{"model":"raw/priced","max_output_tokens":9,"input":"hi"}`, "Authorization", "Bearer payer")
+	}
+	if len(values.values) != 3 {
+		t.Errorf("three answers are %d values", len(values.values))
+	}
+	for _, keys := range values.values {
+		if keys != 2 {
+			t.Errorf("a value has %d keys", keys)
 		}
 	}
 }

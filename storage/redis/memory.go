@@ -100,8 +100,8 @@ func text(k shared.Key) string { return base64.RawURLEncoding.EncodeToString(k[:
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// putValue remembers the value ARGV[1], whose id is ARGV[2], under all of KEYS but the last
-// two, which are the sorted set and the counter. ARGV[3] is the prefix of values,
+// putValue remembers the value ARGV[1], whose id is ARGV[2], under all of KEYS but the
+// last two, which are the sorted set and the counter. ARGV[3] is the prefix of values,
 // ARGV[4] their age in milliseconds, and ARGV[5] what all may take.
 var putValue = rueidis.NewLuaScript(`
 local set, counter = KEYS[#KEYS - 1], KEYS[#KEYS]
