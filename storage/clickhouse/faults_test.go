@@ -24,6 +24,9 @@ import (
 
 var full = flag.Bool("full", false, "kill the server twenty times, under traffic")
 
+// copied is how many records TestCopyThereAndBack copies at least.
+var copied = flag.Int("copied", 0, "copy so many records there and back")
+
 // lossy passes connections to a server on, and breaks some off in place of the
 // acknowledgement of an insert.
 type lossy struct {

@@ -21,7 +21,7 @@ const askedRecords = 100
 // compareAnswers asks both stores what dashboards ask.
 func (c *comparer) compareAnswers(ctx context.Context, w storage.Window) error {
 	for _, q := range questions(c.hour.Organisation, w) {
-		from, to, err := both(c.Options, func(b storage.Backend) (json.RawMessage, error) {
+		from, to, err := both(ctx, c.Options, func(b storage.Backend) (json.RawMessage, error) {
 			answer, err := q.ask(ctx, b)
 			if err != nil {
 				return nil, err

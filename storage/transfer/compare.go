@@ -211,11 +211,11 @@ func (c *comparer) note(count *int64, r *storage.Record) {
 // sameBodies compares the bodies of two records. Those that retention has taken from
 // the source are not missed.
 func (c *comparer) sameBodies(ctx context.Context, from, to *walk, r, there *storage.Record) (bool, error) {
-	a, err := from.contents.Content(ctx, r)
+	a, err := from.content(ctx, r)
 	if a == nil || err != nil {
 		return true, err
 	}
-	b, err := to.contents.Content(ctx, there)
+	b, err := to.content(ctx, there)
 	if b == nil || err != nil {
 		return false, err
 	}
@@ -227,11 +227,11 @@ func sameBody(a, b storage.Body) bool {
 	return bytes.Equal(a.Data, b.Data) && (a.Type == b.Type || len(a.Data) == 0)
 }
 
-// compareTags compares the tags of sessions and the views that the source has. Where
-// the target has a newer one, that holds.
+// compareTags compares the tags of sessions and the views that were set in the window.
+// Where the target has a newer one, that holds.
 func (c *comparer) compareTags(ctx context.Context) error {
 	org := c.hour.Organisation
-	tags, there, err := both(c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, org) })
+	tags, there, err := both(ctx, c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, org) })
 	if err != nil {
 		return err
 	}
@@ -240,11 +240,11 @@ func (c *comparer) compareTags(ctx context.Context) error {
 		tagOf[a.SessionID] = a
 	}
 	for _, a := range tags {
-		if b := tagOf[a.SessionID]; b == nil || b.At <= a.At && *b.Tag != *a.Tag {
+		if b := tagOf[a.SessionID]; c.Window.Contains(a.At) && (b == nil || b.At <= a.At && *b.Tag != *a.Tag) {
 			c.differs(fmt.Sprintf("the tag of session %s", a.SessionID))
 		}
 	}
-	views, also, err := both(c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, org) })
+	views, also, err := both(ctx, c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, org) })
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (c *comparer) compareTags(ctx context.Context) error {
 		viewOf[v.Name] = v
 	}
 	for _, v := range views {
-		if w, ok := viewOf[v.Name]; !ok || w.UpdatedAt <= v.UpdatedAt && w != v {
+		if w, ok := viewOf[v.Name]; c.Window.Contains(v.UpdatedAt) && (!ok || w.UpdatedAt <= v.UpdatedAt && w != v) {
 			c.differs(fmt.Sprintf("the view %q", v.Name))
 		}
 	}

@@ -59,7 +59,7 @@ func (c *copier) records(ctx context.Context) error {
 		at = r.CreatedAt
 		switch {
 		case there == nil, !sameCall(r, there) && r.UpdatedAt >= there.UpdatedAt:
-			err = c.whole(ctx, r, from.contents)
+			err = c.whole(ctx, r, from)
 		case !sameAnnotations(r, there) || r.UpdatedAt > there.UpdatedAt:
 			err = c.annotations(ctx, r, there)
 		}
@@ -70,8 +70,8 @@ func (c *copier) records(ctx context.Context) error {
 }
 
 // whole copies a record with its bodies and annotations.
-func (c *copier) whole(ctx context.Context, r *storage.Record, contents storage.ContentReader) error {
-	content, err := contents.Content(ctx, r)
+func (c *copier) whole(ctx context.Context, r *storage.Record, from *walk) error {
+	content, err := from.content(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (c *copier) append(a *storage.Annotation) error {
 
 // tags copies the tags that are newer than those of the target.
 func (c *copier) tags(ctx context.Context) error {
-	tags, there, err := both(c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) })
+	tags, there, err := both(ctx, c.Options, func(b storage.Backend) ([]*storage.Annotation, error) { return b.SessionTags(ctx, c.org) })
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (c *copier) tags(ctx context.Context) error {
 
 // views copies the views that are newer than those of the target.
 func (c *copier) views(ctx context.Context) error {
-	views, there, err := both(c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) })
+	views, there, err := both(ctx, c.Options, func(b storage.Backend) ([]storage.View, error) { return b.Views(ctx, c.org) })
 	if err != nil {
 		return err
 	}
@@ -182,9 +182,10 @@ func (c *copier) views(ctx context.Context) error {
 }
 
 // both asks the two stores.
-func both[T any](o *Options, ask func(storage.Backend) (T, error)) (from, to T, err error) {
-	if from, err = ask(o.From.Backend()); err == nil {
-		to, err = ask(o.To.Backend())
+func both[T any](ctx context.Context, o *Options, ask func(storage.Backend) (T, error)) (from, to T, err error) {
+	from, err = available(ctx, func() (T, error) { return ask(o.From.Backend()) })
+	if err == nil {
+		to, err = available(ctx, func() (T, error) { return ask(o.To.Backend()) })
 	}
 	return from, to, err
 }

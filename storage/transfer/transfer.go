@@ -9,7 +9,9 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -60,8 +62,8 @@ const rounds = 3
 // Run copies, and compares if it shall.
 func Run(ctx context.Context, o Options) (*Summary, error) {
 	for _, j := range []*journal.Journal{o.From, o.To} {
-		if err := j.Connected(ctx); err != nil {
-			return nil, err
+		if err := j.Connected(ctx); errors.Is(err, storage.ErrRejected) || ctx.Err() != nil {
+			return new(Summary), err
 		}
 	}
 	s := new(Summary)
@@ -89,7 +91,7 @@ func each(ctx context.Context, o *Options, do func(org string) error) (int, erro
 			return 0, err
 		}
 	}
-	orgs, err := o.From.Backend().Organisations(ctx)
+	orgs, err := available(ctx, func() ([]string, error) { return o.From.Backend().Organisations(ctx) })
 	if err != nil {
 		return 0, err
 	}
@@ -99,6 +101,24 @@ func each(ctx context.Context, o *Options, do func(org string) error) (int, erro
 		}
 	}
 	return len(orgs), nil
+}
+
+// retryEvery is how often a backend that is out of reach is asked again.
+const retryEvery = 500 * time.Millisecond
+
+// available asks a backend until it is within reach.
+func available[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	for {
+		answer, err := ask()
+		if !errors.Is(err, storage.ErrUnavailable) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return answer, err
+		case <-time.After(retryEvery):
+		}
+	}
 }
 
 func (o *Options) report(p Progress) {

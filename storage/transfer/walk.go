@@ -62,7 +62,7 @@ func (w *walk) peek(ctx context.Context) (*storage.Record, error) {
 	if w.turned != nil && w.query.After != nil {
 		w.turned()
 	}
-	page, err := w.backend.Requests(ctx, &w.query)
+	page, err := available(ctx, func() ([]*storage.Record, error) { return w.backend.Requests(ctx, &w.query) })
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,11 @@ func (w *walk) peek(ctx context.Context) (*storage.Record, error) {
 		p.Prefetch(slices.Clone(page))
 	}
 	return page[0], nil
+}
+
+// content is that of a record which was read last.
+func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
+	return available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
 }
 
 func (w *walk) skip() { w.page = w.page[1:] }
