@@ -20,12 +20,14 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
 )
 
 // maxSocket is how long a WebSocket may stay open, as at OpenAI.
@@ -41,7 +43,8 @@ type socket struct {
 	writing  sync.Mutex
 	messages chan []byte
 	ctx      context.Context // ends when the client leaves
-	org      string
+	caller   storage.Record  // its organisation and user
+	omits    bool            // content, of all its calls
 	last     unstored
 }
 
@@ -64,7 +67,11 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) error {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &socket{h: h, r: r, conn: conn, messages: make(chan []byte), ctx: ctx, org: key.Org()}
+	s := &socket{h: h, r: r, conn: conn, messages: make(chan []byte), ctx: ctx}
+	ctl := control.Read(r.Header.Clone(), h.site.App.Headers(), &s.caller) // which takes them out, and each call needs them
+	control.ReadEdge(r, "", &s.caller)
+	s.caller.Org = key.Org()
+	s.omits = ctl.OmitRequest || ctl.OmitResponse
 	go func() {
 		defer cancel()
 		s.read(buffered.Reader)
@@ -163,11 +170,12 @@ func (s *socket) call(message []byte) error {
 	if err != nil {
 		return err
 	}
-	body, items, err := s.continued(body)
+	warmsUp := event.Get("generate").Type == gjson.False
+	body, items, err := s.continued(body, warmsUp || s.omits || event.Get("store").Type == gjson.False)
 	if err != nil {
 		return err
 	}
-	if event.Get("generate").Type == gjson.False {
+	if warmsUp {
 		return s.warmUp(body, items)
 	}
 	w := &socketWriter{socket: s, header: make(http.Header)}
@@ -179,14 +187,29 @@ func (s *socket) call(message []byte) error {
 	case w.answer != nil:
 		return s.answerObject(w)
 	case items != nil && gjson.GetBytes(w.response, "id").Str != "":
-		s.last = unstored{gjson.GetBytes(w.response, "id").Str, append(items, stored.Output(w.response)...)}
+		s.remember(w.response, append(items, stored.Output(w.response)...))
 	}
 	return nil
 }
 
+// maxUnstored bounds the conversation that a socket remembers, in bytes.
+const maxUnstored = 8 << 20
+
+// remember keeps the conversation up to the end of a response that is kept nowhere else.
+func (s *socket) remember(response []byte, items []string) {
+	s.last = unstored{gjson.GetBytes(response, "id").Str, items}
+	size := 0
+	for _, item := range items {
+		size += len(item)
+	}
+	if size > maxUnstored {
+		s.last = unstored{}
+	}
+}
+
 // continued returns the body with the conversation that this socket alone has, and the
-// items of its input if the response will be kept nowhere else.
-func (s *socket) continued(body []byte) (whole []byte, items []string, err error) {
+// items of the conversation if remembers says that it must have them afterwards.
+func (s *socket) continued(body []byte, remembers bool) (whole []byte, items []string, err error) {
 	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
 	if previous != "" && previous == s.last.id {
 		items = slices.Concat(s.last.items, own)
@@ -195,11 +218,11 @@ func (s *socket) continued(body []byte) (whole []byte, items []string, err error
 		}
 		return body, items, err
 	}
-	if gjson.GetBytes(body, "store").Type != gjson.False {
+	if !remembers {
 		return body, nil, nil
 	}
 	if previous != "" {
-		store, err := s.h.admitStored(s.r)
+		store, err := s.h.stored(s.caller.Org, s.caller.UserID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -221,14 +244,11 @@ func (s *socket) warmUp(body []byte, items []string) error {
 	if err != nil {
 		return err
 	}
-	if items == nil {
-		items = stored.InputOf(body)
-	}
 	var events bytes.Buffer
 	assembler := translate.NewAssembler(request, &events, translate.Options{ID: stored.IDs(uuid.Must(uuid.NewV7()))})
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()
-	s.last = unstored{gjson.GetBytes(assembler.Response(), "id").Str, items}
+	s.remember(assembler.Response(), items)
 	w := &socketWriter{socket: s}
 	return w.writeEvents(append(events.Bytes(), rest...))
 }

@@ -26,9 +26,13 @@ type wsClient struct {
 	from io.Reader
 }
 
-func (s *site) dial(key string) (*wsClient, error) {
+func (s *site) dial(key string, header ...string) (*wsClient, error) {
 	s.t.Helper()
-	dialer := ws.Dialer{Header: ws.HandshakeHeaderHTTP(http.Header{"Authorization": {"Bearer " + key}})}
+	fields := http.Header{"Authorization": {"Bearer " + key}}
+	for i := 0; i < len(header); i += 2 {
+		fields.Set(header[i], header[i+1])
+	}
+	dialer := ws.Dialer{Header: ws.HandshakeHeaderHTTP(fields)}
 	conn, buffered, _, err := dialer.Dial(context.Background(), "ws"+strings.TrimPrefix(s.URL, "http")+"/v1/responses")
 	if err != nil {
 		return nil, err
@@ -42,9 +46,9 @@ func (s *site) dial(key string) (*wsClient, error) {
 	return c, nil
 }
 
-func (s *site) socket() *wsClient {
+func (s *site) socket(header ...string) *wsClient {
 	s.t.Helper()
-	c, err := s.dial("k")
+	c, err := s.dial("k", header...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -143,16 +147,42 @@ func serveStatus(s *site, id string) (int, string) {
 	return http.StatusOK, ""
 }
 
+// What is kept nowhere can be continued on the socket that it was answered on alone.
+func TestASocketGoesOnFromWhatIsOmitted(t *testing.T) {
+	var sent remembering
+	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}})
+	c := s.socket("Service-Omit-Response", "true", "Service-User-Id", "u-1")
+	unknown := c.ask(createOver + `"model":"one/m","input":"x","store":false,"previous_response_id":"resp_01a2044867a97d24969338350b98f188"}`)
+	if gjson.Get(unknown, "error.code").Str != "previous_response_not_found" {
+		t.Error(unknown)
+	}
+	first := gjson.Get(c.ask(createOver+`"model":"one/m","input":"first"}`), "response")
+	c.ask(createOver + `"model":"raw/m","input":"second","previous_response_id":` + first.Get("id").Raw + `}`)
+	if got := texts(gjson.Get(sent.last(), "input").Raw); got != "user:first assistant:hello user:second" {
+		t.Errorf("sent %s", sent.last())
+	}
+	other := gjson.Parse(s.socket().ask(createOver + `"model":"one/m","input":"x","previous_response_id":` + first.Get("id").Raw + `}`))
+	if other.Get("error.code").Str != "previous_response_not_found" {
+		t.Error("another socket goes on:", other.Raw)
+	}
+	for _, r := range s.kept.all()[:3] {
+		if !r.ResponseOmitted || r.response != "" || r.UserID != "u-1" {
+			t.Errorf("the record is %+v", r)
+		}
+	}
+}
+
 func TestAWarmUpGeneratesNothingAndIsContinued(t *testing.T) {
 	var sent remembering
 	s := serve(t, map[string][]upstream{"raw": {sent.then(speaksResponses)}})
 	c := s.socket()
-	warm := gjson.Get(c.ask(createOver+`"model":"raw/m","input":"first","generate":false}`), "response")
+	warm := gjson.Get(c.ask(createOver+`"model":"raw/m","input":"early","generate":false}`), "response")
+	warm = gjson.Get(c.ask(createOver+`"model":"raw/m","input":"first","generate":false,"previous_response_id":`+warm.Get("id").Raw+`}`), "response")
 	if len(warm.Get("output").Array()) != 0 || warm.Get("status").Str != "completed" || sent.last() != "" || len(s.kept.all()) != 0 {
 		t.Fatal(warm.Raw)
 	}
 	c.ask(createOver + `"model":"raw/m","input":"second","previous_response_id":` + warm.Get("id").Raw + `}`)
-	if got := texts(gjson.Get(sent.last(), "input").Raw); got != "user:first user:second" {
+	if got := texts(gjson.Get(sent.last(), "input").Raw); got != "user:early user:first user:second" {
 		t.Errorf("sent %s", sent.last())
 	}
 }

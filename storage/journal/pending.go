@@ -99,7 +99,7 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	if err := j.Flush(flushing); err != nil {
-		return nil, err
+		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
 	return finder.Response(ctx, org, responseID)
 }

@@ -125,8 +125,15 @@ func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Res
 	if gjson.GetBytes(found.Body, "object").Str != "response" || !plugins.ValidJSON(found.Body) {
 		return nil, ErrNotFound
 	}
+	switch gjson.GetBytes(found.Body, "status").Str {
+	case "queued", "in_progress": // a provider goes on with it in the background
+		return nil, ErrNotFound
+	}
 	return found, nil
 }
+
+// deleteTimeout bounds how long a deletion waits to be in force.
+const deleteTimeout = 5 * time.Second
 
 // Delete makes a response one that is not found, from now on.
 func (s *Store) Delete(ctx context.Context, id string) error {
@@ -139,12 +146,14 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	}); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
 	return unavailable(s.Journal.Flush(ctx))
 }
 
 // unavailable is err as a client gets it whose response may be there, but not now.
 func unavailable(err error) error {
-	if !errors.Is(err, storage.ErrUnavailable) {
+	if !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &plugins.Error{
