@@ -12,14 +12,16 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
 )
 
 // Coding agents call as their documentation says, and find each call under the session
 // and the agent that it is of.
 func TestCodingAgents(t *testing.T) {
-	port := freePort(t)
+	port := freeport.Port(t)
 	t.Setenv("WEIR_PORT", port)
-	t.Setenv("WEIR_ADMIN_PORT", freePort(t))
+	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
 	t.Setenv("WEIR_DATA", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for _, name := range []string{"WEIR_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
