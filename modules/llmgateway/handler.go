@@ -57,9 +57,6 @@ func init() {
 // the one that answered. The control headers and placeholders are those of
 // `llm_log`.
 //
-// Clients in browsers are answered, from any origin: nothing but the key in a
-// header identifies a caller.
-//
 // Requests for other paths go to the next handler.
 type Handler struct {
 	// Store names the store of the records. Only keys of organisations that
@@ -90,6 +87,11 @@ type Handler struct {
 	// MaxBody is how many bytes of each body are kept at most, 1 or more.
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
+
+	// CORS are the origins of web pages that may call, like `https://example.com`, or
+	// `*` for all: callers are known by the key that they send, and by no cookie.
+	// Default: none, which browsers enforce.
+	CORS []string `json:"cors,omitempty"`
 
 	site      *recording.Site
 	credits   func() (credits.Ledger, error)
@@ -195,6 +197,9 @@ func (h *Handler) Validate() error {
 	if h.policy.FirstByteTimeout < 0 {
 		return fmt.Errorf("first_byte_timeout %s: want a time to wait", h.policy.FirstByteTimeout)
 	}
+	if err := checkOrigins(h.CORS); err != nil {
+		return err
+	}
 	if h.MaxItems < 0 || h.MaxTools < 0 {
 		return fmt.Errorf("max_items %d, max_tools %d: want numbers above 0", h.MaxItems, h.MaxTools)
 	}
@@ -236,7 +241,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
 		}
 	}
-	allowOrigins(w.Header(), r, methods)
+	h.allowOrigin(w.Header(), r, methods)
 	switch {
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", methods+", OPTIONS")
@@ -259,24 +264,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return h.serveCall(w, r, dialect)
 }
 
-// allowOrigins lets clients in browsers call from any site. There are no cookies
-// that a site could use in its visitor's name.
-func allowOrigins(header http.Header, r *http.Request, methods string) {
-	if r.Header.Get("Origin") == "" {
-		return
-	}
-	header.Set("Access-Control-Allow-Origin", "*")
-	if r.Method == http.MethodOptions {
-		header.Set("Access-Control-Allow-Methods", methods)
-		header.Set("Access-Control-Max-Age", "86400")
-		if asked := r.Header.Values("Access-Control-Request-Headers"); asked != nil {
-			header["Access-Control-Allow-Headers"] = asked
-		}
-		return
-	}
-	header.Set("Access-Control-Expose-Headers", "Service-Id, Service-Warnings, Retry-After, X-Request-Id, Request-Id")
-}
-
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	llm_gateway [<matcher>] {
@@ -287,6 +274,7 @@ func allowOrigins(header http.Header, r *http.Request, methods string) {
 //		max_items          <number>
 //		max_tools          <number>
 //		max_body           <size>
+//		cors               <origin>...
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Options{
@@ -297,6 +285,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_items":          directive.Positive(&h.MaxItems),
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
+		"cors":               directive.Texts(&h.CORS),
 	}.Directive(d)
 }
 

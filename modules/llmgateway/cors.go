@@ -1,0 +1,51 @@
+package llmgateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// anyOrigin allows all origins.
+const anyOrigin = "*"
+
+// checkOrigins returns an error for what browsers never send as an origin
+// (RFC 6454, section 6.1).
+func checkOrigins(origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if origin != anyOrigin && (err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
+			return fmt.Errorf("cors %s: want an origin like https://example.com, or %s", origin, anyOrigin)
+		}
+	}
+	return nil
+}
+
+// allowOrigin tells a browser that the page which calls may do so, and answers what it
+// asks before.
+func (h *Handler) allowOrigin(header http.Header, r *http.Request, methods string) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || len(h.CORS) == 0 {
+		return
+	}
+	switch {
+	case slices.Contains(h.CORS, anyOrigin):
+		origin = anyOrigin
+	default:
+		header.Add("Vary", "Origin")
+		if !slices.Contains(h.CORS, origin) {
+			return
+		}
+	}
+	header.Set("Access-Control-Allow-Origin", origin)
+	if r.Method == http.MethodOptions {
+		header.Set("Access-Control-Allow-Methods", methods)
+		header.Set("Access-Control-Max-Age", "86400")
+		if asked := r.Header.Values("Access-Control-Request-Headers"); asked != nil {
+			header["Access-Control-Allow-Headers"] = asked
+		}
+		return
+	}
+	header.Set("Access-Control-Expose-Headers", "Service-Id, Service-Warnings, Retry-After, X-Request-Id, Request-Id")
+}
