@@ -171,7 +171,7 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 		case p.Strict:
 			return plugins.Unsupported(t.Param, "There is no tool of type '%s' here.", t.Type)
 		default:
-			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.Type+"' here, left out")
+			p.Warnings = append(slices.Clip(p.Warnings), t.Param+": there is no tool of type '"+t.word()+"' here, left out")
 		}
 	}
 	p.Tools = tools
@@ -179,6 +179,15 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 		return plugins.Invalid("tool_choice", "Tool choice '%s' not found in 'tools' parameter.", cmp.Or(c.Name, c.Type))
 	}
 	return nil
+}
+
+// word is the type as it may stand in a header: as much of it as looks like one.
+func (t *Tool) word() string {
+	end := strings.IndexFunc(t.Type, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' && c != '.' })
+	if end < 0 {
+		end = len(t.Type)
+	}
+	return t.Type[:min(end, 64)]
 }
 
 // Offline reports whether a search may read the provider's index alone. The searches of

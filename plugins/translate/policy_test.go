@@ -22,6 +22,7 @@ func TestApply(t *testing.T) {
 		{"ignored", `"user":"u","metadata":{},"text":{"verbosity":"low"},"stream_options":{"include_obfuscation":true}`, ""},
 		{"unknown", `"acme":1`, "acme: not supported by the provider, left out"},
 		{"hosted tool", `"tools":[{"type":"file_search"}]`, "tools[0]: there is no tool of type 'file_search' here, left out"},
+		{"hosted tool that is no word", `"tools":[{"type":"a\r\nX-Evil: 1"}]`, "tools[0]: there is no tool of type 'a' here, left out"},
 		{"hosted tool that must be used", `"tools":[{"type":"file_search"}],"tool_choice":{"type":"file_search"}`, "! tool_choice"},
 		{"search without the web", `"tools":[{"type":"web_search","external_web_access":false}]`, "tools[0]: there is no tool of type 'web_search' here, left out"},
 		{"search of the web", `"tools":[{"type":"web_search","external_web_access":true}]`, ""},

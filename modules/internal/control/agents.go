@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"strings"
@@ -65,19 +66,14 @@ func ReadUser(r *storage.Record, id string) {
 	}
 	user, session := strings.ToValidUTF8(id, ""), ""
 	if v := gjson.Parse(id); v.IsObject() && gjson.Valid(id) {
-		user, session = v.Get("account_uuid").Str, v.Get("session_id").Str
-		if user == "" {
-			user = v.Get("device_id").Str
-		}
+		user, session = cmp.Or(v.Get("account_uuid").Str, v.Get("device_id").Str), v.Get("session_id").Str
 	} else if before, after, ok := strings.Cut(id, "_session_"); ok && strings.HasPrefix(before, "user_") {
 		user, session = before, after
-		if _, account, ok := strings.Cut(before, "_account_"); ok && account != "" {
-			user = account
+		if device, account, ok := strings.Cut(before, "_account_"); ok {
+			user = cmp.Or(account, device)
 		}
 	}
-	if r.UserID == "" {
-		r.UserID = user
-	}
+	r.UserID = cmp.Or(r.UserID, user)
 	if r.SessionID == "" && session != "" {
 		r.SessionID, r.Properties = session, maps.Clone(r.Properties) // other responses of a WebSocket have them, too
 		SessionProperties(r)

@@ -58,7 +58,7 @@ func TestUserOfTheBody(t *testing.T) {
 		{storage.Record{UserID: "header", SessionID: "s"}, "u-1", "header", "s"},
 		{storage.Record{RequestOmitted: true}, "u-1", "", ""},
 		{storage.Record{}, "user_0a1b_account_acc-1_session_" + session, "acc-1", session},
-		{storage.Record{}, "user_0a1b_account__session_" + session, "user_0a1b_account_", session},
+		{storage.Record{}, "user_0a1b_account__session_" + session, "user_0a1b", session},
 		{storage.Record{}, `{"device_id":"d","account_uuid":"acc-1","session_id":"` + session + `"}`, "acc-1", session},
 		{storage.Record{}, `{"device_id":"d","account_uuid":"","session_id":"` + session + `"}`, "d", session},
 		{storage.Record{SessionID: "s"}, `{"device_id":"d","session_id":"` + session + `"}`, "d", "s"},
