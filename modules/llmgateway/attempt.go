@@ -280,5 +280,8 @@ func (a *attempt) finish(whole bool) {
 	}
 	a.commit(end)
 	a.settle(end)
+	if a.x.Record.Stream {
+		a.tellCost(http.TrailerPrefix)
+	}
 	a.x.End(end)
 }

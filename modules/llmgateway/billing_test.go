@@ -329,3 +329,22 @@ func TestUnpricedTierIsNotFree(t *testing.T) {
 		t.Errorf("spent %d, reserved %d", spent, reserved)
 	}
 }
+
+// A client that asks gets the tokens and the cost of its call, in headers or behind a
+// stream in trailers.
+func TestCostIsTold(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {says("text hi", "usage 3 5", "stop")}})
+	want := map[string]string{"Service-Cost": "0.013", "Service-Prompt-Tokens": "3", "Service-Completion-Tokens": "5"}
+	for _, body := range []string{`{"model":"one/m","input":"hi"}`, `{"model":"one/m","input":"hi","stream":true}`} {
+		told, _ := s.post(body, "Service-Cost", "true")
+		silent, _ := s.post(body)
+		for name, value := range want {
+			if got := told.Header.Get(name) + told.Trailer.Get(name); got != value {
+				t.Errorf("%s: %s is %q, want %q", body, name, got, value)
+			}
+			if got := silent.Header.Get(name) + silent.Trailer.Get(name); got != "" {
+				t.Errorf("%s: %s is %q, and nobody asked", body, name, got)
+			}
+		}
+	}
+}

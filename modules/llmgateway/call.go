@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type call struct {
 	exchange recording.Exchange
 	warnings []string
 	strict   bool // warnings are refusals
+	cost     bool // the client asks for it
 
 	held   admission.Held                     // the memory that the request takes
 	body   []byte                             // the client's
@@ -86,7 +88,7 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 		c.exchange.Content.Inputs = ctl.Inputs
 	}
 	c.exchange.Begin(c.ctx, c.h.site, ctl, cancel)
-	c.warnings, c.strict = ctl.Warnings, ctl.Strict
+	c.warnings, c.strict, c.cost = ctl.Warnings, ctl.Strict, ctl.Cost
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
 	return nil
 }
@@ -219,9 +221,17 @@ func (c *call) writeError(e *plugins.Error, attempts ...apierror.Attempt) {
 	_ = apierror.Write(c.w, c.dialect, e, attempts...) // the client is gone
 }
 
+// maxWarnings bounds how many warnings a client gets: Node.js refuses an answer with
+// headers of over 16 KiB.
+const maxWarnings = 50
+
 // warn sets the header of warnings: those of the call, and those of an attempt.
 func (c *call) warn(warnings []string) {
-	if all := append(c.warnings[:len(c.warnings):len(c.warnings)], warnings...); len(all) > 0 {
+	all := append(c.warnings[:len(c.warnings):len(c.warnings)], warnings...)
+	if more := len(all) - maxWarnings; more > 0 {
+		all = append(all[:maxWarnings:maxWarnings], fmt.Sprintf("and %d more", more))
+	}
+	if len(all) > 0 {
 		c.w.Header()["Service-Warnings"] = all
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -76,8 +77,26 @@ func (a *attempt) writeObject(body []byte, upstream http.Header) {
 	header := a.client.w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	a.tellCost("")
 	a.writeHeader(upstream)
 	_, a.client.err = a.client.w.Write(body)
+}
+
+// tellCost sets headers with the tokens and the cost as far as they are known, if the
+// client asked for them. Behind a stream they are trailers, of that prefix.
+func (a *attempt) tellCost(prefix string) {
+	if !a.call.cost {
+		return
+	}
+	header, r := a.client.w.Header(), &a.x.Record
+	if r.Cost.Valid {
+		header.Set(prefix+"Service-Cost", string(r.Cost.AppendJSON(nil)))
+	}
+	for name, tokens := range map[string]plugins.Count{"Service-Prompt-Tokens": r.Usage.Input, "Service-Completion-Tokens": r.Usage.Output} {
+		if tokens.Valid {
+			header.Set(prefix+name, string(tokens.AppendJSON(nil)))
+		}
+	}
 }
 
 // keepResponse makes body that of the record.

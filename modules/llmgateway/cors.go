@@ -47,5 +47,6 @@ func (h *Handler) allowOrigin(header http.Header, r *http.Request, methods strin
 		}
 		return
 	}
-	header.Set("Access-Control-Expose-Headers", "Service-Id, Service-Warnings, Retry-After, X-Request-Id, Request-Id")
+	header.Set("Access-Control-Expose-Headers", "Service-Id, Service-Warnings, Service-Cost, "+
+		"Service-Prompt-Tokens, Service-Completion-Tokens, Retry-After, X-Request-Id, Request-Id")
 }

@@ -137,3 +137,14 @@ func TestSizeOfRequests(t *testing.T) {
 		}
 	}
 }
+
+// Warnings stay as few as clients can read the headers of.
+func TestWarningsAreBounded(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	tools := strings.Repeat(`{"type":"local_shell"},`, 200)
+	resp, body := s.post(`{"model":"one/m","input":"hi","tools":[` + strings.TrimSuffix(tools, ",") + `]}`)
+	warnings := resp.Header.Values("Service-Warnings")
+	if resp.StatusCode != http.StatusOK || len(warnings) != maxWarnings+1 || warnings[maxWarnings] != "and 150 more" {
+		t.Errorf("%d %s with %d warnings: %q", resp.StatusCode, body, len(warnings), warnings)
+	}
+}

@@ -81,6 +81,9 @@ func (x *exchange) admit() *plugins.Error {
 		x.Content.Inputs = c.Inputs
 	}
 
+	if c.Cost {
+		c.Warn("Service-Cost", "only the gateway tells it")
+	}
 	x.Begin(x.ctx, x.h.site, c, x.cancel)
 	x.warnings = c.Warnings
 	return nil

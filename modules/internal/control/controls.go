@@ -44,6 +44,8 @@ type Controls struct {
 	OmitRequest, OmitResponse bool
 	// Strict refuses what would else be changed of the request with a warning.
 	Strict bool
+	// Cost asks for the cost and the tokens of a call of the gateway.
+	Cost bool
 	// Inputs are those of a prompt template.
 	Inputs map[string]string
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
@@ -95,6 +97,8 @@ func (c *Controls) set(key, name string, values []string) {
 		c.OmitResponse = c.omits(key, values) || c.OmitResponse
 	case "Strict":
 		c.Strict = c.isTrue(key, values) || c.Strict
+	case "Cost":
+		c.Cost = c.isTrue(key, values) || c.Cost
 	case "Cache-Enabled":
 		r.CacheEnabled = c.isTrue(key, values) || r.CacheEnabled
 	case "Request-Id":
@@ -137,7 +141,7 @@ func (c *Controls) set(key, name string, values []string) {
 // a name of the caller's.
 var (
 	names = []string{
-		"Auth", "Cache-Enabled", "Experiment-Id", "Job-Id", "Model-Override", "Node-Id", "Omit-Request", "Omit-Response", "Prompt-Id",
+		"Auth", "Cache-Enabled", "Cost", "Experiment-Id", "Job-Id", "Model-Override", "Node-Id", "Omit-Request", "Omit-Response", "Prompt-Id",
 		"Prompt-Version", "Properties", "Request-Id", "Session-Id", "Session-Name", "Session-Path", "Strict", "User-Id",
 	}
 	openNames = []string{"Property-", "Prompt-Input-"}
