@@ -134,6 +134,23 @@ func TestAResponseOfAProviderThatSpeaksResponsesIsKeptToo(t *testing.T) {
 	}
 }
 
+// A provider that speaks Responses gets its own ids as the client wrote them.
+func TestTheProvidersOwnIDIsPassedOn(t *testing.T) {
+	const id = "resp_68b09c7f3f7c81a0a9c2d7b1e4f5061728394a5b6c7d8e9f"
+	var sent remembering
+	s := serve(t, map[string][]upstream{"raw": {sent.then(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"id":"` + id + `","object":"response","status":"completed","model":"m","output":[],"usage":null}`))
+	})}})
+	s.post(`{"model":"raw/m","input":"first"}`)
+	if status, got := s.get("/v1/responses/" + id); status != 200 {
+		t.Fatalf("%d %s", status, got)
+	}
+	body := `{ "previous_response_id":"` + id + `", "model":"raw/m","input":[{"type":"item_reference","id":"msg_` + id[5:] + `"}]}`
+	if resp, got := s.post(body); resp.StatusCode != 200 || sent.last() != body {
+		t.Errorf("%d %s\nsent %s", resp.StatusCode, got, sent.last())
+	}
+}
+
 func inputID(s *site, response string) string {
 	_, body := s.get("/v1/responses/" + response + "/input_items")
 	return gjson.Get(body, "data.0.id").Str

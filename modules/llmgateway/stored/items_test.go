@@ -19,7 +19,7 @@ func TestIDsNameTheirRecord(t *testing.T) {
 		}
 		seen[made] = true
 	}
-	for _, id := range []string{"", "resp_", "resp_1", "x", "resp_zz345678901234567890123456789012"} {
+	for _, id := range []string{"", "resp_", "resp_1", "x", "resp_zz345678901234567890123456789012", "resp_68b09c7f3f7c81a0a9c2d7b1e4f5061728394a5b6c7d8e9f"} {
 		if _, ok := RecordOf(id); ok {
 			t.Errorf("%q has a record", id)
 		}

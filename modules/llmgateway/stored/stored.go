@@ -61,11 +61,14 @@ func IDs(record uuid.UUID) func(prefix string) string {
 	}
 }
 
+// maxSuffix bounds what the id of an item has behind that of its record.
+const maxSuffix = len("_99999")
+
 // RecordOf returns the record that an id made by IDs, or for an item of an input, is
 // of. An id of a provider may look like one.
 func RecordOf(id string) (record uuid.UUID, ok bool) {
 	_, digits, _ := strings.Cut(id, "_")
-	if len(digits) < 2*len(record) {
+	if len(digits) < 2*len(record) || len(digits) > 2*len(record)+maxSuffix { // OpenAI's have more
 		return record, false
 	}
 	_, err := hex.Decode(record[:], []byte(digits[:2*len(record)]))
