@@ -27,6 +27,7 @@ func init() {
 //	POST /llm/credits       grants more, {"org": "acme", "amount": "20.00"}
 //	POST /llm/backup        makes a backup, {"directory": "/var/backups/weir"}
 //	POST /llm/stores/copy   copies a store to another, {"from": "default", "to": "big"}
+//	GET  /llm/doctor        what an operator would look at, with the fix of what is wrong
 //	GET  /llm/health/live   200 as long as the process answers
 //	GET  /llm/health/ready  200 when every journal can be written and every backend takes records, else 503
 type API struct{}
@@ -45,6 +46,7 @@ func (*API) Routes() []caddy.AdminRoute {
 		{Pattern: "/llm/credits", Handler: caddy.AdminHandlerFunc(serveCredits)},
 		{Pattern: "/llm/backup", Handler: only(http.MethodPost, makeBackup)},
 		{Pattern: "/llm/stores/copy", Handler: only(http.MethodPost, copyStore)},
+		{Pattern: "/llm/doctor", Handler: get(doctor)},
 		{Pattern: "/llm/health/live", Handler: get(live)},
 		{Pattern: "/llm/health/ready", Handler: get(ready)},
 	}

@@ -119,8 +119,8 @@ func (a *App) provisionProviders(ctx caddy.Context) error {
 			return fmt.Errorf("provider %s: %w", p.Label, err)
 		}
 		if !account.usable() {
-			a.logger.Info("only organisations with a key of their own can use this provider: it has none",
-				zap.String("provider", p.Label))
+			a.logger.Warn("this provider has no API key, only organisations with a key of their own can use it; set the environment variable or api_key",
+				zap.String("provider", p.Label), zap.String("environment", account.KeyEnv()))
 			a.keyless = append(a.keyless, account)
 			continue
 		}

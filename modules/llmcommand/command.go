@@ -78,6 +78,16 @@ Asks a running Weir whether calls would be recorded at once, and fails with the 
 if they would be lost or late: a probe for containers that have no other program.` + admin,
 		CobraFunc: healthCommand,
 	}, {
+		Name:  "doctor",
+		Usage: "[--admin <address>] [--format table|json]",
+		Short: "Looks for what is wrong with a running Weir",
+		Long: `
+Looks at what an operator would look at: whether the stores take records, what was
+lost, the disk, the providers' keys and whether they answer, the clock, certificates,
+and whether the running Weir is this version. Says how to mend what is wrong, and fails
+if calls or records are lost, or soon will be.` + admin,
+		CobraFunc: doctorCommand,
+	}, {
 		Name:  "credits",
 		Usage: "[<org> <dollars>] [--admin <address>] [--format table|json]",
 		Short: "Shows the credits of organisations, or grants more",

@@ -1,0 +1,213 @@
+package llmadmin
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+// Report is the answer of /llm/doctor.
+type Report struct {
+	// Version and Commit are those of the binary that runs.
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit"`
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Level Level  `json:"level"`
+	About string `json:"about"`
+	Found string `json:"found"`
+	// Fix is what to do, "" of what is ok.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels. An error loses records or calls now or soon; a warning does so when
+// something else happens.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Error   Level = "error"
+)
+
+// doctorTimeout bounds how long a provider may take to answer.
+const doctorTimeout = 5 * time.Second
+
+func doctor(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
+	defer cancel()
+	report := Report{Version: llmapp.Version(), Commit: llmapp.Commit()}
+	report.Findings = append(report.Findings, lookAtStores(ctx)...)
+	active := caddy.ActiveContext()
+	if app, err := active.AppIfConfigured("llm"); err == nil {
+		report.Findings = append(report.Findings, lookAtProviders(ctx, app.(*llmapp.App))...)
+	}
+	if app, err := active.AppIfConfigured("http"); err == nil && app.(*caddyhttp.App).GracePeriod == 0 {
+		report.Findings = append(report.Findings, Finding{Warning, "stopping", "a provider that hangs keeps Weir from ending", "set the global option grace_period, such as 30s"})
+	}
+	report.Findings = append(report.Findings, lookAtCertificates(ctx, active)...)
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(report)
+}
+
+func lookAtStores(ctx context.Context) (all []Finding) {
+	healths := make(map[string]llmapp.Health)
+	for _, h := range llmapp.CheckStores(ctx) {
+		healths[h.Store] = h
+	}
+	for _, store := range llmapp.OpenStores() {
+		about, h := "store "+store.Name(), healths[store.Name()]
+		if h.Journal != nil {
+			all = append(all, Finding{Error, about, "records are being lost: " + h.Journal.Error(), "make room, or give the user of Weir the directory of the journal"})
+		}
+		j := store.Opened()
+		if j == nil {
+			continue
+		}
+		s, i := j.Status(), j.Integrity()
+		switch {
+		case h.Backend != nil:
+			all = append(all, Finding{Error, about, fmt.Sprintf("%d records wait in the journal: %v", s.PendingRecords, h.Backend), "nothing is lost until the journal is full (max_journal); repair the database, or who locks it"})
+		case h.Journal == nil:
+			all = append(all, Finding{Level: OK, About: about, Found: fmt.Sprintf("takes records; %d wait, %d are recorded", s.PendingRecords, i.Recorded)})
+		}
+		for _, l := range i.Losses {
+			all = append(all, Finding{
+				Warning, about, fmt.Sprintf("lost %d exchanges (%d entries) until %s: %s", l.Exchanges, l.Count, time.UnixMilli(int64(l.To)).UTC().Format(time.DateTime), l.Reason),
+				"docs/operations.md#reconciliation says what the reason means; it stays in the balance",
+			})
+		}
+		if n := i.Unaccounted(); n != 0 {
+			all = append(all, Finding{Error, about, fmt.Sprintf("%d exchanges are neither recorded, nor waiting, in flight or lost", n), "please report it: this is a defect of Weir"})
+		}
+		all = append(all, room(store)...)
+	}
+	if len(all) == 0 {
+		all = append(all, Finding{Error, "stores", "none is open", "use llm_log, llm_proxy, llm_gateway, llm_otlp or llm_query on a site"})
+	}
+	return all
+}
+
+// room looks at the disk of a store.
+func room(store *llmapp.Store) []Finding {
+	free, size, err := store.Room()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	f := Finding{Level: OK, About: "disk of the store " + store.Name()}
+	if err != nil {
+		f.Level, f.Found, f.Fix = Error, err.Error(), "make "+store.Dir()+" a directory that the user of Weir can write"
+		return []Finding{f}
+	}
+	f.Found = fmt.Sprintf("%d MB of %d MB are free", free/1e6, size/1e6)
+	switch {
+	case free < 256<<20:
+		f.Level = Error
+	case free < size/10:
+		f.Level = Warning
+	}
+	if f.Level != OK {
+		f.Fix = "make room, or set a shorter content_retention: bodies take most of it"
+	}
+	return []Finding{f}
+}
+
+// lookAtProviders asks each provider that the gateway can call for any answer, all at
+// once.
+func lookAtProviders(ctx context.Context, app *llmapp.App) (all []Finding) {
+	for _, a := range app.Keyless("") {
+		all = append(all, Finding{Warning, "provider " + a.Label, "has no API key: only organisations with a key of their own can call it", fmt.Sprintf("set %s where Weir is started, or api_key", a.KeyEnv())})
+	}
+	accounts := app.Accounts("")
+	found := make([][]Finding, len(accounts))
+	var wg sync.WaitGroup
+	for i, a := range accounts {
+		wg.Go(func() { found[i] = reach(ctx, a) })
+	}
+	wg.Wait()
+	for _, f := range found {
+		all = append(all, f...)
+	}
+	return all
+}
+
+// maxSkew is how far the clock may be from a provider's: signatures and certificates
+// depend on it, and so do the times of records.
+const maxSkew = 30 * time.Second
+
+func reach(ctx context.Context, a *llmapp.Account) []Finding {
+	if a.BaseURL == "" {
+		return nil // it answers by itself
+	}
+	f := Finding{Level: OK, About: "provider " + a.Label}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.BaseURL, nil)
+	if err != nil {
+		f.Level, f.Found, f.Fix = Error, err.Error(), "correct its base_url"
+		return []Finding{f}
+	}
+	begin := time.Now()
+	response, err := a.Transport.RoundTrip(request)
+	if err != nil {
+		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", a.BaseURL, err), "look at DNS, the firewall and the provider's status; calls go to fallbacks meanwhile"
+		return []Finding{f}
+	}
+	response.Body.Close()
+	f.Found = fmt.Sprintf("answers in %d ms", time.Since(begin).Milliseconds())
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if skew := time.Since(at).Abs(); err == nil && skew > maxSkew {
+		return []Finding{f, {Warning, "clock", fmt.Sprintf("differs by %s from that of the provider %s", skew.Round(time.Second), a.Label), "run an NTP client, such as systemd-timesyncd"}}
+	}
+	return []Finding{f}
+}
+
+// lookAtCertificates looks at those that Caddy manages and uses. It renews them when a
+// third of their life is left.
+func lookAtCertificates(ctx context.Context, active caddy.Context) (all []Finding) {
+	files, err := active.Storage().List(ctx, "certificates", true)
+	if err != nil {
+		return nil // there are none
+	}
+	for _, file := range files {
+		if !strings.HasSuffix(file, ".crt") {
+			continue
+		}
+		name := strings.TrimSuffix(path.Base(file), ".crt")
+		text, err := active.Storage().Load(ctx, file)
+		block, _ := pem.Decode(text)
+		if err != nil || block == nil || len(caddytls.AllMatchingCertificates(name)) == 0 {
+			continue // nobody uses it
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		f := Finding{Level: OK, About: "certificate of " + name, Found: "is valid until " + certificate.NotAfter.UTC().Format(time.DateTime)}
+		life, left := certificate.NotAfter.Sub(certificate.NotBefore), time.Until(certificate.NotAfter)
+		if left < life/6 {
+			f.Level, f.Fix = Warning, "its renewal fails: look for tls.renew in the log, and whether ports 80 and 443 can be reached"
+		}
+		if left <= 0 {
+			f.Level = Error
+		}
+		all = append(all, f)
+	}
+	return all
+}

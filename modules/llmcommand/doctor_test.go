@@ -1,0 +1,79 @@
+package llmcommand
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
+	_ "github.com/weirhq/weir/plugins/anthropic"
+	_ "github.com/weirhq/weir/plugins/echo"
+	_ "github.com/weirhq/weir/plugins/openai"
+)
+
+// doctor names what is wrong with its fix, and fails where calls are lost; a sound Weir
+// has no errors.
+func TestDoctor(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+	}))
+	defer provider.Close()
+	t.Setenv("ANTHROPIC_API_KEY", "") // restores it
+	os.Unsetenv("ANTHROPIC_API_KEY")
+	path := filepath.Join(t.TempDir(), "weir.db")
+	api, admin, nobody := freeport.Address(t), freeport.Address(t), freeport.Address(t)
+	load := func(grace, providers string) {
+		t.Helper()
+		config := fmt.Sprintf(`{
+			"admin": {"listen": %q, "config": {"persist": false}},
+			"logging": {"logs": {"default": {"level": "ERROR"}}},
+			"apps": {
+				"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": "secret"}], "providers": [%s]},
+				"http": {%s"servers": {"api": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_query"}]}]}}}
+			}
+		}`, admin, path, providers, grace, api)
+		if err := caddy.Load([]byte(config), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	load(`"grace_period": "1s",`, `{"label": "echo"}`)
+	var out bytes.Buffer
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err != nil || !strings.Contains(out.String(), "ok      store default: takes records; 0 wait") {
+		t.Fatalf("of a sound one: %v\n%s", err, &out)
+	}
+
+	load("", fmt.Sprintf(`{"label": "openai", "api_key": "k", "base_url": "%s/v1"}, {"label": "anthropic"}, {"label": "lab", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://%s"}`, provider.URL, nobody))
+	out.Reset()
+	_, err := run(t.Context(), doctorCommand, &out, "--admin", admin)
+	if fmt.Sprint(err) != "1 errors" {
+		t.Errorf("the error is %v", err)
+	}
+	for _, want := range []string{
+		"warning provider anthropic: has no API key: only organisations with a key of their own can call it\n        set ANTHROPIC_API_KEY where Weir is started, or api_key",
+		"ok      provider openai: answers in ", "warning clock: differs by 1h0m", "that of the provider openai\n        run an NTP client",
+		"error   provider lab: http://" + nobody + " does not answer: ", "warning stopping: a provider that hangs keeps Weir from ending\n        set the global option grace_period",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it says\n%s\nwant %q", &out, want)
+		}
+	}
+	out.Reset()
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin, "--format", "json"); err == nil || !gjson.Valid(out.String()) || gjson.Get(out.String(), "findings.#(level=error).about").Str != "provider lab" {
+		t.Errorf("as JSON: %v %s", err, &out)
+	}
+}
