@@ -85,6 +85,9 @@ func TestBackupCommands(t *testing.T) {
 	expect(whole, "1 exchanges seen = 1 recorded + 0 waiting + 0 in flight at the end + 0 lost")
 	expect(command(checkCommand, filepath.Join(data, "eu.db")), "ok\n")
 	expect(command(checkCommand, t.TempDir()), "is no data directory")
+	t.Chdir(filepath.Dir(data))
+	expect(command(checkCommand, filepath.Base(data)), "ok\n")
+	expect(command(checkCommand, "./"+filepath.Base(data)), "ok\n")
 	if err := os.WriteFile(filepath.Join(data, "eu.db"), []byte("SQLite format 3"), 0o600); err != nil {
 		t.Fatal(err)
 	}

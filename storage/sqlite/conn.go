@@ -91,7 +91,8 @@ func openNew(path string, pragmas ...string) (*conn, error) {
 func open(path string, parameters url.Values, pragmas ...string) (*conn, error) {
 	parameters.Set("_stmt_cache_size", "64")
 	parameters.Set("_mutex", "no") // one goroutine at a time uses a connection
-	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters.Encode()}
+	// A path that is not absolute would be the host of a URL that has a Path.
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: parameters.Encode()}
 	opened, err := dial(name.String())
 	if err != nil {
 		return nil, err
