@@ -141,11 +141,22 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 		direction, beyond = "DESC", "<"
 	}
 	order := fmt.Sprintf(" ORDER BY created_at %s, UUIDToNum(request_id) %[1]s LIMIT ", direction)
+	newest := storage.Millis(time.Now())
+	if after != nil {
+		newest = after.createdAt
+	}
+	spans := recentSpans
+	if !desc {
+		spans = nil
+	}
 	for {
 		condition, bound := where, &reader{r.conn, r.trace, &params{slices.Clone(r.args)}}
+		if len(spans) > 0 {
+			condition = all(condition, "created_at >= "+bound.time(newest-spans[0]))
+		}
 		if after != nil {
 			at := bound.time(after.createdAt)
-			condition = all(where, "created_at "+beyond+"= "+at,
+			condition = all(condition, "created_at "+beyond+"= "+at,
 				"(created_at "+beyond+" "+at+" OR UUIDToNum(request_id) "+beyond+" UUIDToNum("+bound.bind(after.id.String(), "UUID")+"))")
 		}
 		var keys []key
@@ -153,21 +164,31 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 		if err != nil {
 			return err
 		}
-		done := len(keys) < chunk
-		if keys = slices.Compact(keys); len(keys) == 0 {
+		short, last := len(keys) < chunk, len(spans) == 0
+		if keys = slices.Compact(keys); len(keys) > 0 {
+			records, err := r.load(ctx, keys)
+			if err != nil {
+				return err
+			}
+			if more, err := each(records); err != nil || !more {
+				return err
+			}
+			after = &keys[len(keys)-1]
+		}
+		switch {
+		case !short:
+			chunk = min(2*chunk, maxChunk)
+		case last:
 			return nil
+		default:
+			spans = spans[1:]
 		}
-		records, err := r.load(ctx, keys)
-		if err != nil {
-			return err
-		}
-		if more, err := each(records); err != nil || !more || done {
-			return err
-		}
-		after = &keys[len(keys)-1]
-		chunk = min(2*chunk, maxChunk)
 	}
 }
+
+// recentSpans are the times, in milliseconds, in which the newest records are looked for
+// before all others: what is older has partitions of its own, which are not opened then.
+var recentSpans = []storage.Timestamp{24 * 3600 * 1000, 32 * 24 * 3600 * 1000}
 
 // The number of records that a walk reads at a time.
 const (
