@@ -131,6 +131,9 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		if r.URL.RawQuery != "" { // an option that is ignored gives an answer that looks right and is not
+			return badRequest("%s takes its options in the body, not in the URL", r.URL.Path)
+		}
 		most := int64(maxBody)
 		if e.scope == llmapp.ScopeWrite {
 			most = maxAnnotation

@@ -325,6 +325,7 @@ func TestRefusals(t *testing.T) {
 		"no such record":           {"GET", "/v1/request/" + uuid.NewString(), "root", "", 404, "no such record"},
 		"no id":                    {"GET", "/v1/request/abc", "root", "", 404, "no such record"},
 		"empty body":               {"POST", bulk, "root", ``, 400, "malformed JSON"},
+		"options in the URL":       {"POST", bulk + "?limit=5", "root", `{"filter":"all"}`, 400, "takes its options in the body"},
 		"malformed":                {"POST", bulk, "root", `{"filter":`, 400, "malformed JSON"},
 		"brackets without end":     {"POST", bulk, "root", strings.Repeat("[", 1<<20), 400, "malformed JSON"},
 		"objects without end":      {"POST", bulk, "root", strings.Repeat(`{"a":`, 200_000), 400, "malformed JSON"},

@@ -41,7 +41,7 @@ func newSite(t *testing.T) (url, trusted string) {
 				"ui": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [
 					{"handler": "llm_ui"}, {"handler": "static_response", "status_code": 418}]}]},
 				"trusted": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [
-					{"handler": "llm_ui", "trust_user": "{http.request.uri.query.user}", "org": "acme"}]}]}
+					{"handler": "llm_ui", "trust_user": "{http.request.header.X-User}", "org": "acme"}]}]}
 			}}
 		}
 	}`, filepath.Join(t.TempDir(), "weir.db"), site, trust)
@@ -57,6 +57,9 @@ func newSite(t *testing.T) (url, trusted string) {
 }
 
 // do sends a request and answers status, headers and body.
+// ada is a user whom Caddy authenticated.
+var ada = http.Header{"X-User": {"ada"}}
+
 func do(t *testing.T, method, url, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -164,28 +167,28 @@ func TestUsersOfCaddyNeedNoKey(t *testing.T) {
 	if resp, _ := do(t, http.MethodGet, site+"/api/session", "", nil); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("nobody answers %d", resp.StatusCode)
 	}
-	resp, body := do(t, http.MethodGet, site+"/api/session?user=ada", "", nil)
+	resp, body := do(t, http.MethodGet, site+"/api/session", "", ada)
 	if resp.StatusCode != 200 || gjson.Get(body, "data.organization").Str != "acme" || gjson.Get(body, "data.login").Bool() {
 		t.Errorf("a user answers %d: %s", resp.StatusCode, body)
 	}
-	if resp, body := do(t, http.MethodPost, site+"/api/v1/session/query?user=ada", `{}`, nil); resp.StatusCode != 200 {
+	if resp, body := do(t, http.MethodPost, site+"/api/v1/session/query", `{}`, ada); resp.StatusCode != 200 {
 		t.Errorf("a user's query answers %d: %s", resp.StatusCode, body)
 	}
 }
 
-// The libraries are byte for byte those of their packages in the npm registry.
 // The address of a view has its name escaped, whatever is in it.
 func TestViewsOfAnyName(t *testing.T) {
 	_, trusted := newSite(t)
-	const view = "/api/v1/view/errors%20%2F%3F%20today%2F?user=ada"
-	if resp, body := do(t, http.MethodPut, trusted+view, `{"screen":"requests","state":""}`, nil); resp.StatusCode != http.StatusOK {
+	const view = "/api/v1/view/errors%20%2F%3F%20today%2F"
+	if resp, body := do(t, http.MethodPut, trusted+view, `{"screen":"requests","state":""}`, ada); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%d %s", resp.StatusCode, body)
 	}
-	if _, body := do(t, http.MethodGet, trusted+"/api/v1/view?user=ada", "", nil); !strings.Contains(body, `"name":"errors /? today/"`) {
+	if _, body := do(t, http.MethodGet, trusted+"/api/v1/view", "", ada); !strings.Contains(body, `"name":"errors /? today/"`) {
 		t.Errorf("the views are %s", body)
 	}
 }
 
+// The libraries are byte for byte those of their packages in the npm registry.
 func TestVendoredFiles(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/dependencies.md")
 	if err != nil {
@@ -247,7 +250,7 @@ func TestTheStateOfTheStoreIsForItsOperator(t *testing.T) {
 	if resp, body := do(t, http.MethodGet, site+"/api/system", "", session("acme")); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("another organisation gets %d: %s", resp.StatusCode, body)
 	}
-	if resp, _ := do(t, http.MethodGet, trusted+"/api/system?user=ada", "", nil); resp.StatusCode != http.StatusForbidden {
+	if resp, _ := do(t, http.MethodGet, trusted+"/api/system", "", ada); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a trusted user of another organisation gets %d", resp.StatusCode)
 	}
 	if resp, _ := do(t, http.MethodGet, site+"/api/system", "", nil); resp.StatusCode != http.StatusUnauthorized {
