@@ -59,6 +59,9 @@ func (s *storedState) addItems(input gjson.Result) {
 			}
 			s.ids = append(s.ids, storedID{param, item.Get("id").Str})
 		}
+		if id := item.Get("id").Str; id != "" && item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
+			s.ids = append(s.ids, storedID{param, id}) // the provider looks up what it thought
+		}
 		s.addFiles(param, item)
 		i++
 		return true

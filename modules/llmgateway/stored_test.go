@@ -50,6 +50,7 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 				`"input":"hi","conversation":"conv_1"`:  "conversation",
 				`"input":"hi","prompt":{"id":"pmpt_1"}`: "prompt",
 				`"input":"hi","background":true`:        "background",
+				`"input":[{"type":"reasoning","id":"rs_1","summary":[]}]`:                                           "input[0]",
 				`"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`:                    "input[0]",
 				`"input":"hi","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:                         "tools",
 				`"input":"hi","tools":[{"type":"code_interpreter","container":"cntr_1"}]`:                           "tools",
