@@ -32,7 +32,7 @@ func addAdminFlags(cmd *cobra.Command) {
 // requestAdmin asks the admin endpoint. Without an error, the answer is success.
 func requestAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*http.Response, error) {
 	flag, _ := cmd.Flags().GetString("admin")
-	address := cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen)
+	address := strings.TrimPrefix(cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen), "http://")
 	response, err := caddycmd.AdminAPIRequest(address, method, path, nil, body)
 	if err != nil {
 		return nil, fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)

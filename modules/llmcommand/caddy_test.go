@@ -84,7 +84,7 @@ func TestCaddy(t *testing.T) {
 	shows("0 requests,", queryCommand, `user="Grace Hopper"`, "cost>0")
 	shows("id,cost\n"+records[len(records)-1].ID.String()+",0.001\n", queryCommand, "--format", "csv", "--columns", "id,cost", "--limit", "1")
 	checkExport(t, shows(`"request_body":{"n":0,"text":"naïve"}`, exportCommand), records)
-	shows("default   250       250", statsCommand, "--admin", admin)
+	shows("default   250       250", statsCommand, "--admin", "http://"+admin)
 
 	tail := follow(t, "--lines", "3", "user=ada")
 	tail.shows("ada", "ada", "ada")

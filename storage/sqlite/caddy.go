@@ -62,7 +62,7 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	if d.NextBlock(d.Nesting()) {
-		return d.Errf("sqlite has no option %q", d.Val())
+		return d.Errf("sqlite has no option %q: it takes its path alone", d.Val())
 	}
 	return nil
 }
