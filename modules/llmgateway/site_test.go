@@ -224,6 +224,13 @@ func (l ledgerContents) Content(_ context.Context, r *storage.Record) (*storage.
 
 func (l ledgerContents) Reader(storage.ContentPart) storage.ContentReader { panic("not used") }
 
+// open are the exchanges that have not ended.
+func (l *ledger) open() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun - l.counted - l.abandoned
+}
+
 // check fails unless every exchange has a record, and every record counts.
 func (l *ledger) check(t *testing.T) {
 	l.mu.Lock()

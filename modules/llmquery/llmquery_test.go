@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,9 +36,25 @@ type site struct {
 	dir string // of the stores, and the log
 }
 
+// removedAtLast is a directory that goes when nobody writes to it any more: Caddy lets the
+// calls of a stopped configuration end in the background.
+func removedAtLast(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir-llmquery-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for os.RemoveAll(dir) != nil {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	return dir
+}
+
 func newSite(t testing.TB) *site {
 	t.Helper()
-	dir := t.TempDir()
+	dir := removedAtLast(t)
 	address := freeport.Address(t)
 	config := fmt.Sprintf(`{
 		"admin": {"disabled": true, "config": {"persist": false}},
