@@ -23,11 +23,14 @@ export function Properties() {
 
 const keys = {
   name: (g) => nameOf(g), requests: (g) => g.totals.requests, errors: (g) => g.totals.errors, p50: (g) => g.totals.latency.p50, p95: (g) => g.totals.latency.p95,
-  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), saved: (g) => g.totals.cache_savings, output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, each: (g) => each(g.totals),
+  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), saved: (g) => g.totals.cache_savings, output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, each: (g) => each(g.totals), price: (g) => price(g.totals),
 };
 
 // each is the mean cost of the requests whose cost is known.
 const each = (t) => (t.cost === null || (!t.cost && t.requests_without_cost) || t.requests <= t.requests_without_cost ? null : t.cost / (t.requests - t.requests_without_cost));
+
+// price is of a million tokens.
+const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
 
 // sorted puts the largest first, what is unknown last.
 function sorted(groups, sort) {
@@ -50,8 +53,9 @@ function Breakdown({ by, field, title }) {
     { title: "p95", key: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
     { title: "Input", key: "input", number: true, wide: true, cell: (g) => compact(g.totals.prompt_tokens) },
     { title: "From cache", key: "cached", number: true, cell: (g) => html`<span title=${`${count(g.totals.prompt_cache_read_tokens)} tokens read, ${count(g.totals.prompt_cache_write_tokens)} written`}>${percent(cached(g.totals))}</span>` },
-    { title: "Saved", key: "saved", number: true, mid: true, cell: (g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""} title="what the provider's cache saved, by the catalogue's prices">${dollars(g.totals.cache_savings)}</span>` },
+    { title: "Saved", key: "saved", number: true, mid: true, cell: (g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""} title="by the provider's cache">${dollars(g.totals.cache_savings)}</span>` },
     { title: "Output", key: "output", number: true, wide: true, cell: (g) => compact(g.totals.completion_tokens) },
+    { title: "1M tokens", key: "price", number: true, wide: true, cell: (g) => dollars(price(g.totals)) },
     { title: "A request", key: "each", number: true, wide: true, cell: (g) => dollars(each(g.totals)) },
     { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
     { title: "Share", wide: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
