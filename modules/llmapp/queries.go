@@ -23,7 +23,7 @@ func (a *App) provisionQueries() error {
 	})
 	// What reads or annotates one record is over soon, but for the disk.
 	a.recordTurns = admission.NewTurns("annotations", admission.Limits{
-		Running: 32, RunningPerKey: 4, Waiting: 512, WaitingPerKey: 64, Wait: 5 * time.Second,
+		Running: 32, RunningPerKey: 2, Waiting: 512, WaitingPerKey: 64, Wait: 5 * time.Second,
 	})
 	// A stream lasts as long as its client, and takes a turn for each page.
 	a.streamTurns = admission.NewTurns("streams", admission.Limits{Running: 64, RunningPerKey: 16, Wait: time.Second})
