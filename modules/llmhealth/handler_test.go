@@ -86,11 +86,12 @@ func TestReadiness(t *testing.T) {
 			h := start(t, db)
 			if c.remove {
 				segments := db + ".segments"
-				if err := os.RemoveAll(segments); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(segments, nil, 0o600); err != nil { // so that it is not made anew
-					t.Fatal(err)
+				// A file in its place keeps the journal from making the directory anew, as it
+				// may have done before the file was there.
+				for err := os.ErrExist; err != nil; err = os.WriteFile(segments, nil, 0o600) {
+					if err := os.RemoveAll(segments); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			status, body := probe(t, h, http.MethodGet, "/health/ready")
