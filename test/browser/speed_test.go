@@ -26,7 +26,7 @@ const slack = 10
 func promise(t *testing.T, what string, measured []float64, limit float64) {
 	t.Helper()
 	slices.Sort(measured)
-	p50, p95 := measured[len(measured)/2], measured[len(measured)*95/100]
+	p50, p95 := measured[len(measured)/2], measured[(len(measured)*95-1)/100]
 	t.Logf("%s: p50 %.0f, p95 %.0f, promised %.0f", what, p50, p95, limit)
 	if p95 > slack*limit {
 		t.Errorf("%s: p95 is %.0f, promised are %.0f", what, p95, limit)
@@ -143,7 +143,7 @@ func TestSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var loads []float64
-	for range rounds {
+	for range 2 * rounds {
 		p.do(chromedp.Navigate(w.url + "/" + list))
 		loads = append(loads, js[float64](p, `new Promise((done) => { const look = () => `+rows+` ? done(performance.now()) : setTimeout(look, 4); look() })`))
 	}
