@@ -23,11 +23,8 @@ export function Properties() {
 
 const keys = {
   name: (g) => nameOf(g), requests: (g) => g.totals.requests, errors: (g) => g.totals.errors, p50: (g) => g.totals.latency.p50, p95: (g) => g.totals.latency.p95,
-  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), saved: (g) => g.totals.cache_savings, output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, each: (g) => each(g.totals), price: (g) => price(g.totals),
+  input: (g) => g.totals.prompt_tokens, cached: (g) => cached(g.totals), saved: (g) => g.totals.cache_savings, output: (g) => g.totals.completion_tokens, cost: (g) => g.totals.cost, price: (g) => price(g.totals),
 };
-
-// each is the mean cost of the requests whose cost is known.
-const each = (t) => (t.cost === null || (!t.cost && t.requests_without_cost) || t.requests <= t.requests_without_cost ? null : t.cost / (t.requests - t.requests_without_cost));
 
 // price is of a million tokens.
 const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
@@ -56,10 +53,9 @@ function Breakdown({ by, field, title }) {
     { title: "Saved", key: "saved", number: true, mid: true, cell: (g) => html`<span class=${g.totals.cache_savings < 0 ? "bad" : ""} title="by the provider's cache">${dollars(g.totals.cache_savings)}</span>` },
     { title: "Output", key: "output", number: true, wide: true, cell: (g) => compact(g.totals.completion_tokens) },
     { title: "1M tokens", key: "price", number: true, wide: true, cell: (g) => dollars(price(g.totals)) },
-    { title: "A request", key: "each", number: true, wide: true, cell: (g) => dollars(each(g.totals)) },
     { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
     { title: "Share", wide: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
-    { title: "Requests over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.requests)} />` },
+    { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.requests)} />` },
   ];
   return html`<${Answer} state=${few} empty=${(d) => d.groups.length === 0} none="">${(d) => html`<div class="charts">
       <${ByGroup} d=${d} title=${`Cost by ${title}`} format=${dollars} value=${(p) => p.cost} height=${190} />
