@@ -4,38 +4,18 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/internal/freeport"
 )
 
 // Coding agents call as their documentation says, and find each call under the session
 // and the agent that it is of.
 func TestCodingAgents(t *testing.T) {
-	port := freeport.Port(t)
-	t.Setenv("WEIR_PORT", port)
-	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
-	t.Setenv("WEIR_DATA", t.TempDir())
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, name := range []string{"WEIR_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
-		t.Setenv(name, "") // restores it
-		os.Unsetenv(name)
-	}
-	if err := caddy.Load(adapt(t, "coding-agents/Caddyfile"), true); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	port := serveWithoutKeys(t, "coding-agents/Caddyfile")
 	client := http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 		t.Errorf("redirected to %s, which agents do not follow", r.URL)
 		return http.ErrUseLastResponse

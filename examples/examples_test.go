@@ -119,10 +119,11 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// What nothing serves is an error, and never an answer that looks right: a path, a
-// model that does not exist, a label that does not exist, a provider without a key.
-func TestQuickstartRefuses(t *testing.T) {
-	port := freeport.Port(t)
+// serveWithoutKeys runs an example until the test ends, on a free port, with the keys that
+// its configuration has when the environment has none.
+func serveWithoutKeys(t *testing.T, config string) (port string) {
+	t.Helper()
+	port = freeport.Port(t)
 	t.Setenv("WEIR_PORT", port)
 	t.Setenv("WEIR_ADMIN_PORT", freeport.Port(t))
 	t.Setenv("WEIR_DATA", t.TempDir())
@@ -131,14 +132,21 @@ func TestQuickstartRefuses(t *testing.T) {
 		t.Setenv(name, "") // restores it
 		os.Unsetenv(name)
 	}
-	if err := caddy.Load(adapt(t, "quickstart/Caddyfile"), true); err != nil {
+	if err := caddy.Load(adapt(t, config), true); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return port
+}
+
+// What nothing serves is an error, and never an answer that looks right: a path, a
+// model that does not exist, a label that does not exist, a provider without a key.
+func TestQuickstartRefuses(t *testing.T) {
+	port := serveWithoutKeys(t, "quickstart/Caddyfile")
 	send := func(request, body string) (*http.Response, gjson.Result) {
 		method, path, _ := strings.Cut(request, " ")
 		r, err := http.NewRequest(method, "http://127.0.0.1:"+port+path, strings.NewReader(body))
