@@ -2,20 +2,22 @@
 import { html, render, useEffect, useRef, useState } from "./html.js";
 import { elsewhere, go, range, screen, useView, view } from "./state.js";
 import { logout, session, whenLoggedOut } from "./api.js";
-import { Conditions, Menu, To, typing } from "./parts/basics.js";
+import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { offset, utc, zone } from "./format.js";
 
-// screens are loaded when they are first shown.
+// screens have a title, a key, a file and the name of their component in it.
 const screens = {
-  overview: ["Overview", "o", async () => (await import("./screens/overview.js")).Overview],
-  requests: ["Requests", "r", async () => (await import("./screens/requests.js")).Requests],
-  sessions: ["Sessions", "s", async () => (await import("./screens/sessions.js")).Sessions],
-  users: ["Users", "u", async () => (await import("./screens/users.js")).Users],
-  models: ["Models & cache", "m", async () => (await import("./screens/breakdown.js")).Models],
-  properties: ["Properties", "p", async () => (await import("./screens/breakdown.js")).Properties],
-  scores: ["Scores", "c", async () => (await import("./screens/scores.js")).Scores],
-  system: ["System", "y", async () => (await import("./screens/system.js")).System],
+  overview: ["Overview", "o", "overview", "Overview"],
+  requests: ["Requests", "r", "requests", "Requests"],
+  sessions: ["Sessions", "s", "sessions", "Sessions"],
+  users: ["Users", "u", "users", "Users"],
+  models: ["Models & cache", "m", "breakdown", "Models"],
+  properties: ["Properties", "p", "breakdown", "Properties"],
+  scores: ["Scores", "c", "scores", "Scores"],
+  system: ["System", "y", "system", "System"],
 };
+const screenOf = (v) => (Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
+import(`./screens/${screenOf(view())[2]}.js`); // beside the session, not after it
 
 const times = { "15m": "15 minutes", "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days" };
 
@@ -23,16 +25,6 @@ const keys = [
   ["/", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"], ["t", "live"], ["e", "export"],
   ...Object.values(screens).map(([name, key]) => [`g ${key}`, name]), ["?", "this help"],
 ];
-
-function Screen({ v }) {
-  const [shown, show] = useState({});
-  useEffect(() => {
-    let left; // for another screen, which may be loaded sooner
-    (screens[v] || screens.overview)[2]().then((component) => left || show({ v, component }));
-    return () => (left = true);
-  }, [v]);
-  return shown.v === v ? html`<${shown.component} />` : html`<p class="notice" aria-busy="true">Loading…</p>`;
-}
 
 function Times({ v }) {
   const chosen = v.from in times ? v.from : "custom";
@@ -100,33 +92,29 @@ function Frame({ who, onLogout }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
-  const name = (screens[v.v] || screens.overview)[0];
+  const [title, , file, name] = screenOf(v);
   useEffect(() => {
-    document.title = `${name} · Weir`;
+    document.title = `${title} · Weir`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [name]);
+  }, [title]);
   return html`<nav aria-label="Screens"><strong class="brand">Weir</strong>
       ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><h1>${name}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Views} /><${Times} v=${v} /></header>
-      <${Screen} v=${v.v in screens ? v.v : "overview"} /></main>
+    <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Views} /><${Times} v=${v} /></header>
+      <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;
 }
 
 function App() {
   const [who, setWho] = useState();
-  const [Login, setLogin] = useState();
-  const out = () => {
-    setWho(null);
-    import("./screens/login.js").then((m) => setLogin(() => m.Login));
-  };
+  const out = () => setWho(null);
   useEffect(() => {
     whenLoggedOut(out);
     session().then(setWho, out);
   }, []);
   if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
-  return who === null && Login ? html`<${Login} onDone=${setWho} />` : null;
+  return who === null && html`<${Later} file="login" name="Login" onDone=${setWho} />`;
 }
 
 render(html`<${App} />`, document.body);

@@ -12,6 +12,20 @@ export function Answer({ state, empty, none = "Nothing matches.", children }) {
   return html`<div class=${state.loading ? "stale" : ""}>${children(state.data)}</div>`;
 }
 
+// Later is a component of a screen's file, which is loaded when it is first shown.
+export function Later({ file, name, ...props }) {
+  const [loaded, show] = useState({});
+  useEffect(() => {
+    let left; // for another, which may be loaded sooner
+    import(`../screens/${file}.js`).then((module) => left || show({ name, component: module[name] }));
+    return () => (left = true);
+  }, [name]);
+  return loaded.name === name ? html`<${loaded.component} ...${props} />` : html`<span aria-busy="true"></span>`;
+}
+
+// Drawer shows the request that the view names, if it names one.
+export const Drawer = ({ v }) => v.id && html`<${Later} file="request" name="Request" id=${v.id} tab=${v.tab || "conversation"} />`;
+
 // failed tells whether a call is an error, as the API counts them.
 export const failed = (r) => r.response_status >= 400 || r.end_state !== "complete";
 
@@ -53,6 +67,21 @@ export function Tabs({ tabs, current }) {
 
 // typing tells whether a key is for a field, or for the browser.
 export const typing = (e) => e.target.matches("input, select, textarea") || e.metaKey || e.ctrlKey || e.altKey;
+
+// useSteps opens the next request of a list, or the one before, by j and k.
+export function useSteps(rows) {
+  useEffect(() => {
+    const press = (e) => {
+      const step = { j: 1, k: -1 }[e.key];
+      if (!step || typing(e)) return;
+      const at = rows.findIndex((r) => r.request_id === view().id) + step;
+      const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
+      if (row) go({ id: row.request_id }, Boolean(view().id));
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [rows]);
+}
 
 // Copy puts what a function makes on the clipboard, and says so for a moment.
 export function Copy({ text, label = "Copy" }) {

@@ -1,6 +1,6 @@
 // One request: what was said, what it cost and why, how it went.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { elsewhere, filter, go, having, view } from "../state.js";
+import { elsewhere, filter, go, having } from "../state.js";
 import { post, useAnswer } from "../api.js";
 import { asked, answered } from "../conversation.js";
 import { Answer, Bar, Copy, List, Outcome, Tabs, To, typing } from "../parts/basics.js";
@@ -12,24 +12,9 @@ import { Turn } from "./turn.js";
 const tabs = [["conversation", "Conversation"], ["turn", "New in this turn"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];
 const panels = { conversation: Conversation, turn: Turn, cost: Cost, timing: Timing, labels: Labels, raw: Raw };
 
-// useSteps opens the next request of a list, or the one before, by j and k.
-export function useSteps(rows) {
-  useEffect(() => {
-    const press = (e) => {
-      const step = { j: 1, k: -1 }[e.key];
-      if (!step || typing(e)) return;
-      const at = rows.findIndex((r) => r.request_id === view().id) + step;
-      const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
-      if (row) go({ id: row.request_id }, Boolean(view().id));
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, [rows]);
-}
-
-// Drawer shows the request of an id over the list, and keeps the focus until it is
+// Request shows the request of an id over the list, and keeps the focus until it is
 // closed.
-export function Drawer({ id, tab }) {
+export function Request({ id, tab }) {
   const dialog = useRef();
   const state = useAnswer(`/v1/request/${encodeURIComponent(id)}`);
   const current = panels[tab] ? tab : "conversation";

@@ -2,7 +2,7 @@
 // of them is opened in a drawer.
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { filter, go, kindOf, range, useView } from "../state.js";
-import { Menu, Outcome, typing } from "../parts/basics.js";
+import { Drawer, Menu, Outcome, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { Table } from "../parts/table.js";
@@ -10,7 +10,6 @@ import { compact, count, dollars, duration, fullMoment, moment } from "../format
 import { usePages } from "../pages.js";
 import { download } from "../api.js";
 import { useMetrics } from "./overview.js";
-import { Drawer, useSteps } from "./request.js";
 
 const property = (name) => (r) => r.properties[name] || "—";
 
@@ -110,6 +109,6 @@ export function Requests() {
           : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} />`}
       </section></div>
-    ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}
+    <${Drawer} v=${v} />
   </div>`;
 }

@@ -2,10 +2,9 @@
 import { html, useMemo } from "../html.js";
 import { filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Bar, List } from "../parts/basics.js";
+import { Answer, Bar, Drawer, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { count, dollars, moment, offset, plural } from "../format.js";
-import { Drawer } from "./request.js";
 
 const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
 const increment = ({ startTimeUnixMs: from, endTimeUnixMs: to }) => increments.find(([width]) => to - from <= width);
@@ -20,7 +19,7 @@ export function Scores() {
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) =>
     [...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} v=${v} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}<//>
-    ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}`;
+    <${Drawer} v=${v} />`;
 }
 
 const worst = 8; // examples

@@ -3,9 +3,8 @@
 import { html, useState } from "../html.js";
 import { elsewhere, filter, go, having } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, More, Outcome, To, failed } from "../parts/basics.js";
+import { Answer, Drawer, More, Outcome, To, failed, useSteps } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, plural } from "../format.js";
-import { Drawer, useSteps } from "./request.js";
 
 const limit = 1000;
 
@@ -77,6 +76,6 @@ export function Session({ v }) {
         : html`<tr key=${r.request_id} data-id=${r.request_id} class=${r.request_id === v.id ? "selected" : ""}><td style=${indent(depth)}><button class="open" onClick=${() => go({ id: r.request_id })}>${name || "call"}</button> <span class="quiet mid">${moment(r.request_created_at)}</span></td>
           <td class="wide">${r.model || "—"}</td><td class="mid"><${Outcome} record=${r} /></td><td class="number wide">${compact(r.total_tokens)}</td><td class="number" data-own=${r.cost}>${dollars(r.cost)}</td><td></td>
           <td class="wide"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">${line(r)}</svg></td></tr>`)}</tbody></table></div>
-      ${v.id && html`<${Drawer} id=${v.id} tab=${v.tab || "conversation"} />`}`;
+      <${Drawer} v=${v} />`;
   }}<//>`;
 }
