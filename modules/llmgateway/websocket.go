@@ -48,7 +48,7 @@ type socket struct {
 	last     unstored
 }
 
-// unstored is the latest response of a socket, if it is kept nowhere else.
+// unstored is the latest response of a socket, if no store keeps it.
 type unstored struct {
 	id    string
 	items []string // of the conversation up to its end
@@ -195,7 +195,7 @@ func (s *socket) call(message []byte) error {
 // maxUnstored bounds the conversation that a socket remembers, in bytes.
 const maxUnstored = 8 << 20
 
-// remember keeps the conversation up to the end of a response that is kept nowhere else.
+// remember keeps the conversation up to the end of a response that no store keeps.
 func (s *socket) remember(response []byte, items []string) {
 	s.last = unstored{gjson.GetBytes(response, "id").Str, items}
 	size := 0

@@ -55,8 +55,8 @@ type call struct {
 	hold   <-chan struct{} // the last piece waits for it
 	silent bool            // the first piece waits for hold, too
 
-	// fate is what becomes of the call, where that is tested.
-	fate *fate
+	// ending is how the call ends, where that is tested.
+	ending *ending
 	// begun is true once the provider answers, holding once it holds.
 	begun, holding atomic.Bool
 	// leaked is a control header that reached the provider.
@@ -120,12 +120,12 @@ func (c *call) answerPieces() []string {
 	}
 }
 
-func (c *call) said() string { return strings.Repeat(c.text, c.pieces) }
+func (c *call) answerText() string { return strings.Repeat(c.text, c.pieces) }
 
 func (c *call) chatPieces() []string {
 	usage := fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, c.input(), c.output(), c.input()+c.output())
 	if !c.stream {
-		return halves(fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1,"model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`, c.number, c.said(), usage))
+		return halves(fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1,"model":"gpt-4o-mini","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":%s}`, c.number, c.answerText(), usage))
 	}
 	chunk := func(choices, usage string) string {
 		return fmt.Sprintf(`data: {"id":"chatcmpl-%d","object":"chat.completion.chunk","created":1,"model":"gpt-4o-mini","choices":[%s],"usage":%s}`+"\n\n", c.number, choices, usage)
@@ -142,7 +142,7 @@ func (c *call) chatPieces() []string {
 
 func (c *call) messagesPieces() []string {
 	if !c.stream {
-		return halves(fmt.Sprintf(`{"id":"msg_%d","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":%d,"output_tokens":%d}}`, c.number, c.said(), c.input(), c.output()))
+		return halves(fmt.Sprintf(`{"id":"msg_%d","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":%d,"output_tokens":%d}}`, c.number, c.answerText(), c.input(), c.output()))
 	}
 	event := func(name, rest string) string {
 		return fmt.Sprintf("event: %s\ndata: {\"type\":%q%s}\n\n", name, name, rest)
@@ -167,7 +167,7 @@ func (c *call) geminiPieces() []string {
 	}
 	const stop = `"finishReason":"STOP",`
 	if !c.stream {
-		return halves("{" + candidate(c.said(), stop) + "," + end + "}")
+		return halves("{" + candidate(c.answerText(), stop) + "," + end + "}")
 	}
 	var pieces []string
 	for range c.pieces {
@@ -250,7 +250,7 @@ var calling = &http.Client{Transport: &http.Transport{DisableCompression: true, 
 // must makes a call that has to succeed.
 func (c *call) must(t *testing.T, w *weir) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*waitLimit)
 	defer cancel()
 	o := c.do(ctx, w)
 	if o.err != nil || !o.ended {
@@ -277,7 +277,7 @@ func (c *call) check(t *testing.T, r *record, id string) {
 		t.Errorf("%s: status %s, %s", c.name(), number(r.Status), r.EndState)
 	}
 	c.checkBody(t, r, "request", r.RequestOmitted, "Service-Omit-Request", r.RequestBody, c.prompt)
-	c.checkBody(t, r, "response", r.ResponseOmitted, "Service-Omit-Response", r.ResponseBody, c.said())
+	c.checkBody(t, r, "response", r.ResponseOmitted, "Service-Omit-Response", r.ResponseBody, c.answerText())
 	if name := c.leaked.Load(); name != nil {
 		t.Errorf("%s: the provider got %s", c.name(), *name)
 	}

@@ -131,7 +131,7 @@ func loadGateway(t *testing.T, p *provider, w *weir, while time.Duration) map[*c
 	var mu sync.Mutex
 	var killed atomic.Bool
 	var group sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	for range clients {
 		group.Go(func() {

@@ -113,7 +113,7 @@ func TestManyHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(patience))
+		_ = c.SetDeadline(time.Now().Add(waitLimit))
 		go io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n"+headers+"\r\n{}")
 		status := make([]byte, len("HTTP/1.1 200"))
 		if _, err := io.ReadFull(c, status); err != nil {

@@ -80,7 +80,7 @@ func load(t *testing.T, p *provider, w *weir, while time.Duration) map[*call]str
 	var mu sync.Mutex
 	var killed atomic.Bool
 	var group sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	for range clients {
 		group.Go(func() {

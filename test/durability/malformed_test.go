@@ -88,10 +88,10 @@ func numbered(t *testing.T, answers []string) net.Addr {
 // reports its calls.
 func TestOmissionOfMalformedAnswers(t *testing.T) {
 	t.Parallel()
-	g := &garden{plants: map[canary]plant{}}
-	add := func(what, call string, s stand) string {
+	g := &canarySet{placed: map[canary]placement{}}
+	add := func(what, call string, s presence) string {
 		c := newCanary()
-		g.plants[c] = plant{what, call, s}
+		g.placed[c] = placement{what, call, s}
 		return string(c)
 	}
 	type request struct{ name, path, body string }
@@ -109,11 +109,11 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	} {
 		for name, answer := range malformed {
 			call := lane.name + ", " + name
-			prompt := fmt.Sprintf("answer-%d- %s", len(answers), add("prompt", call, nowhere))
+			prompt := fmt.Sprintf("answer-%d- %s", len(answers), add("prompt", call, forbidden))
 			if strings.Contains(name, "end") || strings.Contains(name, "second") {
 				prompt += " stay" // the connection is idle when it comes
 			}
-			answers = append(answers, strings.ReplaceAll(answer, "$", add("answer", call, nowhere)))
+			answers = append(answers, strings.ReplaceAll(answer, "$", add("answer", call, forbidden)))
 			requests = append(requests, request{call, lane.path, fmt.Sprintf(lane.body, prompt)})
 		}
 	}
@@ -123,7 +123,7 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 		"unknown field": `{"resourceSpans":[{"scopeSpans":[{"spans":[{"$":"$"}]}]}]}`,
 	} {
 		call := "OTLP, " + name
-		requests = append(requests, request{call, "/v1/traces", strings.ReplaceAll(body, "$", add("span", call, nowhere))})
+		requests = append(requests, request{call, "/v1/traces", strings.ReplaceAll(body, "$", add("span", call, forbidden))})
 	}
 	upstream := numbered(t, answers).String()
 	p := newProvider(t)
@@ -179,7 +179,7 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	}
 	// What is not omitted is found.
 	kept := p.call(chat)
-	kept.prompt = add("prompt", "kept", somewhere)
+	kept.prompt = add("prompt", "kept", required)
 	kept.must(t, w)
 	w.await("the transport has told of bytes after the end", func() bool {
 		log, err := os.ReadFile(w.log())
@@ -189,5 +189,5 @@ func TestOmissionOfMalformedAnswers(t *testing.T) {
 	g.check(t, w, "the running process", true)
 	w.kill()
 	g.check(t, w, "after the kill", true)
-	t.Logf("%d calls, %d canaries", len(requests), len(g.plants))
+	t.Logf("%d calls, %d canaries", len(requests), len(g.placed))
 }

@@ -16,13 +16,13 @@ func TestRetention(t *testing.T) {
 	w := newWeir(t, p)
 	w.start(config{store: "content_retention 1h"})
 	since := time.Now()
-	g := &garden{owner: key, plants: map[canary]plant{}}
+	g := &canarySet{owner: key, placed: map[canary]placement{}}
 	var calls []*call
 	ids := map[*call]string{}
 	for i := range 20 {
 		c := p.call(dialects[i%len(dialects)])
 		c.stream = i%2 == 0
-		g.plant(c, omission{}, complete)
+		g.place(c, omission{}, complete)
 		calls = append(calls, c)
 		ids[c] = c.must(t, w).id
 	}
@@ -39,7 +39,7 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		for token := range w.search() {
-			if g.plants[token].stand == somewhere {
+			if g.placed[token].presence == required {
 				return false
 			}
 		}

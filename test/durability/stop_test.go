@@ -51,7 +51,7 @@ func TestStop(t *testing.T) {
 			hold := make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			t.Cleanup(release)
-			ctx, cancel := context.WithTimeout(t.Context(), grace.period+2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), grace.period+2*waitLimit)
 			defer cancel()
 			calls := make([]*call, rounds(24, 60))
 			outcomes := make([]outcome, len(calls))

@@ -27,8 +27,8 @@ import (
 // key opens the store of a weir.
 const key = "trust-key"
 
-// patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+// waitLimit bounds every wait for something that must happen.
+const waitLimit = 30 * time.Second
 
 // weir is a process of Weir with files and addresses of its own, which outlive
 // the process.
@@ -164,7 +164,7 @@ func (w *weir) listens() bool {
 // await waits until something is true, which must happen.
 func (w *weir) await(what string, happened func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(waitLimit); !happened(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("%s: that did not come about", what)
 		}
@@ -210,7 +210,7 @@ func (w *weir) ask(method, path, body string) ([]byte, error) {
 	return exchange(r)
 }
 
-var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: waitLimit}
 
 func exchange(r *http.Request) ([]byte, error) {
 	response, err := direct.Do(r)
