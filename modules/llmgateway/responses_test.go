@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -27,8 +29,20 @@ const (
 	stream = `{"model":"one/m","input":"hi","stream":true}`
 )
 
-// speaksResponses is an upstream that has the native dialect.
-func speaksResponses(w http.ResponseWriter, r *http.Request) { echo.Handler().ServeHTTP(w, r) }
+// speaksResponses is a provider that speaks Responses, and has every response from which
+// it shall go on.
+func speaksResponses(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		body, err = sjson.DeleteBytes(body, "previous_response_id")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	echo.Handler().ServeHTTP(w, r)
+}
 
 func TestResponses(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -36,6 +36,8 @@ type Request struct {
 	// SingleCall says that at most one of Tools may be called.
 	SingleCall bool
 
+	// Schema is the JSON Schema that the text must match; nil is none.
+	Schema json.RawMessage
 	// Reasoning asks for a reasoning part before the answer.
 	Reasoning bool
 	// MaxTokens limits the output, reasoning included; 0 is no limit.
@@ -82,7 +84,7 @@ const thought = "The user said something, so the answer repeats it."
 // Answer is the same for equal requests. A tool is called when one is required
 // or when the prompt names it with parentheses, as in "get_weather()"; any
 // other answer repeats the prompt, or the tool results that ended the
-// conversation.
+// conversation, unless a schema asks for an instance of it.
 func (r Request) Answer() Answer {
 	a := Answer{Calls: r.calls(), Finish: FinishToolCalls}
 	if len(a.Calls) == 0 {
@@ -129,6 +131,9 @@ func (r Request) calls() []Call {
 }
 
 func (r Request) text() string {
+	if r.Schema != nil {
+		return string(exampleArguments(r.Schema))
+	}
 	if len(r.ToolResults) > 0 {
 		return "The tool returned: " + strings.Join(r.ToolResults, ", ")
 	}

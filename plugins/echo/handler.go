@@ -35,13 +35,17 @@ const maxBody = 32 << 20
 // ignored.
 func Handler() http.Handler { return new(handler) }
 
-type handler struct{ served atomic.Uint64 }
+type handler struct {
+	served atomic.Uint64
+	stored storedIDs
+}
 
 // exchange is one request and what its answer is stamped with.
 type exchange struct {
 	body    gjson.Result
 	seed    string // the unique part of every id in the answer
 	created time.Time
+	stored  *storedIDs
 }
 
 func (x *exchange) id(prefix string) string { return prefix + x.seed }
@@ -59,7 +63,7 @@ type endpoint struct {
 
 var endpoints = []endpoint{
 	{"/chat/completions", http.MethodPost, chat.serve},
-	{"/responses", http.MethodPost, responses.serve},
+	{"/responses", http.MethodPost, serveResponses},
 	{"/messages", http.MethodPost, messages.serve},
 	{"/embeddings", http.MethodPost, serveEmbeddings},
 	{"/models", http.MethodGet, serveModels},
@@ -97,6 +101,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body:    gjson.ParseBytes(body),
 		seed:    fmt.Sprintf("%016x%08x", sum.Sum64(), h.served.Add(1)),
 		created: time.Now(),
+		stored:  &h.stored,
 	}
 
 	render, header := openAIError, "X-Request-Id"

@@ -261,3 +261,20 @@ func FuzzHandler(f *testing.F) {
 		}
 	})
 }
+
+func TestTextMatchesTheSchema(t *testing.T) {
+	const schema = `{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}},"required":["n","s"]}`
+	for _, tt := range []struct{ path, body, text string }{
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + schema + `}}}`, "choices.0.message.content"},
+		{"/v1/responses", `{"input":"hi","text":{"format":{"type":"json_schema","name":"x","schema":` + schema + `}}}`, "output.0.content.0.text"},
+		{"/v1/messages", `{"messages":[{"role":"user","content":"hi"}],"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}}`, "content.0.text"},
+	} {
+		if got := gjson.Get(post(t, tt.path, tt.body).Body.String(), tt.text).Str; got != `{"n":1,"s":"text"}` {
+			t.Errorf("%s: got %q", tt.path, got)
+		}
+	}
+	object := post(t, "/v1/responses", `{"input":"hi","text":{"format":{"type":"json_object"}}}`).Body.String()
+	if got := gjson.Get(object, "output.0.content.0.text").Str; got != "{}" {
+		t.Errorf("an object without a schema: got %q", got)
+	}
+}

@@ -94,6 +94,16 @@ func (r *Request) offer(v gjson.Result, schema string) {
 	}
 }
 
+// hold takes the schema of the text, which is in the named field of the format.
+func (r *Request) hold(format gjson.Result, schema string) {
+	switch format.Get("type").String() {
+	case "json_schema":
+		r.Schema = raw(format, schema, "{}")
+	case "json_object":
+		r.Schema = json.RawMessage("{}")
+	}
+}
+
 // thinks reports whether one of the fields by which vendors turn reasoning on
 // is set to anything but off: reasoning_effort: "low", reasoning: {effort},
 // thinking: {type: "enabled"}.

@@ -3,6 +3,9 @@ package echo
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -10,6 +13,40 @@ import (
 
 // responses is OpenAI's Responses, with every key that Open Responses requires.
 var responses = dialect{parse: parseResponses, object: responseObject, stream: streamResponse}
+
+// serveResponses refuses to go on from a response that it has not stored, as OpenAI
+// does. What was said before does not change the answer, so that ids suffice.
+func serveResponses(w http.ResponseWriter, r *http.Request, x *exchange) *failure {
+	if id := x.body.Get("previous_response_id").String(); id != "" && !x.stored.has(id) {
+		f := invalid("previous_response_id", "Previous response with id %q not found.", id)
+		f.code = "previous_response_not_found"
+		return f
+	}
+	if x.body.Get("store").Type != gjson.False {
+		x.stored.add(x.id("resp_"))
+	}
+	return responses.serve(w, r, x)
+}
+
+// storedIDs are the ids of the latest responses that may be continued.
+type storedIDs struct {
+	mu  sync.Mutex
+	ids [1024]string
+	n   int // added so far
+}
+
+func (s *storedIDs) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.ids[:], id)
+}
+
+func (s *storedIDs) add(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids[s.n%len(s.ids)] = id
+	s.n++
+}
 
 func parseResponses(body gjson.Result) (Request, *failure) {
 	r := newRequest(body)
@@ -19,7 +56,17 @@ func parseResponses(body gjson.Result) (Request, *failure) {
 	case input.Type == gjson.String:
 		r.user(input.Str, 0)
 	case input.IsArray():
+		called := map[string]bool{}
 		for item := range objects(input) {
+			id := item.Get("call_id").String()
+			switch item.Get("type").String() {
+			case "function_call":
+				called[id] = true
+			case "function_call_output":
+				if !called[id] && !body.Get("previous_response_id").Exists() {
+					return r, invalid("input", "No tool call found for function call output with call_id %s.", id)
+				}
+			}
 			r.inputItem(item)
 		}
 	default:
@@ -32,6 +79,7 @@ func parseResponses(body gjson.Result) (Request, *failure) {
 		}
 	}
 	r.SingleCall = body.Get("parallel_tool_calls").Type == gjson.False
+	r.hold(body.Get("text.format"), "schema")
 	r.Reasoning = thinks(body, "reasoning")
 	if f := r.choose(responsesChoice(body.Get("tool_choice"))); f != nil {
 		return r, f

@@ -1,6 +1,8 @@
 package echo
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -156,5 +158,26 @@ func TestResponseHasTheKeysOfOpenResponses(t *testing.T) {
 		if whole.Get(number).Type != gjson.Number {
 			t.Errorf("%s is %s, not a number", number, whole.Get(number).Raw)
 		}
+	}
+}
+
+func TestResponsesGoOnFromStoredOnesAlone(t *testing.T) {
+	h := Handler()
+	ask := func(body string) gjson.Result {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body)))
+		return gjson.Parse(w.Body.String())
+	}
+	for _, tt := range []struct{ first, code string }{
+		{`{"input":"hi"}`, ""},
+		{`{"input":"hi","store":false}`, "previous_response_not_found"},
+	} {
+		id := ask(tt.first).Get("id").Str
+		if got := ask(`{"input":"go on","previous_response_id":"` + id + `"}`).Get("error.code").Str; id == "" || got != tt.code {
+			t.Errorf("after %s the code is %q, want %q", tt.first, got, tt.code)
+		}
+	}
+	if e := ask(`{"input":[{"type":"function_call_output","call_id":"c","output":"1"}]}`).Get("error.message").Str; !strings.Contains(e, "call_id c") {
+		t.Errorf("an output without a call: the error is %q", e)
 	}
 }
