@@ -1,0 +1,164 @@
+package compat
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/echo"
+)
+
+// object is one of JSON.
+type object = map[string]any
+
+// upstream answers like [echo.Handler] in the format of every kind of provider: what
+// is not a format of the echo's becomes Chat Completions on its way to it, and the
+// completion becomes an answer of that format.
+type upstream struct{ echo http.Handler }
+
+// format is one that the echo does not speak.
+type format struct {
+	request func(gjson.Result) object // of Chat Completions
+	object  func(completion) object
+	stream  func(http.ResponseWriter, completion)
+}
+
+// completion is an answer of the echo's, apart.
+type completion struct {
+	id, model       string
+	reasoning, text string
+	calls           []gjson.Result // with id, function.name and function.arguments
+	cut             bool           // by the limit of tokens
+	input, output   int64          // tokens; output with those of reasoning
+	thinking        int64
+}
+
+func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, ":generateContent"), strings.HasSuffix(path, ":streamGenerateContent"):
+		u.answer(w, r, generateContent, strings.HasSuffix(path, ":streamGenerateContent"))
+	case strings.HasSuffix(path, "/converse"), strings.HasSuffix(path, "/converse-stream"):
+		u.answer(w, r, converse, strings.HasSuffix(path, "-stream"))
+	case strings.HasSuffix(path, "/v2/chat"):
+		u.answer(w, r, cohereChat, false)
+	case strings.HasSuffix(path, ":rawPredict"), strings.HasSuffix(path, ":streamRawPredict"):
+		r.URL.Path = "/v1/messages" // of Claude at Vertex AI
+		u.echo.ServeHTTP(w, r)
+	default:
+		u.echo.ServeHTTP(w, r)
+	}
+}
+
+// answer lets the echo answer in a format.
+func (u upstream) answer(w http.ResponseWriter, r *http.Request, f format, stream bool) {
+	var raw json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	body := gjson.ParseBytes(raw)
+	request, err := json.Marshal(f.request(body))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	echoed := httptest.NewRecorder()
+	u.echo.ServeHTTP(echoed, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(string(request))))
+	if echoed.Code != http.StatusOK {
+		http.Error(w, echoed.Body.String(), echoed.Code)
+		return
+	}
+	c := newCompletion(gjson.ParseBytes(echoed.Body.Bytes()))
+	if stream || body.Get("stream").Bool() {
+		f.stream(w, c)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(mustJSON(f.object(c)))
+}
+
+func newCompletion(v gjson.Result) completion {
+	choice, usage := v.Get("choices.0"), v.Get("usage")
+	return completion{
+		id: v.Get("id").Str, model: v.Get("model").Str,
+		reasoning: choice.Get("message.reasoning_content").Str, text: choice.Get("message.content").Str,
+		calls: choice.Get("message.tool_calls").Array(),
+		cut:   choice.Get("finish_reason").Str == "length",
+		input: usage.Get("prompt_tokens").Int(), output: usage.Get("completion_tokens").Int(),
+		thinking: usage.Get("completion_tokens_details.reasoning_tokens").Int(),
+	}
+}
+
+// reason is the one to stop, in the words of a format.
+func (c completion) reason(cut, calls, stop string) string {
+	switch {
+	case c.cut:
+		return cut
+	case len(c.calls) > 0:
+		return calls
+	}
+	return stop
+}
+
+// pieces cuts a text as streams do.
+func pieces(text string) []string { return strings.SplitAfter(text, " ") }
+
+// withTools adds functions and the choice between them. Where a call is required, the
+// echo makes one of the first function: the last one it shall be, which is the answer's
+// where the gateway asks for one by a call.
+func withTools(request object, functions []object, choice any) {
+	if len(functions) == 0 {
+		return
+	}
+	var tools []object
+	for _, f := range functions {
+		tools = append(tools, object{"type": "function", "function": f})
+	}
+	if choice == "required" {
+		slices.Reverse(tools)
+	}
+	request["tools"] = tools
+	if choice != nil {
+		request["tool_choice"] = choice
+	}
+}
+
+// schemaFormat asks for an instance of a schema.
+func schemaFormat(schema string) object {
+	return object{"type": "json_schema", "json_schema": object{"name": "answer", "schema": json.RawMessage(schema)}}
+}
+
+func chatText(role, text string) object { return object{"role": role, "content": text} }
+
+// chatImage stands for any, as the echo only counts them.
+var chatImage = object{"type": "image_url", "image_url": object{"url": "data:image/png;base64,AAAA"}}
+
+func chatCall(id, name, arguments string) object {
+	return object{"id": id, "type": "function", "function": object{"name": name, "arguments": arguments}}
+}
+
+// mustJSON is v as JSON, which has nothing but strings, numbers, objects and lists.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// writeEvents writes a stream of server-sent events.
+func writeEvents(w http.ResponseWriter, named bool, events ...object) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		if named {
+			w.Write([]byte("event: " + e["type"].(string) + "\n"))
+		}
+		w.Write([]byte("data: " + string(mustJSON(e)) + "\n\n"))
+	}
+}
+
+var allFormats = upstream{echo.Handler()}
