@@ -16,6 +16,8 @@ const (
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
 	Images          Dialect = "images"           // OpenAI Images
 	Transcription   Dialect = "transcription"    // OpenAI Audio, speech to text
+	Speech          Dialect = "speech"           // OpenAI Audio, text to speech
+	Moderations     Dialect = "moderations"      // OpenAI Moderations
 	Runs            Dialect = "runs"             // OpenAI Assistants
 	Messages        Dialect = "messages"         // Anthropic Messages
 	CountTokens     Dialect = "count_tokens"     // Anthropic's count of the tokens of a Messages request

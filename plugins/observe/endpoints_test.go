@@ -100,6 +100,18 @@ func TestEndpoints(t *testing.T) {
 		plugins.ResponseInfo{Dialect: plugins.Transcription, Model: "voxtral-x", Content: true,
 			Usage: usage{Input: known(2629), Output: known(635), AudioDuration: plugins.KnownDuration(203 * time.Second)}},
 	}, {
+		"speech as a stream", "openai", "/v1/audio/speech", typed(sseType),
+		events(`{"type":"speech.audio.delta","audio":"AAAA"}`, `{"type":"speech.audio.done","usage":{"input_tokens":14,"output_tokens":101,"total_tokens":115}}`),
+		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101)}},
+	}, {
+		"moderations", "openai", "/v1/moderations", typed(jsonType),
+		`{"id":"modr","model":"omni-moderation-latest","results":[{"flagged":false,"category_scores":{"hate":0.1}}]}`,
+		plugins.ResponseInfo{Dialect: plugins.Moderations, ResponseID: "modr", Model: "omni-moderation-latest"},
+	}, {
+		"mistral's moderations", "mistral", "/v1/chat/moderations", typed(jsonType),
+		`{"id":"modr","model":"mistral-moderation-x","results":[],"usage":{"prompt_tokens":5,"completion_tokens":0,"total_tokens":5}}`,
+		plugins.ResponseInfo{Dialect: plugins.Moderations, ResponseID: "modr", Model: "mistral-moderation-x", Usage: usage{Input: known(5), Output: known(0)}},
+	}, {
 		"mistral's OCR", "mistral", "/v1/ocr", typed(jsonType),
 		`{"pages":[{"index":0,"markdown":"# A","images":[{"id":"i","image_annotation":null}]}],"model":"ocr-x","document_annotation":null,"usage_info":{"pages_processed":29,"doc_size_bytes":1}}`,
 		plugins.ResponseInfo{Dialect: plugins.OCR, Model: "ocr-x", Content: true, Usage: usage{Pages: known(29)}},

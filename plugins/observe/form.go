@@ -125,6 +125,8 @@ func (f *form) endField() {
 		f.to.value(Media, value{kind: object})
 	case f.name == "model":
 		f.to.value(Model, v)
+	case f.name == "user":
+		f.to.value(User, v)
 	case f.name == "stream":
 		v.kind = boolean
 		f.to.value(Stream, v)

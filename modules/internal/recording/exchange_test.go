@@ -195,3 +195,16 @@ func TestBedrockIsPricedByTheProfileThatWasAskedFor(t *testing.T) {
 		})
 	}
 }
+
+func TestModerationsOfOpenAIAreFree(t *testing.T) {
+	for provider, model := range map[string]string{"openai": "omni-moderation-latest", "mistral": "mistral-moderation-latest"} {
+		x, _ := begin(t)
+		x.Record.Provider, x.Record.RequestModel, x.Record.Dialect = provider, model, plugins.Moderations
+		x.Answer, x.Record.Status = new(answer), plugins.Known(200)
+		x.End(storage.Complete)
+		x.Close()
+		if got := x.Record.Cost; got.Valid != (provider == "openai") || got.N != 0 {
+			t.Errorf("%s: cost %v", provider, got)
+		}
+	}
+}

@@ -34,7 +34,8 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 		return
 	}
 	if r.Usage == (plugins.Usage{}) {
-		if status := r.Status.N; status >= http.StatusBadRequest && status != StatusClientLeft {
+		status := r.Status.N
+		if status >= http.StatusBadRequest && status != StatusClientLeft || r.Dialect == plugins.Moderations && isFree(r.Provider, c, at, models) {
 			r.Cost = plugins.KnownCost(0)
 		}
 		return
@@ -50,4 +51,16 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 			return
 		}
 	}
+}
+
+// isFree reports whether the first of the models that has a price charges no tokens, as
+// OpenAI's moderation, which reports none.
+func isFree(provider string, c *catalog.Catalog, at time.Time, models []string) bool {
+	one := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}
+	for _, model := range models {
+		if cost := c.Cost(provider, model, one, catalog.Conditions{At: at}); cost.Valid {
+			return cost.N == 0
+		}
+	}
+	return false
 }
