@@ -77,6 +77,9 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	t := translate.Target{
 		Model: a.target.Model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.Capabilities(),
 	}
+	if _, untranslated := endpoints[c.path]; untranslated {
+		return a.endpointRequest(t)
+	}
 	if native, ok := account.API.(translate.Native); ok {
 		body, err := a.nativeBody()
 		if err != nil {
@@ -91,9 +94,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 		}
 	}
 	if c.api.Parse == nil {
-		e := plugins.Invalid("model", "%s does not speak the format of this endpoint.", account.Label)
-		e.Code = unsupportedEndpoint
-		return nil, e
+		return nil, c.noEndpoint(a.target)
 	}
 	if c.stored.field != "" {
 		return nil, c.stateNotFound(account.Label)
@@ -105,10 +106,6 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	req, err := a.translated(parsed, t)
 	return req, parsed.Names.Error(err)
 }
-
-// unsupportedEndpoint is the code of an error for an endpoint that the provider does not
-// have, and nobody can translate to.
-const unsupportedEndpoint = "unsupported_endpoint"
 
 // translated is the client's request in the format of a provider that does not speak
 // its dialect.

@@ -74,9 +74,10 @@ func (a *attempt) reserve() error {
 
 // outputLimits are the fields that bound the output, in tokens.
 var outputLimits = map[plugins.Dialect][]string{
-	plugins.Responses: {"max_output_tokens"},
-	plugins.Chat:      {"max_completion_tokens", "max_tokens"},
-	plugins.Messages:  {"max_tokens"},
+	plugins.Responses:   {"max_output_tokens"},
+	plugins.Chat:        {"max_completion_tokens", "max_tokens"},
+	plugins.Completions: {"max_tokens"},
+	plugins.Messages:    {"max_tokens"},
 }
 
 // maxChoices is how many answers one call can ask for, OpenAI's own limit.
@@ -85,15 +86,12 @@ const maxChoices = 128
 // outputTokenLimit returns how many tokens the provider may answer.
 func (a *attempt) outputTokenLimit() (int64, error) {
 	c := a.call
-	if c.dialect == plugins.Embeddings {
-		return 0, nil
-	}
 	output := int64(assumedOutput)
 	if m := a.target.Listed; m != nil && m.MaxOutput > 0 {
 		output = min(output, m.MaxOutput)
 	}
 	for _, field := range outputLimits[c.dialect] {
-		asked := gjson.Get(text(c.body), field)
+		asked := c.field(field)
 		if asked.Type != gjson.Number {
 			continue
 		}
@@ -105,8 +103,8 @@ func (a *attempt) outputTokenLimit() (int64, error) {
 		output = min(asked.Int(), math.MaxInt32) // which can be multiplied
 		break
 	}
-	if c.dialect == plugins.Chat {
-		output *= min(max(gjson.Get(text(c.body), "n").Int(), 1), maxChoices)
+	if c.dialect == plugins.Chat || c.dialect == plugins.Completions {
+		output *= min(max(c.field("n").Int(), c.field("best_of").Int(), 1), maxChoices)
 	}
 	return output, nil
 }
@@ -116,14 +114,17 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if a.target.Listed == nil {
 		return plugins.Cost{}
 	}
-	input := (int64(len(a.call.sent)) + bytesPerToken - 1) / bytesPerToken
-	return a.target.Listed.Cost(plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(output)}, catalog.Conditions{
-		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, gjson.Get(text(a.call.body), "inference_geo").Str),
+	usage := plugins.Usage{Input: plugins.Known(a.call.inputTokens()), Output: plugins.Known(output)}
+	if e := endpoints[a.call.path]; e.usage != nil {
+		usage = e.usage(a.call)
+	}
+	return a.target.Listed.Cost(usage, catalog.Conditions{
+		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
 	})
 }
 
 // tier is the one that was asked for.
-func (c *call) tier() string { return gjson.Get(text(c.body), "service_tier").Str }
+func (c *call) tier() string { return c.field("service_tier").Str }
 
 // unpricedTier reports whether a tier was asked for that cannot be paid for,
 // because it has no price where the model has one. It is left out of the request.

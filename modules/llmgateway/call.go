@@ -28,6 +28,7 @@ type call struct {
 	h       *Handler
 	w       http.ResponseWriter
 	r       *http.Request
+	path    string          // of the endpoint
 	dialect plugins.Dialect // that the client speaks
 	ctx     context.Context // the client's, and ends when the store closes
 
@@ -38,6 +39,7 @@ type call struct {
 
 	held   admission.Held                     // the memory that the request takes
 	body   []byte                             // the client's
+	form   *form                              // the body, if it is one
 	sent   []byte                             // the same, with what it refers to
 	api    inbound.API                        // that the client speaks, zero where nothing is translated
 	parsed func() (*translate.Request, error) // sent
@@ -46,11 +48,12 @@ type call struct {
 	state  translate.State
 }
 
-// serveCall answers a call of a model.
-func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, d plugins.Dialect) error {
+// serveCall answers a call of a model at the endpoint of that path.
+func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{h: h, w: w, r: r, dialect: d, ctx: ctx}
+	d := dialects[path]
+	c := &call{h: h, w: w, r: r, path: path, dialect: d, ctx: ctx}
 	c.api, _ = inbound.Of(d)
 	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
 	defer c.held.Release()
@@ -100,14 +103,10 @@ func (c *call) read() ([]routing.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !plugins.ValidJSON(c.body) {
-		return nil, c.malformed()
+	model, err := c.model()
+	if err != nil {
+		return nil, err
 	}
-	named := gjson.Get(text(c.body), "model")
-	if named.Type != gjson.String || named.Str == "" {
-		return nil, c.malformed()
-	}
-	model := strings.Clone(named.Str) // which outlives the body
 	if c.dialect == plugins.Responses {
 		if err := c.h.checkSize(c.body, "input"); err != nil {
 			return nil, err
@@ -126,8 +125,29 @@ func (c *call) read() ([]routing.Target, error) {
 			return nil, err
 		}
 	}
-	c.stored = findStoredState(c.dialect, c.sent)
+	if c.form == nil {
+		c.stored = findStoredState(c.dialect, c.sent)
+	}
 	return c.targetsWithState(targets)
+}
+
+// model returns the field model of the request.
+func (c *call) model() (string, error) {
+	e, untranslated := endpoints[c.path]
+	if untranslated {
+		c.form = parseForm(c.r.Header.Get("Content-Type"), c.body)
+	}
+	if c.form == nil && !plugins.ValidJSON(c.body) {
+		return "", c.malformed()
+	}
+	named := c.field("model")
+	switch {
+	case !named.Exists() && e.model != "":
+		return e.model, nil
+	case named.Str == "":
+		return "", c.malformed()
+	}
+	return strings.Clone(named.Str), nil // which outlives the body
 }
 
 // resolver returns the targets that names of models stand for, to an organisation.
@@ -173,7 +193,15 @@ func (c *call) parse() (*translate.Request, error) {
 }
 
 // streams reports whether a stream was asked for.
-func (c *call) streams() bool { return gjson.Get(text(c.body), "stream").Type == gjson.True }
+func (c *call) streams() bool { return c.field("stream").Type == gjson.True }
+
+// field returns a field of the request.
+func (c *call) field(name string) gjson.Result {
+	if c.form != nil {
+		return c.form.field(name)
+	}
+	return gjson.Get(text(c.body), name)
+}
 
 // malformed returns what is wrong with a body that names no model.
 func (c *call) malformed() error {
@@ -181,8 +209,12 @@ func (c *call) malformed() error {
 		if _, err := c.parsed(); err != nil {
 			return err
 		}
-	} else if !plugins.ValidJSON(c.body) {
-		return plugins.Invalid("", "The body of the request is not valid JSON.")
+	} else if c.form == nil && !plugins.ValidJSON(c.body) {
+		what := "JSON"
+		if _, untranslated := endpoints[c.path]; untranslated {
+			what = "JSON, and no form either"
+		}
+		return plugins.Invalid("", "The body of the request is not valid %s.", what)
 	}
 	e := plugins.Invalid("model", "Missing required parameter: 'model'.")
 	e.Code = "missing_required_parameter"

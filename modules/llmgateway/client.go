@@ -11,6 +11,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// jsonType is the media type of JSON.
+const jsonType = "application/json"
+
 // client is the side of an attempt on which the client is.
 type client struct {
 	w     http.ResponseWriter
@@ -70,12 +73,12 @@ func (a *attempt) writeEvents(events []byte, upstream http.Header) {
 	a.client.write(events)
 }
 
-// writeObject answers one JSON object. Its record is committed before.
-func (a *attempt) writeObject(body []byte, upstream http.Header) {
-	a.keepResponse(body)
+// writeObject answers one JSON object, or text. Its record is committed before.
+func (a *attempt) writeObject(body []byte, contentType string, upstream http.Header) {
+	a.keepResponse(body, contentType)
 	a.commit(storage.Complete)
 	header := a.client.w.Header()
-	header.Set("Content-Type", "application/json")
+	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	a.tellCost("")
 	a.writeHeader(upstream)
@@ -100,12 +103,12 @@ func (a *attempt) tellCost(prefix string) {
 }
 
 // keepResponse makes body that of the record.
-func (a *attempt) keepResponse(body []byte) {
+func (a *attempt) keepResponse(body []byte, contentType string) {
 	if a.x.Record.ResponseOmitted {
 		return
 	}
 	kept := body[:min(int64(len(body)), int64(a.call.h.MaxBody))]
-	a.x.Content.Response = storage.Body{Type: "application/json", Data: kept}
+	a.x.Content.Response = storage.Body{Type: contentType, Data: kept}
 	a.x.Record.ResponseTruncated = len(kept) < len(body)
 }
 

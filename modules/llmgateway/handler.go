@@ -44,6 +44,8 @@ func init() {
 // `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
 // `POST /v1/messages/count_tokens` | Counts the tokens of such a request, for free; an estimate if its provider does not speak Messages
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
+// `POST /v1/completions`, `/v1/moderations`, `/v1/images/...`, `/v1/audio/...` | Likewise, for what OpenAI has at these paths
+// `POST /v1/rerank`, `/v2/rerank` | Likewise, for Cohere's Rerank
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/{id}` | One of them; both in Anthropic's form for clients that send `Anthropic-Version`
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
@@ -212,7 +214,6 @@ var dialects = map[string]plugins.Dialect{
 	"/v1/chat/completions":      plugins.Chat,
 	"/v1/messages":              plugins.Messages,
 	"/v1/messages/count_tokens": plugins.CountTokens,
-	"/v1/embeddings":            plugins.Embeddings,
 }
 
 // modelsPath is that of the list of models.
@@ -261,7 +262,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case keeps:
 		return h.serveStored(w, r, path)
 	}
-	return h.serveCall(w, r, dialect)
+	return h.serveCall(w, r, path)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

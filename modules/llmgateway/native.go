@@ -53,24 +53,32 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	return sjson.DeleteBytes(body, "service_tier")
 }
 
-// required is the field that tells the object of a dialect from any other: a list,
-// or the number of tokens.
-var required = map[plugins.Dialect]string{
-	plugins.Responses:   "output",
-	plugins.Chat:        "choices",
-	plugins.Messages:    "content",
-	plugins.CountTokens: "input_tokens",
-	plugins.Embeddings:  "data",
+// required is the field that tells the object of a dialect from any other, and what it
+// is.
+var required = map[plugins.Dialect]struct {
+	field string
+	is    func(gjson.Result) bool
+}{
+	plugins.Responses:     {"output", gjson.Result.IsArray},
+	plugins.Chat:          {"choices", gjson.Result.IsArray},
+	plugins.Completions:   {"choices", gjson.Result.IsArray},
+	plugins.Messages:      {"content", gjson.Result.IsArray},
+	plugins.CountTokens:   {"input_tokens", func(v gjson.Result) bool { return v.Type == gjson.Number }},
+	plugins.Embeddings:    {"data", gjson.Result.IsArray},
+	plugins.Moderations:   {"results", gjson.Result.IsArray},
+	plugins.Images:        {"data", gjson.Result.IsArray},
+	plugins.Transcription: {"text", func(v gjson.Result) bool { return v.Type == gjson.String }},
+	plugins.Rerank:        {"[results,data]|0", gjson.Result.IsArray}, // Cohere's, or Voyage's
 }
 
 // answers reports whether a body is a response of the dialect. There are
 // providers that answer errors, pages and nothing with the status 200.
-func answers(d plugins.Dialect, body []byte) bool {
-	if !plugins.ValidJSON(body) {
-		return false
+func answers(d plugins.Dialect, mediaType string, body []byte) bool {
+	if d == plugins.Transcription && mediaType == "text/plain" { // or text, as SubRip and WebVTT are
+		return len(body) > 0
 	}
-	field := gjson.GetBytes(body, required[d])
-	return field.IsArray() || d == plugins.CountTokens && field.Type == gjson.Number
+	must, ok := required[d]
+	return ok && plugins.ValidJSON(body) && must.is(gjson.GetBytes(body, must.field))
 }
 
 // beginsEvents reports whether a body may be a stream of server-sent events as far

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -32,6 +33,9 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if a.x.Record.Stream = mediaType == "text/event-stream"; a.x.Record.Stream {
 		return a.passStream(resp, observer)
 	}
+	if a.call.dialect == plugins.Speech && mediaType != jsonType && !strings.HasPrefix(mediaType, "text/") {
+		return a.passMedia(resp)
+	}
 
 	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
 	if err != nil {
@@ -40,14 +44,17 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if len(body) > maxResponse {
 		return a.broken(plugins.Upstream("The response is over %d bytes long.", maxResponse))
 	}
-	if !answers(a.call.dialect, body) {
+	if !answers(a.call.dialect, mediaType, body) {
 		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
 	}
 	observer.Write(body)
 	observer.Close()
 	a.x.Record.ResponseBytes = int64(len(body))
 	a.bind(body)
-	a.writeObject(body, resp.Header)
+	if mediaType != "text/plain" || plugins.ValidJSON(body) {
+		contentType = jsonType
+	}
+	a.writeObject(body, contentType, resp.Header)
 	a.finish(true)
 	return routing.Answered, nil
 }
@@ -74,7 +81,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	}
 	observer.Close()
 	whole := !s.unfinished && (seen.Phase == plugins.Ended ||
-		a.call.dialect == plugins.Chat && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
+		(a.call.dialect == plugins.Chat || a.call.dialect == plugins.Completions) && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
 	if !a.client.begun && !whole {
 		return a.broken(plugins.Upstream("The upstream stream ended early."))
 	}

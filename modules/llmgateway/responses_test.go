@@ -409,7 +409,7 @@ func TestOtherPaths(t *testing.T) {
 		"GET /v1/models/multimodal": 200,
 		"GET /v1/responses/resp_1":  401,
 		"GET /v1/chat/completions":  405,
-		"POST /v1/completions":      418,
+		"POST /v1/fine_tuning/jobs": 418,
 		"GET /":                     418,
 	} {
 		method, path, _ := strings.Cut(request, " ")

@@ -119,10 +119,14 @@ func (*native) CaddyModule() caddy.ModuleInfo {
 
 func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
-		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages", plugins.Embeddings: "/embeddings",
+		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages",
 		plugins.CountTokens: "/messages/count_tokens",
 	}[d]
 	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body))
+}
+
+func (*native) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	return t.Request(ctx, method, strings.TrimPrefix(path, "/v1"), translate.Bearer)
 }
 
 // ledger is a recorder that remembers what it was given.
@@ -306,7 +310,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	const price = `"input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1000", "output": "2000"}]`
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
 		{"id": "m", `+price+`}, {"id": "cheap", "prices": [{"input": "0.001", "output": "0.001"}]}, {"id": "brief", "max_output": 100, `+price+`}]},
-		{"id": "raw", "models": [{"id": "priced", `+price+`}]}]}`), 0o600); err != nil {
+		{"id": "raw", "models": [{"id": "priced", `+price+`}, {"id": "paint", "prices": [{"image": "0.04"}]},
+			{"id": "rank", "prices": [{"search_unit": "0.002"}]}, {"id": "hear", "prices": [{"audio_hour": "0.36"}]}]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	own := strings.Replace(providers[0], "platform-key", "own-key", 1)

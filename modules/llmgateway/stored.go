@@ -41,7 +41,7 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 			}
 		case name == "container" && v.Type == gjson.String: // of Anthropic's code execution
 			found.ids = append(found.ids, storedID{name, v.Str})
-		case name == "messages" || name == "tools":
+		case name == "messages" || name == "tools" || name == "images" || name == "mask":
 			found.addFiles(name, v)
 		}
 		return true

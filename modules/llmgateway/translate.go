@@ -52,11 +52,11 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.remember(assembler.Outputs())
 	if !a.request.Stream {
 		a.x.Record.ResponseBytes = int64(len(rest))
-		a.writeObject(rest, resp.Header)
+		a.writeObject(rest, jsonType, resp.Header)
 		a.finish(whole)
 		return routing.Answered, nil
 	}
-	a.keepResponse(assembler.Response())
+	a.keepResponse(assembler.Response(), jsonType)
 	out.add(rest)
 	end := storage.Complete
 	if !whole {

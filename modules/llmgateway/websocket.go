@@ -179,7 +179,7 @@ func (s *socket) call(message []byte) error {
 		return s.warmUp(body, items)
 	}
 	w := &socketWriter{socket: s, header: make(http.Header)}
-	if err := s.h.serveCall(w, s.request(body, event.Get("previous_response_id").Str), plugins.Responses); err != nil {
+	if err := s.h.serveCall(w, s.request(body, event.Get("previous_response_id").Str), "/v1/responses"); err != nil {
 		return err
 	}
 	s.last = unstored{}

@@ -45,6 +45,17 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 	return z.authorize(req, t), err
 }
 
+// PrepareEndpoint implements translate.Endpoints. What has no model has no deployment.
+func (z *Azure) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if t.Model != "" {
+		t = atDeployment(t)
+	} else if hasDeployments(t) {
+		t.BaseURL += "/openai"
+	}
+	req, err := z.Provider.PrepareEndpoint(ctx, method, path, t)
+	return z.authorize(req, t), err
+}
+
 // hasDeployments reports whether the deployment is named by the path, which
 // version 1 of the API leaves to the body.
 func hasDeployments(t translate.Target) bool { return !strings.HasSuffix(t.BaseURL, "/v1") }
@@ -77,6 +88,7 @@ func (z *Azure) authorize(req *http.Request, t translate.Target) *http.Request {
 }
 
 var (
-	_ translate.Provider = (*Azure)(nil)
-	_ translate.Native   = (*Azure)(nil)
+	_ translate.Provider  = (*Azure)(nil)
+	_ translate.Native    = (*Azure)(nil)
+	_ translate.Endpoints = (*Azure)(nil)
 )

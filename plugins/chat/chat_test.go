@@ -120,7 +120,7 @@ func TestAzureSpeaksResponses(t *testing.T) {
 	}
 }
 
-// What others wrote for Chat Completions and Embeddings passes as it is.
+// What others wrote for Chat Completions passes as it is.
 func TestPrepareNative(t *testing.T) {
 	azure := &Azure{Provider: *For("azure")}
 	const body = `{"messages": [], "model":"label/m", "seed":1.0e2}`
@@ -130,14 +130,11 @@ func TestPrepareNative(t *testing.T) {
 		baseURL  string
 		want     string // "" is unsupported
 	}{
-		"chat":              {For("groq"), plugins.Chat, "https://x/v1", "https://x/v1/chat/completions"},
-		"embeddings":        {For("mistral"), plugins.Embeddings, "https://x/v1", "https://x/v1/embeddings"},
-		"no embeddings":     {For("groq"), plugins.Embeddings, "https://x/v1", ""},
-		"no messages":       {For("compatible"), plugins.Messages, "https://x/v1", ""},
-		"no responses":      {For("compatible"), plugins.Responses, "https://x/v1", ""},
-		"deployment":        {azure, plugins.Chat, "https://x", "https://x/openai/deployments/m/chat/completions?api-version=" + azureVersion},
-		"embeddings of one": {azure, plugins.Embeddings, "https://x", "https://x/openai/deployments/m/embeddings?api-version=" + azureVersion},
-		"version 1":         {azure, plugins.Chat, "https://x/openai/v1", "https://x/openai/v1/chat/completions"},
+		"chat":         {For("groq"), plugins.Chat, "https://x/v1", "https://x/v1/chat/completions"},
+		"no messages":  {For("compatible"), plugins.Messages, "https://x/v1", ""},
+		"no responses": {For("compatible"), plugins.Responses, "https://x/v1", ""},
+		"deployment":   {azure, plugins.Chat, "https://x", "https://x/openai/deployments/m/chat/completions?api-version=" + azureVersion},
+		"version 1":    {azure, plugins.Chat, "https://x/openai/v1", "https://x/openai/v1/chat/completions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, err := test.provider.PrepareNative(t.Context(), test.dialect, []byte(body), translate.Target{Model: "m", BaseURL: test.baseURL, Key: "secret"})
@@ -156,6 +153,39 @@ func TestPrepareNative(t *testing.T) {
 			}
 			if req.Header.Get("Api-Key")+req.Header.Get("Authorization") == "" {
 				t.Error("it sends no key")
+			}
+		})
+	}
+}
+
+func TestPrepareEndpoint(t *testing.T) {
+	azure := &Azure{Provider: *For("azure")}
+	for name, test := range map[string]struct {
+		provider       translate.Endpoints
+		baseURL, model string
+		path, want     string // "" is unsupported
+	}{
+		"embeddings":            {For("mistral"), "https://x/v1", "m", "/v1/embeddings", "https://x/v1/embeddings"},
+		"no embeddings":         {For("groq"), "https://x/v1", "m", "/v1/embeddings", ""},
+		"audio":                 {For("groq"), "https://x/v1", "m", "/v1/audio/translations", "https://x/v1/audio/translations"},
+		"a file":                {For("groq"), "https://x/v1", "", "/v1/files/file-1/content", "https://x/v1/files/file-1/content"},
+		"something like a file": {For("groq"), "https://x/v1", "", "/v1/filesystem", ""},
+		"another version":       {For("vllm"), "https://x/v1", "m", "/v2/rerank", ""},
+		"any server":            {For("compatible"), "https://x/v1", "m", "/v1/rerank", "https://x/v1/rerank"},
+		"a deployment's":        {azure, "https://x", "m", "/v1/embeddings", "https://x/openai/deployments/m/embeddings?api-version=" + azureVersion},
+		"files of a resource":   {azure, "https://x", "", "/v1/files", "https://x/openai/files?api-version=" + azureVersion},
+		"version 1":             {azure, "https://x/openai/v1", "m", "/v1/audio/speech", "https://x/openai/v1/audio/speech"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := test.provider.PrepareEndpoint(t.Context(), "POST", test.path, translate.Target{Model: test.model, BaseURL: test.baseURL, Key: "secret"})
+			if test.want == "" {
+				if !errors.Is(err, errors.ErrUnsupported) || req != nil {
+					t.Errorf("got %v, %v", req, err)
+				}
+				return
+			}
+			if err != nil || req.URL.String() != test.want || req.Header.Get("Api-Key")+req.Header.Get("Authorization") == "" {
+				t.Errorf("got %v, %v", req, err)
 			}
 		})
 	}

@@ -44,6 +44,8 @@ func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return plugins.DefaultTarget(p.vendor.name)
 }
 
+const chatPath = "/chat/completions"
+
 // Prepare implements translate.Provider.
 func (p *Provider) Prepare(ctx context.Context, r *translate.Request, t translate.Target) (*http.Request, error) {
 	if p.vendor.responds(r) {
@@ -53,25 +55,18 @@ func (p *Provider) Prepare(ctx context.Context, r *translate.Request, t translat
 	if err != nil {
 		return nil, err
 	}
-	return t.Post(ctx, paths[plugins.Chat], translate.Bearer, translated)
+	return t.Post(ctx, chatPath, translate.Bearer, translated)
 }
 
 // Error implements translate.Provider.
 func (p *Provider) Error(resp *http.Response) *plugins.Error { return openai.Provider{}.Error(resp) }
 
-// paths are those of the dialects that the vendors speak.
-var paths = map[plugins.Dialect]string{
-	plugins.Chat:       "/chat/completions",
-	plugins.Embeddings: "/embeddings",
-}
-
 // PrepareNative implements translate.Native.
 func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
-	path, ok := paths[d]
-	if !ok || d == plugins.Embeddings && !p.vendor.embeddings {
+	if d != plugins.Chat {
 		return nil, errors.ErrUnsupported
 	}
-	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
+	return t.Post(ctx, chatPath, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
 // responds reports whether the vendor answers in its Responses API: if the request has
@@ -90,6 +85,7 @@ func (v *vendor) responds(p *translate.Request) bool {
 }
 
 var (
-	_ translate.Provider = (*Provider)(nil)
-	_ translate.Native   = (*Provider)(nil)
+	_ translate.Provider  = (*Provider)(nil)
+	_ translate.Native    = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
 )

@@ -56,9 +56,6 @@ type vendor struct {
 	hostsInResponses []string
 	// search is how the vendor searches the web.
 	search searchForm
-
-	// embeddings: it has OpenAI's Embeddings beside.
-	embeddings bool
 }
 
 type effortForm uint8
@@ -159,14 +156,12 @@ var vendors = []vendor{
 		policy: openAI.With(translate.WebSearch), developer: true, file: openAIFile, completionTokens: true,
 		efforts: allLevels, customTools: true,
 		idLimit: 40, search: searchOptions,
-		embeddings: true,
 	},
 	{
 		name:   "azure",
 		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
-		efforts:    allLevels,
-		idLimit:    40,
-		embeddings: true,
+		efforts: allLevels,
+		idLimit: 40,
 	},
 	{
 		name: "mistral",
@@ -177,9 +172,8 @@ var vendors = []vendor{
 			"service_tier":      translate.Translate,
 		}),
 		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
-		anyTool:    "any",
-		idLength:   9,
-		embeddings: true,
+		anyTool:  "any",
+		idLength: 9,
 	},
 	{
 		name:             "groq",
@@ -196,15 +190,13 @@ var vendors = []vendor{
 		completionTokens: true, unpenalized: true, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
 	},
 	{
-		name:       "together",
-		efforts:    threeLevels,
-		embeddings: true,
+		name:    "together",
+		efforts: threeLevels,
 	},
 	{
-		name:       "fireworks",
-		policy:     logprobs.With(translate.Policy{"user": translate.Translate}),
-		efforts:    fourLevels,
-		embeddings: true,
+		name:    "fireworks",
+		policy:  logprobs.With(translate.Policy{"user": translate.Translate}),
+		efforts: fourLevels,
 	},
 	{
 		name: "openrouter",
@@ -215,7 +207,6 @@ var vendors = []vendor{
 			"user":              translate.Translate,
 		}),
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
-		embeddings: true,
 	},
 	{
 		name:      "perplexity",
@@ -232,24 +223,20 @@ var vendors = []vendor{
 	{
 		name:    "ollama",
 		efforts: fourLevels, replays: true, tools: freeChoice,
-		embeddings: true,
 	},
 	{
 		name:      "vllm",
 		policy:    parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate}),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
-		embeddings: true,
 	},
 	{
 		name:      "lmstudio",
 		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
-		embeddings: true,
 	},
 	{
 		name:    "compatible",
 		policy:  parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate, "user": translate.Translate}),
 		efforts: allLevels, alternate: true,
-		embeddings: true,
 	},
 }
 

@@ -4,6 +4,7 @@ package cohere
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -41,4 +42,20 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	return t.Post(ctx, "/v2/chat", translate.Bearer, r)
 }
 
-var _ translate.Provider = (*Provider)(nil)
+// PrepareEndpoint implements translate.Endpoints. Embeddings in OpenAI's format are below
+// a path of their own (https://docs.cohere.com/docs/compatibility-api).
+func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	switch path {
+	case "/v1/rerank", "/v2/rerank":
+	case "/v1/embeddings":
+		path = "/compatibility" + path
+	default:
+		return nil, errors.ErrUnsupported
+	}
+	return t.Request(ctx, method, path, translate.Bearer)
+}
+
+var (
+	_ translate.Provider  = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
+)

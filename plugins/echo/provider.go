@@ -3,6 +3,7 @@ package echo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 
@@ -47,6 +48,14 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 	return p.Provider.PrepareNative(ctx, d, body, t)
 }
 
+// PrepareEndpoint implements translate.Endpoints: of these, it has embeddings.
+func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if path != "/v1/embeddings" {
+		return nil, errors.ErrUnsupported
+	}
+	return p.Provider.PrepareEndpoint(ctx, method, path, t)
+}
+
 // RoundTrip implements http.RoundTripper.
 func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer r.Body.Close()
@@ -73,7 +82,8 @@ func (a *answerWriter) WriteHeader(status int)      { a.status = status }
 func (a *answerWriter) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 var (
-	_ http.RoundTripper = (*Provider)(nil)
-	_ translate.Native  = (*Provider)(nil)
-	_ caddy.Module      = (*Provider)(nil)
+	_ http.RoundTripper   = (*Provider)(nil)
+	_ translate.Native    = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
+	_ caddy.Module        = (*Provider)(nil)
 )

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -41,9 +42,8 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 
 // paths are those of the dialects that OpenAI speaks.
 var paths = map[plugins.Dialect]string{
-	plugins.Responses:  "/responses",
-	plugins.Chat:       "/chat/completions",
-	plugins.Embeddings: "/embeddings",
+	plugins.Responses: "/responses",
+	plugins.Chat:      "/chat/completions",
 }
 
 // irregular are the vendors whose streams break clients: OpenRouter gives an item
@@ -65,6 +65,16 @@ func isIrregular(baseURL string) bool {
 	return err == nil && slices.Contains(irregular, plugins.VendorOfHost(u.Hostname()))
 }
 
+// PrepareEndpoint implements translate.Endpoints. A server that lacks an endpoint says
+// so itself.
+func (Provider) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	path, ok := strings.CutPrefix(path, "/v1/")
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return t.Request(ctx, method, "/"+path, translate.Bearer)
+}
+
 // Prepare implements translate.Provider.
 func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
 	body, err := withInput(p)
@@ -78,6 +88,7 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 }
 
 var (
-	_ translate.Provider = (*Provider)(nil)
-	_ translate.Native   = (*Provider)(nil)
+	_ translate.Provider  = (*Provider)(nil)
+	_ translate.Native    = (*Provider)(nil)
+	_ translate.Endpoints = (*Provider)(nil)
 )

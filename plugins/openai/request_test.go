@@ -91,7 +91,7 @@ func TestIrregularStreams(t *testing.T) {
 
 func TestDialects(t *testing.T) {
 	for dialect, path := range map[plugins.Dialect]string{
-		plugins.Chat: "/v1/chat/completions", plugins.Embeddings: "/v1/embeddings", plugins.Messages: "",
+		plugins.Chat: "/v1/chat/completions", plugins.Messages: "",
 	} {
 		req, err := Provider{}.PrepareNative(context.Background(), dialect, []byte(`{"model":"m"}`), target)
 		switch {

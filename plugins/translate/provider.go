@@ -35,3 +35,12 @@ type Native interface {
 	// not speak d.
 	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
 }
+
+// Endpoints is a Provider whose targets have endpoints that nobody translates to, such
+// as those of images and audio: bodies pass as they are, but for the model.
+type Endpoints interface {
+	// PrepareEndpoint returns the upstream request to the endpoint that OpenAI, or
+	// else Cohere, has at path, such as "/v1/images/edits". It has no body yet. The
+	// error is errors.ErrUnsupported for a target without that endpoint.
+	PrepareEndpoint(ctx context.Context, method, path string, t Target) (*http.Request, error)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 )
@@ -34,11 +35,21 @@ func (t Target) Post(ctx context.Context, path, keyHeader string, body any) (*ht
 			return nil, err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.BaseURL+path, bytes.NewReader(data))
+	req, err := t.Request(ctx, http.MethodPost, path, keyHeader)
 	if err != nil {
 		return nil, err
 	}
+	SetBody(req, data)
 	req.Header.Set("Content-Type", "application/json")
+	return req, nil
+}
+
+// Request returns the request to a path below the base URL, with the key in keyHeader.
+func (t Target) Request(ctx context.Context, method, path, keyHeader string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, t.BaseURL+path, nil)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case t.Key == "":
 	case keyHeader == Bearer:
@@ -47,6 +58,22 @@ func (t Target) Post(ctx context.Context, path, keyHeader string, body any) (*ht
 		req.Header.Set(keyHeader, t.Key)
 	}
 	return req, nil
+}
+
+// SetBody gives a request the body that the parts make, none of which is copied.
+func SetBody(req *http.Request, parts ...[]byte) {
+	req.GetBody = func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(parts))
+		for i, part := range parts {
+			readers[i] = bytes.NewReader(part)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	req.Body, _ = req.GetBody() // which has no error
+	req.ContentLength = 0
+	for _, part := range parts {
+		req.ContentLength += int64(len(part))
+	}
 }
 
 // Encode returns the JSON of v without the escapes that HTML needs.

@@ -1,0 +1,196 @@
+package llmgateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// endpoint is one that calls models, and that nobody translates to: the bytes of both
+// sides pass as they are, but for the name of the model. Its body is JSON or a form.
+type endpoint struct {
+	dialect plugins.Dialect
+	// model is the one that is asked where the request names none, "" if it must.
+	model string
+	// usage is an estimate of what a call uses, for those that are paid with credits:
+	// nil where it is text in and text out.
+	usage func(*call) plugins.Usage
+}
+
+// endpoints are those of OpenAI (https://platform.openai.com/docs/api-reference), and
+// Cohere's rerank (https://docs.cohere.com/reference/rerank), by their paths.
+var endpoints = map[string]endpoint{
+	"/v1/embeddings":           {plugins.Embeddings, "", (*call).textOnly},
+	"/v1/moderations":          {plugins.Moderations, "omni-moderation-latest", (*call).textOnly},
+	"/v1/completions":          {plugins.Completions, "", nil},
+	"/v1/images/generations":   {plugins.Images, "", (*call).images},
+	"/v1/images/edits":         {plugins.Images, "", (*call).images},
+	"/v1/images/variations":    {plugins.Images, "", (*call).images},
+	"/v1/audio/speech":         {plugins.Speech, "", (*call).speech},
+	"/v1/audio/transcriptions": {plugins.Transcription, "", (*call).audio},
+	"/v1/audio/translations":   {plugins.Transcription, "", (*call).audio},
+	"/v1/rerank":               {plugins.Rerank, "", (*call).rerank},
+	"/v2/rerank":               {plugins.Rerank, "", (*call).rerank},
+}
+
+func init() {
+	for path, e := range endpoints {
+		dialects[path] = e.dialect
+	}
+}
+
+// endpointRequest is the client's request at an endpoint that nobody translates to.
+func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
+	c := a.call
+	has, ok := a.target.Account.API.(translate.Endpoints)
+	if !ok {
+		return nil, c.noEndpoint(a.target)
+	}
+	req, err := has.PrepareEndpoint(c.ctx, http.MethodPost, c.path, t)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, c.noEndpoint(a.target)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.passRequestHeaders(req)
+	if c.form != nil {
+		req.Header.Set("Content-Type", c.r.Header.Get("Content-Type"))
+		translate.SetBody(req, c.form.withModel(t.Model)...)
+		return req, nil
+	}
+	req.Header.Set("Content-Type", jsonType)
+	translate.SetBody(req, plugins.WithModel(c.body, t.Model))
+	return req, nil
+}
+
+// unsupportedEndpoint is the code of an error for an endpoint that the provider does not
+// have, and nobody can translate to.
+const unsupportedEndpoint = "unsupported_endpoint"
+
+func (c *call) noEndpoint(t routing.Target) error {
+	e := plugins.Invalid("model", "%s does not speak the format of this endpoint.", t.Account.Label)
+	e.Code = unsupportedEndpoint
+	return e
+}
+
+// passMedia answers bytes that are neither an object nor events, such as audio, as they
+// come. The last of them wait for the record.
+func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	if !a.x.Record.ResponseOmitted {
+		a.x.Content.Response.Type = resp.Header.Get("Content-Type")
+		a.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
+	}
+	held := buffers.Get().(*buffer)
+	defer held.free()
+	read := make([]byte, minRead)
+	var err error
+	for err == nil && a.client.err == nil {
+		var n int
+		if n, err = resp.Body.Read(read); n == 0 {
+			continue
+		}
+		if len(held.data) > 0 {
+			a.writeMedia(held.data, resp)
+		}
+		held.data = append(held.data[:0], read[:n]...)
+		a.copy.Write(held.data)
+		a.x.Record.ResponseBytes += int64(n)
+	}
+	whole := errors.Is(err, io.EOF)
+	if !a.client.begun && (!whole || len(held.data) == 0) {
+		return a.broken(plugins.Upstream("The provider broke off its answer."))
+	}
+	a.keepCopy()
+	if whole {
+		a.commit(endStates[plugins.Ended])
+		a.writeMedia(held.data, resp)
+	}
+	a.finish(whole)
+	if !whole && a.client.err == nil {
+		panic(http.ErrAbortHandler) // a client must not take what it has for all
+	}
+	return routing.Answered, nil
+}
+
+// writeMedia sends some of an answer, and its header before the first.
+func (a *attempt) writeMedia(p []byte, resp *http.Response) {
+	if !a.client.begun {
+		header := a.client.w.Header()
+		header["Content-Type"] = resp.Header["Content-Type"]
+		if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
+			header["Content-Length"] = length
+		}
+		a.tellCost("")
+		a.writeHeader(resp.Header)
+	}
+	a.client.write(p)
+}
+
+// What calls use at most, by what is known of them.
+const (
+	// imageTokens are those of the largest image of the best quality that OpenAI makes
+	// (https://platform.openai.com/docs/guides/image-generation).
+	imageTokens = 6240
+	// audioBytes is what a second of speech takes at least in files of common quality.
+	audioBytes = 4000
+	// audioTokens are those of a second of audio.
+	audioTokens = 20
+	// documents are those of one unit of a search.
+	documents = 100
+)
+
+// inputTokens estimates the tokens of the request's text.
+func (c *call) inputTokens() int64 {
+	n := int64(len(c.sent))
+	if c.form != nil {
+		n = 0
+		for _, f := range c.form.fields {
+			n += int64(f.end - f.start)
+		}
+	}
+	return (n + bytesPerToken - 1) / bytesPerToken
+}
+
+func (c *call) textOnly() plugins.Usage {
+	return plugins.Usage{Input: plugins.Known(c.inputTokens()), Output: plugins.Known(0)}
+}
+
+// images is the usage of images, which are charged by the piece or in tokens.
+func (c *call) images() plugins.Usage {
+	n := min(max(c.field("n").Int(), 1), maxChoices)
+	sent := int64(0)
+	if c.form != nil {
+		sent = int64(c.form.files) * imageTokens
+	}
+	return plugins.Usage{
+		Input: plugins.Known(c.inputTokens() + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
+		Output: plugins.Known(n * imageTokens), OutputImage: plugins.Known(n * imageTokens),
+	}
+}
+
+// audio is the usage of speech to text, which is charged by its length or in tokens.
+func (c *call) audio() plugins.Usage {
+	seconds := (int64(len(c.body)) + audioBytes - 1) / audioBytes
+	tokens := plugins.Known(seconds * audioTokens)
+	return plugins.Usage{
+		Input: tokens, InputAudio: tokens, Output: tokens, AudioDuration: plugins.Duration{N: plugins.Milliseconds(seconds * 1000), Valid: true},
+	}
+}
+
+// speech is the usage of text to speech: a token of text is spoken in less than a second.
+func (c *call) speech() plugins.Usage {
+	tokens := plugins.Known(c.inputTokens() * audioTokens)
+	return plugins.Usage{Input: plugins.Known(c.inputTokens()), Output: tokens, OutputAudio: tokens}
+}
+
+func (c *call) rerank() plugins.Usage {
+	units := (c.field("documents.#").Int() + documents - 1) / documents
+	usage := c.textOnly()
+	usage.SearchUnits = plugins.Known(max(units, 1))
+	return usage
+}

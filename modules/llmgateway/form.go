@@ -1,0 +1,96 @@
+package llmgateway
+
+import (
+	"bufio"
+	"bytes"
+	"mime"
+	"net/textproto"
+
+	"github.com/tidwall/gjson"
+)
+
+// form is a body of multipart/form-data (RFC 7578). Its files are not looked into.
+type form struct {
+	body   []byte
+	fields []formField // that are no files
+	files  int
+}
+
+// formField is a field whose value is body[start:end].
+type formField struct {
+	name       string
+	start, end int
+}
+
+// maxParts bounds how many parts a form has.
+const maxParts = 1000
+
+// parseForm reads a form by its Content-Type, and is nil for what is none.
+func parseForm(contentType string, body []byte) *form {
+	_, parameters, err := mime.ParseMediaType(contentType)
+	delimiter := []byte("\r\n--" + parameters["boundary"])
+	if err != nil || parameters["boundary"] == "" || !bytes.HasPrefix(body, delimiter[2:]) {
+		return nil
+	}
+	f := &form{body: body}
+	at := len(delimiter) - 2
+	for range maxParts {
+		rest := body[at:]
+		if bytes.HasPrefix(rest, []byte("--")) {
+			return f
+		}
+		start := bytes.Index(rest, []byte("\r\n\r\n")) + len("\r\n\r\n")
+		end := bytes.Index(rest[start:], delimiter)
+		if start < len("\r\n\r\n") || end < 0 {
+			return nil
+		}
+		end += start
+		header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(bytes.TrimLeft(rest[:start], "\r\n")))).ReadMIMEHeader()
+		_, said, err2 := mime.ParseMediaType(header.Get("Content-Disposition"))
+		if err != nil || err2 != nil {
+			return nil
+		}
+		if _, isFile := said["filename"]; isFile {
+			f.files++
+		} else {
+			f.fields = append(f.fields, formField{said["name"], at + start, at + end})
+		}
+		at += end + len(delimiter)
+	}
+	return nil
+}
+
+// get returns the last value of a field.
+func (f *form) get(name string) (value string, ok bool) {
+	for _, field := range f.fields {
+		if field.name == name {
+			value, ok = string(f.body[field.start:field.end]), true
+		}
+	}
+	return value, ok
+}
+
+// field returns a field as if the form was JSON.
+func (f *form) field(name string) gjson.Result {
+	value, ok := f.get(name)
+	switch {
+	case !ok:
+		return gjson.Result{}
+	case name != "model" && gjson.Valid(value):
+		return gjson.Parse(value)
+	}
+	return gjson.Result{Type: gjson.String, Raw: value, Str: value}
+}
+
+// withModel returns the parts of the form, all fields model of which name that model.
+func (f *form) withModel(model string) [][]byte {
+	var parts [][]byte
+	rest := 0
+	for _, field := range f.fields {
+		if field.name == "model" {
+			parts = append(parts, f.body[rest:field.start], []byte(model))
+			rest = field.end
+		}
+	}
+	return append(parts, f.body[rest:])
+}
