@@ -45,8 +45,11 @@ type sealedWriter struct {
 	raw    [len(parts)][]byte // of that block
 	frame  []byte
 	blocks []uint32 // by ordinal: the number of the block that an entry is in
-	table  *chunkTable
-	split  splitter
+
+	// moved is where requests of the raw segment stand in the sealed one.
+	moved   relocations
+	pieces  []piece
+	extents extentList
 }
 
 // reset begins a segment, of which nothing is written yet.
@@ -55,7 +58,7 @@ func (w *sealedWriter) reset(to io.Writer) {
 		w.w = bufio.NewWriter(nil)
 	}
 	w.w.Reset(to)
-	w.offset, w.index, w.blocks, w.table = 0, w.index[:0], w.blocks[:0], newChunkTable()
+	w.offset, w.index, w.blocks, w.moved = 0, w.index[:0], w.blocks[:0], w.moved[:0]
 	w.begin()
 }
 
@@ -67,23 +70,21 @@ func (w *sealedWriter) begin() {
 	}
 }
 
-// add appends the content of an entry of an organisation.
-func (w *sealedWriter) add(ordinal uint32, org string, c *content) error {
-	if !w.begun {
-		w.begun = true
-		w.index = append(w.index, block{first: ordinal, offset: w.offset})
+// add appends the content of an entry. shared is its request if that shares bytes with
+// others. What is damaged is left out.
+func (w *sealedWriter) add(ordinal uint32, c *content, shared *rawRequest) (err error) {
+	number := len(w.index) // of the block
+	if w.begun {
+		number--
 	}
-	w.index[len(w.index)-1].entries++
-	for int64(len(w.blocks)) <= int64(ordinal) {
-		w.blocks = append(w.blocks, noBlock)
-	}
-	w.blocks[ordinal] = uint32(len(w.index) - 1)
 	size := 0
 	for i, p := range parts {
 		start := len(w.raw[i])
 		raw := append(order.AppendUint32(w.raw[i], ordinal), 0, 0, 0, 0)
-		if i == requestFrame && w.table.takes(c.Request.Data) {
-			raw = w.share(p.wire[:requestData].append(raw, c), ordinal, org, c.Request.Data)
+		if i == requestFrame && shared != nil {
+			if raw, err = w.relocate(p.wire[:requestData].append(raw, c), number, shared); err != nil {
+				return err
+			}
 		} else {
 			raw = p.wire.append(raw, c)
 		}
@@ -95,22 +96,19 @@ func (w *sealedWriter) add(ordinal uint32, org string, c *content) error {
 		w.raw[i] = raw
 		size += len(raw)
 	}
+	if !w.begun {
+		w.begun = true
+		w.index = append(w.index, block{first: ordinal, offset: w.offset})
+	}
+	w.index[number].entries++
+	for int64(len(w.blocks)) <= int64(ordinal) {
+		w.blocks = append(w.blocks, noBlock)
+	}
+	w.blocks[ordinal] = uint32(number)
 	if size >= blockBytes {
 		return w.flush()
 	}
 	return nil
-}
-
-// share appends to the frame of the block what the file has not of a request.
-func (w *sealedWriter) share(raw []byte, ordinal uint32, org string, request []byte) []byte {
-	w.split.split(w.table, org, request)
-	raw = appendShared(raw, w.split.extents, request, w.split.literal)
-	w.table.learn(&w.split, uint64(len(w.index)-1)<<32|uint64(len(raw)), ordinal)
-	for _, e := range w.split.extents {
-		raw = append(raw, request[:e.literal]...)
-		request = request[e.literal+e.shared:]
-	}
-	return raw
 }
 
 // flush writes the block that has begun.

@@ -113,7 +113,7 @@ func (t *chunkTable) takes(request []byte) bool {
 
 // splitter cuts requests. It keeps its memory from one to the next.
 type splitter struct {
-	extents []extent
+	extents extentList
 	// cuts are the chunks of the request that the table can learn, in their order.
 	cuts []splitChunk
 	// literal is how many bytes are not in the file yet.
@@ -138,7 +138,6 @@ func (s *splitter) split(t *chunkTable, org string, body []byte) {
 	s.extents, s.cuts, s.literal, s.hasParent, s.parent = s.extents[:0], s.cuts[:0], 0, false, 0
 	sum := sha256.Sum256([]byte(org))
 	copy(s.nonce[:], sum[:])
-	s.extents = append(s.extents, extent{})
 	known := int32(0)
 	for len(body) > 0 {
 		i, c := t.after(known)
@@ -165,27 +164,15 @@ func (s *splitter) hash(t *chunkTable, b []byte) chunkID {
 // add adds the next chunk of a request.
 func (s *splitter) add(known int32, c *chunk) {
 	s.cuts = append(s.cuts, splitChunk{id: c.id, known: known, at: uint32(s.literal), size: c.size})
-	last := &s.extents[len(s.extents)-1]
 	if known == 0 {
-		if last.shared > 0 {
-			s.extents = append(s.extents, extent{})
-			last = &s.extents[len(s.extents)-1]
-		}
-		last.literal += uint64(c.size)
+		s.extents.own(uint64(c.size))
 		s.literal += int(c.size)
 		return
 	}
+	s.extents.share(c.at, uint64(c.size))
 	if !s.hasParent || c.owner > s.parent {
 		s.parent, s.hasParent = c.owner, true
 	}
-	switch {
-	case last.shared == 0:
-		last.at = c.at
-	case last.at+last.shared != c.at:
-		s.extents = append(s.extents, extent{at: c.at})
-		last = &s.extents[len(s.extents)-1]
-	}
-	last.shared += uint64(c.size)
 }
 
 // learn enters the chunks that were split last, the literal bytes of which now stand at

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	commandline "flag"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -367,7 +368,7 @@ func FuzzSplit(f *testing.F) {
 			written = append(written, own...)
 			table.learn(&s, uint64(at), 0)
 			var l layout
-			if err := layoutWire.parse(append(appendShared(nil, s.extents, request, len(own)), own...), &l); err != nil {
+			if err := layoutWire.parse(append(appendShared(nil, s.extents, crc32.Checksum(request, castagnoli), uint64(len(request)), uint64(len(own))), own...), &l); err != nil {
 				t.Fatal(err)
 			}
 			got, err := assemble(nil, l.extents, own, func(b []byte, from, size uint64) ([]byte, error) {

@@ -112,7 +112,7 @@ func (d *draft) content(c *storage.Content, t *chunkTable) {
 // share lays down what the table does not know of a request.
 func (d *draft) share(request []byte) {
 	d.split.split(d.table, d.org, request)
-	d.buf = appendShared(d.buf, d.split.extents, request, d.split.literal)
+	d.buf = appendShared(d.buf, d.split.extents, crc32.Checksum(request, castagnoli), uint64(len(request)), uint64(d.split.literal))
 	d.own = int64(len(d.buf))
 	for _, e := range d.split.extents {
 		d.body(request[:e.literal])

@@ -16,6 +16,33 @@ import (
 // (upper 32 bits) and an offset in the decoded frame of what was asked (lower 32 bits).
 type extent struct{ literal, shared, at uint64 }
 
+// extentList are the extents of a request from its beginning to some place in it.
+type extentList []extent
+
+// own adds bytes that are the request's own.
+func (l *extentList) own(size uint64) {
+	if n := len(*l); n > 0 && (*l)[n-1].shared == 0 {
+		(*l)[n-1].literal += size
+		return
+	}
+	*l = append(*l, extent{literal: size})
+}
+
+// share adds bytes that stand at an address.
+func (l *extentList) share(at, size uint64) {
+	if n := len(*l); n > 0 {
+		last := &(*l)[n-1]
+		if last.shared == 0 {
+			last.at = at
+		}
+		if last.at+last.shared == at {
+			last.shared += size
+			return
+		}
+	}
+	*l = append(*l, extent{shared: size, at: at})
+}
+
 // layout is what a content has beside that of storage.Content.
 type layout struct{ extents []byte }
 
@@ -24,21 +51,21 @@ const extentsField = requestData + 2
 
 var layoutWire = message[layout]{extentsField: data[layout](func(l *layout) *[]byte { return &l.extents })}
 
-// appendShared appends the extents of a request, and the head of the field of so many
-// bytes of its own, which follow.
-func appendShared(b []byte, extents []extent, request []byte, own int) []byte {
-	size := 4 + protowire.SizeVarint(uint64(len(request)))
+// appendShared appends the extents of a request of some checksum and size, and the head of
+// the field of so many bytes of its own, which follow.
+func appendShared(b []byte, extents extentList, sum uint32, size, own uint64) []byte {
+	length := 4 + protowire.SizeVarint(size)
 	for _, e := range extents {
-		size += protowire.SizeVarint(e.literal) + protowire.SizeVarint(e.shared) + protowire.SizeVarint(e.at)
+		length += protowire.SizeVarint(e.literal) + protowire.SizeVarint(e.shared) + protowire.SizeVarint(e.at)
 	}
-	b = appendField(b, extentsField, size)
-	b = order.AppendUint32(b, crc32.Checksum(request, castagnoli))
-	b = protowire.AppendVarint(b, uint64(len(request)))
+	b = appendField(b, extentsField, length)
+	b = order.AppendUint32(b, sum)
+	b = protowire.AppendVarint(b, size)
 	for _, e := range extents {
 		b = protowire.AppendVarint(protowire.AppendVarint(b, e.literal), e.shared)
 		b = protowire.AppendVarint(b, e.at)
 	}
-	return appendField(b, requestData, own)
+	return appendField(b, requestData, int(own))
 }
 
 // appendField appends the head of a field of so many bytes.

@@ -60,7 +60,7 @@ func FuzzReader(f *testing.F) {
 	w.reset(&sealed)
 	for n := range 4 {
 		_, c := sample(n)
-		w.add(uint32(n), "org", c)
+		w.add(uint32(n), c, nil)
 	}
 	w.finish(1)
 	f.Add(sealed.Bytes())

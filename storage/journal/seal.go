@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -106,17 +107,34 @@ func (z *sealer) write(ctx context.Context, s *segment, path string) (as sealed,
 func (z *sealer) add(s *segment, e *place) error {
 	z.content = content{}
 	c := &z.content
-	if err := s.readContent(&z.buffer, e.at, e.length, e.sum, c); err != nil {
+	if err := s.readStored(&z.buffer, e.at, e.length, e.sum, c); err != nil {
 		return err
 	}
+	var shared *rawRequest
+	if z.buffer.layout.extents != nil {
+		shared = s.rawRequest(&z.buffer, e, c)
+	}
 	c.Response.Data, c.Response.Type = z.assembler.Stored(observe.Transcript(e.dialect), c.Response.Type, c.Response.Data)
-	return z.w.add(e.ordinal, e.org, c)
+	return z.w.add(e.ordinal, c, shared)
+}
+
+// rawRequest is the request of an entry whose content was read into m.
+func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest {
+	own, behind := c.Request.Data, 0
+	if n := len(c.Response.Data); n > 0 {
+		behind = protowire.SizeTag(requestData+1) + protowire.SizeBytes(n)
+	}
+	return &rawRequest{
+		extents: m.layout.extents,
+		own:     own,
+		at:      uint64(e.at) + uint64(e.length) - uint64(behind) - uint64(len(own)),
+		whole:   func() ([]byte, error) { return s.assemble(m, e.at, own) },
+	}
 }
 
 // place is where the content of a record stands, and what it is.
 type place struct {
 	id      uuid.UUID
-	org     string
 	dialect plugins.Dialect
 	ordinal uint32
 	sum     uint32
@@ -148,7 +166,7 @@ func (s *segment) current() (all []place, found int64, err error) {
 		case e.length > 0:
 			found++
 			last[r.ID] = e.ordinal
-			all = append(all, place{r.ID, r.Org, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
+			all = append(all, place{r.ID, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
 		case r.Content.Segment == s.number:
 			last[r.ID] = r.Content.Ordinal
 		default: // no content, or that of another segment
@@ -157,9 +175,9 @@ func (s *segment) current() (all []place, found int64, err error) {
 	}
 }
 
-// referenceWire reads no more of a record than its id, its organisation, its dialect and
-// its content's place.
-var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
+// referenceWire reads no more of a record than its id, its dialect and its content's
+// place.
+var referenceWire = message[record]{1: recordWire[1], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
 
 // byConversation puts what shares bytes with an earlier entry behind it, so that few
 // blocks have all of a conversation. all is in the order of the ordinals.

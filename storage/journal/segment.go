@@ -130,6 +130,15 @@ func (s *segment) content(e *entry) (*content, error) {
 // readContent reads into m the content that stands at an offset, and makes c of it, which
 // then consists of that memory.
 func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c *content) error {
+	err := s.readStored(m, at, length, sum, c)
+	if err == nil && m.layout.extents != nil {
+		c.Request.Data, err = s.assemble(m, at, c.Request.Data)
+	}
+	return err
+}
+
+// readStored is readContent, but for what the request shares with others.
+func (s *segment) readStored(m *contentBuffer, at, length int64, sum uint32, c *content) error {
 	m.stored = slices.Grow(m.stored[:0], int(length))[:length]
 	if err := readAt(s.file, m.stored, at); err != nil {
 		return err
@@ -142,10 +151,12 @@ func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c 
 	if err == nil {
 		err = layoutWire.parse(m.stored, &m.layout)
 	}
-	if err != nil || m.layout.extents == nil {
-		return err
-	}
-	m.request, err = assemble(m.request[:0], m.layout.extents, c.Request.Data, func(b []byte, from, size uint64) ([]byte, error) {
+	return err
+}
+
+// assemble puts together in m the request of the entry whose content stands at an offset.
+func (s *segment) assemble(m *contentBuffer, at int64, own []byte) (request []byte, err error) {
+	m.request, err = assemble(m.request[:0], m.layout.extents, own, func(b []byte, from, size uint64) ([]byte, error) {
 		if from > uint64(at) || size > uint64(at)-from {
 			return b, errDamaged // an entry shares with those before it
 		}
@@ -153,8 +164,7 @@ func (s *segment) readContent(m *contentBuffer, at, length int64, sum uint32, c 
 		b = slices.Grow(b, int(size))[:n+int(size)]
 		return b, readAt(s.file, b[n:], int64(from))
 	})
-	c.Request.Data = m.request
-	return err
+	return m.request, err
 }
 
 // readAt fills b. What the file is too short for is damaged.
