@@ -45,7 +45,7 @@ func start(t *testing.T) *cluster {
 		c.granted *= 1000
 	}
 	c.keepRedis()
-	c.clickhouse = clickhousetest.Start(t)
+	c.clickhouse = clickhousetest.Start(t, "")
 	c.binary = build(t)
 	upstream := httptest.NewServer(http.HandlerFunc(answer))
 	t.Cleanup(upstream.Close)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -64,8 +65,7 @@ func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	o := b.config.Options
-	conn, err := clickhouse.Open(&o)
+	conn, err := clickhouse.Open(b.options())
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,20 @@ func (b *Backend) connect(ctx context.Context) (clickhouse.Conn, error) {
 	return conn, nil
 }
 
-// prepare makes sure of the server's version and of the database.
-func (b *Backend) prepare(ctx context.Context) (err error) {
+// options are those of the configuration, with the settings of every statement.
+func (b *Backend) options() *clickhouse.Options {
 	o := b.config.Options
+	o.Settings = maps.Clone(settings)
+	maps.Copy(o.Settings, b.config.Options.Settings)
+	return &o
+}
+
+// prepare makes sure of the server's version, of the user's rights and of the database.
+func (b *Backend) prepare(ctx context.Context) (err error) {
+	o := b.options()
 	database := o.Auth.Database
 	o.Auth.Database = "system" // which every server has
-	conn, err := clickhouse.Open(&o)
+	conn, err := clickhouse.Open(o)
 	if err != nil {
 		return err
 	}
@@ -94,6 +102,9 @@ func (b *Backend) prepare(ctx context.Context) (err error) {
 	}
 	var found uint64
 	err = conn.QueryRow(ctx, "SELECT count() FROM databases WHERE name = {name:String}", clickhouse.Named("name", database)).Scan(&found)
+	if err == nil {
+		err = b.checkRights(ctx, conn, found > 0)
+	}
 	if err != nil || found > 0 {
 		return err
 	}
@@ -129,6 +140,7 @@ func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
 
 // The codes of ClickHouse's errors (src/Common/ErrorCodes.cpp) that matter here.
 const (
+	codeSyntax         = 62
 	codeAuthentication = 516
 	codeAccessDenied   = 497
 )

@@ -29,7 +29,7 @@ func TestCopyThereAndBack(t *testing.T) {
 	if *copied > 0 {
 		n = *copied
 	}
-	server := clickhousetest.Start(t)
+	server := clickhousetest.Start(t, "")
 	there := func() storage.Backend {
 		return backend.New(backend.Config{Options: clickhouse.Options{
 			Addr: []string{server.Addr}, Auth: clickhouse.Auth{Database: "weir"}, DialTimeout: time.Second,
@@ -121,14 +121,14 @@ func appendCall(t *testing.T, j *journal.Journal, i int, at storage.Timestamp) {
 	}
 	err := j.Append(r, &storage.Content{Request: body(`{"messages":[{"role":"user","content":"%s"}]}`), Response: body(`{"id":"%s","choices":[]}`)})
 	note := &storage.Annotation{Org: r.Org, RequestID: r.ID, At: at + 1000}
-	switch {
-	case i%20 == 0:
+	switch i % 20 {
+	case 0:
 		note.Scores = map[string]float64{"quality": float64(i % 10)}
-	case i%20 == 1:
+	case 1:
 		note.Feedback = &storage.Feedback{ID: int64(i), Rating: true, CreatedAt: at + 1000}
-	case i%20 == 2:
+	case 2:
 		note.Property = &storage.Property{Name: "reviewed", Value: "yes"}
-	case i%20 == 3:
+	case 3:
 		tag := fmt.Sprint("tag ", i)
 		note.RequestID, note.SessionID, note.Tag = uuid.Nil, r.SessionID, &tag
 	default:

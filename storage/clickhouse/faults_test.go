@@ -101,7 +101,7 @@ func TestExactlyOnce(t *testing.T) {
 	if *full {
 		kills, perSecond, pause = 20, 333, 3*time.Second
 	}
-	server := clickhousetest.Start(t)
+	server := clickhousetest.Start(t, "")
 	proxy := startLossy(t, server.Addr, 0.3)
 	store := func() storage.Backend {
 		return backend.New(backend.Config{Options: clickhouse.Options{

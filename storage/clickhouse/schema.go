@@ -86,17 +86,25 @@ func (b *Backend) schemaVersions(ctx context.Context, conn clickhouse.Conn) (map
 
 // statements are those of a migration, for one server or for a cluster.
 func (b *Backend) statements(migration string) (statements []string) {
-	engine, window := "ReplacingMergeTree", "non_replicated_deduplication_window"
+	window := "non_replicated_deduplication_window"
 	if b.config.Cluster != "" {
-		engine, window = "ReplicatedReplacingMergeTree", "replicated_deduplication_window"
+		window = "replicated_deduplication_window"
 	}
-	text := strings.NewReplacer("{cluster}", b.onCluster(), "{replacing}", engine, "{window}", window).Replace(migration)
+	text := strings.NewReplacer("{cluster}", b.onCluster(), "{replacing}", b.engine(), "{window}", window).Replace(migration)
 	for statement := range strings.SplitSeq(text, ";\n") {
 		if strings.TrimSpace(statement) != "" {
 			statements = append(statements, statement)
 		}
 	}
 	return statements
+}
+
+// engine is that of all tables.
+func (b *Backend) engine() string {
+	if b.config.Cluster != "" {
+		return "ReplicatedReplacingMergeTree"
+	}
+	return "ReplacingMergeTree"
 }
 
 // onCluster makes a statement one for all servers of the cluster.

@@ -60,7 +60,7 @@ func (r *reader) query(ctx context.Context, statement string, each func(driver.R
 	if r.trace != nil {
 		r.trace(statement)
 	}
-	rows, err := r.conn.Query(clickhouse.Context(ctx, clickhouse.WithSettings(readSettings)), statement, r.args...)
+	rows, err := r.conn.Query(ctx, statement, r.args...)
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,13 @@ func (r *reader) query(ctx context.Context, statement string, each func(driver.R
 	return rows.Err()
 }
 
-// readSettings hold of every query. A context that ends earlier bounds its time more.
-var readSettings = clickhouse.Settings{
+// settings hold for every statement, of queries, inserts and the schema. A context that
+// ends earlier bounds its time more. Those of Config.Options come before them.
+var settings = clickhouse.Settings{
 	"max_execution_time":        60, // seconds
+	"max_memory_usage":          int64(defaultQueryMemory),
+	"max_result_rows":           5_000_000, // which Weir holds: of groups, since records come in chunks
+	"interactive_delay":         20_000,    // microseconds until the server sees that the client has cancelled
 	"transform_null_in":         0,
 	"max_query_size":            16 << 20,
 	"max_ast_elements":          1_000_000,

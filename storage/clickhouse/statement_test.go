@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,10 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
@@ -91,30 +88,6 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags"} {
 		if !seen[table] {
 			t.Errorf("no statement reads %s", table)
-		}
-	}
-}
-
-// A query ends soon after its context does, on the server too.
-func TestCancel(t *testing.T) {
-	b, _ := filled(t, 5)
-	r, err := b.reader("acme")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	err = r.query(ctx, "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))", func(driver.Rows) error { return nil })
-	if err = explain(ctx, err); !errors.Is(err, context.Canceled) {
-		t.Errorf("the query ended with %v", err)
-	}
-	for running, deadline := uint64(1), time.Now().Add(10*time.Second); running > 0; {
-		const count = "SELECT count() FROM system.processes WHERE query LIKE '%ignore(sipHash64%' AND query NOT LIKE '%processes%'"
-		if err := r.conn.QueryRow(t.Context(), count).Scan(&running); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the server goes on with a query that nobody waits for")
 		}
 	}
 }

@@ -33,6 +33,7 @@ type Server struct {
 	Addr string
 
 	loader, library, dir string
+	config               string // its path, "" for none
 	process              *exec.Cmd
 	stdin                io.Closer
 	output               *strings.Builder
@@ -47,13 +48,22 @@ SELECT getServerPort('tcp_port') INTO OUTFILE '%s' TRUNCATE FORMAT TSV;
 SELECT sleepEachRow(3) FROM system.numbers SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 30000000,
 	max_rows_to_read = 0, max_execution_time = 0 FORMAT Null`
 
-// Start starts a server, which ends with the test. It skips the test without one.
-func Start(t testing.TB) *Server {
+// Start starts a server, which ends with the test. It skips the test without one. The
+// configuration is what config.xml has, users, profiles and quotas among it; "" for a
+// server with the user default alone.
+func Start(t testing.TB, configuration string) *Server {
 	t.Helper()
 	s := &Server{dir: t.TempDir()}
 	var err error
 	if s.loader, s.library, err = programs(); err != nil {
 		missing(t, err)
+	}
+	if configuration != "" {
+		s.config = filepath.Join(s.dir, "config.xml")
+		text := fmt.Sprintf("<clickhouse><users_config>%s</users_config>%s</clickhouse>", s.config, configuration)
+		if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := s.start("0"); err != nil {
 		t.Fatal(err)
@@ -76,8 +86,12 @@ func (s *Server) start(port string) error {
 		return err
 	}
 	s.output = new(strings.Builder)
-	s.process = exec.Command(s.loader, s.library, "--path="+filepath.Join(s.dir, "data"), "--listen_host=127.0.0.1",
-		"--http_port=0", "--tcp_port="+port, "--query="+fmt.Sprintf(startQuery, listening))
+	arguments := []string{s.library, "--path=" + filepath.Join(s.dir, "data"), "--listen_host=127.0.0.1",
+		"--http_port=0", "--tcp_port=" + port, "--query=" + fmt.Sprintf(startQuery, listening)}
+	if s.config != "" {
+		arguments = append(arguments, "--config-file="+s.config)
+	}
+	s.process = exec.Command(s.loader, arguments...)
 	s.process.Stdout, s.process.Stderr = s.output, s.output
 	var err error
 	if s.stdin, err = s.process.StdinPipe(); err != nil {
