@@ -16,7 +16,10 @@ import (
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 )
 
-var figures = flag.Int("figures", 0, "how many records, in millions, TestFigures measures with")
+var (
+	figures = flag.Int("figures", 0, "how many records, in millions, TestFigures measures with")
+	keep    = flag.String("figures.database", "", "the database of TestFigures, which goes on with what it has and keeps it; default: one of its own")
+)
 
 // A million records of 30 days, as the gateway writes them, made by the server: of three
 // organisations of which the first has 70 %, 50,000 users, sessions of ten calls, and a
@@ -50,6 +53,9 @@ func TestFigures(t *testing.T) {
 	}
 	o := *clickhousetest.Options(t)
 	o.ReadTimeout = 10 * time.Minute
+	if *keep != "" {
+		o.Auth.Database = *keep
+	}
 	b := backend.New(backend.Config{Options: o})
 	if _, err := b.Open(t.Context(), &storage.Host{}); err != nil {
 		t.Fatal(err)
@@ -60,8 +66,12 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	var rows uint64
+	if err := conn.QueryRow(t.Context(), "SELECT count() FROM records").Scan(&rows); err != nil {
+		t.Fatal(err)
+	}
 	end := storage.Millis(time.Now())
-	for i := range *figures {
+	for i := int(rows / 1_000_000); i < *figures; i++ {
 		// Each million is of the same 30 days, a millisecond later.
 		start := int64(end) - 30*24*time.Hour.Milliseconds() + int64(i)
 		ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_partitions_per_insert_block": 0, "max_insert_threads": 1}))
@@ -69,7 +79,7 @@ func TestFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var rows, bytes, parts uint64
+	var bytes, parts uint64
 	size := "SELECT sum(rows), sum(bytes_on_disk), count() FROM system.parts WHERE database = currentDatabase() AND table = 'records' AND active"
 	if err := conn.QueryRow(t.Context(), size).Scan(&rows, &bytes, &parts); err != nil {
 		t.Fatal(err)

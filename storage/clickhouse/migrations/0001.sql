@@ -3,20 +3,20 @@
 CREATE TABLE IF NOT EXISTS records{cluster} (
 	org               LowCardinality(String),
 	created_at        DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)),
-	request_id        UUID,
+	request_id        UUID CODEC(ZSTD(3)),
 	version           UInt128 CODEC(ZSTD(1)), -- segment << 32 | ordinal of the journal
 	provider          LowCardinality(String),
 	model             LowCardinality(String),
-	status            Nullable(Int64) CODEC(ZSTD(1)), -- HTTP status code
-	latency           Nullable(Int64) CODEC(ZSTD(1)), -- milliseconds
-	ttft              Nullable(Int64) CODEC(ZSTD(1)), -- milliseconds
-	cost              Nullable(Int64) CODEC(ZSTD(1)), -- billionths of a US dollar
-	input             Nullable(Int64) CODEC(ZSTD(1)), -- tokens
-	output            Nullable(Int64) CODEC(ZSTD(1)), -- tokens
-	cache_read        Nullable(Int64) CODEC(ZSTD(1)), -- tokens
-	cache_write       Nullable(Int64) CODEC(ZSTD(1)), -- tokens
-	reasoning         Nullable(Int64) CODEC(ZSTD(1)), -- tokens
-	cache_savings     Nullable(Int64) CODEC(ZSTD(1)), -- billionths of a US dollar
+	status            Nullable(Int64) CODEC(T64, ZSTD(1)), -- HTTP status code
+	latency           Nullable(Int64) CODEC(T64, ZSTD(1)), -- milliseconds
+	ttft              Nullable(Int64) CODEC(T64, ZSTD(1)), -- milliseconds
+	cost              Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
+	input             Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	output            Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	cache_read        Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	cache_write       Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	reasoning         Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	cache_savings     Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
 	user              String CODEC(ZSTD(1)),
 	session           String CODEC(ZSTD(1)),
 	session_name      String CODEC(ZSTD(1)),
@@ -43,10 +43,10 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	cache_enabled     Bool,
 	cache_reference   UUID CODEC(ZSTD(1)), -- request_id
 	attempt_of        UUID CODEC(ZSTD(1)), -- request_id
-	content_segment   Nullable(Int64) CODEC(ZSTD(1)), -- where the journal had the bodies
-	content_ordinal   Nullable(Int64) CODEC(ZSTD(1)),
+	content_segment   Nullable(Int64) CODEC(T64, ZSTD(1)), -- where the journal had the bodies
+	content_ordinal   Nullable(Int64) CODEC(Delta(8), ZSTD(1)),
 	dialect           LowCardinality(String),
-	attempt           Int64 CODEC(ZSTD(1)),
+	attempt           Int64 CODEC(T64, ZSTD(1)),
 	response_id       String CODEC(ZSTD(1)),
 	service_tier      LowCardinality(String),
 	inference_geo     LowCardinality(String),
@@ -54,26 +54,26 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	session_path      String CODEC(ZSTD(1)),
 	trace_id          String CODEC(ZSTD(1)),
 	span_id           String CODEC(ZSTD(1)),
-	request_bytes     Int64 CODEC(ZSTD(1)),
-	response_bytes    Int64 CODEC(ZSTD(1)),
+	request_bytes     Int64 CODEC(T64, ZSTD(1)),
+	response_bytes    Int64 CODEC(T64, ZSTD(1)),
 	request_omitted   Bool,
 	response_omitted  Bool,
 	request_truncated Bool,
 	response_truncated Bool,
-	cache_write_1h    Nullable(Int64) CODEC(ZSTD(1)), -- tokens, as what follows
-	input_audio       Nullable(Int64) CODEC(ZSTD(1)),
-	cache_read_audio  Nullable(Int64) CODEC(ZSTD(1)),
-	input_image       Nullable(Int64) CODEC(ZSTD(1)),
-	output_audio      Nullable(Int64) CODEC(ZSTD(1)),
-	output_image      Nullable(Int64) CODEC(ZSTD(1)),
-	billed_input      Nullable(Int64) CODEC(ZSTD(1)),
-	billed_output     Nullable(Int64) CODEC(ZSTD(1)),
-	web_searches      Nullable(Int64) CODEC(ZSTD(1)), -- a number, as what follows
-	search_units      Nullable(Int64) CODEC(ZSTD(1)),
-	images            Nullable(Int64) CODEC(ZSTD(1)),
-	pages             Nullable(Int64) CODEC(ZSTD(1)),
-	audio_duration    Nullable(Int64) CODEC(ZSTD(1)), -- milliseconds
-	reported_cost     Nullable(Int64) CODEC(ZSTD(1)), -- billionths of a US dollar
+	cache_write_1h    Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens, as what follows
+	input_audio       Nullable(Int64) CODEC(T64, ZSTD(1)),
+	cache_read_audio  Nullable(Int64) CODEC(T64, ZSTD(1)),
+	input_image       Nullable(Int64) CODEC(T64, ZSTD(1)),
+	output_audio      Nullable(Int64) CODEC(T64, ZSTD(1)),
+	output_image      Nullable(Int64) CODEC(T64, ZSTD(1)),
+	billed_input      Nullable(Int64) CODEC(T64, ZSTD(1)),
+	billed_output     Nullable(Int64) CODEC(T64, ZSTD(1)),
+	web_searches      Nullable(Int64) CODEC(T64, ZSTD(1)), -- a number, as what follows
+	search_units      Nullable(Int64) CODEC(T64, ZSTD(1)),
+	images            Nullable(Int64) CODEC(T64, ZSTD(1)),
+	pages             Nullable(Int64) CODEC(T64, ZSTD(1)),
+	audio_duration    Nullable(Int64) CODEC(T64, ZSTD(1)), -- milliseconds
+	reported_cost     Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
 	updated_at        DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)), -- without annotations
 	properties        Map(LowCardinality(String), String) CODEC(ZSTD(1)),
 	assets            Array(String) CODEC(ZSTD(1)),
