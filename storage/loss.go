@@ -25,3 +25,6 @@ const (
 	// end, or its handler failed.
 	LostInterrupted = "interrupted"
 )
+
+// LossReasons are all of them.
+var LossReasons = []string{LostJournalFull, LostJournalFailed, LostCorrupt, LostRejected, LostContent, LostInterrupted}

@@ -2,6 +2,8 @@ package llmapp
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/storage"
 )
 
 var (
@@ -9,6 +11,7 @@ var (
 
 	pendingRecords = prometheus.NewDesc("weir_journal_pending_records", "Records that wait for the backend.", storeLabels, nil)
 	pendingBytes   = prometheus.NewDesc("weir_journal_pending_bytes", "Bytes of the records that wait for the backend.", storeLabels, nil)
+	maxBytes       = prometheus.NewDesc("weir_journal_max_bytes", "Bytes of records that may wait for the backend: max_journal.", storeLabels, nil)
 	contentBytes   = prometheus.NewDesc("weir_journal_content_bytes", "Size of the segments, by their form.", append(storeLabels, "form"), nil)
 	lostRecords    = prometheus.NewDesc("weir_records_lost_total", "Records that were given up, by reason.", append(storeLabels, "reason"), nil)
 	failing        = prometheus.NewDesc("weir_store_failing", "1 while the backend refuses writes.", storeLabels, nil)
@@ -20,7 +23,7 @@ var (
 type storeCollector struct{}
 
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pendingRecords, pendingBytes, contentBytes, lostRecords, failing, journalWrite, storeWrite} {
+	for _, d := range []*prometheus.Desc{pendingRecords, pendingBytes, maxBytes, contentBytes, lostRecords, failing, journalWrite, storeWrite} {
 		descs <- d
 	}
 }
@@ -37,6 +40,7 @@ func (storeCollector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		gauge(pendingRecords, float64(status.PendingRecords))
 		gauge(pendingBytes, float64(status.PendingBytes))
+		gauge(maxBytes, float64(status.MaxBytes))
 		gauge(contentBytes, float64(status.RawBytes), "raw")
 		gauge(contentBytes, float64(status.SealedBytes), "sealed")
 		if status.Err != nil {
@@ -44,8 +48,10 @@ func (storeCollector) Collect(metrics chan<- prometheus.Metric) {
 		} else {
 			gauge(failing, 0)
 		}
-		for reason, n := range status.Lost {
-			metrics <- prometheus.MustNewConstMetric(lostRecords, prometheus.CounterValue, float64(n), s.name, reason)
+		// The first loss must be an increase: a reason begins at 0.
+		// https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics
+		for _, reason := range storage.LossReasons {
+			metrics <- prometheus.MustNewConstMetric(lostRecords, prometheus.CounterValue, float64(status.Lost[reason]), s.name, reason)
 		}
 		metrics <- prometheus.MustNewConstSummary(journalWrite, uint64(status.Writes.Count), status.Writes.Sum.Seconds(), nil, s.name)
 		metrics <- prometheus.MustNewConstSummary(storeWrite, uint64(status.Drains.Count), status.Drains.Sum.Seconds(), nil, s.name)

@@ -9,6 +9,8 @@ import (
 type Status struct {
 	// PendingRecords and PendingBytes wait for the backend.
 	PendingRecords, PendingBytes int64
+	// MaxBytes is what PendingBytes may come to.
+	MaxBytes int64
 	// RawSegments are not sealed yet, SealedSegments are; the bytes are those
 	// of their files.
 	RawSegments, SealedSegments int
@@ -41,6 +43,7 @@ func (j *Journal) Status() Status {
 	j.mu.Lock()
 	s := j.counts
 	s.PendingRecords, s.PendingBytes = int64(len(j.pending)), j.pendingBytes
+	s.MaxBytes = j.options.MaxBytes
 	for _, raw := range j.raw {
 		s.RawSegments++
 		s.RawBytes += raw.size
