@@ -3,70 +3,167 @@
 package durability
 
 import (
-	"compress/gzip"
-	"io"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
-	"time"
 )
 
-// TestUpgrade opens the databases of all schemas that were ever released: what
-// they had must be there, counted, and more be taken.
-func TestUpgrade(t *testing.T) {
-	versions, err := filepath.Glob("../../storage/sqlite/testdata/version*.db.gz")
-	if err != nil {
-		t.Fatal(err)
+var keep = flag.String("keep", "", "keep a store of this release, such as 0.1.0, in testdata/releases")
+
+// releases has a store of each release: a data directory as it left it, killed while records waited for
+// the database, in an archive with what that release said of it then.
+const releases = "testdata/releases"
+
+// upgradeConfig is the configuration of those stores.
+var upgradeConfig = config{site: "llm_gateway", llm: `
+	provider echo
+	org payer {
+		key payer-key
+		credits 10
+	}`}
+
+// answers are what a process says of its store; the newer one must say the same.
+type answers struct {
+	Records []map[string]any
+	Credits []map[string]any
+	Balance balance
+}
+
+func (w *weir) answers() (a answers) {
+	w.t.Helper()
+	w.flush()
+	for _, key := range []string{key, "payer-key"} {
+		w.t.Setenv("WEIR_API_KEY", key)
+		for line := range strings.Lines(w.command("export", "--address", "http://"+w.site)) {
+			var record map[string]any
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				w.t.Fatalf("%v in %s", err, line)
+			}
+			a.Records = append(a.Records, record)
+		}
 	}
-	if len(versions) == 0 {
-		t.Skip("no schema has been released yet")
+	if err := json.Unmarshal([]byte(w.command("credits", "--format", "json")), &a.Credits); err != nil {
+		w.t.Fatal(err)
 	}
-	for _, version := range versions {
-		t.Run(filepath.Base(version), func(t *testing.T) {
-			t.Parallel()
-			p := newProvider(t)
-			w := newWeir(t, p)
-			unpack(t, version, w.database())
-			w.start(config{})
-			long := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-			first := w.records(long)
-			if r := first["ann"]; len(first) != 1 || r == nil || r.Cost == nil || r.Latency == nil || *r.Latency != 1250 {
-				t.Errorf("the records of the old database are %+v", first)
-			}
-			// One more record is another organisation's, and two were lost.
-			old := w.settled()
-			if old.Recorded != 2 || old.Lost != 2 {
-				t.Errorf("the balance of the old database is %+v", old)
-			}
-			calls := succeed(t, p, w, 20, 0)
-			w.flush()
-			records := w.records(long)
-			for c, id := range calls {
-				c.check(t, records[c.name()], id)
-			}
-			w.kill()
-			w.start(config{})
-			w.wantBalance(22, old.lost())
-		})
+	a.Balance = w.settled()
+	return a
+}
+
+// pay makes a call that credits pay for.
+func (w *weir) pay() {
+	w.t.Helper()
+	r, _ := http.NewRequest("POST", "http://"+w.site+"/v1/responses", strings.NewReader(`{"model": "echo/echo-1", "input": "what does this cost?"}`))
+	r.Header.Set("Authorization", "Bearer payer-key")
+	if _, err := exchange(r); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
-func unpack(t *testing.T, from, to string) {
-	t.Helper()
-	f, err := os.Open(from)
-	if err != nil {
+// keepRelease makes a store, and leaves its archive.
+func keepRelease(t *testing.T, archive string) {
+	p := newProvider(t)
+	w := newWeir(t, p)
+	w.start(upgradeConfig)
+	succeed(t, p, w, 40, 2000)
+	w.pay()
+	w.terminate()
+	w.wait()
+	w.start(upgradeConfig)
+	unlock := w.lock()
+	succeed(t, p, w, 20, 0)
+	w.pay()
+	w.kill()
+	unlock()
+	data := filepath.Dir(w.database())
+	copied := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(filepath.Join(copied, "data"), os.DirFS(data)); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
+	w.start(upgradeConfig)
+	said, err := json.Marshal(w.answers())
 	if err == nil {
-		err = os.WriteFile(to, data, 0o600)
+		err = os.WriteFile(filepath.Join(copied, "answers.json"), said, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	tar(t, "-czf", archive, "-C", copied, "data", "answers.json")
+}
+
+func tar(t *testing.T, args ...string) {
+	t.Helper()
+	if output, err := exec.Command("tar", args...).CombinedOutput(); err != nil {
+		t.Fatalf("tar %v: %v\n%s", args, err, output)
+	}
+}
+
+// A store of each release opens: what it had is there and says the same, more is taken, and
+// `weir check` finds nothing. Before the first release, it is a store of this one.
+func TestUpgrade(t *testing.T) {
+	archives, err := filepath.Glob(releases + "/*.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case *keep != "":
+		if err := os.MkdirAll(releases, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		archives = []string{filepath.Join(releases, *keep+".tar.gz")}
+		keepRelease(t, archives[0])
+	case len(archives) == 0:
+		archives = []string{filepath.Join(t.TempDir(), "unreleased.tar.gz")}
+		keepRelease(t, archives[0])
+	}
+	for _, archive := range archives {
+		t.Run(filepath.Base(archive), func(t *testing.T) {
+			p := newProvider(t)
+			w := newWeir(t, p)
+			kept := t.TempDir()
+			tar(t, "-xzf", archive, "-C", kept)
+			if err := os.CopyFS(filepath.Dir(w.database()), os.DirFS(filepath.Join(kept, "data"))); err != nil {
+				t.Fatal(err)
+			}
+			said, err := os.ReadFile(filepath.Join(kept, "answers.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want answers
+			if err := json.Unmarshal(said, &want); err != nil {
+				t.Fatal(err)
+			}
+			w.start(upgradeConfig)
+			got := w.answers()
+			if len(got.Records) != len(want.Records) || len(want.Records) != 62 {
+				t.Fatalf("%d records, want %d", len(got.Records), len(want.Records))
+			}
+			for i, record := range want.Records {
+				for field, value := range record {
+					if !reflect.DeepEqual(got.Records[i][field], value) {
+						t.Errorf("%v: %s is %v, and was %v", record["request_id"], field, got.Records[i][field], value)
+					}
+				}
+			}
+			if !reflect.DeepEqual(got.Credits, want.Credits) || !reflect.DeepEqual(got.Balance, want.Balance) {
+				t.Errorf("credits and balance are %+v, and were %+v", got, want)
+			}
+			succeed(t, p, w, 10, 0)
+			w.pay()
+			w.kill()
+			w.start(upgradeConfig)
+			w.wantBalance(int(want.Balance.Recorded)+11, want.Balance.lost())
+			w.terminate()
+			w.wait()
+			if output := w.command("check", filepath.Dir(w.database())); !bytes.HasSuffix([]byte(output), []byte("ok\n")) {
+				t.Error(output)
+			}
+		})
 	}
 }

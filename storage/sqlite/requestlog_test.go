@@ -1,14 +1,11 @@
 package sqlite
 
 import (
-	"compress/gzip"
 	"context"
 	"database/sql/driver"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +16,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-var update = flag.Bool("update", false, "write testdata/request_log.golden, and a database of the current version if there is none")
+var update = flag.Bool("update", false, "write testdata/request_log.golden")
 
-// sample is what the databases in testdata were made of.
+// sample is what the view shows.
 func sample() *storage.Batch {
 	at, _ := storage.ParseTimestamp("2026-11-20T15:04:05.678Z")
 	yes := "yes"
@@ -93,7 +90,6 @@ func TestRequestLogReadsWell(t *testing.T) {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		keepVersion(t, b)
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil {
@@ -101,90 +97,5 @@ func TestRequestLogReadsWell(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("request_log reads\n%s\nwant\n%s", got, want)
-	}
-}
-
-// keepVersion writes the database to testdata unless there is one of its
-// version: what was released never changes.
-func keepVersion(t *testing.T, b *Backend) {
-	path := fmt.Sprintf("testdata/version%d.db.gz", number(t, b, "PRAGMA user_version"))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if os.IsExist(err) {
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	whole := filepath.Join(t.TempDir(), "copy.db")
-	if _, err := b.writer.c.exec("VACUUM INTO ?", whole); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, _ := gzip.NewWriterLevel(f, gzip.BestCompression)
-	if _, err := z.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Every version that was released opens, keeps what it had, and takes more.
-func TestUpgrade(t *testing.T) {
-	versions, err := filepath.Glob("testdata/version*.db.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(versions) == 0 {
-		t.Skip("no version has been released")
-	}
-	for _, version := range versions {
-		t.Run(filepath.Base(version), func(t *testing.T) {
-			b := New(filepath.Join(t.TempDir(), "weir.db"))
-			unpack(t, version, b.path)
-			position, err := b.Open(t.Context(), hostOf(noContents{}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Close()
-			if want := sample().End; position != want {
-				t.Errorf("position %v, want %v", position, want)
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := requestLog(t, b); got != string(want) {
-				t.Errorf("request_log reads\n%s\nwant\n%s", got, want)
-			}
-			traffic := newTraffic(1)
-			batch := traffic.batch(1)
-			write(t, b, batch)
-			has(t, b, batch.Records[0])
-		})
-	}
-}
-
-func unpack(t *testing.T, from, to string) {
-	t.Helper()
-	f, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
