@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tallies count the rows of each group of each set, which costs less than totals.
-type tallies struct {
+// rowCounts count the rows of each group of each set, which costs less than totals.
+type rowCounts struct {
 	query *GroupQuery
 	rows  Rows
 	sets  [][]count
@@ -20,8 +20,8 @@ type count struct {
 	first, last    Timestamp
 }
 
-func tally(q *GroupQuery, rows Rows) (*tallies, error) {
-	t := &tallies{query: q, rows: rows, sets: make([][]count, max(1, len(q.By)))}
+func newRowCounts(q *GroupQuery, rows Rows) (*rowCounts, error) {
+	t := &rowCounts{query: q, rows: rows, sets: make([][]count, max(1, len(q.By)))}
 	if !q.Apart {
 		t.sets = t.sets[:1]
 	}
@@ -59,7 +59,7 @@ type largestGroups struct {
 }
 
 // largest finds the largest groups of a set.
-func (t *tallies) largest(set int) *largestGroups {
+func (t *rowCounts) largest(set int) *largestGroups {
 	counts := t.sets[set]
 	l := &largestGroups{places: make([]int, len(counts))}
 	for group, c := range counts {
@@ -84,7 +84,7 @@ func (t *tallies) largest(set int) *largestGroups {
 
 // countRows answers a query that asks for nothing but counts.
 func countRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
-	t, err := tally(q, rows)
+	t, err := newRowCounts(q, rows)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 		g.sets = g.sets[:1]
 	}
 	if q.Top.By == LargestGroups {
-		t, err := tally(q, rows)
+		t, err := newRowCounts(q, rows)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
 	at = place / 1000
-	bringTo(values[from:], at-from)
+	selectNth(values[from:], at-from)
 	low := float64(values[at])
 	if place%1000 == 0 {
 		return low, at
@@ -47,9 +47,9 @@ func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, 
 	return low + (high-low)*float64(place%1000)/1000, at
 }
 
-// bringTo puts at a place the value that a sort would, less ones before it and
+// selectNth puts at a place the value that a sort would, less ones before it and
 // greater ones behind: Hoare's selection, which looks at all values a few times.
-func bringTo[T plugins.Unit](values []T, place int) {
+func selectNth[T plugins.Unit](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
 		pivot := max(min(a, b), min(max(a, b), c)) // the middle one

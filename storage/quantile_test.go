@@ -25,7 +25,7 @@ func TestBringTo(t *testing.T) {
 			}
 			sorted := slices.Sorted(slices.Values(values))
 			for _, place := range []int{0, n / 3, n / 2, n - 1} {
-				bringTo(values, place)
+				selectNth(values, place)
 				if values[place] != sorted[place] {
 					t.Fatalf("%s: place %d of %d has %d, want %d", name, place, n, values[place], sorted[place])
 				}

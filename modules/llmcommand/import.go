@@ -71,7 +71,7 @@ func runImport(cmd *cobra.Command, args []string) error {
 	if err == nil {
 		err = i.sender.flush(ctx)
 	}
-	i.tell(cmd.OutOrStdout(), c.address)
+	i.report(cmd.OutOrStdout(), c.address)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
@@ -119,7 +119,7 @@ func (i *imported) file(ctx context.Context, from source, name string, stderr io
 	return nil
 }
 
-func (i *imported) tell(w io.Writer, address string) {
+func (i *imported) report(w io.Writer, address string) {
 	fmt.Fprintf(w, "imported %s calls to %s; those that were there before are not doubled\n", formatCount(int64(i.sender.sent)-i.sender.rejected), address)
 	for _, what := range slices.Sorted(maps.Keys(i.skipped)) {
 		fmt.Fprintf(w, "not imported: %s %s\n", formatCount(int64(i.skipped[what])), what)

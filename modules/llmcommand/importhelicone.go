@@ -73,7 +73,7 @@ func (helicone) call(row gjson.Result) (*span, string, error) {
 	} else {
 		s.failed("no answer, Helicone has the status " + status.Raw)
 	}
-	s.whose(row)
+	s.setCaller(row)
 	for name, value := range row.Get("scores").Map() {
 		if value.IsObject() {
 			value = value.Get("value")
@@ -90,8 +90,8 @@ func (helicone) call(row gjson.Result) (*span, string, error) {
 	return s, "", nil
 }
 
-// whose sets what Helicone's headers said of the call.
-func (s *span) whose(row gjson.Result) {
+// setCaller sets what Helicone's headers said of the call.
+func (s *span) setCaller(row gjson.Result) {
 	s.label("User-Id", row.Get("request_user_id").Str)
 	s.label("Prompt-Id", row.Get("prompt_id").Str)
 	s.label("Prompt-Version", row.Get("prompt_version").String())

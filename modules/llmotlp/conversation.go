@@ -63,7 +63,7 @@ func (c *call) input() []message {
 	}
 	system := messagesOf(c.json("gen_ai.system_instructions"), "system")
 	if text := c.text("gen_ai.system_instructions"); system == nil && text != "" {
-		system = []message{said("system", text)}
+		system = []message{textMessage("system", text)}
 	}
 	return append(system, messages...)
 }
@@ -111,7 +111,7 @@ func flatMessages(list []attributes, role string) []message {
 // flatContent is a message with the content that attributes have: text, a list or
 // an object from an SDK that knows such values, or OpenInference's parts.
 func (a attributes) flatContent(role string) message {
-	m := said(role, a.text("content", "message.content"))
+	m := textMessage(role, a.text("content", "message.content"))
 	if raw := a.json("content"); m.empty() && raw != nil {
 		m = messageOf(gjson.ParseBytes(slices.Concat([]byte(`{"content":`), raw, []byte("}"))), role)[0]
 	}
@@ -141,7 +141,7 @@ func texts(list []attributes, key, role string) []message {
 	var messages []message
 	for _, a := range list {
 		if text := a.text(key); text != "" {
-			messages = append(messages, said(role, text))
+			messages = append(messages, textMessage(role, text))
 		}
 	}
 	return messages
@@ -158,7 +158,7 @@ func (c *call) body(key, path, role string) []message {
 		return messagesOf(raw, role)
 	}
 	if text := c.text(key); text != "" {
-		return []message{said(role, text)}
+		return []message{textMessage(role, text)}
 	}
 	return nil
 }

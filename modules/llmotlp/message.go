@@ -23,9 +23,9 @@ type message struct {
 
 var null = json.RawMessage("null")
 
-// said is a message of plain text, or of what conventions hide in text: a JSON
+// textMessage is a message of plain text, or of what conventions hide in text: a JSON
 // list of parts.
-func said(role, text string) message {
+func textMessage(role, text string) message {
 	m := message{Role: role, Content: null}
 	if strings.HasPrefix(strings.TrimSpace(text), "[") && json.Valid([]byte(text)) {
 		if parts := gjson.Parse(text); isParts(parts) {
@@ -54,7 +54,7 @@ func messagesOf(raw json.RawMessage, role string) []message {
 	v := gjson.ParseBytes(raw)
 	switch {
 	case v.Type == gjson.String:
-		return []message{said(role, v.Str)}
+		return []message{textMessage(role, v.Str)}
 	case v.IsObject():
 		return messageOf(v, role)
 	case isParts(v):
@@ -68,7 +68,7 @@ func messagesOf(raw json.RawMessage, role string) []message {
 		case element.IsObject():
 			list = append(list, messageOf(element, role)...)
 		case element.Type == gjson.String:
-			list = append(list, said(role, element.Str))
+			list = append(list, textMessage(role, element.Str))
 		}
 	})
 	return list
@@ -101,7 +101,7 @@ func messageOf(v gjson.Result, role string) []message {
 			return append([]message{m}, results...)
 		}
 	case content.Type == gjson.String:
-		m = said(role, content.Str)
+		m = textMessage(role, content.Str)
 	default:
 		m = message{Role: role, Content: null}
 		m.parts(content)

@@ -56,7 +56,7 @@ func checkJSON(raw []byte) error {
 		case inside >= 0 && path[inside].object > 0 && !path[inside].hasKey:
 			c, name := &path[inside], t.(string)
 			if keys[key{c.object, name}] {
-				return badRequest("%sduplicate key %q", placeOf(path[:inside]), name)
+				return badRequest("%sduplicate key %q", pathOf(path[:inside]), name)
 			}
 			keys[key{c.object, name}] = true
 			c.key, c.hasKey = name, true
@@ -80,8 +80,8 @@ type container struct {
 	hasKey bool
 }
 
-// placeOf is the path of a value inside containers, in front of an error.
-func placeOf(path []container) string {
+// pathOf is the path of a value inside containers, in front of an error.
+func pathOf(path []container) string {
 	const most = 16
 	var keys []string
 	for _, c := range path[:min(len(path), most)] {

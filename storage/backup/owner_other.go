@@ -2,5 +2,5 @@
 
 package backup
 
-// giveTo is for systems where files have owners by number.
-func giveTo(string, string) error { return nil }
+// changeOwner is for systems where files have owners by number.
+func changeOwner(string, string) error { return nil }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// giveTo gives the files of root, who restores them, to the owner of a directory, who
+// changeOwner gives the files of root, who restores them, to the owner of a directory, who
 // runs Weir.
-func giveTo(owner, root string) error {
+func changeOwner(owner, root string) error {
 	info, err := os.Stat(owner)
 	if err != nil {
 		return err

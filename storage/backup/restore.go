@@ -51,7 +51,7 @@ func Restore(ctx context.Context, from, to, store string) (backup string, files 
 	if err := copyTree(ctx, temporary, filepath.Join(backup, store)); err != nil {
 		return "", nil, err
 	}
-	if err := giveTo(to, temporary); err != nil {
+	if err := changeOwner(to, temporary); err != nil {
 		return "", nil, err
 	}
 	for _, e := range entries {

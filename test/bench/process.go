@@ -77,18 +77,18 @@ func (s *process) await(ctx context.Context, c *caller, x *exchange) error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("the target ended before it answered; %s", s.lastWords())
+			return fmt.Errorf("the target ended before it answered; %s", s.lastOutput())
 		case <-ctx.Done():
 			return ctx.Err()
 		default:
 		}
 		if time.Since(began) > startTimeout {
-			return fmt.Errorf("no answer within %v: %w; %s", startTimeout, t.failure, s.lastWords())
+			return fmt.Errorf("no answer within %v: %w; %s", startTimeout, t.failure, s.lastOutput())
 		}
 	}
 }
 
-func (s *process) lastWords() string {
+func (s *process) lastOutput() string {
 	log, err := os.ReadFile(s.log)
 	if err != nil {
 		return err.Error()

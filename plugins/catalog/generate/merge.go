@@ -55,11 +55,11 @@ func (c collections) offers(o origin) (*offers, error) {
 func (o *offers) quotes(name string) ([]quote, error) {
 	var quotes []quote
 	say := func(source, date string, prices []catalog.Price) {
-		if len(prices) > 0 && o.believes(name, prices) {
+		if len(prices) > 0 && o.keeps(name, prices) {
 			quotes = append(quotes, quote{source, date, prices})
 		}
 	}
-	if r := o.genai.find(o.origin.genai, name); r != nil && o.believes(r.ID, r.prices) {
+	if r := o.genai.find(o.origin.genai, name); r != nil && o.keeps(r.ID, r.prices) {
 		say(genaiPin.Name, genaiPin.Date, r.prices)
 	}
 	if m, ok := o.litellm[name]; ok {

@@ -57,9 +57,9 @@ var origins = []origin{
 	{id: "siliconflow", modelsDev: []string{"siliconflow"}},
 }
 
-// believes reports whether prices are to be kept. The sources also write 0 for what
+// keeps reports whether prices are to be kept. The sources also write 0 for what
 // they don't know, so that 0 is kept only for models that are known to be free.
-func (o origin) believes(model string, prices []catalog.Price) bool {
+func (o origin) keeps(model string, prices []catalog.Price) bool {
 	free := strings.HasSuffix(model, ":free") || o.id == "openai" && model == "moderation"
 	return free || !slices.ContainsFunc(prices, func(p catalog.Price) bool {
 		return p.Input.Nano()+p.Output.Nano()+p.SearchUnit.Nano()+p.Image.Nano()+p.Page.Nano()+p.AudioHour.Nano() == 0

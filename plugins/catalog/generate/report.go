@@ -114,7 +114,7 @@ func differs(ours, theirs []catalog.Price, tier string) string {
 		return ""
 	}
 	for _, size := range sizes(ours, theirs) {
-		p, q := standing(ours, tier, size, today()), standing(theirs, tier, size, today())
+		p, q := priceAt(ours, tier, size, today()), priceAt(theirs, tier, size, today())
 		if q != nil && (p == nil || !same(p, q)) {
 			return fmt.Sprintf("for %d tokens ours is %s, theirs %s", size, show(p), show(q))
 		}

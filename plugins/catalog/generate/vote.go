@@ -14,9 +14,9 @@ type quote struct {
 	prices []catalog.Price
 }
 
-// standing is the price that holds for so much input on a day, at any hour of it.
+// priceAt is the price that holds for so much input on a day, at any hour of it.
 // Nil if there is none.
-func standing(prices []catalog.Price, tier string, input int64, on catalog.Date) *catalog.Price {
+func priceAt(prices []catalog.Price, tier string, input int64, on catalog.Date) *catalog.Price {
 	for i := len(prices) - 1; i >= 0; i-- {
 		if p := &prices[i]; p.Hours == (catalog.Hours{}) && holds(p, tier, input, on) {
 			return p
@@ -37,11 +37,11 @@ func agree(a, b []catalog.Price, tier string, on catalog.Date) bool {
 
 func within(all, some []catalog.Price, tier string, on catalog.Date) bool {
 	for _, size := range sizes(all, some) {
-		p := standing(some, tier, size, on)
+		p := priceAt(some, tier, size, on)
 		if p == nil {
-			return standing(all, tier, size, on) == nil
+			return priceAt(all, tier, size, on) == nil
 		}
-		if q := standing(all, tier, size, on); q == nil || !same(p, q) && !slices.ContainsFunc(all, func(q catalog.Price) bool {
+		if q := priceAt(all, tier, size, on); q == nil || !same(p, q) && !slices.ContainsFunc(all, func(q catalog.Price) bool {
 			return q.Hours != (catalog.Hours{}) && holds(&q, tier, size, on) && same(p, &q)
 		}) {
 			return false
@@ -90,7 +90,7 @@ func decide(quotes []quote, on catalog.Date) []catalog.Price {
 	if len(quotes) == 0 {
 		return nil
 	}
-	standard := elect(quotes, "", on)
+	standard := majority(quotes, "", on)
 	prices := combine(standard, "", on)
 	var tiers []string
 	for _, q := range standard {
@@ -104,7 +104,7 @@ func decide(quotes []quote, on catalog.Date) []catalog.Price {
 		of := slices.DeleteFunc(slices.Clone(standard), func(q quote) bool {
 			return !slices.ContainsFunc(q.prices, func(p catalog.Price) bool { return p.Tier == tier })
 		})
-		prices = append(prices, combine(elect(of, tier, on), tier, on)...)
+		prices = append(prices, combine(majority(of, tier, on), tier, on)...)
 	}
 	withoutGuesses(prices, on)
 	for _, tier := range tiers {
@@ -113,8 +113,8 @@ func decide(quotes []quote, on catalog.Date) []catalog.Price {
 	return prices
 }
 
-// elect is the sources that agree with most others, else the one published last.
-func elect(quotes []quote, tier string, on catalog.Date) (best []quote) {
+// majority is the sources that agree with most others, else the one published last.
+func majority(quotes []quote, tier string, on catalog.Date) (best []quote) {
 	newest := ""
 	for _, q := range quotes {
 		var with []quote
@@ -148,7 +148,7 @@ func combine(quotes []quote, tier string, on catalog.Date) []catalog.Price {
 		for i := range prices {
 			p := &prices[i]
 			size := p.InputAbove + p.InputAbove/20 + 1
-			if o := standing(other.prices, tier, size, on); o != nil && standing(prices, tier, size, on) == p && add(p, o) {
+			if o := priceAt(other.prices, tier, size, on); o != nil && priceAt(prices, tier, size, on) == p && add(p, o) {
 				p.Source = strings.Join([]string{p.Source, other.source}, ", ")
 			}
 		}
@@ -174,7 +174,7 @@ func add(p, o *catalog.Price) (added bool) {
 // lack and the standard price has: what they are for, such as cached tokens or
 // images, would be charged as the rest.
 func withoutGuesses(prices []catalog.Price, on catalog.Date) {
-	standard := standing(prices, "", 1, on)
+	standard := priceAt(prices, "", 1, on)
 	if standard == nil {
 		return
 	}
@@ -196,11 +196,11 @@ func withoutGuesses(prices []catalog.Price, on catalog.Date) {
 // inputs.
 func unknownAbove(prices []catalog.Price, tier string, on catalog.Date) (unknown []catalog.Price) {
 	for _, p := range prices {
-		if p.Tier != "" || p.InputAbove == 0 || standing(prices, "", p.InputAbove+1, on).InputAbove != p.InputAbove {
+		if p.Tier != "" || p.InputAbove == 0 || priceAt(prices, "", p.InputAbove+1, on).InputAbove != p.InputAbove {
 			continue
 		}
-		short, long := standing(prices, tier, p.InputAbove, on), standing(prices, tier, p.InputAbove+p.InputAbove/20+1, on)
-		if short != nil && same(short, long) && !same(standing(prices, "", p.InputAbove, on), &p) {
+		short, long := priceAt(prices, tier, p.InputAbove, on), priceAt(prices, tier, p.InputAbove+p.InputAbove/20+1, on)
+		if short != nil && same(short, long) && !same(priceAt(prices, "", p.InputAbove, on), &p) {
 			unknown = append(unknown, catalog.Price{Tier: tier, InputAbove: p.InputAbove, Source: short.Source})
 		}
 	}
