@@ -168,6 +168,9 @@ type Annotation struct {
 	// View replaces the organisation's view of this name; one without a Screen deletes
 	// it.
 	View *View
+	// Conversation changes a conversation; a backend that is no ConversationKeeper
+	// gets none.
+	Conversation *ConversationChange
 }
 
 // Property is a named label of a record.

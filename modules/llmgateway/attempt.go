@@ -39,6 +39,8 @@ type attempt struct {
 	client client
 	copy   capture.Copy // of the response
 
+	extended bool // the conversation has it
+
 	failure *plugins.Error   // why it failed
 	end     storage.EndState // and how
 }

@@ -44,6 +44,7 @@ type call struct {
 	api    inbound.API                        // that the client speaks, zero where nothing is translated
 	parsed func() (*translate.Request, error) // sent
 	names  *translate.Names                   // of what the client sent within sent, nil if that is the same
+	own    []string                           // the items of the client's input, if earlier ones stand before them
 	stored storedState
 	state  translate.State
 }

@@ -40,6 +40,10 @@ func init() {
 // `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
 // `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
 // `GET /v1/responses/{id}/input_items` | Lists what it answered
+// `POST /v1/conversations` | Makes a conversation, which calls of `/v1/responses` name to read it and to be added to it
+// `GET`, `POST`, `DELETE /v1/conversations/{id}` | Answers it, replaces its metadata, or deletes it
+// `GET`, `POST /v1/conversations/{id}/items` | Lists its items, or adds some
+// `GET`, `DELETE /v1/conversations/{id}/items/{item}` | Answers an item, or removes it
 // `POST /v1/chat/completions` | Calls a model in the format of OpenAI's Chat Completions, likewise
 // `POST /v1/messages` | Calls a model in the format of Anthropic's Messages, likewise
 // `POST /v1/messages/count_tokens` | Counts the tokens of such a request, for free; an estimate if its provider does not speak Messages
@@ -227,7 +231,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	dialect, calls := dialects[path]
 	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
-	keeps := strings.HasPrefix(path, responsesPath)
+	routes, id, item, keeps := stateRoute(path)
 	if !calls && !lists && !keeps {
 		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath))
 		return next.ServeHTTP(w, r)
@@ -237,8 +241,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		methods = "GET, HEAD"
 	}
 	if keeps {
-		id, action := splitResponsePath(path)
-		if methods, keeps = storedMethods[action]; !keeps || id == "compact" || id == "input_tokens" {
+		methods = methodsOf(routes)
+		if methods == "" || id == "compact" || id == "input_tokens" {
 			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
 		}
 	}
@@ -260,7 +264,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case lists:
 		return h.serveModels(w, r, path)
 	case keeps:
-		return h.serveStored(w, r, path)
+		return h.serveState(w, r, routes[r.Method], id, item)
 	}
 	return h.serveCall(w, r, path)
 }

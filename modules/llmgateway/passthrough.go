@@ -50,7 +50,7 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	observer.Write(body)
 	observer.Close()
 	a.x.Record.ResponseBytes = int64(len(body))
-	a.bind(body)
+	a.ended(body)
 	if mediaType != "text/plain" || plugins.ValidJSON(body) {
 		contentType = jsonType
 	}
@@ -90,7 +90,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	}
 	if rest := s.held.data[s.written:]; whole && len(rest) > 0 { // the last event may lack its blank line
 		a.keepCopy()
-		a.bind(nil)
+		a.ended(nil)
 		a.commit(storage.Complete)
 		a.writeEvents(rest, resp.Header)
 	}
@@ -200,7 +200,7 @@ func (s *nativeStream) release() {
 		s.committed = phase
 		s.a.keepCopy()
 		if phase == plugins.Ended {
-			s.a.bind(nil)
+			s.a.ended(nil)
 		}
 		s.a.commit(endStates[phase])
 	}

@@ -149,15 +149,20 @@ func (c *call) allow(t routing.Target) error {
 // whichever key and user it was.
 func (c *call) payer() owner { return owner{org: c.exchange.Record.Org} }
 
-// bind remembers whose the ids of an answer are. body is that of an object, nil for
-// a stream.
-func (a *attempt) bind(body []byte) {
-	if a.call.dialect != plugins.Responses || !a.shared() {
+// ended remembers what an answer has that a provider who speaks Responses has ended:
+// whose its ids are, and what it adds to a conversation. body is that of an object, nil
+// for a stream.
+func (a *attempt) ended(body []byte) {
+	if a.call.dialect != plugins.Responses || !a.shared() && a.call.state.ConversationID == "" {
 		return
 	}
 	if body == nil {
 		r := a.x.Content.Response
 		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
+	}
+	a.extend(body)
+	if !a.shared() {
+		return
 	}
 	response := a.x.Answer.Info().ResponseID
 	ids := []string{response}

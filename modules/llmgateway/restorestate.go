@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
@@ -16,19 +17,18 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// restoreState puts the conversation that a request of Responses refers to into its
-// input. What is not found stays. So does the id of a response that the one provider
-// which the request names has given: it has the response, too.
+// restoreState puts what a request of Responses refers to into its input. What is not
+// found stays. So does the id of a response that the one provider which the request
+// names has given: it has the response, too.
 func (c *call) restoreState(targets []routing.Target) error {
 	references := bytes.Contains(c.body, []byte(`"item_reference"`))
-	previous := ""
-	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
-		previous = gjson.Get(text(c.body), "previous_response_id").Str
+	field, id := c.earlier()
+	if field == "previous_response_id" {
+		if _, ours := stored.RecordOf(id); !ours && c.speakResponses(targets) {
+			field = ""
+		}
 	}
-	if _, ours := stored.RecordOf(previous); previous != "" && !ours && c.speakResponses(targets) {
-		previous = ""
-	}
-	if previous == "" && !references {
+	if field == "" && !references {
 		return nil
 	}
 	store, err := c.h.stored(c.exchange.Record.Org, c.exchange.Record.UserID)
@@ -36,15 +36,13 @@ func (c *call) restoreState(targets []routing.Target) error {
 		return err
 	}
 	var items []string
-	if previous != "" {
-		switch items, err = store.History(c.ctx, previous, maxRequest-len(c.body)); {
-		case err == nil:
-			c.state.PreviousResponseID = strings.Clone(previous)
-		case !errors.Is(err, stored.ErrNotFound):
-			return err
-		case !references:
-			return nil
-		}
+	switch items, err = c.earlierItems(store, field, id); {
+	case errors.Is(err, stored.ErrNotFound) && references:
+		field = ""
+	case errors.Is(err, stored.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
 	}
 	earlier := len(items)
 	own := stored.InputOf(c.body)
@@ -52,24 +50,107 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if err != nil {
 		return err
 	}
-	if items = append(items, resolved...); earlier == 0 && slices.Equal(resolved, own) {
+	c.own = resolved
+	if items = append(items, resolved...); field == "" && slices.Equal(resolved, own) {
 		return nil
 	}
 	if c.sent, err = sjson.SetRawBytes(c.body, "input", []byte("["+strings.Join(items, ",")+"]")); err != nil {
 		return err
 	}
-	if c.state.PreviousResponseID != "" {
-		if c.sent, err = sjson.DeleteBytes(c.sent, "previous_response_id"); err != nil {
+	if field != "" {
+		if c.sent, err = sjson.DeleteBytes(c.sent, field); err != nil {
 			return err
 		}
 	}
 	if earlier > 0 {
-		c.names = namesBehind(earlier, len(own))
+		c.names = namesBehind(field, earlier, len(own))
 	}
 	if err := c.hold(int64(len(c.body) + len(c.sent))); err != nil {
 		return err
 	}
 	return c.h.checkSize(c.sent, "input")
+}
+
+// earlier returns the field that names what the call goes on from and may be kept here,
+// and the id in it. field is "" if there is none.
+func (c *call) earlier() (field, id string) {
+	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
+		if id = gjson.Get(text(c.body), "previous_response_id").Str; id != "" {
+			return "previous_response_id", strings.Clone(id)
+		}
+	}
+	if bytes.Contains(c.body, []byte(`"conversation"`)) {
+		if id = conversationID(c.body); stored.IsConversation(id) {
+			return "conversation", strings.Clone(id)
+		}
+	}
+	return "", ""
+}
+
+// conversationID is that of the conversation which a request names.
+func conversationID(body []byte) string {
+	v := gjson.Get(text(body), "conversation")
+	if v.IsObject() {
+		v = v.Get("id")
+	}
+	return v.Str
+}
+
+// earlierItems returns the items before the input of the call, or stored.ErrNotFound.
+func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, error) {
+	room := maxRequest - len(c.body)
+	switch field {
+	case "previous_response_id":
+		if conversationID(c.body) != "" {
+			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
+		}
+		items, err := store.History(c.ctx, id, room)
+		if err == nil {
+			c.state.PreviousResponseID = id
+		}
+		return items, err
+	case "conversation":
+		conversation, err := store.Conversation(c.ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		items := stored.ItemsOf(conversation)
+		for _, item := range items {
+			if room -= len(item); room < 0 {
+				return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
+			}
+		}
+		c.state.ConversationID = id
+		if r := &c.exchange.Record; r.SessionID == "" {
+			r.SessionID = id
+		}
+		if !c.keeps() {
+			c.warnings = append(c.warnings, "conversation: not extended, for the response is not stored")
+		}
+		return items, nil
+	}
+	return nil, nil
+}
+
+// extend adds the turn to the conversation that the call goes on from, before the
+// client can see the end of the response.
+func (a *attempt) extend(response []byte) {
+	c := a.call
+	if c.state.ConversationID == "" || a.extended || !c.keeps() {
+		return
+	}
+	if status := gjson.GetBytes(response, "status").Str; status != "completed" && status != "incomplete" {
+		return
+	}
+	a.extended = true
+	r := &a.x.Record
+	store, err := c.h.stored(r.Org, r.UserID)
+	if err == nil {
+		err = store.Extend(c.state.ConversationID, r.ID, c.own, stored.Output(response))
+	}
+	if err != nil {
+		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))
+	}
 }
 
 // speakResponses reports whether all targets are one that speaks Responses itself.
@@ -84,11 +165,11 @@ func (c *call) speakResponses(targets []routing.Target) bool {
 }
 
 // namesBehind are what the client calls the items of an input that begins with so many
-// earlier ones.
-func namesBehind(earlier, own int) *translate.Names {
+// earlier ones, of what the field names.
+func namesBehind(field string, earlier, own int) *translate.Names {
 	names := new(translate.Names)
 	for range earlier {
-		names.Items = append(names.Items, translate.ItemName{Path: "previous_response_id"})
+		names.Items = append(names.Items, translate.ItemName{Path: field})
 	}
 	for i := range own {
 		names.Items = append(names.Items, translate.ItemName{Path: fmt.Sprintf("input[%d]", i)})
@@ -112,13 +193,16 @@ func (c *call) stateNotFound(label string) error {
 		e.Code = "previous_response_not_found"
 		return e
 	}
+	if field == "conversation" {
+		return stored.Error(stored.ErrNotFound, "Conversation", conversationID(c.body))
+	}
 	return plugins.Unsupported(field, "'%s' names what a provider keeps, and %s keeps nothing.%s", field, label, c.stored.hint)
 }
 
 // dropReasoning leaves out the reasoning of earlier responses that a provider which
 // speaks Responses itself would look for in vain.
 func (a *attempt) dropReasoning(body []byte) []byte {
-	if a.call.state.PreviousResponseID == "" {
+	if state := &a.call.state; state.PreviousResponseID == "" && state.ConversationID == "" {
 		return body
 	}
 	return editArray(body, "input", func(_ int, item gjson.Result) string {

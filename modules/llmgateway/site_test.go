@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,7 +31,7 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/shared"
-	_ "github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/sqlite"
 )
 
 func init() {
@@ -139,6 +140,9 @@ type ledger struct {
 	counted uint64 // those of them that have a record
 
 	abandoned uint64 // the others
+
+	conversations *sqlite.Backend // nil for none
+	batches       storage.Position
 }
 
 type entry struct {
@@ -200,6 +204,25 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 	return nil, storage.ErrNotFound
 }
 
+// Conversation implements stored.Journal.
+func (l *ledger) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	if l.conversations == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return l.conversations.Conversation(ctx, org, id)
+}
+
+// keepConversations gives the store of a site conversations.
+func (s *site) keepConversations() {
+	s.t.Helper()
+	backend := sqlite.New(filepath.Join(s.t.TempDir(), "weir.db"))
+	if _, err := backend.Open(s.t.Context(), new(storage.Host)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = backend.Close() })
+	s.kept.conversations = backend
+}
+
 // Contents implements stored.Journal.
 func (l *ledger) Contents() storage.Contents { return ledgerContents{l} }
 
@@ -210,6 +233,10 @@ func (l *ledger) Flush(context.Context) error { return nil }
 func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a.Conversation != nil {
+		l.batches.Segment++
+		return l.conversations.Write(context.Background(), &storage.Batch{Annotations: []*storage.Annotation{a}, End: l.batches})
+	}
 	e := l.records[a.RequestID]
 	e.Properties = map[string]string{a.Property.Name: a.Property.Value}
 	l.records[a.RequestID] = e

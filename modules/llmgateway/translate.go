@@ -52,6 +52,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.remember(assembler.Outputs())
 	if !a.request.Stream {
 		a.x.Record.ResponseBytes = int64(len(rest))
+		a.extend(rest)
 		a.writeObject(rest, jsonType, resp.Header)
 		a.finish(whole)
 		return routing.Answered, nil
@@ -62,6 +63,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	if !whole {
 		end = storage.UpstreamAborted
 	}
+	a.extend(assembler.Response())
 	a.commit(end) // before the client has the terminal event
 	out.send()
 	a.finish(whole)

@@ -218,7 +218,7 @@ func (s *socket) continued(body []byte, remembers bool) (whole []byte, items []s
 		}
 		return body, items, err
 	}
-	if !remembers {
+	if !remembers || conversationID(body) != "" {
 		return body, nil, nil
 	}
 	if previous != "" {

@@ -102,6 +102,9 @@ type State struct {
 	// PreviousResponseID is the response whose conversation goes on, "" if there is
 	// none. Its items are among the turns.
 	PreviousResponseID string
+	// ConversationID is the conversation that the response is added to, "" if there is
+	// none. Its items are among the turns.
+	ConversationID string
 }
 
 // Role is the author of a turn or message.

@@ -97,6 +97,9 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 func (p *Request) appendEcho(b []byte) []byte {
 	b = append(b, `,"access_programs":null,"background":false,"moderation":null`...)
 	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "previous_response_id"), p.State.PreviousResponseID)
+	if p.State.ConversationID != "" {
+		b = append(plugins.AppendString(append(b, `,"conversation":{"id":`...), p.State.ConversationID), '}')
+	}
 	b = strconv.AppendBool(plugins.AppendKey(b, "store"), p.State.Stored)
 	b = append(b, `,"tool_usage":`+noToolUsage+`,"truncation":"disabled"`...)
 	b = appendNumber(plugins.AppendKey(b, "frequency_penalty"), p.FrequencyPenalty, 0)

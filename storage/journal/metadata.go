@@ -105,15 +105,29 @@ var feedbackWire = message[storage.Feedback]{
 }
 
 var annotationWire = message[annotation]{
-	1: text[annotation](func(a *annotation) *string { return &a.Org }),
-	2: id[annotation](func(a *annotation) *uuid.UUID { return &a.RequestID }),
-	3: text[annotation](func(a *annotation) *string { return &a.SessionID }),
-	4: integer[annotation, moment](func(a *annotation) *moment { return &a.At }),
-	5: numbers[annotation](func(a *annotation) *map[string]float64 { return &a.Scores }),
-	6: sub[annotation, storage.Feedback]{func(a *annotation) **storage.Feedback { return &a.Feedback }, feedbackWire},
-	7: sub[annotation, storage.Property]{func(a *annotation) **storage.Property { return &a.Property }, propertyWire},
-	8: optional[annotation](func(a *annotation) **string { return &a.Tag }),
-	9: sub[annotation, storage.View]{func(a *annotation) **storage.View { return &a.View }, viewWire},
+	1:  text[annotation](func(a *annotation) *string { return &a.Org }),
+	2:  id[annotation](func(a *annotation) *uuid.UUID { return &a.RequestID }),
+	3:  text[annotation](func(a *annotation) *string { return &a.SessionID }),
+	4:  integer[annotation, moment](func(a *annotation) *moment { return &a.At }),
+	5:  numbers[annotation](func(a *annotation) *map[string]float64 { return &a.Scores }),
+	6:  sub[annotation, storage.Feedback]{func(a *annotation) **storage.Feedback { return &a.Feedback }, feedbackWire},
+	7:  sub[annotation, storage.Property]{func(a *annotation) **storage.Property { return &a.Property }, propertyWire},
+	8:  optional[annotation](func(a *annotation) **string { return &a.Tag }),
+	9:  sub[annotation, storage.View]{func(a *annotation) **storage.View { return &a.View }, viewWire},
+	10: sub[annotation, conversation]{func(a *annotation) **conversation { return &a.Conversation }, conversationWire},
+}
+
+type conversation = storage.ConversationChange
+
+var conversationWire = message[conversation]{
+	1: text[conversation](func(c *conversation) *string { return &c.ID }),
+	2: flag[conversation](func(c *conversation) *bool { return &c.Created }),
+	3: text[conversation](func(c *conversation) *string { return &c.User }),
+	4: text[conversation](func(c *conversation) *string { return &c.Metadata }),
+	5: texts[conversation](func(c *conversation) *[]string { return &c.Add }),
+	6: texts[conversation](func(c *conversation) *[]string { return &c.Items }),
+	7: text[conversation](func(c *conversation) *string { return &c.Remove }),
+	8: flag[conversation](func(c *conversation) *bool { return &c.Deleted }),
 }
 
 var propertyWire = message[storage.Property]{

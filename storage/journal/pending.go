@@ -104,6 +104,21 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	return finder.Response(ctx, org, responseID)
 }
 
+// Conversation answers a conversation with all that was appended to it, or
+// storage.ErrNotFound. A backend that keeps none is errors.ErrUnsupported.
+func (j *Journal) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	keeper, ok := j.backend.(storage.ConversationKeeper)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := j.Flush(flushing); err != nil {
+		return nil, errors.Join(storage.ErrUnavailable, err)
+	}
+	return keeper.Conversation(ctx, org, id)
+}
+
 // readPending reads a record from its raw segment.
 func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 	j.mu.Lock()

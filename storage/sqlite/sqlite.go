@@ -123,12 +123,22 @@ func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 // thousand, and at the end the names that nothing uses any more. The file keeps
 // its size, and later records fill it.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.pruning(func(w *writer) (bool, error) { return w.prune(ctx, before) })
+}
+
+// PruneConversations deletes items that were added before a time, and conversations
+// that were changed before it.
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.pruning(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
+}
+
+func (b *Backend) pruning(do func(*writer) (bool, error)) (more bool, err error) {
 	err = b.writing(func(w *writer) error {
-		more, err = w.prune(ctx, before)
+		more, err = do(w)
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("deleting old records from %s: %w", b.path, explain(err))
+		return false, fmt.Errorf("deleting what is old from %s: %w", b.path, explain(err))
 	}
 	return more, nil
 }

@@ -39,7 +39,7 @@ func (b *Backend) Views(ctx context.Context, org string) (views []storage.View, 
 // Organisations answers those that there is something of.
 func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) {
 	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views ORDER BY 1", nil,
+		return r.c.query(ctx, "SELECT name FROM names WHERE kind = 'org' UNION SELECT org FROM session_tags UNION SELECT org FROM views UNION SELECT org FROM conversations ORDER BY 1", nil,
 			func(row []driver.Value) error {
 				orgs = append(orgs, row[0].(string))
 				return nil

@@ -126,6 +126,11 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 			return err
 		}
 	}
+	if f.Conversation != nil {
+		if err := w.conversation(f); err != nil {
+			return err
+		}
+	}
 	if f.RequestID == uuid.Nil {
 		return nil
 	}

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"dropped annotations", testDroppedAnnotations},
 		{"tags", testTags},
 		{"views", testViews},
+		{"conversations", testConversations},
 		{"journals", testJournals},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},

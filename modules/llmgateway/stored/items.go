@@ -32,11 +32,17 @@ func (s *Store) Item(ctx context.Context, id string) (string, error) {
 
 // Input returns the items of the request in full, as the API lists them.
 func (r *Response) Input() []string {
-	items := InputOf(r.Request)
+	return completed(InputOf(r.Request), strings.TrimPrefix(r.ID, "resp_"))
+}
+
+// completed gives items what clients may leave out. The ids are made of that of their
+// response.
+func completed(items []string, response string) []string {
+	whole := make([]string, len(items))
 	for i, item := range items {
-		items[i] = complete(item, fmt.Sprintf("%s_%d", strings.TrimPrefix(r.ID, "resp_"), i))
+		whole[i] = complete(item, fmt.Sprintf("%s_%d", response, i))
 	}
-	return items
+	return whole
 }
 
 // InputOf returns the items of a request as the client wrote them; a string is a message.

@@ -143,6 +143,29 @@ CREATE TABLE views (
 	PRIMARY KEY (org, name)
 ) STRICT, WITHOUT ROWID;
 
+-- The conversations of the Responses API.
+CREATE TABLE conversations (
+	org        TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	user       TEXT NOT NULL,
+	created_at INTEGER NOT NULL, -- milliseconds since 1970
+	changed_at INTEGER NOT NULL, -- milliseconds since 1970
+	metadata   TEXT NOT NULL,    -- JSON object
+	PRIMARY KEY (org, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX conversations_changed_at ON conversations (changed_at);
+
+CREATE TABLE conversation_items (
+	n            INTEGER PRIMARY KEY AUTOINCREMENT, -- the order of the items
+	org          TEXT NOT NULL,
+	conversation TEXT NOT NULL,
+	id           TEXT NOT NULL,
+	item         TEXT NOT NULL,    -- JSON object
+	added_at     INTEGER NOT NULL, -- milliseconds since 1970
+	UNIQUE (org, conversation, id)
+) STRICT;
+CREATE INDEX conversation_items_added_at ON conversation_items (added_at);
+
 -- How far the journals are that were written to this database.
 CREATE TABLE journals (
 	journal BLOB PRIMARY KEY,  -- the 16 bytes of its UUID

@@ -1,0 +1,188 @@
+package llmgateway
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// The bounds of OpenAI's API.
+const (
+	maxNewItems      = 20 // in one request
+	maxMetadata      = 16 // pairs
+	maxMetadataName  = 64 // bytes, like the next
+	maxMetadataValue = 512
+)
+
+// conversation is a conversation as the API answers it.
+type conversation struct {
+	ID        string          `json:"id"`
+	Object    string          `json:"object"`
+	CreatedAt int64           `json:"created_at"` // seconds since 1970
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func describe(c *storage.Conversation) conversation {
+	return conversation{c.ID, "conversation", int64(c.CreatedAt) / 1000, json.RawMessage(c.Metadata)}
+}
+
+func createConversation(c *stateCall) (any, error) {
+	if err := c.readBody("items", "metadata"); err != nil {
+		return nil, err
+	}
+	items, err := c.newItems()
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := c.metadata()
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.store.NewConversation(c.r.Context(), metadata, items)
+	if err != nil {
+		return nil, err
+	}
+	return describe(made), nil
+}
+
+// conversation returns that of the path.
+func (c *stateCall) conversation() (*storage.Conversation, error) {
+	found, err := c.store.Conversation(c.r.Context(), c.id)
+	return found, stored.Error(err, "Conversation", c.id)
+}
+
+func getConversation(c *stateCall) (any, error) {
+	found, err := c.conversation()
+	if err != nil {
+		return nil, err
+	}
+	return describe(found), nil
+}
+
+func updateConversation(c *stateCall) (any, error) {
+	if err := c.readBody("metadata"); err != nil {
+		return nil, err
+	}
+	metadata, err := c.metadata()
+	if err != nil {
+		return nil, err
+	}
+	if !c.body.Get("metadata").Exists() {
+		e := plugins.Invalid("metadata", "Missing required parameter: 'metadata'.")
+		e.Code = "missing_required_parameter"
+		return nil, e
+	}
+	if _, err := c.conversation(); err != nil {
+		return nil, err
+	}
+	changed, err := c.store.SetMetadata(c.r.Context(), c.id, metadata)
+	if err != nil {
+		return nil, stored.Error(err, "Conversation", c.id)
+	}
+	return describe(changed), nil
+}
+
+func deleteConversation(c *stateCall) (any, error) {
+	if _, err := c.conversation(); err != nil {
+		return nil, err
+	}
+	if err := c.store.DeleteConversation(c.r.Context(), c.id); err != nil {
+		return nil, err
+	}
+	return deletion{c.id, "conversation.deleted", true}, nil
+}
+
+func listConversation(c *stateCall) (any, error) {
+	found, err := c.conversation()
+	if err != nil {
+		return nil, err
+	}
+	return listItems(c.r.URL.Query(), stored.ItemsOf(found), "desc")
+}
+
+func addToConversation(c *stateCall) (any, error) {
+	if err := c.readBody("items"); err != nil {
+		return nil, err
+	}
+	items, err := c.newItems()
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, plugins.Invalid("items", "Invalid 'items': 1 to %d items are expected.", maxNewItems)
+	}
+	to, err := c.conversation()
+	if err != nil {
+		return nil, err
+	}
+	added, err := c.store.AddItems(c.r.Context(), to, items)
+	if err != nil {
+		return nil, stored.Error(err, "Conversation", c.id)
+	}
+	page, _ := stored.List(added, "", len(added), false)
+	return page, nil
+}
+
+func getConversationItem(c *stateCall) (any, error) {
+	found, err := c.conversation()
+	if err != nil {
+		return nil, err
+	}
+	item, err := stored.ItemOf(found, c.item)
+	return []byte(item), stored.Error(err, "Item", c.item)
+}
+
+func deleteConversationItem(c *stateCall) (any, error) {
+	from, err := c.conversation()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.store.RemoveItem(c.r.Context(), from, c.item); err != nil {
+		return nil, stored.Error(err, "Item", c.item)
+	}
+	return describe(from), nil
+}
+
+// newItems returns the items of the body.
+func (c *stateCall) newItems() ([]string, error) {
+	list := c.body.Get("items")
+	if list.Type == gjson.Null {
+		return nil, nil
+	}
+	elements := list.Array()
+	if !list.IsArray() || len(elements) > maxNewItems {
+		return nil, plugins.Invalid("items", "Invalid 'items': an array of up to %d items is expected.", maxNewItems)
+	}
+	var items []string
+	for i, item := range elements {
+		if !item.IsObject() || item.Get("type").Str == "" && item.Get("role").Str == "" {
+			return nil, plugins.Invalid(fmt.Sprintf("items[%d]", i), "Invalid 'items[%d]': an object with a 'type' or a 'role' is expected.", i)
+		}
+		items = append(items, item.Raw)
+	}
+	return items, nil
+}
+
+// metadata returns the metadata of the body, an empty object if there is none.
+func (c *stateCall) metadata() (string, error) {
+	v := c.body.Get("metadata")
+	if v.Type == gjson.Null {
+		return "{}", nil
+	}
+	valid, pairs := v.IsObject(), 0
+	v.ForEach(func(name, value gjson.Result) bool {
+		pairs++
+		valid = valid && value.Type == gjson.String && len(name.Str) <= maxMetadataName && len(value.Str) <= maxMetadataValue
+		return valid
+	})
+	if !valid || pairs > maxMetadata {
+		return "", plugins.Invalid("metadata", "Invalid 'metadata': an object of up to %d strings is expected, with names of up to %d bytes and values of up to %d.",
+			maxMetadata, maxMetadataName, maxMetadataValue)
+	}
+	return v.Raw, nil
+}

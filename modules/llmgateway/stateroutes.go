@@ -1,0 +1,162 @@
+package llmgateway
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// stateRoutes are the endpoints of what is kept, by their path and method.
+var stateRoutes = map[string]map[string]func(*stateCall) (any, error){
+	"/v1/responses/{id}":                  {http.MethodGet: getResponse, http.MethodDelete: deleteResponse},
+	"/v1/responses/{id}/input_items":      {http.MethodGet: listInputItems},
+	"/v1/responses/{id}/cancel":           {http.MethodPost: cancelResponse},
+	"/v1/conversations":                   {http.MethodPost: createConversation},
+	"/v1/conversations/{id}":              {http.MethodGet: getConversation, http.MethodPost: updateConversation, http.MethodDelete: deleteConversation},
+	"/v1/conversations/{id}/items":        {http.MethodGet: listConversation, http.MethodPost: addToConversation},
+	"/v1/conversations/{id}/items/{item}": {http.MethodGet: getConversationItem, http.MethodDelete: deleteConversationItem},
+}
+
+// stateCall is a request of such an endpoint.
+type stateCall struct {
+	h        *Handler
+	w        http.ResponseWriter
+	r        *http.Request
+	store    *stored.Store
+	id, item string // in the path
+	body     gjson.Result
+}
+
+// stateRoute returns the endpoints of a path, and the ids in it. ours is true of every
+// path below theirs.
+func stateRoute(path string) (methods map[string]func(*stateCall) (any, error), id, item string, ours bool) {
+	parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
+	if parts[0] != "conversations" && (parts[0] != "responses" || len(parts) < 2) || !strings.HasPrefix(path, "/v1/") {
+		return nil, "", "", false
+	}
+	pattern := "/v1/" + parts[0]
+	for i, part := range parts[1:] {
+		switch i {
+		case 0:
+			id, part = part, "{id}"
+		case 2:
+			item, part = part, "{item}"
+		}
+		pattern += "/" + part
+	}
+	return stateRoutes[pattern], id, item, true
+}
+
+// methodsOf is the value of Allow for an endpoint.
+func methodsOf(methods map[string]func(*stateCall) (any, error)) string {
+	return strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+}
+
+// serveState answers an endpoint of what is kept. A nil answer is written already.
+func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func(*stateCall) (any, error), id, item string) error {
+	c := &stateCall{h: h, w: w, r: r, id: id, item: item}
+	value, err := c.admit()
+	if err == nil {
+		value, err = answer(c)
+	}
+	if err != nil {
+		e := asError(err)
+		if e.Status == http.StatusInternalServerError {
+			h.site.Logger.Error("what is kept cannot be read", zap.Error(err))
+		}
+		return apierror.Write(w, plugins.Responses, e)
+	}
+	if value == nil {
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if body, ok := value.([]byte); ok {
+		_, err = w.Write(body)
+		return err
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// admit authenticates the caller, who gets at what is its own.
+func (c *stateCall) admit() (none any, err error) {
+	var caller storage.Record
+	control.Read(c.r.Header, c.h.site.App.Headers(), &caller)
+	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, "Authorization")
+	if e != nil {
+		return nil, e
+	}
+	control.ReadEdge(c.r, "", &caller)
+	c.store, err = c.h.stored(key.Org(), caller.UserID)
+	return nil, err
+}
+
+// stored returns what a caller has.
+func (h *Handler) stored(org, user string) (*stored.Store, error) {
+	journal, err := h.journal()
+	if err != nil {
+		return nil, err
+	}
+	return &stored.Store{Journal: journal, Org: org, User: user}, nil
+}
+
+// maxStateBody bounds the body of a request about what is kept, in bytes.
+const maxStateBody = 12 << 20
+
+// readBody reads an object that has these fields at most. An empty body is one without any.
+func (c *stateCall) readBody(fields ...string) error {
+	held, refused := c.h.site.App.Memory().Hold(c.r.Context(), max(c.r.ContentLength, 0))
+	if refused != nil {
+		return refused
+	}
+	defer held.Release()
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxStateBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return tooLarge()
+		}
+		return plugins.Invalid("", "The body of the request could not be read.")
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := translate.CheckObject(body); err != nil {
+		return err
+	}
+	if err := c.h.checkSize(body, "items"); err != nil {
+		return err
+	}
+	c.body = gjson.ParseBytes(body)
+	c.body.ForEach(func(key, _ gjson.Result) bool {
+		if !slices.Contains(fields, key.Str) {
+			e := plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str)
+			e.Code = "unknown_parameter"
+			err = e
+		}
+		return err == nil
+	})
+	return err
+}
+
+// deletion is the answer when something was deleted.
+type deletion struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// conversation applies a change to a conversation.
+func (w *writer) conversation(f *storage.Annotation) error {
+	c := f.Conversation
+	if c.Deleted {
+		if _, err := w.c.exec("DELETE FROM conversation_items WHERE org = ? AND conversation = ?", f.Org, c.ID); err != nil {
+			return err
+		}
+		_, err := w.c.exec("DELETE FROM conversations WHERE org = ? AND id = ?", f.Org, c.ID)
+		return err
+	}
+	if c.Created {
+		_, err := w.c.exec("INSERT OR IGNORE INTO conversations (org, id, user, created_at, changed_at, metadata) VALUES (?, ?, ?, ?, ?, ?)",
+			f.Org, c.ID, c.User, int64(f.At), int64(f.At), c.Metadata)
+		if err != nil {
+			return err
+		}
+	}
+	changed, err := w.c.exec("UPDATE conversations SET changed_at = max(changed_at, ?), metadata = iif(? = '', metadata, ?) WHERE org = ? AND id = ?",
+		int64(f.At), c.Metadata, c.Metadata, f.Org, c.ID)
+	if err != nil {
+		return err
+	}
+	if n, err := changed.RowsAffected(); n == 0 || err != nil { // it was deleted meanwhile
+		return err
+	}
+	for i := range min(len(c.Add), len(c.Items)) {
+		_, err := w.c.exec("INSERT OR IGNORE INTO conversation_items (org, conversation, id, item, added_at) VALUES (?, ?, ?, ?, ?)",
+			f.Org, c.ID, c.Add[i], c.Items[i], int64(f.At))
+		if err != nil {
+			return err
+		}
+	}
+	if c.Remove != "" {
+		_, err = w.c.exec("DELETE FROM conversation_items WHERE org = ? AND conversation = ? AND id = ?", f.Org, c.ID, c.Remove)
+	}
+	return err
+}
+
+// Conversation answers a conversation with its items.
+func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	var c *storage.Conversation
+	err := b.reading(ctx, func(ctx context.Context, r reader) error {
+		err := r.c.query(ctx, "SELECT user, created_at, metadata FROM conversations WHERE org = ? AND id = ?", []driver.Value{org, id},
+			func(row []driver.Value) error {
+				c = &storage.Conversation{ID: id, User: row[0].(string), CreatedAt: storage.Timestamp(row[1].(int64)), Metadata: row[2].(string)}
+				return nil
+			})
+		if c == nil || err != nil {
+			return err
+		}
+		return r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE org = ? AND conversation = ? ORDER BY n", []driver.Value{org, id},
+			func(row []driver.Value) error {
+				c.Items = append(c.Items, storage.ConversationItem{
+					ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64)),
+				})
+				return nil
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the conversation %s from %s: %w", id, b.path, explain(err))
+	}
+	if c == nil {
+		return nil, storage.ErrNotFound
+	}
+	return c, nil
+}
+
+func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	err = w.transaction(ctx, func() error {
+		items, err := w.delete("DELETE FROM conversation_items WHERE n IN (SELECT n FROM conversation_items WHERE added_at < ? LIMIT ?)", before)
+		if more = items == int64(pruneChunk); more || err != nil {
+			return err
+		}
+		old, err := w.delete("DELETE FROM conversations WHERE (org, id) IN (SELECT org, id FROM conversations WHERE changed_at < ? LIMIT ?)", before)
+		more = old == int64(pruneChunk)
+		return err
+	})
+	return more && err == nil, err
+}
