@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -17,9 +18,10 @@ const (
 	shareSize = 4 << 10
 	// maxShare is the size up to which it is, so that no length overflows.
 	maxShare = 1 << 30
-	// A chunk ends behind a brace, since messages do, and where the gear hash of the last
-	// 64 bytes has ten zeros, within these bounds.
+	// A chunk ends behind a brace, since messages do, within these bounds. Text without
+	// braces ends, from minText on, where the gear hash of the last 64 bytes has ten zeros.
 	minChunk  = 512
+	minText   = 2 << 10
 	maxChunk  = 8 << 10
 	chunkMask = 1023 << 54
 	// maxChunks bounds the memory of a table to 12 MB. A full segment of the default size
@@ -42,11 +44,20 @@ func cut(b []byte) int {
 	if len(b) <= minChunk {
 		return len(b)
 	}
+	if i := bytes.IndexByte(b[minChunk:], '}'); i >= 0 {
+		b = b[:minChunk+i+1]
+	}
+	if len(b) <= minText {
+		return len(b)
+	}
 	var h uint64
-	for i, c := range b[minChunk-64:] {
+	for _, c := range b[minText-64 : minText] {
 		h = h<<1 + gear[c]
-		if (h&chunkMask == 0 || c == '}') && i >= 64 {
-			return minChunk - 64 + i + 1
+	}
+	for i, c := range b[minText:] {
+		h = h<<1 + gear[c]
+		if h&chunkMask == 0 {
+			return minText + i + 1
 		}
 	}
 	return len(b)
