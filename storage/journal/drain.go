@@ -11,9 +11,12 @@ const (
 	// not.
 	batchEntries = 512
 	batchBytes   = 4 << 20
-	// pace is the least time from one batch that was not full to the next:
-	// under traffic, batches cost a backend far less than records do.
-	pace = 50 * time.Millisecond
+	// pace is the least time from one batch that was not full to the next, busyPace
+	// from one that had at least busyEntries: of small batches, a backend writes the
+	// same pages again and again.
+	pace        = 50 * time.Millisecond
+	busyPace    = 4 * pace
+	busyEntries = 8
 
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
@@ -57,7 +60,11 @@ func (j *Journal) drain(ctx context.Context) {
 			j.turn.Unlock()
 		}
 		if !d.full {
-			j.awaitBatch(ctx, j.limits().Delay-time.Since(start))
+			delay := j.limits().Delay
+			if d.entries >= busyEntries {
+				delay = max(delay, busyPace)
+			}
+			j.awaitBatch(ctx, delay-time.Since(start))
 		}
 	}
 }
