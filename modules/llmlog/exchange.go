@@ -215,7 +215,9 @@ func (x *exchange) locate() {
 	x.upstream = observe.Provider(hostport)
 	x.Record.TargetURL = targetURL(hostport, x.r.URL)
 	x.Record.Provider = x.provider()
-	x.Record.Dialect = observe.Detect(x.Record.Provider, x.Record.Path)
+	if x.Record.Provider != x.h.Provider { // else begin has
+		x.Record.Dialect = observe.Detect(x.Record.Provider, x.Record.Path)
+	}
 	host, _, _ := strings.Cut(hostport, ":")
 	x.Record.InferenceGeo = observe.Geography(x.Record.Provider, host, x.Record.Path)
 }

@@ -21,25 +21,28 @@ const (
 type agent struct {
 	// session has the session.
 	session string
-	// properties have what becomes a property, by its name.
-	properties map[string]string
+	// properties have what becomes a property.
+	properties []agentHeader
 }
+
+// agentHeader is the header of a property.
+type agentHeader struct{ property, header string }
 
 // agents are Claude Code (https://code.claude.com/docs/en/llm-gateway-protocol) and
 // Codex (https://github.com/openai/codex).
 var agents = []agent{
-	{"X-Claude-Code-Session-Id", map[string]string{
-		agentProperty:       "X-Claude-Code-Agent-Id",
-		parentProperty:      "X-Claude-Code-Parent-Agent-Id",
-		"Agent-Type":        "X-Claude-Code-Agent-Type",
-		"Request-Class":     "X-Claude-Code-Request-Class",
-		"Compaction":        "X-Claude-Code-Compaction",
-		"Context-Compacted": "X-Claude-Code-Context-Compacted",
+	{"X-Claude-Code-Session-Id", []agentHeader{
+		{agentProperty, "X-Claude-Code-Agent-Id"},
+		{parentProperty, "X-Claude-Code-Parent-Agent-Id"},
+		{"Agent-Type", "X-Claude-Code-Agent-Type"},
+		{"Request-Class", "X-Claude-Code-Request-Class"},
+		{"Compaction", "X-Claude-Code-Compaction"},
+		{"Context-Compacted", "X-Claude-Code-Context-Compacted"},
 	}},
-	{"Session-Id", map[string]string{
-		agentProperty:  "Thread-Id",
-		parentProperty: "X-Codex-Parent-Thread-Id",
-		"Agent-Type":   "X-Openai-Subagent",
+	{"Session-Id", []agentHeader{
+		{agentProperty, "Thread-Id"},
+		{parentProperty, "X-Codex-Parent-Thread-Id"},
+		{"Agent-Type", "X-Openai-Subagent"},
 	}},
 }
 
@@ -50,9 +53,9 @@ func readAgent(header http.Header, r *storage.Record) {
 		if r.SessionID == "" {
 			r.SessionID = edgeText(header.Get(a.session))
 		}
-		for property, name := range a.properties {
-			if v := edgeText(header.Get(name)); v != "" {
-				addProperty(r, property, v)
+		for _, p := range a.properties {
+			if v := edgeText(header.Get(p.header)); v != "" {
+				addProperty(r, p.property, v)
 			}
 		}
 	}
