@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 // Report is the answer of /llm/doctor.
@@ -76,7 +77,11 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 	for _, store := range llmapp.OpenStores() {
 		about, h := "store "+store.Name(), healths[store.Name()]
 		if h.Journal != nil {
-			all = append(all, Finding{Error, about, "records are being lost: " + h.Journal.Error(), "make room, or give the user of Weir the directory of the journal"})
+			fix := "make room, or give the user of Weir the directory of the journal"
+			if errors.Is(h.Journal, journal.ErrFull) {
+				fix = "repair the database; until then a larger max_journal takes more records"
+			}
+			all = append(all, Finding{Error, about, "records are being lost: " + h.Journal.Error(), fix})
 		}
 		j := store.Opened()
 		if j == nil {
@@ -85,7 +90,7 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 		s, i := j.Status(), j.Integrity()
 		switch {
 		case h.Backend != nil:
-			all = append(all, Finding{Error, about, fmt.Sprintf("%d records wait in the journal: %v", s.PendingRecords, h.Backend), "nothing is lost until the journal is full (max_journal); repair the database, or who locks it"})
+			all = append(all, Finding{Error, about, fmt.Sprintf("%d records wait in the journal: %v", s.PendingRecords, h.Backend), "nothing is lost until the journal is full (max_journal); repair the database, or end the program that locks it"})
 		case h.Journal == nil:
 			all = append(all, Finding{Level: OK, About: about, Found: fmt.Sprintf("takes records; %d wait, %d are recorded", s.PendingRecords, i.Recorded)})
 		}
@@ -97,6 +102,9 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 		}
 		if n := i.Unaccounted(); n != 0 {
 			all = append(all, Finding{Error, about, fmt.Sprintf("%d exchanges are neither recorded, nor waiting, in flight or lost", n), "please report it: this is a defect of Weir"})
+		}
+		if _, err := store.Credits(); err != nil {
+			all = append(all, Finding{Error, about, "calls that credits pay for are refused: " + err.Error(), "docs/operations.md#the-credits says how to bring them back"})
 		}
 		all = append(all, room(store)...)
 	}

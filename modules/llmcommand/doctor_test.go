@@ -76,4 +76,16 @@ func TestDoctor(t *testing.T) {
 	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin, "--format", "json"); err == nil || !gjson.Valid(out.String()) || gjson.Get(out.String(), "findings.#(level=error).about").Str != "provider lab" {
 		t.Errorf("as JSON: %v %s", err, &out)
 	}
+
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(path+".segments", "credits"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load(`"grace_period": "1s",`, `{"label": "echo"}`)
+	out.Reset()
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err == nil || !strings.Contains(out.String(), "error   store default: calls that credits pay for are refused: ") {
+		t.Errorf("of damaged credits: %v\n%s", err, &out)
+	}
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// ErrFull tells that the entries that wait for the backend have come to Options.MaxBytes.
+var ErrFull = errors.New("the journal is full, because the backend is behind: see max_journal")
+
 var (
 	errClosed = errors.New("the journal is closed")
-	errFull   = errors.New("the journal is full, because the backend is behind: see max_journal")
 	errSize   = errors.New("the entry is too large for the journal")
 )
 
@@ -64,7 +66,7 @@ func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
 func (j *Journal) submit(d *draft) error {
 	j.mu.Lock()
 	if err := j.admit(d); err != nil {
-		fresh := errors.Is(err, errFull) && !j.full
+		fresh := errors.Is(err, ErrFull) && !j.full
 		j.full = j.full || fresh
 		logger := j.options.Logger
 		j.mu.Unlock()
@@ -94,7 +96,7 @@ func (j *Journal) admit(d *draft) error {
 		return errSize
 	case j.pendingBytes+d.size() > j.options.MaxBytes:
 		j.loseDraft(d, storage.LostJournalFull)
-		return errFull
+		return ErrFull
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func TestFullJournal(t *testing.T) {
 		switch err := j.Append(r, c); {
 		case err == nil:
 			kept++
-		case errors.Is(err, errFull):
+		case errors.Is(err, ErrFull):
 			lost++
 		default:
 			t.Fatal(err)
@@ -325,7 +325,7 @@ func TestReconfigure(t *testing.T) {
 	defer unblock()
 	j := open(t, b, Options{Dir: t.TempDir(), MaxBytes: 1})
 	r, c := sample(0)
-	if err := j.Append(r, c); !errors.Is(err, errFull) {
+	if err := j.Append(r, c); !errors.Is(err, ErrFull) {
 		t.Fatal(err)
 	}
 	j.Reconfigure(Options{})

@@ -36,7 +36,7 @@ func (j *Journal) Ready() error {
 	case closed:
 		return errClosed
 	case full:
-		return errFull
+		return ErrFull
 	}
 	err := j.checkDirectory(&o)
 	if err == nil {

@@ -60,7 +60,7 @@ func (l *sealedList) open(dir string) error {
 	}
 	l.lost = parseLosses(t.Losses)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the list of sealed segments cannot be read: %w", err)
+		return fmt.Errorf("%s, the list of sealed segments, cannot be read: %w", filepath.Join(dir, sealedName), err)
 	}
 	return nil
 }
