@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
+	"go.uber.org/goleak"
 )
 
 // smallChunks makes few records fill many chunks.
@@ -30,11 +28,11 @@ func smallChunks(t *testing.T) {
 // Answers must not depend on whether the records have room in memory.
 func TestAnalytics(t *testing.T) {
 	smallChunks(t)
-	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {
+	for name, limit := range map[string]int{"kept": tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
 				b := New(filepath.Join(t.TempDir(), "weir.db"))
-				b.tableLimit = limit
+				b.tailRows = limit
 				return b
 			}, storagetest.Relaxed{})
 		})
@@ -45,7 +43,7 @@ func TestAnalytics(t *testing.T) {
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
 	smallChunks(t)
-	for name, limit := range map[string]int{"kept": tableLimit, "almost full": 60_000, "streamed": 0} {
+	for name, limit := range map[string]int{"kept": tailRows, "almost full": 100, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3) {
 				f := newFollower(t, seed, limit)
@@ -74,7 +72,7 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: New(filepath.Join(t.TempDir(), "weir.db"))}
 	var contents storagetest.Contents
 	f.records, contents = storagetest.Records(f.Rand, 400)
-	f.got.tableLimit = limit
+	f.got.tailRows = limit
 	for _, b := range []storage.Backend{f.got, &f.want} {
 		if _, err := b.Open(t.Context(), hostOf(contents)); err != nil {
 			t.Fatal(err)
@@ -87,12 +85,14 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 // change writes records, new or amended, and annotations, prunes or forgets.
 func (f *follower) change() {
 	f.Helper()
-	switch f.IntN(8) {
+	switch f.IntN(10) {
 	case 0:
 		f.prune(f.records[f.IntN(len(f.records))].CreatedAt)
 		return
 	case 1:
-		f.got.cache.drop()
+		f.got.tails.drop()
+	case 2:
+		f.damage()
 	}
 	f.n++
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: f.n}}
@@ -116,6 +116,24 @@ func (f *follower) change() {
 		if err := b.Write(f.Context(), batch); err != nil {
 			f.Fatal(err)
 		}
+	}
+}
+
+// damage changes or deletes a file of columns.
+func (f *follower) damage() {
+	f.Helper()
+	files, err := os.ReadDir(f.got.files.dir)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	path := filepath.Join(f.got.files.dir, files[f.IntN(len(files))].Name())
+	switch data, err := os.ReadFile(path); {
+	case err != nil: // it is gone meanwhile
+	case f.IntN(2) == 0:
+		_ = os.Remove(path)
+	case len(data) > 0:
+		data[f.IntN(len(data))] ^= byte(1 + f.IntN(255))
+		_ = os.WriteFile(path, data, 0o600)
 	}
 }
 
@@ -239,11 +257,11 @@ func (cancelling) Close() {}
 
 func TestCancelledAnalytics(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	for name, limit := range map[string]int{"kept": tableLimit, "streamed": 0} {
+	for name, limit := range map[string]int{"kept": tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			b := New(filepath.Join(t.TempDir(), "weir.db"))
-			b.tableLimit = limit
+			b.tailRows = limit
 			if _, err := b.Open(t.Context(), hostOf(cancelling{cancel})); err != nil {
 				t.Fatal(err)
 			}
@@ -257,110 +275,6 @@ func TestCancelledAnalytics(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A query that cannot wait for the columns leaves them to the next.
-func TestLoadOutlivesQuery(t *testing.T) {
-	b := newBackend(t)
-	write(t, b, newTraffic(10).batch(10))
-	done, err := b.cache.turn(t.Context()) // so that the load waits
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, err := q.Answer(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want that of the deadline", err)
-	}
-	b.cache.mu.Lock()
-	loading := b.cache.loading
-	b.cache.mu.Unlock()
-	if loading == nil {
-		t.Fatal("the load ended with the query")
-	}
-	done()
-	<-loading
-	b.cache.mu.Lock()
-	loaded := b.cache.table != nil
-	b.cache.mu.Unlock()
-	if !loaded {
-		t.Error("there are no columns")
-	}
-	if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != 1 {
-		t.Errorf("%+v, %v", page, err)
-	}
-}
-
-// The texts of records that are gone are forgotten while queries go on.
-func TestColumnsForget(t *testing.T) {
-	smallChunks(t)
-	b := newBackend(t)
-	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1000}
-	const live, rounds = 50, 20
-	for n := range rounds {
-		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: uint32(n + 1)}}
-		for i := range live {
-			at := storage.Timestamp(n*live + i)
-			batch.Records = append(batch.Records, &storage.Record{
-				ID: uuid.New(), Org: "default", CreatedAt: at, UserID: fmt.Sprint(at),
-			})
-		}
-		write(t, b, batch)
-		for more := true; more; {
-			var err error
-			if more, err = b.Prune(t.Context(), storage.Timestamp(n*live)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != live {
-			t.Fatalf("%d users of %d, %v", len(page.Users), live, err)
-		}
-	}
-	users, deadline := rounds*live, time.Now().Add(10*time.Second)
-	for users > 3*live && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-		if _, err := q.Answer(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-		b.cache.mu.Lock()
-		users = len(b.cache.table.textsIn(userColumn).all)
-		b.cache.mu.Unlock()
-	}
-	if users > 3*live {
-		t.Errorf("%d users are kept of %d", users, live)
-	}
-}
-
-// Records that were too many may be fewer later.
-func TestColumnsFitAgain(t *testing.T) {
-	b := newBackend(t)
-	write(t, b, newTraffic(10).batch(10))
-	b.cache.limit = 0
-	q := &storage.UserQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 1}
-	for _, kept := range []bool{false, true} {
-		if kept {
-			b.cache.mu.Lock()
-			b.cache.limit, b.cache.large = tableLimit, b.cache.large.Add(-2*idleTimeout)
-			b.cache.mu.Unlock()
-		}
-		for range 2 {
-			if page, err := q.Answer(t.Context(), b); err != nil || len(page.Users) != 1 {
-				t.Errorf("%+v, %v", page, err)
-			}
-		}
-		b.cache.mu.Lock()
-		loading := b.cache.loading
-		b.cache.mu.Unlock()
-		if loading != nil {
-			<-loading
-		}
-		b.cache.mu.Lock()
-		if got := b.cache.table != nil; got != kept {
-			t.Errorf("the columns are kept: %v", got)
-		}
-		b.cache.mu.Unlock()
 	}
 }
 
@@ -382,41 +296,15 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 	b := newBackend(t)
 	const rows = 2*loadedBetweenChecks + 1
 	write(t, b, newTraffic(rows).batch(rows))
-	table := new(table)
+	var c chunk
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
-		_, err := newLoader(&looked{Context: ctx}, r, table).requests(math.MinInt64)
+		_, err := loader{&looked{Context: ctx}, r}.between(math.MinInt64, math.MaxInt64, rows, func() *chunk { return &c })
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if n := len(table.requests[0].n); n >= rows {
+	if n := len(c.n); n >= rows {
 		t.Errorf("%d of %d rows were read", n, rows)
-	}
-}
-
-func TestCloseEndsLoad(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	b := newBackend(t)
-	done, err := b.cache.turn(t.Context()) // so that the load waits
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer done()
-	ended := make(chan error)
-	go func() {
-		_, err := (&storage.UserQuery{Org: "default", Filter: storage.All{}}).Answer(t.Context(), b)
-		ended <- err
-	}()
-	for loading := false; !loading; time.Sleep(time.Millisecond) {
-		b.cache.mu.Lock()
-		loading = b.cache.loading != nil
-		b.cache.mu.Unlock()
-	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, errClosed) {
-		t.Errorf("error %v, want %v", err, errClosed)
 	}
 }

@@ -23,19 +23,22 @@ var (
 	benchmarkDatabase = flag.String("sqlite.database", "", "file of that database, which is made if there is none, and kept")
 )
 
-// traffic makes fourteen days of plausible records, in order of time.
+// benchmarkSpan is the time that the records of a benchmark's database take up.
+const benchmarkSpan = 90 * 24 * time.Hour
+
+// traffic makes plausible records, in order of time.
 type traffic struct {
 	r        *rand.Rand
 	users    *rand.Zipf
-	open     []session
+	open     []conversation
 	sessions int
 	at       storage.Timestamp
 	step     float64
 	n        int
 }
 
-// session is a conversation of a user.
-type session struct {
+// conversation is a session of a user.
+type conversation struct {
 	user   uint64
 	number int
 }
@@ -46,7 +49,7 @@ func newTraffic(records int) *traffic {
 		r:     r,
 		users: rand.NewZipf(r, 1.2, 20, uint64(records/20+1)),
 		at:    storage.Millis(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)),
-		step:  float64(14*24*time.Hour/time.Millisecond) / float64(records),
+		step:  float64(benchmarkSpan/time.Millisecond) / float64(*benchmarkRecords),
 	}
 }
 
@@ -55,12 +58,12 @@ const sessionsPerUser = 8
 
 // session goes on with a session, or begins the next, which takes the place of an
 // older one. Some begin with a new user, the others are mostly of few.
-func (t *traffic) session() session {
+func (t *traffic) session() conversation {
 	const open = 1000
 	if len(t.open) == open && t.r.IntN(5) < 3 {
 		return t.open[t.r.IntN(open)]
 	}
-	s := session{uint64(t.sessions / sessionsPerUser), t.sessions}
+	s := conversation{uint64(t.sessions / sessionsPerUser), t.sessions}
 	if t.sessions%sessionsPerUser > 0 {
 		s.user = t.users.Uint64() % (s.user + 1)
 	}
@@ -73,7 +76,13 @@ func (t *traffic) session() session {
 	return s
 }
 
-var benchmarkModels = []string{"gpt-5-mini", "gpt-5", "claude-haiku-4-5", "claude-sonnet-4-5", "gemini-3-flash"}
+var benchmarkModels = func() (models []string) {
+	models = []string{"gpt-5-mini", "gpt-5", "claude-haiku-4-5", "claude-sonnet-4-5", "gemini-3-flash"}
+	for i := len(models); i < 40; i++ {
+		models = append(models, fmt.Sprintf("model-%d", i))
+	}
+	return models
+}()
 
 func (t *traffic) next() *storage.Record {
 	r := t.r
@@ -81,7 +90,7 @@ func (t *traffic) next() *storage.Record {
 	t.at += storage.Timestamp(2 * r.Float64() * t.step)
 	session := t.session()
 	latency := time.Duration(200+r.ExpFloat64()*1500) * time.Millisecond
-	model := benchmarkModels[r.IntN(len(benchmarkModels))]
+	model := benchmarkModels[min(r.IntN(len(benchmarkModels)), r.IntN(len(benchmarkModels)), r.IntN(len(benchmarkModels)))]
 	rec := &storage.Record{
 		ID: orderedID(t.at, r), Org: "default", AuthHash: "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
 		CreatedAt: t.at, RespondedAt: t.at + storage.Timestamp(latency.Milliseconds()), UpdatedAt: t.at + storage.Timestamp(latency.Milliseconds()),
@@ -142,8 +151,10 @@ func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	t = newTraffic(*benchmarkRecords)
-	for t.n < max(*benchmarkRecords, int(p.Ordinal)) {
+	written := min(*benchmarkRecords, writtenRecords)
+	t = newTraffic(written)
+	fresh := p.Ordinal == 0
+	for t.n < max(written, int(p.Ordinal)) {
 		batch := t.batch(benchmarkBatch)
 		last = batch.Records[0]
 		if t.n <= int(p.Ordinal) {
@@ -161,11 +172,24 @@ func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 			b.Fatal(err)
 		}
 	}
+	if copies := *benchmarkRecords / writtenRecords; fresh && copies > 1 {
+		if err := multiply(s.writer.c, copies); err != nil {
+			b.Fatal(err)
+		}
+	}
+	newest, err := s.Requests(ctx, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	t.at = newest[0].CreatedAt
+	if t.n < *benchmarkRecords {
+		last = newest[0]
+	}
 	file, err := os.Stat(s.path)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d records, %d bytes each", t.n, file.Size()/int64(t.n))
+	b.Logf("%d bytes a record", file.Size()/int64(max(*benchmarkRecords, t.n)))
 	return s, t, last
 }
 

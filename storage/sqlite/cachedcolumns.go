@@ -11,6 +11,7 @@ import (
 const (
 	userColumn = iota
 	sessionColumn
+	sessionNameColumn
 	modelColumn
 	providerColumn
 	statusColumn
@@ -41,33 +42,22 @@ const (
 	passthroughColumn
 	threatColumn
 	propertyNamesColumn
-	scoreColumn // of the chunks of scores alone
 	columnCount
 )
 
 // cachedNames are the columns of requests that chunks have.
-var cachedNames = [scoreColumn]string{
-	"user", "session", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
+var cachedNames = [columnCount]string{
+	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
 	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "end_state", "stream", "path", "finish", "error_type",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "property_names",
 }
 
 // cachedColumns are the same with how to read them.
-var cachedColumns = func() (cached [scoreColumn]*column) {
+var cachedColumns = func() (cached [columnCount]*column) {
 	for i, name := range cachedNames {
 		cached[i] = &requestColumns[slices.IndexFunc(requestColumns, func(c column) bool { return c.name == name })]
 	}
 	return cached
-}()
-
-// textsOf has, by column, the one whose texts it refers to: the first of its kind
-// of names.
-var textsOf = func() (first [columnCount]int) {
-	for i, c := range cachedColumns {
-		first[i] = slices.IndexFunc(cachedColumns[:], func(other *column) bool { return other.names == c.names })
-	}
-	first[scoreColumn] = scoreColumn
-	return first
 }()
 
 // cachedColumnOf is the column that has what a field compares, -1 if none has.
@@ -81,13 +71,13 @@ func cachedColumnOf(f *storage.Field) int {
 	return slices.Index(cachedNames[:], columnOf(f))
 }
 
-// keep appends what the database has in a column that refers to no names. Of an id
-// it keeps that there is one.
+// keep appends what the database has in a column. Of an id of a request it keeps that
+// there is one.
 func (c *chunk) keep(column int, v driver.Value) {
 	switch v := v.(type) {
 	case int64:
 		switch {
-		case cachedColumns[column].required:
+		case cachedColumns[column].required || cachedColumns[column].names != "":
 			c.append(column, uint32(v))
 		case column == respondedColumn:
 			c.count(column, v-int64(createdAt(c.n[len(c.n)-1])))

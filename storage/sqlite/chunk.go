@@ -12,9 +12,9 @@ import (
 // chunkRows bounds the rows of a chunk. Tests make it smaller.
 var chunkRows = 64 << 10
 
-// chunk is a part of a table in memory, by columns of four bytes. Rows are only
-// ever appended, and one that goes is marked as deleted in a copy of the column org:
-// who holds a copy of the chunk reads what it was, without a lock.
+// chunk is a part of the requests by columns of four bytes, in which texts are ids of
+// names. Rows are only ever appended, and one that goes is marked as deleted in a copy
+// of the column org: who holds a copy of the chunk reads what it was, without a lock.
 type chunk struct {
 	// n are the keys of the requests, as in the database, between low and high;
 	// sorted is true while they ascend.
@@ -26,13 +26,10 @@ type chunk struct {
 	org    []uint32
 	shared bool
 	live   int
-	// columns are those of requests, or scoreColumn alone. One that has 0 in each row
-	// is nil.
+	// columns are nil where they have 0 in each row.
 	columns [columnCount][]uint32
 	// wide are the values too large for a column, in the order of place.
 	wide []wideValue
-	// scores are the values of scores.
-	scores []float64
 }
 
 type wideValue struct {
@@ -52,20 +49,6 @@ func (c *chunk) begin(n int64, org uint32) {
 	c.live++
 }
 
-// rowBytes is the memory of a row, about.
-func (c *chunk) rowBytes() int {
-	bytes := rowBytes
-	for _, x := range c.columns {
-		if x != nil {
-			bytes += 4
-		}
-	}
-	if c.scores != nil {
-		bytes += 8
-	}
-	return bytes
-}
-
 // next is an empty chunk with room for as many rows.
 func (c *chunk) next() (next chunk) {
 	next.n, next.org = make([]int64, 0, chunkRows), make([]uint32, 0, chunkRows)
@@ -73,9 +56,6 @@ func (c *chunk) next() (next chunk) {
 		if column != nil {
 			next.columns[i] = make([]uint32, 0, chunkRows)
 		}
-	}
-	if c.scores != nil {
-		next.scores = make([]float64, 0, chunkRows)
 	}
 	return next
 }
@@ -187,5 +167,55 @@ func (c *chunk) read(r *storage.Row, row int, parts storage.RowParts) {
 		r.CacheWrite = c.value(cacheWriteColumn, row)
 		r.Reasoning = c.value(reasoningColumn, row)
 		r.CacheSavings = quantityOf[plugins.Nanodollars](c.value(cacheSavingsColumn, row))
+	}
+}
+
+// partColumns are the columns that read reads.
+func partColumns(parts storage.RowParts) []int {
+	columns := []int{attemptColumn, statusColumn, latencyColumn, costColumn, inputColumn, outputColumn, respondedColumn,
+		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn}
+	switch parts {
+	case storage.CountParts:
+		return columns[:1]
+	case storage.TotalParts:
+		return columns[:7]
+	}
+	return columns
+}
+
+// finder answers a function that finds the row of a request, -1 if there is none. It is
+// fast for keys that ascend.
+func (c *chunk) finder() func(n int64) int {
+	if !c.sorted {
+		rows := make(map[int64]int, len(c.n))
+		for i, n := range c.n {
+			if c.org[i] != 0 { // at most one row of a request is
+				rows[n] = i
+			}
+		}
+		return func(n int64) int {
+			if i, ok := rows[n]; ok {
+				return i
+			}
+			return -1
+		}
+	}
+	next := 0
+	return func(n int64) int {
+		for steps := 0; next < len(c.n) && c.n[next] < n; next++ {
+			if steps++; steps == 8 {
+				next, _ = slices.BinarySearch(c.n, n)
+				break
+			}
+		}
+		if next == len(c.n) || c.n[next] > n {
+			next, _ = slices.BinarySearch(c.n, n)
+		}
+		for i := next; i < len(c.n) && c.n[i] == n; i++ {
+			if c.org[i] != 0 {
+				return i
+			}
+		}
+		return -1
 	}
 }

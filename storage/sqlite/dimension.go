@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql/driver"
-	"slices"
 	"strconv"
 
 	"github.com/weirhq/weir/plugins"
@@ -12,8 +11,11 @@ import (
 // dimension numbers what the rows of chunks have of a storage.Dimension, from 1; 0
 // is nothing.
 type dimension struct {
-	number func(c *chunk, row int) int
-	key    func(group int) storage.Key
+	// number is nil of scores, which are no column.
+	number  func(c *chunk, row int) int
+	key     func(group int) storage.Key
+	columns []int
+	texts   *textGroups
 }
 
 // inColumns tells whether rows can be grouped by the dimensions of a query.
@@ -38,23 +40,26 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 func (x *rows) dimension(d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
-		return dimension{func(*chunk, int) int { return 0 }, func(int) storage.Key { return storage.Key{} }}, nil
+		return dimension{number: func(*chunk, int) int { return 0 }, key: func(int) storage.Key { return storage.Key{} }}, nil
 	case storage.ByScore:
-		return x.textDimension(scoreColumn, nil), nil
+		texts := newTextGroups(x)
+		return dimension{texts: texts, key: func(group int) storage.Key { return storage.Key{ID: texts.text(group)} }}, nil
+	case storage.BySession:
+		return x.sessionDimension(tags), nil
 	case storage.ByProperty:
 		return x.labelDimension(propertyKind(d.Property))
 	}
 	f := storage.LookupField(storage.RequestResponse, string(d.Name))
 	switch i := cachedColumnOf(f); {
 	case i == endStateColumn:
-		return valueDimension(knownValue(i), func(v int64) string { return storage.EndState(v).String() }), nil
+		return valueDimension(knownValue(i), func(v int64) string { return storage.EndState(v).String() }, i), nil
 	case f.Kind == storage.Boolean:
-		return valueDimension(knownValue(i), func(v int64) string { return strconv.FormatBool(v != 0) }), nil
+		return valueDimension(knownValue(i), func(v int64) string { return strconv.FormatBool(v != 0) }, i), nil
 	case f.Kind == storage.Number:
 		value := func(c *chunk, row int) plugins.Count { return c.value(i, row) }
-		return valueDimension(value, func(v int64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }), nil
+		return valueDimension(value, func(v int64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }, i), nil
 	default:
-		return x.textDimension(i, tags), nil
+		return x.textDimension(i), nil
 	}
 }
 
@@ -64,19 +69,54 @@ func knownValue(column int) func(*chunk, int) plugins.Count {
 }
 
 // textDimension groups by the texts of a column.
-func (x *rows) textDimension(column int, tags map[string]string) dimension {
-	texts := x.table.textsIn(column)
+func (x *rows) textDimension(column int) dimension {
+	texts := newTextGroups(x)
 	return dimension{
-		number: func(c *chunk, row int) int { return int(c.at(column, row)) },
-		key: func(group int) storage.Key {
-			t := texts.text(group)
-			return storage.Key{ID: t.id, Name: t.name, Tag: tags[t.id]}
+		number:  func(c *chunk, row int) int { return texts.number(c.at(column, row)) },
+		key:     func(group int) storage.Key { return storage.Key{ID: texts.text(group)} },
+		columns: []int{column},
+		texts:   texts,
+	}
+}
+
+// session is a session by the ids of its id and its name.
+type session struct{ id, name uint32 }
+
+// sessionDimension groups by the ids of sessions together with their names.
+func (x *rows) sessionDimension(tags map[string]string) dimension {
+	ids, names := newTextGroups(x), newTextGroups(x)
+	others := make(map[session]int) // the groups of an id that has another name than in its first group
+	return dimension{
+		number: func(c *chunk, row int) int {
+			s := session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}
+			group := ids.number(s.id)
+			switch {
+			case group == 0:
+				return 0
+			case group == len(names.ids):
+				names.ids = append(names.ids, s.name)
+				return group
+			case names.ids[group] == s.name:
+				return group
+			}
+			other, ok := others[s]
+			if !ok {
+				other = len(ids.ids)
+				ids.ids, names.ids = append(ids.ids, s.id), append(names.ids, s.name)
+				others[s] = other
+			}
+			return other
 		},
+		key: func(group int) storage.Key {
+			id := ids.text(group)
+			return storage.Key{ID: id, Name: names.text(group), Tag: tags[id]}
+		},
+		columns: []int{sessionColumn, sessionNameColumn},
 	}
 }
 
 // valueDimension numbers values in the order in which they come.
-func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) string) dimension {
+func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) string, columns ...int) dimension {
 	var (
 		few  [1024]int // for those that are less
 		rest = make(map[int64]int)
@@ -103,7 +143,8 @@ func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) stri
 			}
 			return rest[v.N]
 		},
-		key: func(group int) storage.Key { return keys[group] },
+		key:     func(group int) storage.Key { return keys[group] },
+		columns: columns,
 	}
 }
 
@@ -118,16 +159,15 @@ func (x *rows) labelDimension(kind string) (dimension, error) {
 		}
 		return nil
 	})
-	chunks := make(map[*chunk][]uint32)
+	var (
+		of     *chunk
+		column []uint32
+		low    int64
+	)
 	return dimension{
 		number: func(c *chunk, row int) int {
-			column, ok := chunks[c]
-			if !ok || len(column) != len(c.n) {
-				if x.loader != nil {
-					clear(chunks) // the chunk before is forgotten
-				}
-				column = x.labels(c, kind, numbers)
-				chunks[c] = column
+			if c != of || c.low != low || len(column) != len(c.n) {
+				of, low, column = c, c.low, x.labels(c, kind, numbers)
 			}
 			return int(column[row])
 		},
@@ -139,31 +179,10 @@ func (x *rows) labelDimension(kind string) (dimension, error) {
 // has.
 func (x *rows) labels(c *chunk, kind string, numbers map[int64]uint32) []uint32 {
 	column := make([]uint32, len(c.n))
-	rowsOf := func(n int64) (from, to int) {
-		from, _ = slices.BinarySearch(c.n, n)
-		for to = from; to < len(c.n) && c.n[to] == n; {
-			to++
-		}
-		return from, to
-	}
-	if !c.sorted {
-		byKey := make(map[int64]int, len(c.n))
-		for i, n := range c.n {
-			if c.org[i] != 0 { // at most one row of a request is
-				byKey[n] = i
-			}
-		}
-		rowsOf = func(n int64) (from, to int) {
-			if i, ok := byKey[n]; ok {
-				return i, i + 1
-			}
-			return 0, 0
-		}
-	}
+	rowOf := c.finder()
 	const query = "SELECT n, label FROM labels WHERE label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
 	err := x.r.c.query(x.ctx, query, []driver.Value{kind, c.low, c.high}, func(row []driver.Value) error {
-		from, to := rowsOf(row[0].(int64))
-		for i := from; i < to; i++ {
+		if i := rowOf(row[0].(int64)); i >= 0 {
 			column[i] = numbers[row[1].(int64)]
 		}
 		return nil

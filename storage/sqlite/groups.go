@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -10,8 +11,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Groups answers from the table in memory what that can answer, and else from the
-// records.
+// Groups answers from columns what those can answer, and else from the records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
 	if by, ok := q.RowDimensions(); ok && inColumns(q, by) {
@@ -26,12 +26,13 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 }
 
 func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
-	return b.aggregating(ctx, func(ctx context.Context, r reader, t *table) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, table: t}
-		if t == nil {
-			x.table = new(table)
-			x.loader = newLoader(ctx, r, x.table)
+	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files}
+		org, err := r.c.integer(ctx, "SELECT id FROM names WHERE kind = 'org' AND name = ?", q.Org)
+		if err != nil {
+			return err
 		}
+		x.orgID = uint32(org)
 		var tags map[string]string
 		if readsTags(q) {
 			if tags, err = r.tags(ctx, q.Org); err != nil {
@@ -52,7 +53,11 @@ func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []sto
 		if slices.Contains(by, storage.Dimension{Name: storage.ByPropertyName}) {
 			return groupPropertyNames(q, x, each)
 		}
-		return storage.GroupRows(q, newestSessions(x, q), each)
+		rows, err := newestSessions(x, q)
+		if err == nil {
+			err = storage.GroupRows(q, rows, each)
+		}
+		return cmp.Or(x.failed, err)
 	})
 }
 
@@ -131,34 +136,15 @@ func lastN(t storage.Timestamp) int64 {
 	return firstN(t+1) - 1
 }
 
-// aggregating gives do one snapshot of the database and of the table in memory,
-// which is nil when it is too large.
-func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *table) error) error {
-	k, err := b.columnCache(ctx)
-	if err != nil {
-		return err
-	}
+// aggregating gives do one snapshot of the database and of the tail in memory, which is
+// nil when it is too large.
+func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *tail) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
-		t, err := k.begin(ctx, r)
+		t, err := b.tails.begin(ctx, r)
 		if err != nil {
 			return err
 		}
 		return do(ctx, r, t)
-	})
-}
-
-// columnCache is that of the open database, with its table if it fits.
-func (b *Backend) columnCache(ctx context.Context) (*columnCache, error) {
-	b.mu.RLock()
-	k := b.cache
-	b.mu.RUnlock()
-	if k == nil {
-		return nil, errClosed
-	}
-	return k, k.ready(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
-		defer cancel()
-		k.loaded(b.reading(ctx, k.load))
 	})
 }
 

@@ -23,14 +23,15 @@ func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 	}
 }
 
-// leaf compiles a leaf, nil if it compares what the table has not.
-func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
+// leaf compiles a leaf, nil if it compares what the columns have not.
+func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	if l.Field.Map {
 		return nil
 	}
 	i := cachedColumnOf(l.Field)
 	switch {
 	case l.Field.Name == "total_tokens":
+		s.need(inputColumn, outputColumn)
 		return comparison(l, func(c *chunk, row int) plugins.Count {
 			return plugins.Usage{Input: c.value(inputColumn, row), Output: c.value(outputColumn, row)}.Total()
 		})
@@ -38,6 +39,9 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		return moment(l, func(c *chunk, row int) storage.Timestamp { return createdAt(c.n[row]) })
 	case i < 0:
 		return nil
+	}
+	s.need(i)
+	switch {
 	case i == respondedColumn:
 		return moment(l, (*chunk).respondedAt)
 	case i == costColumn, i == cacheSavingsColumn:
@@ -48,7 +52,7 @@ func (t *table) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	case l.Field.Kind == storage.Boolean:
 		return func(c *chunk, row int) bool { return (c.at(i, row) != 0) == l.Bool }
 	case l.Field.Kind == storage.Text:
-		return t.text(l, i, p)
+		return s.text(l, i, p)
 	}
 	return comparison(l, func(c *chunk, row int) plugins.Count { return c.value(i, row) })
 }
@@ -67,21 +71,54 @@ func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicat
 	}
 }
 
-// text matches each text once.
-func (t *table) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
+// text matches each text once. Those of a chunk are read together.
+func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
+	if l.Op == storage.Equals {
+		var id uint32
+		if l.Text != "" {
+			found, err := s.r.c.integer(s.ctx, "SELECT id FROM names WHERE kind = ? AND name = ?", cachedColumns[column].names, l.Text)
+			if err != nil {
+				s.failed = err
+			}
+			if id = uint32(found); id == 0 {
+				return func(*chunk, int) bool { return false }
+			}
+		}
+		return func(c *chunk, row int) bool { return c.at(column, row) == id }
+	}
+	const (
+		unknown = iota
+		differs
+		matched
+	)
 	matches := storage.TextMatcher(l.Op, l.Text, p)
-	texts := t.textsIn(column)
-	var known []bool
-	var results []bool
+	var results paged
+	empty := matches("")
 	return func(c *chunk, row int) bool {
-		i := int(c.at(column, row))
-		if i >= len(known) {
-			more := 1 + len(texts.all) - len(known)
-			known, results = append(known, make([]bool, more)...), append(results, make([]bool, more)...)
+		id := c.at(column, row)
+		if id == 0 {
+			return empty
 		}
-		if !known[i] {
-			known[i], results[i] = true, matches(texts.text(i).id)
+		result := results.at(id)
+		if *result == unknown {
+			var ids []uint32
+			for _, id := range c.columns[column] {
+				if x := results.at(id); id != 0 && *x == unknown {
+					*x = differs
+					ids = append(ids, id)
+				}
+			}
+			texts, err := s.r.texts(s.ctx, ids)
+			if err != nil {
+				s.failed = err
+				return false
+			}
+			for i, text := range texts {
+				if matches(text) {
+					*results.at(ids[i]) = matched
+				}
+			}
 		}
-		return results[i]
+		return *result == matched
 	}
 }

@@ -48,14 +48,14 @@ type propertyRows struct {
 
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, table: x.table, loader: x.loader},
+		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files},
 		groups: make(map[string]int),
 	}
 }
 
 // Scan gives each the chosen requests once for each of their properties.
 func (x *propertyRows) Scan(f storage.Filter, w storage.Window, _ storage.RowParts, each func(*storage.Row) bool) error {
-	sets := x.textDimension(propertyNamesColumn, nil)
+	sets := x.textDimension(propertyNamesColumn)
 	x.dimensions = []dimension{sets}
 	return x.rows.Scan(f, w, storage.CountParts, func(r *storage.Row) bool {
 		set := r.Groups[0]

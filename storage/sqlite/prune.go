@@ -11,7 +11,8 @@ import (
 // that it keeps batches waiting. Tests make it smaller.
 var pruneChunk = 2000
 
-func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+// prune also answers the files of columns that nothing needs any more.
+func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
 	err = w.transaction(ctx, func() error {
 		var old []int64
 		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
@@ -26,6 +27,11 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 		if err != nil {
 			return err
 		}
+		if len(old) > 0 {
+			if files, err = w.pruneColumns(ctx, old[len(old)-1]); err != nil {
+				return err
+			}
+		}
 		for _, r := range rows {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -33,7 +39,6 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			if err := w.remove(r); err != nil {
 				return err
 			}
-			w.changes = append(w.changes, change{old: r})
 		}
 		if more = len(old) == pruneChunk; more {
 			return nil
@@ -43,14 +48,17 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			return err
 		}
 		// The names that only records before used, which are gone.
-		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?)", before-seenStep)
+		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?) AND id < (SELECT max(id) FROM names)", before-seenStep)
 		if names > 0 {
 			w.names.known.clear()
 		}
 		more = max(tags, names) == int64(pruneChunk)
 		return err
 	})
-	return more && err == nil, err
+	if err != nil {
+		return false, nil, err
+	}
+	return more, files, nil
 }
 
 // delete deletes what is older than a time, as many rows at most as a chunk has.

@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"errors"
+	"database/sql/driver"
 	"runtime"
 	"slices"
 
@@ -18,9 +18,24 @@ type scan struct {
 	// what the database does.
 	holds    predicate
 	residual storage.Filter
+	// needs are the columns that are read.
+	needs  [columnCount]bool
+	reader fileReader
 	// all are the requests of the whole scan of which the residual is true, nil until
 	// a chunk asks for them.
 	all *keySet
+	// enough is true once each wants no more, and err is the error that ended the scan.
+	enough bool
+	err    error
+}
+
+func (s *scan) ended() bool { return s.enough || s.err != nil }
+
+// need makes the scan read columns.
+func (s *scan) need(columns ...int) {
+	for _, i := range columns {
+		s.needs[i] = true
+	}
 }
 
 // plan takes the filter apart.
@@ -28,12 +43,9 @@ func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
 	leaves := make(map[*storage.Leaf]predicate)
 	plan := storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
-		if s.scores {
-			return storage.Unsupported
-		}
 		holds, ok := leaves[l]
 		if !ok {
-			holds = s.table.leaf(l, cancel)
+			holds = s.leaf(l, cancel)
 			leaves[l] = holds
 		}
 		if holds == nil {
@@ -45,92 +57,96 @@ func (s *scan) plan(f storage.Filter) {
 	if plan.Prefilter != (storage.All{}) {
 		s.holds = join(plan.Prefilter, leaves)
 	}
+	for _, d := range s.dimensions {
+		s.need(d.columns...)
+	}
+	if !s.scores {
+		s.need(partColumns(s.parts)...)
+	}
 }
 
 // rowsBetweenChecks is the number of rows between two looks at the context.
 const rowsBetweenChecks = 16 << 10
 
-// chunk gives each its rows of one chunk, as long as it wants more.
-func (s *scan) chunk(c *chunk) (more bool, err error) {
-	from, to := max(s.from, c.low), min(s.to, c.high)
-	if from > to {
-		return true, nil
+// chunk gives each the rows of one chunk with keys behind after until to, as long as it
+// wants more.
+func (s *scan) chunk(c *chunk, after, to int64) {
+	from, to := max(after+1, c.low), min(to, c.high)
+	if s.ended() || from > to || len(c.n) == 0 {
+		return
 	}
 	var chosen *keySet
 	if s.residual != (storage.All{}) {
-		if chosen, err = s.chosenOf(c, from, to); err != nil || len(chosen.keys) == 0 {
-			return true, err
+		if chosen, s.err = s.chosenOf(c, from, to); s.err != nil || len(chosen.keys) == 0 {
+			return
 		}
 	}
-	org := s.table.orgs.find(s.org)
-	if org == 0 {
-		return true, nil
+	if s.scores {
+		s.chunkScores(c, from, to, chosen)
+		return
 	}
 	r := storage.Row{Groups: make([]int, len(s.dimensions))}
-	first, last := 0, len(c.n)
+	first := 0
 	if c.sorted {
 		first, _ = slices.BinarySearch(c.n, from)
 	}
-	for i := first; i < last; i++ {
+	for i := first; i < len(c.n); i++ {
 		if i%rowsBetweenChecks == 0 {
-			if err := s.ctx.Err(); err != nil {
-				return false, err
+			if s.err = s.ctx.Err(); s.err != nil {
+				return
 			}
 			runtime.Gosched() // traffic is not to wait for the 10 ms of a time slice
 		}
 		n := c.n[i]
 		switch {
-		case c.org[i] != org || n < from || n > to:
-			continue
-		case s.holds != nil && !s.holds(c, i):
-			continue
-		case chosen != nil && !chosen.has(n):
+		case c.sorted && n > to:
+			return
+		case c.org[i] != s.orgID || n < from || n > to || !s.chooses(c, i, chosen):
 			continue
 		}
-		for j := range s.dimensions {
-			r.Groups[j] = s.dimensions[j].number(c, i)
-		}
-		r.CreatedAt = createdAt(n)
-		if s.scores {
-			r.Score = c.scores[i]
-		} else {
-			c.read(&r, i, s.parts)
-		}
-		if s.failed != nil || !s.each(&r) {
-			return false, s.failed
+		c.read(&r, i, s.parts)
+		if s.give(&r, c, i); s.ended() {
+			return
 		}
 	}
-	return true, nil
 }
 
-// streamRequests scans the requests as they are read.
-func (s *scan) streamRequests() error {
-	return stream(s, &s.table.requests, s.from-1, func(last int64) (int64, error) {
-		if last >= s.to {
-			return last, errStop
+// chooses tells whether the filter is true of a row.
+func (s *scan) chooses(c *chunk, row int, chosen *keySet) bool {
+	return (s.holds == nil || s.holds(c, row)) && (chosen == nil || chosen.has(c.n[row]))
+}
+
+// give gives each a row, with its groups and its time.
+func (s *scan) give(r *storage.Row, c *chunk, row int) {
+	for j := range s.dimensions {
+		if number := s.dimensions[j].number; number != nil {
+			r.Groups[j] = number(c, row)
 		}
-		return s.loader.requests(last)
-	})
+	}
+	r.CreatedAt = createdAt(c.n[row])
+	if s.err = s.failed; s.err == nil {
+		s.enough = !s.each(r)
+	}
 }
 
-// streamScores scans the scores as they are read.
-func (s *scan) streamScores() error {
-	return stream(s, &s.table.scores, firstScore, s.loader.scores)
-}
-
-// stream scans chunks which load reads after a place, until it answers errStop,
-// and forgets them.
-func stream[P any](s *scan, chunks *[]chunk, last P, load func(P) (P, error)) error {
-	for err := error(nil); err == nil; {
-		*chunks = nil
-		if last, err = load(last); err != nil && !errors.Is(err, errStop) {
-			return err
-		}
-		for i := range *chunks {
-			if more, failed := s.chunk(&(*chunks)[i]); failed != nil || !more {
-				return failed
+// chunkScores gives each the scores of the rows of one chunk.
+func (s *scan) chunkScores(c *chunk, from, to int64, chosen *keySet) {
+	rowOf := c.finder()
+	scores := s.dimensions[0]
+	r := storage.Row{Groups: make([]int, 1)}
+	err := loader{s.ctx, s.r}.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
+		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
+			i := rowOf(row[0].(int64))
+			if i < 0 || c.org[i] != s.orgID || !s.chooses(c, i, chosen) {
+				return nil
 			}
-		}
+			r.Groups[0], r.Score = scores.texts.number(uint32(row[1].(int64))), row[2].(float64)
+			if s.give(&r, c, i); s.ended() {
+				return errStop
+			}
+			return nil
+		})
+	if s.err == nil {
+		s.err = err
 	}
-	return nil
 }

@@ -30,21 +30,22 @@ import (
 // Backend is a storage.Backend on one database file.
 type Backend struct {
 	path string
-	// tableLimit bounds the memory that analytics take, in bytes.
-	tableLimit int
-	contents   storage.Contents
+	// tailRows bounds the newest requests that analytics keep in memory.
+	tailRows int
+	contents storage.Contents
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
 	readers *pool
 	names   *nameReader
-	cache   *columnCache
+	tails   *tailCache
+	files   *columnFiles
 	closing context.Context
 	close   context.CancelFunc
 }
 
 // New returns a backend on the database file at path, not yet open.
-func New(path string) *Backend { return &Backend{path: path, tableLimit: tableLimit} }
+func New(path string) *Backend { return &Backend{path: path, tailRows: tailRows} }
 
 var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)
 
@@ -80,8 +81,12 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if p, err = c.position(ctx, h.Journal); err != nil {
 		return p, err
 	}
-	k := newColumnCache(b.tableLimit)
+	k := newTailCache(b.tailRows)
 	w, err := newWriter(ctx, c, k)
+	if err != nil {
+		return p, err
+	}
+	files, err := b.openColumnFiles(ctx, w)
 	if err != nil {
 		return p, err
 	}
@@ -90,9 +95,11 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	b.contents = h.Contents
 	b.writer = w
 	b.names = new(nameReader)
-	b.cache = k
+	b.tails, b.files = k, files
 	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())
+	go files.run(b.closing)
+	files.look()
 	return p, nil
 }
 
@@ -109,7 +116,10 @@ func create(path string) error {
 
 // Write writes a batch and its position in one transaction.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
-	err := b.writing(func(w *writer) error { return w.write(ctx, batch) })
+	err := b.writing(func(w *writer) error {
+		b.files.count(len(batch.Records))
+		return w.write(ctx, batch)
+	})
 	if err != nil {
 		return fmt.Errorf("writing a batch to %s: %w", b.path, rejected(explain(err)))
 	}
@@ -123,7 +133,13 @@ func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 // thousand, and at the end the names that nothing uses any more. The file keeps
 // its size, and later records fill it.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.pruning(func(w *writer) (bool, error) { return w.prune(ctx, before) })
+	return b.pruning(func(w *writer) (bool, error) {
+		more, files, err := w.prune(ctx, before)
+		if err == nil {
+			b.files.remove(files)
+		}
+		return more, err
+	})
 }
 
 // PruneConversations deletes items that were added before a time, and conversations
@@ -149,6 +165,8 @@ func (b *Backend) writing(do func(*writer) error) error {
 	if b.writer == nil {
 		return errClosed
 	}
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
 	return do(b.writer)
 }
 
@@ -213,7 +231,9 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 
 // Close ends the queries in flight and closes the database.
 func (b *Backend) Close() error {
-	b.interrupt()
+	if files := b.interrupt(); files != nil {
+		<-files.done
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.writer == nil {
@@ -221,18 +241,19 @@ func (b *Backend) Close() error {
 	}
 	// The writer closes last: SQLite then merges the write-ahead log.
 	err := errors.Join(b.readers.close(), b.writer.c.Close())
-	b.cache.close()
-	b.readers, b.writer, b.cache = nil, nil, nil
+	b.tails.close()
+	b.readers, b.writer, b.tails, b.files = nil, nil, nil, nil
 	return err
 }
 
-// interrupt ends the queries in flight.
-func (b *Backend) interrupt() {
+// interrupt ends the queries in flight, and answers who still writes columns.
+func (b *Backend) interrupt() *columnFiles {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.writer != nil {
 		b.close()
 	}
+	return b.files
 }
 
 var _ storage.Backend = (*Backend)(nil)

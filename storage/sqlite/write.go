@@ -1,11 +1,13 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -15,19 +17,21 @@ import (
 // writer is the one connection that writes, and what it remembers between
 // batches.
 type writer struct {
+	mu    sync.Mutex // held during every use
 	c     *conn
 	names dictionary
 	rows  reader
 	// segment is where the last batch ended.
 	segment uint64
-	// cache follows the changes of the transaction once it is committed.
-	cache   *columnCache
-	changes []change
+	// tails follows the changes of the transaction once it is committed: the keys of
+	// requests that are new, gone or replaced.
+	tails   *tailCache
+	changed []int64
 }
 
-func newWriter(ctx context.Context, c *conn, cache *columnCache) (*writer, error) {
+func newWriter(ctx context.Context, c *conn, tails *tailCache) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, cache: cache}
+	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, tails: tails}
 	w.rows = reader{c, new(nameReader)}
 	return w, err
 }
@@ -37,20 +41,19 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 	var done func()
 	err := w.c.transaction(ctx, func() (err error) {
 		if err = do(); err == nil {
-			done, err = w.cache.turn(ctx)
+			done, err = w.tails.turn(ctx)
 		}
 		return err
 	})
 	if err != nil {
 		w.names.known.clear() // some may have been rolled back
 	} else {
-		w.cache.follow(w.changes)
+		w.tails.follow(w.changed)
 	}
 	if done != nil {
 		done()
 	}
-	clear(w.changes)
-	w.changes = w.changes[:0]
+	w.changed = w.changed[:0]
 	return err
 }
 
@@ -89,11 +92,7 @@ func (w *writer) write(ctx context.Context, b *storage.Batch) error {
 func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	next := &row{Record: *r}
 	next.Scores, next.Feedback = nil, nil // they come as annotations
-	inserted, err := w.insert(next)
-	if inserted {
-		w.changes = append(w.changes, change{new: next})
-	}
-	if inserted || err != nil {
+	if inserted, err := w.insert(next); inserted || err != nil {
 		return err
 	}
 	old, err := w.rows.byID(ctx, r.Org, r.ID)
@@ -165,14 +164,42 @@ func with[V any](a, b map[string]V) map[string]V {
 	return m
 }
 
-// replace puts a record in the place of its earlier version.
+// replace puts a record in the place of its earlier version. What columns have of it is
+// left alone where it stays the same, as when it is scored.
 func (w *writer) replace(old, next *row) error {
+	if next.n == old.n && sameRequest(old, next) {
+		if err := w.removeRest(old); err != nil {
+			return err
+		}
+		return w.insertRest(next)
+	}
 	if err := w.remove(old); err != nil {
 		return err
 	}
 	_, err := w.insert(next)
-	w.changes = append(w.changes, change{old, next})
 	return err
+}
+
+// sameRequest tells whether two versions are the same in requests.
+func sameRequest(a, b *row) bool {
+	for i := range requestColumns {
+		c := &requestColumns[i]
+		if c.names != "" && c.text(a) != c.text(b) {
+			return false
+		}
+		if c.names != "" {
+			continue
+		}
+		x, y := c.encode(a), c.encode(b)
+		if id, ok := x.([]byte); ok {
+			if other, ok := y.([]byte); !ok || !bytes.Equal(id, other) {
+				return false
+			}
+		} else if _, ok := y.([]byte); ok || x != y {
+			return false
+		}
+	}
+	return true
 }
 
 var (
@@ -213,22 +240,28 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 		}
 		n = nil // the millisecond is full
 	}
+	w.changed = append(w.changed, r.n)
+	return true, w.insertRest(r)
+}
+
+// insertRest inserts what refers to a request.
+func (w *writer) insertRest(r *row) error {
 	details, err := w.c.prepare(insertDetails)
 	if err != nil {
-		return false, err
+		return err
 	}
 	details.bind(r.n)
 	if _, err := w.run(details, detailColumns, r); err != nil {
-		return false, err
+		return err
 	}
 	err = w.eachLabel(r, func(label driver.Value) error {
 		_, err := w.c.exec("INSERT OR IGNORE INTO labels (label, n) VALUES (?, ?)", label, r.n)
 		return err
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, w.eachScore(r, func(name driver.Value, value float64) error {
+	return w.eachScore(r, func(name driver.Value, value float64) error {
 		_, err := w.c.exec("INSERT INTO scores (name, n, value) VALUES (?, ?, ?)", name, r.n, value)
 		return err
 	})
@@ -256,6 +289,16 @@ func (w *writer) run(s *statement, columns []column, r *row) (driver.Result, err
 
 // remove deletes a record with all that refers to it but names.
 func (w *writer) remove(r *row) error {
+	if err := w.removeRest(r); err != nil {
+		return err
+	}
+	w.changed = append(w.changed, r.n)
+	_, err := w.c.exec("DELETE FROM requests WHERE n = ?", r.n)
+	return err
+}
+
+// removeRest deletes what refers to a request.
+func (w *writer) removeRest(r *row) error {
 	err := w.eachLabel(r, func(label driver.Value) error {
 		_, err := w.c.exec("DELETE FROM labels WHERE label = ? AND n = ?", label, r.n)
 		return err
@@ -270,10 +313,7 @@ func (w *writer) remove(r *row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.c.exec("DELETE FROM details WHERE n = ?", r.n); err != nil {
-		return err
-	}
-	_, err = w.c.exec("DELETE FROM requests WHERE n = ?", r.n)
+	_, err = w.c.exec("DELETE FROM details WHERE n = ?", r.n)
 	return err
 }
 

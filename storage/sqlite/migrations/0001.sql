@@ -173,6 +173,28 @@ CREATE TABLE journals (
 	ordinal INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The requests with n behind after until last stand also in a file of columns, which
+-- analytics read, or are about to. It can be made again at any time.
+CREATE TABLE column_chunks (
+	last  INTEGER PRIMARY KEY,
+	after INTEGER NOT NULL,
+	file  TEXT -- its name; NULL while it is written
+) STRICT;
+-- Which of these are new, gone or changed since the file was begun.
+CREATE TABLE column_changes (n INTEGER PRIMARY KEY) STRICT;
+CREATE TRIGGER requests_inserted AFTER INSERT ON requests
+WHEN NEW.n > (SELECT after FROM column_chunks WHERE last >= NEW.n ORDER BY last LIMIT 1) BEGIN
+	INSERT OR IGNORE INTO column_changes VALUES (NEW.n);
+END;
+CREATE TRIGGER requests_deleted AFTER DELETE ON requests
+WHEN OLD.n > (SELECT after FROM column_chunks WHERE last >= OLD.n ORDER BY last LIMIT 1) BEGIN
+	INSERT OR IGNORE INTO column_changes VALUES (OLD.n);
+END;
+CREATE TRIGGER requests_updated AFTER UPDATE ON requests BEGIN
+	INSERT OR IGNORE INTO column_changes SELECT OLD.n WHERE OLD.n > (SELECT after FROM column_chunks WHERE last >= OLD.n ORDER BY last LIMIT 1);
+	INSERT OR IGNORE INTO column_changes SELECT NEW.n WHERE NEW.n > (SELECT after FROM column_chunks WHERE last >= NEW.n ORDER BY last LIMIT 1);
+END;
+
 CREATE VIEW request_log AS
 SELECT
 	strftime('%Y-%m-%dT%H:%M:%S', (r.n >> 20) / 1000, 'unixepoch') || printf('.%03dZ', (r.n >> 20) % 1000) AS created_at,

@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// A file of columns has the rows of one chunk: a block for each column, in as few bytes
+// a value as it takes, then what says where the blocks are, in JSON, and the length
+// and the sum of that. It never changes.
+
+// fileIndex says what a file has.
+type fileIndex struct {
+	// Format are the names of the columns.
+	Format string `json:"format"`
+	Rows   int    `json:"rows"`
+	// After and Last bound the keys.
+	After int64 `json:"after"`
+	Last  int64 `json:"last"`
+	// Columns are by the number of the column; N and Org are the keys and the
+	// organisations, and Places and Values are what is wide.
+	Columns [columnCount]block `json:"columns"`
+	N       block              `json:"n"`
+	Org     block              `json:"org"`
+	Places  block              `json:"places"`
+	Values  block              `json:"values"`
+}
+
+// block is where values are, each as what it is more than Base.
+type block struct {
+	Offset int64  `json:"offset"`
+	Count  int    `json:"count"`
+	Width  int    `json:"width"` // bytes of a value: 0, 1, 2, 4 or 8
+	Base   int64  `json:"base"`
+	Sum    uint32 `json:"sum"`
+}
+
+var (
+	fileFormat = strings.Join(cachedNames[:], " ")
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// trailerBytes are the length and the sum of the index.
+const trailerBytes = 8
+
+var errDamaged = errors.New("the file of columns is damaged")
+
+// fileWriter writes blocks one behind the other.
+type fileWriter struct {
+	file   *os.File
+	offset int64
+	buffer []byte
+	err    error
+}
+
+func (w *fileWriter) write(p []byte) {
+	if w.err == nil {
+		_, w.err = w.file.Write(p)
+		w.offset += int64(len(p))
+	}
+}
+
+// writeBlock writes values as a block.
+func writeBlock[T uint32 | int64](w *fileWriter, values []T) block {
+	b := block{Offset: w.offset, Count: len(values)}
+	if len(values) == 0 {
+		return b
+	}
+	least := slices.Min(values)
+	b.Base = int64(least)
+	switch span := uint64(slices.Max(values)) - uint64(least); {
+	case span == 0:
+	case span <= math.MaxUint8:
+		b.Width = 1
+	case span <= math.MaxUint16:
+		b.Width = 2
+	case span <= math.MaxUint32:
+		b.Width = 4
+	default:
+		b.Width = 8
+	}
+	p := w.buffer[:0]
+	for _, v := range values {
+		switch more := uint64(v) - uint64(least); b.Width {
+		case 1:
+			p = append(p, byte(more))
+		case 2:
+			p = binary.LittleEndian.AppendUint16(p, uint16(more))
+		case 4:
+			p = binary.LittleEndian.AppendUint32(p, uint32(more))
+		case 8:
+			p = binary.LittleEndian.AppendUint64(p, more)
+		}
+	}
+	w.buffer = p
+	b.Sum = crc32.Checksum(p, castagnoli)
+	w.write(p)
+	return b
+}
+
+// writeColumns writes a chunk to a new file, on the disk when it returns.
+func writeColumns(path string, c *chunk, after, last int64) (err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	w := &fileWriter{file: file}
+	index := fileIndex{Format: fileFormat, Rows: len(c.n), After: after, Last: last, N: writeBlock(w, c.n), Org: writeBlock(w, c.org)}
+	for i, column := range c.columns {
+		index.Columns[i] = writeBlock(w, column)
+	}
+	places, values := make([]int64, len(c.wide)), make([]int64, len(c.wide))
+	for i, v := range c.wide {
+		places[i], values[i] = int64(v.place), v.value
+	}
+	index.Places, index.Values = writeBlock(w, places), writeBlock(w, values)
+	description, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	w.write(description)
+	trailer := binary.LittleEndian.AppendUint32(nil, uint32(len(description)))
+	w.write(binary.LittleEndian.AppendUint32(trailer, crc32.Checksum(description, castagnoli)))
+	if w.err != nil {
+		return w.err
+	}
+	return file.Sync()
+}
+
+// fileReader reads chunks from files, one after the other into the same memory.
+type fileReader struct {
+	chunk  chunk
+	raw    []byte
+	narrow [columnCount][]uint32
+}
+
+// read reads the columns that are needed of the file of a region. Its errors are those
+// of files that are missing or damaged.
+func (r *fileReader) read(path string, of region, needs *[columnCount]bool) (*chunk, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	index, err := r.index(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if index.Format != fileFormat || index.Last != of.last || index.After > of.after || index.Rows == 0 {
+		return nil, fmt.Errorf("%s: %w", path, errDamaged)
+	}
+	old := r.chunk
+	c := chunk{sorted: true, live: index.Rows}
+	c.n = readBlock(r, file, index.N, old.n, &err)
+	c.org = readBlock(r, file, index.Org, old.org, &err)
+	for i, b := range index.Columns {
+		if needs[i] && b.Count > 0 {
+			r.narrow[i] = readBlock(r, file, b, r.narrow[i], &err)
+			c.columns[i] = r.narrow[i]
+		}
+	}
+	places, values := readBlock[int64](r, file, index.Places, nil, &err), readBlock[int64](r, file, index.Values, nil, &err)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, place := range places {
+		c.wide = append(c.wide, wideValue{int(place), values[i]})
+	}
+	c.low, c.high = c.n[0], c.n[len(c.n)-1]
+	r.chunk = c
+	return &r.chunk, nil
+}
+
+// index reads what the file says that it has.
+func (r *fileReader) index(file *os.File) (index fileIndex, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return index, err
+	}
+	if info.Size() < trailerBytes {
+		return index, errDamaged
+	}
+	var trailer [trailerBytes]byte
+	if _, err := file.ReadAt(trailer[:], info.Size()-trailerBytes); err != nil {
+		return index, err
+	}
+	length := int64(binary.LittleEndian.Uint32(trailer[:]))
+	if length > info.Size()-trailerBytes {
+		return index, errDamaged
+	}
+	description := make([]byte, length)
+	if _, err := file.ReadAt(description, info.Size()-trailerBytes-length); err != nil {
+		return index, err
+	}
+	if crc32.Checksum(description, castagnoli) != binary.LittleEndian.Uint32(trailer[4:]) {
+		return index, errDamaged
+	}
+	return index, json.Unmarshal(description, &index)
+}
+
+// readBlock reads a block into room, which grows where it must.
+func readBlock[T uint32 | int64](r *fileReader, file io.ReaderAt, b block, room []T, err *error) []T {
+	if *err != nil {
+		return nil
+	}
+	r.raw = slices.Grow(r.raw[:0], b.Count*b.Width)[:b.Count*b.Width]
+	if _, *err = file.ReadAt(r.raw, b.Offset); *err != nil {
+		return nil
+	}
+	if crc32.Checksum(r.raw, castagnoli) != b.Sum {
+		*err = errDamaged
+		return nil
+	}
+	values, base, raw := slices.Grow(room[:0], b.Count)[:b.Count], T(b.Base), r.raw
+	switch b.Width {
+	case 0:
+		for i := range values {
+			values[i] = base
+		}
+	case 1:
+		for i := range values {
+			values[i] = base + T(raw[i])
+		}
+	case 2:
+		for i := range values {
+			values[i] = base + T(binary.LittleEndian.Uint16(raw[2*i:]))
+		}
+	case 4:
+		for i := range values {
+			values[i] = base + T(binary.LittleEndian.Uint32(raw[4*i:]))
+		}
+	case 8:
+		for i := range values {
+			values[i] = base + T(binary.LittleEndian.Uint64(raw[8*i:]))
+		}
+	}
+	return values
+}

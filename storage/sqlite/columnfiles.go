@@ -1,0 +1,298 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql/driver"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// region are the requests with keys behind after until last. The table column_chunks
+// has those of which there is a file.
+type region struct {
+	after, last int64
+	file        string
+}
+
+const (
+	columnSuffix = ".columns"
+	// columnDirectory is behind the path of the database.
+	columnDirectory = "-columns"
+)
+
+// columnFiles writes the older requests to files of columns, a chunk at a time. All of
+// them can be made again from the database: a file that is missing or damaged is left
+// out, and written anew.
+type columnFiles struct {
+	b    *Backend
+	dir  string
+	wake chan struct{}
+	// damaged are files that cannot be read.
+	damaged chan region
+	done    chan struct{}
+	// written counts the requests since it was woken.
+	written int
+}
+
+// openColumnFiles forgets the files that are not there, and deletes those that the
+// database does not know.
+func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles, error) {
+	f := &columnFiles{b: b, dir: b.path + columnDirectory, wake: make(chan struct{}, 1), damaged: make(chan region, 1), done: make(chan struct{})}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[string]bool)
+	for _, e := range entries {
+		there[e.Name()] = true
+	}
+	var missing []int64
+	err = w.c.query(ctx, "SELECT last, file FROM column_chunks", nil, func(row []driver.Value) error {
+		if name, _ := row[1].(string); there[name] {
+			there[name] = false
+		} else {
+			missing = append(missing, row[0].(int64))
+		}
+		return nil
+	})
+	if err == nil && len(missing) > 0 {
+		_, err = w.c.exec("DELETE FROM column_chunks WHERE last IN (SELECT value FROM json_each(?))", compactJSON(missing))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name, unknown := range there {
+		if unknown && strings.HasSuffix(name, columnSuffix) {
+			err = errors.Join(err, os.Remove(filepath.Join(f.dir, name)))
+		}
+	}
+	return f, err
+}
+
+// remove deletes files that the database no longer knows. Whoever still reads one keeps
+// it, and whoever comes too late reads the database.
+func (f *columnFiles) remove(names []string) {
+	for _, name := range names {
+		_ = os.Remove(filepath.Join(f.dir, name)) // Open tries again
+	}
+}
+
+// count wakes the files up when there are many new requests.
+func (f *columnFiles) count(requests int) {
+	if f.written += requests; f.written >= chunkRows/4 {
+		f.written = 0
+		f.look()
+	}
+}
+
+// look makes run look for what it has to write.
+func (f *columnFiles) look() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes files until the context ends. After an error it waits until it is woken
+// again: without files queries take longer, and answer the same.
+func (f *columnFiles) run(ctx context.Context) {
+	defer close(f.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		case x := <-f.damaged:
+			f.forget(x)
+		}
+		for more, err := true, error(nil); more && err == nil; {
+			more, err = f.next(ctx)
+		}
+	}
+}
+
+// next writes the next file, if there are requests enough.
+func (f *columnFiles) next(ctx context.Context) (more bool, err error) {
+	var next *region
+	err = f.b.reading(ctx, func(ctx context.Context, r reader) (err error) {
+		next, err = r.nextRegion(ctx)
+		return err
+	})
+	if next == nil || err != nil {
+		return false, err
+	}
+	if err := f.b.writing(func(w *writer) error { return w.beginRegion(ctx, next) }); err != nil {
+		return false, err
+	}
+	if next.file != "" {
+		f.remove([]string{next.file})
+	}
+	var c chunk
+	err = f.b.reading(ctx, func(ctx context.Context, r reader) error {
+		_, err := loader{ctx, r}.between(next.after, next.last, math.MaxInt, func() *chunk { return &c })
+		return err
+	})
+	next.file = ""
+	if err == nil && len(c.n) > 0 {
+		next.file = strings.ToLower(rand.Text()) + columnSuffix
+		err = writeColumns(filepath.Join(f.dir, next.file), &c, next.after, next.last)
+	}
+	if err != nil {
+		return false, err
+	}
+	var known bool
+	err = f.b.writing(func(w *writer) error {
+		known, err = w.endRegion(ctx, next)
+		return err
+	})
+	if next.file != "" && !known {
+		f.remove([]string{next.file})
+	}
+	return err == nil, err
+}
+
+// nextRegion finds requests enough for a file: those of a file of which many have
+// changed since, or those that are in none.
+func (r reader) nextRegion(ctx context.Context) (*region, error) {
+	regions, err := r.regions(ctx, math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	after := int64(math.MinInt64)
+	for i := range regions {
+		known := &regions[i]
+		changed, err := r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", known.after, known.last)
+		if err != nil || changed > int64(chunkRows/32) {
+			return known, err
+		}
+		last, err := r.nth(ctx, after, known.after, chunkRows/16)
+		if err == nil && last != nil {
+			last, err = r.nth(ctx, after, known.after, chunkRows)
+			if last == nil {
+				last = &known.after
+			}
+			return &region{after: after, last: *last}, err
+		}
+		if err != nil {
+			return nil, err
+		}
+		after = known.last
+	}
+	// What is new may still change: as much is left as a file has.
+	if last, err := r.nth(ctx, after, math.MaxInt64, 2*chunkRows); last == nil || err != nil {
+		return nil, err
+	}
+	last, err := r.nth(ctx, after, math.MaxInt64, chunkRows)
+	if last == nil || err != nil {
+		return nil, err
+	}
+	return &region{after: after, last: *last}, nil
+}
+
+// nth is the key of the nth request between two keys, nil if there are fewer.
+func (r reader) nth(ctx context.Context, after, to int64, n int) (found *int64, err error) {
+	err = r.c.query(ctx, "SELECT n FROM requests WHERE n > ? AND n <= ? ORDER BY n LIMIT 1 OFFSET ?",
+		[]driver.Value{after, to, int64(n - 1)}, func(row []driver.Value) error {
+			key := row[0].(int64)
+			found = &key
+			return nil
+		})
+	return found, err
+}
+
+// regions are those between two keys of which there are files, in their order.
+func (r reader) regions(ctx context.Context, from, to int64) (regions []region, err error) {
+	err = r.c.query(ctx, "SELECT after, last, file FROM column_chunks WHERE file IS NOT NULL AND last >= ? AND after < ? ORDER BY last",
+		[]driver.Value{from, to}, func(row []driver.Value) error {
+			regions = append(regions, region{row[0].(int64), row[1].(int64), row[2].(string)})
+			return nil
+		})
+	return regions, err
+}
+
+// beginRegion makes the database keep the changes of the region from now on, and forget
+// what was begun and not ended.
+func (w *writer) beginRegion(ctx context.Context, x *region) error {
+	return w.c.transaction(ctx, func() error {
+		if _, err := w.c.exec("DELETE FROM column_chunks WHERE file IS NULL OR last = ?", x.last); err != nil {
+			return err
+		}
+		if _, err := w.c.exec("DELETE FROM column_changes WHERE n > ? AND n <= ?", x.after, x.last); err != nil {
+			return err
+		}
+		_, err := w.c.exec("INSERT INTO column_chunks (last, after) VALUES (?, ?)", x.last, x.after)
+		return err
+	})
+}
+
+// endRegion makes the file of a region known, unless the region is gone meanwhile.
+func (w *writer) endRegion(ctx context.Context, x *region) (known bool, err error) {
+	err = w.c.transaction(ctx, func() error {
+		if x.file == "" {
+			_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ?", x.last)
+			return err
+		}
+		result, err := w.c.exec("UPDATE column_chunks SET file = ? WHERE last = ? AND file IS NULL", x.file, x.last)
+		if err == nil {
+			changes, _ := result.RowsAffected()
+			known = changes > 0
+		}
+		return err
+	})
+	return known && err == nil, err
+}
+
+// forget forgets the file of a region, which is then written anew.
+func (f *columnFiles) forget(x region) {
+	err := f.b.writing(func(w *writer) error {
+		_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ? AND file = ?", x.last, x.file)
+		return err
+	})
+	if err == nil {
+		f.remove([]string{x.file})
+	}
+}
+
+// report says that the file of a region cannot be read.
+func (f *columnFiles) report(x region) {
+	select {
+	case f.damaged <- x:
+	default: // the next query finds it again
+	}
+}
+
+// pruneColumns forgets the columns until a key, and answers the files that are no longer
+// known.
+func (w *writer) pruneColumns(ctx context.Context, until int64) (files []string, err error) {
+	err = w.c.query(ctx, "SELECT file FROM column_chunks WHERE last <= ? AND file IS NOT NULL", []driver.Value{until}, func(row []driver.Value) error {
+		files = append(files, row[0].(string))
+		return nil
+	})
+	for _, statement := range []string{
+		"DELETE FROM column_chunks WHERE last <= ?",
+		"UPDATE column_chunks SET after = ?1 WHERE after < ?1",
+		"DELETE FROM column_changes WHERE n <= ?",
+	} {
+		if err == nil {
+			_, err = w.c.exec(statement, until)
+		}
+	}
+	return files, err
+}
+
+// optionalInteger sets an integer where there is one.
+func optionalInteger(n *int64) func([]driver.Value) error {
+	return func(row []driver.Value) error {
+		if v, ok := row[0].(int64); ok {
+			*n = v
+		}
+		return nil
+	}
+}

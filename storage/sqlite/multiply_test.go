@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+// writtenRecords is how many records of a benchmark's database are written as Weir
+// writes them; the rest are copies of these.
+const writtenRecords = 500_000
+
+// multiply copies the records of the database, each copy behind the one before in time.
+// Every other record of a copy has a user and a session of its own.
+func multiply(c *conn, copies int) error {
+	names, err := c.integer(context.Background(), "SELECT max(id) FROM names")
+	if err != nil {
+		return err
+	}
+	first, err := c.integer(context.Background(), "SELECT min(n) FROM requests")
+	if err != nil {
+		return err
+	}
+	last, err := c.integer(context.Background(), "SELECT max(n) FROM requests")
+	if err != nil {
+		return err
+	}
+	statements := func(do ...string) {
+		for _, s := range do {
+			if err == nil {
+				_, err = c.exec(s)
+			}
+		}
+	}
+	statements(
+		"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -524288", // whoever is interrupted begins again
+		"DROP INDEX requests_request_id", "DROP INDEX requests_user", "DROP INDEX requests_session",
+	)
+	columns := columnList(only(requestColumns, "org", "provider", "model", "status", "latency", "ttft", "cost", "input", "output", "cache_read",
+		"request_model", "response_model", "country", "path", "target_url", "auth_hash", "finish", "error_type",
+		"end_state", "stream", "threat", "passthrough", "cache_enabled", "property_names"), "")
+	const own = "(n >> 20) & 1"
+	for i := int64(1); i < int64(copies) && err == nil; i++ {
+		later := i * firstN(createdAt(last)-createdAt(first)+1)
+		more := func(query string, args ...driver.Value) {
+			if err == nil {
+				_, err = c.exec(query, args...)
+			}
+		}
+		ids := i * (names + 1)
+		more("INSERT INTO names (id, kind, name, seen) SELECT id + ?, kind, name || '-' || ?, seen + ? FROM names WHERE id <= ? AND kind IN ('user', 'session')",
+			ids, i, int64(createdAt(later)), names)
+		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?, "+columns+
+			", responded_at + ?, user + iif("+own+", ?, 0), session + iif("+own+", ?, 0), randomblob(16) FROM requests WHERE n <= ? ORDER BY n",
+			later, int64(createdAt(later)), ids, ids, last)
+		more("INSERT INTO details (n, dialect, attempt, request_bytes, response_bytes, request_omitted, response_omitted, request_truncated, response_truncated, updated_at, properties, scores)"+
+			" SELECT n + ?, dialect, attempt, request_bytes, response_bytes, 0, 0, 0, 0, updated_at + ?, properties, scores FROM details WHERE n <= ? ORDER BY n",
+			later, int64(createdAt(later)), last)
+		more("INSERT INTO labels (label, n) SELECT label, n + ? FROM labels WHERE n <= ? ORDER BY label, n", later, last)
+		more("INSERT INTO scores (name, n, value) SELECT name, n + ?, value FROM scores WHERE n <= ? ORDER BY name, n", later, last)
+	}
+	statements(
+		"CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org)",
+		"CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL",
+		"CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL",
+		"PRAGMA journal_mode = WAL",
+	)
+	return err
+}

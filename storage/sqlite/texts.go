@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+)
+
+// paged has a number for each id of names, in pages: ids that are used together are
+// mostly near each other.
+type paged []*[pagedPage]uint32
+
+const pagedPage = 1024
+
+func (p *paged) at(id uint32) *uint32 {
+	page := int(id / pagedPage)
+	for page >= len(*p) {
+		*p = append(*p, nil)
+	}
+	if (*p)[page] == nil {
+		(*p)[page] = new([pagedPage]uint32)
+	}
+	return &(*p)[page][id%pagedPage]
+}
+
+// textBlock is the number of texts that are read at a time.
+const textBlock = 4 << 10
+
+// texts reads the names of ids. The id 0 stands for no text.
+func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
+	texts := make([]string, len(ids))
+	order := make([]uint64, 0, len(ids)) // ids with their places
+	for i, id := range ids {
+		if id != 0 {
+			order = append(order, uint64(id)<<32|uint64(i))
+		}
+	}
+	slices.Sort(order)
+	l := loader{ctx, r}
+	for block := range slices.Chunk(order, textBlock) {
+		first, last := int64(block[0]>>32), int64(block[len(block)-1]>>32)
+		// Names are numbered as they come: those that are wanted mostly follow each other.
+		query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
+		const skipped = 4 // of the names between, for each that is wanted
+		if last-first > skipped*int64(len(block)) {
+			wanted := make([]int64, len(block))
+			for i, x := range block {
+				wanted[i] = int64(x >> 32)
+			}
+			query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
+		}
+		i := 0
+		err := l.query(query, args, func(row []driver.Value) error {
+			id := uint64(row[0].(int64))
+			for i < len(block) && block[i]>>32 < id {
+				i++
+			}
+			for ; i < len(block) && block[i]>>32 == id; i++ {
+				texts[uint32(block[i])] = row[1].(string)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// textGroups numbers the ids of names that a scan meets, from 1, and knows their texts.
+type textGroups struct {
+	x      *rows
+	groups paged
+	ids    []uint32 // by group; the first is no text
+	texts  []string // of the first groups
+}
+
+func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, ids: make([]uint32, 1)} }
+
+// number is the group of an id, 0 of 0.
+func (t *textGroups) number(id uint32) int {
+	if id == 0 {
+		return 0
+	}
+	group := t.groups.at(id)
+	if *group == 0 {
+		*group = uint32(len(t.ids))
+		t.ids = append(t.ids, id)
+	}
+	return int(*group)
+}
+
+// text is the text of a group. Those that are not known yet are read together.
+func (t *textGroups) text(group int) string {
+	if group >= len(t.texts) {
+		more, err := t.x.r.texts(t.x.ctx, t.ids[len(t.texts):])
+		if err != nil {
+			t.x.failed = err
+			return ""
+		}
+		t.texts = append(t.texts, more...)
+	}
+	return t.texts[group]
+}
