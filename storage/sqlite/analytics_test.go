@@ -47,11 +47,16 @@ func TestAnalyticsFollowWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(3) {
 				f := newFollower(t, seed, limit)
+				files := 0
 				for range 40 {
 					f.change()
+					files += len(columnFilesOf(t, f.got.files.dir))
 					for range 4 {
 						f.compare()
 					}
+				}
+				if files == 0 {
+					t.Error("there have never been files of columns")
 				}
 			}
 		})
@@ -65,6 +70,7 @@ type follower struct {
 	got     *Backend
 	want    storagetest.Memory
 	records []*storage.Record
+	host    *storage.Host
 	n       uint32
 }
 
@@ -73,8 +79,9 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 	var contents storagetest.Contents
 	f.records, contents = storagetest.Records(f.Rand, 400)
 	f.got.tailRows = limit
+	f.host = hostOf(contents)
 	for _, b := range []storage.Backend{f.got, &f.want} {
-		if _, err := b.Open(t.Context(), hostOf(contents)); err != nil {
+		if _, err := b.Open(t.Context(), f.host); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { b.Close() })
@@ -93,6 +100,8 @@ func (f *follower) change() {
 		f.got.tails.drop()
 	case 2:
 		f.damage()
+	case 3:
+		f.reopen()
 	}
 	f.n++
 	batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: f.n}}
@@ -116,6 +125,16 @@ func (f *follower) change() {
 		if err := b.Write(f.Context(), batch); err != nil {
 			f.Fatal(err)
 		}
+	}
+}
+
+func (f *follower) reopen() {
+	f.Helper()
+	if err := f.got.Close(); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := f.got.Open(f.Context(), f.host); err != nil {
+		f.Fatal(err)
 	}
 }
 

@@ -153,7 +153,6 @@ func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 	b.Cleanup(func() { s.Close() })
 	written := min(*benchmarkRecords, writtenRecords)
 	t = newTraffic(written)
-	fresh := p.Ordinal == 0
 	for t.n < max(written, int(p.Ordinal)) {
 		batch := t.batch(benchmarkBatch)
 		last = batch.Records[0]
@@ -172,18 +171,28 @@ func filled(b *testing.B) (s *Backend, t *traffic, last *storage.Record) {
 			b.Fatal(err)
 		}
 	}
-	if copies := *benchmarkRecords / writtenRecords; fresh && copies > 1 {
-		if err := multiply(s.writer.c, copies); err != nil {
+	newest := func() *storage.Record {
+		page, err := s.Requests(ctx, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return page[0]
+	}
+	copies := *benchmarkRecords / writtenRecords
+	if begun := newTraffic(written).at; copies > 1 && newest().CreatedAt < begun+storage.Timestamp(benchmarkSpan.Milliseconds()/2) {
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if err := multiply(s.path, copies); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Open(ctx, hostOf(noContents{})); err != nil {
 			b.Fatal(err)
 		}
 	}
-	newest, err := s.Requests(ctx, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	t.at = newest[0].CreatedAt
-	if t.n < *benchmarkRecords {
-		last = newest[0]
+	if copies > 1 {
+		last = newest()
+		t.at = last.CreatedAt
 	}
 	file, err := os.Stat(s.path)
 	if err != nil {

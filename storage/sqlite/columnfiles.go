@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"database/sql/driver"
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // region are the requests with keys behind after until last. The table column_chunks
@@ -34,19 +36,18 @@ type columnFiles struct {
 	// damaged are files that cannot be read.
 	damaged chan region
 	done    chan struct{}
-	// written counts the requests since it was woken.
+	// written counts the requests since run was woken.
 	written int
+	// writing is held while a file is written.
+	writing sync.Mutex
 }
 
 // openColumnFiles forgets the files that are not there, and deletes those that the
 // database does not know.
 func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles, error) {
 	f := &columnFiles{b: b, dir: b.path + columnDirectory, wake: make(chan struct{}, 1), damaged: make(chan region, 1), done: make(chan struct{})}
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return nil, err
-	}
 	entries, err := os.ReadDir(f.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	there := make(map[string]bool)
@@ -120,6 +121,8 @@ func (f *columnFiles) run(ctx context.Context) {
 
 // next writes the next file, if there are requests enough.
 func (f *columnFiles) next(ctx context.Context) (more bool, err error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
 	var next *region
 	err = f.b.reading(ctx, func(ctx context.Context, r reader) (err error) {
 		next, err = r.nextRegion(ctx)
@@ -142,7 +145,9 @@ func (f *columnFiles) next(ctx context.Context) (more bool, err error) {
 	next.file = ""
 	if err == nil && len(c.n) > 0 {
 		next.file = strings.ToLower(rand.Text()) + columnSuffix
-		err = writeColumns(filepath.Join(f.dir, next.file), &c, next.after, next.last)
+		if err = os.MkdirAll(f.dir, 0o700); err == nil {
+			err = writeColumns(filepath.Join(f.dir, next.file), &c, next.after, next.last)
+		}
 	}
 	if err != nil {
 		return false, err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 )
 
 // writtenRecords is how many records of a benchmark's database are written as Weir
@@ -11,7 +12,13 @@ const writtenRecords = 500_000
 
 // multiply copies the records of the database, each copy behind the one before in time.
 // Every other record of a copy has a user and a session of its own.
-func multiply(c *conn, copies int) error {
+func multiply(path string, copies int) (err error) {
+	// Whoever is interrupted begins again.
+	c, err := openNew(path, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -524288")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	names, err := c.integer(context.Background(), "SELECT max(id) FROM names")
 	if err != nil {
 		return err
@@ -32,7 +39,6 @@ func multiply(c *conn, copies int) error {
 		}
 	}
 	statements(
-		"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -524288", // whoever is interrupted begins again
 		"DROP INDEX requests_request_id", "DROP INDEX requests_user", "DROP INDEX requests_session",
 	)
 	columns := columnList(only(requestColumns, "org", "provider", "model", "status", "latency", "ttft", "cost", "input", "output", "cache_read",
@@ -62,7 +68,6 @@ func multiply(c *conn, copies int) error {
 		"CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org)",
 		"CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL",
 		"CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL",
-		"PRAGMA journal_mode = WAL",
 	)
 	return err
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"sync"
@@ -9,13 +10,18 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// generation is the number of names that a cache holds before it begins to
-// forget.
-const generation = 8 << 10
+// The number of names that a cache holds before it begins to forget.
+const (
+	generation     = 8 << 10
+	textGeneration = 256 << 10 // of those that groups have: some 20 MB
+)
 
 // cache keeps what was used lately: between one and two generations of entries.
 // It is not safe for concurrent use.
-type cache[K comparable, V any] struct{ young, old map[K]V }
+type cache[K comparable, V any] struct {
+	generation int
+	young, old map[K]V
+}
 
 func (c *cache[K, V]) get(k K) (V, bool) {
 	v, ok := c.young[k]
@@ -29,7 +35,7 @@ func (c *cache[K, V]) get(k K) (V, bool) {
 }
 
 func (c *cache[K, V]) put(k K, v V) {
-	if c.young == nil || len(c.young) >= generation {
+	if c.young == nil || len(c.young) >= cmp.Or(c.generation, generation) {
 		c.old, c.young = c.young, make(map[K]V)
 	}
 	c.young[k] = v
@@ -108,6 +114,8 @@ func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
 type nameReader struct {
 	mu    sync.Mutex
 	known cache[int64, string]
+	// texts are those that analytics ask for.
+	texts cache[uint32, string]
 }
 
 // names answers the names of ids.

@@ -48,7 +48,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			return err
 		}
 		// The names that only records before used, which are gone.
-		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?) AND id < (SELECT max(id) FROM names)", before-seenStep)
+		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?)", before-seenStep)
 		if names > 0 {
 			w.names.known.clear()
 		}

@@ -94,7 +94,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	defer b.mu.Unlock()
 	b.contents = h.Contents
 	b.writer = w
-	b.names = new(nameReader)
+	b.names = &nameReader{texts: cache[uint32, string]{generation: textGeneration}}
 	b.tails, b.files = k, files
 	b.readers = newPool(b.path)
 	b.closing, b.close = context.WithCancel(context.Background())

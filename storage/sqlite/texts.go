@@ -26,45 +26,58 @@ func (p *paged) at(id uint32) *uint32 {
 // textBlock is the number of texts that are read at a time.
 const textBlock = 4 << 10
 
-// texts reads the names of ids. The id 0 stands for no text.
+// texts answers the names of ids. The id 0 stands for no text.
 func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 	texts := make([]string, len(ids))
-	order := make([]uint64, 0, len(ids)) // ids with their places
+	var unknown []uint64 // ids with their places
+	r.names.mu.Lock()
 	for i, id := range ids {
-		if id != 0 {
-			order = append(order, uint64(id)<<32|uint64(i))
+		text, ok := r.names.texts.get(id)
+		if texts[i] = text; !ok && id != 0 {
+			unknown = append(unknown, uint64(id)<<32|uint64(i))
 		}
 	}
-	slices.Sort(order)
-	l := loader{ctx, r}
-	for block := range slices.Chunk(order, textBlock) {
-		first, last := int64(block[0]>>32), int64(block[len(block)-1]>>32)
-		// Names are numbered as they come: those that are wanted mostly follow each other.
-		query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
-		const skipped = 4 // of the names between, for each that is wanted
-		if last-first > skipped*int64(len(block)) {
-			wanted := make([]int64, len(block))
-			for i, x := range block {
-				wanted[i] = int64(x >> 32)
-			}
-			query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
-		}
-		i := 0
-		err := l.query(query, args, func(row []driver.Value) error {
-			id := uint64(row[0].(int64))
-			for i < len(block) && block[i]>>32 < id {
-				i++
-			}
-			for ; i < len(block) && block[i]>>32 == id; i++ {
-				texts[uint32(block[i])] = row[1].(string)
-			}
-			return nil
-		})
-		if err != nil {
+	r.names.mu.Unlock()
+	slices.Sort(unknown)
+	for block := range slices.Chunk(unknown, textBlock) {
+		if err := r.readTexts(ctx, block, texts); err != nil {
 			return nil, err
 		}
 	}
+	if len(unknown) < textGeneration {
+		r.names.mu.Lock()
+		defer r.names.mu.Unlock()
+		for _, x := range unknown {
+			r.names.texts.put(uint32(x>>32), texts[uint32(x)])
+		}
+	}
 	return texts, nil
+}
+
+// readTexts reads the names of ids that ascend to their places.
+func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) error {
+	first, last := int64(ids[0]>>32), int64(ids[len(ids)-1]>>32)
+	// Names are numbered as they come: those that are wanted mostly follow each other.
+	query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
+	const skipped = 4 // of the names between, for each that is wanted
+	if last-first > skipped*int64(len(ids)) {
+		wanted := make([]uint64, len(ids))
+		for i, x := range ids {
+			wanted[i] = x >> 32
+		}
+		query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
+	}
+	i := 0
+	return loader{ctx, r}.query(query, args, func(row []driver.Value) error {
+		id := uint64(row[0].(int64))
+		for i < len(ids) && ids[i]>>32 < id {
+			i++
+		}
+		for ; i < len(ids) && ids[i]>>32 == id; i++ {
+			texts[uint32(ids[i])] = row[1].(string)
+		}
+		return nil
+	})
 }
 
 // textGroups numbers the ids of names that a scan meets, from 1, and knows their texts.
