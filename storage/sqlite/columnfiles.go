@@ -177,16 +177,12 @@ func (r reader) nextRegion(ctx context.Context) (*region, error) {
 		if err != nil || changed > int64(chunkRows/32) {
 			return known, err
 		}
-		last, err := r.nth(ctx, after, known.after, chunkRows/16)
-		if err == nil && last != nil {
-			last, err = r.nth(ctx, after, known.after, chunkRows)
-			if last == nil {
-				last = &known.after
+		if few, err := r.nth(ctx, after, known.after, chunkRows/16); few != nil || err != nil {
+			gap := &region{after: after, last: known.after}
+			if last, failed := r.nth(ctx, after, known.after, chunkRows); last != nil {
+				gap.last, err = *last, failed
 			}
-			return &region{after: after, last: *last}, err
-		}
-		if err != nil {
-			return nil, err
+			return gap, err
 		}
 		after = known.last
 	}

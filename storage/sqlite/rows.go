@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"path/filepath"
@@ -22,7 +23,7 @@ type rows struct {
 	scores     bool
 	tail       *tail // nil if it is too large
 	files      *columnFiles
-	// failed is the error of a dimension that reads the database.
+	// failed is the error of a dimension or a predicate that reads the database.
 	failed error
 }
 
@@ -51,14 +52,14 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 	}
 	if x.tail == nil {
 		s.gap(after, s.to)
-		return s.err
+		return cmp.Or(s.err, s.failed)
 	}
 	s.gap(after, min(x.tail.after, s.to))
 	after = max(after, x.tail.after)
 	for i := range x.tail.chunks {
 		s.chunk(&x.tail.chunks[i], after, s.to)
 	}
-	return s.err
+	return cmp.Or(s.err, s.failed)
 }
 
 // file scans the requests of a file between two keys, and those that have changed since
