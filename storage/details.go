@@ -28,7 +28,7 @@ type Percentiles struct {
 
 // percentilesOf orders the values as far as it must: each quantile is sought
 // behind the one before.
-func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
+func percentilesOf[T plugins.Unit | uint32](values []T) (p Percentiles) {
 	if len(values) == 0 {
 		return p
 	}
@@ -47,7 +47,7 @@ func percentilesOf[T plugins.Unit](values []T) (p Percentiles) {
 // detailSums are details with the values that have an order.
 type detailSums struct {
 	sums             Details
-	latencies, ttfts []plugins.Milliseconds
+	latencies, ttfts distribution
 }
 
 func (s *detailSums) add(r *Row) {
@@ -62,10 +62,10 @@ func (s *detailSums) add(r *Row) {
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
 	if r.Latency.Valid {
-		s.latencies = append(s.latencies, r.Latency.N)
+		s.latencies.add(r.Latency.N)
 	}
 	if r.TimeToFirstToken.Valid {
-		s.ttfts = append(s.ttfts, r.TimeToFirstToken.N)
+		s.ttfts.add(r.TimeToFirstToken.N)
 	}
 }
 
@@ -75,7 +75,8 @@ func (s *detailSums) merge(o *detailSums) {
 	d.Input, d.Output = d.Input.Plus(e.Input), d.Output.Plus(e.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(e.CacheRead), d.CacheWrite.Plus(e.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(e.Reasoning), d.CacheSavings.Plus(e.CacheSavings)
-	s.latencies, s.ttfts = append(s.latencies, o.latencies...), append(s.ttfts, o.ttfts...)
+	s.latencies.merge(&o.latencies)
+	s.ttfts.merge(&o.ttfts)
 }
 
 // answer are the details, nil if the query does not ask for them.
@@ -83,6 +84,6 @@ func (s *detailSums) answer(q *GroupQuery) *Details {
 	if !q.Details {
 		return nil
 	}
-	s.sums.Latency, s.sums.TimeToFirstToken = percentilesOf(s.latencies), percentilesOf(s.ttfts)
+	s.sums.Latency, s.sums.TimeToFirstToken = s.latencies.percentiles(), s.ttfts.percentiles()
 	return &s.sums
 }

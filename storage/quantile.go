@@ -35,7 +35,7 @@ func quantile[T plugins.Unit](q Quantile, values []T) float64 {
 
 // quantileFrom looks for a quantile behind so many values, which are the least ones,
 // and tells behind how many it is then.
-func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, at int) {
+func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n float64, at int) {
 	place := int(q) * (len(values) - 1)
 	at = place / 1000
 	selectNth(values[from:], at-from)
@@ -49,7 +49,7 @@ func quantileFrom[T plugins.Unit](from int, q Quantile, values []T) (n float64, 
 
 // selectNth puts at a place the value that a sort would, less ones before it and
 // greater ones behind: Hoare's selection, which looks at all values a few times.
-func selectNth[T plugins.Unit](values []T, place int) {
+func selectNth[T plugins.Unit | uint32](values []T, place int) {
 	for tries := bits.Len(uint(len(values))); len(values) > 16 && tries > 0; tries-- {
 		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
 		pivot := max(min(a, b), min(max(a, b), c)) // the middle one
