@@ -15,6 +15,12 @@ import (
 func BenchmarkAnalytics(b *testing.B) {
 	ctx := b.Context()
 	s, t, last := filled(b)
+	for more := true; more; {
+		var err error
+		if more, err = s.files.next(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
 	b.Run("load", func(b *testing.B) {
 		measure(b, func() error {
 			s.tails.drop()
@@ -68,12 +74,14 @@ func analytics(s *Backend, last *storage.Record) []asked {
 	model := &storage.Leaf{Field: field("model"), Text: "gpt-5"}
 	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
 	p99 := storage.Series{Quantile: 990}
-	users := func(f storage.Filter) func(context.Context) error {
+	week := storage.Window{From: last.CreatedAt - 7*24*3600*1000, To: last.CreatedAt}
+	usersOf := func(f storage.Filter, w storage.Window) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := (&storage.UserQuery{Org: "default", Filter: f, Window: storage.Always, Sort: byCost, Limit: 100}).Answer(ctx, s)
+			_, err := (&storage.UserQuery{Org: "default", Filter: f, Window: w, Sort: byCost, Limit: 100}).Answer(ctx, s)
 			return err
 		}
 	}
+	users := func(f storage.Filter) func(context.Context) error { return usersOf(f, storage.Always) }
 	metrics := func(by storage.Dimension, f storage.Filter) func(context.Context) error {
 		return func(ctx context.Context) error {
 			q := &storage.MetricsQuery{Org: "default", Filter: f, Window: month, By: by, Bucket: storage.BucketAuto, Limit: 10, Compare: by == (storage.Dimension{})}
@@ -85,6 +93,15 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"users", users(storage.All{})},
 		{"users of a model", users(model)},
 		{"users of a property", users(production)},
+		{"users of a week", usersOf(storage.All{}, week)},
+		{"dashboard of all time", func(ctx context.Context) error {
+			q := &storage.MetricsQuery{
+				Org: "default", Filter: storage.All{}, Window: storage.Window{From: last.CreatedAt - storage.Timestamp(benchmarkSpan.Milliseconds()), To: last.CreatedAt},
+				By: storage.Dimension{Name: "model"}, Bucket: storage.BucketAuto, Limit: 10,
+			}
+			_, err := q.Answer(ctx, s)
+			return err
+		}},
 		{"user overview", func(ctx context.Context) error {
 			_, err := (&storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99}).Answer(ctx, s)
 			return err
