@@ -36,6 +36,8 @@ type call struct {
 	warnings []string
 	strict   bool // warnings are refusals
 	cost     bool // the client asks for it
+	// streamsBackground is what a call in the background was asked for.
+	streamsBackground bool
 
 	held   admission.Held                     // the memory that the request takes
 	body   []byte                             // the client's
@@ -57,18 +59,31 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 	c := &call{h: h, w: w, r: r, path: path, dialect: d, ctx: ctx}
 	c.api, _ = inbound.Of(d)
 	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
-	defer c.held.Release()
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)
 	}
-	defer c.exchange.Close()
+	detached := false
+	defer func() {
+		if !detached {
+			c.close()
+		}
+	}()
 	targets, err := c.read()
-	if err != nil {
+	switch {
+	case err != nil:
 		c.refuse(asError(err))
-		return nil
+	case c.state.Background:
+		detached = c.runInBackground(targets)
+	default:
+		c.tryTargets(targets)
 	}
-	c.tryTargets(targets)
 	return nil
+}
+
+// close ends the call.
+func (c *call) close() {
+	c.exchange.Close()
+	c.held.Release()
 }
 
 // begin authenticates the caller and begins the record.
@@ -110,6 +125,9 @@ func (c *call) read() ([]routing.Target, error) {
 	}
 	if c.dialect == plugins.Responses {
 		if err := c.h.checkSize(c.body, "input"); err != nil {
+			return nil, err
+		}
+		if err := c.readBackground(); err != nil {
 			return nil, err
 		}
 	}

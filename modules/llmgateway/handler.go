@@ -40,6 +40,7 @@ func init() {
 // `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
 // `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
 // `GET /v1/responses/{id}/input_items` | Lists what it answered
+// `POST /v1/responses/{id}/cancel` | Ends one that is generated in the background
 // `POST /v1/conversations` | Makes a conversation, which calls of `/v1/responses` name to read it and to be added to it
 // `GET`, `POST`, `DELETE /v1/conversations/{id}` | Answers it, replaces its metadata, or deletes it
 // `GET`, `POST /v1/conversations/{id}/items` | Lists its items, or adds some

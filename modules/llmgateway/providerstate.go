@@ -29,16 +29,14 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 		switch name := key.Str; {
 		case d == plugins.Responses && name == "input":
 			found.addItems(v)
-		case d == plugins.Responses && (name == "previous_response_id" || name == "conversation" || name == "background" || name == "prompt"):
+		case d == plugins.Responses && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
 			if v.Type == gjson.Null || v.Type == gjson.False {
 				break
 			}
 			if found.field == "" {
 				found.field, found.hint = name, ""
 			}
-			if id := v.Get("id"); name != "background" {
-				found.ids = append(found.ids, storedID{name, v.Str + id.Str})
-			}
+			found.ids = append(found.ids, storedID{name, v.Str + v.Get("id").Str})
 		case name == "container" && v.Type == gjson.String: // of Anthropic's code execution
 			found.ids = append(found.ids, storedID{name, v.Str})
 		case name == "messages" || name == "tools" || name == "images" || name == "mask":
@@ -127,9 +125,6 @@ func (c *call) allow(t routing.Target) error {
 		if err := translate.Validate(c.body); err != nil {
 			return err
 		}
-	}
-	if c.stored.field == "background" || gjson.Get(text(c.body), "background").Type == gjson.True {
-		return plugins.Unsupported("background", "'background' cannot be paid for with credits.")
 	}
 	var ids []string
 	for _, stored := range c.stored.ids {

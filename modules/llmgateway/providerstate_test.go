@@ -16,7 +16,7 @@ import (
 func TestOwnAccountKeepsResponses(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {speaksResponses}, "one": {hello}})
 	for field, value := range map[string]string{
-		"previous_response_id": `"resp_1"`, "background": "true", "conversation": `"conv_1"`, "prompt": `{"id":"pmpt_1"}`,
+		"previous_response_id": `"resp_1"`, "conversation": `"conv_1"`, "prompt": `{"id":"pmpt_1"}`,
 	} {
 		resp, body := s.post(`{"model":"raw/m","input":"hi","`+field+`":`+value+`}`, "Authorization", "Bearer both")
 		if resp.StatusCode != http.StatusOK {
@@ -49,7 +49,6 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 				reference:                               "input[0]",
 				`"input":"hi","conversation":"conv_1"`:  "conversation",
 				`"input":"hi","prompt":{"id":"pmpt_1"}`: "prompt",
-				`"input":"hi","background":true`:        "background",
 				`"input":[{"type":"reasoning","id":"rs_1","summary":[]}]`:                                           "input[0]",
 				`"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`:                    "input[0]",
 				`"input":"hi","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:                         "tools",

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 )
@@ -15,18 +18,46 @@ func (c *stateCall) response() (*stored.Response, error) {
 	return found, stored.Error(err, "Response", c.id)
 }
 
+// running returns the response of the path as long as it is generated in the background,
+// or its events are there, else nil.
+func (c *stateCall) running() *background.Run { return runs.Find(c.store.Org, c.store.User, c.id) }
+
 func getResponse(c *stateCall) (any, error) {
+	run, streams := c.running(), c.r.URL.Query().Get("stream") == "true"
+	if run != nil && streams {
+		after, err := startingAfter(c)
+		if err != nil {
+			return nil, err
+		}
+		streamRun(c.w, c.r, run, after)
+		return nil, nil
+	}
+	if run != nil {
+		select {
+		case <-run.Ended(): // the record has it
+		default:
+			return run.Response(), nil
+		}
+	}
 	found, err := c.response()
 	if err != nil {
 		return nil, err
 	}
-	if c.r.URL.Query().Get("stream") == "true" {
-		return nil, plugins.Unsupported("stream", "This response cannot be streamed again: ask for it without 'stream'.")
+	if streams {
+		return nil, plugins.Unsupported("stream", "The events of this response are gone: ask for it without 'stream'. Those of 'background: true' stay for 5 minutes.")
 	}
 	return found.Body, nil
 }
 
 func deleteResponse(c *stateCall) (any, error) {
+	if run := c.running(); run != nil {
+		select {
+		case <-run.Ended():
+			runs.Forget(run)
+		default:
+			return nil, plugins.Invalid("", "The response is still generated: cancel it first.")
+		}
+	}
 	if err := c.store.Delete(c.r.Context(), c.id); err != nil {
 		return nil, stored.Error(err, "Response", c.id)
 	}
@@ -42,8 +73,24 @@ func listInputItems(c *stateCall) (any, error) {
 }
 
 func cancelResponse(c *stateCall) (any, error) {
-	if _, err := c.response(); err != nil {
+	if run := c.running(); run != nil {
+		select {
+		case <-run.Ended():
+		default:
+			if err := run.Cancel(c.r.Context()); err != nil {
+				return nil, err
+			}
+			if err := c.store.Cancel(c.r.Context(), c.id); err != nil {
+				return nil, err
+			}
+		}
+	}
+	found, err := c.response()
+	if err != nil {
 		return nil, err
+	}
+	if gjson.GetBytes(found.Body, "background").Bool() {
+		return found.Body, nil
 	}
 	return nil, plugins.Invalid("", "Only a response of 'background: true' can be cancelled.")
 }

@@ -99,6 +99,8 @@ type Request struct {
 type State struct {
 	// Stored is true when the response can be had later.
 	Stored bool
+	// Background is true when the response is generated while nobody waits.
+	Background bool
 	// PreviousResponseID is the response whose conversation goes on, "" if there is
 	// none. Its items are among the turns.
 	PreviousResponseID string

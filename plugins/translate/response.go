@@ -95,7 +95,8 @@ const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"ima
 // appendEcho appends the fields of the request that a response repeats: the values
 // that were used, or else OpenAI's defaults.
 func (p *Request) appendEcho(b []byte) []byte {
-	b = append(b, `,"access_programs":null,"background":false,"moderation":null`...)
+	b = strconv.AppendBool(append(b, `,"access_programs":null,"background":`...), p.State.Background)
+	b = append(b, `,"moderation":null`...)
 	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "previous_response_id"), p.State.PreviousResponseID)
 	if p.State.ConversationID != "" {
 		b = append(plugins.AppendString(append(b, `,"conversation":{"id":`...), p.State.ConversationID), '}')

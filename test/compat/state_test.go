@@ -10,7 +10,8 @@ import (
 )
 
 // TestStoredResponses goes on from a response of a model that is translated, and deletes
-// it, with the official clients.
+// it, keeps a conversation, and has responses generated in the background, with the
+// official clients.
 func TestStoredResponses(t *testing.T) {
 	if !*withClients {
 		t.Skip("the clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
@@ -24,6 +25,11 @@ func TestStoredResponses(t *testing.T) {
 			seen := gjson.ParseBytes(out)
 			if err != nil || !seen.Get("kept").Bool() || !seen.Get("previous").Bool() ||
 				seen.Get("input.#").Int() != 1 || seen.Get("input.0").Str != "second" ||
+				seen.Get("conversation").Raw != `["zeroth","fourth"]` && seen.Get("conversation").Raw != `["zeroth", "fourth"]` ||
+				seen.Get("metadata.c").Str != "d" || !seen.Get("conversationDeleted").Bool() ||
+				!seen.Get("background").Bool() || seen.Get("status").Str != "completed" || seen.Get("cancelled").Str != "completed" ||
+				seen.Get("resumed.0").Int() != 1 || seen.Get("resumed.1").Str != "response.completed" ||
+				seen.Get("streamed.0").Str != "response.created" || seen.Get("streamed.1").Str != "response.completed" ||
 				seen.Get("deleted").Str != "not_found" || seen.Get("broken").Str != "previous_response_not_found" {
 				t.Errorf("%v: %s", err, out)
 			}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // TestTenant has one organisation try to read and to change the records of
@@ -114,6 +116,11 @@ func TestTenant(t *testing.T) {
 		"delete /v1/view/{name}":         {{path: "/v1/view/secret", want: http.StatusNotFound}},
 		"get /openapi.json":              {{path: "/openapi.json"}},
 	}
+	for _, a := range w.keptBy(t, "victim-key", canary) {
+		a.want = http.StatusNotFound
+		operation := strings.ToLower(a.method) + " " + a.path
+		attacks[operation] = append(attacks[operation], a)
+	}
 	for _, f := range slices.Concat(filters, legacy) {
 		for _, group := range []string{"user_id", "model", "property:Secret"} {
 			queries["/v1/metrics/query"] = append(queries["/v1/metrics/query"], `{"filter":`+f+`,"groupBy":"`+group+`"}`)
@@ -181,16 +188,43 @@ func TestTenant(t *testing.T) {
 	if _, view := w.as(t, "victim-key", "GET", "/v1/view/secret", ""); !strings.Contains(view, canary) {
 		t.Errorf("the victim's view is %s", view)
 	}
-	if users := w.query("", "victim-key", since); len(users) != 1 {
+	if users := w.query("", "victim-key", since); len(users) != 3 { // two of them of the gateway
 		t.Errorf("the victim has %d records", len(users))
 	}
 	t.Logf("%d attacks on %d operations", tried, len(attacks))
+}
+
+// keptBy has the gateway keep a response and a conversation, and returns the requests
+// that show or change them.
+func (w *weir) keptBy(t *testing.T, key, text string) []attack {
+	t.Helper()
+	keep := func(path, body string) string {
+		status, answer := w.as(t, key, "POST", path, body)
+		if status != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, status, answer)
+		}
+		return gjson.Get(answer, "id").Str
+	}
+	conversation := "/v1/conversations/" + keep("/v1/conversations", `{"items":[{"role":"user","content":"`+text+`","id":"msg_victim"}]}`)
+	var all []attack
+	for _, fields := range []string{"", `,"background":true`} {
+		response := "/v1/responses/" + keep("/v1/responses", `{"model":"echo/echo-1","input":"`+text+`"`+fields+`}`)
+		all = append(all,
+			attack{method: "GET", path: response}, attack{method: "GET", path: response + "?stream=true"}, attack{method: "DELETE", path: response},
+			attack{method: "GET", path: response + "/input_items"}, attack{method: "POST", path: response + "/cancel"})
+	}
+	return append(all,
+		attack{method: "GET", path: conversation}, attack{method: "POST", path: conversation, body: `{"metadata":{}}`}, attack{method: "DELETE", path: conversation},
+		attack{method: "GET", path: conversation + "/items"}, attack{method: "POST", path: conversation + "/items", body: `{"items":[{"role":"user","content":"x"}]}`},
+		attack{method: "GET", path: conversation + "/items/msg_victim"}, attack{method: "DELETE", path: conversation + "/items/msg_victim"},
+		attack{method: "POST", path: "/v1/responses", body: `{"model":"echo/echo-1","input":"x","conversation":"` + strings.TrimPrefix(conversation, "/v1/conversations/") + `"}`})
 }
 
 // attack is a request that is meant to show or change what is another's.
 type attack struct {
 	path, body string
 	want       int // status, 0 is any but a failure
+	method     string
 }
 
 // as asks the API with a key.

@@ -95,6 +95,19 @@ func (x *Exchange) Part(started time.Time) *Exchange {
 	return p
 }
 
+// Detach lets the exchange go on when its client's request has ended. cancel takes the
+// place of that of Begin.
+func (x *Exchange) Detach(cancel context.CancelFunc) {
+	logAccess(x.ctx, &x.Record)
+	x.ctx = context.Background() // the access log of the request is written
+	recorder, release, err := x.site.Open(cancel)
+	if err != nil { // then nothing is recorded, as Begin has logged
+		return
+	}
+	x.release()
+	x.recorder, x.release = recorder, release
+}
+
 // MarkFirstToken notes the time of a stream's first content, once.
 func (x *Exchange) MarkFirstToken() {
 	if !x.Record.TimeToFirstToken.Valid && x.info().Content {

@@ -125,7 +125,11 @@ func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Res
 	if content == nil || gjson.GetBytes(content.Request.Data, "store").Type == gjson.False {
 		return nil, ErrNotFound
 	}
-	found := &Response{ID: gjson.GetBytes(content.Response.Data, "id").Str, Body: content.Response.Data, Request: content.Request.Data}
+	body := content.Response.Data
+	if background(r, content.Request.Data) {
+		body = settled(r, content.Request.Data, body)
+	}
+	found := &Response{ID: gjson.GetBytes(body, "id").Str, Body: body, Request: content.Request.Data}
 	if gjson.GetBytes(found.Body, "object").Str != "response" || !plugins.ValidJSON(found.Body) {
 		return nil, ErrNotFound
 	}
@@ -136,8 +140,8 @@ func (s *Store) load(ctx context.Context, r *storage.Record, failed error) (*Res
 	return found, nil
 }
 
-// deleteTimeout bounds how long a deletion waits to be in force.
-const deleteTimeout = 5 * time.Second
+// markTimeout bounds how long a deletion, or a cancellation, waits to be in force.
+const markTimeout = 5 * time.Second
 
 // Delete makes a response one that is not found, from now on.
 func (s *Store) Delete(ctx context.Context, id string) error {
@@ -145,14 +149,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Journal.AppendAnnotation(&storage.Annotation{
-		Org: s.Org, RequestID: record.ID, At: storage.Millis(time.Now()), Property: &storage.Property{Name: Deleted, Value: "true"},
-	}); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
-	defer cancel()
-	return unavailable(s.Journal.Flush(ctx))
+	return s.mark(ctx, record.ID, Deleted)
 }
 
 // unavailable is err as a client gets it whose response may be there, but not now.

@@ -1,0 +1,208 @@
+package llmgateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/llmgateway/background"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// runs are the responses in the background, which outlive a configuration.
+var runs background.Runs
+
+// readBackground takes `background` out of the request: no provider is asked for it.
+// The gateway reads a stream, as long as it takes.
+func (c *call) readBackground() error {
+	if gjson.Get(text(c.body), "background").Type != gjson.True {
+		return nil
+	}
+	if !c.keeps() {
+		return plugins.Invalid("background", "A response in the background must be kept: send no 'store: false', omit no content, and stay below the gateway's max_body.")
+	}
+	c.state.Background, c.streamsBackground = true, c.streams()
+	body, err := sjson.SetBytes(c.body, "stream", true)
+	if err == nil {
+		body, err = sjson.DeleteBytes(body, "background")
+	}
+	c.body, c.sent = body, body
+	return err
+}
+
+// runInBackground makes the call without its client, who gets the response as it is at
+// first, or its stream. It is false when it has refused the call.
+func (c *call) runInBackground(targets []routing.Target) bool {
+	client, w, r := c.r, c.w, &c.exchange.Record
+	queued := c.unbegun("queued", nil)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
+	run := runs.Begin(stored.ResponseID(r.ID), r.Org, r.UserID, queued, cancel)
+	if run == nil {
+		cancel()
+		c.refuse(&plugins.Error{
+			Status: http.StatusTooManyRequests, Type: "too_many_requests", Code: "too_many_background_responses",
+			Message: "Too many responses are generated in the background: try again when some have ended.",
+		})
+		return false
+	}
+	c.warn(nil)
+	r.Provider = noAccount.Provider        // until an attempt begins
+	c.exchange.Commit(storage.Interrupted) // what a crash leaves
+	c.exchange.Detach(cancel)
+	streams := c.streamsBackground
+	events := &backgroundWriter{call: c, run: run, header: make(http.Header)}
+	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), events
+	go func() {
+		defer cancel()
+		defer runs.End(run)
+		defer events.end()
+		defer c.close()
+		defer func() {
+			if v := recover(); v != nil {
+				c.h.site.Logger.Error("a response in the background panicked", zap.String("panic", fmt.Sprint(v)), zap.ByteString("stack", debug.Stack()))
+			}
+		}()
+		c.tryTargets(targets)
+	}()
+	if streams {
+		streamRun(w, client, run, -1)
+		return true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(queued) // the client is gone
+	return true
+}
+
+// unbegun is the response of the call where no provider has made one: as it is at first,
+// or failed.
+func (c *call) unbegun(status string, e *plugins.Error) []byte {
+	request := &translate.Request{Raw: c.body, Model: c.exchange.Record.RequestModel, State: c.state}
+	request.State.Stored = true
+	return stored.Unbegun(request, c.exchange.Record.ID, status, e)
+}
+
+// streamRun streams the events of a response that come after a number.
+func streamRun(w http.ResponseWriter, r *http.Request, run *background.Run, after int64) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
+}
+
+// flushing flushes what is written.
+type flushing struct{ http.ResponseWriter }
+
+func (w flushing) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot still has a client
+	return n, err
+}
+
+// startingAfter is the number behind which a query wants the stream to begin.
+func startingAfter(c *stateCall) (int64, error) {
+	text := c.r.URL.Query().Get("starting_after")
+	if text == "" {
+		return -1, nil
+	}
+	after, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || after < 0 {
+		return 0, plugins.Invalid("starting_after", "Invalid 'starting_after': the sequence number of an event is expected.")
+	}
+	return after, nil
+}
+
+// backgroundWriter is the http.ResponseWriter of a call in the background. Of a stream,
+// it is written whole events.
+type backgroundWriter struct {
+	call     *call
+	run      *background.Run
+	header   http.Header
+	status   int
+	ended    bool  // a terminal event was written
+	sequence int64 // of the next event
+}
+
+// fail ends the stream without an answer of a provider.
+func (w *backgroundWriter) fail(e *plugins.Error) {
+	if w.sequence == 0 {
+		w.addLifecycle("response.created", w.run.Response())
+		w.addLifecycle("response.in_progress", w.call.unbegun("in_progress", nil))
+	}
+	w.addLifecycle("response.failed", w.call.unbegun("failed", e))
+}
+
+func (w *backgroundWriter) addLifecycle(kind string, response []byte) {
+	_ = w.add(fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":%s}`, kind, w.sequence, response)) // too long: nobody reads it
+}
+
+// end writes what is missing at the end of the call.
+func (w *backgroundWriter) end() {
+	if !w.ended {
+		w.fail(plugins.Upstream("The response was cancelled, or the gateway stopped."))
+	}
+}
+
+// Header implements http.ResponseWriter.
+func (w *backgroundWriter) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *backgroundWriter) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter.
+func (w *backgroundWriter) Write(p []byte) (int, error) {
+	switch {
+	case w.status >= http.StatusBadRequest:
+		w.fail(&plugins.Error{Code: gjson.GetBytes(p, "error.code").Str, Message: gjson.GetBytes(p, "error.message").Str})
+		return len(p), nil
+	case w.header.Get("Content-Type") != "text/event-stream": // of a provider that does not stream
+		return len(p), w.add([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(p) + `}`))
+	}
+	for e, err := range observe.SSE(bytes.NewReader(p)) {
+		if err != nil {
+			return 0, err
+		}
+		if len(e.Data) == 0 || e.Data[0] != '{' { // [DONE]
+			continue
+		}
+		if err := w.add(e.Data); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// add adds an event, under the id that the client knows.
+func (w *backgroundWriter) add(data []byte) error {
+	data = bytes.Clone(data)
+	switch gjson.GetBytes(data, "type").Str {
+	case "response.completed", "response.failed", "response.incomplete":
+		w.ended = true
+	}
+	if n := gjson.GetBytes(data, "sequence_number"); n.Type == gjson.Number {
+		w.sequence = n.Int() + 1
+	}
+	var response []byte
+	if seen := gjson.GetBytes(data, "response"); seen.IsObject() {
+		response = stored.InBackground([]byte(seen.Raw), w.run.ID)
+		var err error
+		if data, err = sjson.SetRawBytes(data, "response", response); err != nil {
+			return err
+		}
+	}
+	return w.run.Add(data, response)
+}
+
+// FlushError implements the http.ResponseController's flushing: nothing is held.
+func (w *backgroundWriter) FlushError() error { return nil }

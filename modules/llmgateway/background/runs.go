@@ -1,0 +1,85 @@
+package background
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxRunning bounds the responses that are generated at a time.
+	maxRunning = 1024
+	// keepEnded is for how long the events of a response can be had after its end, and
+	// maxKept bounds those of all that ended, in bytes.
+	keepEnded = 5 * time.Minute
+	maxKept   = 128 << 20
+)
+
+// Runs are those of a process. The zero Runs has none.
+type Runs struct {
+	mu      sync.Mutex
+	byID    map[string]*Run
+	running int
+	ended   []*Run // the first to end first
+	kept    int    // bytes
+}
+
+// Begin adds a response, of which response is what there is to begin with. It returns
+// nil if there are too many.
+func (s *Runs) Begin(id, org, user string, response []byte, cancel context.CancelFunc) *Run {
+	r := &Run{ID: id, Org: org, User: user, cancel: cancel, response: response, more: make(chan struct{}), ended: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running >= maxRunning {
+		return nil
+	}
+	if s.byID == nil {
+		s.byID = make(map[string]*Run)
+	}
+	s.running++
+	s.byID[id] = r
+	return r
+}
+
+// Find returns the response of an id that its organisation asks for, or its user, nil if
+// there is none. A user of "" speaks for the organisation.
+func (s *Runs) Find(org, user, id string) *Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.byID[id]
+	if r == nil || r.Org != org || user != "" && r.User != user {
+		return nil
+	}
+	return r
+}
+
+// End ends a response: the record has it.
+func (s *Runs) End(r *Run) {
+	close(r.ended)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.ended = append(s.ended, r)
+	s.kept += r.size
+	for s.kept > maxKept {
+		s.drop(s.ended[0])
+	}
+	time.AfterFunc(keepEnded, func() { s.Forget(r) })
+}
+
+// Forget forgets the events of a response that ended.
+func (s *Runs) Forget(r *Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(r)
+}
+
+// drop needs the mutex.
+func (s *Runs) drop(r *Run) {
+	if i := slices.Index(s.ended, r); i >= 0 {
+		s.ended = slices.Delete(s.ended, i, i+1)
+		s.kept -= r.size
+		delete(s.byID, r.ID)
+	}
+}
