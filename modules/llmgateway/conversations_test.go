@@ -167,7 +167,7 @@ func TestConversationsKeepWhatIsKept(t *testing.T) {
 }
 
 func TestConversationsAreFoundByTheirOwnersAlone(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {hello}})
+	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {speaksResponses}})
 	s.keepConversations()
 	_, made := s.send("POST", "/v1/conversations", strings.NewReader(`{"items":[{"role":"user","content":"a","id":"msg_a"}]}`), "Service-User-Id", "u")
 	id := gjson.Get(made, "id").Str
@@ -197,6 +197,10 @@ func TestConversationsAreFoundByTheirOwnersAlone(t *testing.T) {
 				t.Errorf("%s, %s: %d %s", name, request, resp.StatusCode, got)
 			}
 		}
+	}
+	// A provider might answer without the conversation.
+	if resp, got := s.post(`{"model":"raw/m","input":"hi","conversation":"`+id+`"}`, "Service-User-Id", "v"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("at a provider that speaks Responses: %d %s", resp.StatusCode, got)
 	}
 	if resp, _ := s.send("GET", "/v1/conversations/"+id, nil, "Authorization", "Bearer nobody"); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", resp.StatusCode)

@@ -37,6 +37,8 @@ func (c *call) restoreState(targets []routing.Target) error {
 	}
 	var items []string
 	switch items, err = c.earlierItems(store, field, id); {
+	case errors.Is(err, stored.ErrNotFound) && field == "conversation": // a provider might answer without it
+		return stored.Error(err, "Conversation", id)
 	case errors.Is(err, stored.ErrNotFound) && references:
 		field = ""
 	case errors.Is(err, stored.ErrNotFound):

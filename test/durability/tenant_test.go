@@ -207,8 +207,8 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	}
 	conversation := "/v1/conversations/" + keep("/v1/conversations", `{"items":[{"role":"user","content":"`+text+`","id":"msg_victim"}]}`)
 	var all []attack
-	for _, fields := range []string{"", `,"background":true`} {
-		response := "/v1/responses/" + keep("/v1/responses", `{"model":"echo/echo-1","input":"`+text+`"`+fields+`}`)
+	for name, fields := range map[string]string{"kept": "", "background": `,"background":true`} {
+		response := "/v1/responses/" + keep("/v1/responses", `{"model":"echo/echo-1","user":"`+text+"-"+name+`","input":"`+text+`"`+fields+`}`)
 		all = append(all,
 			attack{method: "GET", path: response}, attack{method: "GET", path: response + "?stream=true"}, attack{method: "DELETE", path: response},
 			attack{method: "GET", path: response + "/input_items"}, attack{method: "POST", path: response + "/cancel"})

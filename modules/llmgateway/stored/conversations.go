@@ -22,8 +22,8 @@ const conversationPrefix = "conv_"
 // the journal has room for them.
 const maxAdded = 12 << 20
 
-// IsConversation reports whether an id is one that NewConversation made. An id of a
-// provider may look like one.
+// IsConversation reports whether an id is one that NewConversation makes. OpenAI's are
+// longer.
 func IsConversation(id string) bool {
 	_, ok := RecordOf(id)
 	return ok && strings.HasPrefix(id, conversationPrefix) && len(id) == len(conversationPrefix)+2*len(uuid.UUID{})
