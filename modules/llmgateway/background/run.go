@@ -6,6 +6,7 @@ package background
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,13 @@ type event struct {
 // Add adds the event of that JSON. response is the response as it is then, nil for one
 // that the event does not tell.
 func (r *Run) Add(data, response []byte) error {
+	if bytes.IndexByte(data, '\n') >= 0 { // an event is one line
+		var line bytes.Buffer
+		if err := json.Compact(&line, data); err != nil {
+			return err
+		}
+		data = line.Bytes()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.size += len(data); r.size > maxEvents {

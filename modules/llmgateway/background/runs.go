@@ -19,11 +19,14 @@ const (
 // Runs are those of a process. The zero Runs has none.
 type Runs struct {
 	mu      sync.Mutex
-	byID    map[string]*Run
+	byID    map[key]*Run
 	running int
 	ended   []*Run // the first to end first
 	kept    int    // bytes
 }
+
+// key names a response: two organisations may have chosen the same id.
+type key struct{ org, id string }
 
 // Begin adds a response, of which response is what there is to begin with. It returns
 // nil if there are too many.
@@ -35,10 +38,10 @@ func (s *Runs) Begin(id, org, user string, response []byte, cancel context.Cance
 		return nil
 	}
 	if s.byID == nil {
-		s.byID = make(map[string]*Run)
+		s.byID = make(map[key]*Run)
 	}
 	s.running++
-	s.byID[id] = r
+	s.byID[key{org, id}] = r
 	return r
 }
 
@@ -47,8 +50,8 @@ func (s *Runs) Begin(id, org, user string, response []byte, cancel context.Cance
 func (s *Runs) Find(org, user, id string) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.byID[id]
-	if r == nil || r.Org != org || user != "" && r.User != user {
+	r := s.byID[key{org, id}]
+	if r == nil || user != "" && r.User != user {
 		return nil
 	}
 	return r
@@ -80,6 +83,6 @@ func (s *Runs) drop(r *Run) {
 	if i := slices.Index(s.ended, r); i >= 0 {
 		s.ended = slices.Delete(s.ended, i, i+1)
 		s.kept -= r.size
-		delete(s.byID, r.ID)
+		delete(s.byID, key{r.Org, r.ID})
 	}
 }
