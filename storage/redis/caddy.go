@@ -38,7 +38,9 @@ type Shared struct {
 	// Lease is how long the reservations of a node last after its death. Default: 15 s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
-	// Timeout bounds how long a call waits for the server. Default: 500 ms.
+	// Timeout bounds how long a call waits for an answer of the server, once before it
+	// begins and once at its end. Calls wait for none while the server does not answer.
+	// Default: 2 s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	// Allowance is what each organisation may spend through each node while the

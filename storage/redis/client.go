@@ -26,7 +26,7 @@ type Options struct {
 	File string
 	// Lease is how long what a node has reserved lasts after its death. Default: 15 s.
 	Lease time.Duration
-	// Timeout bounds each command. Default: 500 ms.
+	// Timeout bounds each command. Default: 2 s, which a server that is only busy keeps.
 	Timeout time.Duration
 	// Allowance is what each organisation may spend through this node while Redis
 	// cannot be reached. It is charged when it can. Default: nothing.
@@ -62,7 +62,7 @@ func newClient(o Options) (*client, error) {
 		o.Lease = 15 * time.Second
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 500 * time.Millisecond
+		o.Timeout = 2 * time.Second
 	}
 	if o.Lent == nil {
 		o.Lent = func(plugins.Nanodollars) {}
@@ -93,15 +93,23 @@ func (c *client) connect() error {
 	return err
 }
 
-var errNotConnected = errors.New("not connected yet")
+var (
+	errNotConnected = errors.New("not connected yet")
+	errNoAnswer     = errors.New("Redis did not answer the last command")
+)
 
 // do runs what needs the server, within the timeout.
 func (c *client) do(ctx context.Context, f func(context.Context, rueidis.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	server, err := c.server.Load(), errNotConnected
 	if server != nil {
-		err = f(ctx, *server)
+		err = f(bounded, *server)
+	}
+	if _, replied := rueidis.IsRedisErr(err); err == nil || replied {
+		c.answers.Store(true)
+	} else if ctx.Err() == nil {
+		c.answers.Store(false)
 	}
 	if err != nil {
 		return unavailable(err)

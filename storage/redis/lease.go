@@ -12,11 +12,13 @@ import (
 // run renews the lease, ends those of nodes that died, and writes what waits.
 func (l *Ledger) run(ctx context.Context) {
 	defer close(l.done)
-	tick := time.NewTicker(l.client.Lease / 3)
-	defer tick.Stop()
 	failing := false
 	for {
 		err := l.renew(ctx)
+		next := l.client.Lease / 3
+		if err != nil { // a live node must not lose its lease because one command was late
+			next = l.client.Lease / 30
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -31,13 +33,14 @@ func (l *Ledger) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(next):
 		}
 	}
 }
 
 func (l *Ledger) renew(ctx context.Context) error {
 	if err := l.client.connect(); err != nil {
+		l.couldNotRenew()
 		return unavailable(err)
 	}
 	var nodes []string
@@ -55,16 +58,28 @@ func (l *Ledger) renew(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
+		l.couldNotRenew()
 		return err
 	}
+	l.mu.Lock()
+	wasAway := time.Since(l.renewFailed) < l.client.Lease
+	l.mu.Unlock()
 	for _, node := range nodes {
-		if node != l.node {
+		if node != l.node && !wasAway {
 			if err := l.expire(ctx, node); err != nil {
 				return err
 			}
 		}
 	}
 	return l.flush(ctx)
+}
+
+// couldNotRenew notes that Redis was away, from this node at least. Other nodes may have
+// lost their leases meanwhile, and not their lives: for a lease they are waited for.
+func (l *Ledger) couldNotRenew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewFailed = time.Now()
 }
 
 // tombstone is how long a reservation whose node seems dead is remembered.

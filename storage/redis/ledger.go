@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -32,6 +33,8 @@ type Ledger struct {
 	waiting []*reservation             // what Redis has not taken, the oldest first
 	lent    map[string]plugins.Nanodollars
 	closed  bool
+
+	renewFailed time.Time // the last renewal of the lease that failed
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -110,7 +113,10 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	made = &reservation{Reservation: r}
 	var err error
-	if failing { // nothing is spent before what was spent is written
+	switch {
+	case failing && !l.client.answers.Load(): // each would wait for those before it
+		err = unavailable(errNoAnswer)
+	case failing: // nothing is spent before what was spent is written
 		err = l.flush(ctx)
 	}
 	if err == nil {

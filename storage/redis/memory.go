@@ -83,7 +83,6 @@ func (m *memory) try(ctx context.Context, f func(context.Context, rueidis.Client
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		m.client.answers.Store(false)
 	}
 	m.client.Alone("memory")
 }

@@ -281,9 +281,41 @@ func TestDeadServer(t *testing.T) {
 		t.Errorf("Grant: %v", err)
 	}
 	s.run()
-	do(t, l.Reserve(t.Context(), of(5))) // the charge before goes first
+	five := of(5)
+	eventually(t, func() bool { return l.Reserve(t.Context(), five) == nil }) // the charge before goes first
 	if b, want := balance(t, l), (credits.Balance{Org: "acme", Granted: 100, Spent: 30, Reserved: 15}); b != want {
 		t.Errorf("got %+v, want %+v", b, want)
+	}
+}
+
+// When Redis was away for longer than a lease, all nodes have lost theirs: the first one
+// that is back does not free what the others have reserved.
+func TestLeaseAfterRedisWasAway(t *testing.T) {
+	s := start(t)
+	o := s.options()
+	first := open(t, o)
+	o.File += "2"
+	second := open(t, o)
+	do(t, first.Grant(t.Context(), "acme", 100))
+	do(t, first.Reserve(t.Context(), of(60)))
+	for _, l := range []*Ledger{first, second} { // what happens next is the test's to say
+		l.stop()
+		<-l.done
+	}
+	s.kill()
+	if second.renew(t.Context()) == nil {
+		t.Fatal("a lease was renewed by a dead server")
+	}
+	s.run()
+	loseLease(t, first)
+	eventually(t, func() bool { return second.renew(t.Context()) == nil })
+	if b := balance(t, second); b.Reserved != 60 {
+		t.Errorf("right after Redis is back, another node has %+v", b)
+	}
+	second.renewFailed = time.Now().Add(-2 * second.client.Lease)
+	do(t, second.renew(t.Context()))
+	if b := balance(t, second); b.Reserved != 0 {
+		t.Errorf("a lease later: %+v", b)
 	}
 }
 
@@ -357,6 +389,7 @@ func TestLostAnswers(t *testing.T) {
 	proxy.on.Store(true)
 	for i := range plugins.Nanodollars(60) {
 		r := of(100)
+		l.client.answers.Store(true) // as it does to the breakers
 		if l.Reserve(t.Context(), r) != nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/shared"
 	"github.com/weirhq/weir/storage/shared/sharedtest"
 )
@@ -112,6 +114,41 @@ func TestHangingServer(t *testing.T) {
 	if took := time.Since(began); took > 20*o.Timeout {
 		t.Errorf("1000 uses of the memory took %s", took)
 	}
+}
+
+// A server that answers late is waited for: no call is refused because it was busy.
+func TestBusyServer(t *testing.T) {
+	server := start(t)
+	o := server.options()
+	o.Timeout = 0 // the default
+	l := open(t, o)
+	do(t, l.Grant(t.Context(), "acme", 100))
+	server.pause(true)
+	time.AfterFunc(800*time.Millisecond, func() { server.pause(false) })
+	do(t, l.Reserve(t.Context(), of(1)))
+}
+
+// Calls do not wait for one another, nor each for itself, when a server that does not
+// answer is known not to.
+func TestHangingServerRefusesAtOnce(t *testing.T) {
+	server := start(t)
+	o := server.options()
+	o.Timeout = 100 * time.Millisecond
+	l := open(t, o)
+	do(t, l.Grant(t.Context(), "acme", 100))
+	server.pause(true)
+	defer server.pause(false)
+	began := time.Now()
+	for range 200 {
+		if err := l.Reserve(t.Context(), of(1)); !errors.Is(err, credits.ErrUnavailable) {
+			t.Fatalf("Reserve = %v", err)
+		}
+	}
+	if took := time.Since(began); took > 20*o.Timeout {
+		t.Errorf("200 calls were refused within %s", took)
+	}
+	server.pause(false)
+	eventually(t, func() bool { return l.Reserve(t.Context(), of(1)) == nil })
 }
 
 // What nodes remember is bounded: what was not used for the longest time goes first,
