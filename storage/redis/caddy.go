@@ -35,7 +35,9 @@ type Shared struct {
 	// Name is under what nodes share. Default: the name of the store.
 	Name string `json:"name,omitempty"`
 
-	// Lease is how long the reservations of a node last after its death. Default: 15 s.
+	// Lease is how long the reservations of a node last after its death. They cover the
+	// charges that the node still has when it is back: let it be longer than a restart.
+	// Default: 1 minute.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
 	// Timeout bounds how long a call waits for an answer of the server, once before it

@@ -24,7 +24,7 @@ type Options struct {
 	// File keeps the charges that Redis has not taken, over the death of the process. Its
 	// directory must exist. It is one node's alone.
 	File string
-	// Lease is how long what a node has reserved lasts after its death. Default: 15 s.
+	// Lease is how long what a node has reserved lasts after its death. Default: 1 minute.
 	Lease time.Duration
 	// Timeout bounds each command. Default: 2 s, which a server that is only busy keeps.
 	Timeout time.Duration
@@ -59,7 +59,7 @@ func newClient(o Options) (*client, error) {
 		return nil, err
 	}
 	if o.Lease == 0 {
-		o.Lease = 15 * time.Second
+		o.Lease = time.Minute
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second
@@ -95,7 +95,7 @@ func (c *client) connect() error {
 
 var (
 	errNotConnected = errors.New("not connected yet")
-	errNoAnswer     = errors.New("Redis did not answer the last command")
+	errNoAnswer     = errors.New("the last command had no answer of Redis")
 )
 
 // do runs what needs the server, within the timeout.

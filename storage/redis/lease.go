@@ -15,9 +15,9 @@ func (l *Ledger) run(ctx context.Context) {
 	failing := false
 	for {
 		err := l.renew(ctx)
-		next := l.client.Lease / 3
+		next := l.client.Lease / 12
 		if err != nil { // a live node must not lose its lease because one command was late
-			next = l.client.Lease / 30
+			next = l.client.Lease / 60
 		}
 		if ctx.Err() != nil {
 			return
