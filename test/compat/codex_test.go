@@ -5,47 +5,26 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
 )
 
-// agentsSite is a gateway whose providers are an echo of their kind.
-const agentsSite = `{
-	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
-	persist_config off
-	grace_period 3s
-	llm {
-		store sqlite {$WEIR_DATA}/weir.db
-		key weir-quickstart
-		provider echo
-		provider claude anthropic {
-			api_key none
-			base_url http://127.0.0.1:{$WEIR_PORT}/echo
-		}
-		provider lab compatible {
-			base_url http://127.0.0.1:{$WEIR_PORT}/echo/v1
-		}
-	}
-}
-http://:{$WEIR_PORT} {
-	bind 127.0.0.1
-	handle_path /echo/* {
-		llm_echo
-	}
-	llm_gateway
-	llm_query
-}`
-
-// Codex runs a command in its shell loop with a provider of each format, without
-// configuration beside the address and the key, and its calls are of one session.
+// Codex runs a command in its shell loop with a provider of each kind (without -full, of
+// three), without configuration beside the address and the key, and its calls are of one
+// session.
 func TestCodex(t *testing.T) {
 	if !*withClients {
 		t.Skip("Codex needs Node.js: see README.md, then go test ./test/compat -compat")
 	}
-	w := startWeir(t, strings.NewReader(agentsSite))
-	for _, model := range []string{"echo/echo-1", "claude/claude-sonnet-4-5", "lab/any"} {
+	w := startKinds(t)
+	for _, k := range providerKinds {
+		if k.name == "perplexity" || !*full && !slices.Contains([]string{"echo", "anthropic", "compatible"}, k.name) {
+			continue // Perplexity's models call no functions
+		}
+		model := k.id()
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)

@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the tables of docs/clients.md, of all that were run")
 
 // table has what came of each row in each column: "" is that it works, else the reason
-// why it does not.
+// why it does not. What was not tried is missing.
 type table map[string]map[string]string
 
 func (t table) set(row, column string, err error) {
@@ -26,13 +26,19 @@ func (t table) set(row, column string, err error) {
 	}
 }
 
+func (t table) same(row, a, b string) bool {
+	x, hasX := t[row][a]
+	y, hasY := t[row][b]
+	return x == y && hasX == hasY
+}
+
 // markdown is the table, in which columns that are alike are one, and the reasons
 // below it.
 func (t table) markdown(rows, columns []string) string {
 	var groups [][]string // of columns
 	for _, column := range columns {
 		i := slices.IndexFunc(groups, func(g []string) bool {
-			return !slices.ContainsFunc(rows, func(row string) bool { return t[row][g[0]] != t[row][column] })
+			return !slices.ContainsFunc(rows, func(row string) bool { return !t.same(row, g[0], column) })
 		})
 		if i < 0 {
 			groups = append(groups, []string{column})
@@ -50,9 +56,9 @@ func (t table) markdown(rows, columns []string) string {
 	for _, row := range rows {
 		fmt.Fprintf(&b, "| %s |", row)
 		for _, g := range groups {
-			reason := t[row][g[0]]
+			reason, known := t[row][g[0]]
 			if reason == "" {
-				b.WriteString(" ✓ |")
+				b.WriteString(map[bool]string{true: " ✓ |", false: " |"}[known])
 				continue
 			}
 			i := slices.Index(reasons, reason)

@@ -3,7 +3,6 @@ package compat
 import (
 	"context"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -16,12 +15,12 @@ func TestStoredResponses(t *testing.T) {
 	if !*withClients {
 		t.Skip("the clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
 	}
-	w := startWeir(t, strings.NewReader(agentsSite))
+	w := startKinds(t)
 	for _, command := range [][]string{{"node", "node/state.js"}, {"python/.venv/bin/python", "python/state.py"}} {
 		t.Run(command[0], func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 			defer cancel()
-			out, err := exec.CommandContext(ctx, command[0], command[1], w.url+"/v1", "claude/claude-sonnet-4-5").CombinedOutput()
+			out, err := exec.CommandContext(ctx, command[0], command[1], w.url+"/v1", "anthropic/claude-sonnet-4-5").CombinedOutput()
 			seen := gjson.ParseBytes(out)
 			if err != nil || !seen.Get("kept").Bool() || !seen.Get("previous").Bool() ||
 				seen.Get("input.#").Int() != 1 || seen.Get("input.0").Str != "second" ||

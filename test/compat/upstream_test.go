@@ -1,7 +1,9 @@
 package compat
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -48,9 +50,41 @@ func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, ":rawPredict"), strings.HasSuffix(path, ":streamRawPredict"):
 		r.URL.Path = "/v1/messages" // of Claude at Vertex AI
 		u.echo.ServeHTTP(w, r)
+	case strings.HasSuffix(path, "/chat/completions"):
+		u.answerChat(w, r)
 	default:
 		u.echo.ServeHTTP(w, r)
 	}
+}
+
+// withoutTools is where the base URL of a vendor begins whose API has no functions.
+const withoutTools = "/without-tools"
+
+// answerChat lets the echo read what a vendor that lacks a field is told in another way:
+// a schema in an instruction, and an answer by a call.
+func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
+	var request object
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, withoutTools) && request["tools"] != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		w.Write(mustJSON(object{"error": object{"message": "Tools are not supported.", "type": "invalid_request_error"}}))
+		return
+	}
+	body := gjson.ParseBytes(mustJSON(request))
+	told := body.Get(`messages.#(content%"*JSON schema:*").content`).Str
+	if _, schema, ok := strings.Cut(told, "JSON schema:\n"); ok && body.Get("response_format.type").Str == "json_object" {
+		request["response_format"] = schemaFormat(schema)
+	}
+	if tools, ok := request["tools"].([]any); ok && (request["tool_choice"] == "required" || request["tool_choice"] == "any") {
+		slices.Reverse(tools)
+		request["tool_choice"] = "required"
+	}
+	r.Body = io.NopCloser(bytes.NewReader(mustJSON(request)))
+	u.echo.ServeHTTP(w, r)
 }
 
 // answer lets the echo answer in a format.
