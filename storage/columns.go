@@ -110,6 +110,7 @@ var Columns = []*Column{
 	flagColumn("stream", func(r *Record) *bool { return &r.Stream }).field(RequestResponse, "stream"),
 	flagColumn("threat", func(r *Record) *bool { return &r.Threat }).field(RequestResponse, "threat"),
 	flagColumn("passthrough", func(r *Record) *bool { return &r.PassthroughBilling }).field(RequestResponse, "is_passthrough_billing"),
+	flagColumn("subscription", func(r *Record) *bool { return &r.Subscription }).field(RequestResponse, "is_subscription"),
 	flagColumn("cache_enabled", func(r *Record) *bool { return &r.CacheEnabled }).field(RequestResponse, "cache_enabled"),
 	idColumn("cache_reference", func(r *Record) *uuid.UUID { return &r.CacheReferenceID }).field(RequestResponse, "cache_reference_id"),
 	idColumn("attempt_of", func(r *Record) *uuid.UUID { return &r.AttemptOf }).field(RequestResponse, "attempt_of"),
@@ -148,5 +149,7 @@ var DetailColumns = []*Column{
 	quantityColumn("pages", func(r *Record) *plugins.Count { return &r.Usage.Pages }),
 	quantityColumn("audio_duration", func(r *Record) *plugins.Duration { return &r.Usage.AudioDuration }),
 	quantityColumn("reported_cost", func(r *Record) *plugins.Cost { return &r.Usage.ReportedCost }),
+	quantityColumn("list_cost", func(r *Record) *plugins.Cost { return &r.ListCost }),
+	textColumn("rate_limits", func(r *Record) *string { return &r.RateLimits }),
 	timeColumn("updated_at", func(r *Record) *Timestamp { return &r.UpdatedAt }).required(),
 }

@@ -181,7 +181,7 @@ func TestFields(t *testing.T) {
 		{"request_response_rmt", storage.Text, "country_code, provider, model, user_id, organization_id, node_id, job_id, request_id, target_url, scores_column, cache_reference_id, assets, prompt_id, prompt_version, request_referrer, properties, search_properties, " + beyond},
 		{"request_response_rmt", storage.Number, "latency, cost, time_to_first_token, status, prompt_tokens, completion_tokens, prompt_cache_read_tokens, prompt_cache_write_tokens, total_tokens, cache_savings, scores"},
 		{"request_response_rmt", storage.Time, "request_created_at, response_created_at"},
-		{"request_response_rmt", storage.Boolean, "threat, cache_enabled, cached, service-score-feedback, is_passthrough_billing, stream"},
+		{"request_response_rmt", storage.Boolean, "threat, cache_enabled, cached, service-score-feedback, is_passthrough_billing, is_subscription, stream"},
 		{"request_response_rmt", storage.ContainsText, "request_body, response_body"},
 		{"request_response_rmt", storage.PropertyKey, "property_key"},
 		{"users_view", storage.Text, "user_user_id"},

@@ -78,6 +78,14 @@ type Record struct {
 	PriceVersion string
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
+	// Subscription is true when a subscription of the client's paid, such as that of
+	// Claude or ChatGPT, and not a key. Then Cost is unknown, and ListCost is what the
+	// tokens would have cost by the catalogue.
+	Subscription bool
+	ListCost     plugins.Cost
+	// RateLimits is the JSON object of the headers in which the provider told what is
+	// left of the subscription, "" for none.
+	RateLimits string
 
 	UserID                              string
 	SessionID, SessionName, SessionPath string

@@ -116,7 +116,7 @@ func observe(r *storage.Record, listed bool) {
 		c.cost.Add(r.Cost.Float())
 	} else {
 		c.costless.Inc()
-		if r.Usage != (plugins.Usage{}) {
+		if r.Usage != (plugins.Usage{}) && !r.Subscription {
 			c.unpriced.Inc()
 		}
 	}

@@ -74,6 +74,7 @@ func (x *exchange) admit() *plugins.Error {
 		return gate.WrongRegion("organization")
 	}
 	control.SessionProperties(r)
+	r.Subscription = control.IsSubscription(x.r.Header)
 
 	r.RequestOmitted = c.OmitRequest || x.h.omitRequest
 	r.ResponseOmitted = c.OmitResponse || x.h.omitResponse
@@ -140,6 +141,9 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		header["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	x.locate()
+	if x.Record.Subscription {
+		x.Record.RateLimits = control.RateLimits(header)
+	}
 
 	contentType := header.Get("Content-Type")
 	x.Record.Stream = observe.IsStream(contentType, x.Record.Path)

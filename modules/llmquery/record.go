@@ -1,6 +1,7 @@
 package llmquery
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"unicode/utf8"
@@ -56,6 +57,10 @@ type record struct {
 	CacheSavings           plugins.Cost  `json:"cache_savings"`
 	PriceVersion           *string       `json:"price_version"`
 	PassthroughBilling     bool          `json:"is_passthrough_billing"`
+	Subscription           bool          `json:"is_subscription"`
+	ListCost               plugins.Cost  `json:"list_cost"`
+	// RateLimits is an object of headers.
+	RateLimits json.RawMessage `json:"rate_limits"`
 
 	OrganizationID string  `json:"organization_id"`
 	PromptID       *string `json:"prompt_id"`
@@ -186,6 +191,9 @@ func newRecord(r *storage.Record) *record {
 		CacheSavings:           r.CacheSavings,
 		PriceVersion:           orNull(r.PriceVersion),
 		PassthroughBilling:     r.PassthroughBilling,
+		Subscription:           r.Subscription,
+		ListCost:               r.ListCost,
+		RateLimits:             json.RawMessage(cmp.Or(r.RateLimits, "null")),
 		OrganizationID:         r.Org,
 		PromptID:               orNull(r.PromptID),
 		PromptVersion:          orNull(r.PromptVersion),

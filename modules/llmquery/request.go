@@ -34,7 +34,7 @@ func getRequest(c *call) error {
 func charges(c *catalog.Catalog, r *storage.Record) []catalog.Charge {
 	conditions := catalog.Conditions{At: time.UnixMilli(int64(r.CreatedAt)), Tier: r.ServiceTier, Geography: r.InferenceGeo}
 	for _, model := range []string{r.Model, r.ResponseModel, r.RequestModel} {
-		if charges, sum := c.Charges(r.Provider, model, r.Usage, conditions); sum == r.Cost && c.Version() == r.PriceVersion {
+		if charges, sum := c.Charges(r.Provider, model, r.Usage, conditions); sum == r.Cost.Or(r.ListCost) && c.Version() == r.PriceVersion {
 			return charges
 		}
 	}

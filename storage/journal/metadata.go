@@ -96,6 +96,9 @@ var recordWire = message[record]{
 	76: quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.Usage.AudioDuration }),
 	77: text[record](func(r *record) *string { return &r.InferenceGeo }),
 	78: quantity[record, plugins.Nanodollars](func(r *record) *plugins.Cost { return &r.CacheSavings }),
+	79: flag[record](func(r *record) *bool { return &r.Subscription }),
+	80: quantity[record, plugins.Nanodollars](func(r *record) *plugins.Cost { return &r.ListCost }),
+	81: text[record](func(r *record) *string { return &r.RateLimits }),
 }
 
 var feedbackWire = message[storage.Feedback]{

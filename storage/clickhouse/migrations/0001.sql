@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	stream            Bool,
 	threat            Bool,
 	passthrough       Bool,
+	subscription      Bool,
 	cache_enabled     Bool,
 	cache_reference   UUID CODEC(ZSTD(1)), -- request_id
 	attempt_of        UUID CODEC(ZSTD(1)), -- request_id
@@ -74,6 +75,8 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	pages             Nullable(Int64) CODEC(T64, ZSTD(1)),
 	audio_duration    Nullable(Int64) CODEC(T64, ZSTD(1)), -- milliseconds
 	reported_cost     Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
+	list_cost         Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
+	rate_limits       String CODEC(ZSTD(1)), -- JSON object
 	updated_at        DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)), -- without annotations
 	properties        Map(LowCardinality(String), String) CODEC(ZSTD(1)),
 	assets            Array(String) CODEC(ZSTD(1)),

@@ -50,6 +50,7 @@ CREATE TABLE requests (
 	stream            INTEGER NOT NULL, -- 0 or 1
 	threat            INTEGER NOT NULL, -- 0 or 1
 	passthrough       INTEGER NOT NULL, -- 0 or 1
+	subscription      INTEGER NOT NULL, -- 0 or 1
 	cache_enabled     INTEGER NOT NULL, -- 0 or 1
 	cache_reference   BLOB,             -- request_id
 	attempt_of        BLOB,             -- request_id
@@ -96,6 +97,8 @@ CREATE TABLE details (
 	pages               INTEGER,
 	audio_duration      INTEGER, -- milliseconds
 	reported_cost       INTEGER, -- billionths of a US dollar
+	list_cost           INTEGER, -- billionths of a US dollar
+	rate_limits         TEXT,    -- JSON object
 	updated_at          INTEGER NOT NULL, -- milliseconds since 1970
 	feedback_id         INTEGER,
 	feedback_rating     INTEGER, -- 0 or 1
