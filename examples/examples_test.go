@@ -166,14 +166,14 @@ func TestQuickstartRefuses(t *testing.T) {
 		return resp, gjson.ParseBytes(answer)
 	}
 	for request, says := range map[string]string{
-		"GET /dashboard":              "This site has",
-		"GET /health":                 "This site has",
-		"POST /v1/files":              "This site has",
-		"POST /v1/images/generations": "This site has",
-		"POST /chat/completions":      "Did you mean /v1/chat/completions?",
-		"POST //v1/responses":         "Did you mean /v1/responses?",
-		"POST /otel/v1/traces":        "Did you mean /v1/traces?",
-		"GET /v1/models/gpt-5-mini":   "'gpt-5-mini'",
+		"GET /dashboard":            "This site has",
+		"GET /health":               "This site has",
+		"POST /v1/files":            "This site has",
+		"POST /v1/videos":           "This site has",
+		"POST /chat/completions":    "Did you mean /v1/chat/completions?",
+		"POST //v1/responses":       "Did you mean /v1/responses?",
+		"POST /otel/v1/traces":      "Did you mean /v1/traces?",
+		"GET /v1/models/gpt-5-mini": "'gpt-5-mini'",
 	} {
 		resp, body := send(request, "{}")
 		if resp.StatusCode != http.StatusNotFound || !strings.Contains(body.Get("error.message").Str, says) {
