@@ -13,8 +13,13 @@ func init() {
 		Name:  plugins.Converse,
 		Paths: []string{"/model/{model}/converse", "/model/{model}/converse-stream"},
 		Signs: []string{`stopReason:"`},
-		Request: tables(converseParts, Table{
-			"serviceTier.type": ServiceTier,
+		Request: tables(converseParts, messagesIn("messages"), Table{
+			"serviceTier.type":                ServiceTier,
+			"system":                          Instructions,
+			"system.#.cachePoint":             CacheMark,
+			"toolConfig":                      Tools,
+			"toolConfig.tools.#.cachePoint":   CacheMark,
+			"messages.#.content.#.cachePoint": CacheMark,
 		}),
 		Response:    converseResponse,
 		Headers:     map[string]Field{errorTypeHeader: ErrorType},
@@ -32,7 +37,7 @@ func init() {
 	Register(Dialect{
 		Name:     plugins.Invoke,
 		Paths:    []string{"/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"},
-		Request:  tables(anthropicParts, converseParts),
+		Request:  tables(anthropicParts, anthropicOutline, converseParts),
 		Response: tables(chatResponse, converseResponse, cohereResponse, cohereEmbedResponse, messagesResponse, invokeResponse),
 		Headers: map[string]Field{
 			errorTypeHeader:                                ErrorType,

@@ -48,9 +48,11 @@ func init() {
 	})
 }
 
-var chatRequest = tables(modelRequest, openAIParts, Table{
+var chatRequest = tables(modelRequest, openAIParts, messagesIn("messages"), openAICache, Table{
 	"stream_options.include_usage": IncludeUsage,
-})
+	"tools":                        Tools,
+	"functions":                    Tools,
+}, cacheControl.Under("messages.#.content.#")) // OpenRouter
 
 var openAIParts = typedPart.Under("messages.#.content.#")
 

@@ -13,7 +13,7 @@ func init() {
 		Name:       plugins.CohereChat,
 		Paths:      []string{"/v2/chat"},
 		Signs:      []string{`message:{`, `type:"message-start"`},
-		Request:    tables(modelRequest, typedPart.Under("messages.#.content.#")),
+		Request:    tables(modelRequest, typedPart.Under("messages.#.content.#"), messagesIn("messages"), Table{"tools": Tools}),
 		Response:   cohereResponse,
 		LastEvents: []string{"message-end"},
 		Transcript: transcript.CohereChat,

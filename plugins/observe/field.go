@@ -28,6 +28,24 @@ const (
 	// MediaType is the type of a part of a request, which may name a medium.
 	MediaType
 
+	// Message is a message of a request's conversation, or the one text that stands for
+	// it.
+	Message
+	// Instructions is what a request tells the model beside its messages.
+	Instructions
+	// Tools are those that a request offers.
+	Tools
+	// CacheMark asks the provider to cache what stands before it.
+	CacheMark
+	// Role is who said a Message.
+	Role
+	// CacheLife is how long the provider's cache shall keep the request.
+	CacheLife
+	// CacheKey chooses the provider's cache.
+	CacheKey
+	// PreviousResponse is the id of a response that the request goes on from.
+	PreviousResponse
+
 	// ResponseID is the provider's id of the response. The first one counts.
 	ResponseID
 	// FinishReason is why the response ended: a finish reason, stop reason or

@@ -39,7 +39,11 @@ func init() {
 
 var messagesLast = []string{"message_stop"}
 
-var messagesRequest = tables(modelRequest, anthropicParts)
+var messagesRequest = tables(modelRequest, anthropicParts, anthropicOutline)
+
+var anthropicOutline = tables(messagesIn("messages"), Table{"system": Instructions, "tools": Tools},
+	cacheControl, cacheControl.Under("system.#"), typedPart.Under("system.#"), cacheControl.Under("tools.#"),
+	cacheControl.Under("messages.#.content.#"), cacheControl.Under("messages.#.content.#.content.#"))
 
 // anthropicParts has those of tools' results too.
 var anthropicParts = tables(typedPart.Under("messages.#.content.#"), typedPart.Under("messages.#.content.#.content.#"))

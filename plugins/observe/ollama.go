@@ -47,7 +47,8 @@ func init() {
 	})
 }
 
-var ollamaRequest = tables(modelRequest, Table{
+var ollamaRequest = tables(modelRequest, messagesIn("messages"), Table{
+	"tools":               Tools,
 	"images.#":            Media,
 	"messages.#.images.#": Media,
 })

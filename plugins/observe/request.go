@@ -8,6 +8,7 @@ import "github.com/weirhq/weir/plugins"
 type RequestReader struct {
 	request plugins.RequestInfo
 	scan    scanner
+	outline outliner
 	form    *form
 	begun   bool
 }
@@ -17,7 +18,7 @@ func NewRequestReader(d plugins.Dialect) *RequestReader {
 	spoken := lookup(d)
 	r := new(RequestReader)
 	r.request.Stream = spoken.Streams
-	r.scan.to, r.scan.root = r, spoken.request
+	r.scan.to, r.scan.root, r.scan.outline = r, spoken.request, &r.outline
 	r.scan.reset()
 	return r
 }
@@ -40,6 +41,16 @@ func (r *RequestReader) Write(p []byte) {
 // Request is what has been learned so far. It stays the reader's and changes
 // with every Write.
 func (r *RequestReader) Request() *plugins.RequestInfo { return &r.request }
+
+// Outline is that of a request whose body has been read, nil of one that has not
+// ended, and of one that is no conversation.
+func (r *RequestReader) Outline() *Outline {
+	o := &r.outline
+	if !o.whole || len(o.Messages) == 0 || len(o.Messages) == maxMessages {
+		return nil
+	}
+	return &o.Outline
+}
 
 // modelRequest is what almost all requests begin with.
 var modelRequest = Table{
@@ -82,6 +93,9 @@ var mediaTypes = map[string]bool{
 }
 
 func (r *RequestReader) value(f Field, v value) {
+	if v.kind == text {
+		r.outline.value(f, v)
+	}
 	isTrue := v.kind == boolean && string(v.bytes) == "true"
 	switch f {
 	case Model:
@@ -102,4 +116,4 @@ func (r *RequestReader) value(f Field, v value) {
 }
 
 func (r *RequestReader) endEvent()    {}
-func (r *RequestReader) endDocument() {}
+func (r *RequestReader) endDocument() { r.outline.whole = true }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -50,6 +51,9 @@ func FuzzRequestReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, seed uint16) {
 		whole := readRequest(plugins.Chat, b, chunkings["whole"])
 		if cut := readRequest(plugins.Chat, b, cuts(seed)); cut != whole {
+			t.Fatalf("in pieces %+v, as a whole %+v", cut, whole)
+		}
+		if whole, cut := outlineOf(plugins.Chat, b, chunkings["whole"]), outlineOf(plugins.Chat, b, cuts(seed)); !reflect.DeepEqual(whole, cut) {
 			t.Fatalf("in pieces %+v, as a whole %+v", cut, whole)
 		}
 		var members map[string]json.RawMessage

@@ -21,7 +21,12 @@ func init() {
 			`type:"response.failed"`,
 		},
 		Request: tables(modelRequest, typedPart.Under("input.#"), typedPart.Under("input.#.content.#"),
-			typedPart.Under("input.#.output.#")), // a tool's
+			typedPart.Under("input.#.output.#"), // a tool's
+			messagesIn("input"), openAICache, Table{
+				"instructions":         Instructions,
+				"tools":                Tools,
+				"previous_response_id": PreviousResponse,
+			}),
 		Response: responsesResponse,
 		Variants: map[string]Table{
 			"openrouter": tables(openRouterCost.Under("usage"), openRouterCost.Under("response.usage")),

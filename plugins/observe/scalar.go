@@ -9,6 +9,7 @@ const maxText = 256
 func (s *scanner) string(p []byte, i int) int {
 	end, closed := s.closing(p, i)
 	if s.state == skipText {
+		s.hash(p[i:end], s.skipped == 0)
 		if !closed {
 			return len(p)
 		}
@@ -95,8 +96,11 @@ func (s *scanner) literal(p []byte, i int) int {
 		}
 		s.visit(k, raw)
 		s.cut = s.cut[:0]
-	} else if digits(p[i:end]) == end-i {
-		s.template.gap(i, end, true)
+	} else {
+		s.hash(p[i:end], false)
+		if digits(p[i:end]) == end-i {
+			s.template.gap(i, end, true)
+		}
 	}
 	if end < len(p) {
 		s.ended(false)

@@ -45,6 +45,7 @@ type scanner struct {
 	to       visitor
 	root     *node
 	template template
+	outline  *outliner // of a request, nil of a response
 
 	state  state
 	next   *node // the table's node for the value ahead, nil if it has none
@@ -153,6 +154,10 @@ func (s *scanner) token(p []byte, i int) int {
 // begin reads a value, or the first of it.
 func (s *scanner) begin(p []byte, i int) int {
 	named := s.next != nil && s.next.field != none
+	if named && s.next.field.isPart() {
+		s.outline.begin(s.next.field, p[i], s.depth)
+		named = false
+	}
 	switch c := p[i]; c {
 	case '"':
 		s.state = skipText
@@ -217,6 +222,9 @@ func (s *scanner) leave(isArray bool) {
 // ended follows every value.
 func (s *scanner) ended(isArray bool) {
 	s.state = atComma
+	if s.outline != nil {
+		s.outline.ended(s.depth)
+	}
 	switch {
 	case s.depth == 0:
 		s.state, s.next = atValue, s.root
@@ -269,10 +277,15 @@ const maxRaw = 6 * maxText
 
 // skip passes over a container that no path leads into.
 func (s *scanner) skip(p []byte, i int) int {
-	for ; i < len(p); i++ {
+	for from := i; ; i++ {
+		if i == len(p) {
+			s.hash(p[from:], false)
+			return i
+		}
 		switch structure[p[i]] {
 		case 0:
 		case '"':
+			s.hash(p[from:i+1], false)
 			s.state = skipText
 			return i + 1
 		case '{':
@@ -280,12 +293,19 @@ func (s *scanner) skip(p []byte, i int) int {
 		case '}':
 			s.skipped--
 			if s.skipped == 0 {
+				s.hash(p[from:i+1], false)
 				s.ended(false)
 				return i + 1
 			}
 		}
 	}
-	return i
+}
+
+// hash makes bytes of a value part of a request's outline.
+func (s *scanner) hash(p []byte, text bool) {
+	if s.outline != nil {
+		s.outline.write(p, text)
+	}
 }
 
 // structure is what skip looks at: strings, and brackets of either kind as one.

@@ -1,0 +1,249 @@
+package observe
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// Outline is what a request consists of, as hashes: enough to tell whether another
+// one continues it, and nothing of what was said. The hashes are keyed by a secret of
+// the process, and mean nothing outside of it.
+type Outline struct {
+	// Messages are those of the conversation, instructions among them left out.
+	Messages []MessageHash
+	// Instructions and Tools are 0 where the request has none.
+	Instructions, Tools uint64
+	// Tasks are the texts of the first message, by [TextHash].
+	Tasks []uint64
+	// PreviousResponse is the id of the response that the request goes on from.
+	PreviousResponse string
+	// CacheKey is what the request says to choose the provider's cache.
+	CacheKey uint64
+	// CacheLife is how long the provider's cache shall keep it, in the provider's words.
+	CacheLife string
+	// Marked is true where the request asks for caching, and MarkedMessages of how many
+	// of its messages.
+	Marked         bool
+	MarkedMessages int
+}
+
+// MessageHash is a message of a request.
+type MessageHash struct {
+	Hash uint64
+	// At is its position in the list of the request.
+	At int32
+	// Model is true of what a model said.
+	Model bool
+}
+
+// maxMessages bounds an outline. A request with more messages has none.
+const maxMessages = 1 << 14
+
+// outliner makes an Outline of what a scanner reads. A part counts by the values in
+// it, in their order: white space does not change it, nor does a text that becomes a
+// list with one text, nor a mark for the provider's cache.
+type outliner struct {
+	Outline
+	whole bool // the request has ended
+
+	part  Field // under way, none between parts
+	depth int   // where it is
+	at    int32 // messages so far
+	hash  maphash.Hash
+	fed   bool // since the last separator
+	role  []byte
+	muted int // the depth of a mark for the cache under way plus one
+	text  textHash
+}
+
+var (
+	hashSeed  = maphash.MakeSeed()
+	separator = []byte{0xff} // in no UTF-8
+)
+
+// isPart reports whether f is what an outline consists of.
+func (f Field) isPart() bool { return Message <= f && f <= CacheMark }
+
+// begin begins a value at a depth whose field is a part. c is its first byte.
+func (o *outliner) begin(f Field, c byte, depth int) {
+	switch {
+	case f == CacheMark:
+		o.Marked = true
+		if o.part == Message {
+			o.MarkedMessages = len(o.Messages) + 1
+		} else if depth == 1 { // of the request as a whole
+			o.MarkedMessages = maxMessages
+		}
+		o.muted = depth + 1
+	case c != '"' && c != '{' && (c != '[' || f == Message): // a list of messages is none
+	case o.part == none:
+		o.part, o.depth, o.role = f, depth, o.role[:0]
+		o.hash.SetSeed(hashSeed)
+	}
+}
+
+// write takes bytes of a value, which may lie outside of all parts.
+func (o *outliner) write(p []byte, text bool) {
+	if o.part == none || o.muted > 0 || len(p) == 0 {
+		return
+	}
+	_, _ = o.hash.Write(p)
+	o.fed = true
+	if text && o.part == Message && len(o.Messages) == 0 {
+		o.text.write(p)
+	}
+}
+
+// ended follows each value, at its depth.
+func (o *outliner) ended(depth int) {
+	switch {
+	case o.muted == depth+1:
+		o.muted = 0
+	case o.part == none:
+		return
+	case o.fed:
+		_, _ = o.hash.Write(separator)
+		o.fed = false
+	}
+	if hash, ok := o.text.end(); ok && len(o.Tasks) < maxTasks {
+		o.Tasks = append(o.Tasks, hash)
+	}
+	if o.part == none || depth != o.depth {
+		return
+	}
+	f := o.part
+	o.part = none
+	switch {
+	case f == Tools:
+		o.Tools = o.hash.Sum64()
+	case f == Instructions:
+		o.Instructions = mix(o.Instructions, o.hash.Sum64())
+	case f == Message:
+		o.message()
+	}
+}
+
+// maxTasks bounds the texts of a first message.
+const maxTasks = 16
+
+func (o *outliner) message() {
+	at := o.at
+	o.at++
+	role := string(o.role)
+	switch role {
+	case "system", "developer":
+		o.Instructions = mix(o.Instructions, o.hash.Sum64())
+		if len(o.Messages) == 0 {
+			o.Tasks = o.Tasks[:0]
+		}
+		return
+	}
+	model := slices.Contains(modelRoles, role)
+	if model && len(o.Messages) == 0 {
+		o.Tasks = o.Tasks[:0]
+	}
+	if len(o.Messages) < maxMessages {
+		o.Messages = append(o.Messages, MessageHash{o.hash.Sum64(), at, model})
+	}
+}
+
+// modelRoles are the roles of what a model said, or the types of such items.
+var modelRoles = []string{"assistant", "model", "CHATBOT", "function_call", "reasoning", "custom_tool_call"}
+
+// value takes a scalar that the table names, which write does not get.
+func (o *outliner) value(f Field, v value) {
+	switch {
+	case f == CacheKey:
+		o.CacheKey = mix(o.CacheKey, maphash.Bytes(hashSeed, v.bytes))
+		return
+	case f == CacheLife:
+		o.CacheLife = string(v.bytes)
+		return
+	case f == PreviousResponse:
+		o.PreviousResponse = string(v.bytes)
+		return
+	case f == Role:
+		o.role = append(o.role[:0], v.bytes...)
+	case f == MediaType:
+		switch string(v.bytes) {
+		case "text", "input_text", "output_text", "message":
+			return // what a bare text stands for
+		case "function_call", "custom_tool_call", "reasoning":
+			o.role = append(o.role[:0], v.bytes...)
+		}
+	}
+	o.write(v.bytes, false)
+}
+
+// mix is the hash of two hashes.
+func mix(a, b uint64) uint64 { return maphash.Comparable(hashSeed, [2]uint64{a, b}) }
+
+// maxTask is how many letters and digits of a text count.
+const maxTask = 256
+
+// minTask is how many there are at least: shorter texts are equal by chance.
+const minTask = 16
+
+// textHash hashes the first ASCII letters and digits of a text, which are the same
+// however JSON escapes the rest of it.
+type textHash struct {
+	letters []byte
+	escaped int // bytes of an escape that may follow, less one for the first; 0 outside
+}
+
+// write takes the next bytes of a JSON string.
+func (t *textHash) write(p []byte) {
+	for _, c := range p {
+		if len(t.letters) == maxTask {
+			return
+		}
+		switch {
+		case t.escaped == 1:
+			t.escaped = 0
+			if c == 'u' {
+				t.escaped = 5
+			}
+		case t.escaped > 1:
+			if t.escaped--; t.escaped == 1 {
+				t.escaped = 0
+			}
+		case c == '\\':
+			t.escaped = 1
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+			t.letters = append(t.letters, c)
+		}
+	}
+}
+
+func (t *textHash) end() (hash uint64, ok bool) {
+	if ok = len(t.letters) >= minTask; ok {
+		hash = maphash.Bytes(hashSeed, t.letters)
+	}
+	t.letters, t.escaped = t.letters[:0], 0
+	return hash, ok
+}
+
+// TextHash is the hash of a text among the Tasks of an outline, and false for one that
+// is too short to be told from others. What is neither an ASCII letter nor a digit does
+// not count, and nor does what follows the first 256 of these.
+func TextHash(text string) (hash uint64, ok bool) {
+	var t textHash
+	for i := 0; i < len(text) && len(t.letters) < maxTask; i++ {
+		if c := text[i]; c != '\\' {
+			t.write([]byte{c})
+		}
+	}
+	return t.end()
+}
+
+// messagesIn is a list of messages in a request, or a text in its place.
+func messagesIn(list string) Table {
+	return Table{list: Message, list + ".#": Message, list + ".#.role": Role}
+}
+
+// cacheControl is how a part says that the provider shall cache what ends with it, as
+// Anthropic has it.
+var cacheControl = Table{"cache_control": CacheMark, "cache_control.ttl": CacheLife}
+
+// openAICache is how a request of OpenAI's chooses the cache.
+var openAICache = Table{"prompt_cache_key": CacheKey, "prompt_cache_retention": CacheLife}
