@@ -85,6 +85,12 @@ var Columns = []*Column{
 	quantityColumn("reasoning", func(r *Record) *plugins.Count { return &r.Usage.Reasoning }),
 	quantityColumn("cache_savings", func(r *Record) *plugins.Cost { return &r.CacheSavings }).
 		field(RequestResponse, "cache_savings"),
+	names("cache_miss", "cache_miss", func(r *Record) *string { return &r.CacheMiss }).field(RequestResponse, "cache_miss_reason"),
+	quantityColumn("cache_missed", func(r *Record) *plugins.Count { return &r.CacheMissed }).field(RequestResponse, "cache_missed_tokens"),
+	quantityColumn("cache_loss", func(r *Record) *plugins.Cost { return &r.CacheLoss }).field(RequestResponse, "cache_loss"),
+	quantityColumn("turn", func(r *Record) *plugins.Count { return &r.Turn }).field(RequestResponse, "turn"),
+	idColumn("parent", func(r *Record) *uuid.UUID { return &r.ParentID }).field(RequestResponse, "parent_request_id"),
+	idColumn("root", func(r *Record) *uuid.UUID { return &r.RootID }).field(RequestResponse, "root_request_id"),
 	names("user", "user", func(r *Record) *string { return &r.UserID }).
 		field(RequestResponse, "user_id").field(RequestGroup, "user_id").sortKey(SortUserID),
 	names("session", "session", func(r *Record) *string { return &r.SessionID }).field(RequestResponse, "session_id"),
@@ -125,6 +131,7 @@ var DetailColumns = []*Column{
 	textColumn("response_id", func(r *Record) *string { return &r.ResponseID }),
 	textColumn("service_tier", func(r *Record) *string { return &r.ServiceTier }),
 	textColumn("inference_geo", func(r *Record) *string { return &r.InferenceGeo }),
+	textColumn("cache_miss_at", func(r *Record) *string { return &r.CacheMissAt }),
 	textColumn("price_version", func(r *Record) *string { return &r.PriceVersion }),
 	textColumn("session_path", func(r *Record) *string { return &r.SessionPath }),
 	textColumn("trace_id", func(r *Record) *string { return &r.TraceID }),

@@ -74,8 +74,25 @@ type Record struct {
 	// CacheSavings is what the provider's cache made the call cheaper, by the
 	// catalogue; negative where it made it dearer.
 	CacheSavings plugins.Cost
-	// PriceVersion names the price data that both were computed with.
+	// CacheMiss is why the provider's cache did not serve what it could have, "" where
+	// it did, and where nobody knows. CacheMissAt is the part of the request that is not
+	// as it was in the turn before, such as messages[4].
+	CacheMiss, CacheMissAt string
+	// CacheMissed are the tokens that the cache did not serve, and CacheLoss is what
+	// they cost more than from the cache, by the catalogue.
+	CacheMissed plugins.Count
+	CacheLoss   plugins.Cost
+	// PriceVersion names the price data that all of it were computed with.
 	PriceVersion string
+	// ParentID is the call that this one goes on from: the turn before, or, of the first
+	// turn of a sub-agent, the call that asked for it. The zero UUID is none, or unknown.
+	ParentID uuid.UUID
+	// RootID is the first call of the tree that the parents make, the zero UUID of that
+	// call itself.
+	RootID uuid.UUID
+	// Turn counts the calls of a conversation from 1. It is unknown where the calls
+	// before are.
+	Turn plugins.Count
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
 	// Subscription is true when a subscription of the client's paid, such as that of

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -186,6 +187,7 @@ type Store struct {
 	storage Storage
 
 	exchanges exchanges
+	calls     lineage.Index
 	exported  atomic.Pointer[exported] // nil where nobody asked for it
 
 	mu sync.Mutex
@@ -318,6 +320,9 @@ func OpenStores() []*Store {
 	})
 	return open
 }
+
+// Calls remembers the calls of the store, for those that go on from them.
+func (s *Store) Calls() *lineage.Index { return &s.calls }
 
 // Dir is the directory of the journal.
 func (s *Store) Dir() string { return s.storage.Dir() }

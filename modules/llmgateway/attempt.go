@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -57,6 +58,7 @@ const maxErrorTime = 5 * time.Second
 func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 	a := &attempt{call: c, target: t, x: c.exchange.Attempt(n), client: client{w: c.w}}
 	a.x.TargetModel, a.x.Record.Provider = t.Model, t.Account.Provider
+	a.x.Account = lineage.Hash(string(t.Account.ID[:]))
 	if err := c.allow(t); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/admission"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
@@ -39,16 +41,17 @@ type call struct {
 	// streamsBackground is what a call in the background was asked for.
 	streamsBackground bool
 
-	held   admission.Held                     // the memory that the request takes
-	body   []byte                             // the client's
-	form   *form                              // the body, if it is one
-	sent   []byte                             // the same, with what it refers to
-	api    inbound.API                        // that the client speaks, zero where nothing is translated
-	parsed func() (*translate.Request, error) // sent
-	names  *translate.Names                   // of what the client sent within sent, nil if that is the same
-	own    []string                           // the items of the client's input, if earlier ones stand before them
-	stored storedState
-	state  translate.State
+	held    admission.Held                     // the memory that the request takes
+	body    []byte                             // the client's
+	outline *observe.Outline                   // of it, nil of what is no conversation
+	form    *form                              // the body, if it is one
+	sent    []byte                             // the same, with what it refers to
+	api     inbound.API                        // that the client speaks, zero where nothing is translated
+	parsed  func() (*translate.Request, error) // sent
+	names   *translate.Names                   // of what the client sent within sent, nil if that is the same
+	own     []string                           // the items of the client's input, if earlier ones stand before them
+	stored  storedState
+	state   translate.State
 }
 
 // serveCall answers a call of a model at the endpoint of that path.
@@ -144,6 +147,7 @@ func (c *call) read() ([]routing.Target, error) {
 			return nil, err
 		}
 	}
+	c.join()
 	if c.form == nil {
 		c.stored = findStoredState(c.dialect, c.sent)
 	}
@@ -169,6 +173,17 @@ func (c *call) model() (string, error) {
 	return strings.Clone(named.Str), nil // which outlives the body
 }
 
+// join finds which call this one goes on from.
+func (c *call) join() {
+	var previous uuid.UUID
+	if id := c.state.PreviousResponseID; id != "" && c.outline != nil && c.outline.PreviousResponse == id { // it was found
+		if record, ours := stored.RecordOf(id); ours {
+			previous = record
+		}
+	}
+	c.exchange.Join(c.outline, previous)
+}
+
 // resolver returns the targets that names of models stand for, to an organisation.
 func (h *Handler) resolver(org string) *routing.Resolver {
 	app := h.site.App
@@ -182,14 +197,15 @@ func (c *call) keepBody() {
 	c.sent = c.body
 	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
+	reader := observe.NewRequestReader(c.dialect)
+	reader.Write(c.body)
+	c.outline = reader.Outline()
 	if r.RequestOmitted {
 		return
 	}
 	kept := c.body[:min(int64(len(c.body)), int64(c.h.MaxBody))]
 	c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
 	r.RequestTruncated = len(kept) < len(c.body)
-	reader := observe.NewRequestReader(c.dialect)
-	reader.Write(c.body)
 	c.exchange.Content.Media = reader.Request().Media
 	control.ReadUser(r, reader.Request().User)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/plugins"
@@ -26,7 +28,7 @@ func (x *exchange) update() {
 	if x.writer.Tunnel() {
 		x.updateTunnel()
 	}
-	asked := x.updateRequest()
+	asked, outline := x.updateRequest()
 	x.Content.Response.Data, r.ResponseTruncated = x.response.Bytes(), x.response.Truncated()
 
 	if x.Answer != nil && x.Answer.Info().Dialect != plugins.Unknown {
@@ -35,15 +37,16 @@ func (x *exchange) update() {
 	r.Provider = x.provider()
 	r.RequestModel = asked.Model
 	control.ReadUser(r, asked.User)
+	x.Join(outline, uuid.Nil)
 	if r.RequestModel == "" {
 		r.RequestModel = observe.PathModel(r.Dialect, r.Path)
 	}
 }
 
-func (x *exchange) updateRequest() (asked plugins.RequestInfo) {
+func (x *exchange) updateRequest() (asked plugins.RequestInfo, outline *observe.Outline) {
 	r := &x.Record
 	x.body.Look(func(t *capture.Tap, received int64) {
-		asked = *x.reader.Request()
+		asked, outline = *x.reader.Request(), x.reader.Outline()
 		r.RequestBytes = received + x.writer.Received()
 		if r.RequestOmitted {
 			return
@@ -51,7 +54,7 @@ func (x *exchange) updateRequest() (asked plugins.RequestInfo) {
 		x.Content.Request.Data, r.RequestTruncated = t.Bytes(), t.Truncated()
 		x.Content.Media = asked.Media
 	})
-	return asked
+	return asked, outline
 }
 
 // updateTunnel is for two-way streams: they have bytes, and no bodies. Over

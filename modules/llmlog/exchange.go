@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -109,6 +110,7 @@ func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
 // watch puts the exchange between the two sides.
 func (x *exchange) watch(w http.ResponseWriter) {
 	x.reader = observe.NewRequestReader(x.Record.Dialect)
+	x.Account = lineage.Hash(x.r.Header.Get("Authorization"), x.r.Header.Get("X-Api-Key"), x.r.Header.Get("Api-Key"), x.r.Header.Get("X-Goog-Api-Key"))
 	if x.r.Body != nil && x.r.Body != http.NoBody {
 		x.body.ReadCloser = x.r.Body
 		x.body.Look(x.openRequest)

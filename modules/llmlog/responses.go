@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/capture"
@@ -78,6 +79,8 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	r.event = gjson.GetBytes(message, "event_id").Str
 	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
 	control.ReadUser(&r.Record, asked.User)
+	r.Account = rs.x.Account
+	r.Join(reader.Outline(), uuid.Nil)
 	r.Content.Media = asked.Media && !r.Record.RequestOmitted
 	var oldest *response
 	if len(rs.asked) == maxInFlight {

@@ -55,12 +55,20 @@ type record struct {
 	Cost                   plugins.Cost  `json:"cost"`
 	CostUSD                plugins.Cost  `json:"costUSD"`
 	CacheSavings           plugins.Cost  `json:"cache_savings"`
+	CacheMissReason        *string       `json:"cache_miss_reason"`
+	CacheMissAt            *string       `json:"cache_miss_at"`
+	CacheMissedTokens      plugins.Count `json:"cache_missed_tokens"`
+	CacheLoss              plugins.Cost  `json:"cache_loss"`
 	PriceVersion           *string       `json:"price_version"`
 	PassthroughBilling     bool          `json:"is_passthrough_billing"`
 	Subscription           bool          `json:"is_subscription"`
 	ListCost               plugins.Cost  `json:"list_cost"`
 	// RateLimits is an object of headers.
 	RateLimits json.RawMessage `json:"rate_limits"`
+
+	ParentRequestID *string       `json:"parent_request_id"`
+	RootRequestID   *string       `json:"root_request_id"`
+	Turn            plugins.Count `json:"turn"`
 
 	OrganizationID string  `json:"organization_id"`
 	PromptID       *string `json:"prompt_id"`
@@ -189,7 +197,14 @@ func newRecord(r *storage.Record) *record {
 		Cost:                   r.Cost,
 		CostUSD:                r.Cost,
 		CacheSavings:           r.CacheSavings,
+		CacheMissReason:        orNull(r.CacheMiss),
+		CacheMissAt:            orNull(r.CacheMissAt),
+		CacheMissedTokens:      r.CacheMissed,
+		CacheLoss:              r.CacheLoss,
 		PriceVersion:           orNull(r.PriceVersion),
+		ParentRequestID:        idOrNull(r.ParentID),
+		RootRequestID:          idOrNull(r.RootID),
+		Turn:                   r.Turn,
 		PassthroughBilling:     r.PassthroughBilling,
 		Subscription:           r.Subscription,
 		ListCost:               r.ListCost,

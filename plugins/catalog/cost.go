@@ -36,6 +36,24 @@ func (c *Catalog) CacheSavings(provider, model string, u plugins.Usage, conditio
 	return plugins.KnownCost(without.N - with.N)
 }
 
+// CacheLoss is what a call would have cost less had the provider's cache served so many
+// tokens more, which were written to it or not cached at all. It is unknown where
+// [Catalog.CacheSavings] is.
+func (c *Catalog) CacheLoss(provider, model string, u plugins.Usage, missed int64, conditions Conditions) plugins.Cost {
+	if !u.CacheRead.Valid || u.ReportedCost.Valid {
+		return plugins.Cost{}
+	}
+	paid := c.Cost(provider, model, u, conditions)
+	u.CacheRead = plugins.Known(u.CacheRead.N + missed)
+	u.CacheWrite.N = max(u.CacheWrite.N-missed, 0)
+	u.CacheWrite1h.N = min(u.CacheWrite1h.N, u.CacheWrite.N)
+	served := c.Cost(provider, model, u, conditions)
+	if !paid.Valid || !served.Valid {
+		return plugins.Cost{}
+	}
+	return plugins.KnownCost(paid.N - served.N)
+}
+
 // Charge is a part of what a call cost.
 type Charge struct {
 	// Item is what is charged, by the name of its rate in JSON.

@@ -108,7 +108,7 @@ func numberOf(f *storage.Field) string {
 	switch f.Name {
 	case "total_tokens":
 		return "toFloat64(input + output)"
-	case "cost", "cache_savings":
+	case "cost", "cache_savings", "cache_loss":
 		return "toFloat64(" + f.Column.Name + ") / 1e9"
 	}
 	return "toFloat64(" + f.Column.Name + ")"

@@ -99,6 +99,13 @@ var recordWire = message[record]{
 	79: flag[record](func(r *record) *bool { return &r.Subscription }),
 	80: quantity[record, plugins.Nanodollars](func(r *record) *plugins.Cost { return &r.ListCost }),
 	81: text[record](func(r *record) *string { return &r.RateLimits }),
+	82: id[record](func(r *record) *uuid.UUID { return &r.ParentID }),
+	83: id[record](func(r *record) *uuid.UUID { return &r.RootID }),
+	84: quantity[record, int64](func(r *record) *plugins.Count { return &r.Turn }),
+	85: text[record](func(r *record) *string { return &r.CacheMiss }),
+	86: text[record](func(r *record) *string { return &r.CacheMissAt }),
+	87: quantity[record, int64](func(r *record) *plugins.Count { return &r.CacheMissed }),
+	88: quantity[record, plugins.Nanodollars](func(r *record) *plugins.Cost { return &r.CacheLoss }),
 }
 
 var feedbackWire = message[storage.Feedback]{

@@ -65,7 +65,7 @@ func cachedColumnOf(f *storage.Field) int {
 	if f.Name == "cached" {
 		return cachedColumn
 	}
-	if f.Name == "cache_reference_id" || f.Name == "attempt_of" { // chunks know but whether there is one
+	if f.Column != nil && f.Column.Type == storage.IDColumn { // chunks know but whether there is one
 		return -1
 	}
 	return slices.Index(cachedNames[:], columnOf(f))

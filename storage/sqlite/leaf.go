@@ -87,7 +87,7 @@ func (c *condition) number(l *storage.Leaf) clause {
 	// As in the evaluator, numbers compare as doubles.
 	value := "(r." + columnOf(l.Field) + " + 0.0)"
 	switch l.Field.Name {
-	case "cost", "cache_savings":
+	case "cost", "cache_savings", "cache_loss":
 		value = "(r." + columnOf(l.Field) + " / 1e9)"
 	case "total_tokens":
 		value = "(" + totalTokens + " + 0.0)"

@@ -84,6 +84,11 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		Usage:              usage(r),
 		Cost:               cost(r),
 		CacheSavings:       savings(r),
+		CacheMiss:          word(r),
+		CacheMissAt:        word(r),
+		CacheMissed:        quantity[int64](r),
+		CacheLoss:          savings(r),
+		Turn:               quantity[int64](r),
 		PriceVersion:       word(r),
 		PassthroughBilling: chance(r, 2),
 		Subscription:       chance(r, 3),
@@ -118,6 +123,9 @@ func record(r *rand.Rand, n int64) *storage.Record {
 	}
 	if chance(r, 3) {
 		rec.AttemptOf = id(r)
+	}
+	if chance(r, 2) {
+		rec.ParentID, rec.RootID = id(r), id(r)
 	}
 	for range r.IntN(4) / 2 * r.IntN(4) {
 		rec.Assets = append(rec.Assets, pick(r, words))

@@ -8,13 +8,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/storage"
-)
-
-// The properties that say which agent of a session a call is of.
-const (
-	agentProperty  = "Agent-Id"
-	parentProperty = "Parent-Agent-Id"
 )
 
 // agent is the headers in which a coding agent says what a call belongs to.
@@ -32,16 +27,16 @@ type agentHeader struct{ property, header string }
 // Codex (https://github.com/openai/codex).
 var agents = []agent{
 	{"X-Claude-Code-Session-Id", []agentHeader{
-		{agentProperty, "X-Claude-Code-Agent-Id"},
-		{parentProperty, "X-Claude-Code-Parent-Agent-Id"},
+		{lineage.AgentProperty, "X-Claude-Code-Agent-Id"},
+		{lineage.ParentAgentProperty, "X-Claude-Code-Parent-Agent-Id"},
 		{"Agent-Type", "X-Claude-Code-Agent-Type"},
 		{"Request-Class", "X-Claude-Code-Request-Class"},
 		{"Compaction", "X-Claude-Code-Compaction"},
 		{"Context-Compacted", "X-Claude-Code-Context-Compacted"},
 	}},
 	{"Session-Id", []agentHeader{
-		{agentProperty, "Thread-Id"},
-		{parentProperty, "X-Codex-Parent-Thread-Id"},
+		{lineage.AgentProperty, "Thread-Id"},
+		{lineage.ParentAgentProperty, "X-Codex-Parent-Thread-Id"},
 		{"Agent-Type", "X-Openai-Subagent"},
 	}},
 }

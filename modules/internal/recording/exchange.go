@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -32,6 +33,9 @@ type Exchange struct {
 	// Charged is what the caller's credits were charged. It is the cost where that
 	// is unknown or less.
 	Charged plugins.Nanodollars
+	// Account tells the accounts of providers apart, whose caches are their own: see
+	// lineage.Hash.
+	Account uint64
 	// Pay, if set, is called with the cost of each version before it is appended: a
 	// crash must not leave a record that is not paid.
 	Pay func(plugins.Cost)
@@ -39,9 +43,10 @@ type Exchange struct {
 	site      *Site
 	ctx       context.Context // of the client's request
 	recorder  Recorder
-	release   func()    // the store
-	claimed   bool      // the record's id was the client's choice
-	call      *Exchange // that this is an attempt at, unless it is superseded
+	release   func()        // the store
+	claimed   bool          // the record's id was the client's choice
+	call      *Exchange     // that this is an attempt at, unless it is superseded
+	link      *lineage.Link // nil unless the call is one of a conversation
 	started   time.Time
 	stopped   time.Time // zero while the clock runs
 	committed version
@@ -80,7 +85,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 // Attempt begins the nth attempt at the call that x is, from 1. End or Supersede
 // must follow. Its first Commit makes its record the call's.
 func (x *Exchange) Attempt(n int) *Exchange {
-	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, started: time.Now()}
+	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, started: time.Now()}
 	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.started), n, 0
 	return a
 }
@@ -137,6 +142,9 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.Pay != nil {
 		x.Pay(r.Cost)
 	}
+	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
+		x.link.Answered(r, x.Account, tasks(r.Dialect, x.Content.Response))
+	}
 	if x.lost {
 		return
 	}
@@ -168,6 +176,9 @@ func (x *Exchange) update() {
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
+	if x.link != nil {
+		x.link.Miss(r, x.Account)
+	}
 	if r.PassthroughBilling { // what a caller says does not choose what is paid
 		price(r, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
 	} else {

@@ -28,7 +28,7 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 // tokens costs nothing, and nor does an error that reports no usage; otherwise,
 // without usage or without a price, the cost is unknown.
 func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
-	r.Cost, r.CacheSavings, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, ""
+	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
 	if r.Dialect == plugins.CountTokens {
 		r.Cost = plugins.KnownCost(0)
 		return
@@ -47,6 +47,9 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 	for _, model := range models {
 		if r.Cost = c.Cost(r.Provider, model, r.Usage, conditions); r.Cost.Valid {
 			r.CacheSavings = c.CacheSavings(r.Provider, model, r.Usage, conditions)
+			if r.CacheMissed.Valid {
+				r.CacheLoss = c.CacheLoss(r.Provider, model, r.Usage, r.CacheMissed.N, conditions)
+			}
 			r.PriceVersion = c.Version()
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -17,7 +18,8 @@ type Site struct {
 	App    *llmapp.App
 	Store  string // the name of the store that Open opens
 	Open   Opener
-	Logger *zap.Logger // of bounded rate
+	Logger *zap.Logger    // of bounded rate
+	Calls  *lineage.Index // of the store, nil to link none
 }
 
 // NewSite returns the site of a handler that ctx provisions, and the store of that
@@ -28,7 +30,7 @@ func NewSite(ctx caddy.Context, store string) (*Site, *llmapp.Store, error) {
 		return nil, nil, err
 	}
 	name := cmp.Or(store, llmapp.DefaultName)
-	return &Site{App: app, Store: name, Open: Open(opened), Logger: llmapp.BoundedLogger(ctx.Logger())}, opened, nil
+	return &Site{App: app, Store: name, Open: Open(opened), Logger: llmapp.BoundedLogger(ctx.Logger()), Calls: opened.Calls()}, opened, nil
 }
 
 // Import records an exchange that was made elsewhere. r and c have all but what the

@@ -17,6 +17,12 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	cache_write       Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
 	reasoning         Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
 	cache_savings     Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
+	cache_miss        LowCardinality(String),
+	cache_missed      Nullable(Int64) CODEC(T64, ZSTD(1)), -- tokens
+	cache_loss        Nullable(Int64) CODEC(T64, ZSTD(1)), -- billionths of a US dollar
+	turn              Nullable(Int64) CODEC(T64, ZSTD(1)), -- from 1
+	parent            UUID CODEC(ZSTD(1)), -- request_id
+	root              UUID CODEC(ZSTD(1)), -- request_id
 	user              String CODEC(ZSTD(1)),
 	session           String CODEC(ZSTD(1)),
 	session_name      String CODEC(ZSTD(1)),
@@ -51,6 +57,7 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	response_id       String CODEC(ZSTD(1)),
 	service_tier      LowCardinality(String),
 	inference_geo     LowCardinality(String),
+	cache_miss_at     LowCardinality(String),
 	price_version     LowCardinality(String),
 	session_path      String CODEC(ZSTD(1)),
 	trace_id          String CODEC(ZSTD(1)),
@@ -83,6 +90,7 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	INDEX request_ids request_id TYPE bloom_filter(0.001) GRANULARITY 1,
 	INDEX users user TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX sessions session TYPE bloom_filter(0.01) GRANULARITY 1,
+	INDEX roots root TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX property_names mapKeys(properties) TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX property_values mapValues(properties) TYPE bloom_filter(0.01) GRANULARITY 1
 ) ENGINE = {replacing}(version)

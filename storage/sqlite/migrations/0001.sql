@@ -27,6 +27,12 @@ CREATE TABLE requests (
 	cache_write       INTEGER, -- tokens
 	reasoning         INTEGER, -- tokens
 	cache_savings     INTEGER, -- billionths of a US dollar
+	cache_miss        INTEGER,
+	cache_missed      INTEGER, -- tokens
+	cache_loss        INTEGER, -- billionths of a US dollar
+	turn              INTEGER, -- from 1
+	parent            BLOB,    -- request_id
+	root              BLOB,    -- request_id
 	user              INTEGER,
 	session           INTEGER,
 	session_name      INTEGER,
@@ -62,6 +68,7 @@ CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org);
 -- an organisation's requests.
 CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL;
 CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL;
+CREATE INDEX requests_root ON requests (root, org) WHERE root IS NOT NULL;
 
 -- The rest of a record, which only answers show.
 CREATE TABLE details (
@@ -73,6 +80,7 @@ CREATE TABLE details (
 	response_id         TEXT,
 	service_tier        TEXT,
 	inference_geo       TEXT,
+	cache_miss_at       TEXT,
 	price_version       TEXT,
 	session_path        TEXT,
 	trace_id            TEXT,

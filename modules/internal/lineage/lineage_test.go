@@ -1,0 +1,269 @@
+package lineage
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// said is a message of Chat Completions.
+type said struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+func user(text string) said  { return said{"user", text} }
+func model(text string) said { return said{"assistant", text} }
+
+func outline(t *testing.T, system string, messages ...said) *observe.Outline {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"messages": append([]said{{"system", system}}, messages...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := observe.NewRequestReader(plugins.Chat)
+	reader.Write(body)
+	return reader.Outline()
+}
+
+func newRecord() *storage.Record {
+	return &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", Dialect: plugins.Chat, CreatedAt: 1}
+}
+
+// join joins a call of an organisation, and returns its record.
+func join(t *testing.T, x *Index, messages ...said) *storage.Record {
+	t.Helper()
+	r := newRecord()
+	x.Join(r, outline(t, "S", messages...), uuid.Nil)
+	return r
+}
+
+func expect(t *testing.T, r *storage.Record, parent, root uuid.UUID, turn plugins.Count) {
+	t.Helper()
+	if r.ParentID != parent || r.RootID != root || r.Turn != turn {
+		t.Errorf("parent %s, root %s, turn %v; want %s, %s, %v", r.ParentID, r.RootID, r.Turn, parent, root, turn)
+	}
+}
+
+func TestAConversationGoesOn(t *testing.T) {
+	x := new(Index)
+	first := join(t, x, user("a"))
+	expect(t, first, uuid.Nil, uuid.Nil, plugins.Known(1))
+	second := join(t, x, user("a"), model("b"), user("c"))
+	expect(t, second, first.ID, first.ID, plugins.Known(2))
+	third := join(t, x, user("a"), model("b"), user("c"), model("d"), user("e"))
+	expect(t, third, second.ID, first.ID, plugins.Known(3))
+	again := join(t, x, user("a"), model("b"), user("c"), model("d"), user("e"))
+	expect(t, again, second.ID, first.ID, plugins.Known(3))
+	fork := join(t, x, user("a"), model("b"), user("c"), model("x"), user("y"))
+	expect(t, fork, second.ID, first.ID, plugins.Known(3))
+	expect(t, join(t, x, user("a")), uuid.Nil, uuid.Nil, plugins.Known(1))
+	unknown := join(t, x, user("other"), model("b"), user("c"))
+	expect(t, unknown, uuid.Nil, uuid.Nil, plugins.Count{})
+	expect(t, join(t, x, user("other"), model("b"), user("c"), user("d")), unknown.ID, unknown.ID, plugins.Count{})
+}
+
+func TestAnEditedConversationGoesOn(t *testing.T) {
+	for name, edited := range map[string][]said{
+		"replaced":  {user("a"), model("b"), user("removed"), model("d"), user("e"), model("f"), user("g")},
+		"taken out": {user("a"), model("d"), user("e"), model("f"), user("g")},
+		"first":     {user("x"), model("b"), user("c"), model("d"), user("e"), model("f"), user("g")},
+	} {
+		x := new(Index)
+		first := join(t, x, user("a"))
+		join(t, x, user("a"), model("b"), user("c"))
+		before := join(t, x, user("a"), model("b"), user("c"), model("d"), user("e"))
+		r := join(t, x, edited...)
+		if r.ParentID != before.ID || r.RootID != first.ID || r.Turn.N != 4 {
+			t.Errorf("%s: parent %s, want %s; turn %v", name, r.ParentID, before.ID, r.Turn)
+		}
+	}
+}
+
+func TestOthersConversationsAreNeverLinked(t *testing.T) {
+	for name, change := range map[string]func(r *storage.Record){
+		"organisation": func(r *storage.Record) { r.Org = "other" },
+		"key":          func(r *storage.Record) { r.AuthHash = "other" },
+		"user":         func(r *storage.Record) { r.UserID = "other" },
+		"session":      func(r *storage.Record) { r.SessionID = "other" },
+	} {
+		x := new(Index)
+		first := newRecord()
+		l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
+		task, _ := observe.TextHash("Find whatever there is to be found.")
+		first.ResponseID = "resp_1"
+		l.Answered(first, 0, []uint64{task})
+
+		for _, o := range []*observe.Outline{
+			outline(t, "S", user("a"), model("b"), user("c")),
+			outline(t, "S", user("Find whatever there is to be found.")),
+		} {
+			r := newRecord()
+			change(r)
+			x.Join(r, o, uuid.Nil)
+			if r.ParentID == first.ID || r.RootID == first.ID {
+				t.Errorf("another %s: parent %s", name, r.ParentID)
+			}
+		}
+		if r := newRecord(); name == "organisation" {
+			change(r)
+			o := outline(t, "S", user("d"))
+			o.PreviousResponse = "resp_1"
+			if x.Join(r, o, uuid.Nil); r.ParentID != uuid.Nil {
+				t.Errorf("another organisation's response is the parent")
+			}
+		}
+	}
+}
+
+func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
+	x := new(Index)
+	main := newRecord()
+	l := x.Join(main, outline(t, "S", user("a")), uuid.Nil)
+	task, _ := observe.TextHash("Find whatever there is to be found.")
+	l.Answered(main, 0, []uint64{task})
+
+	sub := newRecord()
+	x.Join(sub, outline(t, "You help.", user("Find whatever there is to be found.")), uuid.Nil)
+	expect(t, sub, main.ID, main.ID, plugins.Known(1))
+	next := newRecord()
+	x.Join(next, outline(t, "You help.", user("Find whatever there is to be found."), model("b"), user("c")), uuid.Nil)
+	expect(t, next, sub.ID, main.ID, plugins.Known(2))
+}
+
+func TestTheHeadersOfAnAgentSayWhatNoMessageSays(t *testing.T) {
+	x := new(Index)
+	of := func(agent, parent string, messages ...said) *storage.Record {
+		r := newRecord()
+		r.SessionID, r.Properties = "s", map[string]string{AgentProperty: agent, ParentAgentProperty: parent}
+		x.Join(r, outline(t, "S", messages...), uuid.Nil)
+		return r
+	}
+	main := of("", "", user("a"))
+	second := of("", "", user("a"), model("b"), user("c"))
+	sub := of("a1", "", user("d"))
+	expect(t, sub, second.ID, main.ID, plugins.Known(1))
+	nested := of("a2", "a1", user("e"))
+	expect(t, nested, sub.ID, main.ID, plugins.Known(1))
+	compacted := of("", "", user("What was said so far is this."))
+	expect(t, compacted, second.ID, main.ID, plugins.Known(3))
+	forked := of("a3", "", user("a"), model("b"), user("x"))
+	expect(t, forked, main.ID, main.ID, plugins.Known(1))
+}
+
+func TestAResponseNamesTheOneBefore(t *testing.T) {
+	x := new(Index)
+	first := newRecord()
+	first.Dialect = plugins.Responses
+	l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
+	first.ResponseID = "resp_1"
+	l.Answered(first, 0, nil)
+	o := outline(t, "S", user("b"))
+	o.PreviousResponse = "resp_1"
+	second := newRecord()
+	x.Join(second, o, uuid.Nil)
+	expect(t, second, first.ID, first.ID, plugins.Known(2))
+
+	o = outline(t, "S", user("c"))
+	o.PreviousResponse = "resp_of_the_gateway"
+	third := newRecord()
+	x.Join(third, o, first.ID)
+	expect(t, third, first.ID, first.ID, plugins.Known(2))
+	forgotten := newRecord()
+	earlier := uuid.Must(uuid.NewV7())
+	x.Join(forgotten, o, earlier)
+	expect(t, forgotten, earlier, uuid.Nil, plugins.Count{})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	x := new(Index)
+	var messages []observe.MessageHash
+	for i := range 2000 {
+		messages = append(messages, observe.MessageHash{Hash: uint64(i)})
+	}
+	for i := range 5000 {
+		own := append(messages[:len(messages):len(messages)], observe.MessageHash{Hash: uint64(10_000 + i)})
+		l := x.Join(newRecord(), &observe.Outline{Messages: own}, uuid.Nil)
+		l.Answered(newRecord(), 0, []uint64{uint64(i)})
+		if x.size > maxSize {
+			t.Fatalf("%d bytes after %d calls", x.size, i)
+		}
+	}
+	size, keys := 0, 0
+	for c := x.oldest; c != nil; c = c.next {
+		size += callSize + 8*len(c.messages) + keySize*len(c.keys)
+		keys += len(c.keys)
+	}
+	if size != x.size || len(x.calls) > keys || size < maxSize/2 {
+		t.Errorf("%d bytes are counted, %d are there; %d of %d keys", x.size, size, len(x.calls), keys)
+	}
+}
+
+func TestWhyTheCacheMissed(t *testing.T) {
+	type side struct {
+		o       *observe.Outline
+		record  storage.Record
+		account uint64
+	}
+	for _, c := range []struct {
+		reason, at string
+		missed     int64
+		change     func(was, is *side)
+	}{
+		{"", "", 0, func(_, is *side) { is.record.Usage.CacheRead = plugins.Known(9900) }},
+		{"", "", 0, func(_, is *side) { is.record.Usage.CacheRead = plugins.Count{} }},
+		{MissUnexpected, "", 10_000, func(_, _ *side) {}},
+		{MissUnexpected, "", 6000, func(_, is *side) { is.record.Usage.CacheRead = plugins.Known(4000) }},
+		{BelowMinimum, "", 900, func(was, _ *side) { was.record.Usage.Input = plugins.Known(900) }},
+		{NeverMarked, "", 10_000, func(was, is *side) { was.record.Model, is.record.Model = "claude-sonnet-4-5", "claude-sonnet-4-5" }},
+		{NeverMarked, "messages", 10_000, func(was, is *side) {
+			was.record.Model, is.record.Model = "claude-sonnet-4-5", "claude-sonnet-4-5"
+			was.o.Marked, is.o.Marked = true, true
+		}},
+		{ModelChanged, "", 10_000, func(_, is *side) { is.record.Model = "gpt-5-mini" }},
+		{OtherKey, "", 10_000, func(_, is *side) { is.account = 7 }},
+		{OtherKey, "", 10_000, func(_, is *side) { is.o.CacheKey = 7 }},
+		{ToolsChanged, "tools", 10_000, func(_, is *side) { is.o.Tools = 7 }},
+		{SystemChanged, "system", 10_000, func(_, is *side) { is.o.Instructions = 7 }},
+		{HistoryEdited, "messages[2]", 10_000, func(_, is *side) { is.o.Messages[1].Hash = 7 }},
+		{Expired, "", 10_000, func(_, is *side) { is.record.CreatedAt += 301_000 }},
+		{MissUnexpected, "", 10_000, func(was, is *side) { was.o.CacheLife, is.record.CreatedAt = "1h", is.record.CreatedAt+301_000 }},
+	} {
+		x := new(Index)
+		was := side{o: outline(t, "S", user("a"), model("b"), user("c")), record: *newRecord()}
+		is := side{o: outline(t, "S", user("a"), model("b"), user("c"), model("d"), user("e")), record: *newRecord()}
+		for _, s := range []*side{&was, &is} {
+			s.record.Model = "gpt-5"
+			s.record.Usage = plugins.Usage{Input: plugins.Known(10_000), CacheRead: plugins.Known(0)}
+		}
+		is.record.Usage.Input = plugins.Known(12_000)
+		c.change(&was, &is)
+		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil)
+		l := x.Join(&is.record, is.o, uuid.Nil)
+		l.Miss(&is.record, is.account)
+		if r := is.record; r.CacheMiss != c.reason || r.CacheMissAt != c.at || r.CacheMissed.N != c.missed || r.CacheMissed.Valid != (c.reason != "") {
+			t.Errorf("%s at %q, %v tokens; want %s at %q, %d", r.CacheMiss, r.CacheMissAt, r.CacheMissed, c.reason, c.at, c.missed)
+		}
+	}
+}
+
+func BenchmarkJoin(b *testing.B) {
+	x := new(Index)
+	o := &observe.Outline{}
+	for i := range 200 {
+		o.Messages = append(o.Messages, observe.MessageHash{Hash: uint64(i), Model: i%2 == 1})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		o.Messages[199].Hash = uint64(i) + 1000
+		r := newRecord()
+		r.UserID = fmt.Sprint(i % 100)
+		x.Join(r, o, uuid.Nil)
+	}
+}

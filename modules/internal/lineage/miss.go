@@ -1,0 +1,109 @@
+package lineage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// The reasons why a provider's cache did not serve what the turn before had sent, in
+// the order in which they are looked for: each of them alone is enough.
+const (
+	BelowMinimum   = "below_minimum"  // the provider does not cache so little
+	NeverMarked    = "never_marked"   // nobody asked the provider to cache it
+	ModelChanged   = "model"          // another model has a cache of its own
+	OtherKey       = "other_key"      // so has another account, or another key of the cache
+	ToolsChanged   = "tools_changed"  // which stand before everything else
+	SystemChanged  = "system_changed" // which stands before the messages
+	HistoryEdited  = "history_edited" // a message is not as it was
+	Expired        = "ttl"            // the turn before was too long ago
+	MissUnexpected = "unexplained"    // nothing has changed
+)
+
+// Misses are shorter than this by the way in which providers count: OpenAI caches by
+// 128 tokens, and the end of a prompt is not the same in the next.
+const minMissed = 128
+
+// Miss tells r what the provider's cache did not serve of the turn before, once both
+// have reported their usage. account is at which the provider keeps what it caches.
+func (l *Link) Miss(r *storage.Record, account uint64) {
+	r.CacheMiss, r.CacheMissAt, r.CacheMissed = "", "", plugins.Count{}
+	u := &r.Usage
+	if l.before == nil || !u.Input.Valid || !u.CacheRead.Valid {
+		return
+	}
+	l.index.mu.Lock()
+	before := *l.before
+	l.index.mu.Unlock()
+	if !before.answered || !before.input.Valid {
+		return
+	}
+	cacheable := min(before.input.N, u.Input.N)
+	missed := cacheable - u.CacheRead.N
+	if missed < minMissed || 10*missed < cacheable {
+		return
+	}
+	r.CacheMissed = plugins.Known(missed)
+	r.CacheMiss, r.CacheMissAt = l.reason(&before, r, account, cacheable)
+}
+
+func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable int64) (reason, at string) {
+	was, is := &before.outline, &l.call.outline
+	marks := needsMarks(r)
+	switch {
+	case cacheable < minCacheable(r.Model):
+		return BelowMinimum, ""
+	case marks && !(was.Marked && is.Marked):
+		return NeverMarked, ""
+	case before.model != r.Model:
+		return ModelChanged, ""
+	case before.account != account || was.CacheKey != is.CacheKey:
+		return OtherKey, ""
+	case was.Tools != is.Tools:
+		return ToolsChanged, "tools"
+	case was.Instructions != is.Instructions:
+		return SystemChanged, "system"
+	case l.edited >= 0:
+		return HistoryEdited, fmt.Sprintf("messages[%d]", l.edited)
+	case time.Duration(r.CreatedAt-before.created)*time.Millisecond > cacheLife(was.CacheLife):
+		return Expired, ""
+	case marks && was.MarkedMessages == 0: // nothing but what stands before the messages
+		return NeverMarked, "messages"
+	}
+	return MissUnexpected, ""
+}
+
+// needsMarks reports whether the provider caches nothing but what a request marks.
+// https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+// https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
+func needsMarks(r *storage.Record) bool {
+	return r.Dialect == plugins.Converse || r.Dialect == plugins.Invoke || strings.Contains(r.Model, "claude")
+}
+
+// minCacheable is how many tokens a model's provider caches at least. Where the docs
+// of a provider say nothing, it is OpenAI's.
+func minCacheable(model string) int64 {
+	for _, m := range [...]struct {
+		name   string
+		tokens int64
+	}{
+		{"claude-haiku-4", 4096}, {"claude-opus-4-5", 4096}, {"claude-opus-4-6", 4096}, {"claude-opus-4-7", 4096},
+		{"claude-3-haiku", 2048}, {"claude-3-5-haiku", 2048}, {"deepseek", 64},
+	} {
+		if strings.Contains(model, m.name) {
+			return m.tokens
+		}
+	}
+	return 1024
+}
+
+// cacheLife is how long a provider keeps what nobody asks for again, at least.
+func cacheLife(asked string) time.Duration {
+	if life, err := time.ParseDuration(asked); err == nil {
+		return life
+	}
+	return 5 * time.Minute
+}
