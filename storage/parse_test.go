@@ -175,11 +175,11 @@ func TestFields(t *testing.T) {
 		kind   storage.Kind
 		fields string
 	}
-	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id, attempt_of"
+	const beyond = "end_state, finish_reason, error_type, request_model, request_path, session_id, attempt_of, cache_miss_reason, parent_request_id, root_request_id"
 	want := make(map[string]bool)
 	for _, row := range []table{
 		{"request_response_rmt", storage.Text, "country_code, provider, model, user_id, organization_id, node_id, job_id, request_id, target_url, scores_column, cache_reference_id, assets, prompt_id, prompt_version, request_referrer, properties, search_properties, " + beyond},
-		{"request_response_rmt", storage.Number, "latency, cost, time_to_first_token, status, prompt_tokens, completion_tokens, prompt_cache_read_tokens, prompt_cache_write_tokens, total_tokens, cache_savings, scores"},
+		{"request_response_rmt", storage.Number, "latency, cost, time_to_first_token, status, prompt_tokens, completion_tokens, prompt_cache_read_tokens, prompt_cache_write_tokens, total_tokens, cache_savings, cache_missed_tokens, cache_loss, turn, scores"},
 		{"request_response_rmt", storage.Time, "request_created_at, response_created_at"},
 		{"request_response_rmt", storage.Boolean, "threat, cache_enabled, cached, service-score-feedback, is_passthrough_billing, is_subscription, stream"},
 		{"request_response_rmt", storage.ContainsText, "request_body, response_body"},

@@ -161,7 +161,7 @@ func (c *condition) text(l *storage.Leaf) clause {
 		}
 		states.sql += ")"
 		return states
-	case column == "request_id", column == "cache_reference", column == "attempt_of":
+	case l.Field.Column != nil && l.Field.Column.Type == storage.IDColumn:
 		return uuidEquals("r."+column, l)
 	case column != "":
 		return c.named("r."+column, l.Field.Column.Names, l)
