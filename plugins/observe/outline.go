@@ -113,12 +113,12 @@ func (o *outliner) ended(depth int) {
 	}
 	f := o.part
 	o.part = none
-	switch {
-	case f == Tools:
+	switch f {
+	case Tools:
 		o.Tools = o.hash.Sum64()
-	case f == Instructions:
+	case Instructions:
 		o.Instructions = mix(o.Instructions, o.hash.Sum64())
-	case f == Message:
+	case Message:
 		o.message()
 	}
 }
@@ -152,19 +152,19 @@ var modelRoles = []string{"assistant", "model", "CHATBOT", "function_call", "rea
 
 // value takes a scalar that the table names, which write does not get.
 func (o *outliner) value(f Field, v value) {
-	switch {
-	case f == CacheKey:
+	switch f {
+	case CacheKey:
 		o.CacheKey = mix(o.CacheKey, maphash.Bytes(hashSeed, v.bytes))
 		return
-	case f == CacheLife:
+	case CacheLife:
 		o.CacheLife = string(v.bytes)
 		return
-	case f == PreviousResponse:
+	case PreviousResponse:
 		o.PreviousResponse = string(v.bytes)
 		return
-	case f == Role:
+	case Role:
 		o.role = append(o.role[:0], v.bytes...)
-	case f == MediaType:
+	case MediaType:
 		switch string(v.bytes) {
 		case "text", "input_text", "output_text", "message":
 			return // what a bare text stands for
