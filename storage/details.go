@@ -13,7 +13,7 @@ type Details struct {
 	// end complete.
 	Errors                                          int64
 	Input, Output, CacheRead, CacheWrite, Reasoning plugins.Count
-	CacheSavings                                    plugins.Cost
+	CacheSavings, CacheLoss                         plugins.Cost
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency, TimeToFirstToken Percentiles
 }
@@ -61,6 +61,7 @@ func (s *detailSums) add(r *Row) {
 	d.Input, d.Output = d.Input.Plus(r.Input), d.Output.Plus(r.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
+	d.CacheLoss = d.CacheLoss.Plus(r.CacheLoss)
 	if r.Latency.Valid {
 		s.latencies.add(r.Latency.N)
 	}
@@ -75,6 +76,7 @@ func (s *detailSums) merge(o *detailSums) {
 	d.Input, d.Output = d.Input.Plus(e.Input), d.Output.Plus(e.Output)
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(e.CacheRead), d.CacheWrite.Plus(e.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(e.Reasoning), d.CacheSavings.Plus(e.CacheSavings)
+	d.CacheLoss = d.CacheLoss.Plus(e.CacheLoss)
 	s.latencies.merge(&o.latencies)
 	s.ttfts.merge(&o.ttfts)
 }

@@ -36,7 +36,7 @@ const (
 // values, unlike ids. The last stands for the names of properties, and
 // PropertyPrefix before a name for the values of that property.
 var Dimensions = []DimensionName{
-	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type",
+	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
 	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "request_referrer",
 	"cached", "is_passthrough_billing", "threat", ByPropertyName,
 }

@@ -71,7 +71,7 @@ func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 
 		EndState: r.EndState, TimeToFirstToken: r.TimeToFirstToken,
 		CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Reasoning: r.Usage.Reasoning,
-		CacheSavings: r.CacheSavings,
+		CacheSavings: r.CacheSavings, CacheLoss: r.CacheLoss,
 	}
 	if !g.query.Apart {
 		g.addTo(nil, r, &row, load)

@@ -78,6 +78,8 @@ type MetricTotals struct {
 	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
 	// CacheSavings is what providers' caches saved, negative where they cost more.
 	CacheSavings plugins.Cost `json:"cache_savings"`
+	// CacheLoss is what they could have saved, and did not.
+	CacheLoss plugins.Cost `json:"cache_loss"`
 	// Latency and TimeToFirstToken are in milliseconds.
 	Latency          Percentiles `json:"latency"`
 	TimeToFirstToken Percentiles `json:"time_to_first_token"`
@@ -96,6 +98,7 @@ func metricTotals(c *Counts, d *Details) MetricTotals {
 		PromptCacheWriteTokens: d.CacheWrite,
 		ReasoningTokens:        d.Reasoning,
 		CacheSavings:           d.CacheSavings,
+		CacheLoss:              d.CacheLoss,
 		Latency:                d.Latency,
 		TimeToFirstToken:       d.TimeToFirstToken,
 	}

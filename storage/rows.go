@@ -47,7 +47,7 @@ type Row struct {
 	EndState                         EndState
 	TimeToFirstToken                 plugins.Duration
 	CacheRead, CacheWrite, Reasoning plugins.Count
-	CacheSavings                     plugins.Cost
+	CacheSavings, CacheLoss          plugins.Cost
 	// Score is the value of the score, when the rows are scores.
 	Score float64
 }

@@ -145,7 +145,7 @@ func (g *grouping) cell() string {
 func (g *grouping) statement(sets []int) string {
 	q := g.query
 	inner := []string{"(attempt_of = " + noID + ") AS answered", "created_at", "responded_at", "status", "end_state", "cost",
-		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning", "cache_savings"}
+		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss"}
 	first := g.totals()
 	var grouped, by []string
 	for i, set := range sets {

@@ -32,7 +32,7 @@ func (g *grouping) totals() []string {
 	if q.Details {
 		list = append(list,
 			"countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
-			"sumIf(cache_read, answered)", "sumIf(cache_write, answered)", "sumIf(reasoning, answered)", "sumIf(cache_savings, answered)",
+			"sumIf(cache_read, answered)", "sumIf(cache_write, answered)", "sumIf(reasoning, answered)", "sumIf(cache_savings, answered)", "sumIf(cache_loss, answered)",
 			quantiles("latency"), quantiles("ttft"))
 	}
 	return list
@@ -57,17 +57,17 @@ type totalsRow struct {
 	sets []int
 	to   []any
 
-	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors uint64
-	first, last, ended                                                        int64
-	latency                                                                   int64
-	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings       *int64
-	any                                                                       []uint8
-	latencies, ttfts                                                          quantileRow
-	others                                                                    []uint64
-	cell                                                                      int64
-	isGroup                                                                   uint64 // else a cell
-	keys                                                                      [][]string
-	absent                                                                    []uint64 // by set: 0 for that of the row
+	requests, withoutCost, withTokens, withLatency, rateLimited, days, errors      uint64
+	first, last, ended                                                             int64
+	latency                                                                        int64
+	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings, cacheLoss *int64
+	any                                                                            []uint8
+	latencies, ttfts                                                               quantileRow
+	others                                                                         []uint64
+	cell                                                                           int64
+	isGroup                                                                        uint64 // else a cell
+	keys                                                                           [][]string
+	absent                                                                         []uint64 // by set: 0 for that of the row
 }
 
 // quantileRow is what quantiles selects.
@@ -89,7 +89,7 @@ func newTotalsRow(g *grouping, sets []int) *totalsRow {
 			r.to = append(r.to, &r.any[i])
 		}
 		if q.Details {
-			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning, &r.cacheSavings,
+			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning, &r.cacheSavings, &r.cacheLoss,
 				&r.latencies.count, &r.latencies.values, &r.ttfts.count, &r.ttfts.values)
 		}
 	}
@@ -123,8 +123,8 @@ func (r *totalsRow) group() *storage.GroupTotals {
 			*t.Details = storage.Details{
 				Errors: int64(r.errors), Input: t.Input, Output: t.Output, CacheRead: quantity[int64](r.cacheRead),
 				CacheWrite: quantity[int64](r.cacheWrite), Reasoning: quantity[int64](r.reasoning),
-				CacheSavings: quantity[plugins.Nanodollars](r.cacheSavings),
-				Latency:      r.latencies.percentiles(), TimeToFirstToken: r.ttfts.percentiles(),
+				CacheSavings: quantity[plugins.Nanodollars](r.cacheSavings), CacheLoss: quantity[plugins.Nanodollars](r.cacheLoss),
+				Latency: r.latencies.percentiles(), TimeToFirstToken: r.ttfts.percentiles(),
 			}
 		}
 	}

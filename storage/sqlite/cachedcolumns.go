@@ -26,6 +26,8 @@ const (
 	cacheWriteColumn
 	reasoningColumn
 	cacheSavingsColumn
+	cacheLossColumn
+	cacheMissColumn
 	endStateColumn
 	streamColumn
 	pathColumn
@@ -48,7 +50,7 @@ const (
 // cachedNames are the columns of requests that chunks have.
 var cachedNames = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
-	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "end_state", "stream", "path", "finish", "error_type",
+	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "property_names",
 }
 

@@ -167,13 +167,14 @@ func (c *chunk) read(r *storage.Row, row int, parts storage.RowParts) {
 		r.CacheWrite = c.value(cacheWriteColumn, row)
 		r.Reasoning = c.value(reasoningColumn, row)
 		r.CacheSavings = quantityOf[plugins.Nanodollars](c.value(cacheSavingsColumn, row))
+		r.CacheLoss = quantityOf[plugins.Nanodollars](c.value(cacheLossColumn, row))
 	}
 }
 
 // partColumns are the columns that read reads.
 func partColumns(parts storage.RowParts) []int {
 	columns := []int{attemptColumn, statusColumn, latencyColumn, costColumn, inputColumn, outputColumn, respondedColumn,
-		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn}
+		endStateColumn, ttftColumn, cacheReadColumn, cacheWriteColumn, reasoningColumn, cacheSavingsColumn, cacheLossColumn}
 	switch parts {
 	case storage.CountParts:
 		return columns[:1]

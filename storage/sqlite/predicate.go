@@ -44,7 +44,7 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	switch {
 	case i == respondedColumn:
 		return moment(l, (*chunk).respondedAt)
-	case i == costColumn, i == cacheSavingsColumn:
+	case i == costColumn, i == cacheSavingsColumn, i == cacheLossColumn:
 		return comparison(l, func(c *chunk, row int) plugins.Cost { return quantityOf[plugins.Nanodollars](c.value(i, row)) })
 	case i == endStateColumn:
 		matches := storage.TextMatcher(l.Op, l.Text, p)

@@ -185,7 +185,7 @@ func (x *Exchange) update() {
 		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
 	if r.Subscription {
-		r.ListCost, r.Cost, r.CacheSavings = r.Cost, plugins.Cost{}, plugins.Cost{}
+		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
 	}
 	if x.Charged > r.Cost.N {
 		r.Cost = plugins.Cost{N: x.Charged, Valid: true}

@@ -77,7 +77,7 @@ export const fields = {
   status: "number", end_state: "text", finish_reason: "text", error_type: "text", request_path: "text",
   cost: "number", latency: "number", time_to_first_token: "number", prompt_tokens: "number",
   completion_tokens: "number", total_tokens: "number", prompt_cache_read_tokens: "number",
-  prompt_cache_write_tokens: "number", cache_savings: "number", country_code: "text", prompt_id: "text", target_url: "text", failed: "boolean", stream: "boolean", request_body: "content", response_body: "content",
+  prompt_cache_write_tokens: "number", cache_savings: "number", cache_loss: "number", cache_miss_reason: "text", turn: "number", country_code: "text", prompt_id: "text", target_url: "text", failed: "boolean", stream: "boolean", request_body: "content", response_body: "content",
 };
 
 // operators are those of each kind, and how they are shown.
