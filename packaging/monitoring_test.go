@@ -180,6 +180,7 @@ func TestAlerts(t *testing.T) {
 		m.call("echo/echo-1", 10)
 	}
 	m.await("its calls are seen", func() bool { return m.query(`sum(weir_requests_total) > 0`).Get("#").Int() == 1 })
+	m.await("the database has its records", func() bool { return llmapp.OpenStores()[0].Opened().Status().PendingBytes == 0 })
 	m.awaitFiring()
 
 	unlock := m.lock()

@@ -47,7 +47,8 @@ func (p *params) sortKey(s storage.Sort) string {
 }
 
 // order is the ORDER BY of a query. It is false of one that sorts by a property which
-// some records were given later.
+// some records were given later, or by the one without a name, which a map of
+// LowCardinality keys does not find.
 func (r *reader) order(ctx context.Context, q *storage.RequestQuery) (order string, ok bool, err error) {
 	if q.Random {
 		return "rand()", true, nil
@@ -55,6 +56,9 @@ func (r *reader) order(ctx context.Context, q *storage.RequestQuery) (order stri
 	var keys []string
 	for _, s := range q.Sort {
 		if s.Key == storage.SortProperties {
+			if s.Name == "" {
+				return "", false, nil
+			}
 			if late, err := r.anyLate(ctx, s.Name); late || err != nil {
 				return "", false, err
 			}

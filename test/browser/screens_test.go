@@ -186,6 +186,7 @@ func TestASearchInBodiesShowsWhatItFinds(t *testing.T) {
 	p.show("?v=requests&f=request_body:contains:nothing")
 	p.until(`document.querySelector("main").innerText.includes("No request matches")`)
 	p.show("?v=requests&f=response_body:contains:said")
+	p.until(`(document.querySelector(".table").scrollTop = 1e9, document.querySelector("[role=status]").innerText === "All bodies are searched.")`)
 	if ids := p.allIDs(); len(ids) != 130 {
 		t.Errorf("%d of 130 requests are found", len(ids))
 	}
