@@ -475,6 +475,9 @@ func TestLongModel(t *testing.T) {
 // sent on.
 func TestLongRequest(t *testing.T) {
 	for path := range dialects {
+		if _, ok := endpoints[path]; ok && path != "/v1/embeddings" { // they are read in the same way
+			continue
+		}
 		s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
 		body := io.MultiReader(strings.NewReader(`{"model":"raw/m","input":"`), io.LimitReader(forever('x'), maxRequest))
 		resp, answer := s.postTo(path, body)

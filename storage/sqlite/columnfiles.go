@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // region are the requests with keys behind after until last. The table column_chunks
@@ -40,12 +41,18 @@ type columnFiles struct {
 	written int
 	// writing is held while a file is written.
 	writing sync.Mutex
+	// quiet fires when there have been no new requests for a while.
+	quiet *time.Timer
 }
+
+// settled is how long there are no new requests until files are written anew of which
+// little has changed, which a query reads from the database. Tests make it shorter.
+var settled = 5 * time.Second
 
 // openColumnFiles forgets the files that are not there, and deletes those that the
 // database does not know.
 func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles, error) {
-	f := &columnFiles{b: b, dir: b.path + columnDirectory, wake: make(chan struct{}, 1), damaged: make(chan region, 1), done: make(chan struct{})}
+	f := &columnFiles{b: b, dir: b.path + columnDirectory, wake: make(chan struct{}, 1), damaged: make(chan region, 1), done: make(chan struct{}), quiet: time.NewTimer(settled)}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -87,6 +94,7 @@ func (f *columnFiles) remove(names []string) {
 
 // count wakes the files up when there are many new requests.
 func (f *columnFiles) count(requests int) {
+	f.quiet.Reset(settled)
 	if f.written += requests; f.written >= chunkRows/4 {
 		f.written = 0
 		f.look()
@@ -106,26 +114,30 @@ func (f *columnFiles) look() {
 func (f *columnFiles) run(ctx context.Context) {
 	defer close(f.done)
 	for {
+		changes := chunkRows / 32
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.wake:
+		case <-f.quiet.C:
+			changes = chunkRows / 512
 		case x := <-f.damaged:
 			f.forget(x)
 		}
 		for more, err := true, error(nil); more && err == nil; {
-			more, err = f.next(ctx)
+			more, err = f.next(ctx, changes)
 		}
 	}
 }
 
-// next writes the next file, if there are requests enough.
-func (f *columnFiles) next(ctx context.Context) (more bool, err error) {
+// next writes the next file, if there are requests enough, or more of one have changed
+// than changes.
+func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	var next *region
 	err = f.b.reading(ctx, func(ctx context.Context, r reader) (err error) {
-		next, err = r.nextRegion(ctx)
+		next, err = r.nextRegion(ctx, changes)
 		return err
 	})
 	if next == nil || err != nil {
@@ -163,9 +175,9 @@ func (f *columnFiles) next(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// nextRegion finds requests enough for a file: those of a file of which many have
-// changed since, or those that are in none.
-func (r reader) nextRegion(ctx context.Context) (*region, error) {
+// nextRegion finds requests enough for a file: those of a file of which more than changes
+// have changed since, or those that are in none.
+func (r reader) nextRegion(ctx context.Context, changes int) (*region, error) {
 	regions, err := r.regions(ctx, math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return nil, err
@@ -174,7 +186,7 @@ func (r reader) nextRegion(ctx context.Context) (*region, error) {
 	for i := range regions {
 		known := &regions[i]
 		changed, err := r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", known.after, known.last)
-		if err != nil || changed > int64(chunkRows/32) {
+		if err != nil || changed > int64(changes) {
 			return known, err
 		}
 		if few, err := r.nth(ctx, after, known.after, chunkRows/16); few != nil || err != nil {

@@ -22,7 +22,7 @@ func settle(t *testing.T, b *Backend) (files []string) {
 	t.Helper()
 	for more := true; more; {
 		var err error
-		if more, err = b.files.next(t.Context()); err != nil {
+		if more, err = b.files.next(t.Context(), chunkRows/32); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,6 +327,26 @@ func TestColumnFilesFollowAnEditor(t *testing.T) {
 
 // TestColumnFilesAreWrittenAnew holds that a file of which much has changed, or which is
 // damaged, is written again.
+// When nothing new comes, files are written anew even if one request has changed.
+func TestColumnFilesSettle(t *testing.T) {
+	smallChunks(t)
+	old := settled
+	settled = 10 * time.Millisecond
+	t.Cleanup(func() { settled = old })
+	b := newBackend(t)
+	records, files := stored(t, b, 200)
+	records[0].UserID = "another"
+	write(t, b, &storage.Batch{Records: records[:1]})
+	for deadline := time.Now().Add(10 * time.Second); slices.Equal(files, columnFilesOf(t, b.files.dir)); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the files are still %v", files)
+		}
+	}
+	if got := requestsIn(t, b, storage.Always); got != 200 {
+		t.Errorf("%d requests, want 200", got)
+	}
+}
+
 func TestColumnFilesAreWrittenAnew(t *testing.T) {
 	smallChunks(t)
 	b := newBackend(t)

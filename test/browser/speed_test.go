@@ -112,6 +112,9 @@ func large(t *testing.T) (w *weir, records int) {
 		}
 	}
 	t.Logf("%d records in %v", records, time.Since(began).Round(time.Second))
+	if *full {
+		time.Sleep(30 * time.Second) // until bodies are compressed and columns are in files
+	}
 	return w, records
 }
 

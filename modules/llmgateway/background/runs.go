@@ -59,9 +59,9 @@ func (s *Runs) Find(org, user, id string) *Run {
 
 // End ends a response: the record has it.
 func (s *Runs) End(r *Run) {
-	close(r.ended)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer close(r.ended) // who waits for it may forget it
 	s.running--
 	s.ended = append(s.ended, r)
 	s.kept += r.size
