@@ -80,7 +80,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 		streamRun(w, client, run, -1)
 		return true
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	_, _ = w.Write(queued) // the client is gone
 	return true
 }

@@ -27,12 +27,12 @@ func (c *call) answerEstimate(t routing.Target) {
 	x.Record.Status = plugins.Known(http.StatusOK)
 	body := []byte(`{"input_tokens":` + strconv.Itoa(tokens) + `}`)
 	if !x.Record.ResponseOmitted {
-		x.Content.Response = storage.Body{Type: "application/json", Data: body}
+		x.Content.Response = storage.Body{Type: jsonType, Data: body}
 	}
 	x.Record.ResponseBytes = int64(len(body))
 	x.End(storage.Complete)
 	c.warn(nil)
-	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Content-Type", jsonType)
 	_, _ = c.w.Write(body) // the client is gone
 }
 

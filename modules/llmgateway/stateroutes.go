@@ -84,7 +84,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func
 	if value == nil {
 		return nil
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	if body, ok := value.([]byte); ok {
 		_, err = w.Write(body)
 		return err

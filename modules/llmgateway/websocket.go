@@ -266,7 +266,7 @@ func (s *socket) request(body []byte, previous string) *http.Request {
 			r.Header.Del(name)
 		}
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", jsonType)
 	return r
 }
 

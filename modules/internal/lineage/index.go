@@ -5,7 +5,6 @@ package lineage
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"sync"
 
 	"github.com/google/uuid"
@@ -61,15 +60,9 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// key is one of a kind, within a scope. Its arguments are keyed hashes already.
+// key is one of a kind, within a scope.
 func key(kind int, scope, value uint64) uint64 {
-	return fold(fold(scope^uint64(kind), 0xa0761d6478bd642f)^value, 0xe7037ed1a0b428db)
-}
-
-// fold is the multiplication of wyhash.
-func fold(a, b uint64) uint64 {
-	high, low := bits.Mul64(a, b)
-	return high ^ low
+	return maphash.Comparable(seed, [...]uint64{uint64(kind), scope, value})
 }
 
 // Hash is the hash of texts, with a secret of the process.

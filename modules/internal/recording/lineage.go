@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -28,11 +29,8 @@ var toolCalls = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls"`), []byte(`"
 
 // tasks are the hashes of the texts in the arguments of the tools that an answer calls.
 func tasks(d plugins.Dialect, answer storage.Body) (hashes []uint64) {
-	calls := false
-	for _, sign := range toolCalls {
-		calls = calls || bytes.Contains(answer.Data, sign)
-	}
-	if !calls || len(answer.Data) > maxTasks {
+	calls := func(sign []byte) bool { return bytes.Contains(answer.Data, sign) }
+	if len(answer.Data) > maxTasks || !slices.ContainsFunc(toolCalls, calls) {
 		return nil
 	}
 	f := observe.Transcript(d)
