@@ -24,8 +24,8 @@ type condition struct {
 	// residual is what a storage.Matcher decides on the records of the clause.
 	residual storage.Filter
 	// byLabel is true when the clause expects the rows of one label, as l,
-	// joined with their requests.
-	byLabel bool
+	// joined with their requests, and byUser when the index on users finds them.
+	byLabel, byUser bool
 }
 
 func (c *condition) write(sql string, args ...driver.Value) {
@@ -61,7 +61,9 @@ func (c *condition) query(q *storage.RequestQuery) {
 	var labels []int64
 	indexed := false
 	for part := range storage.Conjuncts(plan.Prefilter) {
-		indexed = indexed || hasIndex(part)
+		column := indexedBy(part)
+		indexed = indexed || column != ""
+		c.byUser = c.byUser || column == "user"
 		if l, ok := part.(*storage.Leaf); ok && l.Op == storage.Equals && labelKind(l) != "" && len(labels) < maxLabels {
 			labels = append(labels, c.lookup(labelKind(l), l.Text))
 			continue
@@ -72,14 +74,17 @@ func (c *condition) query(q *storage.RequestQuery) {
 		c.write(" AND ")
 		c.join(parts, " AND ")
 	}
+	if c.byUser {
+		c.write(" AND (r.n >> 43) IN " + buckets)
+	}
 	if len(labels) > 0 && !indexed {
 		c.rarestFirst(labels)
 		c.byLabel = true
-		c.write(" AND l.label = ?", labels[0])
+		c.write(" AND l."+inAnyBucket+" AND l.label = ?", labels[0])
 		labels = labels[1:]
 	}
 	for _, label := range labels {
-		c.write(" AND EXISTS (SELECT 1 FROM labels WHERE label = ? AND n = r.n)", label)
+		c.write(" AND EXISTS (SELECT 1 FROM labels WHERE bucket = r.n >> 43 AND label = ? AND n = r.n)", label)
 	}
 }
 
@@ -109,14 +114,16 @@ func (c *condition) reads() *projection {
 	return contentOnly
 }
 
-// hasIndex tells whether an index on requests finds what makes f true.
-func hasIndex(f storage.Filter) bool {
+// indexedBy is the column of requests whose index finds what makes f true, "" if none does.
+func indexedBy(f storage.Filter) string {
 	l, ok := f.(*storage.Leaf)
 	if !ok || l.Op != storage.Equals {
-		return false
+		return ""
 	}
-	column := columnOf(l.Field)
-	return column == "request_id" || column == "user" && l.Text != ""
+	if column := columnOf(l.Field); column == "request_id" || column == "user" && l.Text != "" {
+		return column
+	}
+	return ""
 }
 
 // rarestFirst swaps the label of the fewest records to the front; it counts no
@@ -125,7 +132,7 @@ func (c *condition) rarestFirst(labels []int64) {
 	const enough = 1000
 	least := int64(enough)
 	for i := 0; len(labels) > 1 && i < len(labels); i++ {
-		n := c.integer("SELECT count(*) FROM (SELECT 1 FROM labels WHERE label = ? LIMIT ?)", labels[i], int64(enough))
+		n := c.integer("SELECT count(*) FROM (SELECT 1 FROM labels WHERE "+inAnyBucket+" AND label = ? LIMIT ?)", labels[i], int64(enough))
 		if n < least {
 			least = n
 			labels[0], labels[i] = labels[i], labels[0]

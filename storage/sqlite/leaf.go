@@ -56,7 +56,7 @@ func (c *condition) leaf(l *storage.Leaf) clause {
 	case l.Field.Kind == storage.Boolean:
 		return c.boolean(l)
 	case l.Field.Kind == storage.PropertyKey:
-		return exactly("r.n IN (SELECT n FROM labels WHERE label IN (SELECT id FROM names WHERE kind = ?))", propertyKind(l.Text))
+		return exactly("r.n IN (SELECT n FROM labels WHERE "+inAnyBucket+" AND label IN (SELECT id FROM names WHERE kind = ?))", propertyKind(l.Text))
 	}
 	return c.text(l)
 }
@@ -225,14 +225,14 @@ func labelKind(l *storage.Leaf) string {
 func (c *condition) label(l *storage.Leaf) clause {
 	kind := labelKind(l)
 	if l.Op == storage.Equals || l.Op == storage.NotEquals {
-		return exactly("r.n IN (SELECT n FROM labels WHERE label = ?)", c.lookup(kind, l.Text)).notIf(l.Op.Negative())
+		return exactly("r.n IN (SELECT n FROM labels WHERE "+inAnyBucket+" AND label = ?)", c.lookup(kind, l.Text)).notIf(l.Op.Negative())
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
 	list := c.matching("label", kind, func(s string) bool { return matches(s) != l.Op.Negative() })
 	if list.support == storage.Unsupported {
 		return list
 	}
-	list.sql = "r.n IN (SELECT n FROM labels WHERE " + list.sql + ")"
+	list.sql = "r.n IN (SELECT n FROM labels WHERE " + inAnyBucket + " AND " + list.sql + ")"
 	return list.notIf(l.Op.Negative())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
 )
 
 // writtenRecords is how many records of a benchmark's database are written as Weir
@@ -39,11 +40,11 @@ func multiply(path string, copies int) (err error) {
 		}
 	}
 	statements(
-		"DROP INDEX requests_request_id", "DROP INDEX requests_user", "DROP INDEX requests_session",
+		"DROP INDEX requests_request_id", "DROP INDEX requests_user", "DROP INDEX requests_session", "DROP INDEX requests_root",
 	)
-	columns := columnList(only(requestColumns, "org", "provider", "model", "status", "latency", "ttft", "cost", "input", "output", "cache_read",
-		"request_model", "response_model", "country", "path", "target_url", "auth_hash", "finish", "error_type",
-		"end_state", "stream", "threat", "passthrough", "cache_enabled", "property_names"), "")
+	columns := columnList(slices.DeleteFunc(slices.Clone(requestColumns), func(c column) bool {
+		return slices.Contains([]string{"responded_at", "user", "session", "parent", "root", "cache_reference", "attempt_of", "request_id"}, c.name)
+	}), "")
 	const own = "(n >> 20) & 1"
 	for i := int64(1); i < int64(copies) && err == nil; i++ {
 		later := i * firstN(createdAt(last)-createdAt(first)+1)
@@ -61,13 +62,14 @@ func multiply(path string, copies int) (err error) {
 		more("INSERT INTO details (n, dialect, attempt, request_bytes, response_bytes, request_omitted, response_omitted, request_truncated, response_truncated, updated_at, properties, scores)"+
 			" SELECT n + ?, dialect, attempt, request_bytes, response_bytes, 0, 0, 0, 0, updated_at + ?, properties, scores FROM details WHERE n <= ? ORDER BY n",
 			later, int64(createdAt(later)), last)
-		more("INSERT INTO labels (label, n) SELECT label, n + ? FROM labels WHERE n <= ? ORDER BY label, n", later, last)
+		more("INSERT INTO labels (bucket, label, n) SELECT (n + ?1) >> 43, label, n + ?1 FROM labels WHERE n <= ?2 ORDER BY 1, label, n", later, last)
 		more("INSERT INTO scores (name, n, value) SELECT name, n + ?, value FROM scores WHERE n <= ? ORDER BY name, n", later, last)
 	}
 	statements(
 		"CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org)",
-		"CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL",
+		"CREATE INDEX requests_user ON requests (n >> 43, user, org) WHERE user IS NOT NULL",
 		"CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL",
+		"CREATE INDEX requests_root ON requests (root, org) WHERE root IS NOT NULL",
 	)
 	return err
 }

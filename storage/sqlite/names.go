@@ -13,6 +13,7 @@ import (
 // The number of names that a cache holds before it begins to forget.
 const (
 	generation     = 8 << 10
+	nameGeneration = 32 << 10  // of those that records have: some 5 MB
 	textGeneration = 256 << 10 // of those that groups have: some 20 MB
 )
 

@@ -62,7 +62,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		t.Errorf("the page behind a cursor is not searched for:\n%s", got)
 	}
 	next.Filter = tenant
-	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (label=? AND n<?)") {
+	if got := plan(t, b, next, keyColumns, ""); !strings.HasPrefix(got, "SEARCH l USING PRIMARY KEY (bucket=? AND label=? AND n<?)") {
 		t.Errorf("the page of a property behind a cursor is not searched for:\n%s", got)
 	}
 	for _, test := range []struct {
@@ -71,15 +71,15 @@ func TestQueriesUseIndexes(t *testing.T) {
 		want   string
 	}{
 		{"all", storage.All{}, "SCAN r"},
-		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (user=? AND org=?)"},
-		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (user=? AND org=? AND rowid>?)"},
+		{"user", and(slow, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=?)"},
+		{"user since", and(since, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=? AND rowid>?)"},
 		{"any user", &storage.Leaf{Field: field("user_id"), Op: storage.NotEquals}, "SCAN r"},
 		{"user contains", &storage.Leaf{Field: field("user_id"), Op: storage.Contains, Text: "user"}, "SCAN r"},
 		{"user or", &storage.Branch{Or: true, Left: slow, Right: user}, "SCAN r"},
-		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (user=? AND org=?)"},
+		{"user and property", and(tenant, user), "SEARCH r USING INDEX requests_user (<expr>=? AND user=? AND org=?)"},
 		{"id", &storage.Leaf{Field: field("request_id"), Text: r.ID.String()}, "SEARCH r USING COVERING INDEX requests_request_id (request_id=? AND org=?)"},
-		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (label=?)"},
-		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (label=?)"},
+		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
+		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},

@@ -3,63 +3,88 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"math"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // pruneChunk bounds what one call of Prune deletes of each table, and so the time
-// that it keeps batches waiting. Tests make it smaller.
-var pruneChunk = 2000
+// that it keeps batches waiting: some 30 ms. Tests make it smaller.
+var pruneChunk = 4000
+
+// pruneRequests deletes all that refers to requests, and them, until a key. Each table has
+// them one behind the other, or one bucket after the other, so that no record is read.
+var pruneRequests = []string{
+	"DELETE FROM labels WHERE bucket <= ?1 >> 43 AND n <= ?1",
+	"DELETE FROM scores WHERE name IN (SELECT id FROM names WHERE kind = '" + scoreKind + "') AND n <= ?1",
+	"DELETE FROM details WHERE n <= ?1",
+	"DELETE FROM requests WHERE n <= ?1",
+}
 
 // prune also answers the files of columns that nothing needs any more.
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
+	pruned, from := w.pruned, w.pruneFrom
 	err = w.transaction(ctx, func() error {
-		var old []int64
 		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
 			[]driver.Value{firstN(before), int64(pruneChunk)}, func(row []driver.Value) error {
-				old = append(old, row[0].(int64))
+				w.changed = append(w.changed, row[0].(int64))
 				return nil
 			})
 		if err != nil {
 			return err
 		}
-		rows, err := w.rows.load(ctx, old)
-		if err != nil {
-			return err
-		}
-		if len(old) > 0 {
-			if files, err = w.pruneColumns(ctx, old[len(old)-1]); err != nil {
+		if old := len(w.changed); old > 0 {
+			until := w.changed[old-1]
+			if files, err = w.pruneColumns(ctx, until); err != nil {
 				return err
 			}
-		}
-		for _, r := range rows {
-			if err := ctx.Err(); err != nil {
-				return err
+			for _, statement := range pruneRequests {
+				if _, err := w.c.exec(statement, until); err != nil {
+					return err
+				}
 			}
-			if err := w.remove(r); err != nil {
-				return err
+			if more = old == pruneChunk; more {
+				return nil
 			}
-		}
-		if more = len(old) == pruneChunk; more {
-			return nil
 		}
 		tags, err := w.delete("DELETE FROM session_tags WHERE (org, session) IN (SELECT org, session FROM session_tags WHERE set_at < ? LIMIT ?)", before)
 		if err != nil {
 			return err
 		}
-		// The names that only records before used, which are gone.
-		names, err := w.delete("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE seen < ? LIMIT ?)", before-seenStep)
-		if names > 0 {
-			w.names.known.clear()
-		}
-		more = max(tags, names) == int64(pruneChunk)
+		names, err := w.pruneNames(before - seenStep)
+		more = names || tags == int64(pruneChunk)
 		return err
 	})
 	if err != nil {
+		w.pruned, w.pruneFrom = pruned, from
 		return false, nil, err
 	}
 	return more, files, nil
 }
+
+// pruneNames deletes of the next names those that no record uses which was created since:
+// an index of when they were seen would cost each batch more than to look at all of them
+// once a day.
+func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
+	if since < w.pruned+seenStep {
+		return false, nil
+	}
+	first := w.pruneFrom
+	if w.pruneFrom += int64(pruneChunk); w.pruneFrom >= w.names.next {
+		w.pruneFrom, w.pruned = 0, since
+	}
+	result, err := w.c.exec("DELETE FROM names WHERE id BETWEEN ? AND ? AND seen < ?", first, first+int64(pruneChunk)-1, int64(since))
+	if err != nil {
+		return false, err
+	}
+	if deleted, _ := result.RowsAffected(); deleted > 0 {
+		w.names.known.clear()
+	}
+	return w.pruneFrom > 0, nil
+}
+
+// neverPruned is so long ago that names are looked at first thing.
+const neverPruned = math.MinInt64 / 2
 
 // delete deletes what is older than a time, as many rows at most as a chunk has.
 func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {

@@ -25,8 +25,11 @@ type order struct {
 }
 
 func (x *query) timeOrder(desc bool) order {
-	if x.where.byLabel {
-		return order{by: "l.n" + direction(desc)}
+	switch {
+	case x.where.byLabel:
+		return order{by: "l.bucket" + direction(desc) + ", l.n" + direction(desc)}
+	case x.where.byUser:
+		return order{by: "r.n >> 43" + direction(desc) + ", r.n" + direction(desc)}
 	}
 	return order{by: "r.n" + direction(desc)}
 }
@@ -76,7 +79,7 @@ func (x *query) order() (o order) {
 	for i, s := range x.Sort {
 		if s.Key == storage.SortProperties {
 			p := propertyAlias(i)
-			o.joins += " LEFT JOIN (SELECT v.name, m.n FROM names v JOIN labels m ON m.label = v.id WHERE v.kind = ?) " + p + " ON " + p + ".n = r.n"
+			o.joins += " LEFT JOIN (SELECT v.name, m.n FROM labels m CROSS JOIN names v ON v.id = m.label WHERE v.kind = ?) " + p + " ON " + p + ".n = r.n"
 			o.args = append(o.args, propertyKind(s.Name))
 		}
 		by = append(by, x.sortColumn(i)+direction(s.Desc)+" NULLS LAST")

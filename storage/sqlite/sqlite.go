@@ -130,8 +130,8 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 func (b *Backend) Limits() storage.Limits { return storage.Limits{} }
 
 // Prune deletes the records created before the given time, at most a few
-// thousand, and at the end the names that nothing uses any more. The file keeps
-// its size, and later records fill it.
+// thousand, and at the end, once a day, the names that nothing uses any more. The file
+// keeps its size, and later records fill it.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	return b.pruning(func(w *writer) (bool, error) {
 		more, files, err := w.prune(ctx, before)

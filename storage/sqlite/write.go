@@ -23,6 +23,10 @@ type writer struct {
 	rows  reader
 	// segment is where the last batch ended.
 	segment uint64
+	// pruned is how old names had to be when all were looked at last, and pruneFrom is
+	// the id of the next one to look at.
+	pruned    storage.Timestamp
+	pruneFrom int64
 	// tails follows the changes of the transaction once it is committed: the keys of
 	// requests that are new, gone or replaced.
 	tails   *tailCache
@@ -31,7 +35,7 @@ type writer struct {
 
 func newWriter(ctx context.Context, c *conn, tails *tailCache) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	w := &writer{c: c, names: dictionary{c: c, next: last + 1}, tails: tails}
+	w := &writer{c: c, names: dictionary{c: c, known: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1}, tails: tails, pruned: neverPruned}
 	w.rows = reader{c, new(nameReader)}
 	return w, err
 }
@@ -255,7 +259,7 @@ func (w *writer) insertRest(r *row) error {
 		return err
 	}
 	err = w.eachLabel(r, func(label driver.Value) error {
-		_, err := w.c.exec("INSERT OR IGNORE INTO labels (label, n) VALUES (?, ?)", label, r.n)
+		_, err := w.c.exec("INSERT OR IGNORE INTO labels (bucket, label, n) VALUES (?, ?, ?)", bucketOf(r.n), label, r.n)
 		return err
 	})
 	if err != nil {
@@ -300,7 +304,7 @@ func (w *writer) remove(r *row) error {
 // removeRest deletes what refers to a request.
 func (w *writer) removeRest(r *row) error {
 	err := w.eachLabel(r, func(label driver.Value) error {
-		_, err := w.c.exec("DELETE FROM labels WHERE label = ? AND n = ?", label, r.n)
+		_, err := w.c.exec("DELETE FROM labels WHERE bucket = ? AND label = ? AND n = ?", bucketOf(r.n), label, r.n)
 		return err
 	})
 	if err != nil {

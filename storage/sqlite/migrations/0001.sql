@@ -8,7 +8,6 @@ CREATE TABLE names (
 	seen INTEGER NOT NULL, -- milliseconds; no record that uses it is younger by more than a day
 	UNIQUE (kind, name)
 ) STRICT;
-CREATE INDEX names_seen ON names (seen);
 
 -- What filters, sorts and sums read of a record, and nothing else: a query that
 -- no index serves reads all of this table.
@@ -64,9 +63,12 @@ CREATE TABLE requests (
 	request_id        BLOB NOT NULL     -- the 16 bytes of the UUID
 ) STRICT;
 CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org);
--- In this order, because an index on org first would tempt SQLite to sort all of
--- an organisation's requests.
-CREATE INDEX requests_user ON requests (user, org) WHERE user IS NOT NULL;
+-- Users come in any order: one index on all of them would be written in as many places
+-- as a batch has records. In buckets of time, of n >> 43 or 2.3 hours, a batch writes to
+-- the few pages of the newest bucket, and retention frees whole pages.
+CREATE INDEX requests_user ON requests (n >> 43, user, org) WHERE user IS NOT NULL;
+-- The org comes last, because an index on it first would tempt SQLite to sort all of an
+-- organisation's requests. Sessions and roots are used soon after they are new.
 CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL;
 CREATE INDEX requests_root ON requests (root, org) WHERE root IS NOT NULL;
 
@@ -122,9 +124,10 @@ CREATE INDEX details_response ON details (response_id) WHERE dialect = 'response
 
 -- Which records have a property or an asset.
 CREATE TABLE labels (
-	label INTEGER NOT NULL, -- names.id
-	n     INTEGER NOT NULL, -- requests.n
-	PRIMARY KEY (label, n)
+	bucket INTEGER NOT NULL, -- n >> 43, as in requests_user
+	label  INTEGER NOT NULL, -- names.id
+	n      INTEGER NOT NULL, -- requests.n
+	PRIMARY KEY (bucket, label, n)
 ) STRICT, WITHOUT ROWID;
 
 -- Which records have a score. Feedback is the score service-score-feedback.
