@@ -19,6 +19,7 @@ const (
 	Speech          Dialect = "speech"           // OpenAI Audio, text to speech
 	Moderations     Dialect = "moderations"      // OpenAI Moderations
 	Runs            Dialect = "runs"             // OpenAI Assistants
+	Batches         Dialect = "batches"          // the making of a batch of calls, by OpenAI, Anthropic and Gemini
 	Messages        Dialect = "messages"         // Anthropic Messages
 	CountTokens     Dialect = "count_tokens"     // Anthropic's count of the tokens of a Messages request
 	GenerateContent Dialect = "generate_content" // Gemini and Vertex

@@ -89,10 +89,11 @@ type ContentKeeper interface {
 	PruneContent(ctx context.Context, before Timestamp) (more bool, err error)
 }
 
-// ResponseFinder is a Backend that finds responses by the ids that providers of the
-// Responses API give them.
+// ResponseFinder is a Backend that finds responses of the Responses API, and batches, by
+// the ids that providers give them.
 type ResponseFinder interface {
-	// Response answers the newest record with a ResponseID, or ErrNotFound.
+	// Response answers the newest record of these dialects with a ResponseID, or
+	// ErrNotFound.
 	Response(ctx context.Context, org, responseID string) (*Record, error)
 }
 

@@ -197,7 +197,7 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.records {
-		if e.ResponseID == id && e.Org == org && e.Dialect == plugins.Responses {
+		if e.ResponseID == id && e.Org == org && (e.Dialect == plugins.Responses || e.Dialect == plugins.Batches) {
 			return &e.Record, nil
 		}
 	}
@@ -277,6 +277,12 @@ func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
 }
 
 func (l *ledger) Release(uuid.UUID) {}
+
+func (l *ledger) Known(_ context.Context, org string, id uuid.UUID) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.records[id].Org == org, nil
+}
 
 // all are the records in the order of their first commit.
 func (l *ledger) all() []entry {

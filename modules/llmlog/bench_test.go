@@ -25,6 +25,12 @@ func (forgetful) Abandon(*storage.Record)                        {}
 func (forgetful) Append(*storage.Record, *storage.Content) error { return nil }
 func (forgetful) Claim(context.Context, string, uuid.UUID) bool  { return true }
 func (forgetful) Release(uuid.UUID)                              {}
+func (forgetful) Known(context.Context, string, uuid.UUID) (bool, error) {
+	return false, nil
+}
+func (forgetful) Response(context.Context, string, string) (*storage.Record, error) {
+	return nil, storage.ErrNotFound
+}
 
 // discard is a client that reads everything at once.
 type discard struct{ header http.Header }

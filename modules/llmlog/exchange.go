@@ -35,7 +35,8 @@ type exchange struct {
 	reader *observe.RequestReader
 
 	response capture.Tap
-	observer plugins.Observer // nil before and after the response
+	observer plugins.Observer   // nil before and after the response
+	results  *recording.Results // nil unless they are downloaded
 
 	tunnel *tunnel // nil unless its events are read
 
@@ -155,6 +156,10 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
 		x.Answer, reader = x.observer, x.observer
 	}
+	if of, ok := observe.ResultsOf(x.Record.Path); ok && x.r.Method == http.MethodGet && x.writer.Status() == http.StatusOK {
+		x.results = x.Results(of, int64(x.h.MaxBody))
+		reader = x.results
+	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
 		x.Content.Response.Type = contentType
 		x.response.Keep(int64(x.h.MaxBody), x.writer.Length())
@@ -198,6 +203,10 @@ func (x *exchange) phase() plugins.Phase {
 
 func (x *exchange) closeResponse() {
 	x.response.Close()
+	if x.results != nil {
+		x.results.Close()
+		x.results = nil
+	}
 	if x.observer != nil {
 		x.observer.Close()
 		x.observer = nil

@@ -37,7 +37,8 @@ func init() {
 // record's id in `Service-Id`, and what was wrong with the control headers in
 // `Service-Warnings`.
 //
-// Of a WebSocket whose dialect has responses in it, each response is recorded too.
+// Of a WebSocket whose dialect has responses in it, each response is recorded too, and of
+// the results of a batch each call.
 //
 // Upstream failures are answered in JSON, the way the provider would put it.
 //

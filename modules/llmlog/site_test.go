@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -362,6 +363,23 @@ func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
 }
 
 func (l *ledger) Release(uuid.UUID) {}
+
+func (l *ledger) Known(_ context.Context, org string, id uuid.UUID) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.ID == id && e.Org == org }), nil
+}
+
+func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range slices.Backward(l.entries) {
+		if e.ResponseID == id && e.Org == org {
+			return &e.Record, nil
+		}
+	}
+	return nil, storage.ErrNotFound
+}
 
 func (l *ledger) count(change int) {
 	l.mu.Lock()

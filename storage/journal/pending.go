@@ -45,6 +45,21 @@ func (j *Journal) Claim(ctx context.Context, org string, id uuid.UUID) bool {
 	return true
 }
 
+// Known tells whether an organisation has a record of that id. It is an error if the
+// backend cannot tell at once.
+func (j *Journal) Known(ctx context.Context, org string, id uuid.UUID) (bool, error) {
+	if j.Pending(org, id) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	_, err := j.backend.Request(ctx, org, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Release gives up a claim, once the record was appended or will not be.
 func (j *Journal) Release(id uuid.UUID) {
 	j.mu.Lock()
@@ -89,7 +104,7 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	return j.readPending(p.last)
 }
 
-// Response answers the newest record of a provider's id of a response, or
+// Response answers the newest record of a provider's id of a response or a batch, or
 // storage.ErrNotFound, which is also that of a backend that finds none.
 func (j *Journal) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
 	finder, ok := j.backend.(storage.ResponseFinder)

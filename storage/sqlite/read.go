@@ -146,7 +146,7 @@ func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err
 	return n, err
 }
 
-const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ? AND dialect = 'responses'" +
+const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ? AND dialect IN ('responses', 'batches')" +
 	" AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?) ORDER BY n DESC LIMIT 1"
 
 // byResponseID reads the newest record of a response in an organisation, or

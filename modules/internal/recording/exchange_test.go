@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -24,6 +25,7 @@ type versions struct {
 	begun, recorded int
 	lost, released  int
 	err             error // of Append
+	unknown         error // of Known
 }
 
 func (v *versions) Begin(r *storage.Record) { v.begun++; r.Number = uint64(v.begun) }
@@ -44,6 +46,17 @@ func (v *versions) Abandon(r *storage.Record) {
 }
 func (v *versions) Claim(context.Context, string, uuid.UUID) bool { return true }
 func (v *versions) Release(uuid.UUID)                             {}
+func (v *versions) Known(_ context.Context, _ string, id uuid.UUID) (bool, error) {
+	return slices.ContainsFunc(v.records, func(r storage.Record) bool { return r.ID == id }), v.unknown
+}
+func (v *versions) Response(_ context.Context, _, id string) (*storage.Record, error) {
+	for _, r := range v.records {
+		if r.ResponseID == id {
+			return &r, nil
+		}
+	}
+	return nil, storage.ErrNotFound
+}
 
 // begin begins an exchange whose versions are told.
 func begin(t *testing.T) (*Exchange, *versions) {

@@ -28,6 +28,11 @@ type Recorder interface {
 	// and is false if it is taken.
 	Claim(ctx context.Context, org string, id uuid.UUID) bool
 	Release(id uuid.UUID)
+	// Known tells whether an organisation has a record of that id. It is an error if
+	// the backend cannot tell at once.
+	Known(ctx context.Context, org string, id uuid.UUID) (bool, error)
+	// Response returns the newest record of a provider's id of a response or a batch.
+	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
 }
 
 // Opener gets hold of a recorder for one exchange, which cancel cuts off. Its
@@ -55,6 +60,12 @@ func (discardRecorder) Abandon(*storage.Record)                        {}
 func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
 func (discardRecorder) Claim(context.Context, string, uuid.UUID) bool  { return true }
 func (discardRecorder) Release(uuid.UUID)                              {}
+func (discardRecorder) Known(context.Context, string, uuid.UUID) (bool, error) {
+	return false, nil
+}
+func (discardRecorder) Response(context.Context, string, string) (*storage.Record, error) {
+	return nil, storage.ErrNotFound
+}
 
 // identify is the id that the client chose, if it can have it, which it must
 // then release; or else a new one.

@@ -119,8 +119,9 @@ CREATE TABLE details (
 	scores              TEXT,    -- JSON object, without feedback
 	assets              TEXT     -- JSON array
 ) STRICT;
--- Clients of the Responses API name the response that they go on from.
-CREATE INDEX details_response ON details (response_id) WHERE dialect = 'responses';
+-- Clients of the Responses API name the response that they go on from, and the results
+-- of a batch are those of whoever made it.
+CREATE INDEX details_response ON details (response_id) WHERE dialect IN ('responses', 'batches');
 
 -- Which records have a property or an asset.
 CREATE TABLE labels (

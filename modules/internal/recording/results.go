@@ -1,0 +1,177 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/storage"
+)
+
+// Results records the calls of a batch while a client downloads their results: each
+// call once, however often, from however many nodes. It reads them at any chunking, and
+// holds one at a time.
+type Results struct {
+	x       *Exchange
+	of      observe.Results
+	like    storage.Record // of the caller of the batch
+	maxBody int64
+
+	result   []byte // under way
+	index    int
+	disabled bool // it is no results
+	unsure   bool // the backend cannot tell what it has
+
+	// Of Inline: the containers that are open, and whether a string is, and an escape.
+	open            []byte
+	quoted, escaped bool
+}
+
+// maxResult bounds one result, in bytes. A longer one is not recorded.
+const maxResult = 32 << 20
+
+// resultIDs is the namespace of the ids of these records (RFC 9562, section 5.5).
+var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
+
+// Results begins a download, of which x is the exchange: it reads the plain bytes of
+// the answer. The records have the user, the session and the properties of who made the
+// batch, if that is known, and else of who downloads it. What either must not keep, they
+// do not, and nor does the record of the download: call it before anything is kept.
+func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
+	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
+	if of.Batch != "" {
+		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
+			rs.like = *made
+			x.Record.RequestOmitted = x.Record.RequestOmitted || made.RequestOmitted
+			x.Record.ResponseOmitted = x.Record.ResponseOmitted || made.ResponseOmitted
+		}
+	}
+	rs.like.RequestOmitted, rs.like.ResponseOmitted = x.Record.RequestOmitted, x.Record.ResponseOmitted
+	return rs
+}
+
+// Write implements capture.Reader.
+func (rs *Results) Write(p []byte) {
+	if rs.of.Inline {
+		rs.elements(p)
+		return
+	}
+	for len(p) > 0 && !rs.disabled {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			rs.add(p)
+			return
+		}
+		rs.add(p[:end])
+		rs.take()
+		p = p[end+1:]
+	}
+}
+
+// Close says that the body ended.
+func (rs *Results) Close() {
+	if !rs.of.Inline {
+		rs.take()
+	}
+}
+
+// elements finds the elements of response.inlinedResponses.inlinedResponses, or of any
+// array that is as deep.
+func (rs *Results) elements(p []byte) {
+	const arrays = "{{{["
+	for i, c := range p {
+		if len(rs.open) > len(arrays) {
+			rs.add(p[i : i+1])
+		}
+		switch {
+		case rs.escaped:
+			rs.escaped = false
+		case rs.quoted:
+			rs.escaped, rs.quoted = c == '\\', c != '"'
+		case c == '"':
+			rs.quoted = true
+		case c == '{' || c == '[':
+			switch string(rs.open) {
+			case arrays[:len(arrays)-1]:
+				rs.index = 0
+			case arrays:
+				rs.result = append(rs.result[:0], c)
+			}
+			rs.open = append(rs.open, c)
+		case c == '}' || c == ']':
+			rs.open = rs.open[:max(len(rs.open)-1, 0)]
+			if string(rs.open) == arrays {
+				rs.take()
+				rs.disabled = false
+			}
+		}
+	}
+}
+
+func (rs *Results) add(p []byte) {
+	if len(rs.result) <= maxResult {
+		rs.result = append(rs.result, p...)
+	}
+}
+
+// take records the result that has come to its end. If the first line is none, nothing
+// that follows is one.
+func (rs *Results) take() {
+	result := rs.result
+	rs.result = rs.result[:0]
+	if len(bytes.TrimSpace(result)) == 0 || rs.disabled {
+		return
+	}
+	index := rs.index
+	rs.index++
+	if len(result) > maxResult {
+		rs.x.site.Logger.Error("a call of a batch has no record: its result is too long", zap.Stringer("id", rs.x.Record.ID),
+			zap.Int("index", index), zap.Int("max_bytes", maxResult))
+		return
+	}
+	parsed, ok := observe.ParseResult(rs.x.Record.Provider, result, index)
+	if !ok {
+		rs.disabled = index == 0
+		return
+	}
+	rs.record(&parsed)
+}
+
+func (rs *Results) record(result *observe.Result) {
+	x, r := rs.x, rs.like
+	r.Provider, r.Path, r.TargetURL = x.Record.Provider, x.Record.Path, x.Record.TargetURL
+	r.ID = uuid.NewSHA1(resultIDs, []byte(r.Org+"\x00"+r.Provider+"\x00"+rs.of.File+"\x00"+result.Key))
+	ctx := context.WithoutCancel(x.ctx) // a client that leaves has made the call, too
+	if !rs.unsure {
+		known, err := x.recorder.Known(ctx, r.Org, r.ID)
+		if known {
+			return
+		}
+		rs.unsure = err != nil // then a record that is known is replaced by the same
+	}
+	if result.Created > 0 {
+		r.CreatedAt = storage.Millis(time.Unix(result.Created, 0))
+	}
+	r.RespondedAt, r.UpdatedAt = r.CreatedAt, storage.Millis(time.Now())
+	r.Latency, r.TimeToFirstToken, r.Stream = plugins.Duration{}, plugins.Duration{}, false
+	r.Status, r.EndState, r.Number = result.Status, storage.Complete, 0
+	r.Dialect = result.Info.Dialect
+	r.RequestModel, r.RequestTruncated, r.RequestBytes = "", false, 0
+	r.ResponseBytes = int64(len(result.Body))
+	var c storage.Content
+	if r.ResponseTruncated = false; !r.ResponseOmitted {
+		kept := min(r.ResponseBytes, rs.maxBody)
+		r.ResponseTruncated = kept < r.ResponseBytes
+		c.Response = storage.Body{Type: "application/json", Data: result.Body[:kept]}
+	}
+	if err := x.site.Import(x.recorder, &r, &result.Info, &c); err != nil {
+		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
+		return
+	}
+	x.site.App.Export(&r, &c)
+}

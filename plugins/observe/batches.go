@@ -1,0 +1,138 @@
+package observe
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/transcript"
+)
+
+// Batches is the making of a batch by OpenAI, Anthropic and Gemini. It costs nothing
+// beside its calls, whose results are downloaded later: see ResultsOf.
+// https://platform.openai.com/docs/api-reference/batch
+// https://docs.claude.com/en/api/creating-message-batches
+// https://ai.google.dev/gemini-api/docs/batch-api
+func init() {
+	Register(Dialect{
+		Name:      plugins.Batches,
+		Operation: "batch", // OpenTelemetry has no name for it
+		Paths:     []string{"/batches", "/{model}:batchGenerateContent"},
+		Response: tables(errorFields.Under("error"), Table{
+			"id":   ResponseID,
+			"name": ResponseID, // Gemini
+		}),
+		Transcript: transcript.Format{},
+	})
+}
+
+// Results are those of the calls of a batch, as a client downloads them: a line each,
+// or, where Inline, an element each of arrays within one JSON object.
+type Results struct {
+	// File is the provider's id of what is downloaded.
+	File string
+	// Batch is the provider's id of the batch, "" where the path does not name it.
+	Batch  string
+	Inline bool
+}
+
+var (
+	resultFile    = regexp.MustCompile(`/files/([^/]+)(?:/content|:download)$`)    // OpenAI; Gemini
+	resultBatch   = regexp.MustCompile(`/messages/batches/([^/]+)/results$`)       // Anthropic
+	resultInlined = regexp.MustCompile(`/v1(?:beta|alpha)[^/]*/(batches/[^/:]+)$`) // Gemini
+)
+
+// ResultsOf returns what a GET of the path may download, and is false of what are no
+// results of a batch. A file may be something else.
+func ResultsOf(path string) (Results, bool) {
+	if m := resultFile.FindStringSubmatch(path); m != nil {
+		return Results{File: m[1]}, true
+	}
+	if m := resultBatch.FindStringSubmatch(path); m != nil {
+		return Results{File: m[1], Batch: m[1]}, true
+	}
+	if m := resultInlined.FindStringSubmatch(path); m != nil {
+		return Results{File: m[1], Batch: m[1], Inline: true}, true
+	}
+	return Results{}, false
+}
+
+// Result is one call of a batch.
+type Result struct {
+	// Key is the client's name of the call, or else its position, from 0.
+	Key string
+	// Status is the status code of the answer, unknown of a call that was not made.
+	Status plugins.Count
+	// Created is when the answer was made, in seconds since 1970, 0 if it does not say.
+	Created int64
+	// Body is the answer, or the error.
+	Body []byte
+	// Info is what the answer reports. A call that failed is charged nothing.
+	Info plugins.ResponseInfo
+}
+
+// batchTier is the service tier by which the catalogue prices the calls of batches.
+const batchTier = "batch"
+
+// ParseResult reads the result of the call at an index, and is false of JSON that is
+// none.
+func ParseResult(provider string, result []byte, index int) (Result, bool) {
+	if !plugins.ValidJSON(result) {
+		return Result{}, false
+	}
+	named := gjson.GetManyBytes(result, "custom_id", "key", "metadata.key", "response", "result", "error")
+	answer, failed := named[3], named[5]
+	r := Result{Key: strconv.Itoa(index)}
+	for _, key := range named[:3] {
+		if key.Str != "" {
+			r.Key = key.Str
+			break
+		}
+	}
+	switch outcome := named[4]; {
+	case outcome.IsObject(): // Anthropic
+		if answer = outcome.Get("message"); !answer.IsObject() {
+			failed = outcome
+			if e := outcome.Get("error.error"); e.IsObject() {
+				failed = e
+				r.Status = plugins.Known(http.StatusBadRequest)
+			}
+		} else {
+			r.Status = plugins.Known(http.StatusOK)
+		}
+	case answer.IsObject() && answer.Get("body").Exists(): // OpenAI
+		if status := answer.Get("status_code"); status.Type == gjson.Number {
+			r.Status = plugins.Known(status.Int())
+		}
+		answer = answer.Get("body")
+	case answer.IsObject(): // Gemini
+		r.Status = plugins.Known(http.StatusOK)
+	}
+	if !answer.IsObject() {
+		if !failed.IsObject() {
+			return Result{}, false
+		}
+		r.Body = []byte(failed.Raw)
+		errorType := cmp.Or(failed.Get("type").Str, failed.Get("status").Str, failed.Get("code").String())
+		r.Info.ErrorType = errorType[:min(len(errorType), maxText)]
+		r.Info.Usage.ReportedCost = plugins.KnownCost(0)
+		return r, true
+	}
+	r.Body = []byte(answer.Raw)
+	observer := New(plugins.Unknown, provider, http.Header{"Content-Type": {"application/json"}})
+	observer.Write(r.Body)
+	observer.Close()
+	r.Info = *observer.Info()
+	r.Info.ServiceTier = batchTier
+	if r.Created = answer.Get("created").Int(); r.Created == 0 {
+		r.Created = answer.Get("created_at").Int()
+	}
+	if r.Info.Usage == (plugins.Usage{}) && (r.Info.ErrorType != "" || r.Status.N >= http.StatusBadRequest) {
+		r.Info.Usage.ReportedCost = plugins.KnownCost(0)
+	}
+	return r, true
+}
