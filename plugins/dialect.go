@@ -11,6 +11,8 @@ const (
 	Unknown         Dialect = ""
 	Chat            Dialect = "chat"             // OpenAI Chat Completions and those who speak it
 	Responses       Dialect = "responses"        // OpenAI Responses
+	Compaction      Dialect = "compaction"       // OpenAI's compaction of a conversation of Responses
+	InputTokens     Dialect = "input_tokens"     // OpenAI's count of the tokens of a Responses request
 	Realtime        Dialect = "realtime"         // OpenAI Realtime
 	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
@@ -37,6 +39,13 @@ const (
 	OllamaGenerate  Dialect = "ollama_generate"  // Ollama /api/generate
 	OllamaEmbed     Dialect = "ollama_embed"     // Ollama /api/embed
 )
+
+// OfResponses reports whether requests are those of the Responses API, or ask for
+// something else with the same fields.
+func (d Dialect) OfResponses() bool { return d == Responses || d == Compaction || d == InputTokens }
+
+// CountsTokens reports whether calls count the tokens of a request, which costs nothing.
+func (d Dialect) CountsTokens() bool { return d == CountTokens || d == InputTokens }
 
 // Phase is how far a response has come, as its own events report it.
 type Phase uint8

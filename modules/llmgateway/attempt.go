@@ -84,7 +84,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	if _, untranslated := endpoints[c.path]; untranslated {
 		return a.endpointRequest(t)
 	}
-	if native, ok := account.API.(translate.Native); ok {
+	if native, ok := account.API.(translate.Native); ok && (!c.compacts || c.speaks(a.target, plugins.Compaction)) {
 		body, err := a.nativeBody()
 		if err != nil {
 			return nil, err

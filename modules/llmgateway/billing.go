@@ -30,7 +30,7 @@ const (
 // reserve sets aside what the attempt may cost, where an organisation pays with
 // credits for platform credentials, and for more than a count.
 func (a *attempt) reserve() error {
-	if !a.shared() || a.call.dialect == plugins.CountTokens {
+	if !a.shared() || a.call.dialect.CountsTokens() {
 		return nil
 	}
 	a.x.Record.PassthroughBilling = true

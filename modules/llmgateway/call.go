@@ -52,6 +52,9 @@ type call struct {
 	own     []string                           // the items of the client's input, if earlier ones stand before them
 	stored  storedState
 	state   translate.State
+
+	compacts     bool     // it asks for a compaction
+	userMessages []string // that the compaction leaves as they are
 }
 
 // serveCall answers a call of a model at the endpoint of that path.
@@ -61,6 +64,9 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 	d := dialects[path]
 	c := &call{h: h, w: w, r: r, path: path, dialect: d, ctx: ctx}
 	c.api, _ = inbound.Of(d)
+	if d == plugins.Compaction {
+		c.compacts, c.api.Parse = true, parseCompaction
+	}
 	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, d, e)
@@ -126,7 +132,7 @@ func (c *call) read() ([]routing.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.dialect == plugins.Responses {
+	if c.dialect.OfResponses() {
 		if err := c.h.checkSize(c.body, "input"); err != nil {
 			return nil, err
 		}
@@ -142,9 +148,21 @@ func (c *call) read() ([]routing.Target, error) {
 		return nil, err
 	}
 	c.warnings = append(c.warnings, warnings...)
-	if c.dialect == plugins.Responses {
+	if c.dialect.OfResponses() {
 		if err := c.restoreState(targets); err != nil {
 			return nil, err
+		}
+		switch {
+		case c.dialect == plugins.Compaction:
+			c.userMessages = latestUserMessages(c.sent)
+		case c.dialect == plugins.Responses && stored.EndsWithTrigger(c.sent):
+			if c.state.ConversationID != "" {
+				return nil, plugins.Unsupported("conversation", "A conversation is not compacted: begin another one with the compaction.")
+			}
+			c.compacts, c.api.Parse = true, parseCompaction
+		}
+		if c.sent, err = c.h.openCompactions(r.Org, c.sent); err != nil {
+			return nil, c.names.Error(err)
 		}
 	}
 	c.join()
@@ -212,7 +230,7 @@ func (c *call) keepBody() {
 
 // parse reads the request to translate it.
 func (c *call) parse() (*translate.Request, error) {
-	if c.dialect != plugins.Responses { // whose size is checked before
+	if !c.dialect.OfResponses() { // whose size is checked before
 		if err := c.h.checkSize(c.sent, "messages"); err != nil {
 			return nil, err
 		}
@@ -240,7 +258,7 @@ func (c *call) field(name string) gjson.Result {
 
 // malformed returns what is wrong with a body that names no model.
 func (c *call) malformed() error {
-	if c.dialect == plugins.Responses {
+	if c.dialect.OfResponses() {
 		if _, err := c.parsed(); err != nil {
 			return err
 		}

@@ -60,16 +60,20 @@ var required = map[plugins.Dialect]struct {
 	is    func(gjson.Result) bool
 }{
 	plugins.Responses:     {"output", gjson.Result.IsArray},
+	plugins.Compaction:    {"output", gjson.Result.IsArray},
+	plugins.InputTokens:   {"input_tokens", isNumber},
 	plugins.Chat:          {"choices", gjson.Result.IsArray},
 	plugins.Completions:   {"choices", gjson.Result.IsArray},
 	plugins.Messages:      {"content", gjson.Result.IsArray},
-	plugins.CountTokens:   {"input_tokens", func(v gjson.Result) bool { return v.Type == gjson.Number }},
+	plugins.CountTokens:   {"input_tokens", isNumber},
 	plugins.Embeddings:    {"data", gjson.Result.IsArray},
 	plugins.Moderations:   {"results", gjson.Result.IsArray},
 	plugins.Images:        {"data", gjson.Result.IsArray},
 	plugins.Transcription: {"text", func(v gjson.Result) bool { return v.Type == gjson.String }},
 	plugins.Rerank:        {"[results,data]|0", gjson.Result.IsArray}, // Cohere's, or Voyage's
 }
+
+func isNumber(v gjson.Result) bool { return v.Type == gjson.Number }
 
 // answers reports whether a body is a response of the dialect. There are
 // providers that answer errors, pages and nothing with the status 200.

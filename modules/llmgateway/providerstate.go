@@ -27,9 +27,9 @@ type storedID struct{ param, id string }
 func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; {
-		case d == plugins.Responses && name == "input":
+		case d.OfResponses() && name == "input":
 			found.addItems(v)
-		case d == plugins.Responses && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
+		case d.OfResponses() && (name == "previous_response_id" || name == "conversation" || name == "prompt"):
 			if v.Type == gjson.Null || v.Type == gjson.False {
 				break
 			}
@@ -121,7 +121,7 @@ func (c *call) allow(t routing.Target) error {
 	if !c.shared(t) {
 		return nil
 	}
-	if c.dialect == plugins.Responses {
+	if c.dialect.OfResponses() {
 		if err := translate.Validate(c.body); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (a *attempt) readable(body []byte) []byte {
 	if a.call.dialect == plugins.Messages {
 		return a.readableMessages(body)
 	}
-	if a.call.dialect != plugins.Responses {
+	if !a.call.dialect.OfResponses() {
 		return body
 	}
 	return editArray(body, "input", func(i int, item gjson.Result) string {

@@ -126,7 +126,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		if r := &c.exchange.Record; r.SessionID == "" {
 			r.SessionID = id
 		}
-		if !c.keeps() {
+		if c.dialect == plugins.Responses && !c.keeps() {
 			c.warnings = append(c.warnings, "conversation: not extended, for the response is not stored")
 		}
 		return items, nil
@@ -158,11 +158,16 @@ func (a *attempt) extend(response []byte) {
 // speakResponses reports whether all targets are one that speaks Responses itself.
 func (c *call) speakResponses(targets []routing.Target) bool {
 	one := targets[0]
-	native, ok := one.Account.API.(translate.Native)
-	if !ok || slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name() != one.Name() }) {
+	return c.speaks(one, c.dialect) && !slices.ContainsFunc(targets, func(t routing.Target) bool { return t.Name() != one.Name() })
+}
+
+// speaks reports whether a target speaks a dialect itself.
+func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
+	native, ok := t.Account.API.(translate.Native)
+	if !ok {
 		return false
 	}
-	_, err := native.PrepareNative(c.ctx, plugins.Responses, []byte("{}"), translate.Target{Model: one.Model, BaseURL: one.Account.BaseURL, Key: one.Account.Key})
+	_, err := native.PrepareNative(c.ctx, d, []byte("{}"), translate.Target{Model: t.Model, BaseURL: t.Account.BaseURL, Key: t.Account.Key})
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 

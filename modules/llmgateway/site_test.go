@@ -121,7 +121,7 @@ func (*native) CaddyModule() caddy.ModuleInfo {
 func (*native) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path := map[plugins.Dialect]string{
 		plugins.Responses: "/responses", plugins.Chat: "/chat/completions", plugins.Messages: "/messages",
-		plugins.CountTokens: "/messages/count_tokens",
+		plugins.CountTokens: "/messages/count_tokens", plugins.Compaction: "/responses/compact", plugins.InputTokens: "/responses/input_tokens",
 	}[d]
 	return http.NewRequestWithContext(ctx, "POST", t.BaseURL+path, bytes.NewReader(body))
 }

@@ -18,6 +18,9 @@ import (
 // translate reads an answer in the provider's own dialect, and answers what the
 // Assembler makes of it.
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	if a.call.compacts {
+		return a.compact(resp)
+	}
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
 	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)}

@@ -24,7 +24,6 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
@@ -187,6 +186,9 @@ func (s *socket) call(message []byte) error {
 	case w.answer != nil:
 		return s.answerObject(w)
 	case items != nil && gjson.GetBytes(w.response, "id").Str != "":
+		if stored.EndsWithTrigger(body) {
+			items = nil // the compaction stands for them
+		}
 		s.remember(w.response, append(items, stored.Output(w.response)...))
 	}
 	return nil
@@ -239,8 +241,11 @@ func (s *socket) continued(body []byte, remembers bool) (whole []byte, items []s
 
 // warmUp answers a call that shall generate nothing: its response can be continued.
 func (s *socket) warmUp(body []byte, items []string) error {
-	api, _ := inbound.Of(plugins.Responses)
-	request, err := api.Parse(body)
+	body, err := s.h.openCompactions(s.caller.Org, body)
+	if err != nil {
+		return err
+	}
+	request, err := translate.ParseRequest(body)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"a compaction", "openai", "/v1/responses/compact", typed(jsonType),
 		`{"id":"r","object":"response.compaction","created_at":1,"output":[{"type":"compaction","encrypted_content":"AA"}],"usage":{"input_tokens":139,"output_tokens":438,"output_tokens_details":{"reasoning_tokens":64},"total_tokens":577}}`,
-		plugins.ResponseInfo{Dialect: plugins.Responses, ResponseID: "r", Content: true, Usage: usage{Input: known(139), Output: known(438), Reasoning: known(64)}},
+		plugins.ResponseInfo{Dialect: plugins.Compaction, ResponseID: "r", Content: true, Usage: usage{Input: known(139), Output: known(438), Reasoning: known(64)}},
 	}, {
 		"an assistant's run", "openai", "/v1/threads/t/runs", typed(sseType),
 		"event: thread.run.created\n" + events(`{"id":"run","object":"thread.run","status":"queued","model":"gpt","usage":null}`) +

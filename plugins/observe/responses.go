@@ -11,22 +11,15 @@ import (
 func init() {
 	Register(Dialect{
 		Name:  plugins.Responses,
-		Paths: []string{"/responses", "/responses/compact", "/deployments/{model}/responses"},
+		Paths: []string{"/responses", "/deployments/{model}/responses"},
 		Signs: []string{
 			`object:"response"`,
-			`object:"response.compaction"`,
 			`type:"response.created"`,
 			`type:"response.queued"`,
 			`type:"response.in_progress"`,
 			`type:"response.failed"`,
 		},
-		Request: tables(modelRequest, typedPart.Under("input.#"), typedPart.Under("input.#.content.#"),
-			typedPart.Under("input.#.output.#"), // a tool's
-			messagesIn("input"), openAICache, Table{
-				"instructions":         Instructions,
-				"tools":                Tools,
-				"previous_response_id": PreviousResponse,
-			}),
+		Request:  responsesRequest,
 		Response: responsesResponse,
 		Variants: map[string]Table{
 			"openrouter": tables(openRouterCost.Under("usage"), openRouterCost.Under("response.usage")),
@@ -40,6 +33,41 @@ func init() {
 		Transcript: transcript.Responses,
 	})
 }
+
+// Compaction is OpenAI's compaction of a conversation, whose object has the fields of a
+// response.
+// https://platform.openai.com/docs/api-reference/responses/compact
+func init() {
+	Register(Dialect{
+		Name:       plugins.Compaction,
+		Paths:      []string{"/responses/compact"},
+		Signs:      []string{`object:"response.compaction"`},
+		Request:    responsesRequest,
+		Response:   responsesResponse,
+		Transcript: transcript.Responses,
+	})
+}
+
+// InputTokens is OpenAI's count of a request's tokens, which costs nothing.
+// https://platform.openai.com/docs/api-reference/responses/input-tokens
+func init() {
+	Register(Dialect{
+		Name:       plugins.InputTokens,
+		Paths:      []string{"/responses/input_tokens"},
+		Signs:      []string{`object:"response.input_tokens"`},
+		Request:    responsesRequest,
+		Response:   errorFields.Under("error"),
+		Transcript: transcript.Format{Input: transcript.Responses.Input},
+	})
+}
+
+var responsesRequest = tables(modelRequest, typedPart.Under("input.#"), typedPart.Under("input.#.content.#"),
+	typedPart.Under("input.#.output.#"), // a tool's
+	messagesIn("input"), openAICache, Table{
+		"instructions":         Instructions,
+		"tools":                Tools,
+		"previous_response_id": PreviousResponse,
+	})
 
 var responsesResponse = tables(
 	responseObject,

@@ -42,9 +42,14 @@ func (Provider) DefaultTarget() (baseURL, keyEnv string) {
 
 // paths are those of the dialects that OpenAI speaks.
 var paths = map[plugins.Dialect]string{
-	plugins.Responses: "/responses",
-	plugins.Chat:      "/chat/completions",
+	plugins.Responses:   "/responses",
+	plugins.Compaction:  "/responses/compact",
+	plugins.InputTokens: "/responses/input_tokens",
+	plugins.Chat:        "/chat/completions",
 }
+
+// complete are the vendors who have all of the Responses API, and not only its responses.
+var complete = []string{"openai", "azure"}
 
 // irregular are the vendors whose streams break clients: OpenRouter gives an item
 // another id at its end, the citations of xAI lack required fields, and the id of a
@@ -54,15 +59,16 @@ var irregular = []string{"openrouter", "xai", "github-copilot"}
 // PrepareNative implements translate.Native.
 func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t translate.Target) (*http.Request, error) {
 	path, ok := paths[d]
-	if !ok || d == plugins.Responses && isIrregular(t.BaseURL) {
+	if !ok || d == plugins.Responses && isOf(irregular, t.BaseURL) ||
+		(d == plugins.Compaction || d == plugins.InputTokens) && !isOf(complete, t.BaseURL) {
 		return nil, errors.ErrUnsupported
 	}
 	return t.Post(ctx, path, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
-func isIrregular(baseURL string) bool {
+func isOf(vendors []string, baseURL string) bool {
 	u, err := url.Parse(baseURL)
-	return err == nil && slices.Contains(irregular, plugins.VendorOfHost(u.Hostname()))
+	return err == nil && slices.Contains(vendors, plugins.VendorOfHost(u.Hostname()))
 }
 
 // PrepareEndpoint implements translate.Endpoints. A server that lacks an endpoint says

@@ -62,7 +62,7 @@ func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if status == statusInProgress {
 		b = append(b, "null"...)
 	} else {
-		b = appendUsage(b, a.seen.Usage)
+		b = a.AppendUsage(b)
 	}
 	b = plugins.AppendString(plugins.AppendKey(b, "service_tier"), a.UsedServiceTier())
 	b = append(b, a.echo...)

@@ -25,12 +25,13 @@ func tokensOf(u plugins.Usage) (t Tokens) {
 	return t
 }
 
-// appendUsage appends the usage of a response: null if there was no report.
-func appendUsage(b []byte, u plugins.Usage) []byte {
-	if !u.Input.Valid && !u.Output.Valid {
+// AppendUsage appends the usage so far as the Responses API has it: null if there was no
+// report.
+func (a *Assembler) AppendUsage(b []byte) []byte {
+	t, known := a.Tokens()
+	if !known {
 		return append(b, "null"...)
 	}
-	t := tokensOf(u)
 	b = append(b, `{"input_tokens":`...)
 	b = strconv.AppendInt(b, t.Input, 10)
 	b = append(b, `,"input_tokens_details":{"cached_tokens":`...)

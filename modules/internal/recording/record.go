@@ -29,7 +29,7 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 // without usage or without a price, the cost is unknown.
 func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
 	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
-	if r.Dialect == plugins.CountTokens || r.Dialect == plugins.Batches {
+	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
 		r.Cost = plugins.KnownCost(0)
 		return
 	}

@@ -26,8 +26,11 @@ func (s *Store) History(ctx context.Context, id string, size int) ([]string, err
 		if status := gjson.GetBytes(r.Body, "status").Str; status != "completed" && status != "incomplete" {
 			return nil, plugins.Invalid("previous_response_id", "The response '%s' is %s: only one that has ended can be continued.", id, status)
 		}
-		items, err := s.Resolve(ctx, InputOf(r.Request))
-		if err != nil {
+		id = gjson.GetBytes(r.Request, "previous_response_id").Str
+		var items []string
+		if EndsWithTrigger(r.Request) {
+			id = "" // the compaction stands for all that was before it
+		} else if items, err = s.Resolve(ctx, InputOf(r.Request)); err != nil {
 			return nil, err
 		}
 		items = append(items, Output(r.Body)...)
@@ -35,9 +38,8 @@ func (s *Store) History(ctx context.Context, id string, size int) ([]string, err
 			size -= len(item)
 		}
 		if turns = append(turns, items); len(turns) > maxChain || size < 0 {
-			return nil, plugins.Invalid("previous_response_id", "The conversation behind '%s' is too long.", id)
+			return nil, plugins.Invalid("previous_response_id", "The conversation behind '%s' is too long.", r.ID)
 		}
-		id = gjson.GetBytes(r.Request, "previous_response_id").Str
 	}
 	slices.Reverse(turns)
 	return slices.Concat(turns...), nil

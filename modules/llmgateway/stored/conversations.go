@@ -164,7 +164,7 @@ func (s *Store) change(c *storage.ConversationChange) error {
 func (s *Store) Extend(conversation string, record uuid.UUID, input, output []string) error {
 	c := storage.ConversationChange{ID: conversation}
 	size := 0
-	for i, item := range append(completed(input, hex.EncodeToString(record[:])), output...) {
+	for i, item := range append(Completed(input, hex.EncodeToString(record[:])), output...) {
 		id := gjson.Get(item, "id").Str
 		if id == "" {
 			item = complete(item, fmt.Sprintf("%x_%d", record[:], i))

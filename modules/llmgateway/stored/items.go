@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,12 +33,12 @@ func (s *Store) Item(ctx context.Context, id string) (string, error) {
 
 // Input returns the items of the request in full, as the API lists them.
 func (r *Response) Input() []string {
-	return completed(InputOf(r.Request), strings.TrimPrefix(r.ID, "resp_"))
+	return Completed(InputOf(r.Request), strings.TrimPrefix(r.ID, "resp_"))
 }
 
-// completed gives items what clients may leave out. The ids are made of that of their
+// Completed gives items what clients may leave out. The ids are made of that of their
 // response.
-func completed(items []string, response string) []string {
+func Completed(items []string, response string) []string {
 	whole := make([]string, len(items))
 	for i, item := range items {
 		whole[i] = complete(item, fmt.Sprintf("%s_%d", response, i))
@@ -52,6 +53,16 @@ func InputOf(request []byte) []string {
 		return elements(request, "input")
 	}
 	return []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
+}
+
+// EndsWithTrigger reports whether the input of a request ends with a compaction_trigger,
+// which asks for a compaction of the conversation in place of an answer.
+func EndsWithTrigger(request []byte) bool {
+	if !bytes.Contains(request, []byte(`"compaction_trigger"`)) {
+		return false
+	}
+	input := gjson.GetBytes(request, "input").Array()
+	return len(input) > 0 && input[len(input)-1].Get("type").Str == "compaction_trigger"
 }
 
 // Output returns the items of the output of a response.

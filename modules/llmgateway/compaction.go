@@ -1,0 +1,185 @@
+package llmgateway
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/modules/llmgateway/stored"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// compactionPrompt asks for the summary that a compaction holds. The conversation, the
+// instructions and the tools before it are the client's own, so that what the provider
+// has in its cache of them is used.
+const compactionPrompt = `Summarize the conversation up to here. Another model will go on with it, and will see nothing of it but your summary and the latest messages of the user. Say what the user wants, with each instruction, limit and preference that still applies; what was done and found out, with the exact names, paths, identifiers, numbers, code and results of tools that will be needed again; what was decided, and why; what failed; what is still open, and what comes next. Leave out what no longer matters, and nothing else. Do not go on with the work and call no tool: answer with the summary alone.`
+
+// summaryHeading comes before a summary in the message that a compaction stands for.
+const summaryHeading = "This is a summary of the earlier conversation, which replaces it:\n\n"
+
+// maxUserMessages bounds the messages of the user that a compaction leaves as they are, in
+// bytes.
+const maxUserMessages = 64 << 10
+
+// parseCompaction reads a request for a compaction as one for the summary.
+func parseCompaction(body []byte) (*translate.Request, error) {
+	if err := translate.CheckObject(body); err != nil {
+		return nil, err
+	}
+	if stream := gjson.GetBytes(body, "stream"); stream.Bool() && !stored.EndsWithTrigger(body) {
+		return nil, plugins.Unsupported("stream", "Unsupported parameter: 'stream': a compaction is answered in one piece.")
+	}
+	if v := gjson.GetBytes(body, "input"); v.Type != gjson.String && !v.IsArray() {
+		return translate.ParseRequest(body) // which says what is missing, or wrong
+	}
+	input := stored.InputOf(body)
+	if stored.EndsWithTrigger(body) {
+		input = input[:len(input)-1]
+	}
+	if len(input) == 0 {
+		return nil, plugins.Invalid("input", "Invalid 'input': there is nothing to compact.")
+	}
+	prompt := plugins.AppendString([]byte(`{"type":"message","role":"user","content":`), compactionPrompt)
+	asked, err := sjson.SetRawBytes(body, "input", []byte("["+strings.Join(append(input, string(prompt)+"}"), ",")+"]"))
+	if err == nil && gjson.GetBytes(asked, "tools.#").Int() > 0 {
+		asked, err = sjson.SetBytes(asked, "tool_choice", "none")
+	}
+	if err == nil {
+		asked, err = sjson.DeleteBytes(asked, "text.format")
+	}
+	if err == nil {
+		asked, err = sjson.SetBytes(asked, "store", false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return translate.ParseRequest(asked)
+}
+
+// compact reads the summary that a provider has answered, and answers the compaction.
+func (a *attempt) compact(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	c := a.call
+	reader := translate.NewAssembler(a.request, nil, translate.Options{})
+	a.x.Answer = reader
+	a.decode(resp, reader)
+	if e := reader.Failure(); e != nil {
+		return a.broken(e)
+	}
+	stopped := reader.StopReason() == translate.ReasonStop
+	text := summary(reader.End())
+	if !stopped || text == "" {
+		return a.broken(plugins.Upstream("The model wrote no summary of the conversation, or did not finish it."))
+	}
+	record := hex.EncodeToString(a.x.Record.ID[:])
+	item := plugins.AppendString([]byte(`{"id":`), "cmp_"+record)
+	item = plugins.AppendString(append(item, `,"type":"compaction","encrypted_content":`...), a.sealer.seal(compactionOf(c.exchange.Record.Org), text))
+	item = append(item, '}')
+	if c.dialect == plugins.Responses {
+		return a.answerItem(item, reader, resp.Header)
+	}
+	b := plugins.AppendString([]byte(`{"id":`), stored.ResponseID(a.x.Record.ID))
+	b = strconv.AppendInt(append(b, `,"object":"response.compaction","created_at":`...), reader.Created(), 10)
+	b = append(b, `,"output":[`...)
+	for _, message := range stored.Completed(c.userMessages, record) {
+		b = append(append(b, message...), ',')
+	}
+	b = append(reader.AppendUsage(append(append(b, item...), `],"usage":`...)), '}')
+	a.x.Record.ResponseBytes = int64(len(b))
+	a.writeObject(b, jsonType, resp.Header)
+	a.finish(true)
+	return routing.Answered, nil
+}
+
+// answerItem answers a response whose output is one item. reader has read the rest of it.
+func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream http.Header) (routing.Outcome, *plugins.Error) {
+	var events bytes.Buffer
+	seen := reader.Info()
+	assembler := translate.NewAssembler(a.request, &events, translate.Options{ID: stored.IDs(a.x.Record.ID)})
+	assembler.Start(seen.Model, seen.ResponseID)
+	assembler.ServiceTier(seen.ServiceTier)
+	assembler.InferenceGeo(seen.InferenceGeo)
+	assembler.Usage(seen.Usage)
+	assembler.Item(item)
+	assembler.Finish(translate.ReasonStop)
+	rest := assembler.End()
+	events.Write(rest)
+	a.x.Record.ResponseBytes = int64(events.Len())
+	if a.x.Record.Stream = a.request.Stream; !a.request.Stream {
+		a.writeObject(rest, jsonType, upstream)
+	} else {
+		a.keepResponse(assembler.Response(), jsonType)
+		a.commit(storage.Complete)
+		a.writeEvents(events.Bytes(), upstream)
+	}
+	a.finish(true)
+	return routing.Answered, nil
+}
+
+// summary is the text of a response.
+func summary(response []byte) string {
+	var texts []string
+	for _, text := range gjson.GetBytes(response, `output.#.content.#(type=="output_text")#.text|@flatten`).Array() {
+		texts = append(texts, text.Str)
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n\n"))
+}
+
+// compactionOf is what a compaction is sealed for: any provider, but one organisation.
+func compactionOf(org string) string { return "compaction of " + org }
+
+// isCompaction reports whether an item is a compaction that was sealed here.
+func isCompaction(item gjson.Result) bool {
+	return item.Get("type").Str == "compaction" && strings.HasPrefix(item.Get("encrypted_content").Str, sealed)
+}
+
+// openCompactions puts messages in the place of the compactions in the input that were
+// sealed for the organisation. Those of a provider stay.
+func (h *Handler) openCompactions(org string, body []byte) ([]byte, error) {
+	if !bytes.Contains(body, []byte(`"compaction"`)) || !bytes.Contains(body, []byte(sealed)) {
+		return body, nil
+	}
+	sealer, err := h.sealer()
+	if err != nil {
+		return nil, err
+	}
+	opened := editArray(body, "input", func(i int, item gjson.Result) string {
+		if !isCompaction(item) {
+			return item.Raw
+		}
+		text, ok := sealer.open(compactionOf(org), item.Get("encrypted_content").Str)
+		if !ok && err == nil {
+			param := "input[" + strconv.Itoa(i) + "].encrypted_content"
+			err = plugins.Invalid(param, "The compaction cannot be opened: it was made for another organisation, or by a gateway with another secret.")
+		}
+		return string(plugins.AppendString([]byte(`{"type":"message","role":"user","content":`), summaryHeading+text)) + "}"
+	})
+	return opened, err
+}
+
+// latestUserMessages are the last messages of the user in an input, as many as the bound
+// allows.
+func latestUserMessages(body []byte) []string {
+	var messages []string
+	size := 0
+	for _, item := range slices.Backward(stored.InputOf(body)) {
+		v := gjson.Parse(item)
+		if kind := v.Get("type").Str; kind != "" && kind != "message" || v.Get("role").Str != "user" {
+			continue
+		}
+		if size += len(item); size > maxUserMessages {
+			break
+		}
+		messages = append(messages, item)
+	}
+	slices.Reverse(messages)
+	return messages
+}
