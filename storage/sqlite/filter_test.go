@@ -106,12 +106,13 @@ func TestCursorOfOtherKinds(t *testing.T) {
 // More names than a list may have are decided on in another way, with the same
 // answers.
 func TestFiltersOfManyNames(t *testing.T) {
-	most := maxNames
-	t.Cleanup(func() { maxNames = most })
+	most, few := maxNames, fewNames
+	t.Cleanup(func() { maxNames, fewNames = most, few })
 	b := newBackend(t)
 	records, contents := storagetest.Records(newTraffic(1).r, 200)
 	write(t, b, storagetest.Batch(records, storage.Position{Segment: 1}))
 	for _, maxNames = range []int{most, 10, 2, 0} {
+		fewNames = maxNames / 3
 		for _, op := range []storage.Operator{storage.Like, storage.ILike, storage.Contains, storage.NotContains} {
 			for _, text := range []string{"", "a", "alpha", "%", "%a%", "nobody"} {
 				for _, l := range []*storage.Leaf{{Field: field("user_id")}, {Field: field("properties"), Key: "Env"}, {Field: field("assets")}} {

@@ -56,7 +56,7 @@ func (c *condition) leaf(l *storage.Leaf) clause {
 	case l.Field.Kind == storage.Boolean:
 		return c.boolean(l)
 	case l.Field.Kind == storage.PropertyKey:
-		return exactly("r.n IN (SELECT n FROM labels WHERE "+inAnyBucket+" AND label IN (SELECT id FROM names WHERE kind = ?))", propertyKind(l.Text))
+		return c.anyLabel(propertyKind(l.Text), func(string) bool { return true })
 	}
 	return c.text(l)
 }
@@ -200,7 +200,7 @@ func (c *condition) named(column, kind string, l *storage.Leaf) clause {
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
 	// The plus keeps from the index, which has no order for many texts.
-	list := c.matching("+"+column, kind, matches)
+	list := c.matching("+"+column, "+"+column, kind, matches)
 	if list.support == storage.Exact && matches("") {
 		list.sql = "(" + column + " IS NULL OR " + list.sql + ")"
 	}
@@ -228,12 +228,17 @@ func (c *condition) label(l *storage.Leaf) clause {
 		return exactly("r.n IN (SELECT n FROM labels WHERE "+inAnyBucket+" AND label = ?)", c.lookup(kind, l.Text)).notIf(l.Op.Negative())
 	}
 	matches := storage.TextMatcher(l.Op, l.Text, storage.NewCancelCheck(c.ctx.Err))
-	list := c.matching("label", kind, func(s string) bool { return matches(s) != l.Op.Negative() })
-	if list.support == storage.Unsupported {
-		return list
+	return c.anyLabel(kind, func(s string) bool { return matches(s) != l.Op.Negative() }).notIf(l.Op.Negative())
+}
+
+// anyLabel is true of records with a label that matches. A few are looked for in each
+// bucket, while for many it is faster to go through all labels.
+func (c *condition) anyLabel(kind string, matches func(string) bool) clause {
+	list := c.matching(inAnyBucket+" AND label", "+label", kind, matches)
+	if list.support == storage.Exact {
+		list.sql = "r.n IN (SELECT n FROM labels WHERE " + list.sql + ")"
 	}
-	list.sql = "r.n IN (SELECT n FROM labels WHERE " + inAnyBucket + " AND " + list.sql + ")"
-	return list.notIf(l.Op.Negative())
+	return list
 }
 
 // lookup is the id of a name, 0 when no record has it.
@@ -250,13 +255,14 @@ func (c *condition) integer(query string, args ...driver.Value) int64 {
 	return n
 }
 
-// maxNames bounds the ids of a list. Tests make it smaller.
-var maxNames = 50_000
+// maxNames bounds the ids of a list, and fewNames those of one that is short. Tests make
+// them smaller.
+var maxNames, fewNames = 50_000, 20
 
 // matching is true of records whose column refers to a name of the kind that
 // matches, as a list of those that do, or of those that do not, whichever is short
-// enough: NULL is neither.
-func (c *condition) matching(column, kind string, matches func(string) bool) clause {
+// enough: NULL is neither. The column may have two spellings, for a few names and for many.
+func (c *condition) matching(few, many, kind string, matches func(string) bool) clause {
 	if c.err != nil {
 		return unsupported
 	}
@@ -274,10 +280,12 @@ func (c *condition) matching(column, kind string, matches func(string) bool) cla
 	})
 	yes, no := lists[true], lists[false]
 	switch {
+	case len(yes) <= min(fewNames, maxNames):
+		return exactly(few+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
 	case len(yes) <= maxNames:
-		return exactly(column+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
+		return exactly(many+" IN (SELECT value FROM json_each(?))", compactJSON(yes))
 	case len(no) <= maxNames:
-		return exactly(column+" IN (SELECT id FROM names WHERE kind = ? AND id NOT IN (SELECT value FROM json_each(?)))", kind, compactJSON(no))
+		return exactly(many+" IN (SELECT id FROM names WHERE kind = ? AND id NOT IN (SELECT value FROM json_each(?)))", kind, compactJSON(no))
 	}
 	return unsupported
 }
