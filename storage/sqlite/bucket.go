@@ -8,19 +8,24 @@ const bucketBits = 43
 // bucketOf is the bucket of a key.
 func bucketOf(n int64) int64 { return n >> bucketBits }
 
-// Without statistics SQLite passes over an index whose first column is not compared.
-// These compare it with each bucket that has requests, in their order, which also is the
-// order of the keys: going from one to the next takes a microsecond, and a month has
-// some 300.
+// SQLite finds nothing in an index whose first column is not compared. These compare it
+// with each bucket, in their order, which also is the order of the keys. The plus makes
+// SQLite read the buckets first: it would else go through the index and look for each in
+// buckets.
 const (
-	buckets = `(WITH RECURSIVE some (bucket) AS (
-		SELECT max(n) >> 43 FROM requests
-		UNION ALL SELECT (SELECT max(n) FROM requests WHERE n < some.bucket << 43) >> 43 FROM some WHERE some.bucket IS NOT NULL
-	) SELECT bucket FROM some WHERE bucket IS NOT NULL)`
-	inAnyBucket = "bucket IN " + buckets
-	// inBuckets takes the first key and the last one.
-	inBuckets = `bucket IN (WITH RECURSIVE some (bucket, first) AS (
-		SELECT max(n) >> 43, ? FROM requests WHERE n <= ?
-		UNION ALL SELECT (SELECT max(n) FROM requests WHERE n < some.bucket << 43 AND n >= first) >> 43, first FROM some WHERE some.bucket IS NOT NULL
-	) SELECT bucket FROM some WHERE bucket IS NOT NULL)`
+	anyBucket   = "(SELECT +bucket FROM buckets)"
+	inAnyBucket = "bucket IN " + anyBucket
+	// inBuckets takes the first one and the last one.
+	inBuckets = "bucket IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
 )
+
+// bucket makes the bucket of a new request known.
+func (w *writer) bucket(n int64) error {
+	bucket := bucketOf(n)
+	if w.bucketKnown && bucket == w.lastBucket {
+		return nil
+	}
+	_, err := w.c.exec("INSERT OR IGNORE INTO buckets (bucket) VALUES (?)", bucket)
+	w.lastBucket, w.bucketKnown = bucket, err == nil
+	return err
+}

@@ -57,7 +57,7 @@ func (s *scan) chosen(from, to int64) (*keySet, error) {
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
 		// The columns know whose the requests are.
 		query = "SELECT r.n FROM labels r WHERE "
-		where.write("r."+inBuckets+" AND r.label = ?", from, to, where.lookup(labelKind(part), part.Text))
+		where.write("r."+inBuckets+" AND r.label = ?", bucketOf(from), bucketOf(to), where.lookup(labelKind(part), part.Text))
 	} else {
 		where.query(&storage.RequestQuery{Org: s.org, Filter: s.residual})
 		if where.byLabel {

@@ -181,7 +181,7 @@ func (x *rows) labels(c *chunk, kind string, numbers map[int64]uint32) []uint32 
 	column := make([]uint32, len(c.n))
 	rowOf := c.finder()
 	const query = "SELECT n, label FROM labels WHERE " + inBuckets + " AND +label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
-	err := x.r.c.query(x.ctx, query, []driver.Value{c.low, c.high, kind, c.low, c.high}, func(row []driver.Value) error {
+	err := x.r.c.query(x.ctx, query, []driver.Value{bucketOf(c.low), bucketOf(c.high), kind, c.low, c.high}, func(row []driver.Value) error {
 		if i := rowOf(row[0].(int64)); i >= 0 {
 			column[i] = numbers[row[1].(int64)]
 		}

@@ -75,7 +75,7 @@ func (c *condition) query(q *storage.RequestQuery) {
 		c.join(parts, " AND ")
 	}
 	if c.byUser {
-		c.write(" AND (r.n >> 43) IN " + buckets)
+		c.write(" AND (r.n >> 43) IN " + anyBucket)
 	}
 	if len(labels) > 0 && !indexed {
 		c.rarestFirst(labels)

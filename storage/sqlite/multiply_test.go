@@ -66,6 +66,7 @@ func multiply(path string, copies int) (err error) {
 		more("INSERT INTO scores (name, n, value) SELECT name, n + ?, value FROM scores WHERE n <= ? ORDER BY name, n", later, last)
 	}
 	statements(
+		"INSERT OR IGNORE INTO buckets SELECT DISTINCT n >> 43 FROM requests",
 		"CREATE UNIQUE INDEX requests_request_id ON requests (request_id, org)",
 		"CREATE INDEX requests_user ON requests (n >> 43, user, org) WHERE user IS NOT NULL",
 		"CREATE INDEX requests_session ON requests (session, org) WHERE session IS NOT NULL",

@@ -19,6 +19,7 @@ var pruneRequests = []string{
 	"DELETE FROM scores WHERE name IN (SELECT id FROM names WHERE kind = '" + scoreKind + "') AND n <= ?1",
 	"DELETE FROM details WHERE n <= ?1",
 	"DELETE FROM requests WHERE n <= ?1",
+	"DELETE FROM buckets WHERE bucket < ?1 >> 43",
 }
 
 // prune also answers the files of columns that nothing needs any more.
@@ -35,6 +36,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 		}
 		if old := len(w.changed); old > 0 {
 			until := w.changed[old-1]
+			w.bucketKnown = false
 			if files, err = w.pruneColumns(ctx, until); err != nil {
 				return err
 			}

@@ -23,6 +23,9 @@ type writer struct {
 	rows  reader
 	// segment is where the last batch ended.
 	segment uint64
+	// lastBucket is the bucket of the last new request, if the database is known to have it.
+	lastBucket  int64
+	bucketKnown bool
 	// pruned is how old names had to be when all were looked at last, and pruneFrom is
 	// the id of the next one to look at.
 	pruned    storage.Timestamp
@@ -51,6 +54,7 @@ func (w *writer) transaction(ctx context.Context, do func() error) error {
 	})
 	if err != nil {
 		w.names.known.clear() // some may have been rolled back
+		w.bucketKnown = false
 	} else {
 		w.tails.follow(w.changed)
 	}
@@ -245,6 +249,9 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 		n = nil // the millisecond is full
 	}
 	w.changed = append(w.changed, r.n)
+	if err := w.bucket(r.n); err != nil {
+		return false, err
+	}
 	return true, w.insertRest(r)
 }
 

@@ -123,6 +123,9 @@ CREATE TABLE details (
 -- of a batch are those of whoever made it.
 CREATE INDEX details_response ON details (response_id) WHERE dialect IN ('responses', 'batches');
 
+-- The buckets of all requests, and maybe others.
+CREATE TABLE buckets (bucket INTEGER PRIMARY KEY) STRICT;
+
 -- Which records have a property or an asset.
 CREATE TABLE labels (
 	bucket INTEGER NOT NULL, -- n >> 43, as in requests_user
