@@ -89,3 +89,9 @@ func BenchmarkEventStream(b *testing.B) {
 	}
 	benchmarkReads(b, body.String(), body.Len()/200, observing(plugins.Converse, eventStreamType))
 }
+
+func BenchmarkDetect(b *testing.B) {
+	for b.Loop() {
+		Detect("", "/v1/chat/completions")
+	}
+}

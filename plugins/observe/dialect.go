@@ -77,6 +77,18 @@ type dialect struct {
 // dialects are the registered ones. Only Register writes to it, before any read.
 var dialects = make(map[plugins.Dialect]*dialect)
 
+// endings are those of the paths of all dialects, by their lastWord.
+var endings = make(map[string][]ending)
+
+// ending is one that a dialect's paths have.
+type ending struct {
+	path
+	of *dialect
+}
+
+// lastWord is what follows the last slash or colon.
+func lastWord(path string) string { return path[strings.LastIndexAny(path, "/:")+1:] }
+
 // Register makes a dialect known to everything that reads traffic. It is meant
 // for init functions, is not safe for concurrent use, and panics if the dialect
 // has no name or another one's.
@@ -89,6 +101,13 @@ func Register(d Dialect) {
 	}
 	r := newDialect(d)
 	dialects[d.Name] = r
+	for _, e := range r.paths {
+		word := ""
+		if strings.ContainsAny(e.after, "/:") {
+			word = lastWord(e.after)
+		}
+		endings[word] = append(endings[word], ending{e, r})
+	}
 	for _, s := range d.Signs {
 		unknown.addSign(s, r)
 	}
@@ -195,17 +214,19 @@ func (d *dialect) longest(p string) (length int, model string) {
 func Detect(provider, path string) plugins.Dialect {
 	path = strings.TrimSuffix(path, "/")
 	found, best := plugins.Unknown, 0
-	for name, d := range dialects {
-		own := slices.Contains(d.Providers, provider)
-		if len(d.Providers) > 0 && !own {
-			continue
-		}
-		n, _ := d.longest(path)
-		if n > 0 && own {
-			n += 1 << 16 // a provider's own meaning comes before everybody's
-		}
-		if n > best || n == best && n > 0 && name < found {
-			found, best = name, n
+	for _, word := range [...]string{lastWord(path), ""} { // the latter has endings without a slash
+		for _, e := range endings[word] {
+			own := slices.Contains(e.of.Providers, provider)
+			if len(e.of.Providers) > 0 && !own {
+				continue
+			}
+			n, _, ok := e.match(path)
+			if ok && own {
+				n += 1 << 16 // a provider's own meaning comes before everybody's
+			}
+			if ok && (n > best || n == best && e.of.Name < found) {
+				found, best = e.of.Name, n
+			}
 		}
 	}
 	return found

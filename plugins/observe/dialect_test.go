@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func TestRegister(t *testing.T) {
 	Register(Dialect{
 		Name:      name,
 		Operation: "embeddings",
-		Paths:     []string{"/generate"},
+		Paths:     []string{"/generate", "compose"},
 		Providers: []string{"acme"},
 		Signs:     []string{`kind:"acme.piece"`},
 		Request:   Table{"engine": Model},
@@ -138,9 +139,14 @@ func TestRegister(t *testing.T) {
 	defer func() {
 		delete(dialects, name)
 		delete(unknown.signs, "kind")
+		delete(endings, "")
+		endings["generate"] = slices.DeleteFunc(endings["generate"], func(e ending) bool { return e.of.Name == name })
 	}()
 	if got := Detect("acme", "/api/generate"); got != name { // though Ollama's is longer
 		t.Errorf("acme's path is of %q", got)
+	}
+	if got := Detect("acme", "/v1/recompose/"); got != name { // an ending need not be a whole segment
+		t.Errorf("acme's other path is of %q", got)
 	}
 	if got := Detect("ollama", "/api/generate"); got != plugins.OllamaGenerate {
 		t.Errorf("ollama's path is of %q", got)
