@@ -17,6 +17,9 @@ const (
 	classes   = 25 // 2, 3, 4, 6, 8 KiB to 8 MiB
 	// maxTrust is how much memory a mere announcement of a length gets.
 	maxTrust = 64 << 10
+	// growth is how many times what has come it then gets, so that a large body is not
+	// copied at each step of its way.
+	growth = 4
 )
 
 // buffer is a block of memory of the size of a class.
@@ -42,6 +45,17 @@ func classSize(class int) int64 {
 		return minBuffer * 3 / 2 << (class / 2)
 	}
 	return minBuffer << (class / 2)
+}
+
+// take takes the memory of a buffer that holds n bytes, in place of so many, and answers
+// its class, or false when there is none.
+func take(n, instead int64) (class int, ok bool) {
+	class = sizeClass(n)
+	more := classSize(class) - instead
+	if ok = inUse.Add(more) <= Memory; !ok {
+		inUse.Add(-more)
+	}
+	return class, ok
 }
 
 func newBuffer(class int) *buffer {

@@ -49,6 +49,38 @@ func TestCopyIsBounded(t *testing.T) {
 	}
 }
 
+// A large body whose length was announced is copied once on its way, and takes no memory
+// before it has come.
+func TestCopyGrowsAsAnnounced(t *testing.T) {
+	for _, c := range []struct{ max, expected, first, then int64 }{
+		{8 << 20, 300 << 10, 64 << 10, 384 << 10},
+		{8 << 20, 1 << 40, 64 << 10, 384 << 10}, // four times the 96 KiB that have come
+		{200 << 10, 1 << 40, 64 << 10, 256 << 10},
+		{8 << 20, 0, 64 << 10, 96 << 10},
+	} {
+		var copy Copy
+		copy.Keep(c.max, c.expected)
+		copy.Write(make([]byte, 64<<10))
+		if copy.cap() != c.first {
+			t.Errorf("%+v: %d bytes at first", c, copy.cap())
+		}
+		copy.Write(make([]byte, 32<<10))
+		if copy.cap() != c.then {
+			t.Errorf("%+v: %d bytes then", c, copy.cap())
+		}
+		copy.Free()
+	}
+	inUse.Add(Memory - 200<<10)
+	defer inUse.Add(200<<10 - Memory)
+	var copy Copy
+	copy.Keep(8<<20, 8<<20)
+	copy.Write(make([]byte, 150<<10))
+	if copy.len() != 150<<10 || copy.Truncated() {
+		t.Errorf("%d bytes were kept where there is memory for them, but not for what was announced", copy.len())
+	}
+	copy.Free()
+}
+
 // Bytes that were handed out stay while the copy grows and others come and go.
 func TestLentBytesStay(t *testing.T) {
 	var copy Copy

@@ -66,6 +66,7 @@ func (t *Tap) plain(p []byte) {
 type Copy struct {
 	buf       *buffer
 	max       int64
+	expected  int64 // at most max, 0 if unknown
 	truncated bool
 	lent      bool
 }
@@ -76,6 +77,7 @@ func (c *Copy) Keep(max, expected int64) {
 	c.max = max
 	if expected > 0 {
 		c.reserve(min(max, expected, maxTrust))
+		c.expected = min(max, expected)
 	}
 }
 
@@ -139,10 +141,11 @@ func (c *Copy) reserve(n int64) bool {
 	if n <= c.cap() {
 		return true
 	}
-	class := sizeClass(n)
-	more := classSize(class) - c.cap()
-	if inUse.Add(more) > Memory {
-		inUse.Add(-more)
+	class, ok := take(max(n, min(c.expected, growth*n)), c.cap())
+	if !ok {
+		class, ok = take(n, c.cap())
+	}
+	if !ok {
 		return false
 	}
 	grown := newBuffer(class)
