@@ -81,6 +81,9 @@ func rootOf(c *call) uuid.UUID {
 	return c.root
 }
 
+// HasTools reports whether the call has tools, so that its answer may call one.
+func (l *Link) HasTools() bool { return l.call.outline.Tools != 0 }
+
 // Answered tells what came of the call, so that others can go on from it: tasks are
 // the texts in the arguments of the tools that the model called, by observe.TextHash,
 // and account is at which the provider keeps what it caches.

@@ -133,17 +133,21 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	r.EndState = end
-	x.update()
 	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Charged, *x.info()}
 	if v == x.committed {
 		return
 	}
+	r.EndState = end
+	x.update()
 	if x.Pay != nil {
 		x.Pay(r.Cost)
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
-		x.link.Answered(r, x.Account, tasks(r.Dialect, x.Content.Response))
+		var delegated []uint64
+		if x.link.HasTools() {
+			delegated = tasks(r.Dialect, x.Content.Response)
+		}
+		x.link.Answered(r, x.Account, delegated)
 	}
 	if x.lost {
 		return

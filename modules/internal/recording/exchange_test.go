@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/uuid"
@@ -94,6 +95,8 @@ func TestAVersionIsWrittenOnlyWhenSomethingChanged(t *testing.T) {
 	x.Commit(storage.Interrupted)
 	told.Usage = plugins.Usage{Input: plugins.Known(1000), Output: plugins.Known(10)}
 	x.Commit(storage.Complete)
+
+	x.started = x.started.Add(-time.Second) // what is reported is what is stored, however late
 	x.End(storage.Complete)
 	x.Close()
 
@@ -105,6 +108,9 @@ func TestAVersionIsWrittenOnlyWhenSomethingChanged(t *testing.T) {
 	}
 	if last := kept.records[1]; last.EndState != storage.Complete || !last.Cost.Valid || last.RespondedAt == 0 {
 		t.Errorf("at the end: %s, cost %v, at %d", last.EndState, last.Cost, last.RespondedAt)
+	}
+	if last := kept.records[len(kept.records)-1]; x.Record.Latency != last.Latency {
+		t.Errorf("a latency of %v is reported, and one of %v stored", x.Record.Latency, last.Latency)
 	}
 	if kept.recorded != 1 || kept.lost != 0 || kept.released != 1 {
 		t.Errorf("%+v", kept)

@@ -24,8 +24,9 @@ func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {
 // maxTasks bounds the answers in which the tasks of sub-agents are looked for, in bytes.
 const maxTasks = 1 << 20
 
-// toolCalls are what is in each answer that calls a tool, of any dialect.
-var toolCalls = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls"`), []byte(`"function_call"`), []byte(`"functionCall"`), []byte(`"toolUse"`)}
+// toolCalls are what is in each answer that calls a tool, of any dialect. In Chat
+// Completions, tool_calls is also why an answer ended, without the colon.
+var toolCalls = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls":`), []byte(`"function_call"`), []byte(`"functionCall"`), []byte(`"toolUse"`)}
 
 // tasks are the hashes of the texts in the arguments of the tools that an answer calls.
 func tasks(d plugins.Dialect, answer storage.Body) (hashes []uint64) {
