@@ -59,22 +59,21 @@ type largestGroups struct {
 }
 
 // largest finds the largest groups of a set.
-func (t *rowCounts) largest(set int) *largestGroups {
-	counts := t.sets[set]
+func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups {
 	l := &largestGroups{places: make([]int, len(counts))}
 	for group, c := range counts {
 		if c.rows > 0 {
 			l.groups = append(l.groups, group)
 		}
 	}
-	slices.SortFunc(l.groups, CancellableOrder(NewCancelCheck(t.rows.Err), func(a, b int) int {
-		if d := cmp.Compare(counts[b].requests, counts[a].requests); d != 0 || len(t.query.By) == 0 {
+	slices.SortFunc(l.groups, CancellableOrder(NewCancelCheck(rows.Err), func(a, b int) int {
+		if d := cmp.Compare(counts[b].requests, counts[a].requests); d != 0 || len(q.By) == 0 {
 			return d
 		}
-		x, y := t.rows.Key(set, a), t.rows.Key(set, b)
+		x, y := rows.Key(set, a), rows.Key(set, b)
 		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Name, y.Name), strings.Compare(x.Tag, y.Tag))
 	}))
-	most := min(t.query.Top.Count, len(l.groups))
+	most := min(q.Top.Count, len(l.groups))
 	for i, group := range l.groups {
 		l.places[group] = min(i, most)
 	}
@@ -92,7 +91,7 @@ func countRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	for i := range g.sets {
 		s := &g.sets[i]
 		if q.Top.By == LargestGroups {
-			s.largest = t.largest(i)
+			s.largest = q.largest(rows, i, t.sets[i])
 		}
 		for group, c := range t.sets[i] {
 			if c.rows == 0 {

@@ -58,8 +58,12 @@ func (d *distribution) merge(o *distribution) {
 		}
 		d.counted += o.counted
 	}
-	for _, v := range o.values {
-		d.add(plugins.Milliseconds(v))
+	if d.counts == nil && len(d.values)+len(o.values) < manyValues {
+		d.values = append(d.values, o.values...)
+	} else {
+		for _, v := range o.values {
+			d.add(plugins.Milliseconds(v))
+		}
 	}
 	d.wide = append(d.wide, o.wide...)
 }

@@ -35,31 +35,9 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	case q.CountOnly:
 		return countRows(q, rows, each)
 	}
-	g := &rowGrouper{query: q, rows: rows, sets: make([]rowSet, max(1, len(q.By)))}
-	if !q.Apart {
-		g.sets = g.sets[:1]
-	}
-	if q.Top.By == LargestGroups {
-		t, err := newRowCounts(q, rows)
-		if err != nil {
-			return err
-		}
-		for i := range g.sets {
-			g.sets[i].largest = t.largest(i)
-		}
-	}
-	parts := TotalParts
-	if q.Details {
-		parts = DetailParts
-	}
-	if q.Apart && len(q.By) > 1 && q.By[0] == (Dimension{}) {
-		g.first = 1
-	}
-	if err := rows.Scan(q.Filter, q.Window, parts, g.add); err != nil {
+	g := &rowGrouper{query: q, rows: rows}
+	if err := g.scan(); err != nil {
 		return err
-	}
-	if g.first > 0 {
-		g.sets[0].sumUp(&g.sets[1])
 	}
 	if err := g.any(); err != nil {
 		return err
@@ -80,6 +58,8 @@ type rowGrouper struct {
 	// first is the first set that rows are added to. One before is of all rows, and what
 	// the groups of another add up to.
 	first int
+	// many is true once there are more than fewGroups of which the largest are wanted.
+	many bool
 	// matched has the groups of which each of the query's Any is true.
 	matched []map[int]bool
 }
@@ -92,6 +72,68 @@ type rowSet struct {
 	cells   chains[Counts]
 	// details are by bucket if there are any, else under 0.
 	details chains[detailSums]
+}
+
+// fewGroups are added up each before it is known which are the largest. If there are
+// more, their rows are counted first.
+const fewGroups = 128
+
+// scan adds up what the query chooses.
+func (g *rowGrouper) scan() error {
+	largest := g.query.Top.By == LargestGroups
+	if err := g.addUp(nil); err != nil || !largest {
+		return err
+	}
+	if g.many {
+		counts, err := newRowCounts(g.query, g.rows)
+		if err == nil {
+			err = g.addUp(counts)
+		}
+		return err
+	}
+	for i := range g.sets {
+		g.keepLargest(i)
+	}
+	return nil
+}
+
+// addUp adds the rows to their groups, or if they are counted to the largest.
+func (g *rowGrouper) addUp(counted *rowCounts) error {
+	q := g.query
+	g.sets = make([]rowSet, max(1, len(q.By)))
+	if !q.Apart {
+		g.sets = g.sets[:1]
+	}
+	if counted != nil {
+		for i := range g.sets {
+			g.sets[i].largest = q.largest(g.rows, i, counted.sets[i])
+		}
+	}
+	parts := TotalParts
+	if q.Details {
+		parts = DetailParts
+	}
+	if q.Apart && len(q.By) > 1 && q.By[0] == (Dimension{}) {
+		g.first = 1
+	}
+	err := g.rows.Scan(q.Filter, q.Window, parts, g.add)
+	if err == nil && g.first > 0 {
+		g.sets[0].merge(&g.sets[1], func(int) int { return 0 })
+	}
+	return err
+}
+
+// keepLargest puts the other groups of a set together.
+func (g *rowGrouper) keepLargest(set int) {
+	of := g.sets[set]
+	var counts []count
+	for group, totals := range of.sums.all() {
+		counts = grown(counts, group+1)
+		counts[group] = count{rows: 1, requests: totals.Requests}
+	}
+	s := rowSet{largest: g.query.largest(g.rows, set, counts)}
+	s.merge(&of, func(group int) int { return s.largest.places[group] })
+	g.sets[set] = s
 }
 
 func (g *rowGrouper) add(r *Row) (more bool) {
@@ -108,8 +150,12 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 		if len(q.By) > 0 {
 			group = r.Groups[i]
 		}
-		if s.largest != nil {
+		switch {
+		case s.largest != nil:
 			group = s.largest.places[group]
+		case q.Top.By == LargestGroups && group > fewGroups:
+			g.many = true
+			return false
 		}
 		s.sums.at(group).add(r)
 		if q.ActiveDays && !r.Attempt {
@@ -125,15 +171,16 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 	return r.Attempt || q.Top.Count == 0 || q.Top.By != AnyGroups
 }
 
-// sumUp makes one group of all groups of a set.
-func (s *rowSet) sumUp(of *rowSet) {
+// merge adds the groups of another set, each to the group of this one at its place.
+func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 	for group, totals := range of.sums.all() {
-		s.sums.at(0).merge(totals)
+		to := place(group)
+		s.sums.at(to).merge(totals)
 		for bucket, counts := range of.cells.of(group) {
-			s.cells.at(0, int32(bucket)).merge(counts)
+			s.cells.at(to, int32(bucket)).merge(counts)
 		}
 		for bucket, details := range of.details.of(group) {
-			s.details.at(0, int32(bucket)).merge(details)
+			s.details.at(to, int32(bucket)).merge(details)
 		}
 	}
 }

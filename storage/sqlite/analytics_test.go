@@ -168,44 +168,46 @@ func (f *follower) prune(before storage.Timestamp) {
 	}
 }
 
-// compare asks both the same.
+// ask asks both the same.
+func (f *follower) ask(q any, query func(storage.Backend) (any, error)) {
+	f.Helper()
+	got, err := query(f.got)
+	if err != nil {
+		f.Fatalf("%T: %v", q, err)
+	}
+	want, err := query(&f.want)
+	if err != nil {
+		f.Fatal(err)
+	}
+	g, _ := json.Marshal(got)
+	if w, _ := json.Marshal(want); string(g) != string(w) {
+		f.Fatalf("%T %+v\ngot  %s\nwant %s", q, q, g, w)
+	}
+}
+
+// compare asks both something.
 func (f *follower) compare() {
 	f.Helper()
-	ask := func(q any, query func(storage.Backend) (any, error)) {
-		f.Helper()
-		got, err := query(f.got)
-		if err != nil {
-			f.Fatalf("%T: %v", q, err)
-		}
-		want, err := query(&f.want)
-		if err != nil {
-			f.Fatal(err)
-		}
-		g, _ := json.Marshal(got)
-		if w, _ := json.Marshal(want); string(g) != string(w) {
-			f.Fatalf("%T %+v\ngot  %s\nwant %s", q, q, g, w)
-		}
-	}
 	ctx := f.Context()
 	switch f.IntN(6) {
 	case 0:
 		q := storagetest.UserQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 1:
 		q := storagetest.UserOverviewQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 2:
 		q := storagetest.SessionQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 3:
 		q := storagetest.SessionMetricsQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 4:
 		q := storagetest.ScoreQuery(f.Rand, f.records)
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 5:
 		q := &storage.SessionQuery{Org: f.records[f.IntN(9)].Org, Filter: storage.All{}, Window: storage.Always, Offset: f.IntN(3) * f.IntN(20), Limit: f.IntN(50)}
-		ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	}
 }
 
@@ -325,5 +327,27 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 	}
 	if n := len(c.n); n >= rows {
 		t.Errorf("%d of %d rows were read", n, rows)
+	}
+}
+
+// The largest of few groups are found in one scan, those of many in two.
+func TestLargestGroups(t *testing.T) {
+	for _, users := range []int{3, 100, 1000} {
+		f := newFollower(t, 1, tailRows)
+		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 1}}
+		for i := range 2000 {
+			r := *f.records[i%len(f.records)]
+			r.ID, r.UserID = orderedID(r.CreatedAt, f.Rand), fmt.Sprint(f.IntN(users))
+			batch.Records = append(batch.Records, &r)
+		}
+		for _, b := range []storage.Backend{f.got, &f.want} {
+			if err := b.Write(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, bucket := range []storage.BucketWidth{storage.BucketAuto, storage.BucketNone} {
+			q := &storage.MetricsQuery{Org: f.records[0].Org, Filter: storage.All{}, Window: storage.Window{From: f.records[0].CreatedAt - 1000*3600*24*30, To: f.records[0].CreatedAt + 1000*3600*24*30}, By: storage.Dimension{Name: storage.ByUser}, Bucket: bucket, Limit: 5, Compare: true}
+			f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(t.Context(), b) })
+		}
 	}
 }

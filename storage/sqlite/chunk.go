@@ -97,17 +97,21 @@ func (c *chunk) count(column int, v int64) {
 
 // value is what count appended.
 func (c *chunk) value(column, row int) plugins.Count {
-	switch v := c.at(column, row); v {
-	case 0:
+	x := c.columns[column]
+	if x == nil || x[row] == 0 {
 		return plugins.Count{}
-	case isWide:
-		i, _ := slices.BinarySearchFunc(c.wide, row*columnCount+column, func(w wideValue, place int) int {
-			return cmp.Compare(w.place, place)
-		})
-		return plugins.Known(c.wide[i].value)
-	default:
-		return plugins.Known(int64(v) - 1)
 	}
+	if x[row] == isWide {
+		return c.wideValue(column, row)
+	}
+	return plugins.Known(int64(x[row]) - 1)
+}
+
+func (c *chunk) wideValue(column, row int) plugins.Count {
+	i, _ := slices.BinarySearchFunc(c.wide, row*columnCount+column, func(w wideValue, place int) int {
+		return cmp.Compare(w.place, place)
+	})
+	return plugins.Known(c.wide[i].value)
 }
 
 // quantityOf gives a value its unit, which columns do not have.
