@@ -30,8 +30,8 @@ Asks Caddy's admin endpoint, which is at --admin, else $WEIR_ADMIN, else
 		Usage: "[<filter>...] [--limit <n>] [--sort <key>[:asc|:desc],...] [--by <field>,<hour|day|...>] [--p50] [--p95] [--p99] [--utc] [--columns <field>,...] [--format table|jsonl|json|csv]",
 		Short: "Shows recorded requests",
 		Long: `
-Shows the requests that a filter matches, newest first. With --by, shows what they
-add up to: by a field, by time (min, hour, day, week or month), or by both:
+Shows the requests that a filter matches, newest first. With --by, shows their
+totals: by a field, by time (min, hour, day, week or month), or by both:
 
 	weir query --by model,hour --p95 since=1d` + filterHelp + connection,
 		CobraFunc: queryCommand,
@@ -48,7 +48,7 @@ Shows the most frequent values of fields among the requests that a filter matche
 		Short: "Shows requests as they end",
 		Long: `
 Shows the last requests that a filter matches, and further ones as they end,
-until interrupted. A server that is away is waited for. Requests that ran for
+until interrupted. While the server is away, it waits. Requests that ran for
 more than an hour are not shown.` + filterHelp + connection,
 		CobraFunc: tailCommand,
 	}, {
@@ -64,15 +64,15 @@ bodies as JSON, or its metrics as CSV.` + filterHelp + connection,
 		Usage: "[--admin <address>] [--format table|json]",
 		Short: "Shows the state of the stores",
 		Long: `
-Shows the state of the stores of a running Weir, and the balance since they
-began: each exchange that was seen is recorded, waits in the journal, is in
-flight or was lost, for a reason and at a time. Fails when some are unaccounted
-for.` + admin,
+Shows the state of the stores of a running Weir, and the reconciliation since they
+were created: each exchange that was seen is recorded, waits in the journal, is in
+flight or was lost, with the reason and the time. Fails when exchanges are
+unaccounted for.` + admin,
 		CobraFunc: statsCommand,
 	}, {
 		Name:  "health",
 		Usage: "[--admin <address>]",
-		Short: "Tells whether a running Weir is ready",
+		Short: "Reports whether a running Weir is ready",
 		Long: `
 Asks a running Weir whether calls would be recorded at once, and fails with the reasons
 if they would be lost or late: a probe for containers that have no other program.` + admin,
@@ -80,12 +80,12 @@ if they would be lost or late: a probe for containers that have no other program
 	}, {
 		Name:  "doctor",
 		Usage: "[--admin <address>] [--format table|json]",
-		Short: "Looks for what is wrong with a running Weir",
+		Short: "Finds what is wrong with a running Weir",
 		Long: `
-Looks at what an operator would look at: whether the stores take records, what was
-lost, the disk, the providers' keys and whether they answer, the clock, certificates,
-and whether the running Weir is this version. Says how to mend what is wrong, and fails
-if calls or records are lost, or soon will be.` + admin,
+Checks whether the stores take records, what was lost, the disk, the providers' keys
+and whether they answer, the clock, certificates, and whether the running Weir is this
+version. Says how to repair what is wrong, and fails if calls or records are lost, or
+soon will be.` + admin,
 		CobraFunc: doctorCommand,
 	}, {
 		Name:  "credits",
@@ -103,43 +103,42 @@ dollars more:
 		Usage: "<directory> [--admin <address>] [--format table|json]",
 		Short: "Makes a backup of the stores of a running Weir",
 		Long: `
-Has a running Weir copy its stores to a new directory within <directory>, on its own
-machine: records, bodies, credits and the secret, as they are at one moment, while
-traffic goes on. Of the bodies, what the backup before has is not copied again. The
-configuration and Caddy's certificates are not in it.` + admin,
+Makes a running Weir copy its stores to a new directory within <directory>, on its own
+machine: records, bodies, credits and the secret, as of one moment, while traffic goes
+on. Bodies that the previous backup has are not copied again. The configuration and
+Caddy's certificates are not in the backup.` + admin,
 		CobraFunc: backupCommand,
 	}, {
 		Name:  "restore",
 		Usage: "<backup> <directory> [--store <name>]",
-		Short: "Puts a store of a backup into a data directory",
+		Short: "Copies a store of a backup to a data directory",
 		Long: `
-Compares the sums of a backup, and copies a store of it to the directory in which its
-database shall be. <backup> is a backup, or the directory that has several, of which it
-takes the newest. Nothing is overwritten: stop Weir, and move the old files away first.`,
+Compares the checksums of a backup, and copies a store of it to <directory>. <backup> is
+a backup, or a directory of several, of which it takes the newest. Nothing is overwritten: stop Weir, and move the old files away first.`,
 		CobraFunc: restoreCommand,
 	}, {
 		Name:  "store",
 		Usage: "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify]",
-		Short: "Copies what a store has to another one",
+		Short: "Copies the contents of a store to another one",
 		Long: `
-Has a running Weir copy what a store of its Caddyfile has to another one, whatever
-backends they have, while traffic goes on:
+Makes a running Weir copy the contents of one store of its Caddyfile to another,
+between any backends, while traffic goes on:
 
 	weir store copy --from default --to big --verify
 
-Records come with their bodies, scores, feedback, properties and tags. What the other
-store has already stays: run it again to go on after an interruption, or to copy what has
-come since. With --verify, every record and body is compared in the end, hour by hour,
-and queries are asked of both; what differs is named, and the command fails.` + admin,
+Records come with their bodies, scores, feedback, properties and tags. Nothing is
+removed from the other store: run it again to continue after an interruption, or to copy
+what is new since. With --verify, it compares every record and body in the end, hour by
+hour, and the answers of both to queries; it names what differs, and fails.` + admin,
 		CobraFunc: storeCommand,
 	}, {
 		Name:  "check",
 		Usage: "<directory>",
-		Short: "Looks whether a backup, or a data directory, is whole",
+		Short: "Checks that a backup, or a data directory, is complete",
 		Long: `
 Reads every record and every body of a backup, or of a data directory that no Weir
-uses, and changes nothing: the sums of all parts, the database, whether it goes with
-the bodies beside it, the credits, and whether the exchanges add up.`,
+uses, and changes nothing: the checksums of all parts, the database, whether the database
+and the bodies are consistent, the credits, and the reconciliation.`,
 		CobraFunc: checkCommand,
 	}, {
 		Name:  "import",
@@ -147,8 +146,8 @@ the bodies beside it, the credits, and whether the exchanges add up.`,
 		Short: "Imports the calls that another product has recorded",
 		Long: `
 Reports the calls in files that Helicone, Langfuse or LiteLLM exported to a running
-Weir with llm_otlp, and says what has no place there. The same call makes the same
-record whenever it is imported: import again to go on after an error.
+Weir with llm_otlp, and says what a record does not have. A call that is imported again
+makes no second record: import again to continue after an error.
 
 	weir import helicone helicone-export.jsonl` + connection,
 		CobraFunc: importCommand,
@@ -167,7 +166,7 @@ quickstart's unless one is given.` + connection,
 		Short: "Hashes an API key for the configuration",
 		Long: `
 Reads an API key from the terminal, without showing it, or from the first line
-of standard input, and prints what stands for it in the configuration:
+of standard input, and prints the hash that replaces it in the configuration:
 
 	key sha256:<hex>
 

@@ -21,7 +21,7 @@ func storeCommand(cmd *cobra.Command) {
 func copyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy --from <store> --to <store> [--since <time>] [--until <time>] [--verify] [--admin <address>] [--format table|json]",
-		Short: "Copies what a store has to another one",
+		Short: "Copies the contents of a store to another one",
 		Args:  cobra.NoArgs,
 		RunE:  copyStore,
 	}
