@@ -12,7 +12,7 @@ import (
 // ErrNotFound: there is no such record in this organisation.
 var ErrNotFound = errors.New("no such record")
 
-// Errors that a backend tells apart, wrapped in its own. Any other error of Write
+// Errors that a backend distinguishes, wrapped in its own. Any other error of Write
 // or Open is taken to pass: the host tries again.
 var (
 	// ErrRejected: the batch can never be written as it is. The host writes what
@@ -137,7 +137,7 @@ func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 type Batch struct {
 	// Journal is the identity of the journal.
 	Journal uuid.UUID
-	// ID tells the batches of a journal apart. It stays the same when the batch is
+	// ID identifies a batch of a journal. It stays the same when the batch is
 	// written again.
 	ID string
 	// Records are new or amended records; an ID stands at most once.

@@ -81,7 +81,7 @@ func parseCursor[K ~string](text string, sorts []OrderBy[K], bare bool) (*Cursor
 	return c, nil
 }
 
-// orderID tells the orders of queries apart.
+// orderID identifies the order of a query.
 func orderID[K ~string](sorts []OrderBy[K]) uint32 {
 	h := fnv.New32a()
 	_ = json.NewEncoder(h).Encode(sorts) // neither texts nor a hash fail

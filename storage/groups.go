@@ -69,7 +69,7 @@ const (
 
 // GroupTotals are what the requests of one group add up to.
 type GroupTotals struct {
-	// Set is the place in By of the dimension of a query that groups by each apart.
+	// Set is the place in By of the dimension of a query that groups by each separately.
 	Set int
 	// Key has the value of each dimension, "" where there is none. It is nil for
 	// the group of what is left by LargestGroups.

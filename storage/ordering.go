@@ -44,7 +44,7 @@ func (o *ordering[K, T]) cursor(row *T, sorts []OrderBy[K]) *Cursor[K] {
 	return c
 }
 
-// ranked is a row with its value of the first key, by which most are told apart.
+// ranked is a row with its value of the first key, by which most comparisons are decided.
 type ranked[T any] struct {
 	row   *T
 	first Value

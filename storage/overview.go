@@ -113,7 +113,7 @@ func (o *overview) addCells(ctx context.Context, g Grouper, q *GroupQuery) error
 	})
 }
 
-// byBucket takes the sample of each user apart into one for each bucket in which
+// byBucket splits the sample of each user into one for each bucket in which
 // there is a request.
 func byBucket[T plugins.Unit](o *overview, b Buckets, users []sample[T], measure func(*Counts) sample[T]) (samples []sample[T]) {
 	for _, u := range users {

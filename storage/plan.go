@@ -12,7 +12,7 @@ const (
 	Exact
 )
 
-// Plan is a filter taken apart for a backend that answers some leaves by itself.
+// Plan is a filter split for a backend that answers some leaves by itself.
 type Plan struct {
 	// Prefilter is what the backend asks for: it has none but supported leaves, and is
 	// true of every record of which the filter is.
@@ -23,7 +23,7 @@ type Plan struct {
 	Residual Filter
 }
 
-// PlanFilter takes a filter apart by what a backend declares of each leaf. support
+// PlanFilter splits a filter by what a backend declares of each leaf. support
 // answers the same of a leaf each time.
 func PlanFilter(f Filter, support func(*Leaf) Support) Plan {
 	p := Plan{Prefilter: All{}, Residual: All{}}

@@ -22,8 +22,8 @@ const (
 	reject = -2
 )
 
-// Compile makes the program of a filter. whole tells of branches that are one
-// step; nil takes all branches apart.
+// Compile makes the program of a filter. whole reports which branches are one
+// step; nil splits all branches.
 func Compile(f Filter, whole func(*Branch) bool) *Program {
 	// Steps are made from the last to the first: a step must know what follows.
 	type part struct {
@@ -103,15 +103,15 @@ func operands(f Filter, or bool) iter.Seq[Filter] {
 	}
 }
 
-// parts yields what is left of a filter when the branches at its top are taken
-// apart, from left to right.
-func parts(f Filter, apart func(*Branch) bool) iter.Seq[Filter] {
+// parts yields the parts of a filter whose topmost branches are split, from left to
+// right.
+func parts(f Filter, split func(*Branch) bool) iter.Seq[Filter] {
 	return func(yield func(Filter) bool) {
 		rest := []Filter{f}
 		for len(rest) > 0 {
 			part := rest[len(rest)-1]
 			rest = rest[:len(rest)-1]
-			if b, ok := part.(*Branch); ok && apart(b) {
+			if b, ok := part.(*Branch); ok && split(b) {
 				rest = append(rest, b.Right, b.Left)
 			} else if !yield(part) {
 				return

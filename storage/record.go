@@ -144,7 +144,7 @@ type Record struct {
 	// ended.
 	UpdatedAt Timestamp
 
-	// Content points to the bodies, which are kept apart.
+	// Content points to the bodies, which are kept separately.
 	Content ContentRef
 
 	// Version is where this version stands in its journal, in batches alone: a

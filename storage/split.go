@@ -1,6 +1,6 @@
 package storage
 
-// Split is a filter over requests and over what they add up to, taken apart. A
+// Split is a filter over requests and over what they add up to, split in two. A
 // part is what the topmost "and"s join.
 type Split struct {
 	// Requests are the parts with leaves about requests alone. They choose the
@@ -13,7 +13,7 @@ type Split struct {
 	about  branchSubjects
 }
 
-// SplitFilter takes a filter apart.
+// SplitFilter splits a filter.
 func SplitFilter(f Filter) *Split {
 	s := &Split{Requests: All{}, Groups: All{}, about: subjectsOf(f)}
 	for part := range Conjuncts(f) {

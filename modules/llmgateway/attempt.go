@@ -152,7 +152,7 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 	resp, err := a.target.Account.Transport.RoundTrip(a.req)
 	timer.Stop()
 	if err != nil {
-		return a.unreached(ctx, err)
+		return a.unreachable(ctx, err)
 	}
 	if refuses(resp.StatusCode) {
 		timer.Reset(maxErrorTime)
@@ -180,8 +180,8 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 // error, and no client gets it.
 var clientLeft = plugins.Error{Message: "The client left."}
 
-// unreached is a provider that gave no answer.
-func (a *attempt) unreached(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
+// unreachable is the outcome of an attempt whose provider gave no answer.
+func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
 		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
@@ -282,7 +282,7 @@ func (a *attempt) finish(whole bool) {
 	a.commit(end)
 	a.settle(end)
 	if a.x.Record.Stream {
-		a.tellCost(http.TrailerPrefix)
+		a.setCostHeaders(http.TrailerPrefix)
 	}
 	a.x.End(end)
 }

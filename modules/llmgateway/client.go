@@ -80,14 +80,14 @@ func (a *attempt) writeObject(body []byte, contentType string, upstream http.Hea
 	header := a.client.w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	a.tellCost("")
+	a.setCostHeaders("")
 	a.writeHeader(upstream)
 	_, a.client.err = a.client.w.Write(body)
 }
 
-// tellCost sets headers with the tokens and the cost as far as they are known, if the
+// setCostHeaders sets headers with the tokens and the cost as far as they are known, if the
 // client asked for them. Behind a stream they are trailers, of that prefix.
-func (a *attempt) tellCost(prefix string) {
+func (a *attempt) setCostHeaders(prefix string) {
 	if !a.call.cost {
 		return
 	}

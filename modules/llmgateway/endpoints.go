@@ -125,7 +125,7 @@ func (a *attempt) writeMedia(p []byte, resp *http.Response) {
 		if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
 			header["Content-Length"] = length
 		}
-		a.tellCost("")
+		a.setCostHeaders("")
 		a.writeHeader(resp.Header)
 	}
 	a.client.write(p)

@@ -85,8 +85,8 @@ func (c *call) owner() owner {
 	return owner{r.Org, r.AuthHash, r.UserID}
 }
 
-// recall returns what an owner's ids name, by id.
-func (c *call) recall(o owner, ids []string) map[string]string {
+// remembered returns what an owner's ids name, by id.
+func (c *call) remembered(o owner, ids []string) map[string]string {
 	if len(ids) == 0 {
 		return nil
 	}

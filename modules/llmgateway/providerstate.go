@@ -130,7 +130,7 @@ func (c *call) allow(t routing.Target) error {
 	for _, stored := range c.stored.ids {
 		ids = append(ids, stored.id)
 	}
-	given := c.recall(c.payer(), ids)
+	given := c.remembered(c.payer(), ids)
 	for _, stored := range c.stored.ids {
 		if given[stored.id] == "" {
 			return plugins.Unsupported(stored.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",

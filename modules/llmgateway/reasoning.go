@@ -94,7 +94,7 @@ func (a *attempt) restoreReasoning(turns []translate.Turn) {
 			}
 		}
 	}
-	outputs := a.call.recall(a.call.owner(), ids)
+	outputs := a.call.remembered(a.call.owner(), ids)
 	if len(outputs) == 0 {
 		return
 	}

@@ -91,11 +91,11 @@ func (c *call) observationUsage() (u plugins.Usage) {
 		}
 		return true
 	})
-	apart := !total.Valid || total.N == input.Plus(output).N
-	if apart || u.Input.N < u.CacheRead.Plus(u.CacheWrite).N {
+	separate := !total.Valid || total.N == input.Plus(output).N
+	if separate || u.Input.N < u.CacheRead.Plus(u.CacheWrite).N {
 		u.Input = input
 	}
-	if apart || u.Output.N < u.Reasoning.N {
+	if separate || u.Output.N < u.Reasoning.N {
 		u.Output = output
 	}
 	return u

@@ -55,9 +55,9 @@ func (d *decoder) startBlock(index int) {
 	d.block = openBlock{open: true, key: index, from: d.runes}
 }
 
-// become sets the kind of the block. A block that is not text ends the text before
+// setBlockKind sets the kind of the block. A block that is not text ends the text before
 // it.
-func (d *decoder) become(kind blockKind) {
+func (d *decoder) setBlockKind(kind blockKind) {
 	if d.block.kind == kind {
 		return
 	}
@@ -108,16 +108,16 @@ func (d *decoder) start(v gjson.Result) {
 	switch {
 	case !call.Exists():
 		if id := v.Get("toolResult.toolUseId").Str; id != "" {
-			d.become(toolResultBlock)
+			d.setBlockKind(toolResultBlock)
 			d.block.result = id
 		}
 	case call.Get("type").Str == "server_tool_use":
-		d.become(serverToolUseBlock)
+		d.setBlockKind(serverToolUseBlock)
 		d.block.call = translate.PendingCall{ID: id, Name: name}
 	case d.a.Request().IsAnswerTool(name):
-		d.become(answerBlock)
+		d.setBlockKind(answerBlock)
 	default:
-		d.become(toolUseBlock)
+		d.setBlockKind(toolUseBlock)
 		d.a.Call(d.block.key, id, name)
 	}
 }
@@ -176,13 +176,13 @@ func (d *decoder) text(s string) {
 	if s == "" {
 		return
 	}
-	d.become(textBlock)
+	d.setBlockKind(textBlock)
 	d.a.Text(textKey, s)
 	d.runes += utf8.RuneCountInString(s)
 }
 
 func (d *decoder) think(s string) {
-	d.become(reasoningBlock)
+	d.setBlockKind(reasoningBlock)
 	d.a.Summary(d.block.key, 0, s)
 	d.block.thoughts = append(d.block.thoughts, s...)
 }

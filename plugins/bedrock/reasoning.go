@@ -60,8 +60,9 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 	return nil
 }
 
-// thinks reports whether the model thinks in a way that rules sampling out.
-func (r *request) thinks() bool {
+// excludesSampling reports whether the model reasons in a way that takes no sampling
+// parameters.
+func (r *request) excludesSampling() bool {
 	f := r.ModelFields
 	switch {
 	case f == nil:

@@ -112,7 +112,7 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 	switch {
 	case !m.Temperature:
 		refused = "not supported by the model, left out"
-	case r.thinks():
+	case r.excludesSampling():
 		refused = "not supported while the model thinks, left out"
 	}
 	temperature, topP, err := anthropic.Sampling(p, refused, m.maker != byAnthropic)

@@ -153,22 +153,22 @@ func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 // providers count cached audio separately: cached tokens are charged as cached.
 func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	read, readAudio := min(u.CacheRead.N, input), int64(0) // some say that more was cached than sent
-	if p.CacheReadAudio.told() {
+	if p.CacheReadAudio.stated() {
 		readAudio = min(u.CacheReadAudio.N, read)
 	}
-	if !p.CacheRead.told() {
+	if !p.CacheRead.stated() {
 		read = readAudio
 	}
 	write, write1h := max(u.CacheWrite.N, u.CacheWrite1h.N), u.CacheWrite1h.N
-	if !p.CacheWrite.told() && !p.CacheWrite1h.told() {
+	if !p.CacheWrite.stated() && !p.CacheWrite1h.stated() {
 		write, write1h = 0, 0
 	}
 	uncached := max(input-read-write, 0)
 	var audio, image int64
-	if p.InputAudio.told() {
+	if p.InputAudio.stated() {
 		audio = min(max(u.InputAudio.N-min(u.CacheReadAudio.N, read), 0), uncached)
 	}
-	if p.InputImage.told() {
+	if p.InputImage.stated() {
 		image = min(u.InputImage.N, uncached-audio)
 	}
 	b.tokens("cache_read_audio", readAudio, p.CacheReadAudio)
@@ -191,7 +191,7 @@ func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
 		{"output_image", u.OutputImage.N, p.OutputImage},
 		{"reasoning", u.Reasoning.N, p.Reasoning},
 	} {
-		if part.rate.told() {
+		if part.rate.stated() {
 			n := min(part.n, output)
 			b.tokens(part.item, n, part.rate)
 			output -= n

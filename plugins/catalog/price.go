@@ -122,8 +122,8 @@ func ParseRate(s string) (Rate, error) {
 // Known reports whether there is a price.
 func (r Rate) Known() bool { return r.plusOne > 0 }
 
-// told reports whether the rate is a price or UnknownRate.
-func (r Rate) told() bool { return r.plusOne != 0 }
+// stated reports whether the rate is a price or UnknownRate.
+func (r Rate) stated() bool { return r.plusOne != 0 }
 
 // Nano is the price, 0 if unknown.
 func (r Rate) Nano() plugins.Nanodollars { return plugins.Nanodollars(max(r.plusOne-1, 0)) }

@@ -55,7 +55,7 @@ func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 // message, and only as the first, the text joins that message, or after other
 // messages becomes text of the user in tags.
 func (r *request) addSystem(a attempt, role translate.Role, text string) {
-	if !a.developer || !a.thinks() {
+	if !a.developer || !a.isReasoning() {
 		role = translate.RoleSystem
 	}
 	switch n := len(r.Messages); {

@@ -32,7 +32,7 @@ func (r *request) setReasoning(a attempt) error {
 		levels = a.Capabilities.Efforts
 	}
 	switch {
-	case a.Capabilities.Described() && !a.thinks():
+	case a.Capabilities.Described() && !a.isReasoning():
 		return p.DropReasoning("not supported by the model, left out")
 	case a.effort == thinkingSwitch:
 		r.Thinking = &thinking{"enabled"}

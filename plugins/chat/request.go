@@ -97,8 +97,8 @@ func (r *request) setLimit(a attempt) {
 // setSampling leaves out what reasoning models refuse; values that ask for
 // nothing without a word.
 func (r *request) setSampling(a attempt) error {
-	untempered := a.thinks() && !a.Capabilities.Temperature
-	unpenalized := a.thinks() && a.unpenalized
+	untempered := a.isReasoning() && !a.Capabilities.Temperature
+	unpenalized := a.isReasoning() && a.unpenalized
 	if t, most := a.Temperature, a.highest; t != nil && most > 0 && *t > most && !untempered {
 		if err := a.DropWithWarning("temperature", "above the provider's limit, which takes its place"); err != nil {
 			return err
@@ -165,5 +165,5 @@ func (r *request) setAccounting(a attempt) {
 	}
 }
 
-// thinks reports whether the model is known to reason.
-func (a attempt) thinks() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }
+// isReasoning reports whether the model is known to reason.
+func (a attempt) isReasoning() bool { return a.Capabilities != nil && a.Capabilities.Reasoning }

@@ -40,7 +40,7 @@ func parseChat(body gjson.Result) (Request, *failure) {
 	}
 	r.SingleCall = body.Get("parallel_tool_calls").Type == gjson.False
 	r.hold(body.Get("response_format"), "json_schema.schema")
-	r.Reasoning = thinks(body, "reasoning_effort", "reasoning", "thinking")
+	r.Reasoning = asksForReasoning(body, "reasoning_effort", "reasoning", "thinking")
 	if f := r.choose(chatChoice(body.Get("tool_choice"))); f != nil {
 		return r, f
 	}

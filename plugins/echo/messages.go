@@ -40,7 +40,7 @@ func parseMessages(body gjson.Result) (Request, *failure) {
 	r.SingleCall = body.Get("tool_choice.disable_parallel_tool_use").Bool()
 	r.hold(body.Get("output_format"), "schema") // as betas have it
 	r.hold(body.Get("output_config.format"), "schema")
-	r.Reasoning = thinks(body, "thinking")
+	r.Reasoning = asksForReasoning(body, "thinking")
 	if f := r.choose(messagesChoice(body.Get("tool_choice"))); f != nil {
 		return r, f
 	}

@@ -104,10 +104,10 @@ func (r *Request) hold(format gjson.Result, schema string) {
 	}
 }
 
-// thinks reports whether one of the fields by which vendors turn reasoning on
+// asksForReasoning reports whether one of the fields by which vendors turn reasoning on
 // is set to anything but off: reasoning_effort: "low", reasoning: {effort},
 // thinking: {type: "enabled"}.
-func thinks(body gjson.Result, fields ...string) bool {
+func asksForReasoning(body gjson.Result, fields ...string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		v := body.Get(field)
 		if v.IsObject() {

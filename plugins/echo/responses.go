@@ -80,7 +80,7 @@ func parseResponses(body gjson.Result) (Request, *failure) {
 	}
 	r.SingleCall = body.Get("parallel_tool_calls").Type == gjson.False
 	r.hold(body.Get("text.format"), "schema")
-	r.Reasoning = thinks(body, "reasoning")
+	r.Reasoning = asksForReasoning(body, "reasoning")
 	if f := r.choose(responsesChoice(body.Get("tool_choice"))); f != nil {
 		return r, f
 	}

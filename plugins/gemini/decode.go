@@ -65,7 +65,7 @@ func (d *decoder) response(_, body []byte) bool {
 		d.repeated = append(d.repeated[:0], body...)
 		return true
 	}
-	d.recall()
+	d.reportRepeated()
 	v, ok := d.a.ParseJSON(body)
 	if !ok {
 		return false
@@ -105,8 +105,8 @@ func (d *decoder) response(_, body []byte) bool {
 	return ok
 }
 
-// recall reads the report of the last piece that was a repetition.
-func (d *decoder) recall() {
+// reportRepeated reads the usage of the last piece that was a repetition.
+func (d *decoder) reportRepeated() {
 	if len(d.repeated) > 0 {
 		if usage := gjson.GetBytes(d.repeated, "usageMetadata"); usage.Exists() {
 			d.report(usage)
@@ -188,7 +188,7 @@ func (d *decoder) finish(finish, message string) {
 
 // flush adds to the response what is known only at the end of the answer.
 func (d *decoder) flush() {
-	d.recall()
+	d.reportRepeated()
 	d.count()
 	if d.reason == translate.ReasonStop { // else what is open is incomplete, and stays last
 		d.cite()

@@ -91,12 +91,12 @@ func (d *decoder) event(_, data []byte) bool {
 // index is the item that an event is about.
 func index(event gjson.Result) int { return int(event.Get("output_index").Int()) }
 
-// delta passes a piece of an item on to tell.
-func (d *decoder) delta(event gjson.Result, tell func(key int, s string)) {
+// delta passes a piece of an item on to add.
+func (d *decoder) delta(event gjson.Result, add func(key int, s string)) {
 	if s := event.Get("delta").Str; s != "" {
 		key := index(event)
 		d.item(key).reported = true
-		tell(key, s)
+		add(key, s)
 	}
 }
 

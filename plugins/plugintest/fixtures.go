@@ -122,7 +122,7 @@ func (f Fixture) Answer(t testing.TB, p translate.Provider, stream bool) (respon
 	header, body := f.answer(stream)
 	var sink bytes.Buffer
 	a := translate.NewAssembler(f.request(t, stream), &sink, options())
-	if err := tell(p, nil, header, bytes.NewReader(body), a); err != nil {
+	if err := decodeAnswer(p, nil, header, bytes.NewReader(body), a); err != nil {
 		t.Fatal(err)
 	}
 	a.End()

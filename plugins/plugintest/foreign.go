@@ -58,7 +58,7 @@ func (x exchange) answerIn(t *testing.T, d plugins.Dialect, answer io.Reader) (*
 	}
 	header, _ := x.answer(x.stream)
 	a, sink := newForeign(d, request, options())
-	if err := tell(x.provider, req, header, answer, a); err != nil {
+	if err := decodeAnswer(x.provider, req, header, answer, a); err != nil {
 		a.Fail(plugins.Upstream("%v", err))
 	}
 	return endForeign(d, a, sink)

@@ -64,7 +64,7 @@ func Fuzz(f *testing.F, p translate.Provider, fixtures []Fixture, encode func(t 
 				x.Stream, x.StreamType = encode(t, x.Stream), "application/vnd.amazon.eventstream"
 			}
 		}
-		x.survive(t, p, stream, mode)
+		x.checkMutated(t, p, stream, mode)
 	})
 }
 
@@ -94,7 +94,7 @@ func edit(events, pool [][]byte, edits []byte) [][]byte {
 	return events
 }
 
-func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode byte) {
+func (f Fixture) checkMutated(t *testing.T, p translate.Provider, stream bool, mode byte) {
 	t.Helper()
 	header, body := f.answer(stream)
 	read := io.Reader(bytes.NewReader(body))
@@ -107,7 +107,7 @@ func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode b
 	}
 	var sink bytes.Buffer
 	a := translate.NewAssembler(f.request(t, stream), &sink, o)
-	if err := tell(p, nil, header, read, a); err != nil {
+	if err := decodeAnswer(p, nil, header, read, a); err != nil {
 		if errors.Is(err, io.EOF) {
 			t.Error("the end of an answer is no error")
 		}
@@ -116,7 +116,7 @@ func (f Fixture) survive(t *testing.T, p translate.Provider, stream bool, mode b
 	end := a.End()
 	for d := range foreign {
 		a, sink := newForeign(d, f.request(t, stream), o)
-		if tell(p, nil, header, bytes.NewReader(body), a) != nil {
+		if decodeAnswer(p, nil, header, bytes.NewReader(body), a) != nil {
 			a.Fail(plugins.Upstream("The provider broke off its answer."))
 		}
 		if _, err := endForeign(d, a, sink); err != nil {

@@ -110,7 +110,7 @@ func (i *item) step(kind string, e gjson.Result) error {
 	if base, ok := strings.CutSuffix(kind, "_part.done"); ok {
 		return i.closePart(base+"_part", e)
 	}
-	return i.say(kind, e)
+	return i.checkText(kind, e)
 }
 
 // openPart takes content_part.added and reasoning_summary_part.added.
@@ -141,8 +141,8 @@ func (i *item) openPart(base string, e gjson.Result) error {
 	return fmt.Errorf("an item of type %s has no part of type %q", i.kind, e.Get("part.type").Str)
 }
 
-// say takes the deltas of a text, its annotations and its .done.
-func (i *item) say(kind string, e gjson.Result) error {
+// checkText takes the deltas of a text, its annotations and its .done.
+func (i *item) checkText(kind string, e gjson.Result) error {
 	for _, events := range textsOf[i.kind] {
 		what, ok := strings.CutPrefix(kind, events+".")
 		if !ok {

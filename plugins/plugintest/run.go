@@ -38,7 +38,7 @@ func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures [
 		header, _ := Fixture{}.answer(false)
 		a := translate.NewAssembler(Fixture{}.request(t, false), nil, options())
 		body := &io.LimitedReader{R: blanks{}, N: 128 << 20}
-		if err := tell(p, nil, header, body, a); err == nil && a.Failure() == nil {
+		if err := decodeAnswer(p, nil, header, body, a); err == nil && a.Failure() == nil {
 			t.Error("it is no failure")
 		}
 		if body.N == 0 {
@@ -145,7 +145,7 @@ func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 	header, _ := x.answer(x.stream)
 	var sink bytes.Buffer
 	a := translate.NewAssembler(request, &sink, options())
-	if err := tell(x.provider, req, header, answer, a); err != nil {
+	if err := decodeAnswer(x.provider, req, header, answer, a); err != nil {
 		a.Fail(plugins.Upstream("%v", err))
 	}
 	end := a.End()
@@ -163,8 +163,8 @@ func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
 	return response
 }
 
-// tell lets a provider decode a successful answer.
-func tell(p translate.Provider, req *http.Request, header http.Header, body io.Reader, a *translate.Assembler) error {
+// decodeAnswer lets a provider decode a successful answer.
+func decodeAnswer(p translate.Provider, req *http.Request, header http.Header, body io.Reader, a *translate.Assembler) error {
 	return p.Decode(&http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(body), Request: req}, a)
 }
 

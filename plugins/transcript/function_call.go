@@ -27,7 +27,7 @@ func finishFunctionCall(call *node) {
 		return
 	}
 	var args node
-	args.become(object)
+	args.setKind(object)
 	gjson.ParseBytes(partial.appendJSON(nil)).ForEach(func(_, arg gjson.Result) bool {
 		value := args.atPath(arg.Get("jsonPath").Str)
 		for _, kind := range []string{"stringValue", "numberValue", "boolValue", "nullValue"} {
@@ -52,7 +52,7 @@ func (n *node) atPath(path string) *node {
 		}
 		key := strings.Trim(path[:end], ".[]'\"")
 		if path[0] == '[' && !strings.ContainsAny(path[:end], "'\"") {
-			n.become(list)
+			n.setKind(list)
 		}
 		n = n.at(key)
 		path = path[end:]

@@ -48,7 +48,7 @@ func (n *node) at(key string) *node {
 		return m
 	}
 	if n.kind != list {
-		n.become(object)
+		n.setKind(object)
 	}
 	return n.insert(key)
 }
@@ -104,12 +104,12 @@ func (n *node) last() *node {
 // list returns the list under key, which becomes one where it was none.
 func (n *node) list(key string) *node {
 	l := n.at(key)
-	l.become(list)
+	l.setKind(list)
 	return l
 }
 
-// become makes n empty and of kind k, unless it is of that kind.
-func (n *node) become(k kind) {
+// setKind makes n empty and of kind k, unless it is of that kind.
+func (n *node) setKind(k kind) {
 	if n.kind != k {
 		*n = node{kind: k}
 	}

@@ -78,13 +78,13 @@ func (n *node) add(v gjson.Result, s *Shape) {
 			n.set(v.Raw)
 		}
 	case s.how == merge && v.IsObject():
-		n.become(object)
+		n.setKind(object)
 		v.ForEach(func(key, value gjson.Result) bool {
 			n.at(key.Str).add(value, s.fields[key.Str])
 			return true
 		})
 	case s.find != nil && v.IsArray():
-		n.becomeParts()
+		n.convertToParts()
 		i := 0
 		v.ForEach(func(_, item gjson.Result) bool {
 			s.element(n, item, i).add(item, s.item)
@@ -119,8 +119,8 @@ func (n *node) expand() {
 	}
 }
 
-// becomeParts makes n a list. Text that it held is the first part.
-func (n *node) becomeParts() {
+// convertToParts makes n a list. Text that it held is the first part.
+func (n *node) convertToParts() {
 	if n.kind == list {
 		return
 	}
@@ -128,7 +128,7 @@ func (n *node) becomeParts() {
 	if n.kind == text || n.kind == whole && !n.blank() && n.raw[0] == '"' {
 		before = string(n.appendJSON(nil))
 	}
-	n.become(list)
+	n.setKind(list)
 	if before != "" {
 		n.push().add(textPart(before), Object(Fields{"text": Join}))
 	}

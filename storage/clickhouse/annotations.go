@@ -22,7 +22,7 @@ func (r *reader) annotate(ctx context.Context, records []*storage.Record) error 
 		byID[rec.ID] = append(byID[rec.ID], rec)
 		ids[i] = rec.ID.String()
 	}
-	p := r.apart()
+	p := r.withOwnParams()
 	of := " FINAL WHERE " + all(ofOrg, "request_id IN "+p.bind(ids, "Array(UUID)"))
 	var (
 		id                  uuid.UUID

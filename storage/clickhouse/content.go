@@ -26,9 +26,9 @@ func (r *reader) contentsOf(ctx context.Context, records []*storage.Record) (map
 	if len(keys) == 0 {
 		return contents, ctx.Err()
 	}
-	p := r.apart()
+	p := r.withOwnParams()
 	const columns = "created_at, request_id, segment, ordinal, request_type, request, response_type, response, inputs, media"
-	return contents, p.query(ctx, "SELECT "+columns+" FROM content WHERE "+all(ofOrg, p.among(keys))+
+	return contents, p.query(ctx, "SELECT "+columns+" FROM content WHERE "+all(ofOrg, p.keysCondition(keys))+
 		" ORDER BY version DESC LIMIT 1 BY created_at, request_id", func(rows driver.Rows) error {
 		var (
 			k                = new(key)

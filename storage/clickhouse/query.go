@@ -90,8 +90,8 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	p := r.apart()
-	found, err := p.versions(ctx, p.among(keys), " LIMIT 1 BY created_at, request_id")
+	p := r.withOwnParams()
+	found, err := p.versions(ctx, p.keysCondition(keys), " LIMIT 1 BY created_at, request_id")
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (r *reader) versions(ctx context.Context, condition, limit string) (records
 	return records, err
 }
 
-// among chooses keys: by a range of the primary key, and within it.
-func (p *params) among(keys []key) string {
+// keysCondition selects keys: by a range of the primary key, and within it.
+func (p *params) keysCondition(keys []key) string {
 	first, last := keys[0].createdAt, keys[0].createdAt
 	ids := make([]string, len(keys))
 	for i, k := range keys {

@@ -52,8 +52,8 @@ type reader struct {
 	*params
 }
 
-// apart is a reader that binds values of its own.
-func (r *reader) apart() *reader { return &reader{r.conn, r.trace, &params{r.args[:1:1]}} }
+// withOwnParams is a reader that binds values of its own.
+func (r *reader) withOwnParams() *reader { return &reader{r.conn, r.trace, &params{r.args[:1:1]}} }
 
 // query calls each with the rows of a statement.
 func (r *reader) query(ctx context.Context, statement string, each func(driver.Rows) error) error {

@@ -23,7 +23,7 @@ type breakers struct {
 
 	mu sync.Mutex
 	// changed are the circuits that this node has opened, until when, or closed, which
-	// is the zero time. Redis has not been told.
+	// is the zero time. Redis does not have them yet.
 	changed map[shared.Key]time.Time
 
 	wake chan struct{} // something has changed
@@ -43,20 +43,20 @@ func newBreakers(c *client) *breakers {
 func (b *breakers) Failed(circuit shared.Key) {
 	b.LocalBreakers.Failed(circuit)
 	if b.Open(circuit) {
-		b.tell(circuit, time.Now().Add(shared.Cooldown))
+		b.enqueue(circuit, time.Now().Add(shared.Cooldown))
 	}
 }
 
 // Succeeded implements shared.Breakers.
 func (b *breakers) Succeeded(circuit shared.Key) {
 	if b.Open(circuit) {
-		b.tell(circuit, time.Time{})
+		b.enqueue(circuit, time.Time{})
 	}
 	b.LocalBreakers.Succeeded(circuit)
 }
 
-// tell notes what the next refresh tells Redis.
-func (b *breakers) tell(circuit shared.Key, until time.Time) {
+// enqueue keeps a change for the next refresh to send to Redis.
+func (b *breakers) enqueue(circuit shared.Key, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.changed) >= shared.MaxCircuits {
@@ -96,7 +96,7 @@ func (b *breakers) run(ctx context.Context) {
 	}
 }
 
-// refresh tells Redis what has changed, and learns what is open.
+// refresh sends Redis what has changed, and reads what is open.
 func (b *breakers) refresh(ctx context.Context) error {
 	if err := b.client.connect(); err != nil {
 		return err
@@ -104,10 +104,10 @@ func (b *breakers) refresh(ctx context.Context) error {
 	now := time.Now()
 	b.mu.Lock()
 	maps.DeleteFunc(b.changed, func(_ shared.Key, until time.Time) bool { return !until.IsZero() && until.Before(now) })
-	told := maps.Clone(b.changed)
+	sent := maps.Clone(b.changed)
 	b.mu.Unlock()
 	args := []string{strconv.Itoa(shared.MaxCircuits)}
-	for circuit, until := range told {
+	for circuit, until := range sent {
 		left := "0"
 		if !until.IsZero() {
 			left = milliseconds(until.Sub(now))
@@ -128,7 +128,7 @@ func (b *breakers) refresh(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for circuit, until := range told {
+	for circuit, until := range sent {
 		if b.changed[circuit].Equal(until) {
 			delete(b.changed, circuit)
 		}

@@ -113,7 +113,7 @@ func (s *Shared) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}.Parse(d, "redis")
 }
 
-// Key tells configurations apart that share something else.
+// Key distinguishes configurations that share something else.
 func (s *Shared) Key() string { return fmt.Sprint(*s) }
 
 // Open opens what the gateways of a store share, whose directory on this node is dir.

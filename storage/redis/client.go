@@ -31,12 +31,12 @@ type Options struct {
 	// Allowance is what each organisation may spend through this node while Redis
 	// cannot be reached. It is charged when it can. Default: nothing.
 	Allowance plugins.Nanodollars
-	// Lent is told what is reserved from the allowance. Default: nobody.
+	// Lent is called with what is reserved from the allowance. Default: nobody.
 	Lent func(plugins.Nanodollars)
-	// Alone is told of each use of the memory, and each second of the breakers, without
+	// Alone is called for each use of the memory, and each second of the breakers, without
 	// Redis: the part is `memory` or `breakers`. Default: nobody.
 	Alone func(part string)
-	// Logger is told when Redis cannot be reached.
+	// Logger logs when Redis cannot be reached.
 	Logger *zap.Logger
 }
 

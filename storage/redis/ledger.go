@@ -44,13 +44,13 @@ type Ledger struct {
 type reservation struct {
 	credits.Reservation
 
-	// turn is held by whoever tells Redis. It comes before the ledger's lock, which
+	// turn is held by whoever sends to Redis. It comes before the ledger's lock, which
 	// guards the rest.
 	turn    sync.Mutex
 	charged plugins.Nanodollars
-	// What Redis may not know, in the order in which it is told: that the call that
+	// What Redis may not know, in the order in which it is sent: that the call that
 	// made the reservation there, and had no answer, has failed; what was charged; and
-	// that it was released. Each is told again until Redis has answered, and none
+	// that it was released. Each is sent again until Redis has answered, and none
 	// before the one before: a charge that was repeated after the release of its
 	// reservation would be taken twice.
 	unsure, unpaid, released bool
@@ -165,7 +165,7 @@ func (l *Ledger) Charge(ctx context.Context, r credits.Reservation, total plugin
 	}
 	made.charged, made.unpaid = total, true
 	l.mu.Unlock()
-	return l.tell(ctx, made)
+	return l.send(ctx, made)
 }
 
 // Release implements credits.Ledger.
@@ -183,7 +183,7 @@ func (l *Ledger) Release(ctx context.Context, r credits.Reservation) error {
 	delete(l.made, r.ID)
 	made.released = true
 	l.mu.Unlock()
-	return l.tell(ctx, made)
+	return l.send(ctx, made)
 }
 
 // Balance implements credits.Ledger.
@@ -267,22 +267,22 @@ func (l *Ledger) isClosed() bool {
 	return l.closed
 }
 
-// flush tells Redis what waits, and returns the first error.
+// flush sends Redis what waits, and returns the first error.
 func (l *Ledger) flush(ctx context.Context) error {
 	l.mu.Lock()
 	waiting := slices.Clone(l.waiting)
 	l.mu.Unlock()
 	for _, r := range waiting {
-		if err := l.tell(ctx, r); err != nil {
+		if err := l.send(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell lets Redis know of a reservation what this node does, or has it wait. It ends
+// send gives Redis what this node does with a reservation, or keeps it waiting. It ends
 // what it began when ctx does.
-func (l *Ledger) tell(ctx context.Context, r *reservation) error {
+func (l *Ledger) send(ctx context.Context, r *reservation) error {
 	ctx = context.WithoutCancel(ctx)
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -290,7 +290,7 @@ func (l *Ledger) tell(ctx context.Context, r *reservation) error {
 		l.mu.Lock()
 		unsure, unpaid, released, charged := r.unsure, r.unpaid, r.released, r.charged
 		if !unsure && !unpaid && !released {
-			err := l.told(r)
+			err := l.sent(r)
 			l.mu.Unlock()
 			return err
 		}
@@ -324,8 +324,8 @@ func (l *Ledger) tell(ctx context.Context, r *reservation) error {
 	}
 }
 
-// told takes a reservation out of what waits. It needs mu.
-func (l *Ledger) told(r *reservation) error {
+// sent takes a reservation out of what waits. It needs mu.
+func (l *Ledger) sent(r *reservation) error {
 	was := len(l.waiting)
 	l.waiting = slices.DeleteFunc(l.waiting, func(other *reservation) bool { return other == r })
 	if was == 0 || len(l.waiting) > 0 {

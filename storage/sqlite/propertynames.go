@@ -7,15 +7,15 @@ import (
 )
 
 // groupPropertyNames answers a query that counts by the names of properties, and
-// maybe by other dimensions apart.
+// perhaps by other dimensions separately.
 func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.GroupTotals) error) error {
 	part := func(rows storage.Rows, sets []int) error {
-		apart := *q
-		apart.By = nil
+		narrowed := *q
+		narrowed.By = nil
 		for _, set := range sets {
-			apart.By = append(apart.By, q.By[set])
+			narrowed.By = append(narrowed.By, q.By[set])
 		}
-		return storage.GroupRows(&apart, rows, func(g *storage.GroupTotals) error {
+		return storage.GroupRows(&narrowed, rows, func(g *storage.GroupTotals) error {
 			whole := *g
 			whole.Set = sets[g.Set]
 			return each(&whole)

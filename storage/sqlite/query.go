@@ -71,7 +71,7 @@ func (x *query) statement(columns, joins string, o order) (string, []driver.Valu
 // statistics SQLite would as well begin with them.
 const joinDetails = " CROSS JOIN details d ON d.n = r.n"
 
-// keyColumns tell records apart.
+// keyColumns identify a record.
 const keyColumns = "r.n, r.request_id"
 
 // scan calls each with the keys of the records that the clause chooses, in order.

@@ -38,7 +38,7 @@ func (s *scan) need(columns ...int) {
 	}
 }
 
-// plan takes the filter apart.
+// plan splits the filter.
 func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
 	leaves := make(map[*storage.Leaf]predicate)
