@@ -54,7 +54,7 @@ var chatRequest = tables(modelRequest, openAIParts, messagesIn("messages"), open
 	"functions":                    Tools,
 }, cacheControl.Under("messages.#.content.#")) // OpenRouter
 
-var openAIParts = typedPart.Under("messages.#.content.#")
+var openAIParts = tables(typedPart.Under("messages.#.content.#"), typedPart.Under("messages.#.tool_calls.#"))
 
 // chatVariants are the fields that have a meaning only with some providers.
 // OpenRouter counts its credits in US dollars; elsewhere a bare "cost" could be of

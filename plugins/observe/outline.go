@@ -13,7 +13,7 @@ type Outline struct {
 	Messages []MessageHash
 	// Instructions and Tools are 0 where the request has none.
 	Instructions, Tools uint64
-	// Tasks are the texts of the first message, by [TextHash].
+	// Tasks are the texts of the first message, by [TextHash] of TaskLetters.
 	Tasks []uint64
 	// PreviousResponse is the id of the response that the request goes on from.
 	PreviousResponse string
@@ -32,8 +32,20 @@ type MessageHash struct {
 	Hash uint64
 	// At is its position in the list of the request.
 	At int32
-	// Model is true of what a model said.
+	// Model is true of what a model said, whose first texts Texts are, by [TextHash] of
+	// AnswerLetters; 0 stands for none.
 	Model bool
+	Texts [3]uint64
+}
+
+// Matches counts the texts of the message among those of an answer.
+func (m *MessageHash) Matches(answer []uint64) (n int) {
+	for _, text := range m.Texts {
+		if text != 0 && slices.Contains(answer, text) {
+			n++
+		}
+	}
+	return n
 }
 
 // maxMessages bounds an outline. A request with more messages has none.
@@ -54,6 +66,8 @@ type outliner struct {
 	role  []byte
 	muted int // the depth of a mark for the cache under way plus one
 	text  textHash
+	texts [3]uint64 // of the message under way
+	said  int       // how many they are
 }
 
 var (
@@ -78,6 +92,7 @@ func (o *outliner) begin(f Field, c byte, depth int) {
 	case c != '"' && c != '{' && (c != '[' || f == Message): // a list of messages is none
 	case o.part == none:
 		o.part, o.depth, o.role = f, depth, o.role[:0]
+		o.texts, o.said = [3]uint64{}, 0
 		o.hash.SetSeed(hashSeed)
 	}
 }
@@ -89,8 +104,13 @@ func (o *outliner) write(p []byte, text bool) {
 	}
 	_, _ = o.hash.Write(p)
 	o.fed = true
-	if text && o.part == Message && len(o.Messages) == 0 {
-		o.text.write(p)
+	if text && o.part == Message {
+		switch {
+		case len(o.Messages) == 0:
+			o.text.write(p, TaskLetters)
+		case o.said < len(o.texts):
+			o.text.write(p, AnswerLetters)
+		}
 	}
 }
 
@@ -105,8 +125,14 @@ func (o *outliner) ended(depth int) {
 		_, _ = o.hash.Write(separator)
 		o.fed = false
 	}
-	if hash, ok := o.text.end(); ok && len(o.Tasks) < maxTasks {
-		o.Tasks = append(o.Tasks, hash)
+	if hash, ok := o.text.end(); ok {
+		switch {
+		case len(o.Messages) > 0:
+			o.texts[o.said] = hash
+			o.said++
+		case len(o.Tasks) < maxTasks:
+			o.Tasks = append(o.Tasks, hash)
+		}
 	}
 	if o.part == none || depth != o.depth {
 		return
@@ -143,7 +169,7 @@ func (o *outliner) message() {
 		o.Tasks = o.Tasks[:0]
 	}
 	if len(o.Messages) < maxMessages {
-		o.Messages = append(o.Messages, MessageHash{o.hash.Sum64(), at, model})
+		o.Messages = append(o.Messages, MessageHash{o.hash.Sum64(), at, model, o.texts})
 	}
 }
 
@@ -155,6 +181,7 @@ func (o *outliner) value(f Field, v value) {
 	switch f {
 	case CacheKey:
 		o.CacheKey = mix(o.CacheKey, maphash.Bytes(hashSeed, v.bytes))
+		o.Marked, o.MarkedMessages = true, maxMessages // what the gateway makes of it for Claude
 		return
 	case CacheLife:
 		o.CacheLife = string(v.bytes)
@@ -178,11 +205,15 @@ func (o *outliner) value(f Field, v value) {
 // mix is the hash of two hashes.
 func mix(a, b uint64) uint64 { return maphash.Comparable(hashSeed, [2]uint64{a, b}) }
 
-// maxTask is how many letters and digits of a text count.
-const maxTask = 256
+// How many letters and digits of a text count: of the task of a sub-agent, and of what a
+// model said.
+const (
+	TaskLetters   = 256
+	AnswerLetters = 64
+)
 
-// minTask is how many there are at least: shorter texts are equal by chance.
-const minTask = 16
+// minLetters is how many there are at least: shorter texts are equal by chance.
+const minLetters = 16
 
 // textHash hashes the first ASCII letters and digits of a text, which are the same
 // however JSON escapes the rest of it.
@@ -191,10 +222,10 @@ type textHash struct {
 	escaped int // bytes of an escape that may follow, less one for the first; 0 outside
 }
 
-// write takes the next bytes of a JSON string.
-func (t *textHash) write(p []byte) {
+// write takes the next bytes of a JSON string, of which so many letters count.
+func (t *textHash) write(p []byte, limit int) {
 	for _, c := range p {
-		if len(t.letters) == maxTask {
+		if len(t.letters) == limit {
 			return
 		}
 		switch {
@@ -216,21 +247,21 @@ func (t *textHash) write(p []byte) {
 }
 
 func (t *textHash) end() (hash uint64, ok bool) {
-	if ok = len(t.letters) >= minTask; ok {
+	if ok = len(t.letters) >= minLetters; ok {
 		hash = maphash.Bytes(hashSeed, t.letters)
 	}
 	t.letters, t.escaped = t.letters[:0], 0
 	return hash, ok
 }
 
-// TextHash is the hash of a text among the Tasks of an outline, and false for one that
-// is too short to be told from others. What is neither an ASCII letter nor a digit does
-// not count, and nor does what follows the first 256 of these.
-func TextHash(text string) (hash uint64, ok bool) {
+// TextHash is the hash of a text as outlines have it, and false for one that is too short
+// to be told from others. What is neither an ASCII letter nor a digit does not count, and
+// nor does what follows the first so many of these.
+func TextHash(text string, letters int) (hash uint64, ok bool) {
 	var t textHash
-	for i := 0; i < len(text) && len(t.letters) < maxTask; i++ {
+	for i := 0; i < len(text) && len(t.letters) < letters; i++ {
 		if c := text[i]; c != '\\' {
-			t.write([]byte{c})
+			t.write([]byte{c}, letters)
 		}
 	}
 	return t.end()

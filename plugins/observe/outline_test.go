@@ -106,7 +106,7 @@ func TestAnOutlineSaysWhatIsMarkedForTheCache(t *testing.T) {
 
 func TestATaskIsTheSameHoweverItIsEscaped(t *testing.T) {
 	task := "Find all <callers> of \"Open\\Close\" – they are in C:\\new\\util, and é is one.\nSay which."
-	want, ok := TextHash(task)
+	want, ok := TextHash(task, TaskLetters)
 	if !ok {
 		t.Fatal("no hash")
 	}
@@ -117,8 +117,25 @@ func TestATaskIsTheSameHoweverItIsEscaped(t *testing.T) {
 			t.Errorf("%s: %v, want %d", text, o.Tasks, want)
 		}
 	}
-	if _, ok := TextHash("Yes, go on."); ok {
+	if _, ok := TextHash("Yes, go on.", TaskLetters); ok {
 		t.Error("a short text has a hash")
+	}
+}
+
+func TestAMessageMatchesTheAnswerThatItRepeats(t *testing.T) {
+	var answer []uint64
+	for _, text := range []string{"I shall look at all of the \"files\" first.", "call_0123456789abcdef"} {
+		hash, ok := TextHash(text, AnswerLetters)
+		if !ok {
+			t.Fatal("no hash")
+		}
+		answer = append(answer, hash)
+	}
+	o := outline(t, plugins.Chat, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"I shall look at all of the \"files\" first.","tool_calls":[{"id":"call_0123456789abcdef","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"I shall look at all of the others, which are none."}]}`)
+	for i, want := range []int{0, 2, 0} {
+		if n := o.Messages[i].Matches(answer); n != want {
+			t.Errorf("message %d matches %d texts, not %d", i, n, want)
+		}
 	}
 }
 

@@ -37,8 +37,12 @@ type call struct {
 	// messages of the next one begin with.
 	messages []uint64
 	outline  observe.Outline // but for its messages and tasks
+	edited   int             // the position of the first message that is not as before, -1 if all are
+	before   *call           // the turn before, until the provider has reported what this one sent
+	same     *call           // an earlier one with the same messages
 
 	answered bool
+	answer   []uint64 // the texts of what the model said, where another call has the same messages
 	account  uint64
 	model    string
 	input    plugins.Count
@@ -51,12 +55,15 @@ type call struct {
 const (
 	byMessages     = iota + 1 // the whole conversation
 	byLast                    // its last message
-	byTask                    // a text in the arguments of a tool that it called
 	byAgent                   // the newest of an agent
 	byInstructions            // the newest of an agent that nothing but its instructions tells
 	byResponse                // the id of its response at the provider
 	byID                      // its own
+	byTask                    // a text in the arguments of a tool that it called
 )
+
+// maxSameTasks is how many calls may ask for the same task before a sub-agent begins it.
+const maxSameTasks = 8
 
 var seed = maphash.MakeSeed()
 
@@ -75,19 +82,21 @@ func Hash(texts ...string) uint64 {
 	return h.Sum64()
 }
 
-// add makes a call be found by a key, in place of an earlier one.
-func (x *Index) add(c *call, k uint64) {
+// add makes a call be found by a key, in place of the one before.
+func (x *Index) add(c *call, k uint64) (before *call) {
 	if x.calls == nil {
 		x.calls = make(map[uint64]*call)
 	}
+	before = x.calls[k]
 	x.calls[k] = c
 	c.keys = append(c.keys, k)
 	x.size += keySize
+	return before
 }
 
 // Sizes in memory, about.
 const (
-	callSize = 400
+	callSize = 450
 	keySize  = 48
 )
 
@@ -99,7 +108,7 @@ func (x *Index) remember(c *call) {
 		x.oldest = c
 	}
 	x.newest = c
-	x.size += callSize + 8*len(c.messages)
+	x.size += c.size()
 	for x.size > maxSize && x.oldest != c {
 		x.forget()
 	}
@@ -108,14 +117,17 @@ func (x *Index) remember(c *call) {
 func (x *Index) forget() {
 	c := x.oldest
 	x.oldest = c.next
-	x.size -= callSize + 8*len(c.messages) + keySize*len(c.keys)
+	x.size -= c.size() + keySize*len(c.keys)
 	for _, k := range c.keys {
 		if x.calls[k] == c {
 			delete(x.calls, k)
 		}
 	}
-	c.keys, c.messages, c.next = nil, nil, nil
+	c.keys, c.messages, c.answer, c.before, c.same, c.next = nil, nil, nil, nil, nil, nil
 }
+
+// size is that of a call but for its keys.
+func (c *call) size() int { return callSize + 8*(len(c.messages)+len(c.answer)) }
 
 // extend lets go of the messages of a call which begin those of the next.
 func (x *Index) extend(c *call) {

@@ -16,11 +16,11 @@ const (
 
 // Link is a call in an index.
 type Link struct {
-	index  *Index
-	call   *call
-	scope  uint64
-	before *call // the turn before, nil of a first one
-	edited int   // the position of the first message that is not as before, -1 if all are
+	index    *Index
+	call     *call
+	scope    uint64
+	messages uint64 // the key of its messages
+	before   *call  // the turn before, or of another try the one before, nil of a first one
 }
 
 // Join finds which call goes before that of r, tells r, and remembers the call for
@@ -30,9 +30,9 @@ type Link struct {
 func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *Link {
 	q := newQuery(r, o)
 	q.previous = previous
-	c := &call{id: r.ID, created: r.CreatedAt, agent: q.agent, messages: q.messages, outline: *o}
+	c := &call{id: r.ID, created: r.CreatedAt, agent: q.agent, messages: q.messages, outline: *o, edited: -1}
 	c.outline.Messages, c.outline.Tasks = nil, nil
-	l := &Link{index: x, call: c, scope: q.scope, edited: -1}
+	l := &Link{index: x, call: c, scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1])}
 
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -40,8 +40,13 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	switch kind {
 	case repeats:
 		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
+		if l.before = parent; !parent.input.Valid { // it has failed
+			c.before, c.edited = parent.before, parent.edited
+			l.before = c.before
+		}
 	case continues:
-		l.before, l.edited = parent, q.edited(parent)
+		c.before, c.edited = parent, q.edited(parent)
+		l.before = parent
 		c.parent, c.root = parent.id, rootOf(parent)
 		if parent.turn > 0 {
 			c.turn = parent.turn + 1
@@ -62,7 +67,7 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	if r.Dialect == plugins.Responses {
 		x.add(c, key(byID, Hash(q.org), Hash(r.ID.String())))
 	}
-	x.add(c, key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]))
+	c.same = x.add(c, l.messages)
 	x.add(c, key(byLast, q.scope, c.messages[len(c.messages)-1]))
 	if r.SessionID != "" {
 		x.add(c, key(byAgent, q.scope, q.agent))
@@ -84,10 +89,23 @@ func rootOf(c *call) uuid.UUID {
 // HasTools reports whether the call has tools, so that its answer may call one.
 func (l *Link) HasTools() bool { return l.call.outline.Tools != 0 }
 
-// Answered tells what came of the call, so that others can go on from it: tasks are
-// the texts in the arguments of the tools that the model called, by observe.TextHash,
-// and account is at which the provider keeps what it caches.
-func (l *Link) Answered(r *storage.Record, account uint64, tasks []uint64) {
+// Ambiguous reports whether another call has the same messages, so that nothing but their
+// answers says from which of them a later one goes on. A single question without tools is
+// not: it is often asked again, mostly by programs, and seldom goes on.
+func (l *Link) Ambiguous() bool {
+	if !l.HasTools() && l.call.turn == 1 {
+		return false
+	}
+	l.index.mu.Lock()
+	defer l.index.mu.Unlock()
+	return l.call.same != nil || l.index.calls[l.messages] != l.call
+}
+
+// Answered notes what came of the call, so that others can go on from it: tasks are
+// the texts in the arguments of the tools that the model called, and answer those of what
+// it said where the link is ambiguous, by observe.TextHash of as many letters as they
+// count by. account is at which the provider keeps what it caches.
+func (l *Link) Answered(r *storage.Record, account uint64, tasks, answer []uint64) {
 	x, c := l.index, l.call
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -99,10 +117,14 @@ func (l *Link) Answered(r *storage.Record, account uint64, tasks []uint64) {
 			x.add(c, key(byResponse, Hash(r.Org), Hash(r.ResponseID)))
 		}
 		for _, task := range tasks {
-			x.add(c, key(byTask, l.scope, task))
+			x.offer(c, l.scope, task)
 		}
 	}
-	c.answered, c.account, c.model, c.input = true, account, r.Model, r.Usage.Input
+	if r.Usage.Input.Valid {
+		c.before = nil
+	}
+	x.size += 8 * (len(answer) - len(c.answer))
+	c.answered, c.account, c.model, c.input, c.answer = true, account, r.Model, r.Usage.Input, answer
 }
 
 // relation is what a call is to the one before it.
@@ -162,12 +184,8 @@ func (x *Index) find(q *query) (*call, relation) {
 	if c := x.calls[key(byMessages, q.scope, q.prefixes[n-1])]; c != nil && c.agent == q.agent && q.history {
 		return c, repeats
 	}
-	var before *call
-	length := n - 1 // of what the call before has in common
-	for ; length > 0 && before == nil; length-- {
-		before = x.calls[key(byMessages, q.scope, q.prefixes[length-1])]
-	}
-	if later := x.edited(q, length); later != nil {
+	before, length, repeated := x.longest(q)
+	if later := x.edited(q, length); later != nil && (!repeated || rootOf(later) == rootOf(before)) {
 		before = later
 	}
 	switch {
@@ -177,12 +195,67 @@ func (x *Index) find(q *query) (*call, relation) {
 		return before, delegated
 	case !q.history:
 		for _, task := range q.Tasks {
-			if c := x.calls[key(byTask, q.scope, task)]; c != nil {
+			if c := x.take(q.scope, task); c != nil {
 				return c, delegated
 			}
 		}
+		if c := x.calls[key(byMessages, q.scope, q.prefixes[n-1])]; c != nil && c.agent == q.agent && c.parent != uuid.Nil {
+			return c, repeats // of a sub-agent
+		}
 	}
 	return x.inSession(q)
+}
+
+// offer makes a task be found, behind the same ones that other calls asked for before.
+func (x *Index) offer(c *call, scope, task uint64) {
+	for i := range maxSameTasks {
+		if k := key(byTask+i, scope, task); x.calls[k] == nil || i == maxSameTasks-1 {
+			x.add(c, k)
+			return
+		}
+	}
+}
+
+// take returns the first call that asked for a task which no sub-agent has begun, nil if
+// there is none.
+func (x *Index) take(scope, task uint64) *call {
+	for i := range maxSameTasks {
+		if k := key(byTask+i, scope, task); x.calls[k] != nil {
+			c := x.calls[k]
+			delete(x.calls, k)
+			return c
+		}
+	}
+	return nil
+}
+
+// maxSameMessages bounds the calls with the same messages that are looked at.
+const maxSameMessages = 64
+
+// longest returns the call with most messages that the query has, too, and more, and how
+// many these are less one. Of several with the same ones it is the one whose answer the
+// query repeats next.
+func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
+	for length = len(q.messages) - 1; length > 0 && before == nil; length-- {
+		before = x.calls[key(byMessages, q.scope, q.prefixes[length-1])]
+	}
+	if before == nil {
+		return nil, length, false
+	}
+	next, most := &q.Messages[length+1], 0
+	var unread *call // was answered before another one had its messages
+	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = c.same, i+1 {
+		if n := next.Matches(c.answer); n > most && c.agent == q.agent {
+			before, most = c, n
+		}
+		if c.answer == nil && c.agent == q.agent {
+			unread = c
+		}
+	}
+	if most == 0 && unread != nil && next.Texts[0] != 0 {
+		return unread, length, false
+	}
+	return before, length, most > 0
 }
 
 // edited returns the call that the query goes on from although not all of its messages

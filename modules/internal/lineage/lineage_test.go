@@ -96,9 +96,9 @@ func TestOthersConversationsAreNeverLinked(t *testing.T) {
 		x := new(Index)
 		first := newRecord()
 		l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
-		task, _ := observe.TextHash("Find whatever there is to be found.")
+		task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
 		first.ResponseID = "resp_1"
-		l.Answered(first, 0, []uint64{task})
+		l.Answered(first, 0, []uint64{task}, nil)
 
 		for _, o := range []*observe.Outline{
 			outline(t, "S", user("a"), model("b"), user("c")),
@@ -126,8 +126,8 @@ func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 	x := new(Index)
 	main := newRecord()
 	l := x.Join(main, outline(t, "S", user("a")), uuid.Nil)
-	task, _ := observe.TextHash("Find whatever there is to be found.")
-	l.Answered(main, 0, []uint64{task})
+	task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
+	l.Answered(main, 0, []uint64{task}, nil)
 
 	sub := newRecord()
 	x.Join(sub, outline(t, "You help.", user("Find whatever there is to be found.")), uuid.Nil)
@@ -135,6 +135,50 @@ func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 	next := newRecord()
 	x.Join(next, outline(t, "You help.", user("Find whatever there is to be found."), model("b"), user("c")), uuid.Nil)
 	expect(t, next, sub.ID, main.ID, plugins.Known(2))
+}
+
+func TestTheSameFirstMessageBeginsConversationsOfTheirOwn(t *testing.T) {
+	x := new(Index)
+	ask := func(answer string, messages ...said) (*storage.Record, *Link) {
+		r := newRecord()
+		o := outline(t, "S", messages...)
+		o.Tools = 1
+		l := x.Join(r, o, uuid.Nil)
+		var answers []uint64
+		if l.Ambiguous() {
+			hash, _ := observe.TextHash(answer, observe.AnswerLetters)
+			answers = []uint64{hash}
+		}
+		l.Answered(r, 0, nil, answers)
+		return r, l
+	}
+	const one, two, three = "The first of the answers.", "The second of the answers.", "The third of the answers."
+	a, _ := ask(one, user("q"))
+	b, _ := ask(two, user("q"))
+	c, l := ask(three, user("q"))
+	if !l.Ambiguous() || a.ParentID != uuid.Nil || c.ParentID != uuid.Nil {
+		t.Errorf("parents %s and %s", a.ParentID, c.ParentID)
+	}
+	for answer, first := range map[string]*storage.Record{one: a, two: b, three: c} {
+		r, _ := ask("Well.", user("q"), model(answer), user("Go on."))
+		expect(t, r, first.ID, first.ID, plugins.Known(2))
+	}
+}
+
+func TestTheSameTaskIsOfEachCallThatAskedForIt(t *testing.T) {
+	x := new(Index)
+	task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
+	var main []*storage.Record
+	for _, question := range []string{"a", "b"} {
+		r := newRecord()
+		x.Join(r, outline(t, "S", user(question)), uuid.Nil).Answered(r, 0, []uint64{task}, nil)
+		main = append(main, r)
+	}
+	for _, r := range main {
+		expect(t, join(t, x, user("Find whatever there is to be found.")), r.ID, r.ID, plugins.Known(1))
+	}
+	again := join(t, x, user("Find whatever there is to be found."))
+	expect(t, again, main[1].ID, main[1].ID, plugins.Known(1))
 }
 
 func TestTheHeadersOfAnAgentSayWhatNoMessageSays(t *testing.T) {
@@ -163,7 +207,7 @@ func TestAResponseNamesTheOneBefore(t *testing.T) {
 	first.Dialect = plugins.Responses
 	l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
 	first.ResponseID = "resp_1"
-	l.Answered(first, 0, nil)
+	l.Answered(first, 0, nil, nil)
 	o := outline(t, "S", user("b"))
 	o.PreviousResponse = "resp_1"
 	second := newRecord()
@@ -190,14 +234,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 5000 {
 		own := append(messages[:len(messages):len(messages)], observe.MessageHash{Hash: uint64(10_000 + i)})
 		l := x.Join(newRecord(), &observe.Outline{Messages: own}, uuid.Nil)
-		l.Answered(newRecord(), 0, []uint64{uint64(i)})
+		l.Answered(newRecord(), 0, []uint64{uint64(i)}, nil)
 		if x.size > maxSize {
 			t.Fatalf("%d bytes after %d calls", x.size, i)
 		}
 	}
 	size, keys := 0, 0
 	for c := x.oldest; c != nil; c = c.next {
-		size += callSize + 8*len(c.messages) + keySize*len(c.keys)
+		size += c.size() + keySize*len(c.keys)
 		keys += len(c.keys)
 	}
 	if size != x.size || len(x.calls) > keys || size < maxSize/2 {
@@ -244,11 +288,38 @@ func TestWhyTheCacheMissed(t *testing.T) {
 		}
 		is.record.Usage.Input = plugins.Known(12_000)
 		c.change(&was, &is)
-		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil)
+		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil, nil)
 		l := x.Join(&is.record, is.o, uuid.Nil)
 		l.Miss(&is.record, is.account)
 		if r := is.record; r.CacheMiss != c.reason || r.CacheMissAt != c.at || r.CacheMissed.N != c.missed || r.CacheMissed.Valid != (c.reason != "") {
 			t.Errorf("%s at %q, %v tokens; want %s at %q, %d", r.CacheMiss, r.CacheMissAt, r.CacheMissed, c.reason, c.at, c.missed)
+		}
+	}
+}
+
+func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
+	for _, failed := range []bool{true, false} {
+		x := new(Index)
+		answer := func(l *Link, r *storage.Record, input int64) {
+			r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(input), CacheRead: plugins.Known(0)}
+			l.Answered(r, 0, nil, nil)
+		}
+		first, try, again := newRecord(), newRecord(), newRecord()
+		answer(x.Join(first, outline(t, "S", user("a"), model("b"), user("c")), uuid.Nil), first, 10_000)
+		edited := outline(t, "S", user("x"), model("b"), user("c"), model("d"), user("e"))
+		l := x.Join(try, edited, uuid.Nil)
+		if !failed {
+			answer(l, try, 12_000)
+		}
+		l = x.Join(again, edited, uuid.Nil)
+		answer(l, again, 12_000)
+		l.Miss(again, 0)
+		want := storage.Record{CacheMiss: HistoryEdited, CacheMissAt: "messages[1]", CacheMissed: plugins.Known(10_000)}
+		if !failed { // what it had sent was in the cache
+			want = storage.Record{CacheMiss: MissUnexpected, CacheMissed: plugins.Known(12_000)}
+		}
+		if again.ParentID != first.ID || again.CacheMiss != want.CacheMiss || again.CacheMissAt != want.CacheMissAt || again.CacheMissed != want.CacheMissed {
+			t.Errorf("failed %v: %s at %q, %v tokens", failed, again.CacheMiss, again.CacheMissAt, again.CacheMissed)
 		}
 	}
 }

@@ -66,8 +66,8 @@ func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable
 		return ToolsChanged, "tools"
 	case was.Instructions != is.Instructions:
 		return SystemChanged, "system"
-	case l.edited >= 0:
-		return HistoryEdited, fmt.Sprintf("messages[%d]", l.edited)
+	case l.call.edited >= 0:
+		return HistoryEdited, fmt.Sprintf("messages[%d]", l.call.edited)
 	case time.Duration(r.CreatedAt-before.created)*time.Millisecond > cacheLife(was.CacheLife):
 		return Expired, ""
 	case marks && was.MarkedMessages == 0: // nothing but what stands before the messages

@@ -143,11 +143,8 @@ func (x *Exchange) Commit(end storage.EndState) {
 		x.Pay(r.Cost)
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
-		var delegated []uint64
-		if x.link.HasTools() {
-			delegated = tasks(r.Dialect, x.Content.Response)
-		}
-		x.link.Answered(r, x.Account, delegated)
+		tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
+		x.link.Answered(r, x.Account, tasks, answer)
 	}
 	if x.lost {
 		return

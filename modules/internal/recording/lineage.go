@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/transcript"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -21,30 +22,63 @@ func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {
 	}
 }
 
-// maxTasks bounds the answers in which the tasks of sub-agents are looked for, in bytes.
-const maxTasks = 1 << 20
+// maxAnswer bounds the answers that are read for what others go on from, in bytes.
+const maxAnswer = 1 << 20
 
 // toolCalls are what is in each answer that calls a tool, of any dialect. In Chat
 // Completions, tool_calls is also why an answer ended, without the colon.
 var toolCalls = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls":`), []byte(`"function_call"`), []byte(`"functionCall"`), []byte(`"toolUse"`)}
 
-// tasks are the hashes of the texts in the arguments of the tools that an answer calls.
-func tasks(d plugins.Dialect, answer storage.Body) (hashes []uint64) {
-	calls := func(sign []byte) bool { return bytes.Contains(answer.Data, sign) }
-	if len(answer.Data) > maxTasks || !slices.ContainsFunc(toolCalls, calls) {
-		return nil
+// textsOf are the texts that say what goes on from an answer: tasks where the call has
+// tools, and what the model said where the call is ambiguous.
+func textsOf(d plugins.Dialect, body storage.Body, tools, ambiguous bool) (tasks, answer []uint64) {
+	calls := func(sign []byte) bool { return bytes.Contains(body.Data, sign) }
+	if len(body.Data) == 0 || len(body.Data) > maxAnswer || !ambiguous && !(tools && slices.ContainsFunc(toolCalls, calls)) {
+		return nil, nil
 	}
 	f := observe.Transcript(d)
-	stored, _ := f.Stored(answer.Type, answer.Data)
-	for _, turn := range f.Response(stored) {
+	stored, _ := f.Stored(body.Type, body.Data)
+	turns := f.Response(stored)
+	if ambiguous {
+		answer = answerHashes(turns)
+	}
+	return taskHashes(turns), answer
+}
+
+// taskHashes are those of the texts in the arguments of the tools that an answer calls.
+func taskHashes(turns []transcript.Turn) (hashes []uint64) {
+	for _, turn := range turns {
 		for _, call := range turn.Calls {
 			gjson.Parse(call.Arguments).ForEach(func(_, argument gjson.Result) bool {
-				if hash, ok := observe.TextHash(argument.Str); ok {
-					hashes = append(hashes, hash)
-				}
+				hashes = appendHash(hashes, argument.Str, observe.TaskLetters)
 				return true
 			})
 		}
+	}
+	return hashes
+}
+
+// answerHashes are those of all texts that a client sends again of an answer.
+func answerHashes(turns []transcript.Turn) (hashes []uint64) {
+	for _, turn := range turns {
+		for _, text := range turn.Texts {
+			hashes = appendHash(hashes, text, observe.AnswerLetters)
+		}
+		for _, call := range turn.Calls {
+			hashes = appendHash(hashes, call.ID, observe.AnswerLetters)
+			hashes = appendHash(hashes, call.Arguments, observe.AnswerLetters)
+			gjson.Parse(call.Arguments).ForEach(func(_, argument gjson.Result) bool {
+				hashes = appendHash(hashes, argument.Str, observe.AnswerLetters)
+				return true
+			})
+		}
+	}
+	return hashes
+}
+
+func appendHash(hashes []uint64, text string, letters int) []uint64 {
+	if hash, ok := observe.TextHash(text, letters); ok {
+		hashes = append(hashes, hash)
 	}
 	return hashes
 }

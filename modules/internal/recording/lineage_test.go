@@ -11,7 +11,7 @@ import (
 
 func TestTasksAreTheArgumentsOfCalledTools(t *testing.T) {
 	const task = "Find each caller of Open, and say where."
-	want, _ := observe.TextHash(task)
+	want, _ := observe.TextHash(task, observe.TaskLetters)
 	for name, c := range map[string]struct {
 		dialect plugins.Dialect
 		answer  string
@@ -24,7 +24,7 @@ func TestTasksAreTheArgumentsOfCalledTools(t *testing.T) {
 		"Gemini":           {plugins.GenerateContent, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"task","args":{"prompt":"` + task + `"}}}]}}]}`, true},
 		"no call":          {plugins.Chat, `{"choices":[{"message":{"role":"assistant","content":"` + task + `"},"finish_reason":"tool_calls"}]}`, false},
 	} {
-		got := tasks(c.dialect, storage.Body{Type: "application/json", Data: []byte(c.answer)})
+		got, _ := textsOf(c.dialect, storage.Body{Type: "application/json", Data: []byte(c.answer)}, true, false)
 		if slices.Contains(got, want) != c.found {
 			t.Errorf("%s: %v", name, got)
 		}
