@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -22,6 +21,7 @@ func ReadEdge(r *http.Request, countryHeader string, record *storage.Record) {
 	record.TraceID, record.SpanID = traceParent(r.Header.Get("Traceparent"))
 	readAgent(r.Header, record)
 
+	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
 	for _, v := range [...]struct {
 		name  string
 		field *string
@@ -31,15 +31,15 @@ func ReadEdge(r *http.Request, countryHeader string, record *storage.Record) {
 		{"llm_session_id", &record.SessionID},
 		{"llm_country_code", &record.CountryCode},
 	} {
-		if set := edgeVar(r.Context(), v.name); set != "" {
+		if set := edgeVar(vars, v.name); set != "" {
 			*v.field = set
 		}
 	}
-	record.Threat = strings.EqualFold(edgeVar(r.Context(), "llm_threat"), "true")
+	record.Threat = strings.EqualFold(edgeVar(vars, "llm_threat"), "true")
 }
 
-func edgeVar(ctx context.Context, name string) string {
-	v := caddyhttp.GetVar(ctx, name)
+func edgeVar(vars map[string]any, name string) string {
+	v := vars[name]
 	if v == nil {
 		return ""
 	}
