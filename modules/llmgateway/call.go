@@ -168,6 +168,9 @@ func (c *call) read() ([]routing.Target, error) {
 	c.join()
 	if c.form == nil {
 		c.stored = findStoredState(c.dialect, c.sent)
+		if targets, err = c.openFiles(targets); err != nil {
+			return nil, err
+		}
 	}
 	return c.targetsWithState(targets)
 }

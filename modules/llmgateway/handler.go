@@ -52,6 +52,10 @@ func init() {
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `POST /v1/completions`, `/v1/moderations`, `/v1/images/...`, `/v1/audio/...` | Likewise, for what OpenAI has at these paths
 // `POST /v1/rerank`, `/v2/rerank` | Likewise, for Cohere's Rerank
+// `GET`, `POST /v1/files` | Lists the files that a provider has, or uploads one: to that of `?provider=<label>`, or else to the first that takes files
+// `GET`, `DELETE /v1/files/{id}`, `GET /v1/files/{id}/content` | Answers, deletes and downloads one
+// `GET`, `POST /v1/batches` | Lists the batches, likewise, or makes one at the provider that has its file
+// `GET /v1/batches/{id}`, `POST /v1/batches/{id}/cancel` | Answers one, or ends it
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/{id}` | One of them; both in Anthropic's form for clients that send `Anthropic-Version`
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
@@ -236,13 +240,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
 	routes, id, item, keeps := stateRoute(path)
 	keeps = keeps && !calls
-	if !calls && !lists && !keeps {
-		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath))
+	files, file := fileRoute(path)
+	if !calls && !lists && !keeps && files == "" {
+		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath, "/v1/files", "/v1/batches"))
 		return next.ServeHTTP(w, r)
 	}
 	methods := "POST"
-	if lists {
+	switch {
+	case lists:
 		methods = "GET, HEAD"
+	case files != "":
+		methods = fileRoutes[files]
 	}
 	if keeps {
 		methods = methodsOf(routes)
@@ -267,6 +275,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			"This endpoint takes "+methods+"."))
 	case lists:
 		return h.serveModels(w, r, path)
+	case files != "":
+		return h.serveFiles(w, r, files, file)
 	case keeps:
 		return h.serveState(w, r, routes[r.Method], id, item)
 	}

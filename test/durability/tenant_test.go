@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,12 +23,12 @@ func TestTenant(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
 	w := newWeir(t, p)
+	canary := string(newCanary())
 	w.start(config{
-		llm:  "provider echo\norg victim {\nkey victim-key\n}\norg thief {\nkey thief-key\n}",
+		llm:  "provider echo\nprovider lab compatible {\nbase_url " + filesOf(t, canary) + "\n}\norg victim {\nkey victim-key\n}\norg thief {\nkey thief-key\n}",
 		site: "llm_gateway",
 	})
 	since := time.Now()
-	canary := string(newCanary())
 	steal := func(c *call) {
 		for name, value := range map[string]string{
 			"Service-Session-Id": canary + "-session", "Service-Session-Name": canary + "-name",
@@ -188,18 +189,18 @@ func TestTenant(t *testing.T) {
 	if _, view := w.as(t, "victim-key", "GET", "/v1/view/secret", ""); !strings.Contains(view, canary) {
 		t.Errorf("the victim's view is %s", view)
 	}
-	if users := w.query("", "victim-key", since); len(users) != 3 { // two of them of the gateway
+	if users := w.query("", "victim-key", since); len(users) != 5 { // four of them of the gateway
 		t.Errorf("the victim has %d records", len(users))
 	}
 	t.Logf("%d attacks on %d operations", tried, len(attacks))
 }
 
-// keptBy has the gateway keep a response and a conversation, and returns the requests
+// keptBy has the gateway keep a response, a conversation, a file and a batch, and returns the requests
 // that show or change them.
 func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	t.Helper()
-	keep := func(path, body string) string {
-		status, answer := w.as(t, key, "POST", path, body)
+	keep := func(path, body string, header ...string) string {
+		status, answer := w.as(t, key, "POST", path, body, header...)
 		if status != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, status, answer)
 		}
@@ -213,11 +214,27 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 			attack{method: "GET", path: response}, attack{method: "GET", path: response + "?stream=true"}, attack{method: "DELETE", path: response},
 			attack{method: "GET", path: response + "/input_items"}, attack{method: "POST", path: response + "/cancel"})
 	}
-	return append(all,
+	file := keep("/v1/files", text, "Service-User-Id", text+"-file")
+	batch := "/v1/batches/" + keep("/v1/batches", `{"input_file_id":"`+file+`"}`, "Service-User-Id", text+"-batch")
+	for _, path := range []string{"/v1/files/" + file, "/v1/files/file-victim"} {
+		all = append(all, attack{method: "GET", path: path}, attack{method: "GET", path: path + "/content"}, attack{method: "DELETE", path: path})
+	}
+	return append(all, attack{method: "GET", path: batch}, attack{method: "POST", path: batch + "/cancel"},
 		attack{method: "GET", path: conversation}, attack{method: "POST", path: conversation, body: `{"metadata":{}}`}, attack{method: "DELETE", path: conversation},
 		attack{method: "GET", path: conversation + "/items"}, attack{method: "POST", path: conversation + "/items", body: `{"items":[{"role":"user","content":"x"}]}`},
 		attack{method: "GET", path: conversation + "/items/msg_victim"}, attack{method: "DELETE", path: conversation + "/items/msg_victim"},
 		attack{method: "POST", path: "/v1/responses", body: `{"model":"echo/echo-1","input":"x","conversation":"` + strings.TrimPrefix(conversation, "/v1/conversations/") + `"}`})
+}
+
+// filesOf is a provider with a file and a batch, whose texts are canaries.
+func filesOf(t *testing.T, canary string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"file-victim","filename":"`+canary+`"}`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // attack is a request that is meant to show or change what is another's.
@@ -228,7 +245,7 @@ type attack struct {
 }
 
 // as asks the API with a key.
-func (w *weir) as(t *testing.T, key, method, path, body string) (status int, answer string) {
+func (w *weir) as(t *testing.T, key, method, path, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequest(method, "http://"+w.site+path, strings.NewReader(body))
 	if err != nil {
@@ -237,6 +254,9 @@ func (w *weir) as(t *testing.T, key, method, path, body string) (status int, ans
 	r.Header.Set("Authorization", "Bearer "+key)
 	for _, name := range []string{"Service-Org", "Service-Organization-Id", "Organization-Id", "X-Org"} {
 		r.Header.Set(name, "victim")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	response, err := direct.Do(r)
 	if err != nil {

@@ -1,0 +1,81 @@
+package llmgateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+)
+
+// fileID is the provider's id of a file or a batch, and where it is.
+type fileID struct {
+	account *llmapp.Account
+	id      string
+	batch   string // whose results the file has, "" if that is not known
+}
+
+// tagBytes is the length of what proves that an id is the gateway's.
+const tagBytes = 16
+
+// sealID returns the id as clients of an organisation see it: the provider's, and behind
+// dots that of the batch and an HMAC. So no table of files is needed, after a restart and
+// on other nodes, and no organisation can name the files of another.
+func (m *memory) sealID(org string, f fileID) string {
+	shown := f.id
+	if f.batch != "" {
+		shown += "." + f.batch
+	}
+	label := f.account.Label + " " + strconv.FormatBool(f.account.Platform)
+	tag := m.key("file", owner{org: org, user: label}, []byte(shown))
+	return shown + "." + base64.RawURLEncoding.EncodeToString(tag[:tagBytes])
+}
+
+// openID is the reverse of sealID. It is false of an id that is none of the
+// organisation's, or whose account is not configured any more.
+func (h *Handler) openID(org, sealed string) (fileID, bool) {
+	parts := strings.Split(sealed, ".")
+	if len(parts) < 2 || len(parts) > 3 {
+		return fileID{}, false
+	}
+	m, err := h.memory()
+	if err != nil {
+		return fileID{}, false
+	}
+	f := fileID{id: parts[0]}
+	if len(parts) == 3 {
+		f.batch = parts[1]
+	}
+	for _, f.account = range h.site.App.Accounts(org) {
+		if m.sealID(org, f) == sealed {
+			return f, true
+		}
+	}
+	return fileID{}, false
+}
+
+// openFiles puts the provider's ids into a call that names files which were uploaded
+// here, and returns the targets at the account that has them.
+func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
+	for i, named := range c.stored.ids {
+		f, ok := c.h.openID(c.exchange.Record.Org, named.id)
+		if !ok {
+			continue
+		}
+		var at []routing.Target
+		for _, t := range targets {
+			if t.Account == f.account {
+				at = append(at, t)
+			}
+		}
+		if targets = at; targets == nil {
+			return nil, plugins.Invalid(named.param, "'%s' names a file that %s has: name a model of that provider.", named.param, f.account.Label)
+		}
+		c.stored.ids[i].id = f.id
+		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.id+`"`), []byte(`"`+f.id+`"`))
+	}
+	return targets, nil
+}

@@ -1,0 +1,395 @@
+package llmgateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/capture"
+	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// fileRoutes are the methods of the endpoints of files and batches
+// (https://platform.openai.com/docs/api-reference/files and .../batch), by their paths.
+var fileRoutes = map[string]string{
+	"/v1/files":               "GET, POST",
+	"/v1/files/{id}":          "DELETE, GET",
+	"/v1/files/{id}/content":  "GET",
+	"/v1/batches":             "GET, POST",
+	"/v1/batches/{id}":        "GET",
+	"/v1/batches/{id}/cancel": "POST",
+}
+
+// fileRoute returns the route of a path, and the id in it. route is "" of other paths.
+func fileRoute(path string) (route, id string) {
+	parts := strings.Split(path, "/") // "", "v1", "files", the id, "content"
+	if len(parts) > 3 {
+		id, parts[3] = parts[3], "{id}"
+	}
+	if route = strings.Join(parts, "/"); fileRoutes[route] == "" {
+		return "", ""
+	}
+	return route, id
+}
+
+// fileCall is a call of such an endpoint. Its bytes pass as they are, but for the ids.
+type fileCall struct {
+	*call
+	route  string
+	file   fileID
+	upload capture.Body // which the transport may still read when the answer has come
+	x      *recording.Exchange
+}
+
+// serveFiles answers an endpoint of files and batches.
+func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, route, id string) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &fileCall{call: &call{h: h, w: w, r: r, path: route, dialect: plugins.Batches, ctx: ctx}, route: route}
+	if e := c.begin(cancel); e != nil {
+		return apierror.Write(w, c.dialect, e)
+	}
+	defer c.close()
+	c.x = &c.exchange
+	req, err := c.prepare(id)
+	if err != nil {
+		c.refuse(asError(err))
+		return nil
+	}
+	c.x.Record.Provider, c.x.Record.Path = c.file.account.Provider, req.URL.Path
+	c.x.Record.TargetURL = redact.URL(req.URL.String())
+	resp, err := c.file.account.Transport.RoundTrip(req)
+	c.upload.Look(func(_ *capture.Tap, received int64) { c.x.Record.RequestBytes += received })
+	c.upload.Detach()
+	if err != nil {
+		c.fail(c.unreached(err))
+		return nil
+	}
+	defer resp.Body.Close()
+	c.receive(resp)
+	return nil
+}
+
+// prepare makes the request to the account that has the file.
+func (c *fileCall) prepare(id string) (*http.Request, error) {
+	org, query := c.x.Record.Org, c.r.URL.Query()
+	var body io.ReadCloser
+	length := int64(0)
+	switch {
+	case id != "":
+		var ok bool
+		if c.file, ok = c.h.openID(org, id); !ok {
+			return nil, notFound(id)
+		}
+	case c.route == "/v1/batches" && c.r.Method == http.MethodPost:
+		err := c.readBody()
+		c.keepBody()
+		if err != nil {
+			return nil, err
+		}
+		if err := translate.CheckObject(c.body); err != nil {
+			return nil, err
+		}
+		input := strings.Clone(gjson.Get(text(c.body), "input_file_id").Str)
+		var ok bool
+		if c.file, ok = c.h.openID(org, input); !ok {
+			return nil, plugins.Invalid("input_file_id", "'input_file_id' names no file that was uploaded here: upload it to /v1/files.")
+		}
+		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+input+`"`), []byte(`"`+c.file.id+`"`))
+		body, length = io.NopCloser(bytes.NewReader(c.sent)), int64(len(c.sent))
+	default:
+		account, err := c.accountOfFiles(query.Get("provider"))
+		if err != nil {
+			return nil, err
+		}
+		c.file.account = account
+	}
+	if c.route == "/v1/files" && c.r.Method == http.MethodPost {
+		c.upload.ReadCloser = c.r.Body
+		body, length = &c.upload, c.r.ContentLength
+	}
+	account := c.file.account
+	if err := c.allowFiles(account); err != nil {
+		return nil, err
+	}
+	path := c.route
+	if id != "" {
+		path = strings.Replace(path, "{id}", url.PathEscape(c.file.id), 1)
+	}
+	req, err := c.endpoint(account, path)
+	if err != nil {
+		return nil, err
+	}
+	c.passQuery(req, query)
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Idempotency-Key", "Openai-Beta"} {
+		if values := c.r.Header[name]; values != nil && (name != "Content-Encoding" || c.body == nil) {
+			req.Header[name] = values
+		}
+	}
+	req.Body, req.ContentLength = body, length
+	return req, nil
+}
+
+func notFound(id string) *plugins.Error {
+	return rejected(http.StatusNotFound, "not_found", "No file or batch with the id '"+id[:min(len(id), 200)]+"' was made here.")
+}
+
+// endpoint is the request to a path of an account, which may lack it.
+func (c *fileCall) endpoint(account *llmapp.Account, path string) (*http.Request, error) {
+	has, ok := account.API.(translate.Endpoints)
+	if !ok {
+		return nil, c.noEndpoint(routing.Target{Account: account})
+	}
+	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, translate.Target{BaseURL: account.BaseURL, Key: account.Key})
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = c.noEndpoint(routing.Target{Account: account})
+	}
+	return req, err
+}
+
+// accountOfFiles returns the account of that label, or the first that has the endpoint.
+func (c *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
+	var err error
+	for _, account := range c.h.site.App.Accounts(c.x.Record.Org) {
+		if label != "" && account.Label != label {
+			continue
+		}
+		if _, err = c.endpoint(account, c.route); err == nil || label != "" {
+			return account, err
+		}
+	}
+	if label != "" {
+		return nil, plugins.Invalid("provider", "There is no provider '%.64s'.", label)
+	}
+	return nil, err
+}
+
+// allowFiles refuses what an organisation must not do at an account that others use.
+func (c *fileCall) allowFiles(account *llmapp.Account) error {
+	org := c.x.Record.Org
+	if c.shared(routing.Target{Account: account}) {
+		e := plugins.Invalid("", "Files and batches are not paid with credits: the provider tells what a batch costs when its results are downloaded. "+
+			"Configure %s for the organization with a key of its own.", account.Label)
+		e.Code = unsupportedEndpoint
+		return e
+	}
+	lists := c.file.id == "" && c.r.Method == http.MethodGet
+	if !lists || !account.Platform {
+		return nil
+	}
+	alone := org == llmapp.DefaultName
+	for name := range c.h.site.App.Organisations {
+		alone = alone && name == org
+	}
+	if !alone {
+		e := plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
+			"Configure it for the organization with a key of its own.", account.Label)
+		e.Code = unsupportedEndpoint
+		return e
+	}
+	return nil
+}
+
+// passQuery gives the provider the client's query, with ids of its own.
+func (c *fileCall) passQuery(req *http.Request, query url.Values) {
+	passed := req.URL.Query() // of Azure's version
+	for name, values := range query {
+		if name == "provider" {
+			continue
+		}
+		for i, value := range values {
+			if f, ok := c.h.openID(c.x.Record.Org, value); ok {
+				values[i] = f.id
+			}
+		}
+		passed[name] = values
+	}
+	req.URL.RawQuery = passed.Encode()
+}
+
+// unreached is a provider that gave no answer.
+func (c *fileCall) unreached(err error) *plugins.Error {
+	c.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", c.x.Record.ID),
+		zap.String("provider", c.file.account.Label), zap.Error(redact.Upstream(err)))
+	e := plugins.Upstream("The provider could not be reached.")
+	e.Code = "upstream_unreachable"
+	c.x.Record.Status = plugins.Known(int64(e.Status))
+	return e
+}
+
+// fail ends a call that was sent, and has no answer but an error.
+func (c *fileCall) fail(e *plugins.Error) {
+	c.x.Record.ErrorType = e.Type
+	end := storage.Complete
+	if c.ctx.Err() != nil {
+		end = storage.ClientAborted
+	}
+	c.x.End(end)
+	c.writeError(e)
+}
+
+// receive passes the answer on.
+func (c *fileCall) receive(resp *http.Response) {
+	c.x.Record.Status = plugins.Known(int64(resp.StatusCode))
+	for _, name := range []string{"Content-Type", "Content-Disposition", "X-Request-Id"} {
+		if values := resp.Header[name]; values != nil {
+			c.w.Header()[name] = values
+		}
+	}
+	switch {
+	case refuses(resp.StatusCode):
+		c.refused(resp)
+	case c.route == "/v1/files/{id}/content":
+		c.passContent(resp)
+	default:
+		c.passObject(resp)
+	}
+}
+
+func (c *fileCall) refused(resp *http.Response) {
+	account := c.file.account
+	e := plugins.Upstream("The provider answered with the status %d, which no API has a use for. Its base_url may be wrong.", resp.StatusCode)
+	if resp.StatusCode >= 400 {
+		e = account.API.Error(resp)
+	}
+	if account.Platform && (unauthorized(resp.StatusCode) || unauthorized(e.Status)) {
+		c.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", c.x.Record.ID), zap.String("provider", account.Label))
+		e = plugins.Upstream("The provider does not accept the gateway's credentials.")
+		e.Code = "upstream_auth"
+	}
+	c.fail(e)
+}
+
+// passObject answers an object, with ids of the gateway.
+func (c *fileCall) passObject(resp *http.Response) {
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxResponse+1), resp.ContentLength)
+	if err != nil || len(body) > maxResponse || !plugins.ValidJSON(body) {
+		c.fail(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
+		return
+	}
+	made := c.route == "/v1/batches" && c.r.Method == http.MethodPost
+	if made { // the results belong to who made the batch
+		observer := observe.New(plugins.Batches, c.x.Record.Provider, resp.Header)
+		observer.Write(body)
+		observer.Close()
+		c.x.Answer = observer
+	}
+	if body, err = c.sealIDs(body); err != nil {
+		c.fail(asError(err))
+		return
+	}
+	c.x.Record.ResponseBytes = int64(len(body))
+	if !c.x.Record.ResponseOmitted {
+		kept := body[:min(int64(len(body)), int64(c.h.MaxBody))]
+		c.x.Content.Response = storage.Body{Type: jsonType, Data: kept}
+		c.x.Record.ResponseTruncated = len(kept) < len(body)
+	}
+	c.x.Commit(storage.Complete)
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	end := storage.Complete
+	c.w.WriteHeader(http.StatusOK)
+	if _, err := c.w.Write(body); err != nil {
+		end = storage.ClientAborted
+	}
+	c.x.End(end)
+}
+
+// sealIDs puts the gateway's ids in place of the provider's, of one object or of a list.
+func (c *fileCall) sealIDs(body []byte) ([]byte, error) {
+	m, err := c.h.memory()
+	if err != nil {
+		c.h.site.Logger.Error(unreadableSecret, zap.Error(err))
+		return nil, err
+	}
+	whole := text(body)
+	var out []byte
+	end := 0
+	var seal func(object gjson.Result)
+	seal = func(object gjson.Result) {
+		batch := ""
+		if object.Get("object").Str == "batch" {
+			batch = object.Get("id").Str
+		}
+		object.ForEach(func(key, v gjson.Result) bool {
+			f := fileID{account: c.file.account, id: v.Str}
+			switch key.Str {
+			case "output_file_id", "error_file_id":
+				f.batch = batch
+			case "id", "input_file_id", "first_id", "last_id":
+			case "data":
+				v.ForEach(func(_, element gjson.Result) bool {
+					seal(element)
+					return true
+				})
+				return true
+			default:
+				return true
+			}
+			if v.Str == "" {
+				return true
+			}
+			out = append(out, whole[end:v.Index]...)
+			out = append(append(append(out, '"'), m.sealID(c.x.Record.Org, f)...), '"')
+			end = v.Index + len(v.Raw)
+			return true
+		})
+	}
+	seal(gjson.Parse(whole))
+	return append(out, whole[end:]...), nil
+}
+
+// passContent answers the bytes of a file as they come. If they are the results of a
+// batch, each call of it is recorded before the client has its result.
+func (c *fileCall) passContent(resp *http.Response) {
+	results := c.x.Results(observe.Results{File: c.file.id, Batch: c.file.batch}, int64(c.h.MaxBody))
+	c.x.Record.ResponseTruncated = !c.x.Record.ResponseOmitted // nothing of a file is kept
+	if length := resp.Header["Content-Length"]; length != nil && resp.ContentLength >= 0 {
+		c.w.Header()["Content-Length"] = length
+	}
+	out := client{w: c.w}
+	c.w.WriteHeader(http.StatusOK)
+	held, read := make([]byte, 0, minRead), make([]byte, minRead)
+	var err error
+	for err == nil && out.err == nil {
+		var n int
+		if n, err = resp.Body.Read(read); n == 0 {
+			continue
+		}
+		if len(held) > 0 {
+			out.write(held)
+		}
+		results.Write(read[:n])
+		held = append(held[:0], read[:n]...)
+		c.x.Record.ResponseBytes += int64(n)
+	}
+	if whole := errors.Is(err, io.EOF); whole {
+		results.Close()
+		c.x.Commit(storage.Complete)
+		out.write(held)
+	}
+	switch {
+	case out.err != nil || c.r.Context().Err() != nil:
+		c.x.End(storage.ClientAborted)
+	case !errors.Is(err, io.EOF):
+		c.x.End(storage.UpstreamAborted)
+		panic(http.ErrAbortHandler) // a client must not take what it has for all
+	default:
+		c.x.End(storage.Complete)
+	}
+}
