@@ -43,9 +43,12 @@ func TestAnalytics(t *testing.T) {
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
 	smallChunks(t)
+	most := maxPropertyColumns
 	for name, limit := range map[string]int{"kept": tailRows, "almost full": 100, "read": 0} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(3) {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
+				maxPropertyColumns = []int{0, 3, most}[seed]
+				t.Cleanup(func() { maxPropertyColumns = most })
 				f := newFollower(t, seed, limit)
 				files := 0
 				for range 40 {
@@ -58,8 +61,8 @@ func TestAnalyticsFollowWrites(t *testing.T) {
 				if files == 0 {
 					t.Error("there have never been files of columns")
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -189,7 +192,7 @@ func (f *follower) ask(q any, query func(storage.Backend) (any, error)) {
 func (f *follower) compare() {
 	f.Helper()
 	ctx := f.Context()
-	switch f.IntN(6) {
+	switch f.IntN(8) {
 	case 0:
 		q := storagetest.UserQuery(f.Rand, f.records)
 		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
@@ -207,6 +210,17 @@ func (f *follower) compare() {
 		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	case 5:
 		q := &storage.SessionQuery{Org: f.records[f.IntN(9)].Org, Filter: storage.All{}, Window: storage.Always, Offset: f.IntN(3) * f.IntN(20), Limit: f.IntN(50)}
+		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
+	case 6, 7:
+		q := storagetest.MetricsQuery(f.Rand, f.records)
+		if f.IntN(3) > 0 {
+			q.By = storage.Dimension{Name: storage.ByProperty, Property: "Env"}
+		}
+		if f.IntN(3) > 0 {
+			ops := []storage.Operator{storage.Equals, storage.NotEquals, storage.Contains, storage.NotContains, storage.ILike}
+			texts := []string{"", "1", "%", f.records[f.IntN(len(f.records))].Properties["Env"]}
+			q.Filter = and(q.Filter, &storage.Leaf{Field: field("properties"), Key: "Env", Op: ops[f.IntN(len(ops))], Text: texts[f.IntN(len(texts))]})
+		}
 		f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(ctx, b) })
 	}
 }

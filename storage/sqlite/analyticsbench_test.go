@@ -11,7 +11,8 @@ import (
 
 // BenchmarkAnalytics measures what docs/queries.md promises, on a database of
 // -sqlite.records records: first the queries alone, then while 2,000 records a
-// second are written. cpu-us counts the process's CPU time in microseconds.
+// second are written. cpu-us counts the process's CPU time in microseconds, and peak-MB
+// is the most memory that the process had by then.
 func BenchmarkAnalytics(b *testing.B) {
 	ctx := b.Context()
 	s, t, last := filled(b)
@@ -21,6 +22,15 @@ func BenchmarkAnalytics(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	b.Run("open", func(b *testing.B) {
+		measure(b, func() error {
+			if err := s.Close(); err != nil {
+				return err
+			}
+			_, err := s.Open(ctx, hostOf(noContents{}))
+			return err
+		})
+	})
 	b.Run("load", func(b *testing.B) {
 		measure(b, func() error {
 			s.tails.drop()

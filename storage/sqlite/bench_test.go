@@ -301,14 +301,19 @@ func measure(b *testing.B, do func() error) {
 		}
 	}
 	b.ReportMetric(float64((cpuTime()-start).Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64(processUsage().Maxrss)/1024, "peak-MB")
 }
 
 func cpuTime() time.Duration {
-	var usage unix.Rusage
+	usage := processUsage()
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func processUsage() (usage unix.Rusage) {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
 		panic(err) // only for arguments that are none
 	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	return usage
 }
 
 // noContents stands for content that has been deleted.

@@ -30,6 +30,10 @@ type chunk struct {
 	columns [columnCount][]uint32
 	// wide are the values too large for a column, in the order of place.
 	wide []wideValue
+	// properties are columns of ids of names, nil where the table labels has to be asked.
+	// others is true if there are more.
+	properties map[string][]uint32
+	others     bool
 }
 
 type wideValue struct {

@@ -19,7 +19,7 @@ import (
 
 // fileIndex says what a file has.
 type fileIndex struct {
-	// Format are the names of the columns.
+	// Format are the names of the columns, and what else there is.
 	Format string `json:"format"`
 	Rows   int    `json:"rows"`
 	// After and Last bound the keys.
@@ -32,6 +32,9 @@ type fileIndex struct {
 	Org     block              `json:"org"`
 	Places  block              `json:"places"`
 	Values  block              `json:"values"`
+	// Properties are by their names. Others is true if there are more.
+	Properties map[string]block `json:"properties"`
+	Others     bool             `json:"others"`
 }
 
 // block is where values are, each as what it is more than Base.
@@ -44,7 +47,7 @@ type block struct {
 }
 
 var (
-	fileFormat = strings.Join(cachedNames[:], " ")
+	fileFormat = strings.Join(cachedNames[:], " ") + " properties"
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
@@ -127,6 +130,10 @@ func writeColumns(path string, c *chunk, after, last int64) (err error) {
 		places[i], values[i] = int64(v.place), v.value
 	}
 	index.Places, index.Values = writeBlock(w, places), writeBlock(w, values)
+	index.Properties, index.Others = make(map[string]block), c.others
+	for name, column := range c.properties {
+		index.Properties[name] = writeBlock(w, column)
+	}
 	description, err := json.Marshal(index)
 	if err != nil {
 		return err
@@ -145,11 +152,13 @@ type fileReader struct {
 	chunk  chunk
 	raw    []byte
 	narrow [columnCount][]uint32
+	// properties are those of the file read before.
+	properties map[string][]uint32
 }
 
-// read reads the columns that are needed of the file of a region. Its errors are those
-// of files that are missing or damaged.
-func (r *fileReader) read(path string, of region, needs *[columnCount]bool) (*chunk, error) {
+// read reads the columns and properties that are needed of the file of a region. Its
+// errors are those of files that are missing or damaged.
+func (r *fileReader) read(path string, of region, needs *[columnCount]bool, properties []string) (*chunk, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -170,6 +179,16 @@ func (r *fileReader) read(path string, of region, needs *[columnCount]bool) (*ch
 		if needs[i] && b.Count > 0 {
 			r.narrow[i] = readBlock(r, file, b, r.narrow[i], &err)
 			c.columns[i] = r.narrow[i]
+		}
+	}
+	if r.properties == nil {
+		r.properties = make(map[string][]uint32)
+	}
+	c.properties, c.others = make(map[string][]uint32), index.Others
+	for _, name := range properties {
+		if b, ok := index.Properties[name]; ok && c.properties[name] == nil {
+			r.properties[name] = readBlock(r, file, b, r.properties[name], &err)
+			c.properties[name] = r.properties[name]
 		}
 	}
 	places, values := readBlock[int64](r, file, index.Places, nil, &err), readBlock[int64](r, file, index.Values, nil, &err)

@@ -151,8 +151,11 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	}
 	var c chunk
 	err = f.b.reading(ctx, func(ctx context.Context, r reader) error {
-		_, err := loader{ctx, r}.between(next.after, next.last, math.MaxInt, func() *chunk { return &c })
-		return err
+		l := loader{ctx, r}
+		if _, err := l.between(next.after, next.last, math.MaxInt, func() *chunk { return &c }); err != nil || len(c.n) == 0 {
+			return err
+		}
+		return l.properties(&c)
 	})
 	next.file = ""
 	if err == nil && len(c.n) > 0 {

@@ -81,6 +81,11 @@ func TestColumnFilesReadBack(t *testing.T) {
 			c.count(column, 1000+r.Int64N(widths[column%len(widths)]))
 		}
 	}
+	c.others = true
+	c.properties = map[string][]uint32{"a": make([]uint32, 100), `"b`: make([]uint32, 100), "unread": make([]uint32, 100)}
+	for i := range 100 {
+		c.properties["a"][i], c.properties[`"b`][i] = r.Uint32N(3), r.Uint32()
+	}
 	path := filepath.Join(t.TempDir(), "c")
 	if err := writeColumns(path, &c, c.low-1, c.high); err != nil {
 		t.Fatal(err)
@@ -90,7 +95,7 @@ func TestColumnFilesReadBack(t *testing.T) {
 	for i := range all {
 		all[i] = i != userColumn
 	}
-	read := func() (*chunk, error) { return new(fileReader).read(path, known, &all) }
+	read := func() (*chunk, error) { return new(fileReader).read(path, known, &all, []string{"a", `"b`, "a"}) }
 	got, err := read()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +108,12 @@ func TestColumnFilesReadBack(t *testing.T) {
 				}
 			}
 		}
-		return slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
+		for _, name := range []string{"a", `"b`} {
+			if !slices.Equal(got.properties[name], c.properties[name]) {
+				return false
+			}
+		}
+		return got.others && len(got.properties) == 2 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
 	}
 	if !same(got) {
 		t.Error("the file has other values")

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"database/sql/driver"
 	"strconv"
 
 	"github.com/weirhq/weir/plugins"
@@ -16,6 +15,8 @@ type dimension struct {
 	key     func(group int) storage.Key
 	columns []int
 	texts   *textGroups
+	// property is that whose column is read, "" if none is.
+	property string
 }
 
 // inColumns tells whether rows can be grouped by the dimensions of a query.
@@ -47,7 +48,7 @@ func (x *rows) dimension(d storage.Dimension, tags map[string]string) (dimension
 	case storage.BySession:
 		return x.sessionDimension(tags), nil
 	case storage.ByProperty:
-		return x.labelDimension(propertyKind(d.Property))
+		return x.propertyDimension(d.Property)
 	}
 	f := storage.LookupField(storage.RequestResponse, string(d.Name))
 	switch i := cachedColumnOf(f); {
@@ -146,49 +147,4 @@ func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) stri
 		key:     func(group int) storage.Key { return keys[group] },
 		columns: columns,
 	}
-}
-
-// labelDimension groups by a property, of which the database knows the records of
-// each value.
-func (x *rows) labelDimension(kind string) (dimension, error) {
-	numbers, keys := make(map[int64]uint32), []storage.Key{{}}
-	err := x.r.c.query(x.ctx, "SELECT id, name FROM names WHERE kind = ?", []driver.Value{kind}, func(row []driver.Value) error {
-		if name := row[1].(string); name != "" {
-			numbers[row[0].(int64)] = uint32(len(keys))
-			keys = append(keys, storage.Key{ID: name})
-		}
-		return nil
-	})
-	var (
-		of     *chunk
-		column []uint32
-		low    int64
-	)
-	return dimension{
-		number: func(c *chunk, row int) int {
-			if c != of || c.low != low || len(column) != len(c.n) {
-				of, low, column = c, c.low, x.labels(c, kind, numbers)
-			}
-			return int(column[row])
-		},
-		key: func(group int) storage.Key { return keys[group] },
-	}, err
-}
-
-// labels makes a column of a chunk: the number of the label of a kind that each row
-// has.
-func (x *rows) labels(c *chunk, kind string, numbers map[int64]uint32) []uint32 {
-	column := make([]uint32, len(c.n))
-	rowOf := c.finder()
-	const query = "SELECT n, label FROM labels WHERE " + inBuckets + " AND +label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
-	err := x.r.c.query(x.ctx, query, []driver.Value{bucketOf(c.low), bucketOf(c.high), kind, c.low, c.high}, func(row []driver.Value) error {
-		if i := rowOf(row[0].(int64)); i >= 0 {
-			column[i] = numbers[row[1].(int64)]
-		}
-		return nil
-	})
-	if x.failed == nil {
-		x.failed = err
-	}
-	return column
 }

@@ -25,7 +25,10 @@ func join(f storage.Filter, leaves map[*storage.Leaf]predicate) predicate {
 
 // leaf compiles a leaf, nil if it compares what the columns have not.
 func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
-	if l.Field.Map {
+	switch {
+	case isProperty(l):
+		return s.property(l, p)
+	case l.Field.Map:
 		return nil
 	}
 	i := cachedColumnOf(l.Field)
@@ -71,7 +74,10 @@ func moment(l *storage.Leaf, value func(*chunk, int) storage.Timestamp) predicat
 	}
 }
 
-// text matches each text once. Those of a chunk are read together.
+// isProperty tells whether a leaf compares the value of a property.
+func isProperty(l *storage.Leaf) bool { return l.Field.Map && labelKind(l) != "" }
+
+// text compares a column of texts.
 func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predicate {
 	if l.Op == storage.Equals {
 		var id uint32
@@ -86,23 +92,29 @@ func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predica
 		}
 		return func(c *chunk, row int) bool { return c.at(column, row) == id }
 	}
+	matches := storage.TextMatcher(l.Op, l.Text, p)
+	return s.matches(matches, matches(""), func(c *chunk) []uint32 { return c.columns[column] })
+}
+
+// matches matches each text of a column once, of which a row that has none counts as
+// lacks. Those of a chunk are read together.
+func (s *scan) matches(matches func(string) bool, lacks bool, column func(*chunk) []uint32) predicate {
 	const (
 		unknown = iota
 		differs
 		matched
 	)
-	matches := storage.TextMatcher(l.Op, l.Text, p)
 	var results paged
-	empty := matches("")
 	return func(c *chunk, row int) bool {
-		id := c.at(column, row)
-		if id == 0 {
-			return empty
+		of := column(c)
+		if of == nil || of[row] == 0 {
+			return lacks
 		}
+		id := of[row]
 		result := results.at(id)
 		if *result == unknown {
 			var ids []uint32
-			for _, id := range c.columns[column] {
+			for _, id := range of {
 				if x := results.at(id); id != 0 && *x == unknown {
 					*x = differs
 					ids = append(ids, id)

@@ -68,7 +68,7 @@ func (s *scan) file(known region, after, to int64) {
 	if s.ended() || after >= to {
 		return
 	}
-	c, err := s.reader.read(filepath.Join(s.files.dir, known.file), known, &s.needs)
+	c, err := s.reader.read(filepath.Join(s.files.dir, known.file), known, &s.needs, s.properties)
 	if err != nil {
 		s.files.report(known)
 		s.gap(after, to)

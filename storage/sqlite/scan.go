@@ -19,8 +19,10 @@ type scan struct {
 	holds    predicate
 	residual storage.Filter
 	// needs are the columns that are read.
-	needs  [columnCount]bool
-	reader fileReader
+	needs [columnCount]bool
+	// properties are read as well.
+	properties []string
+	reader     fileReader
 	// all are the requests of the whole scan of which the residual is true, nil until
 	// a chunk asks for them.
 	all *keySet
@@ -38,27 +40,40 @@ func (s *scan) need(columns ...int) {
 	}
 }
 
-// plan splits the filter.
+// plan splits the filter. What columns do not decide alone the database does, which finds
+// requests by their properties.
 func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
 	leaves := make(map[*storage.Leaf]predicate)
-	plan := storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
-		holds, ok := leaves[l]
-		if !ok {
-			holds = s.leaf(l, cancel)
-			leaves[l] = holds
-		}
-		if holds == nil {
-			return storage.Unsupported
-		}
-		return storage.Exact
-	})
+	planned := func(properties bool) storage.Plan {
+		return storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
+			if isProperty(l) && !properties {
+				return storage.Unsupported
+			}
+			holds, ok := leaves[l]
+			if !ok {
+				holds = s.leaf(l, cancel)
+				leaves[l] = holds
+			}
+			if holds == nil {
+				return storage.Unsupported
+			}
+			return storage.Exact
+		})
+	}
+	plan := planned(true)
+	if plan.Residual != (storage.All{}) {
+		plan = planned(false)
+	}
 	s.residual = plan.Residual
 	if plan.Prefilter != (storage.All{}) {
 		s.holds = join(plan.Prefilter, leaves)
 	}
 	for _, d := range s.dimensions {
 		s.need(d.columns...)
+		if d.property != "" {
+			s.properties = append(s.properties, d.property)
+		}
 	}
 	if !s.scores {
 		s.need(partColumns(s.parts)...)

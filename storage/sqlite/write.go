@@ -188,8 +188,12 @@ func (w *writer) replace(old, next *row) error {
 	return err
 }
 
-// sameRequest tells whether two versions are the same in requests.
+// sameRequest tells whether two versions are the same in what columns have: in requests
+// and in their properties.
 func sameRequest(a, b *row) bool {
+	if !maps.Equal(a.Properties, b.Properties) {
+		return false
+	}
 	for i := range requestColumns {
 		c := &requestColumns[i]
 		if c.names != "" && c.text(a) != c.text(b) {

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// maxPropertyColumns bounds the properties that a file has as columns: clients name them.
+// Tests make it smaller.
+var maxPropertyColumns = 64
+
+// properties gives a chunk columns of its properties, of ids of names, and keeps in
+// others whether there are more.
+func (l loader) properties(c *chunk) error {
+	type label struct {
+		row int
+		id  int64
+	}
+	var labels []label
+	kinds := make(map[int64]string)
+	rowOf := c.finder()
+	err := l.query("SELECT n, label FROM labels WHERE "+inBuckets+" AND n BETWEEN ? AND ?",
+		[]driver.Value{bucketOf(c.low), bucketOf(c.high), c.low, c.high}, func(row []driver.Value) error {
+			if i := rowOf(row[0].(int64)); i >= 0 {
+				id := row[1].(int64)
+				labels = append(labels, label{i, id})
+				kinds[id] = ""
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, 0, len(kinds))
+	for id := range kinds {
+		ids = append(ids, id)
+	}
+	err = l.query("SELECT id, kind FROM names WHERE id IN (SELECT value FROM json_each(?))", []driver.Value{compactJSON(ids)}, func(row []driver.Value) error {
+		kinds[row[0].(int64)] = row[1].(string)
+		return nil
+	})
+	c.properties, c.others = make(map[string][]uint32), false
+	for _, x := range labels {
+		name, ok := strings.CutPrefix(kinds[x.id], propertyKind(""))
+		if !ok {
+			continue // an asset
+		}
+		column := c.properties[name]
+		if column == nil {
+			if len(c.properties) == maxPropertyColumns || !utf8.ValidString(name) {
+				c.others = true
+				continue
+			}
+			column = make([]uint32, len(c.n))
+			c.properties[name] = column
+		}
+		column[x.row] = uint32(x.id)
+	}
+	return err
+}
+
+// propertyColumn answers what the rows of a chunk have of one property, as ids of names:
+// from the file where that has it, and else from the table labels.
+type propertyColumn struct {
+	x    *rows
+	name string
+	// ids are of the chunk that was read last from the table.
+	of  *chunk
+	low int64
+	ids []uint32
+}
+
+// in is nil if no row has the property.
+func (p *propertyColumn) in(c *chunk) []uint32 {
+	if column := c.properties[p.name]; column != nil || c.properties != nil && !c.others {
+		return column
+	}
+	if c != p.of || c.low != p.low || len(p.ids) != len(c.n) {
+		p.of, p.low, p.ids = c, c.low, make([]uint32, len(c.n))
+		p.read(c)
+	}
+	return p.ids
+}
+
+func (p *propertyColumn) read(c *chunk) {
+	rowOf := c.finder()
+	const query = "SELECT n, label FROM labels WHERE " + inBuckets + " AND +label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
+	err := p.x.r.c.query(p.x.ctx, query, []driver.Value{bucketOf(c.low), bucketOf(c.high), propertyKind(p.name), c.low, c.high}, func(row []driver.Value) error {
+		if i := rowOf(row[0].(int64)); i >= 0 {
+			p.ids[i] = uint32(row[1].(int64))
+		}
+		return nil
+	})
+	if p.x.failed == nil {
+		p.x.failed = err
+	}
+}
+
+// propertyDimension groups by the values of a property. The empty one is none.
+func (x *rows) propertyDimension(name string) (dimension, error) {
+	empty, err := x.r.name(x.ctx, propertyKind(name), "")
+	column, texts := propertyColumn{x: x, name: name}, newTextGroups(x)
+	return dimension{
+		number: func(c *chunk, row int) int {
+			ids := column.in(c)
+			if ids == nil || ids[row] == empty {
+				return 0
+			}
+			return texts.number(ids[row])
+		},
+		key:      func(group int) storage.Key { return storage.Key{ID: texts.text(group)} },
+		property: name,
+	}, err
+}
+
+// property matches the values of a property. Of requests that lack it the negative
+// operators are true.
+func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
+	s.properties = append(s.properties, l.Key)
+	column := propertyColumn{x: s.rows, name: l.Key}
+	lacks := l.Op.Negative()
+	if l.Op == storage.Equals || l.Op == storage.NotEquals {
+		id, err := s.r.name(s.ctx, propertyKind(l.Key), l.Text)
+		if err != nil {
+			s.failed = err
+		}
+		return func(c *chunk, row int) bool {
+			ids := column.in(c)
+			return (id != 0 && ids != nil && ids[row] == id) != lacks
+		}
+	}
+	return s.matches(storage.TextMatcher(l.Op, l.Text, p), lacks, column.in)
+}
+
+// name is the id of a name, 0 when no record has it.
+func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
+	id, err := r.c.integer(ctx, "SELECT id FROM names WHERE kind = ? AND name = ?", kind, name)
+	return uint32(id), err
+}
