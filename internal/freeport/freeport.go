@@ -1,4 +1,4 @@
-// Package freeport finds addresses for tests that tell a server where to listen.
+// Package freeport finds free addresses on which servers of tests can listen.
 package freeport
 
 import (

@@ -1,4 +1,4 @@
-// Package nearest finds what a mistyped name was meant to be.
+// Package nearest finds the known name that is nearest to a mistyped one.
 package nearest
 
 import "strings"

@@ -1,6 +1,6 @@
-// Package position tells where in the Caddyfile a part of the global option llm stands.
-// The adapter knows, and what is found when the configuration is provisioned is JSON by
-// then, which has no lines.
+// Package position passes the lines of the Caddyfile on to the JSON configuration, so that
+// errors that are found when it is provisioned can name the line of a part of the global
+// option llm.
 package position
 
 import (

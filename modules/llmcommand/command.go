@@ -1,8 +1,8 @@
-// Package llmcommand adds Weir's commands to Caddy's: query, tail and export are
-// clients of the query API, import and demo of llm_otlp, to which they report what
-// another product has recorded, and what fills a dashboard to look at; stats, credits,
-// doctor, backup and store are clients of the admin endpoint; restore and check work on the
-// files of a Weir that does not run, and hash-key prepares the configuration.
+// Package llmcommand adds Weir's commands to Caddy's: query, facets, tail and export are
+// clients of the query API; import and demo are clients of llm_otlp, to which they report
+// records of another product and made-up ones; stats, health, credits, doctor, backup and
+// store are clients of the admin endpoint; restore and check work on the files of a Weir
+// that does not run; hash-key is for the configuration.
 package llmcommand
 
 import (

@@ -1,3 +1,3 @@
-// Package llmgateway is the handler that calls the model of some provider: it
-// decides which, translates, tries again elsewhere, bills and records.
+// Package llmgateway is the handler that calls the models of all providers: it selects
+// the provider, translates, retries, fails over, bills and records.
 package llmgateway

@@ -1,5 +1,5 @@
-// Package llmhealth is the handler http.handlers.llm_health: probes for what starts,
-// stops and balances Weir, on a site.
+// Package llmhealth is the handler http.handlers.llm_health: probes on a site, for
+// supervisors and load balancers.
 package llmhealth
 
 import (

@@ -1,5 +1,5 @@
 // Package llmlog is the handler that records the calls to language models which
-// pass through it, and changes nothing about them.
+// pass through it, without changing them.
 package llmlog
 
 import (

@@ -1,5 +1,5 @@
-// Package llmnotfound is the handler that ends a site: it refuses what no other
-// handler serves.
+// Package llmnotfound is the last handler of a site: it answers 404 to requests that no
+// other handler serves.
 package llmnotfound
 
 import (

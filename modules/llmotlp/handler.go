@@ -1,6 +1,6 @@
 // Package llmotlp is the handler http.handlers.llm_otlp: it makes records of the
-// calls that an application reports by OpenTelemetry, whose traffic never came
-// through here.
+// calls that an application reports by OpenTelemetry, when its traffic does not pass
+// through Weir.
 package llmotlp
 
 import (

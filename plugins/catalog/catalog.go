@@ -1,8 +1,8 @@
-// Package catalog knows the models that providers sell: what they take and
-// give, their limits, and what their use costs.
+// Package catalog has the models of providers: their input and output types, their limits
+// and their prices.
 //
 // The built-in data is generated from three public collections (see NOTICE) and
-// holds facts only. An operator's file of the same schema goes over it; the
+// holds facts only. An operator's file of the same schema overrides it; the
 // schema is described in docs/catalog.md. What the catalogue does not know is
 // unknown: it never guesses a price.
 package catalog

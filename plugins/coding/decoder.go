@@ -1,4 +1,4 @@
-// Package coding undoes the Content-Encoding of bodies as they pass.
+// Package coding decodes the Content-Encoding of bodies as they pass.
 package coding
 
 import (

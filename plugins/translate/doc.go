@@ -3,8 +3,8 @@
 //
 // On the way in, ParseRequest reads the body of POST /v1/responses into a Request
 // (request.go, parse.go, input.go, conversation.go), Validate checks it against the
-// documented schema, and Request.Apply does with each field what a vendor's Policy
-// says (policy.go), so that none is lost in silence. A Provider makes the vendor's
+// documented schema, and Request.Apply applies a vendor's Policy to each field
+// (policy.go), so that none is dropped silently. A Provider makes the vendor's
 // request of it. What several vendors need for that is here: Target.Post, levels of
 // effort (effort.go), tools as functions (tools.go), one system prompt and messages
 // that alternate (alternate.go).
@@ -12,7 +12,7 @@
 // On the way out, a Provider reads the vendor's answer (answer.go) and passes what
 // the model said to an Assembler. The Assembler owns what a legal response is: ids,
 // indices, what opens and closes (lifecycle.go), and the items (output.go,
-// whole_items.go, hosted_items.go). It tells what happens as events, which an Encoder
+// whole_items.go, hosted_items.go). It emits events, which an Encoder
 // writes (encoder.go): here that of Responses (events.go, response.go), in package
 // inbound those of other APIs, whose clients' names of fields are in names.go.
 package translate

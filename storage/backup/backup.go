@@ -1,11 +1,11 @@
-// Package backup copies open stores, puts copies back, and looks whether a store is
-// whole.
+// Package backup copies open stores, restores copies, and checks that a store is
+// complete.
 //
 // A backup is a directory named by its time. For each store it has a directory with the
-// files as they stand where Weir keeps them, and in SHA256SUMS, which `sha256sum --check`
-// reads, the sum of each file. Segments never change once they are closed: those that
-// the backup before has too are hard links to its files, so that each backup is whole
-// and costs what is new.
+// files as Weir keeps them, and SHA256SUMS, which `sha256sum --check` reads, with the sum
+// of each file. Segments never change once they are closed: those that the previous backup
+// has are hard links to its files, so that each backup is complete and takes only the
+// space of what is new.
 package backup
 
 import (

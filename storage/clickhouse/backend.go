@@ -1,9 +1,9 @@
 // Package clickhouse keeps records and their bodies in ClickHouse, so that many Weirs
-// write to one store, and all of them answer from it. migrations/ has the schema with
-// a comment for what columns do not say themselves.
+// write to one store, and each answers queries from it. migrations/ has the schema with
+// comments on columns whose names do not explain them.
 //
 // Three rules hold everywhere: a statement names the organisation for every table that
-// it reads, what users choose stands in query parameters alone, and what comes twice
+// it reads, values from users are query parameters, and a batch that is written twice
 // changes nothing.
 package clickhouse
 

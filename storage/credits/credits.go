@@ -1,6 +1,6 @@
 // Package credits is the contract of ledgers: what organisations were granted,
 // what their calls have reserved, and what those cost. Package embedded keeps a
-// ledger for one process; package creditstest holds what every ledger must do.
+// ledger for one process; package creditstest tests ledgers.
 package credits
 
 import (

@@ -1,7 +1,7 @@
 // Package shared is the contract of what the gateways of one store have in common
 // beside its records: credits, what they remember of answers, and circuit breakers. It
 // has the memory and the breakers of a single process; package credits/embedded has
-// the credits of one. Package sharedtest holds what every implementation must do.
+// the credits of one. Package sharedtest tests implementations.
 package shared
 
 import (

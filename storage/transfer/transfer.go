@@ -1,9 +1,9 @@
-// Package transfer copies what one open store has to another, whatever backends they
-// have, while both are used, and compares the two.
+// Package transfer copies the contents of one open store to another, between any
+// backends, while both are used, and compares the two.
 //
-// It keeps no state: what the target has is not copied again, so that a copy that was
-// cut short goes on when it is begun again, and one that is whole brings what has come
-// since. Everything goes through the journal of the target, which writes it as it does
+// It keeps no state: what the target has is not copied again, so that an
+// interrupted copy continues when it is started again, and a complete one copies what is
+// new since. Everything goes through the journal of the target, which writes it as it does
 // traffic: durably, in order, and at least once.
 package transfer
 

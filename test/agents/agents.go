@@ -1,5 +1,5 @@
 // Package agents makes the requests of agents that work at the same time, each of which
-// sends its whole conversation with every turn: with tools, edits of what was said,
+// sends its whole conversation with every turn: with tools, edits of messages,
 // compaction, and sub-agents. A Workload is many of one format; Sessions are of all, and
 // labelled with what a record of each call must say.
 package agents

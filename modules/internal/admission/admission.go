@@ -1,6 +1,5 @@
-// Package admission bounds what all calls together may take, so that no caller
-// takes what others need: those beyond a bound wait for a while, and are then
-// refused.
+// Package admission bounds the resources that all calls together use, so that no caller
+// takes what others need: calls beyond a bound wait for a while, and are then refused.
 package admission
 
 import (

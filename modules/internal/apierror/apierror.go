@@ -1,5 +1,5 @@
-// Package apierror writes errors the way the provider would whose dialect the
-// client speaks, so that the client's library understands them.
+// Package apierror writes errors in the format of the client's dialect, so that the
+// client's library understands them.
 package apierror
 
 import (

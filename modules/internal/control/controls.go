@@ -1,6 +1,6 @@
-// Package control reads what a caller, or the edge in front of Weir, says of a
-// call: the control headers, which it takes out of the request, and the
-// variables of Caddy that win over them.
+// Package control reads what a caller, or an edge proxy in front of Weir, sets for a
+// call: the control headers, which it removes from the request, and the variables of
+// Caddy that take precedence over them.
 package control
 
 import (

@@ -1,5 +1,5 @@
-// Package gate decides whom an API key lets in: every handler asks it, so that a
-// key means the same wherever it is sent.
+// Package gate checks API keys. Every handler uses it, so that a key has the same rights
+// at each of them.
 package gate
 
 import (

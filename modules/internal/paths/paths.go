@@ -1,5 +1,5 @@
-// Package paths tells the last handler of a site which paths the handlers before
-// it serve.
+// Package paths collects the paths that the handlers of a site serve, for the last
+// handler, which lists them.
 package paths
 
 import (

@@ -1,4 +1,4 @@
-// Package redact takes credentials and content out of what is stored or logged.
+// Package redact removes credentials and content from what is stored or logged.
 package redact
 
 import (

@@ -1,6 +1,6 @@
-// Package background has the responses that are generated while no client waits: their
-// events, for whoever comes to see them, as long as the process lives. What is left
-// afterwards is the record.
+// Package background keeps the responses that are generated while no client waits: their
+// events, for clients that ask for them, as long as the process runs. After that, the
+// record has the response.
 package background
 
 import (

@@ -2,7 +2,7 @@
 // Responses API who refer to them. Nothing is kept for that: the id of a response has
 // the id of its record in it, or the record has the provider's id of it, and the
 // record's bodies are the response and its input.
-// So a response can be had for as long as the store keeps bodies, after a restart, and
+// So a response can be retrieved for as long as the store keeps bodies, after a restart, and
 // on every node that reads the store.
 package stored
 

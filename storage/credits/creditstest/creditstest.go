@@ -1,4 +1,4 @@
-// Package creditstest holds what every ledger of credits must do.
+// Package creditstest tests ledgers of credits.
 package creditstest
 
 import (

@@ -1,5 +1,5 @@
 // Package embedded keeps the credits of one process in a file. A charge is in the
-// file before Charge returns, so that the end of the process forgets none;
+// file before Charge returns, so that a crash loses none;
 // reservations are in memory, and end with the process, which is their lease.
 //
 // The owner of the directory keeps other processes out.

@@ -1,5 +1,5 @@
-// Package sharedtest holds what everything that gateways share must do. Package
-// creditstest has the part of the credits.
+// Package sharedtest tests implementations of package shared. Package creditstest tests
+// the credits.
 package sharedtest
 
 import (
