@@ -25,6 +25,8 @@ func TestResponsesAreFoundByTheProvidersID(t *testing.T) {
 			r.Org = "other"
 		case 4:
 			r.Dialect = plugins.Chat
+		case 5:
+			r.Dialect, r.ResponseID = plugins.Batches, "batch_1"
 		}
 	}
 	write(t, b, batch)
@@ -37,6 +39,7 @@ func TestResponsesAreFoundByTheProvidersID(t *testing.T) {
 		"resp_twice":                newest.ID,
 		batch.Records[3].ResponseID: uuid.Nil,
 		batch.Records[4].ResponseID: uuid.Nil,
+		"batch_1":                   batch.Records[5].ID,
 		"resp_unknown":              uuid.Nil,
 	} {
 		got, err := b.Response(t.Context(), "default", id)
