@@ -87,7 +87,7 @@ var Columns = []*Column{
 		field(RequestResponse, "cache_savings"),
 	names("cache_miss", "cache_miss", func(r *Record) *string { return &r.CacheMiss }).field(RequestResponse, "cache_miss_reason"),
 	quantityColumn("cache_missed", func(r *Record) *plugins.Count { return &r.CacheMissed }).field(RequestResponse, "cache_missed_tokens"),
-	quantityColumn("cache_loss", func(r *Record) *plugins.Cost { return &r.CacheLoss }).field(RequestResponse, "cache_loss"),
+	quantityColumn("cache_loss", func(r *Record) *plugins.Cost { return &r.CacheLoss }).field(RequestResponse, "cache_loss").sortKey(SortCacheLoss),
 	quantityColumn("turn", func(r *Record) *plugins.Count { return &r.Turn }).field(RequestResponse, "turn"),
 	idColumn("parent", func(r *Record) *uuid.UUID { return &r.ParentID }).field(RequestResponse, "parent_request_id"),
 	idColumn("root", func(r *Record) *uuid.UUID { return &r.RootID }).field(RequestResponse, "root_request_id"),

@@ -30,6 +30,7 @@ const (
 	SortRequestPrompt    SortKey = "request_prompt"
 	SortResponseText     SortKey = "response_text"
 	SortCost             SortKey = "cost"
+	SortCacheLoss        SortKey = "cache_loss"
 	SortTimeToFirstToken SortKey = "time_to_first_token"
 	SortProperties       SortKey = "properties"
 	SortValues           SortKey = "values"

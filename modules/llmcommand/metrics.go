@@ -55,6 +55,9 @@ func metrics(cmd *cobra.Command, filter storage.Filter, by []string) error {
 		} else if body["groupBy"] == nil && !ok {
 			body["groupBy"] = dimensionName(name)
 			groups = append(groups, column{name, "key", plain})
+			if name == "cache_miss_reason" {
+				columns = append(columns, column{"cache loss", "cache_loss", dollars})
+			}
 		} else {
 			return fmt.Errorf("--by: expected one field and one time, not %q besides another", name)
 		}

@@ -29,7 +29,7 @@ func answering(t *testing.T, path, data string) (address string, asked *gjson.Re
 	return server.URL, asked
 }
 
-const someTotals = `"requests":1200,"errors":3,"cost":0.5,"prompt_tokens":70000,"completion_tokens":null,"latency":{"p50":900,"p95":1500,"p99":2000},"time_to_first_token":{"p50":null,"p95":300,"p99":null}}`
+const someTotals = `"requests":1200,"errors":3,"cost":0.5,"cache_loss":0.25,"prompt_tokens":70000,"completion_tokens":null,"latency":{"p50":900,"p95":1500,"p99":2000},"time_to_first_token":{"p50":null,"p95":300,"p99":null}}`
 
 func TestQueryBy(t *testing.T) {
 	address, asked := answering(t, "/v1/metrics/query", `{"groups":[
@@ -59,6 +59,13 @@ gpt-5       2026-11-20 10:00:00     1,200       3  70,000    -  $0.500000  1.50s
 	}
 	if got := asked.Get("groupBy").Str + asked.Get("bucket").Str; got != "property:Envnone" {
 		t.Errorf("asked %s", asked)
+	}
+	out.Reset()
+	if _, err := run(t.Context(), queryCommand, &out, "--address", address, "--by", "cache_miss_reason", "--format", "csv"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "cache_miss_reason,requests,errors,in,out,cost,cache loss\ngpt-5,1200,3,70000,,0.5,0.25\n(7 others),1200,3,70000,,0.5,0.25\n"; got != want {
+		t.Errorf("CSV %q, want %q", got, want)
 	}
 	for _, args := range [][]string{{"--by", "model,user"}, {"--by", "hour,day"}, {"--by", "model", "--sort", "cost"}, {"--by", "model", "--format", "xml"}} {
 		if _, err := run(t.Context(), queryCommand, &out, append(args, "--address", address)...); err == nil {

@@ -36,7 +36,7 @@ var sortKeys = []storage.SortKey{
 	storage.SortCreatedAt, storage.SortCacheCreatedAt, storage.SortLatency, storage.SortLastActive,
 	storage.SortTotalTokens, storage.SortCompletionTokens, storage.SortPromptTokens, storage.SortUserID,
 	storage.SortBodyModel, storage.SortIsCached, storage.SortRequestPrompt, storage.SortResponseText,
-	storage.SortCost, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortValues,
+	storage.SortCost, storage.SortCacheLoss, storage.SortTimeToFirstToken, storage.SortProperties, storage.SortValues,
 }
 
 func sorts(r *rand.Rand) []storage.Sort {

@@ -2,12 +2,17 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,12 +32,13 @@ var full = flag.Bool("full", false, "run 50 sessions, not 10")
 type site struct {
 	t    *testing.T
 	url  string
-	call *Call // under way
+	dir  string // of its store
+	call *Call  // under way
 }
 
 func serve(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t}
+	s := &site{t: t, dir: t.TempDir()}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.call.Reply(w, r.URL.Path, body)
@@ -78,7 +84,7 @@ func serve(t *testing.T) *site {
 				retries 0
 			}
 			llm_query
-		}`, address, provider.URL, t.TempDir()), nil)
+		}`, address, provider.URL, s.dir), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +173,9 @@ var prices = map[string][3]float64{
 	"gemini-2.5-pro": {1.25, 0.125, 1.25}, "gemini-2.5-flash": {0.3, 0.03, 0.3},
 }
 
+// tree is what the calls of a tree add up to; its cost is in billionths of a dollar.
+type tree struct{ requests, cost int64 }
+
 // share counts what is right.
 type share struct{ right, all int }
 
@@ -231,6 +240,22 @@ func TestLineageOfAgentSessions(t *testing.T) {
 			lost, sheet = lost+r.Get("cache_loss").Num, sheet+loss
 		}
 	}
+	trees := make(map[string]*tree)
+	for id, r := range records {
+		root := cmp.Or(r.Get("root_request_id").Str, id)
+		if trees[root] == nil {
+			trees[root] = new(tree)
+		}
+		trees[root].requests++
+		trees[root].cost += int64(math.Round(r.Get("cost").Num * 1e9))
+	}
+	for root, own := range trees {
+		totals := s.ask("/v1/metrics/query", fmt.Sprintf(`{"bucket":"none","filter":{"operator":"or",
+			"left":{"request_response_rmt":{"request_id":{"equals":%[1]q}}},"right":{"request_response_rmt":{"root_request_id":{"equals":%[1]q}}}}}`, root)).Get("totals")
+		if rolled := (tree{totals.Get("requests").Int(), int64(math.Round(totals.Get("cost").Num * 1e9))}); rolled != *own {
+			t.Errorf("the calls of a tree are %+v, and add up to %+v", *own, rolled)
+		}
+	}
 	for what, n := range wrong {
 		t.Logf("%d %s", n, what)
 	}
@@ -251,5 +276,44 @@ func TestLineageOfAgentSessions(t *testing.T) {
 	}
 	if math.Abs(lost-sheet) > 1e-9 {
 		t.Errorf("%v dollars are lost, not %v", lost, sheet)
+	}
+}
+
+// Calls whose content is omitted are linked, and nothing of it is on the disk.
+func TestOmittedContentIsLinkedAndNowhereWritten(t *testing.T) {
+	s := serve(t)
+	client := &Clients[2]
+	main := (&session{labeller: newLabeller(1, 1), Client: client, id: "omitted"}).thread("main", strings.Repeat("The canary is in the system. ", 80))
+	main.say("user", "The canary is in a question.")
+	var ids []string
+	for range 3 {
+		c := main.ask(Message{Role: "assistant", Text: "The canary is in an answer.", Calls: []ToolCall{main.tool("canary", "The canary is in an argument.")}})
+		c.Header.Set("Service-Omit-Request", "true")
+		c.Header.Set("Service-Omit-Response", "true")
+		ids = append(ids, s.send(c))
+		main.messages = append(main.messages, Message{Role: "tool", Text: "The canary is in a result.", Of: c.Answer.Calls[0]})
+	}
+	for i, r := range s.records(len(ids)) {
+		if n := slices.Index(ids, i); n > 0 && r.Get("parent_request_id").Str != ids[n-1] || r.Get("turn").Int() != int64(n+1) {
+			t.Errorf("turn %d: %s", n+1, r.Raw)
+		}
+	}
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte("canary")) {
+			t.Errorf("%s has what was omitted", path)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Fatalf("%d files, %v", files, err)
 	}
 }

@@ -140,13 +140,7 @@ type labeller struct {
 // their calls are sent: each client and cause in turn, with sub-agents, tools called
 // at once, second tries, edits, forks, compactions, and first messages that others have.
 func Sessions(seed uint64, count int) []*Call {
-	g := &labeller{words: prose.New(seed), random: rand.New(rand.NewPCG(seed, 3)), system: make(map[bool]string)}
-	for _, sub := range []bool{false, true} {
-		g.system[sub] = g.words.Text(9000)
-	}
-	for range 1 + count/10 {
-		g.tasks = append(g.tasks, g.words.Text(200))
-	}
+	g := newLabeller(seed, count)
 	var live [][]*Call
 	for i := range count {
 		live = append(live, g.session(i))
@@ -160,6 +154,17 @@ func Sessions(seed uint64, count int) []*Call {
 		}
 	}
 	return all
+}
+
+func newLabeller(seed uint64, count int) *labeller {
+	g := &labeller{words: prose.New(seed), random: rand.New(rand.NewPCG(seed, 3)), system: make(map[bool]string)}
+	for _, sub := range []bool{false, true} {
+		g.system[sub] = g.words.Text(9000)
+	}
+	for range 1 + count/10 {
+		g.tasks = append(g.tasks, g.words.Text(200))
+	}
+	return g
 }
 
 func (g *labeller) session(n int) []*Call {

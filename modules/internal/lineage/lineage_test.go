@@ -3,6 +3,7 @@ package lineage
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/test/agents"
 )
 
 // said is a message of Chat Completions.
@@ -336,5 +338,25 @@ func BenchmarkJoin(b *testing.B) {
 		r := newRecord()
 		r.UserID = fmt.Sprint(i % 100)
 		x.Join(r, o, uuid.Nil)
+	}
+}
+
+// BenchmarkCall is all that a call of 100 KB costs: its outline is read with the request,
+// it is joined, and the cause of a miss sought.
+func BenchmarkCall(b *testing.B) {
+	turns := agents.Workload{Agents: 1, Turns: 30, TurnBytes: 5600, Seed: 1}.Generate()
+	i := slices.IndexFunc(turns, func(t agents.Turn) bool { return len(t.Request) > 100<<10 })
+	body := turns[i].Request
+	x := new(Index)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		reader := observe.NewRequestReader(plugins.Chat)
+		reader.Write(body)
+		r := newRecord()
+		l := x.Join(r, reader.Outline(), uuid.Nil)
+		r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(25_000), CacheRead: plugins.Known(0)}
+		l.Miss(r, 0)
+		l.Answered(r, 0, nil, nil)
 	}
 }
