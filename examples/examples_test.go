@@ -168,7 +168,6 @@ func TestQuickstartRefuses(t *testing.T) {
 	for request, says := range map[string]string{
 		"GET /dashboard":            "This site has",
 		"GET /health":               "This site has",
-		"POST /v1/files":            "This site has",
 		"POST /v1/videos":           "This site has",
 		"POST /chat/completions":    "Did you mean /v1/chat/completions?",
 		"POST //v1/responses":       "Did you mean /v1/responses?",
