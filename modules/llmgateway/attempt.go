@@ -107,13 +107,24 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := a.translated(parsed, t)
+	prepare := account.API.Prepare
+	if c.dialect == plugins.InputTokens {
+		counter, ok := account.API.(translate.Counter)
+		if !ok {
+			return nil, c.noEndpoint(a.target)
+		}
+		prepare = counter.PrepareCount
+	}
+	req, err := a.translated(parsed, t, prepare)
 	return req, parsed.Names.Error(err)
 }
 
+// prepareFunc is translate.Provider's Prepare, or translate.Counter's PrepareCount.
+type prepareFunc func(context.Context, *translate.Request, translate.Target) (*http.Request, error)
+
 // translated is the client's request in the format of a provider that does not speak
 // its dialect.
-func (a *attempt) translated(parsed *translate.Request, t translate.Target) (req *http.Request, err error) {
+func (a *attempt) translated(parsed *translate.Request, t translate.Target, prepare prepareFunc) (req *http.Request, err error) {
 	c := a.call
 	request := *parsed
 	request.Model = t.Model // which the response names where the provider does not
@@ -134,7 +145,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target) (req
 			return nil, err
 		}
 	}
-	return a.target.Account.API.Prepare(c.ctx, a.request, t)
+	return prepare(c.ctx, a.request, t)
 }
 
 // errFirstByte is why an attempt is cancelled whose provider does not begin to

@@ -64,8 +64,11 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 	d := dialects[path]
 	c := &call{h: h, w: w, r: r, path: path, dialect: d, ctx: ctx}
 	c.api, _ = inbound.Of(d)
-	if d == plugins.Compaction {
+	switch d {
+	case plugins.Compaction:
 		c.compacts, c.api.Parse = true, parseCompaction
+	case plugins.InputTokens:
+		c.api.Parse = translate.ParseRequest
 	}
 	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
 	if e := c.begin(cancel); e != nil {

@@ -434,7 +434,7 @@ func TestRefusals(t *testing.T) {
 		"DELETE /v1/responses/r":          http.StatusUnauthorized,
 		"POST /v1/responses/r/cancel":     http.StatusUnauthorized,
 		"GET /v1/responses/r/input_items": http.StatusUnauthorized,
-		"POST /v1/responses/input_tokens": http.StatusNotFound,
+		"POST /v1/responses/input_tokens": http.StatusUnauthorized,
 		"POST /v1/responses/compact":      http.StatusUnauthorized,
 	} {
 		method, path, _ := strings.Cut(request, " ")

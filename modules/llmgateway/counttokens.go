@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -25,7 +28,7 @@ func (c *call) answerEstimate(t routing.Target) {
 	x := &c.exchange
 	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)
-	body := []byte(`{"input_tokens":` + strconv.Itoa(tokens) + `}`)
+	body := c.counted(int64(tokens))
 	if !x.Record.ResponseOmitted {
 		x.Content.Response = storage.Body{Type: jsonType, Data: body}
 	}
@@ -36,6 +39,33 @@ func (c *call) answerEstimate(t routing.Target) {
 	_, _ = c.w.Write(body) // the client is gone
 }
 
+// counted is the answer of a count.
+func (c *call) counted(tokens int64) []byte {
+	body := []byte(`{`)
+	if c.dialect == plugins.InputTokens {
+		body = append(body, `"object":"response.input_tokens",`...)
+	}
+	return append(strconv.AppendInt(append(body, `"input_tokens":`...), tokens, 10), '}')
+}
+
+// count answers the count of a provider that was asked in its own format.
+func (a *attempt) count(resp *http.Response) (routing.Outcome, *plugins.Error) {
+	a.x.Answer = observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	if err != nil {
+		return a.broken(plugins.Upstream("The provider broke off its answer."))
+	}
+	tokens, ok := a.target.Account.API.(translate.Counter).Tokens(body)
+	if !ok || !plugins.ValidJSON(body) {
+		return a.broken(plugins.Upstream("The provider answered with something that is no count of tokens."))
+	}
+	answer := a.call.counted(tokens)
+	a.x.Record.ResponseBytes = int64(len(answer))
+	a.writeObject(answer, jsonType, resp.Header)
+	a.finish(true)
+	return routing.Answered, nil
+}
+
 // measure returns the bytes of a value without its media, and how many media it has.
 func measure(v gjson.Result) (text, media int) {
 	text = len(v.Raw)
@@ -44,7 +74,12 @@ func measure(v gjson.Result) (text, media int) {
 			return true
 		}
 		within, n := measure(child)
-		if source := child.Get("source.type").Str; source == "base64" || source == "url" || source == "file" {
+		switch child.Get("source.type").Str {
+		case "base64", "url", "file":
+			within, n = 0, 1
+		}
+		switch child.Get("type").Str {
+		case "input_image", "input_file":
 			within, n = 0, 1
 		}
 		text += within - len(child.Raw)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -226,6 +227,68 @@ func TestCountTokensIsEstimated(t *testing.T) {
 	}
 	resp, answer = s.postTo("/v1/messages/count_tokens", strings.NewReader(body), "Service-Strict", "true")
 	if resp.StatusCode != 400 || gjson.Get(answer, "type").Str != "error" {
+		t.Errorf("strict: %d %s", resp.StatusCode, answer)
+	}
+}
+
+// The tokens of a request of Responses are counted by the provider in its own format.
+func TestInputTokensAreCountedByTheProvider(t *testing.T) {
+	var path, asked string
+	s := serve(t, map[string][]upstream{
+		"two": {func(w http.ResponseWriter, r *http.Request) {
+			path = r.URL.Path
+			_, _ = w.Write([]byte("9"))
+		}},
+		"raw": {func(w http.ResponseWriter, r *http.Request) {
+			path, asked = r.URL.Path, readAndRestore(r)
+			w.Header().Set("Content-Type", jsonType)
+			_, _ = w.Write([]byte(`{"object":"response.input_tokens","input_tokens":9}`))
+		}},
+	})
+	const count = `{"object":"response.input_tokens","input_tokens":9}`
+	for i, c := range []struct{ model, path string }{{"two/m", "/count/plain"}, {"raw/priced", "/responses/input_tokens"}} {
+		body := `{"model":"` + c.model + `", "input":"hi"}`
+		resp, answer := s.postTo("/v1/responses/input_tokens", strings.NewReader(body), "Authorization", "Bearer payer")
+		if resp.StatusCode != 200 || answer != count || path != c.path || i == 1 && asked != body {
+			t.Errorf("%s: %d %s from %s", c.model, resp.StatusCode, answer, path)
+		}
+		r := s.kept.all()[i]
+		if r.response != count || !r.Cost.Valid || r.Cost.N != 0 || r.Usage.Input.Valid || r.Dialect != plugins.InputTokens {
+			t.Errorf("%s: the record is %+v", c.model, r)
+		}
+	}
+}
+
+func TestInputTokensAreEstimated(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}, "two": {says("nothing")}})
+	image := `{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("A", 100_000) + `"}`
+	body := `{"model":"one/m","input":[{"role":"user","content":[` + image + `]}]}`
+	resp, answer := s.postTo("/v1/responses/input_tokens", strings.NewReader(body))
+	text := int64(len(body) - len(image))
+	if got := gjson.Get(answer, "input_tokens").Int(); resp.StatusCode != 200 || got != (text+3)/4+mediaTokens || gjson.Get(answer, "object").Str != "response.input_tokens" {
+		t.Errorf("%d %s, for %d bytes of text", resp.StatusCode, answer, text)
+	}
+	if w := resp.Header.Get("Service-Warnings"); !strings.Contains(w, "estimated") {
+		t.Errorf("the warning is %q", w)
+	}
+	_, first := s.post(`{"model":"one/m","input":"` + strings.Repeat("long ", 100) + `"}`)
+	_, answer = s.postTo("/v1/responses/input_tokens", strings.NewReader(`{"model":"one/m","input":"hi","previous_response_id":"`+gjson.Get(first, "id").Str+`"}`))
+	if n := gjson.Get(answer, "input_tokens").Int(); n < 100 {
+		t.Errorf("the conversation is not counted: %s", answer)
+	}
+	for body, want := range map[string]int{
+		`{"input":"hi"}`:                                                 400,
+		`{"model":"one/m","input":7}`:                                    400,
+		`{"model":"one/m","input":[{"type":"stone"}]}`:                   400,
+		`{"model":"one/m","input":"hi","previous_response_id":"resp_0"}`: 400,
+		`{"model":"two/m","input":"hi"}`:                                 502,
+		`7`:                                                              400,
+	} {
+		if resp, answer := s.postTo("/v1/responses/input_tokens", strings.NewReader(body)); resp.StatusCode != want {
+			t.Errorf("%s: %d %s", body, resp.StatusCode, answer)
+		}
+	}
+	if resp, answer := s.postTo("/v1/responses/input_tokens", strings.NewReader(body), "Service-Strict", "true"); resp.StatusCode != 400 {
 		t.Errorf("strict: %d %s", resp.StatusCode, answer)
 	}
 }

@@ -38,6 +38,7 @@ func init() {
 // `POST /v1/responses` | Calls a model, in the format of OpenAI's Responses, whichever provider serves it
 // `GET /v1/responses` | The same over a WebSocket, one call after the other
 // `POST /v1/responses/compact` | Makes a compaction of a conversation, which stands for it in the input of later calls
+// `POST /v1/responses/input_tokens` | Counts the tokens of a request of Responses, for free; an estimate if its provider counts none
 // `GET /v1/responses/{id}` | A response that was answered earlier, as long as the store keeps bodies
 // `DELETE /v1/responses/{id}` | Deletes it for all endpoints of responses; its record stays
 // `GET /v1/responses/{id}/input_items` | Lists what it answered
@@ -220,11 +221,12 @@ func (h *Handler) Validate() error {
 
 // dialects are those of the endpoints that call models.
 var dialects = map[string]plugins.Dialect{
-	"/v1/responses":             plugins.Responses,
-	"/v1/responses/compact":     plugins.Compaction,
-	"/v1/chat/completions":      plugins.Chat,
-	"/v1/messages":              plugins.Messages,
-	"/v1/messages/count_tokens": plugins.CountTokens,
+	"/v1/responses":              plugins.Responses,
+	"/v1/responses/compact":      plugins.Compaction,
+	"/v1/responses/input_tokens": plugins.InputTokens,
+	"/v1/chat/completions":       plugins.Chat,
+	"/v1/messages":               plugins.Messages,
+	"/v1/messages/count_tokens":  plugins.CountTokens,
 }
 
 // modelsPath is that of the list of models.
@@ -254,7 +256,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if keeps {
 		methods = methodsOf(routes)
-		if methods == "" || id == "input_tokens" {
+		if methods == "" {
 			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
 		}
 	}

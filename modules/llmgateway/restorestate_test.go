@@ -263,7 +263,7 @@ func TestErrorsBehindAnEarlierResponseNameWhatTheClientSent(t *testing.T) {
 func TestEndpointsOfResponsesRefuseWhatTheyDoNotKnow(t *testing.T) {
 	s := serve(t, nil)
 	for request, want := range map[string]int{
-		"GET /v1/responses/compact": http.StatusMethodNotAllowed, "POST /v1/responses/input_tokens": http.StatusNotFound,
+		"GET /v1/responses/compact": http.StatusMethodNotAllowed, "GET /v1/responses/input_tokens": http.StatusMethodNotAllowed,
 		"POST /v1/responses/resp_1": http.StatusMethodNotAllowed, "PUT /v1/responses/resp_1": http.StatusMethodNotAllowed,
 		"GET /v1/responses/resp_1/cancel": http.StatusMethodNotAllowed, "GET /v1/responses/resp_1/other": http.StatusNotFound,
 		"POST /v1/responses/resp_1/cancel": http.StatusNotFound, "OPTIONS /v1/responses/resp_1": http.StatusNoContent,

@@ -37,6 +37,7 @@ import (
 func init() {
 	caddy.RegisterModule(new(plain))
 	caddy.RegisterModule(new(native))
+	caddy.RegisterModule(new(counting))
 }
 
 // plain is a provider of a dialect of its own: events like `text hello`, `call
@@ -109,6 +110,23 @@ func (*plain) Error(resp *http.Response) *plugins.Error {
 	e := plugins.Upstream("%s", body)
 	e.Status, e.RetryAfter = resp.StatusCode, plugins.RetryAfter(resp.Header)
 	return e
+}
+
+// counting is a provider like plain that counts tokens.
+type counting struct{ plain }
+
+func (*counting) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.providers.counting", New: func() caddy.Module { return new(counting) }}
+}
+
+func (c *counting) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	t.BaseURL += "/count"
+	return c.Prepare(ctx, p, t)
+}
+
+func (*counting) Tokens(body []byte) (n int64, ok bool) {
+	_, err := fmt.Sscan(string(body), &n)
+	return n, err == nil
 }
 
 // native is a provider that speaks every dialect of the gateway.
@@ -315,7 +333,7 @@ type site struct {
 // upstream answers one attempt.
 type upstream func(w http.ResponseWriter, r *http.Request)
 
-// serve starts a gateway whose providers `one` and `two` are of the kind plain,
+// serve starts a gateway whose provider `one` is of the kind plain, `two` of counting,
 // and `raw` and `raw2` of the kind native. Attempts at them are answered by the
 // upstreams given, in their order; the last one answers all that follow.
 func serve(t *testing.T, upstreams map[string][]upstream) *site {
@@ -323,7 +341,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	var mu sync.Mutex
 	var providers []string
-	for _, p := range []struct{ label, kind string }{{"one", "plain"}, {"two", "plain"}, {"raw", "native"}, {"raw2", "native"}} {
+	for _, p := range []struct{ label, kind string }{{"one", "plain"}, {"two", "counting"}, {"raw", "native"}, {"raw2", "native"}} {
 		script := upstreams[p.label]
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()

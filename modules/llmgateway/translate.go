@@ -18,8 +18,11 @@ import (
 // translate reads an answer in the provider's own dialect, and answers what the
 // Assembler makes of it.
 func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Error) {
-	if a.call.compacts {
+	switch {
+	case a.call.compacts:
 		return a.compact(resp)
+	case a.call.dialect == plugins.InputTokens:
+		return a.count(resp)
 	}
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()

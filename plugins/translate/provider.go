@@ -36,6 +36,15 @@ type Native interface {
 	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
 }
 
+// Counter is a Provider whose targets count the tokens of a request without answering it.
+type Counter interface {
+	// PrepareCount returns the upstream request that counts the tokens of p's input. Its
+	// errors, and what it may change of p, are those of Prepare.
+	PrepareCount(ctx context.Context, p *Request, t Target) (*http.Request, error)
+	// Tokens reads the count of a successful answer. ok is false where it has none.
+	Tokens(body []byte) (n int64, ok bool)
+}
+
 // Endpoints is a Provider whose targets have endpoints that nobody translates to, such
 // as those of images and audio: bodies pass as they are, but for the model.
 type Endpoints interface {

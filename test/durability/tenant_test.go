@@ -118,7 +118,9 @@ func TestTenant(t *testing.T) {
 		"get /openapi.json":              {{path: "/openapi.json"}},
 	}
 	for _, a := range w.keptBy(t, "victim-key", canary) {
-		a.want = http.StatusNotFound
+		if a.want == 0 {
+			a.want = http.StatusNotFound
+		}
 		operation := strings.ToLower(a.method) + " " + a.path
 		attacks[operation] = append(attacks[operation], a)
 	}
@@ -189,14 +191,14 @@ func TestTenant(t *testing.T) {
 	if _, view := w.as(t, "victim-key", "GET", "/v1/view/secret", ""); !strings.Contains(view, canary) {
 		t.Errorf("the victim's view is %s", view)
 	}
-	if users := w.query("", "victim-key", since); len(users) != 5 { // four of them of the gateway
+	if users := w.query("", "victim-key", since); len(users) != 6 { // five of them of the gateway
 		t.Errorf("the victim has %d records", len(users))
 	}
 	t.Logf("%d attacks on %d operations", tried, len(attacks))
 }
 
-// keptBy has the gateway keep a response, a conversation, a file and a batch, and returns the requests
-// that show or change them.
+// keptBy has the gateway keep a response, a conversation, a file and a batch, and make a
+// compaction, and returns the requests that show or change them, or go on from them.
 func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	t.Helper()
 	keep := func(path, body string, header ...string) string {
@@ -213,6 +215,19 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 		all = append(all,
 			attack{method: "GET", path: response}, attack{method: "GET", path: response + "?stream=true"}, attack{method: "DELETE", path: response},
 			attack{method: "GET", path: response + "/input_items"}, attack{method: "POST", path: response + "/cancel"})
+		for _, path := range []string{"/v1/responses/compact", "/v1/responses/input_tokens"} {
+			body := `{"model":"echo/echo-1","input":"x","previous_response_id":"` + strings.TrimPrefix(response, "/v1/responses/") + `"}`
+			all = append(all, attack{method: "POST", path: path, body: body, want: http.StatusBadRequest})
+		}
+	}
+	_, compaction := w.as(t, key, "POST", "/v1/responses/compact", `{"model":"echo/echo-1","input":"`+text+`"}`)
+	sealed := gjson.Get(compaction, `output.#(type=="compaction")`).Raw
+	if sealed == "" {
+		t.Fatalf("the compaction is %s", compaction)
+	}
+	for _, path := range []string{"/v1/responses", "/v1/responses/compact", "/v1/responses/input_tokens"} {
+		body := `{"model":"echo/echo-1","input":[` + sealed + `,{"role":"user","content":"x"}]}`
+		all = append(all, attack{method: "POST", path: path, body: body, want: http.StatusBadRequest})
 	}
 	file := keep("/v1/files", text, "Service-User-Id", text+"-file")
 	batch := "/v1/batches/" + keep("/v1/batches", `{"input_file_id":"`+file+`"}`, "Service-User-Id", text+"-batch")

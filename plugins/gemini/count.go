@@ -1,0 +1,41 @@
+package gemini
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// countRequest is the body of countTokens: the request of generateContent, with the name
+// of its model (https://ai.google.dev/api/tokens).
+type countRequest struct {
+	Request struct {
+		Model string `json:"model"`
+		*request
+	} `json:"generateContentRequest"`
+}
+
+// PrepareCount implements translate.Counter.
+func (Provider) PrepareCount(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	r, err := newRequest(p, t, false)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimPrefix(t.Model, "models/")
+	var count countRequest
+	count.Request.Model, count.Request.request = "models/"+name, r
+	return t.Post(ctx, apiVersion+"models/"+url.PathEscape(name)+":countTokens", "X-Goog-Api-Key", count)
+}
+
+// Tokens implements translate.Counter.
+func (Provider) Tokens(body []byte) (n int64, ok bool) {
+	v := gjson.GetBytes(body, "totalTokens")
+	return v.Int(), v.Type == gjson.Number
+}
+
+var _ translate.Counter = (*Provider)(nil)
