@@ -9,8 +9,8 @@ import (
 )
 
 // TestStoredResponses goes on from a response of a model that is translated, and deletes
-// it, keeps a conversation, and has responses generated in the background, with the
-// official clients.
+// it, keeps a conversation, has responses generated in the background, compacts and counts,
+// with the official clients.
 func TestStoredResponses(t *testing.T) {
 	if !*withClients {
 		t.Skip("the clients need Node.js and Python: see README.md, then go test ./test/compat -compat")
@@ -29,6 +29,8 @@ func TestStoredResponses(t *testing.T) {
 				!seen.Get("background").Bool() || seen.Get("status").Str != "completed" || seen.Get("cancelled").Str != "completed" ||
 				seen.Get("resumed.0").Int() != 1 || seen.Get("resumed.1").Str != "response.completed" ||
 				seen.Get("streamed.0").Str != "response.created" || seen.Get("streamed.1").Str != "response.completed" ||
+				seen.Get("compaction.#").Int() != 3 || seen.Get("compaction.1").Str != "compaction" || seen.Get("compaction.2").Str != "completed" ||
+				!seen.Get("counted").Bool() ||
 				seen.Get("deleted").Str != "not_found" || seen.Get("broken").Str != "previous_response_not_found" {
 				t.Errorf("%v: %s", err, out)
 			}

@@ -45,4 +45,9 @@ seen.resumed = [resumed[0].sequence_number, resumed.at(-1).type]
 seen.cancelled = (await responses.cancel(background.id)).status
 const streamed = await collect(await responses.create({ model, input: 'seventh', background: true, stream: true }))
 seen.streamed = [streamed[0].type, streamed.at(-1).type]
+
+const compaction = await responses.compact({ model, input: [{ role: 'user', content: 'eighth' }] })
+const goneOn = await responses.create({ model, input: [...compaction.output, { role: 'user', content: 'ninth' }] })
+seen.compaction = [...compaction.output.map((item) => item.type), goneOn.status]
+seen.counted = (await responses.inputTokens.count({ model: 'echo/echo-1', input: 'tenth' })).input_tokens > 0
 console.log(JSON.stringify(seen))

@@ -47,4 +47,9 @@ seen["resumed"] = [resumed[0].sequence_number, resumed[-1].type]
 seen["cancelled"] = client.cancel(background.id).status
 streamed = list(client.create(model=model, input="seventh", background=True, stream=True))
 seen["streamed"] = [streamed[0].type, streamed[-1].type]
+
+compaction = client.compact(model=model, input=[{"role": "user", "content": "eighth"}])
+gone_on = client.create(model=model, input=[*(item.to_dict(warnings=False) for item in compaction.output), {"role": "user", "content": "ninth"}])
+seen["compaction"] = [item.type for item in compaction.output] + [gone_on.status]
+seen["counted"] = client.input_tokens.count(model="echo/echo-1", input="tenth").input_tokens > 0
 print(json.dumps(seen))
