@@ -151,3 +151,9 @@ export function timeFilter(v) {
   const { from, to } = range(v);
   return { startTimeUnixMs: Math.floor(from / 60e3) * 60e3, endTimeUnixMs: Math.ceil(to / 60e3) * 60e3 };
 }
+
+// during are the conditions that a request was in that range.
+export function during(v) {
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
+  return [{ request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }];
+}

@@ -1,13 +1,26 @@
 // What does each model, or value of a property, cost? What does the cache save?
 import { html } from "../html.js";
-import { filter, go, timeFilter, useView } from "../state.js";
+import { during, elsewhere, filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
-import { Answer, Bar, List, Spark, sorting } from "../parts/basics.js";
+import { Answer, Bar, List, Spark, To, sorting } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
-import { compact, count, dollars, duration, percent } from "../format.js";
+import { compact, count, dollars, duration, moment, percent } from "../format.js";
 import { ByGroup, Cost, Name, cached, nameOf, useMetrics } from "./overview.js";
 
-export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" />`;
+export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" /><${Misses} />`;
+
+// Misses are the requests of which the cache missed most, and what changed in them.
+function Misses() {
+  const v = useView();
+  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter(v, { cache_loss: { gt: 0 } }, ...during(v)), sort: { cache_loss: "desc" }, limit: 20, includeContent: false });
+  return html`<${Answer} state=${state}>${(list) => html`<${List} label="Worst misses" keyOf=${(r) => r.request_id} rows=${list} columns=${misses} />`}<//>`;
+}
+
+const misses = [
+  { title: "Worst", cell: (r) => html`<${To} change=${{ ...elsewhere, v: "requests", id: r.request_id }}>${moment(r.request_created_at)}<//>` },
+  { title: "Model", cell: (r) => r.model || "—" }, { title: "Reason", cell: (r) => r.cache_miss_reason }, { title: "At", mid: true, cell: (r) => r.cache_miss_at || "—" },
+  { title: "Tokens", number: true, wide: true, cell: (r) => compact(r.cache_missed_tokens) }, { title: "Lost", number: true, cell: (r) => dollars(r.cache_loss) },
+];
 
 // Properties lets one of the properties in use be chosen.
 export function Properties() {

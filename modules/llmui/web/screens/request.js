@@ -6,8 +6,7 @@ import { asked, answered } from "../conversation.js";
 import { Answer, Bar, Copy, List, Outcome, Tabs, To, typing } from "../parts/basics.js";
 import { Json } from "../parts/json.js";
 import { Messages } from "../parts/messages.js";
-import { count, dollars, duration, fullMoment, percent } from "../format.js";
-import { Turn } from "./turn.js";
+import { count, dollars, duration, fullMoment, moment, percent, plural } from "../format.js";
 
 const tabs = [["conversation", "Conversation"], ["turn", "New in this turn"], ["cost", "Cost"], ["timing", "Timing"], ["labels", "Labels"], ["raw", "Raw"]];
 const panels = { conversation: Conversation, turn: Turn, cost: Cost, timing: Timing, labels: Labels, raw: Raw };
@@ -69,10 +68,10 @@ function Feedback({ r }) {
     ${error && html`<span class="bad" role="alert">${error}</span>`}`;
 }
 
-export const note = (text) => text && html`<p class="notice">${text}</p>`;
+const note = (text) => text && html`<p class="notice">${text}</p>`;
 
 // absent says why there is no content.
-export function absent(body, omitted, side) {
+function absent(body, omitted, side) {
   if (body !== null) return null;
   return omitted ? `The ${side} is not kept: the caller or the configuration omits it.` : `There is no ${side}. It was empty, or its retention has ended.`;
 }
@@ -160,4 +159,48 @@ function Raw({ r }) {
     ([name, body, omitted]) => html`<section><h3>${name} ${body !== null && html`<${Copy} text=${() => typeof body === "string" ? body : JSON.stringify(body, null, 2)} />`}</h3>
       ${body === null ? note(absent(body, omitted, name.toLowerCase())) : html`<${Json} value=${body} find=${find} />`}</section>`,
   )}`;
+}
+
+// same tells whether two messages say the same, whatever the ids in them.
+const same = (a, b) => a !== undefined && b !== undefined && said(a) === said(b);
+const said = (m) => JSON.stringify([m.role, m.parts.map(({ id, ...part }) => part)]);
+
+// Turn is what a request adds to the one before it, and where the two first differ,
+// which is where the provider's cache ends.
+function Turn({ r }) {
+  const session = r.properties["Service-Session-Id"];
+  const before = r.parent_request_id ? [{ request_id: { equals: r.parent_request_id } }] : session && [{ session_id: { equals: session } }, { request_created_at: { lt: r.request_created_at } }];
+  const state = useAnswer("/v1/request/query-clickhouse", before ? { filter: filter({ f: [] }, ...before), sort: { created_at: "desc" }, limit: 1 } : null);
+  if (!before) return note("The request goes on from no other, and belongs to no session.");
+  return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="This is the first turn, or the one before is gone.">${([before]) => {
+    const missing = absent(r.request_body, r.request_omitted, "request") || absent(before.request_body, before.request_omitted, "request of the turn before");
+    if (missing) return note(missing + " So what is new is not known.");
+    const now = asked(r.request_body);
+    const then = asked(before.request_body);
+    let common = 0;
+    while (same(now[common], then[common])) common++;
+    const answer = answered(before.response_body);
+    const repeated = answer.length > 0 && answer.every((m, i) => same(m, now[common + i])) ? answer.length : 0;
+    const fresh = now.length - common - repeated;
+    const link = html`<${To} change=${{ id: before.request_id }}>the turn before<//>`;
+    return html`<p>${plural(common, "message")} as in ${link} of ${moment(before.request_created_at)}${repeated ? ", then its answer" : ""}. ${plural(fresh, "message")} ${fresh === 1 ? "is" : "are"} new.
+        ${r.prompt_cache_read_tokens !== null && html` ${count(r.prompt_cache_read_tokens)} of ${count(r.prompt_tokens)} input tokens came from the cache.`}</p>
+      ${common < then.length && html`<div class="notice bad">Message ${common + 1} differs from ${link}, which has ${plural(then.length, "message")}: a prompt cache serves nothing from there on.
+        <${Difference} then=${text(then[common])} now=${now[common] ? text(now[common]) : ""} /></div>`}
+      <${Messages} list=${now.slice(common + repeated)} />${note(absent(r.response_body, r.response_omitted, "response"))}<${Messages} list=${answered(r.response_body)} answer />`;
+  }}<//>`;
+}
+
+// text is a message as one.
+const text = (m) => `${m.role}: ` + m.parts.map((p) => p.text ?? JSON.stringify(p.args ?? p.value ?? p.kind)).join("\n");
+
+const around = 80; // characters
+
+// Difference shows two texts around the place from which on they differ.
+function Difference({ then, now }) {
+  let at = 0;
+  while (at < now.length && then[at] === now[at]) at++;
+  const begin = Math.max(0, at - around);
+  const side = (name, text, Mark) => html`<dt>${name}</dt><dd><code>${begin > 0 && "…"}${text.slice(begin, at)}<${Mark}>${text.slice(at, at + around) || "(ends)"}<//></code></dd>`;
+  return html`<dl>${side("Then", then, "del")}${side("Now", now, "ins")}</dl>`;
 }

@@ -1,6 +1,6 @@
 // Is quality falling, and which answers are the worst?
 import { html, useMemo } from "../html.js";
-import { filter, go, timeFilter, useView } from "../state.js";
+import { during, filter, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Bar, Drawer, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
@@ -33,13 +33,10 @@ function Score({ v, name, points }) {
     return [Array.from(values, (_, i) => first + i * width), [{ name: "mean", values: Array.from(values) }]];
   }, [points]);
   const n = points.reduce((sum, p) => sum + p.score_count, 0);
-  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
-  const state = useAnswer("/v1/request/query-clickhouse", {
-    filter: filter(v, { scores: { [name]: { "is-null": false } } }, { request_created_at: { gte: new Date(from).toISOString() } }, { request_created_at: { lte: new Date(to).toISOString() } }), limit: sample, includeContent: false,
-  });
+  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter(v, { scores: { [name]: { "is-null": false } } }, ...during(v)), limit: sample, includeContent: false });
   return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
-    <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${List} label=${`Worst by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
+    <${Answer} state=${state}>${(list) => html`<${List} label=${`Worst by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
       rows=${[...list].sort((a, b) => a.scores[name] - b.scores[name]).slice(0, worst)} columns=${columns(name)} />`}<//></section>`;
 }
 
