@@ -7,7 +7,7 @@ import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, moment, percent } from "../format.js";
 import { ByGroup, Cost, Name, cached, nameOf, useMetrics } from "./overview.js";
 
-export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" /><${Misses} />`;
+export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" missed /><${Misses} />`;
 
 // Misses are the requests of which the cache missed most, and what changed in them.
 function Misses() {
@@ -65,15 +65,17 @@ function sorted(groups, columns, sort) {
   return [...groups].sort((a, b) => (a.key === null) - (b.key === null) || order(value(a), value(b)));
 }
 
-function Breakdown({ by, title }) {
+// Breakdown is of all requests, or of those of which the cache missed.
+function Breakdown({ by, title, missed }) {
   const v = useView();
-  const few = useMetrics(v, { groupBy: by, limit: 5 });
-  const state = useMetrics(v, { groupBy: by, limit: 100 });
+  const question = { groupBy: by, ...(missed && { filter: filter(v, { cache_miss_reason: { "not-equals": "" } }) }) };
+  const few = useMetrics(v, { ...question, limit: 5 });
+  const state = useMetrics(v, { ...question, limit: 100 });
   const sort = v.sort || "-cost";
   return html`<${Answer} state=${few} empty=${(d) => d.groups.length === 0} none="">${(d) => html`<div class="charts">
-      <${ByGroup} d=${d} title=${`Cost by ${title}`} format=${dollars} value=${(p) => p.cost} height=${190} />
+      <${ByGroup} d=${d} title=${`${missed ? "Lost" : "Cost"} by ${title}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
       <${ByGroup} d=${d} title=${by === "model" ? "Input from the cache" : `Requests by ${title}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
-    <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => {
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => {
       const shown = columns(title, by, d);
       return html`<${List} label=${title} columns=${shown} rows=${sorted(d.groups, shown, sort)} sort=${sort} keyOf=${(g) => g.key} />`;
     }}<//>`;
