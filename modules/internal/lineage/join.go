@@ -253,7 +253,7 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 		}
 	}
 	if most == 0 && unread != nil && next.Texts[0] != 0 {
-		return unread, length, false
+		return unread, length, before.same != nil
 	}
 	return before, length, most > 0
 }
