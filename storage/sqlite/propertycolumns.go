@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,9 +75,16 @@ type propertyColumn struct {
 	ids []uint32
 }
 
+// property is the column of a property, nil if no row has it. Of chunks that are from no
+// file it is not known.
+func (c *chunk) property(name string) (column []uint32, known bool) {
+	column = c.properties[name]
+	return column, column != nil || c.properties != nil && !c.others
+}
+
 // in is nil if no row has the property.
 func (p *propertyColumn) in(c *chunk) []uint32 {
-	if column := c.properties[p.name]; column != nil || c.properties != nil && !c.others {
+	if column, known := c.property(p.name); known {
 		return column
 	}
 	if c != p.of || c.low != p.low || len(p.ids) != len(c.n) {
@@ -121,19 +129,63 @@ func (x *rows) propertyDimension(name string) (dimension, error) {
 // operators are true.
 func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	s.properties = append(s.properties, l.Key)
-	column := propertyColumn{x: s.rows, name: l.Key}
 	lacks := l.Op.Negative()
-	if l.Op == storage.Equals || l.Op == storage.NotEquals {
-		id, err := s.r.name(s.ctx, propertyKind(l.Key), l.Text)
-		if err != nil {
-			s.failed = err
-		}
-		return func(c *chunk, row int) bool {
-			ids := column.in(c)
-			return (id != 0 && ids != nil && ids[row] == id) != lacks
-		}
+	if l.Op != storage.Equals && l.Op != storage.NotEquals {
+		column := propertyColumn{x: s.rows, name: l.Key}
+		return s.matches(storage.TextMatcher(l.Op, l.Text, p), lacks, column.in)
 	}
-	return s.matches(storage.TextMatcher(l.Op, l.Text, p), lacks, column.in)
+	id, err := s.r.name(s.ctx, propertyKind(l.Key), l.Text)
+	if err != nil {
+		s.failed = err
+	}
+	labelled := labelled{scan: s, id: id}
+	return func(c *chunk, row int) bool {
+		column, known := c.property(l.Key)
+		if known {
+			return (id != 0 && column != nil && column[row] == id) != lacks
+		}
+		return labelled.in(c).has(c.n[row]) != lacks
+	}
+}
+
+// labelled are the requests of chunks that have one label, as the database knows them.
+type labelled struct {
+	*scan
+	id uint32
+	// keys are those of the chunk that was read last, and everywhere those of the scan.
+	of         *chunk
+	low        int64
+	rows       int
+	keys       *keySet
+	everywhere *keySet
+}
+
+// in asks once for all chunks of requests that came out of order, which overlap.
+func (x *labelled) in(c *chunk) *keySet {
+	if !c.sorted {
+		if x.everywhere == nil {
+			x.everywhere = x.read(x.from, x.to)
+		}
+		return x.everywhere
+	}
+	if c != x.of || c.low != x.low || len(c.n) != x.rows {
+		x.of, x.low, x.rows, x.keys = c, c.low, len(c.n), x.read(c.low, c.high)
+	}
+	return x.keys
+}
+
+func (x *labelled) read(from, to int64) *keySet {
+	set := new(keySet)
+	err := x.r.c.query(x.ctx, "SELECT n FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ?",
+		[]driver.Value{bucketOf(from), bucketOf(to), int64(x.id), from, to}, func(row []driver.Value) error {
+			set.keys = append(set.keys, row[0].(int64))
+			return nil
+		})
+	if x.failed == nil {
+		x.failed = err
+	}
+	slices.Sort(set.keys)
+	return set
 }
 
 // name is the id of a name, 0 when no record has it.
