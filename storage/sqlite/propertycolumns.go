@@ -64,15 +64,28 @@ func (l loader) properties(c *chunk) error {
 	return err
 }
 
+// visited remembers the chunk that was looked at last. Files are read into the same
+// memory, one after the other, but no two have the same keys.
+type visited struct {
+	of   *chunk
+	low  int64
+	rows int
+}
+
+// again tells whether a chunk is that one, which it is from now on.
+func (v *visited) again(c *chunk) bool {
+	before := *v
+	*v = visited{c, c.low, len(c.n)}
+	return before == *v
+}
+
 // propertyColumn answers what the rows of a chunk have of one property, as ids of names:
 // from the file where that has it, and else from the table labels.
 type propertyColumn struct {
 	x    *rows
 	name string
-	// ids are of the chunk that was read last from the table.
-	of  *chunk
-	low int64
-	ids []uint32
+	last visited
+	ids  []uint32 // of the last chunk
 }
 
 // property is the column of a property, nil if no row has it. Of chunks that are from no
@@ -84,11 +97,12 @@ func (c *chunk) property(name string) (column []uint32, known bool) {
 
 // in is nil if no row has the property.
 func (p *propertyColumn) in(c *chunk) []uint32 {
-	if column, known := c.property(p.name); known {
-		return column
+	if p.last.again(c) {
+		return p.ids
 	}
-	if c != p.of || c.low != p.low || len(p.ids) != len(c.n) {
-		p.of, p.low, p.ids = c, c.low, make([]uint32, len(c.n))
+	column, known := c.property(p.name)
+	if p.ids = column; !known {
+		p.ids = make([]uint32, len(c.n))
 		p.read(c)
 	}
 	return p.ids
@@ -138,40 +152,45 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
 	if err != nil {
 		s.failed = err
 	}
-	labelled := labelled{scan: s, id: id}
-	return func(c *chunk, row int) bool {
-		column, known := c.property(l.Key)
-		if known {
-			return (id != 0 && column != nil && column[row] == id) != lacks
-		}
-		return labelled.in(c).has(c.n[row]) != lacks
-	}
+	x := labelled{scan: s, id: id, name: l.Key}
+	return func(c *chunk, row int) bool { return x.has(c, row) != lacks }
 }
 
-// labelled are the requests of chunks that have one label, as the database knows them.
+// labelled are the requests that have one value of a property: by the column where the
+// chunk has one, and else as the database knows them.
 type labelled struct {
 	*scan
-	id uint32
-	// keys are those of the chunk that was read last, and everywhere those of the scan.
-	of         *chunk
-	low        int64
-	rows       int
-	keys       *keySet
+	id     uint32 // 0 if no request has it
+	name   string
+	last   visited
+	known  bool // of the last chunk
+	column []uint32
+	keys   *keySet
+	// everywhere are the requests of the whole scan.
 	everywhere *keySet
+}
+
+func (x *labelled) has(c *chunk, row int) bool {
+	if !x.last.again(c) {
+		if x.column, x.known = c.property(x.name); !x.known {
+			x.keys = x.in(c)
+		}
+	}
+	if !x.known {
+		return x.keys.has(c.n[row])
+	}
+	return x.id != 0 && x.column != nil && x.column[row] == x.id
 }
 
 // in asks once for all chunks of requests that came out of order, which overlap.
 func (x *labelled) in(c *chunk) *keySet {
-	if !c.sorted {
-		if x.everywhere == nil {
-			x.everywhere = x.read(x.from, x.to)
-		}
-		return x.everywhere
+	if c.sorted {
+		return x.read(c.low, c.high)
 	}
-	if c != x.of || c.low != x.low || len(c.n) != x.rows {
-		x.of, x.low, x.rows, x.keys = c, c.low, len(c.n), x.read(c.low, c.high)
+	if x.everywhere == nil {
+		x.everywhere = x.read(x.from, x.to)
 	}
-	return x.keys
+	return x.everywhere
 }
 
 func (x *labelled) read(from, to int64) *keySet {
