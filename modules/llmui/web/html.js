@@ -1,7 +1,7 @@
 // The few names that every component needs.
-import { h, render } from "preact";
+import { Component, h, render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import htm from "htm";
 
 export const html = htm.bind(h);
-export { render, useEffect, useLayoutEffect, useMemo, useRef, useState };
+export { Component, render, useEffect, useLayoutEffect, useMemo, useRef, useState };

@@ -1,9 +1,26 @@
 // A table that draws only the rows in sight, and asks for more at its end.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { Component, html, useEffect, useRef, useState } from "../html.js";
 import { Headings, classOf } from "./basics.js";
 
 const rowHeight = 32;
 const overscan = 10;
+
+// Row is not drawn again while it shows the same. (An element kept for the next
+// drawing would do that too, but holds its part of the page, and that of its
+// neighbours, for as long as the list is open.)
+class Row extends Component {
+  shouldComponentUpdate(next) {
+    return ["row", "columns", "index", "selected"].some((name) => next[name] !== this.props[name]);
+  }
+
+  render({ row, columns, onOpen, id, index, selected }) {
+    return html`<tr data-id=${id} aria-rowindex=${index + 1} aria-selected=${selected} class=${selected ? "selected" : ""} onClick=${() => onOpen(row)}>
+      ${row.gone ? html`<td colspan=${columns.length}>…</td>` : columns.map((c, at) => html`<td class=${classOf(c)}>${
+        at === 0 ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
+      }</td>`)}
+    </tr>`;
+  }
+}
 
 // Table shows rows by columns of {title, key, cell, number, wide, mid}. onSight is told which rows are drawn; those that are gone are
 // drawn empty. selected is the index of a row.
@@ -27,20 +44,14 @@ export function Table({ columns, rows, selected = -1, onOpen, onSight, sort, lab
     else if (top + 3 * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + 3 * rowHeight - box.clientHeight;
   }, [selected]);
 
-  // A row that is the same as before costs nothing to draw again.
-  const drawn = useMemo(() => [], [columns, rows, selected]);
-  const draw = (row, index) => html`<tr key=${keyOf(row)} data-id=${keyOf(row)} aria-rowindex=${index + 1} aria-selected=${index === selected} class=${index === selected ? "selected" : ""} onClick=${() => onOpen(row)}>
-    ${row.gone ? html`<td colspan=${columns.length}>…</td>` : columns.map((c, at) => html`<td class=${classOf(c)}>${
-      at === 0 ? html`<button class="open" onClick=${(e) => (e.stopPropagation(), onOpen(row))}>${c.cell(row)}</button>` : c.cell(row)
-    }</td>`)}
-  </tr>`;
   const gap = (n) => n > 0 && html`<tr aria-hidden="true" class="gap"><td colspan=${columns.length} height=${n * rowHeight}></td></tr>`;
   return html`<div class="table" ref=${frame} onScroll=${look} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${rows.length}>
       <${Headings} columns=${columns} sort=${sort} />
       <tbody>
         ${gap(first)}
-        ${rows.slice(first, last).map((row, i) => drawn[first + i] ||= draw(row, first + i))}
+        ${rows.slice(first, last).map((row, i) => 
+          html`<${Row} key=${keyOf(row)} id=${keyOf(row)} row=${row} index=${first + i} selected=${first + i === selected} columns=${columns} onOpen=${onOpen} />`)}
         ${gap(rows.length - last)}
       </tbody>
     </table>

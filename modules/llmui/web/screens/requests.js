@@ -75,7 +75,8 @@ export function Requests() {
   const list = usePages(question, live && newest);
   const { rows, fresh, error, loading } = list;
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
-  const chosen = (v.cols ? v.cols.split(",") : usual).filter(columnOf);
+  const chosen = useMemo(() => (v.cols ? v.cols.split(",") : usual).filter(columnOf), [v.cols]);
+  const columns = useMemo(() => chosen.map(columnOf), [chosen]);
   const show = () => {
     list.take();
     document.querySelector(".table").scrollTop = 0;
@@ -106,7 +107,7 @@ export function Requests() {
         ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
         ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
-          : html`<${Table} label="Requests" columns=${chosen.map(columnOf)} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
+          : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}
               onOpen=${(r) => go({ id: r.request_id })} onSight=${(first, last) => list.see?.(first, last)} sort=${sort} />`}
       </section></div>
     <${Drawer} v=${v} />
