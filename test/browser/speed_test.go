@@ -1,7 +1,7 @@
 package browser
 
 import (
-	"encoding/json"
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +25,9 @@ const slack = 10
 // processors, with a million records.
 func promise(t *testing.T, what string, measured []float64, limit float64) {
 	t.Helper()
+	if *full && len(measured) < 100 {
+		t.Logf("%s, one after the other: %.0f", what, measured)
+	}
 	slices.Sort(measured)
 	p50, p95 := measured[len(measured)/2], measured[(len(measured)*95-1)/100]
 	t.Logf("%s: p50 %.0f, p95 %.0f, promised %.0f", what, p50, p95, limit)
@@ -76,14 +79,21 @@ func (w *weir) report(random *rand.Rand, calls int, over time.Duration, word str
 	w.send("/v1/traces", []byte(out.String()), "Authorization: Bearer "+w.key)
 }
 
-var most = flag.Int("records", 1_000_000, "how many records -full writes, in steps of 1000")
+var (
+	most  = flag.Int("records", 1_000_000, "how many records -full writes, in steps of 1000")
+	store = flag.String("store", "", "a `folder` that keeps the records of -full for the next run")
+)
 
 // large is a store with a million records, or a few.
 func large(t *testing.T) (w *weir, records int) {
-	w = newWeir(t, "../../examples/quickstart/Caddyfile")
+	dir := t.TempDir()
 	records = 2000
 	if *full {
-		records = *most
+		dir, records = cmp.Or(*store, dir), *most
+	}
+	w = newWeirIn(t, dir, "../../examples/quickstart/Caddyfile")
+	if w.recorded() >= records {
+		return w, records
 	}
 	began := time.Now()
 	const batch = 500
@@ -97,19 +107,11 @@ func large(t *testing.T) (w *weir, records int) {
 		})
 	}
 	group.Wait()
-	// A store that is still busy with writing may not answer at once.
-	for found := 0; found < records; time.Sleep(50 * time.Millisecond) {
-		answer, err := w.try("/v1/facets/query", []byte(`{"fields":["provider"]}`), "Authorization: Bearer "+w.key)
-		if err == nil {
-			var facets struct{ Data struct{ Count int } }
-			if err := json.Unmarshal(answer, &facets); err != nil {
-				t.Fatal(err)
-			}
-			found = facets.Data.Count
-		}
+	for w.recorded() < records {
 		if time.Since(began) > time.Hour {
-			t.Fatalf("%d of %d records: %v", found, records, err)
+			t.Fatalf("%d of %d records", w.recorded(), records)
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 	t.Logf("%d records in %v", records, time.Since(began).Round(time.Second))
 	if *full {
@@ -136,7 +138,7 @@ func TestSpeed(t *testing.T) {
 	w, records := large(t)
 	rounds := 2
 	if *full {
-		rounds = 10
+		rounds = 40 // so that a 95th percentile is not the slowest of all
 	}
 	p := w.tab(t)
 	p.login(w.key)
@@ -148,7 +150,7 @@ func TestSpeed(t *testing.T) {
 		for i := range rounds {
 			for name, condition := range map[string]string{
 				"indexed filter" + load: "&f=model:equals:" + generatedModels[i%len(generatedModels)],
-				"other filter" + load:   fmt.Sprintf("&f=completion_tokens:gte:%d&f=property.Team:equals:team-%d", 400+i, i),
+				"other filter" + load:   fmt.Sprintf("&f=completion_tokens:gte:%d&f=property.Team:equals:team-%d", 400+i, i%20),
 			} {
 				measured[name] = append(measured[name], p.drawn(list+condition, rows))
 			}

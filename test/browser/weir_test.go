@@ -58,8 +58,13 @@ func freePort(t testing.TB) string {
 // newWeir runs the configuration of a file with data of its own.
 func newWeir(t testing.TB, config string) *weir {
 	t.Helper()
+	return newWeirIn(t, t.TempDir(), config)
+}
+
+func newWeirIn(t testing.TB, dir, config string) *weir {
+	t.Helper()
 	requireBrowser(t)
-	w := &weir{t: t, key: "weir-quickstart", dir: t.TempDir(), config: config, port: freePort(t), admin: freePort(t)}
+	w := &weir{t: t, key: "weir-quickstart", dir: dir, config: config, port: freePort(t), admin: freePort(t)}
 	w.url = "http://127.0.0.1:" + w.port
 	w.start()
 	t.Cleanup(w.stop)
@@ -181,12 +186,22 @@ func (w *weir) until(records int) {
 	}
 }
 
-// recorded is how many records can be queried.
+// recorded is how many records can be queried, once the store is not too busy to say.
 func (w *weir) recorded() int {
 	w.t.Helper()
-	var found struct{ Totals struct{ Requests int } }
-	w.query("/v1/metrics/query", map[string]any{"bucket": "none"}, &found)
-	return found.Totals.Requests
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		answer, err := w.try("/v1/facets/query", []byte(`{"fields":["provider"]}`), "Authorization: Bearer "+w.key)
+		var found struct{ Data struct{ Count int } }
+		if err == nil {
+			err = json.Unmarshal(answer, &found)
+		}
+		if err == nil {
+			return found.Data.Count
+		}
+		if time.Since(began) > time.Minute {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // shared is the quickstart with two days of made-up history. Tests only read it.
