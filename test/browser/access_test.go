@@ -55,6 +55,8 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 			}
 		}
 	}
+	p.show(states(w)[12] + "&tab=raw") // the last tab, on a phone
+	p.until(`document.querySelector("[role=tab][aria-selected=true]").getBoundingClientRect().right <= innerWidth`)
 }
 
 func TestTheKeyboardReachesEverything(t *testing.T) {

@@ -8,7 +8,7 @@ import { change, percent } from "../format.js";
 export function Answer({ state, empty, none = "Nothing matches.", children }) {
   if (state.error) return html`<p class="notice bad" role="alert">${state.error.message}</p>`;
   if (state.data === undefined) return html`<p class="notice" aria-busy="true">Loading…</p>`;
-  if (empty?.(state.data)) return html`<p class="notice">${none}</p>`;
+  if (empty?.(state.data)) return none && html`<p class="notice">${none}</p>`;
   return html`<div class=${state.loading ? "stale" : ""}>${children(state.data)}</div>`;
 }
 
@@ -58,6 +58,7 @@ export function To({ change, children, ...rest }) {
 
 // Tabs are the views of one thing.
 export function Tabs({ tabs, current }) {
+  useEffect(() => document.getElementById("tab-" + current).scrollIntoView({ block: "nearest", inline: "nearest" }), [current]);
   return html`<div role="tablist" class="tabs">
     ${tabs.map(
       ([key, name]) => html`<button role="tab" id=${"tab-" + key} aria-controls="panel" aria-selected=${key === current} onClick=${() => go({ ...view(), tab: key }, true)}>${name}</button>`,

@@ -13,7 +13,7 @@ export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Wh
 function Misses() {
   const v = useView();
   const state = useAnswer("/v1/request/query-clickhouse", { filter: filter(v, { cache_loss: { gt: 0 } }, ...during(v)), sort: { cache_loss: "desc" }, limit: 20, includeContent: false });
-  return html`<${Answer} state=${state}>${(list) => html`<${List} label="Worst misses" keyOf=${(r) => r.request_id} rows=${list} columns=${misses} />`}<//>`;
+  return html`<${Answer} state=${state} empty=${(list) => !list.length} none="">${(list) => html`<${List} label="Worst misses" keyOf=${(r) => r.request_id} rows=${list} columns=${misses} />`}<//>`;
 }
 
 const misses = [
