@@ -25,6 +25,7 @@ func testRandomAnalytics(t *testing.T, open opener) {
 	const perRound = 100
 	for seed := range uint64((*cases + perRound - 1) / perRound) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			r := random(seed)
 			records, contents := Records(r, 300)
 			sessionTags, annotations := taggedSessions(r, records)

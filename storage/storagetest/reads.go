@@ -22,6 +22,7 @@ func testRandomQueries(t *testing.T, open opener) {
 	const perRound = 100
 	for seed := range uint64((*cases + perRound - 1) / perRound) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel() // a backend may wait for a server
 			r := random(seed)
 			records, contents := Records(r, 300)
 			s := start(t, open, open.new(t), contents)

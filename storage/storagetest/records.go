@@ -266,12 +266,17 @@ func id(r *rand.Rand) uuid.UUID {
 	return id
 }
 
+// days are those of records, counted from the epoch's: two neighbours, and one of another
+// month. They are few, because each may be a partition that every query has to open.
+var days = []int64{0, 1, 29}
+
 // instant is often the same as another's, or a neighbour's.
 func instant(r *rand.Rand) storage.Timestamp {
 	if chance(r, 2) {
 		return epoch + storage.Timestamp(r.IntN(5))
 	}
-	return epoch + storage.Timestamp(r.Int64N(int64(30*24*time.Hour/time.Millisecond)))
+	const day = int64(24 * time.Hour / time.Millisecond)
+	return epoch + storage.Timestamp(pick(r, days)*day-day/2+r.Int64N(day))
 }
 
 func count(r *rand.Rand) plugins.Count { return quantity[int64](r) }
