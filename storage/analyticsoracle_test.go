@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -24,6 +25,7 @@ type oracle struct {
 	org      string
 	records  []*storage.Record
 	contents storagetest.Contents
+	trees    map[uuid.UUID]bool // of the requests that were chosen last
 }
 
 func (o *oracle) match(f storage.Filter, r *storage.Record) bool {
@@ -58,15 +60,26 @@ func (o *oracle) groups(f storage.Filter, w storage.Window, key func(*storage.Re
 		return requests, groups
 	}
 	found := make(map[[2]string]*group)
+	var chosenRecords []*storage.Record
+	o.trees = make(map[uuid.UUID]bool)
 	for _, r := range o.records {
-		id, name := key(r)
-		chosen := r.Org == o.org && id != "" && w.From <= r.CreatedAt && r.CreatedAt <= w.To
+		chosen := r.Org == o.org && w.From <= r.CreatedAt && r.CreatedAt <= w.To
 		for _, p := range parts {
 			if _, groups := about(p); !groups {
 				chosen = chosen && o.match(p, r)
 			}
 		}
 		if !chosen {
+			continue
+		}
+		chosenRecords = append(chosenRecords, r)
+		if r.SessionID == "" {
+			o.trees[r.RootID] = true
+		}
+	}
+	for _, r := range chosenRecords {
+		id, name := key(r)
+		if id == "" {
 			continue
 		}
 		k := [2]string{id, name}
@@ -181,7 +194,7 @@ func (g *group) user(z storage.Zone) storage.User {
 }
 
 func (g *group) session() storage.Session {
-	s := storage.Session{SessionID: g.id, SessionName: g.name, TotalRequests: int64(len(g.answering()))}
+	s := storage.Session{SessionID: g.id, SessionName: g.name, IsDerived: g.records[0].SessionID == "", TotalRequests: int64(len(g.answering()))}
 	s.CreatedAt, s.LatestRequestCreatedAt = g.span()
 	s.PromptTokens, s.CompletionTokens, s.TotalTokens, _ = g.tokens()
 	s.TotalCost, s.RequestsWithoutCost = g.cost()
@@ -253,8 +266,22 @@ func sessionIs(tags map[string]string) func(*group, *storage.Leaf) bool {
 	}
 }
 
-func userKey(r *storage.Record) (id, name string)    { return r.UserID, "" }
-func sessionKey(r *storage.Record) (id, name string) { return r.SessionID, r.SessionName }
+func userKey(r *storage.Record) (id, name string) { return r.UserID, "" }
+
+// sessionKey is that of named sessions, and of derived ones if so.
+func (o *oracle) sessionKey(derived bool) func(*storage.Record) (id, name string) {
+	return func(r *storage.Record) (id, name string) {
+		switch {
+		case r.SessionID != "" || !derived:
+			return r.SessionID, r.SessionName
+		case r.RootID != uuid.Nil:
+			return r.RootID.String(), ""
+		case o.trees[r.ID]:
+			return r.ID.String(), ""
+		}
+		return "", ""
+	}
+}
 
 // windowOf is the time of the groups, where the query has no bounds.
 func windowOf(w storage.Window, groups []*group) (_ storage.Window, ok bool) {
@@ -368,13 +395,13 @@ func TestAnalyticsAgainstOracle(t *testing.T) {
 		}
 		for range 50 {
 			users := storagetest.UserQuery(r, records)
-			checkUsers(t, users, shuffled(users.Org), &oracle{users.Org, records, contents})
+			checkUsers(t, users, shuffled(users.Org), &oracle{org: users.Org, records: records, contents: contents})
 			sessions := storagetest.SessionQuery(r, records)
-			checkSessions(t, sessions, shuffled(sessions.Org), &oracle{sessions.Org, records, contents}, tags)
+			checkSessions(t, sessions, shuffled(sessions.Org), &oracle{org: sessions.Org, records: records, contents: contents}, tags)
 			overview := storagetest.UserOverviewQuery(r, records)
-			checkOverview(t, overview, shuffled(overview.Org), &oracle{overview.Org, records, contents})
+			checkOverview(t, overview, shuffled(overview.Org), &oracle{org: overview.Org, records: records, contents: contents})
 			metrics := storagetest.SessionMetricsQuery(r, records)
-			checkMetrics(t, metrics, shuffled(metrics.Org), &oracle{metrics.Org, records, contents}, tags)
+			checkMetrics(t, metrics, shuffled(metrics.Org), &oracle{org: metrics.Org, records: records, contents: contents}, tags)
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
@@ -403,7 +430,7 @@ func checkUsers(t *testing.T, q *storage.UserQuery, rows storage.Grouper, o *ora
 func checkSessions(t *testing.T, q *storage.SessionQuery, rows storage.Grouper, o *oracle, tags map[string]string) {
 	t.Helper()
 	q.Offset, q.Limit = 0, len(o.records)
-	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
+	groups := o.groups(q.Filter, q.Window, o.sessionKey(q.Derived), sessionIs(tags))
 	contains := storage.TextMatcher(storage.Contains, q.Search, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool {
 		return q.NameEquals != nil && *q.NameEquals != g.name || !contains(g.id) && !contains(g.name)
@@ -489,7 +516,7 @@ func checkOverview(t *testing.T, q *storage.UserOverviewQuery, rows storage.Grou
 
 func checkMetrics(t *testing.T, q *storage.SessionMetricsQuery, rows storage.Grouper, o *oracle, tags map[string]string) {
 	t.Helper()
-	groups := o.groups(q.Filter, q.Window, sessionKey, sessionIs(tags))
+	groups := o.groups(q.Filter, q.Window, o.sessionKey(q.Derived), sessionIs(tags))
 	contains := storage.TextMatcher(storage.Contains, q.NameContains, nil)
 	groups = slices.DeleteFunc(groups, func(g *group) bool { return !contains(g.name) })
 	got, err := q.Answer(t.Context(), rows)

@@ -111,6 +111,12 @@ func idColumn(name string, at func(*Record) *uuid.UUID) *Column {
 	return c
 }
 
+// repeated is a column whose values many records share.
+func (c *Column) repeated(kind string) *Column {
+	c.Names = kind
+	return c
+}
+
 func (c *Column) required() *Column {
 	c.Required = true
 	return c

@@ -90,7 +90,7 @@ var Columns = []*Column{
 	quantityColumn("cache_loss", func(r *Record) *plugins.Cost { return &r.CacheLoss }).field(RequestResponse, "cache_loss").sortKey(SortCacheLoss),
 	quantityColumn("turn", func(r *Record) *plugins.Count { return &r.Turn }).field(RequestResponse, "turn"),
 	idColumn("parent", func(r *Record) *uuid.UUID { return &r.ParentID }).field(RequestResponse, "parent_request_id"),
-	idColumn("root", func(r *Record) *uuid.UUID { return &r.RootID }).field(RequestResponse, "root_request_id"),
+	idColumn("root", func(r *Record) *uuid.UUID { return &r.RootID }).repeated("root").field(RequestResponse, "root_request_id"),
 	names("user", "user", func(r *Record) *string { return &r.UserID }).
 		field(RequestResponse, "user_id").field(RequestGroup, "user_id").sortKey(SortUserID),
 	names("session", "session", func(r *Record) *string { return &r.SessionID }).field(RequestResponse, "session_id"),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 )
 
 // Dimension is what requests are grouped by. The zero Dimension puts all of them
@@ -30,15 +32,17 @@ const (
 	ByScore        DimensionName = "score"
 	ByProperty     DimensionName = "property" // the value of one
 	ByPropertyName DimensionName = "property_key"
+	// ByTree is the root_request_id of a request, and the request's own id if it is
+	// that of another one that the query chooses.
+	ByTree DimensionName = "root_request_id"
 )
 
-// Dimensions are the names by which callers may group requests: those of few
-// values, unlike ids. The last stands for the names of properties, and
+// Dimensions are the names by which callers may group requests. The last stands for the names of properties, and
 // PropertyPrefix before a name for the values of that property.
 var Dimensions = []DimensionName{
 	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
 	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "request_referrer",
-	"cached", "is_passthrough_billing", "threat", ByPropertyName,
+	"cached", "is_passthrough_billing", "threat", ByTree, ByPropertyName,
 }
 
 // PropertyPrefix stands before the name of a property that is a dimension.
@@ -65,14 +69,22 @@ func (d Dimension) String() string {
 }
 
 // values are what the record has of the dimension.
-func (d Dimension) values(r *Record, tags map[string]string) []string {
+func (g *RecordGrouper) values(d Dimension, r *Record) []string {
 	switch d.Name {
 	case "":
 		return []string{""}
 	case BySessionName:
 		return []string{r.SessionName}
 	case BySessionTag:
-		return []string{tags[r.SessionID]}
+		return []string{g.tags[r.SessionID]}
+	case ByTree:
+		switch {
+		case r.RootID != uuid.Nil:
+			return []string{r.RootID.String()}
+		case g.roots[r.ID]:
+			return []string{r.ID.String()}
+		}
+		return []string{""}
 	case ByProperty:
 		return []string{r.Properties[d.Property]}
 	case ByPropertyName:

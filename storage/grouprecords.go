@@ -17,6 +17,7 @@ type RecordGrouper struct {
 	query *GroupQuery
 	// tags are those of the organisation's sessions, by session id.
 	tags   map[string]string
+	roots  map[uuid.UUID]bool // of the trees, by AddRoot
 	any    []*Matcher
 	groups map[string]*recordGroup
 	cancel *CancelCheck
@@ -26,7 +27,7 @@ type RecordGrouper struct {
 // organisation's sessions, by session id. When the query of cancel is over,
 // Answer returns its error.
 func NewRecordGrouper(q *GroupQuery, tags map[string]string, cancel *CancelCheck) *RecordGrouper {
-	g := &RecordGrouper{query: q, tags: tags, groups: make(map[string]*recordGroup), cancel: cancel}
+	g := &RecordGrouper{query: q, tags: tags, groups: make(map[string]*recordGroup), roots: make(map[uuid.UUID]bool), cancel: cancel}
 	for _, f := range q.Any {
 		g.any = append(g.any, NewMatcher(f, cancel))
 	}
@@ -56,6 +57,14 @@ type recordSums struct {
 	scores  []float64
 }
 
+// AddRoot notes the tree of a record. A query whose GroupsByTree is true needs that of
+// all records before it adds the first.
+func (g *RecordGrouper) AddRoot(r *Record) {
+	if r.RootID != uuid.Nil {
+		g.roots[r.RootID] = true
+	}
+}
+
 // Add adds a record to its groups. load returns its content, nil when there is
 // none.
 func (g *RecordGrouper) Add(r *Record, load func() *Content) {
@@ -78,7 +87,7 @@ func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 		return
 	}
 	for set, d := range g.query.By {
-		for _, value := range d.values(r, g.tags) {
+		for _, value := range g.values(d, r) {
 			g.add(g.group(set, []string{value}), r, &row, load)
 		}
 	}
@@ -92,7 +101,7 @@ func (g *RecordGrouper) addTo(key []string, r *Record, row *Row, load func() *Co
 		return
 	}
 	byScore := g.query.By[i].Name == ByScore
-	for _, value := range g.query.By[i].values(r, g.tags) {
+	for _, value := range g.values(g.query.By[i], r) {
 		if i == 0 && g.query.Known && value == "" && !byScore {
 			continue
 		}
@@ -251,11 +260,15 @@ type Records struct {
 func (rs Records) Groups(ctx context.Context, q *GroupQuery, each func(*GroupTotals) error) error {
 	g := NewRecordGrouper(q, rs.Tags[q.Org], NewCancelCheck(ctx.Err))
 	m := NewMatcher(q.Filter, nil)
+	var chosen []*Record
 	for _, r := range rs.All {
-		load := func() *Content { return rs.Content(r) }
-		if r.Org == q.Org && q.Window.Contains(r.CreatedAt) && m.Match(r, load) {
-			g.Add(r, load)
+		if r.Org == q.Org && q.Window.Contains(r.CreatedAt) && m.Match(r, func() *Content { return rs.Content(r) }) {
+			chosen = append(chosen, r)
+			g.AddRoot(r)
 		}
+	}
+	for _, r := range chosen {
+		g.Add(r, func() *Content { return rs.Content(r) })
 	}
 	return g.Answer(each)
 }

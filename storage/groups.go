@@ -1,6 +1,9 @@
 package storage
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Grouper answers what requests add up to. A Backend is one; the queries about
 // users, sessions, scores and metrics are questions of this kind.
@@ -42,6 +45,9 @@ type GroupQuery struct {
 	// Top says that fewer groups will do.
 	Top Top
 }
+
+// GroupsByTree is true of a query that has ByTree among its dimensions.
+func (q *GroupQuery) GroupsByTree() bool { return slices.Contains(q.By, Dimension{Name: ByTree}) }
 
 // Top says which groups are wanted. A backend may answer more of them.
 type Top struct {

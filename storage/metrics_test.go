@@ -86,7 +86,7 @@ func TestMetricsAreSumsOverRecords(t *testing.T) {
 			if q.By = (storage.Dimension{Name: "model"}); r.IntN(2) == 0 {
 				q.By, value = storage.Dimension{Name: storage.ByProperty, Property: "Env"}, property
 			}
-			o := &oracle{q.Org, records, contents}
+			o := &oracle{org: q.Org, records: records, contents: contents}
 			var listed []*storage.Record
 			for _, rec := range records {
 				if rec.Org == q.Org && q.Window.Contains(rec.CreatedAt) && o.match(q.Filter, rec) {

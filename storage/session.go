@@ -11,6 +11,9 @@ type SessionQuery struct {
 	Org string
 	// Filter has leaves about requests and about sessions; see SplitFilter.
 	Filter Filter
+	// Derived adds the sessions that no caller named: the trees of requests which name
+	// none, see ByTree.
+	Derived bool
 	// Window chooses requests: a session that straddles a bound is cut there.
 	Window Window
 	// Search is text in the session's id or name, whatever its case; "" chooses
@@ -28,17 +31,20 @@ type SessionQuery struct {
 }
 
 // Session is what the requests of one session add up to: those that carry the
-// same id and name. Sums add what is known.
+// same id and name, or those of a tree. Sums add what is known.
 type Session struct {
-	CreatedAt              Timestamp     `json:"created_at"`
-	LatestRequestCreatedAt Timestamp     `json:"latest_request_created_at"`
-	SessionID              string        `json:"session_id"`
-	SessionName            string        `json:"session_name"`
-	TotalCost              plugins.Cost  `json:"total_cost"`
-	TotalRequests          int64         `json:"total_requests"`
-	PromptTokens           plugins.Count `json:"prompt_tokens"`
-	CompletionTokens       plugins.Count `json:"completion_tokens"`
-	TotalTokens            plugins.Count `json:"total_tokens"`
+	CreatedAt              Timestamp `json:"created_at"`
+	LatestRequestCreatedAt Timestamp `json:"latest_request_created_at"`
+	SessionID              string    `json:"session_id"`
+	SessionName            string    `json:"session_name"`
+	// IsDerived is true of a tree of requests that name no session; SessionID is then
+	// the id of its first request.
+	IsDerived        bool          `json:"is_derived,omitempty"`
+	TotalCost        plugins.Cost  `json:"total_cost"`
+	TotalRequests    int64         `json:"total_requests"`
+	PromptTokens     plugins.Count `json:"prompt_tokens"`
+	CompletionTokens plugins.Count `json:"completion_tokens"`
+	TotalTokens      plugins.Count `json:"total_tokens"`
 	// AvgLatency is in milliseconds, over the requests whose latency is known.
 	AvgLatency Amount `json:"avg_latency"`
 	// RequestsWithoutCost counts the requests that TotalCost lacks.

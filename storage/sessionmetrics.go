@@ -11,6 +11,8 @@ type SessionMetricsQuery struct {
 	Org string
 	// Filter has leaves about requests and about sessions; see SplitFilter.
 	Filter Filter
+	// Derived is as in a SessionQuery.
+	Derived bool
 	// Window chooses requests. Without bounds the series runs from the first to
 	// the last request of the sessions.
 	Window Window
@@ -60,7 +62,7 @@ func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMe
 	var sessions []session
 	span := never
 	question := &GroupQuery{Org: q.Org, Window: q.Window}
-	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
+	err := chooseSessions(ctx, g, question, q.Filter, q.Derived, p, named, func(g *GroupTotals, _ Session) {
 		sessions = append(sessions, session{g.First, g.duration(), g.Cost, g.WithoutCost})
 		span = span.include(&g.Totals)
 	})

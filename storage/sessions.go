@@ -21,8 +21,7 @@ func (q *SessionQuery) Answer(ctx context.Context, g Grouper) ([]Session, error)
 			question.Top.Until = new(Timestamp(at))
 		}
 	}
-	err := chooseSessions(ctx, g, question, q.Filter, p, named, func(g *GroupTotals) {
-		s := newSession(g)
+	err := chooseSessions(ctx, g, question, q.Filter, q.Derived, p, named, func(_ *GroupTotals, s Session) {
 		chosen = append(chosen, &s)
 	})
 	if err != nil {
@@ -47,9 +46,9 @@ var sessionOrder = ordering[SessionSortKey, Session]{
 	SessionCreatedAt, sessionValues, func(s *Session) [2]string { return [2]string{s.SessionID, s.SessionName} },
 }
 
-// chooseSessions asks for the sessions and gives each those of a name that the
-// filter chooses.
-func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *CancelCheck, named func(id, name string) bool, each func(*GroupTotals)) error {
+// chooseSessions asks for the sessions, also for derived ones if so, and gives each
+// those of a name that the filter chooses.
+func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, derived bool, p *CancelCheck, named func(id, name string) bool, each func(*GroupTotals, Session)) error {
 	split := SplitFilter(f)
 	filter := split.groupFilter(p)
 	q.Filter, q.Any, q.Known = split.Requests, filter.questions, true
@@ -57,15 +56,23 @@ func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *
 	if comparesTag(f) {
 		q.By = append(q.By, Dimension{Name: BySessionTag})
 	}
-	err := g.Groups(ctx, q, func(g *GroupTotals) error {
+	choose := func(g *GroupTotals) error {
 		if p.over(groupSteps) {
 			return p.ended
 		}
-		if g.Requests > 0 && named(g.Key[0], g.Key[1]) && (filter.all() || filter.matches(g, sessionValue(g))) {
-			each(g)
+		s := newSession(g)
+		if g.Requests > 0 && named(s.SessionID, s.SessionName) && (filter.all() || filter.matches(g, s.value)) {
+			each(g, s)
 		}
 		return nil
-	})
+	}
+	err := g.Groups(ctx, q, choose)
+	if err == nil && derived {
+		trees := *q
+		trees.Filter = And(q.Filter, &Leaf{Field: LookupField(RequestResponse, "session_id"), Op: Equals})
+		trees.By, trees.Top = []Dimension{{Name: ByTree}}, Top{}
+		err = g.Groups(ctx, &trees, choose)
+	}
 	if err == nil {
 		err = p.ended
 	}
@@ -85,17 +92,12 @@ func comparesTag(f Filter) bool {
 // groupSteps is about what steps a user or session takes.
 const groupSteps = 64
 
-func sessionValue(g *GroupTotals) func(*Field) Value {
-	s := newSession(g)
-	return s.value
-}
-
 func newSession(g *GroupTotals) Session {
 	s := Session{
 		CreatedAt:              g.First,
 		LatestRequestCreatedAt: g.Last,
 		SessionID:              g.Key[0],
-		SessionName:            g.Key[1],
+		IsDerived:              len(g.Key) == 1,
 		TotalCost:              g.Cost,
 		TotalRequests:          g.Requests,
 		PromptTokens:           g.Input,
@@ -103,6 +105,9 @@ func newSession(g *GroupTotals) Session {
 		TotalTokens:            g.tokens(),
 		AvgLatency:             mean(g.Latency, g.WithLatency),
 		RequestsWithoutCost:    g.WithoutCost,
+	}
+	if !s.IsDerived {
+		s.SessionName = g.Key[1]
 	}
 	if len(g.Key) > 2 {
 		s.tag = g.Key[2]

@@ -1,4 +1,4 @@
-// Package llmcommand adds Weir's commands to Caddy's: query, facets, tail and export are
+// Package llmcommand adds Weir's commands to Caddy's: query, facets, sessions, tail and export are
 // clients of the query API; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore and check work on the files of a Weir
@@ -42,6 +42,15 @@ totals: by a field, by time (min, hour, day, week or month), or by both:
 		Long: `
 Shows the most frequent values of fields among the requests that a filter matches.` + filterHelp + connection,
 		CobraFunc: facetsCommand,
+	}, {
+		Name:  "sessions",
+		Usage: "[<filter>...] [--limit <n>] [--sort <field>] [--utc] [--format table|jsonl|json|csv]",
+		Short: "Shows what sessions cost, also those that no caller named",
+		Long: `
+Shows what the requests of sessions add up to, of those that a filter matches. Requests
+that name no session are a derived one with the call that they go on from, whose id is
+the session's.` + filterHelp + connection,
+		CobraFunc: sessionsCommand,
 	}, {
 		Name:  "tail",
 		Usage: "[<filter>...] [--utc] [--lines <n>] [--columns <field>,...] [--format table|jsonl|csv]",

@@ -39,6 +39,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{}`)}, Inputs: map[string]string{"city": "Ulm"}}).String()
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2", AttemptOf: uuid.New()}, nil)
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2"}, nil)
+	s.record("default", &storage.Record{Org: "default", UserID: "bo", RootID: uuid.New()}, nil)
 
 	operations, scopes := d.operations(), llmquery.Scopes()
 	described := make(map[string]bool) // properties of answers

@@ -19,13 +19,14 @@ func querySessions(c *call) error {
 			b.reject("%v", err)
 		}
 		q := &storage.SessionQuery{
-			Org:    c.org,
-			Filter: b.filter("filter", storage.SessionsView, storage.RequestResponse),
-			Window: b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
-			Search: search,
-			Sort:   sort,
-			Offset: b.integer("offset", 0, math.MaxInt),
-			Limit:  b.integer("limit", defaultGroups, maxLimit),
+			Org:     c.org,
+			Filter:  b.filter("filter", storage.SessionsView, storage.RequestResponse),
+			Window:  b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
+			Derived: b.flag("derived"),
+			Search:  search,
+			Sort:    sort,
+			Offset:  b.integer("offset", 0, math.MaxInt),
+			Limit:   b.integer("limit", defaultGroups, maxLimit),
 		}
 		if name, ok := b.text("nameEquals"); ok {
 			q.NameEquals = &name
@@ -48,6 +49,7 @@ func querySessionMetrics(c *call) error {
 			Filter:       b.filter("filter", storage.SessionsView, storage.RequestResponse),
 			Window:       b.unixWindow("startTimeUnixMs", "endTimeUnixMs", time.Millisecond),
 			Zone:         b.zone("timezoneDifference"),
+			Derived:      b.flag("derived"),
 			NameContains: name,
 			Series:       b.series(),
 		}

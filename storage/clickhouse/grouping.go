@@ -84,6 +84,8 @@ func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text str
 	case storage.ByProperty:
 		late, err := g.anyLate(ctx, d.Property)
 		return "properties[" + g.text(d.Property) + "]", !late, err
+	case storage.ByTree:
+		return "multiIf(root != " + noID + ", toString(root), request_id IN (SELECT root FROM records FINAL WHERE " + g.where.sql + "), toString(request_id), '')", true, nil
 	case storage.ByPropertyName:
 		late := false
 		err := g.reader.query(ctx, "SELECT request_id FROM late_properties WHERE "+ofOrg+" LIMIT 1", func(driver.Rows) error {

@@ -70,15 +70,23 @@ func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where 
 	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.ByScore }) && !q.Apart {
 		condition = all(condition, "request_id IN ("+scoredIDs+")")
 	}
-	err := r.walk(ctx, condition, nil, false, chunk, func(records []*storage.Record) (bool, error) {
-		m.begin(records)
-		for _, rec := range records {
-			if q.Window.Contains(rec.CreatedAt) && m.match(rec) {
-				grouper.Add(rec, func() *storage.Content { return m.load(rec) })
+	walk := func(add func(*storage.Record)) error {
+		return r.walk(ctx, condition, nil, false, chunk, func(records []*storage.Record) (bool, error) {
+			m.begin(records)
+			for _, rec := range records {
+				if q.Window.Contains(rec.CreatedAt) && m.match(rec) {
+					add(rec)
+				}
 			}
+			return m.failed == nil, m.failed
+		})
+	}
+	if q.GroupsByTree() {
+		if err := walk(grouper.AddRoot); err != nil {
+			return err
 		}
-		return m.failed == nil, m.failed
-	})
+	}
+	err := walk(func(rec *storage.Record) { grouper.Add(rec, func() *storage.Content { return m.load(rec) }) })
 	if err != nil {
 		return err
 	}

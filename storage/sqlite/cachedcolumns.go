@@ -43,6 +43,7 @@ const (
 	cachedColumn
 	passthroughColumn
 	threatColumn
+	rootColumn
 	propertyNamesColumn
 	columnCount
 )
@@ -51,7 +52,7 @@ const (
 var cachedNames = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
 	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type",
-	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "property_names",
+	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 
 // cachedColumns are the same with how to read them.
@@ -67,7 +68,7 @@ func cachedColumnOf(f *storage.Field) int {
 	if f.Name == "cached" {
 		return cachedColumn
 	}
-	if f.Column != nil && f.Column.Type == storage.IDColumn { // chunks know but whether there is one
+	if f.Column != nil && f.Column.Type == storage.IDColumn && f.Column.Names == "" { // chunks know but whether there is one
 		return -1
 	}
 	return slices.Index(cachedNames[:], columnOf(f))

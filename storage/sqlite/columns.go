@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/storage"
@@ -50,10 +51,17 @@ func columns(of []*storage.Column) (columns []column) {
 		if c.Name == "created_at" {
 			continue
 		}
+		decode := func(r *row, v driver.Value) { c.Set(&r.Record, v) }
+		if c.Type == storage.IDColumn && c.Names != "" {
+			decode = func(r *row, v driver.Value) {
+				id, _ := uuid.Parse(v.(string))
+				c.Set(&r.Record, id[:])
+			}
+		}
 		columns = append(columns, column{
 			name:     c.Name,
 			encode:   func(r *row) driver.Value { return c.Get(&r.Record) },
-			decode:   func(r *row, v driver.Value) { c.Set(&r.Record, v) },
+			decode:   decode,
 			names:    c.Names,
 			text:     func(r *row) string { return c.Text(&r.Record) },
 			required: c.Required,

@@ -37,8 +37,8 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 	return true
 }
 
-// dimension is one of those inColumns. tags are those of sessions.
-func (x *rows) dimension(d storage.Dimension, tags map[string]string) (dimension, error) {
+// dimension is one of those inColumns, for a query. tags are those of sessions.
+func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
 		return dimension{number: func(*chunk, int) int { return 0 }, key: func(int) storage.Key { return storage.Key{} }}, nil
@@ -49,6 +49,8 @@ func (x *rows) dimension(d storage.Dimension, tags map[string]string) (dimension
 		return x.sessionDimension(tags), nil
 	case storage.ByProperty:
 		return x.propertyDimension(d.Property)
+	case storage.ByTree:
+		return x.treeDimension(q)
 	}
 	f := storage.LookupField(storage.RequestResponse, string(d.Name))
 	switch i := cachedColumnOf(f); {

@@ -44,7 +44,7 @@ func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []sto
 				continue
 			}
 			x.scores = d.Name == storage.ByScore
-			grouped, err := x.dimension(d, tags)
+			grouped, err := x.dimension(q, d, tags)
 			if err != nil {
 				return err
 			}
@@ -107,8 +107,9 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		matcher := storage.NewMatcher(x.where.residual, cancel)
 		contents := b.contents.Reader(parts)
 		defer contents.Close()
+		add := grouper.Add
 		var failed error
-		err = x.candidates(ctx, x.timeOrder(false), func(row *row) error {
+		next := func(row *row) error {
 			load := func() *storage.Content {
 				c, err := contents.Content(ctx, &row.Record)
 				if err != nil {
@@ -117,10 +118,18 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 				return c
 			}
 			if matcher.Match(&row.Record, load) && failed == nil {
-				grouper.Add(&row.Record, load)
+				add(&row.Record, load)
 			}
 			return failed
-		})
+		}
+		if q.GroupsByTree() {
+			add = func(r *storage.Record, _ func() *storage.Content) { grouper.AddRoot(r) }
+			err = x.candidates(ctx, x.timeOrder(false), next)
+			add = grouper.Add
+		}
+		if err == nil {
+			err = x.candidates(ctx, x.timeOrder(false), next)
+		}
 		if err != nil {
 			return err
 		}

@@ -50,6 +50,7 @@ func SessionQuery(r *rand.Rand, records []*storage.Record) *storage.SessionQuery
 		Offset: pick(r, []int{0, 0, 0, 1, 10, 500}),
 		Limit:  pick(r, []int{0, 1, 7, 50, 1000, 1000}),
 	}
+	q.Derived = chance(r, 2)
 	q.Filter = groupFilter(r, records, q.Org, storage.SessionsView)
 	if chance(r, 3) {
 		q.Search = search(r)
@@ -75,6 +76,7 @@ func SessionMetricsQuery(r *rand.Rand, records []*storage.Record) *storage.Sessi
 	q := &storage.SessionMetricsQuery{
 		Org: org, Filter: groupFilter(r, records, org, storage.SessionsView), Window: window(r), Zone: zone(r), Series: series(r),
 	}
+	q.Derived = chance(r, 2)
 	if chance(r, 3) {
 		q.NameContains = search(r)
 	}
@@ -230,7 +232,7 @@ func groupsIn(records []*storage.Record, org string, view storage.Group) (groups
 		groups = append(groups, b)
 	}
 	if view == storage.SessionsView {
-		q := storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: len(records)}
+		q := storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Derived: true, Limit: len(records)}
 		sessions, err := q.Answer(context.Background(), storage.Records{All: records})
 		for _, s := range sessions {
 			encoded(s, err)

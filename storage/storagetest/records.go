@@ -43,6 +43,9 @@ func Records(r *rand.Rand, n int) ([]*storage.Record, Contents) {
 	contents := make(Contents)
 	for i := range records {
 		records[i] = record(r, int64(i))
+		if i > 0 && chance(r, 3) {
+			records[i].RootID = records[r.IntN(min(i, 20))].ID
+		}
 		if chance(r, 5) {
 			continue
 		}

@@ -219,6 +219,9 @@ func (x *Exchange) End(end storage.EndState) {
 func (x *Exchange) Supersede(end storage.EndState) {
 	x.Record.ID = uuid.Must(uuid.NewV7()) // fails without randomness alone
 	x.Record.AttemptOf = x.call.Record.ID
+	if x.link != nil && x.Record.RootID == uuid.Nil { // the tree begins with its call
+		x.Record.RootID = x.call.Record.ID
+	}
 	x.call = nil
 	x.recorder.Begin(&x.Record)
 	x.Commit(end)

@@ -13,8 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 
 	_ "github.com/weirhq/weir/storage/sqlite"
@@ -164,6 +166,18 @@ func TestTheAttemptThatAnswersIsTheCallsRecord(t *testing.T) {
 	}
 	if kept.begun != 2 || kept.recorded != 2 || kept.lost != 0 || kept.released != 1 {
 		t.Errorf("%+v", kept)
+	}
+}
+
+func TestAnAttemptIsInTheTreeOfItsCall(t *testing.T) {
+	call, kept := begin(t)
+	call.site.Calls, call.Record.Dialect = new(lineage.Index), plugins.Chat
+	call.Join(&observe.Outline{Messages: []observe.MessageHash{{Hash: 1}}}, uuid.Nil)
+	call.Attempt(1).Supersede(storage.Complete)
+	call.Attempt(2).End(storage.Complete)
+	call.Close()
+	if attempt, answered := kept.records[0], kept.records[1]; attempt.RootID != answered.ID || answered.RootID != uuid.Nil {
+		t.Errorf("the attempt is in the tree %s, the call %s in %s", attempt.RootID, answered.ID, answered.RootID)
 	}
 }
 

@@ -31,7 +31,7 @@ CREATE TABLE requests (
 	cache_loss        INTEGER, -- billionths of a US dollar
 	turn              INTEGER, -- from 1
 	parent            BLOB,    -- request_id
-	root              BLOB,    -- request_id
+	root              INTEGER, -- names.id of a request_id in text
 	user              INTEGER,
 	session           INTEGER,
 	session_name      INTEGER,

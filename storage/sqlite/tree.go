@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// treeDimension groups the requests that a query chooses by the trees that they are in.
+// The first request of a tree does not say so: those after it name it, which are looked
+// for first.
+func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
+	d := x.textDimension(rootColumn)
+	before := *x
+	before.dimensions = []dimension{d}
+	if err := before.Scan(q.Filter, q.Window, storage.CountParts, func(*storage.Row) bool { return true }); err != nil {
+		return d, err
+	}
+	roots, err := x.roots(d)
+	named := d.number
+	d.number = func(c *chunk, row int) int {
+		if group := named(c, row); group > 0 {
+			return group
+		}
+		return roots[c.n[row]]
+	}
+	return d, err
+}
+
+// roots are the groups of trees by the keys of their first requests, as far as these
+// are in the store.
+func (x *rows) roots(d dimension) (map[int64]int, error) {
+	trees := len(d.texts.ids) - 1
+	roots := make(map[int64]int, trees)
+	ids := make([]string, trees)
+	for i := range ids {
+		ids[i] = d.key(i + 1).ID
+	}
+	if x.failed != nil {
+		return nil, x.failed
+	}
+	group := 1
+	for block := range slices.Chunk(ids, textBlock) {
+		err := x.r.c.query(x.ctx, "SELECT r.n, id.key FROM json_each(?) id CROSS JOIN requests r ON r.request_id = unhex(id.value, '-') AND r.org = ?",
+			[]driver.Value{compactJSON(block), int64(x.orgID)}, func(row []driver.Value) error {
+				roots[row[0].(int64)] = group + int(row[1].(int64))
+				return nil
+			})
+		if err != nil {
+			return nil, err
+		}
+		group += len(block)
+	}
+	return roots, nil
+}
