@@ -59,6 +59,7 @@ type Backend interface {
 	Request(ctx context.Context, org string, id uuid.UUID) (*Record, error)
 
 	Grouper
+	Conversations
 	// SessionTag answers the tag of a session, "" if it has none.
 	SessionTag(ctx context.Context, org, sessionID string) (string, error)
 	// Views answers the saved views of an organisation, by name.
@@ -169,8 +170,7 @@ type Annotation struct {
 	// View replaces the organisation's view of this name; one without a Screen deletes
 	// it.
 	View *View
-	// Conversation changes a conversation; a backend that is no ConversationKeeper
-	// gets none.
+	// Conversation changes a conversation.
 	Conversation *ConversationChange
 }
 

@@ -53,6 +53,8 @@ type call struct {
 	stored  storedState
 	state   translate.State
 
+	conversationRead storage.Timestamp // ChangedAt of the conversation that the call goes on from
+
 	compacts     bool     // it asks for a compaction
 	userMessages []string // that the compaction leaves as they are
 }

@@ -77,10 +77,11 @@ func updateConversation(c *stateCall) (any, error) {
 		e.Code = "missing_required_parameter"
 		return nil, e
 	}
-	if _, err := c.conversation(); err != nil {
+	found, err := c.conversation()
+	if err != nil {
 		return nil, err
 	}
-	changed, err := c.store.SetMetadata(c.r.Context(), c.id, metadata)
+	changed, err := c.store.SetMetadata(c.r.Context(), found, metadata)
 	if err != nil {
 		return nil, stored.Error(err, "Conversation", c.id)
 	}
@@ -88,10 +89,11 @@ func updateConversation(c *stateCall) (any, error) {
 }
 
 func deleteConversation(c *stateCall) (any, error) {
-	if _, err := c.conversation(); err != nil {
+	found, err := c.conversation()
+	if err != nil {
 		return nil, err
 	}
-	if err := c.store.DeleteConversation(c.r.Context(), c.id); err != nil {
+	if err := c.store.DeleteConversation(c.r.Context(), found); err != nil {
 		return nil, err
 	}
 	return deletion{c.id, "conversation.deleted", true}, nil

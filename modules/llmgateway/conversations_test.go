@@ -37,7 +37,6 @@ func (s *site) itemsOf(conversation string) string {
 
 func TestConversationsAreMadeChangedAndDeleted(t *testing.T) {
 	s := serve(t, nil)
-	s.keepConversations()
 	do := func(request, body string) string {
 		t.Helper()
 		method, path, _ := strings.Cut(request, " ")
@@ -96,7 +95,6 @@ func TestACallReadsItsConversationAndIsAddedToIt(t *testing.T) {
 		t.Run(fmt.Sprint("stream ", streamed), func(t *testing.T) {
 			var sent remembering
 			s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}})
-			s.keepConversations()
 			id := s.conversation("zeroth")
 			ask := func(model, input, conversation string) string {
 				t.Helper()
@@ -143,7 +141,6 @@ func TestACallReadsItsConversationAndIsAddedToIt(t *testing.T) {
 // failed.
 func TestConversationsKeepWhatIsKept(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}, "two": {says("text half", "panic")}, "raw": {status(400)}})
-	s.keepConversations()
 	id := s.conversation("zeroth")
 	for name, c := range map[string]struct {
 		fields string
@@ -168,7 +165,6 @@ func TestConversationsKeepWhatIsKept(t *testing.T) {
 
 func TestConversationsAreFoundByTheirOwnersAlone(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {speaksResponses}})
-	s.keepConversations()
 	_, made := s.send("POST", "/v1/conversations", strings.NewReader(`{"items":[{"role":"user","content":"a","id":"msg_a"}]}`), "Service-User-Id", "u")
 	id := gjson.Get(made, "id").Str
 	for name, c := range map[string]struct {
@@ -219,25 +215,8 @@ func TestAConversationIDOfAProviderIsPassedOn(t *testing.T) {
 	}
 }
 
-// A store that many nodes share keeps no conversations, and says what to do.
-func TestAStoreWithoutConversationsSaysSo(t *testing.T) {
-	s := serve(t, map[string][]upstream{"one": {hello}})
-	id := "conv_" + strings.Repeat("0a", 16)
-	for request, body := range map[string]string{
-		"POST /v1/conversations": `{}`, "GET /v1/conversations/" + id: "",
-		"POST /v1/responses": `{"model":"one/m","input":"hi","conversation":"` + id + `"}`,
-	} {
-		method, path, _ := strings.Cut(request, " ")
-		resp, got := s.send(method, path, strings.NewReader(body))
-		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "previous_response_id") || !strings.Contains(got, "sqlite") {
-			t.Errorf("%s: %d %s", request, resp.StatusCode, got)
-		}
-	}
-}
-
 func TestConversationsRefuseWhatTheyDoNotTake(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {hello}})
-	s.keepConversations()
 	id := s.conversation("a")
 	item := gjson.Get(s.itemsOf(id), "0.id").Str
 	many := strings.Repeat(`{"role":"user","content":"x"},`, 20) + `{"role":"user","content":"x"}`

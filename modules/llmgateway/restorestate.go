@@ -122,7 +122,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 				return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
 			}
 		}
-		c.state.ConversationID = id
+		c.state.ConversationID, c.conversationRead = id, conversation.ChangedAt
 		if r := &c.exchange.Record; r.SessionID == "" {
 			r.SessionID = id
 		}
@@ -148,7 +148,7 @@ func (a *attempt) extend(response []byte) {
 	r := &a.x.Record
 	store, err := c.h.stored(r.Org, r.UserID)
 	if err == nil {
-		err = store.Extend(c.state.ConversationID, r.ID, c.own, stored.Output(response))
+		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.own, stored.Output(response))
 	}
 	if err != nil {
 		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))

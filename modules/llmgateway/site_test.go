@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,7 +30,6 @@ import (
 	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/shared"
-	"github.com/weirhq/weir/storage/sqlite"
 )
 
 func init() {
@@ -160,8 +158,7 @@ type ledger struct {
 	abandoned uint64 // the others
 	imported  uint64 // records of no exchange: calls of a batch
 
-	conversations *sqlite.Backend // nil for none
-	batches       storage.Position
+	changes []*storage.Annotation // of conversations
 }
 
 type entry struct {
@@ -227,26 +224,26 @@ func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, e
 }
 
 // Conversation implements stored.Journal.
-func (l *ledger) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	if l.conversations == nil {
-		return nil, errors.ErrUnsupported
+func (l *ledger) Conversation(_ context.Context, org, id string) (*storage.Conversation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var changes []*storage.Annotation
+	for _, a := range l.changes {
+		if a.Org == org && a.Conversation.ID == id {
+			changes = append(changes, a)
+		}
 	}
-	return l.conversations.Conversation(ctx, org, id)
-}
-
-// keepConversations gives the store of a site conversations.
-func (s *site) keepConversations() {
-	s.t.Helper()
-	backend := sqlite.New(filepath.Join(s.t.TempDir(), "weir.db"))
-	if _, err := backend.Open(s.t.Context(), new(storage.Host)); err != nil {
-		s.t.Fatal(err)
+	if c := storage.ConversationOf(changes); c != nil {
+		return c, nil
 	}
-	s.t.Cleanup(func() { _ = backend.Close() })
-	s.kept.conversations = backend
+	return nil, storage.ErrNotFound
 }
 
 // Contents implements stored.Journal.
 func (l *ledger) Contents() storage.Contents { return ledgerContents{l} }
+
+// Shared implements stored.Journal.
+func (l *ledger) Shared() bool { return false }
 
 // Flush implements stored.Journal.
 func (l *ledger) Flush(context.Context) error { return nil }
@@ -256,8 +253,8 @@ func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a.Conversation != nil {
-		l.batches.Segment++
-		return l.conversations.Write(context.Background(), &storage.Batch{Annotations: []*storage.Annotation{a}, End: l.batches})
+		l.changes = append(l.changes, a)
+		return nil
 	}
 	e := l.records[a.RequestID]
 	e.Properties = map[string]string{a.Property.Name: a.Property.Value}

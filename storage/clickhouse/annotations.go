@@ -116,7 +116,7 @@ func (b *Backend) Organisations(ctx context.Context) (orgs []string, err error) 
 		return nil, err
 	}
 	r := &reader{conn: conn, params: new(params)}
-	err = r.query(ctx, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views) ORDER BY org",
+	err = r.query(ctx, "SELECT DISTINCT org FROM (SELECT DISTINCT org FROM records UNION ALL SELECT DISTINCT org FROM session_tags UNION ALL SELECT DISTINCT org FROM views UNION ALL SELECT DISTINCT org FROM conversation_changes) ORDER BY org",
 		func(rows driver.Rows) error {
 			var org string
 			err := rows.Scan(&org)

@@ -39,6 +39,7 @@ type Backend struct {
 	mu       sync.RWMutex // held for reading while conn is used
 	conn     clickhouse.Conn
 	contents storage.Contents
+	pruned   time.Time // what conversations had before is deleted
 
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)

@@ -54,16 +54,17 @@ const (
 )
 
 // oldPartitions are the ids of the partitions all of whose rows are before a time,
-// which for days and months are numbers.
+// which for days and months are numbers. 0 is that of rows which are kept longer.
 func oldPartitions(ctx context.Context, conn clickhouse.Conn, table string, before storage.Timestamp) (ids []string, err error) {
 	partition := byMonth
-	if table == "content" || table == "records" {
+	switch table {
+	case "content", "records", "conversation_changes":
 		partition = byDay
 	}
 	// In Go, since the server's functions end with the year 2149.
 	limit := min(max(before, firstMoment), lastMoment).Time().UTC().Format(partition)
 	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts
-		WHERE database = currentDatabase() AND table = {table:String} AND active AND toUInt32OrZero(partition_id) < toUInt32({limit:String})
+		WHERE database = currentDatabase() AND table = {table:String} AND active AND toUInt32OrZero(partition_id) BETWEEN 1 AND toUInt32({limit:String}) - 1
 		ORDER BY partition_id`, clickhouse.Named("table", table), clickhouse.Named("limit", limit))
 	if err != nil {
 		return nil, err

@@ -71,6 +71,12 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := b.Conversation(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if _, err := b.Conversations(t.Context(), "globex", "alpha", 1); err != nil {
+		t.Fatal(err)
+	}
 	seen := make(map[string]bool)
 	for s := range statements {
 		for _, at := range tables.FindAllStringSubmatchIndex(s, -1) {
@@ -85,7 +91,7 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags"} {
+	for _, table := range []string{"records", "content", "scores", "late_properties", "session_tags", "conversation_changes"} {
 		if !seen[table] {
 			t.Errorf("no statement reads %s", table)
 		}

@@ -128,6 +128,7 @@ func (w *writer) records(ctx context.Context) error {
 // annotations are cut into their parts.
 func (w *writer) annotations(ctx context.Context) error {
 	var scores, properties, tags, views newest
+	var changes []row
 	for _, a := range w.batch.Annotations {
 		at, v := a.At, learnedVersion(a.At, w.batch.End)
 		score := func(name string, value float64, feedbackID int64, feedbackAt storage.Timestamp) {
@@ -154,6 +155,9 @@ func (w *writer) annotations(ctx context.Context) error {
 		if view := a.View; view != nil {
 			views.put(about{a.Org, uuid.Nil, view.Name}, row{a.RequestID, []any{a.Org, view.Name, view.Screen, view.State, int64(view.UpdatedAt), v}})
 		}
+		if a.Conversation != nil {
+			changes = append(changes, changeRows(a, v, len(changes))...)
+		}
 	}
 	for _, t := range []struct {
 		table, columns string
@@ -163,6 +167,7 @@ func (w *writer) annotations(ctx context.Context) error {
 		{"late_properties", "org, request_id, name, value, learned_at, version", properties.rows},
 		{"session_tags", "org, session, tag, learned_at, version", tags.rows},
 		{"views", "org, name, screen, state, updated_at, version", views.rows},
+		{"conversation_changes", changeColumns, changes},
 	} {
 		if err := w.insert(ctx, t.table, t.columns, t.rows); err != nil {
 			return err

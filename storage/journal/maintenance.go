@@ -108,9 +108,7 @@ func (j *Journal) prune(ctx context.Context, o *Options) {
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
 		j.pruneBy(ctx, o, o.contentRetention(), keeper.PruneContent)
 	}
-	if keeper, ok := j.backend.(storage.ConversationKeeper); ok {
-		j.pruneBy(ctx, o, o.contentRetention(), keeper.PruneConversations)
-	}
+	j.pruneBy(ctx, o, o.contentRetention(), j.backend.PruneConversations)
 	j.pruneBy(ctx, o, o.Retention, j.backend.Prune)
 }
 

@@ -120,18 +120,20 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 }
 
 // Conversation answers a conversation with all that was appended to it, or
-// storage.ErrNotFound. A backend that keeps none is errors.ErrUnsupported.
+// storage.ErrNotFound.
 func (j *Journal) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	keeper, ok := j.backend.(storage.ConversationKeeper)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
 	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	if err := j.Flush(flushing); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
-	return keeper.Conversation(ctx, org, id)
+	return j.backend.Conversation(ctx, org, id)
+}
+
+// Shared reports whether other nodes read the same store, which then keeps content itself.
+func (j *Journal) Shared() bool {
+	_, keeps := j.backend.(storage.ContentKeeper)
+	return keeps
 }
 
 // readPending reads a record from its raw segment.

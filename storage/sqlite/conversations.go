@@ -50,9 +50,12 @@ func (w *writer) conversation(f *storage.Annotation) error {
 func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
 	var c *storage.Conversation
 	err := b.reading(ctx, func(ctx context.Context, r reader) error {
-		err := r.c.query(ctx, "SELECT user, created_at, metadata FROM conversations WHERE org = ? AND id = ?", []driver.Value{org, id},
+		err := r.c.query(ctx, "SELECT user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND id = ?", []driver.Value{org, id},
 			func(row []driver.Value) error {
-				c = &storage.Conversation{ID: id, User: row[0].(string), CreatedAt: storage.Timestamp(row[1].(int64)), Metadata: row[2].(string)}
+				c = &storage.Conversation{
+					ID: id, User: row[0].(string), CreatedAt: storage.Timestamp(row[1].(int64)),
+					ChangedAt: storage.Timestamp(row[2].(int64)), Metadata: row[3].(string),
+				}
 				return nil
 			})
 		if c == nil || err != nil {
@@ -73,6 +76,27 @@ func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Co
 		return nil, storage.ErrNotFound
 	}
 	return c, nil
+}
+
+// Conversations answers the ids of an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (ids []string, err error) {
+	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+		return r.c.query(ctx, "SELECT id FROM conversations WHERE org = ? AND id > ? ORDER BY id LIMIT ?", []driver.Value{org, after, int64(limit)},
+			func(row []driver.Value) error {
+				ids = append(ids, row[0].(string))
+				return nil
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the conversations of %s from %s: %w", org, b.path, explain(err))
+	}
+	return ids, nil
+}
+
+// PruneConversations deletes items that were added before a time, and conversations
+// that were changed before it.
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.pruning(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
 }
 
 func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {

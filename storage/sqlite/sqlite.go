@@ -142,12 +142,6 @@ func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more boo
 	})
 }
 
-// PruneConversations deletes items that were added before a time, and conversations
-// that were changed before it.
-func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.pruning(func(w *writer) (bool, error) { return w.pruneConversations(ctx, before) })
-}
-
 func (b *Backend) pruning(do func(*writer) (bool, error)) (more bool, err error) {
 	err = b.writing(func(w *writer) error {
 		more, err = do(w)

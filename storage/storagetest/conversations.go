@@ -12,9 +12,7 @@ import (
 // until it is removed, deleted or pruned; a batch that comes again changes nothing.
 func testConversations(t *testing.T, open opener) {
 	s := start(t, open, open.new(t), Contents{})
-	if _, ok := s.Backend.(storage.ConversationKeeper); !ok {
-		t.Skip("the backend keeps no conversations")
-	}
+	later := storage.Timestamp(s.PruneGranularity.Milliseconds()) + 5000
 	change := func(org string, at storage.Timestamp, c storage.ConversationChange) *storage.Annotation {
 		return &storage.Annotation{Org: org, At: epoch + at, Conversation: &c}
 	}
@@ -32,21 +30,20 @@ func testConversations(t *testing.T, open opener) {
 	for range 2 {
 		s.write(&storage.Batch{
 			Annotations: []*storage.Annotation{
-				change("acme", 1, created("c")), change("acme", 2, add("c", "1", "2")), change("globex", 2, created("c")),
+				change("acme", 1, created("c")), change("acme", 2, add("c", "1", "2")), change("acme", 3, add("c", "2", "1")), change("globex", 2, created("c")),
 				change("acme", 1, created("old")), change("acme", 2, add("old", "1")),
 				change("acme", 1, created("gone")), change("acme", 2, add("gone", "1")),
 				change("acme", 3, storage.ConversationChange{ID: "gone", Deleted: true}), change("acme", 4, add("gone", "late")),
-				change("acme", 5000, add("c", "0", "2", "3")), change("acme", 5000, storage.ConversationChange{ID: "c", Remove: "3"}),
-				change("acme", 5000, storage.ConversationChange{ID: "c", Metadata: `{}`}),
+				change("acme", later, add("c", "0", "3")), change("acme", later, storage.ConversationChange{ID: "c", Remove: "3"}),
+				change("acme", later, storage.ConversationChange{ID: "c", Metadata: `{}`}),
 			},
 			End: end,
 		})
 	}
 	s.reopen(end)
-	keeper := s.Backend.(storage.ConversationKeeper)
-	check := func(org, id string, metadata string, items ...string) {
+	check := func(org, id string, changed storage.Timestamp, metadata string, items ...string) {
 		t.Helper()
-		c, err := keeper.Conversation(t.Context(), org, id)
+		c, err := s.Conversation(t.Context(), org, id)
 		if metadata == "" {
 			if !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("%s of %s: %+v, %v", id, org, c, err)
@@ -63,21 +60,38 @@ func testConversations(t *testing.T, open opener) {
 				t.Errorf("item %s is %s", item.ID, item.JSON)
 			}
 		}
-		if !slices.Equal(got, items) || c.Metadata != metadata || c.User != "ada" || c.ID != id {
+		if !slices.Equal(got, items) || c.Metadata != metadata || c.User != "ada" || c.ID != id ||
+			c.CreatedAt > epoch+2 || c.ChangedAt != epoch+changed {
 			t.Errorf("%s of %s: %+v", id, org, c)
 		}
 	}
-	check("acme", "c", `{}`, "1", "2", "0")
-	check("globex", "c", `{"a":"b"}`)
-	check("acme", "gone", "")
-	check("acme", "old", `{"a":"b"}`, "1")
+	list := func(org, after string, limit int, want ...string) {
+		t.Helper()
+		if got, err := s.Conversations(t.Context(), org, after, limit); !slices.Equal(got, want) || err != nil {
+			t.Errorf("%s has the conversations %q, %v, want %q", org, got, err, want)
+		}
+	}
+	check("acme", "c", later, `{}`, "1", "2", "0")
+	check("globex", "c", 2, `{"a":"b"}`)
+	check("acme", "gone", 0, "")
+	check("acme", "old", 2, `{"a":"b"}`, "1")
+	list("acme", "", 10, "c", "old")
+	list("acme", "", 1, "c")
+	list("acme", "c", 10, "old")
+	list("globex", "", 10, "c")
+	list("nobody", "", 10)
+	if orgs, err := s.Organisations(t.Context()); !slices.Equal(orgs, []string{"acme", "globex"}) || err != nil {
+		t.Errorf("the organisations are %q, %v", orgs, err)
+	}
 	for more := true; more; {
 		var err error
-		if more, err = keeper.PruneConversations(t.Context(), epoch+1000); err != nil {
+		if more, err = s.PruneConversations(t.Context(), epoch+later-1000); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check("acme", "c", `{}`, "0")
-	check("acme", "old", "")
-	check("globex", "c", "")
+	check("acme", "c", later, `{}`, "0")
+	check("acme", "old", 0, "")
+	check("globex", "c", 0, "")
+	list("acme", "", 10, "c")
+	list("globex", "", 10)
 }

@@ -23,6 +23,7 @@ type Memory struct {
 	records   map[recordKey]*entry
 	tags      map[session]tag
 	views     map[string]map[string]storage.View // by organisation and name
+	changes   map[string][]*storage.Annotation   // of conversations, by organisation
 }
 
 type recordKey struct {
@@ -67,6 +68,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		m.tags = make(map[session]tag)
 		m.views = make(map[string]map[string]storage.View)
 		m.positions = make(map[uuid.UUID]storage.Position)
+		m.changes = make(map[string][]*storage.Annotation)
 	}
 	for _, r := range batch.Records {
 		e := &entry{record: clone(r)}
@@ -87,6 +89,9 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		}
 		if f.View != nil {
 			m.view(f.Org, *f.View)
+		}
+		if f.Conversation != nil {
+			m.changes[f.Org] = append(m.changes[f.Org], f)
 		}
 		e := m.records[recordKey{f.Org, f.RequestID}]
 		if e == nil {
@@ -242,7 +247,7 @@ func (m *Memory) Views(ctx context.Context, org string) ([]storage.View, error) 
 	return views, m.usable(ctx)
 }
 
-// Organisations answers those of records, tags and views.
+// Organisations answers those of records, tags, views and conversations.
 func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -254,6 +259,9 @@ func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 		orgs[s.org] = true
 	}
 	for org := range m.views {
+		orgs[org] = true
+	}
+	for org := range m.changes {
 		orgs[org] = true
 	}
 	return slices.Sorted(maps.Keys(orgs)), m.usable(ctx)
@@ -275,7 +283,7 @@ func (m *Memory) SessionTags(ctx context.Context, org string) (tags []*storage.A
 func (m *Memory) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records, m.tags, m.views, m.positions = nil, nil, nil, nil
+	m.records, m.tags, m.views, m.changes, m.positions = nil, nil, nil, nil, nil
 }
 
 // Close ends the use of the backend until it is opened again.

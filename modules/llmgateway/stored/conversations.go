@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -22,6 +21,9 @@ const conversationPrefix = "conv_"
 // the journal has room for them.
 const maxAdded = 12 << 20
 
+// extendTimeout bounds how long the end of a response waits for the backend to have it.
+const extendTimeout = time.Second
+
 // IsConversation reports whether an id is one that NewConversation makes. OpenAI's are
 // longer.
 func IsConversation(id string) bool {
@@ -33,12 +35,6 @@ func IsConversation(id string) bool {
 func (s *Store) Conversation(ctx context.Context, id string) (*storage.Conversation, error) {
 	c, err := s.Journal.Conversation(ctx, s.Org, id)
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return nil, &plugins.Error{
-			Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "unsupported_endpoint",
-			Message: "The store of this gateway is shared by several nodes and keeps no conversations. " +
-				"Use 'previous_response_id', or let the gateway have a store of the kind sqlite.",
-		}
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, ErrNotFound
 	case err != nil:
@@ -53,13 +49,10 @@ func (s *Store) Conversation(ctx context.Context, id string) (*storage.Conversat
 func (s *Store) NewConversation(ctx context.Context, metadata string, items []string) (*storage.Conversation, error) {
 	id := uuid.Must(uuid.NewV7())
 	c := storage.ConversationChange{ID: conversationPrefix + hex.EncodeToString(id[:]), Created: true, User: s.User, Metadata: metadata}
-	if _, err := s.Conversation(ctx, c.ID); !errors.Is(err, ErrNotFound) { // no store that has none is given any
-		return nil, err
-	}
 	if err := s.add(ctx, &c, nil, items); err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, &c)
+	return s.changed(ctx, &c, 0)
 }
 
 // AddItems adds items to a conversation, and returns those that it has then of them.
@@ -68,7 +61,7 @@ func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []
 	if err := s.add(ctx, &c, to.Items, items); err != nil {
 		return nil, err
 	}
-	_, err = s.changed(ctx, &c)
+	_, err = s.changed(ctx, &c, to.ChangedAt)
 	return c.Items, err
 }
 
@@ -109,7 +102,7 @@ func (s *Store) RemoveItem(ctx context.Context, from *storage.Conversation, id s
 	if _, err := ItemOf(from, id); err != nil {
 		return err
 	}
-	_, err := s.changed(ctx, &storage.ConversationChange{ID: from.ID, Remove: id})
+	_, err := s.changed(ctx, &storage.ConversationChange{ID: from.ID, Remove: id}, from.ChangedAt)
 	return err
 }
 
@@ -133,35 +126,38 @@ func ItemsOf(c *storage.Conversation) []string {
 }
 
 // SetMetadata replaces the metadata of a conversation.
-func (s *Store) SetMetadata(ctx context.Context, id, metadata string) (*storage.Conversation, error) {
-	return s.changed(ctx, &storage.ConversationChange{ID: id, Metadata: metadata})
+func (s *Store) SetMetadata(ctx context.Context, of *storage.Conversation, metadata string) (*storage.Conversation, error) {
+	return s.changed(ctx, &storage.ConversationChange{ID: of.ID, Metadata: metadata}, of.ChangedAt)
 }
 
 // DeleteConversation deletes a conversation and its items. The records of the calls
 // that it consisted of stay.
-func (s *Store) DeleteConversation(ctx context.Context, id string) error {
-	_, err := s.changed(ctx, &storage.ConversationChange{ID: id, Deleted: true})
+func (s *Store) DeleteConversation(ctx context.Context, c *storage.Conversation) error {
+	_, err := s.changed(ctx, &storage.ConversationChange{ID: c.ID, Deleted: true}, c.ChangedAt)
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}
 	return err
 }
 
-// changed changes a conversation, and returns what it is then.
-func (s *Store) changed(ctx context.Context, c *storage.ConversationChange) (*storage.Conversation, error) {
-	if err := s.change(c); err != nil {
+// changed changes a conversation that was read when its last change was that of after,
+// and returns what it is then.
+func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, after storage.Timestamp) (*storage.Conversation, error) {
+	if err := s.change(c, after); err != nil {
 		return nil, err
 	}
 	return s.Conversation(ctx, c.ID)
 }
 
-func (s *Store) change(c *storage.ConversationChange) error {
-	return s.Journal.AppendAnnotation(&storage.Annotation{Org: s.Org, At: storage.Millis(time.Now()), Conversation: c})
+func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) error {
+	at := max(storage.Millis(time.Now()), after+1)
+	return s.Journal.AppendAnnotation(&storage.Annotation{Org: s.Org, At: at, Conversation: c})
 }
 
-// Extend adds a turn to a conversation: the items of the request that record is of, and
-// those of its response. It does not wait until they can be read: whoever reads does.
-func (s *Store) Extend(conversation string, record uuid.UUID, input, output []string) error {
+// Extend adds a turn to a conversation, which was read when its last change was that of
+// after: the items of the request that record is of, and those of its response. It waits
+// until other nodes can read them; at the same node, whoever reads does.
+func (s *Store) Extend(ctx context.Context, conversation string, after storage.Timestamp, record uuid.UUID, input, output []string) error {
 	c := storage.ConversationChange{ID: conversation}
 	size := 0
 	for i, item := range append(Completed(input, hex.EncodeToString(record[:])), output...) {
@@ -176,5 +172,11 @@ func (s *Store) Extend(conversation string, record uuid.UUID, input, output []st
 	if size > maxAdded {
 		return fmt.Errorf("the turn has %d bytes, and a conversation takes %d at a time", size, maxAdded)
 	}
-	return s.change(&c)
+	if err := s.change(&c, after); err != nil || !s.Journal.Shared() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, extendTimeout)
+	defer cancel()
+	_ = s.Journal.Flush(ctx) // later, the turn is there all the same
+	return nil
 }

@@ -31,6 +31,7 @@ type Journal interface {
 	Contents() storage.Contents
 	AppendAnnotation(a *storage.Annotation) error
 	Flush(ctx context.Context) error
+	Shared() bool
 }
 
 // Store finds the responses of one caller. What is another's is not found.

@@ -168,3 +168,20 @@ CREATE TABLE IF NOT EXISTS views{cluster} (
 ) ENGINE = {replacing}(version)
 ORDER BY (org, name)
 SETTINGS {window} = 10000;
+
+-- Conversations are what their changes make of them, in the order of version and n. Those
+-- of the conversation itself stay in one partition, for it may be older than its items.
+CREATE TABLE IF NOT EXISTS conversation_changes{cluster} (
+	org          LowCardinality(String),
+	conversation String CODEC(ZSTD(1)),
+	changed_at   DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)),
+	version      UInt128 CODEC(ZSTD(1)),
+	n            UInt32 CODEC(ZSTD(1)), -- in a batch
+	change       Enum8('created' = 1, 'metadata' = 2, 'added' = 3, 'removed' = 4, 'deleted' = 5),
+	item         String CODEC(ZSTD(1)), -- id of what was added or removed
+	value        String CODEC(ZSTD(1)), -- JSON of the item, or of the metadata
+	user         String CODEC(ZSTD(1))
+) ENGINE = {replacing}
+PARTITION BY if(item = '', 0, toYYYYMMDD(changed_at))
+ORDER BY (org, conversation, version, n, change, item)
+SETTINGS {window} = 10000, index_granularity = 256;

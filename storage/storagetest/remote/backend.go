@@ -205,6 +205,24 @@ func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error)
 	return m.Views(ctx, org)
 }
 
+// Conversation makes a conversation of its changes.
+func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		return nil, err
+	}
+	return m.Conversation(ctx, org, id)
+}
+
+// Conversations answers the ids of an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]string, error) {
+	m, err := b.rows(ctx, &Query{Org: org})
+	if err != nil {
+		return nil, err
+	}
+	return m.Conversations(ctx, org, after, limit)
+}
+
 // SessionTags answers the tags of an organisation's sessions.
 func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
 	m, err := b.rows(ctx, &Query{Org: org})
@@ -231,6 +249,11 @@ func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more boo
 // PruneContent deletes the content of whole partitions.
 func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	return b.prune(ctx, "PruneContent", before)
+}
+
+// PruneConversations deletes what conversations had whole partitions ago.
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	return b.prune(ctx, "PruneConversations", before)
 }
 
 func (b *Backend) prune(ctx context.Context, method string, before storage.Timestamp) (bool, error) {

@@ -242,6 +242,13 @@ func (s *service) PruneContent(before storage.Timestamp, _ *bool) error {
 	return nil
 }
 
+func (s *service) PruneConversations(before storage.Timestamp, _ *bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table.pruneConversations(s.faults.partition(before))
+	return nil
+}
+
 // partition is the start of the partition that a time is in.
 func (f *Faults) partition(at storage.Timestamp) storage.Timestamp {
 	if size := storage.Timestamp(f.PruneGranularity.Milliseconds()); size > 0 {

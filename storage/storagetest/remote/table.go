@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // Batch is a storage.Batch on its way to the server.
@@ -91,7 +92,7 @@ type table struct {
 	arrived []arrival // what queries do not see yet
 	rows    map[key]*row
 	notes   map[key][]Note
-	tags    map[string][]Note // and views, by organisation
+	tags    map[string][]Note // and views, and changes of conversations, by organisation
 }
 
 type arrival struct {
@@ -124,7 +125,7 @@ func (t *table) apply(b *Batch) {
 		t.rows[k] = fresh
 	}
 	for _, n := range b.Notes {
-		if n.Tagged || n.View != nil {
+		if n.Tagged || n.View != nil || n.Conversation != nil {
 			t.tags[n.Org] = append(t.tags[n.Org], n)
 		}
 		if n.RequestID != uuid.Nil {
@@ -184,7 +185,7 @@ func (t *table) prune(before storage.Timestamp) (more bool) {
 	for org, tags := range t.tags {
 		var kept []Note
 		for _, n := range tags {
-			if n.At >= before || n.View != nil {
+			if n.At >= before || !n.Tagged {
 				kept = append(kept, n)
 			}
 		}
@@ -203,6 +204,25 @@ func (t *table) prune(before storage.Timestamp) (more bool) {
 		delete(t.notes, k)
 	}
 	return false
+}
+
+func (t *table) pruneConversations(before storage.Timestamp) {
+	t.merge()
+	for org, notes := range t.tags {
+		var kept []Note
+		var changes []*storage.Annotation
+		for _, n := range notes {
+			if n.Conversation != nil {
+				changes = append(changes, &n.Annotation)
+			} else {
+				kept = append(kept, n)
+			}
+		}
+		for _, a := range storagetest.PruneConversations(changes, before) {
+			kept = append(kept, Note{Annotation: *a})
+		}
+		t.tags[org] = kept
+	}
 }
 
 func (t *table) pruneContent(before storage.Timestamp) {

@@ -1,0 +1,135 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// changeColumns are those of conversation_changes.
+const changeColumns = "org, conversation, changed_at, version, n, change, item, value, user"
+
+// changeRows are a change of a conversation, as the rows of a batch behind n others.
+func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
+	c := a.Conversation
+	add := func(change, item, value, user string) {
+		rows = append(rows, row{uuid.Nil, []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user}})
+	}
+	if c.Created {
+		add("created", "", c.Metadata, c.User)
+	} else if c.Metadata != "" {
+		add("metadata", "", c.Metadata, "")
+	}
+	for i := range min(len(c.Add), len(c.Items)) {
+		add("added", c.Add[i], c.Items[i], "")
+	}
+	if c.Remove != "" {
+		add("removed", c.Remove, "", "")
+	}
+	if c.Deleted {
+		add("deleted", "", "", "")
+	}
+	return rows
+}
+
+// Conversation answers what a conversation has become by its changes.
+func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	var changes []*storage.Annotation
+	err = r.query(ctx, "SELECT changed_at, change, item, value, user FROM conversation_changes WHERE "+all(ofOrg, "conversation = "+r.text(id))+
+		" ORDER BY version, n SETTINGS max_threads = 1", func(rows driver.Rows) error {
+		var at time.Time
+		var change, item, value, user string
+		err := rows.Scan(&at, &change, &item, &value, &user)
+		c := &storage.ConversationChange{ID: id}
+		switch change {
+		case "created":
+			c.Created, c.Metadata, c.User = true, value, user
+		case "metadata":
+			c.Metadata = value
+		case "added":
+			c.Add, c.Items = []string{item}, []string{value}
+		case "removed":
+			c.Remove = item
+		case "deleted":
+			c.Deleted = true
+		}
+		changes = append(changes, &storage.Annotation{Org: org, At: storage.Millis(at), Conversation: c})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the conversation %s from ClickHouse: %w", id, explain(ctx, err))
+	}
+	c := storage.ConversationOf(changes)
+	if c == nil {
+		return nil, storage.ErrNotFound
+	}
+	return c, nil
+}
+
+// Conversations answers the ids of an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (ids []string, err error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	err = r.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+r.text(after), "item = ''")+
+		" GROUP BY conversation HAVING countIf(change = 'created') > 0 AND countIf(change = 'deleted') = 0 ORDER BY conversation LIMIT "+r.integer(int64(limit)),
+		func(rows driver.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading the conversations of %s from ClickHouse: %w", org, explain(ctx, err))
+	}
+	return ids, nil
+}
+
+// prunedConversations bounds the conversations that one statement deletes.
+const prunedConversations = 1000
+
+// PruneConversations drops the days of items that lie before a time, and deletes, once a
+// day, what is left of conversations that nothing has changed since.
+func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
+	day := before.Time().UTC().Truncate(24 * time.Hour)
+	if more, err = b.drop(ctx, "conversation_changes", before); more || err != nil || !day.After(b.pruned) {
+		return more, err
+	}
+	conn, _, err := b.opened()
+	if err != nil {
+		return false, err
+	}
+	r := &reader{conn: conn, params: new(params)}
+	limit := r.time(storage.Millis(day))
+	var orgs, ids []string
+	err = r.query(ctx, "SELECT org, conversation FROM conversation_changes WHERE item = '' GROUP BY org, conversation HAVING max(changed_at) < "+limit+
+		" AND (org, conversation) NOT IN (SELECT org, conversation FROM conversation_changes WHERE changed_at >= "+limit+") LIMIT "+r.integer(prunedConversations),
+		func(rows driver.Rows) error {
+			var org, id string
+			err := rows.Scan(&org, &id)
+			orgs, ids = append(orgs, org), append(ids, id)
+			return err
+		})
+	if err == nil && len(ids) > 0 {
+		err = conn.Exec(ctx, "ALTER TABLE conversation_changes"+b.onCluster()+" DELETE WHERE changed_at < "+limit+
+			" AND has(arrayZip("+r.bind(orgs, "Array(String)")+", "+r.bind(ids, "Array(String)")+"), (org, conversation)) SETTINGS mutations_sync = 1", r.args...)
+	}
+	if err != nil {
+		return false, fmt.Errorf("deleting old conversations from ClickHouse: %w", explain(ctx, err))
+	}
+	if more = len(ids) == prunedConversations; !more {
+		b.pruned = day
+	}
+	return more, nil
+}
