@@ -177,7 +177,10 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	defer resp.Body.Close()
 	resp.Request = a.req // which not every transport sets
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
-	if refuses(resp.StatusCode) {
+	switch {
+	case a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices:
+		return a.passSocket(resp)
+	case refuses(resp.StatusCode):
 		return a.refused(resp)
 	}
 	defer a.copy.Free()

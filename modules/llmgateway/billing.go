@@ -118,6 +118,9 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if e := endpoints[a.call.path]; e.usage != nil {
 		usage = e.usage(a.call)
 	}
+	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation as long as the answer
+		usage = plugins.Usage{Input: plugins.Known(assumedOutput), InputAudio: plugins.Known(assumedOutput), Output: usage.Output, OutputAudio: usage.Output}
+	}
 	return a.target.Listed.Cost(usage, catalog.Conditions{
 		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
 	})
@@ -154,10 +157,13 @@ func (a *attempt) settle(end storage.EndState) {
 	if a.ledger == nil || cost.Valid && end != storage.ClientAborted {
 		return
 	}
-	output := a.length() / bytesPerToken
+	output := a.x.Record.ResponseBytes / realtimeBytes
+	if a.call.dialect != plugins.Realtime {
+		output = a.length() / bytesPerToken
+	}
 	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
 	a.x.Charged = max(min(passed.N, a.reservation.Amount), cost.N)
-	a.commit(end)
+	a.x.Commit(end)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.

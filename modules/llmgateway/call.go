@@ -182,6 +182,9 @@ func (c *call) read() ([]routing.Target, error) {
 
 // model returns the field model of the request.
 func (c *call) model() (string, error) {
+	if c.dialect == plugins.Realtime {
+		return c.handshakeModel()
+	}
 	e, untranslated := endpoints[c.path]
 	if untranslated {
 		c.form = parseForm(c.r.Header.Get("Content-Type"), c.body)
@@ -254,7 +257,9 @@ func (c *call) parse() (*translate.Request, error) {
 }
 
 // streams reports whether a stream was asked for.
-func (c *call) streams() bool { return c.field("stream").Type == gjson.True }
+func (c *call) streams() bool {
+	return c.dialect == plugins.Realtime || c.field("stream").Type == gjson.True
+}
 
 // field returns a field of the request.
 func (c *call) field(name string) gjson.Result {
@@ -277,6 +282,10 @@ func (c *call) malformed() error {
 		}
 		return plugins.Invalid("", "The body of the request is not valid %s.", what)
 	}
+	return missingModel()
+}
+
+func missingModel() error {
 	e := plugins.Invalid("model", "Missing required parameter: 'model'.")
 	e.Code = "missing_required_parameter"
 	return e

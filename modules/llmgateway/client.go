@@ -45,9 +45,14 @@ func (c *client) keepAlive(ping func()) time.Duration {
 	return pingInterval
 }
 
-// writeHeader begins the answer, with what the client gets of the provider's
-// headers, and ours.
+// writeHeader begins the answer.
 func (a *attempt) writeHeader(upstream http.Header) {
+	a.setHeaders(upstream)
+	a.client.w.WriteHeader(http.StatusOK)
+}
+
+// setHeaders sets what the client gets of the provider's headers, and ours.
+func (a *attempt) setHeaders(upstream http.Header) {
 	a.client.begun = true
 	for _, name := range [...]string{"X-Request-Id", "Request-Id"} {
 		if id := upstream.Get(name); id != "" {
@@ -59,7 +64,6 @@ func (a *attempt) writeHeader(upstream http.Header) {
 	} else {
 		a.call.warn(a.warnings)
 	}
-	a.client.w.WriteHeader(http.StatusOK)
 }
 
 // writeEvents sends whole events of a stream, and its header before the first.

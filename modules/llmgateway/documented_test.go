@@ -34,8 +34,12 @@ func TestEveryEndpointIsDocumented(t *testing.T) {
 		}
 	}
 	for path := range dialects {
-		if !documented["POST "+path] {
-			t.Errorf("POST %s is not documented", path)
+		method := "POST"
+		if path == realtimePath {
+			method = "GET"
+		}
+		if !documented[method+" "+path] {
+			t.Errorf("%s %s is not documented", method, path)
 		}
 	}
 	for path, methods := range stateRoutes {

@@ -35,6 +35,7 @@ var endpoints = map[string]endpoint{
 	"/v1/audio/translations":   {plugins.Transcription, "", (*call).audio},
 	"/v1/rerank":               {plugins.Rerank, "", (*call).rerank},
 	"/v2/rerank":               {plugins.Rerank, "", (*call).rerank},
+	realtimePath:               {plugins.Realtime, "", nil},
 }
 
 func init() {
@@ -50,7 +51,7 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 	if !ok {
 		return nil, c.noEndpoint(a.target)
 	}
-	req, err := has.PrepareEndpoint(c.ctx, http.MethodPost, c.path, t)
+	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, c.path, t)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, c.noEndpoint(a.target)
 	}
@@ -58,6 +59,10 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 		return nil, err
 	}
 	a.passRequestHeaders(req)
+	if c.dialect == plugins.Realtime {
+		a.passHandshake(req)
+		return req, nil
+	}
 	if c.form != nil {
 		req.Header.Set("Content-Type", c.r.Header.Get("Content-Type"))
 		translate.SetBody(req, c.form.withModel(t.Model)...)
@@ -140,6 +145,9 @@ const (
 	audioBytes = 4000
 	// audioTokens are those of a second of audio.
 	audioTokens = 20
+	// realtimeBytes is what a token of speech takes in the events of Realtime: 50 ms
+	// of PCM at 24 kHz, in base64.
+	realtimeBytes = 3200
 	// documents are those of one unit of a search.
 	documents = 100
 )

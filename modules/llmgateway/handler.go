@@ -53,6 +53,7 @@ func init() {
 // `POST /v1/embeddings` | Calls a model whose provider speaks OpenAI's Embeddings
 // `POST /v1/completions`, `/v1/moderations`, `/v1/images/...`, `/v1/audio/...` | Likewise, for what OpenAI has at these paths
 // `POST /v1/rerank`, `/v2/rerank` | Likewise, for Cohere's Rerank
+// `GET /v1/realtime` | OpenAI's Realtime over a WebSocket, at a provider that speaks it
 // `GET`, `POST /v1/files` | Lists the files that a provider has, or uploads one: to that of `?provider=<label>`, or else to the first that takes files
 // `GET`, `DELETE /v1/files/{id}`, `GET /v1/files/{id}/content` | Answers, deletes and downloads one
 // `GET`, `POST /v1/batches` | Lists the batches, likewise, or makes one at the provider that has its file
@@ -253,6 +254,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		methods = "GET, HEAD"
 	case files != "":
 		methods = fileRoutes[files]
+	case dialect == plugins.Realtime:
+		methods = "GET"
 	}
 	if keeps {
 		methods = methodsOf(routes)
@@ -261,13 +264,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 	}
 	h.allowOrigin(w.Header(), r, methods)
+	upgrades := r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 	switch {
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", methods+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
-	case calls && dialect == plugins.Responses && r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+	case calls && dialect == plugins.Responses && upgrades:
 		return h.serveSocket(w, r)
+	case dialect == plugins.Realtime && upgrades:
+		return h.serveRealtime(w, r)
+	case dialect == plugins.Realtime && r.Method == http.MethodGet:
+		w.Header().Set("Upgrade", "websocket")
+		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_required", "This endpoint is a WebSocket."))
 	case calls && r.Header.Get("Upgrade") != "":
 		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))

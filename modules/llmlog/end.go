@@ -26,7 +26,7 @@ func (x *exchange) end() {
 	}
 	x.closeResponse()
 	if x.tunnel != nil {
-		x.tunnel.close()
+		x.tunnel.Close(x.ctx.Err() != nil || x.writer.ClientLeft())
 	}
 	x.Record.ResponseBytes = x.writer.Sent()
 	end := x.endState()

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -38,7 +39,7 @@ type exchange struct {
 	observer plugins.Observer   // nil before and after the response
 	results  *recording.Results // nil unless they are downloaded
 
-	tunnel *tunnel // nil unless its events are read
+	tunnel *tunnel.Tunnel // nil unless its events are read
 
 	upstream string // provider by the upstream's host
 	warnings []string
@@ -235,6 +236,24 @@ func (x *exchange) locate() {
 	}
 	host, _, _ := strings.Cut(hostport, ":")
 	x.Record.InferenceGeo = observe.Geography(x.Record.Provider, host, x.Record.Path)
+}
+
+// follow reads the WebSocket that the answer with that header begins.
+func (x *exchange) follow(header http.Header) {
+	// HTTP/2 and HTTP/3 name the protocol of a CONNECT (RFC 8441, section 5), which
+	// quic-go has in Proto.
+	if !strings.EqualFold(header.Get("Upgrade"), "websocket") && x.r.Header.Get(":protocol") != "websocket" && x.r.Proto != "websocket" {
+		return
+	}
+	t := tunnel.Open(&x.Exchange, header, tunnel.Options{
+		MaxBody: int64(x.h.MaxBody), RequestModel: x.r.URL.Query().Get("model"), Logger: x.h.site.Logger,
+	})
+	if t == nil {
+		return
+	}
+	x.tunnel = t
+	x.writer.Follow(&t.Client, &t.Server)
+	x.body.Look(func(body *capture.Tap, _ int64) { body.Open("", &t.Client) }) // of a CONNECT
 }
 
 // Interface guard

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -419,11 +420,11 @@ func TestUnreadableTunnel(t *testing.T) {
 	k.answer(fmt.Sprintf(completedEvent, 1))
 	k.ask(createEvent)
 	k.hangUp()
-	responses, tunnel := k.records()
-	if tunnel.ErrorType != unreadableError || tunnel.EndState != storage.Complete || testutil.ToFloat64(websocket.Unreadable) != before+1 {
-		t.Errorf("the tunnel's record: %+v", tunnel.Record)
+	responses, whole := k.records()
+	if whole.ErrorType != tunnel.UnreadableError || whole.EndState != storage.Complete || testutil.ToFloat64(websocket.Unreadable) != before+1 {
+		t.Errorf("the tunnel's record: %+v", whole.Record)
 	}
-	if len(responses) != 2 || responses[0].ErrorType != unreadableError || responses[0].EndState != storage.Failed {
+	if len(responses) != 2 || responses[0].ErrorType != tunnel.UnreadableError || responses[0].EndState != storage.Failed {
 		t.Errorf("%+v", responses)
 	}
 	if !strings.Contains(k.site.logs.String(), "a WebSocket cannot be read") {
@@ -435,8 +436,8 @@ func TestUnreadableTunnel(t *testing.T) {
 	k.ask(createEvent)
 	k.answer(fmt.Sprintf(completedEvent, 1))
 	k.hangUp()
-	if responses, tunnel := k.records(); len(responses) > 0 || tunnel.ErrorType != unreadableError {
-		t.Errorf("an unknown extension: %+v, %d records", tunnel.Record, len(responses))
+	if responses, whole := k.records(); len(responses) > 0 || whole.ErrorType != tunnel.UnreadableError {
+		t.Errorf("an unknown extension: %+v, %d records", whole.Record, len(responses))
 	}
 }
 
@@ -480,14 +481,14 @@ func TestRefusedResponse(t *testing.T) {
 // A client that asks without end for what is not answered is given up in part.
 func TestResponsesInFlightAreBounded(t *testing.T) {
 	k := dial(t, options{config: object{"provider": "openai"}}, socketPath, "")
-	for range maxInFlight + 3 {
+	for range tunnel.MaxInFlight + 3 {
 		k.ask(createEvent)
 	}
 	if n := k.site.kept.appended(); n != 3 {
 		t.Errorf("%d records are written", n)
 	}
 	k.hangUp()
-	if responses, _ := k.records(); len(responses) != maxInFlight+3 {
+	if responses, _ := k.records(); len(responses) != tunnel.MaxInFlight+3 {
 		t.Errorf("%d records", len(responses))
 	}
 }

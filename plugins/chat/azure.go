@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,7 +47,11 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 }
 
 // PrepareEndpoint implements translate.Endpoints. What has no model has no deployment.
+// Realtime is that of version 1 of the API.
 func (z *Azure) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
+	if path == "/v1/realtime" && hasDeployments(t) {
+		return nil, errors.ErrUnsupported
+	}
 	if t.Model != "" {
 		t = atDeployment(t)
 	} else if hasDeployments(t) {

@@ -174,6 +174,8 @@ func TestPrepareEndpoint(t *testing.T) {
 		"any server":            {For("compatible"), "https://x/v1", "m", "/v1/rerank", "https://x/v1/rerank"},
 		"a deployment's":        {azure, "https://x", "m", "/v1/embeddings", "https://x/openai/deployments/m/embeddings?api-version=" + azureVersion},
 		"files of a resource":   {azure, "https://x", "", "/v1/files", "https://x/openai/files?api-version=" + azureVersion},
+		"realtime":              {azure, "https://x/openai/v1", "m", "/v1/realtime", "https://x/openai/v1/realtime"},
+		"realtime by version 1": {azure, "https://x", "m", "/v1/realtime", ""},
 		"version 1":             {azure, "https://x/openai/v1", "m", "/v1/audio/speech", "https://x/openai/v1/audio/speech"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 var endpoints = map[string][]string{
 	"azure": {
 		"embeddings", "completions", "images/generations", "images/edits",
-		"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches",
+		"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches", "realtime",
 	},
 	"mistral":    {"embeddings", "audio/transcriptions", "audio/speech", "moderations", "files"},
 	"groq":       {"audio/transcriptions", "audio/translations", "audio/speech", "files", "batches"},

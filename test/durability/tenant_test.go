@@ -159,7 +159,7 @@ func TestTenant(t *testing.T) {
 		method, _, _ := strings.Cut(operation, " ")
 		for _, a := range list {
 			tried++
-			status, answer := w.as(t, "thief-key", strings.ToUpper(method), a.path, a.body)
+			status, answer := w.as(t, "thief-key", strings.ToUpper(method), a.path, a.body, a.header...)
 			// It named the session itself, and may be told so; what else there is
 			// of the canary is the victim's.
 			known := strings.NewReplacer(canary+"-session", "").Replace(answer)
@@ -234,7 +234,9 @@ func (w *weir) keptBy(t *testing.T, key, text string) []attack {
 	for _, path := range []string{"/v1/files/" + file, "/v1/files/file-victim"} {
 		all = append(all, attack{method: "GET", path: path}, attack{method: "GET", path: path + "/content"}, attack{method: "DELETE", path: path})
 	}
-	return append(all, attack{method: "GET", path: batch}, attack{method: "POST", path: batch + "/cancel"},
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+	return append(all, attack{method: "GET", path: "/v1/realtime?model=lab/any&call_id=rtc_victim", want: http.StatusBadRequest, header: upgrade},
+		attack{method: "GET", path: batch}, attack{method: "POST", path: batch + "/cancel"},
 		attack{method: "GET", path: conversation}, attack{method: "POST", path: conversation, body: `{"metadata":{}}`}, attack{method: "DELETE", path: conversation},
 		attack{method: "GET", path: conversation + "/items"}, attack{method: "POST", path: conversation + "/items", body: `{"items":[{"role":"user","content":"x"}]}`},
 		attack{method: "GET", path: conversation + "/items/msg_victim"}, attack{method: "DELETE", path: conversation + "/items/msg_victim"},
@@ -257,6 +259,7 @@ type attack struct {
 	path, body string
 	want       int // status, 0 is any but a failure
 	method     string
+	header     []string
 }
 
 // as asks the API with a key.

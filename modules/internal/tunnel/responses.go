@@ -1,4 +1,4 @@
-package llmlog
+package tunnel
 
 import (
 	"bytes"
@@ -19,14 +19,15 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxInFlight bounds the responses of a tunnel that were asked for, those that have
+// MaxInFlight bounds the responses of a tunnel that were asked for, those that have
 // begun, and the transcriptions. The oldest is given up for one more.
-const maxInFlight = 100
+const MaxInFlight = 100
 
 // responses are those of a tunnel: it says which event belongs to which.
 type responses struct {
-	x   *exchange
-	how *observe.TwoWay
+	options Options
+	x       *recording.Exchange
+	how     *observe.TwoWay
 
 	mu           sync.Mutex // of what both directions use, never held while a record is written
 	asked        []*response
@@ -44,6 +45,7 @@ type responses struct {
 // response is one call in a tunnel.
 type response struct {
 	*recording.Exchange
+	end      func(storage.EndState) // of Options.Begin, or nil
 	id       string
 	event    string // the client's id of the event that asked for it
 	observer plugins.Observer
@@ -60,30 +62,42 @@ type messages struct {
 
 // fromClient takes a message of the client.
 func (rs *responses) fromClient(message []byte, cut bool) {
+	if rs.options.FromClient != nil {
+		rs.options.FromClient(message)
+	}
 	reader := observe.NewRequestReader(rs.x.Record.Dialect)
 	reader.Write(message)
 	asked := reader.Request()
 	kind, _ := observe.Envelope(message)
-
-	rs.mu.Lock()
-	creates := kind == rs.how.Create
-	if creates || rs.how.Conversation {
-		rs.keepRequest(kind, message, cut)
-	}
-	if !creates {
+	if kind != rs.how.Create {
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		if rs.how.Conversation {
+			rs.keepRequest(kind, message, cut)
+		}
 		rs.requestModel = cmp.Or(asked.Model, rs.requestModel)
-		rs.mu.Unlock()
 		return
 	}
-	r := rs.newResponse()
+
+	r, refused := rs.newResponse(time.Now())
 	r.event = gjson.GetBytes(message, "event_id").Str
+	r.Account = rs.x.Account
+	rs.mu.Lock()
+	rs.keepRequest(kind, message, cut)
+	rs.takeRequest(r)
+	rs.mu.Unlock()
 	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
 	control.ReadUser(&r.Record, asked.User)
-	r.Account = rs.x.Account
 	r.Join(reader.Outline(), uuid.Nil)
 	r.Content.Media = asked.Media && !r.Record.RequestOmitted
+	if refused != nil {
+		r.Record.Status, r.Record.ErrorType = plugins.Known(int64(refused.Status)), refused.Type
+		rs.finish(r, storage.Complete)
+		return
+	}
 	var oldest *response
-	if len(rs.asked) == maxInFlight {
+	rs.mu.Lock()
+	if len(rs.asked) == MaxInFlight {
 		oldest, rs.asked = rs.asked[0], rs.asked[1:]
 	}
 	rs.asked = append(rs.asked, r)
@@ -104,7 +118,7 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 	}
 	before := ","
 	if m.Bytes() == nil {
-		m.Keep(int64(rs.x.h.MaxBody), int64(len(message)))
+		m.Keep(rs.options.MaxBody, int64(len(message)))
 		before = "["
 	}
 	if rs.how.Conversation {
@@ -113,23 +127,30 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 	m.Write(message)
 }
 
-// newResponse begins a response to what the client has said since the last one. The
-// caller holds the lock.
-func (rs *responses) newResponse() *response {
+// newResponse begins a response.
+func (rs *responses) newResponse(started time.Time) (r *response, refused *plugins.Error) {
 	x := rs.x
-	r := &response{Exchange: x.Part(time.Now()), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
+	r = &response{Exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
 	r.Answer = r.observer
 	r.Record.Stream = true
-	r.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(x.Record.Dialect, x.Record.Path))
 	r.Content.Inputs = x.Content.Inputs
+	if !r.Record.ResponseOmitted {
+		r.answer.Keep(rs.options.MaxBody, 0)
+	}
+	if rs.options.Begin != nil {
+		r.end, refused = rs.options.Begin(r.Exchange)
+	}
+	return r, refused
+}
+
+// takeRequest makes what the client has said since the last response the request of r.
+// The caller holds the lock.
+func (rs *responses) takeRequest(r *response) {
+	r.Record.RequestModel = cmp.Or(rs.requestModel, observe.PathModel(r.Record.Dialect, r.Record.Path))
 	r.request, rs.since = rs.since, messages{}
 	if rs.how.Conversation && r.request.Bytes() != nil {
 		r.request.Write([]byte{']'})
 	}
-	if !r.Record.ResponseOmitted {
-		r.answer.Keep(int64(x.h.MaxBody), 0)
-	}
-	return r
 }
 
 // fromServer takes a message of the server. What ends a response is recorded before
@@ -184,20 +205,19 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 			return r
 		}
 	}
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
 	switch {
 	case id != "":
-		r := rs.takeAsked(0)
+		r := rs.takeAsked("")
 		if r == nil {
-			r = rs.newResponse()
+			r, _ = rs.newResponse(time.Now()) // which the server has begun
+			rs.mu.Lock()
+			rs.takeRequest(r)
+			rs.mu.Unlock()
 		}
 		return rs.begin(r, id)
 	case kind == "error":
-		if event := gjson.GetBytes(message, "error.event_id").Str; event != "" {
-			return rs.takeAsked(slices.IndexFunc(rs.asked, func(r *response) bool { return r.event == event }))
-		}
-		if r := rs.takeAsked(0); r != nil {
+		event := gjson.GetBytes(message, "error.event_id").Str
+		if r := rs.takeAsked(event); r != nil || event != "" {
 			return r
 		}
 	}
@@ -206,20 +226,25 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 		return nil
 	case len(rs.begun) > 0:
 		return rs.begun[0]
-	case len(rs.asked) > 0:
-		return rs.begin(rs.takeAsked(0), "")
+	}
+	if r := rs.takeAsked(""); r != nil {
+		return rs.begin(r, "")
 	}
 	return nil
 }
 
-// takeAsked takes the ith response that was asked for, nil if there is none.
-func (rs *responses) takeAsked(i int) *response {
-	if i < 0 || i >= len(rs.asked) {
-		return nil
+// takeAsked takes the oldest response that was asked for, by that event unless it is
+// "". It is nil if there is none.
+func (rs *responses) takeAsked(event string) *response {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for i, r := range rs.asked {
+		if event == "" || r.event == event {
+			rs.asked = slices.Delete(rs.asked, i, i+1)
+			return r
+		}
 	}
-	r := rs.asked[i]
-	rs.asked = slices.Delete(rs.asked, i, i+1)
-	return r
+	return nil
 }
 
 func (rs *responses) begin(r *response, id string) *response {
@@ -230,8 +255,7 @@ func (rs *responses) begin(r *response, id string) *response {
 
 // session takes an event of a conversation that belongs to no response.
 func (rs *responses) session(kind string, message []byte) {
-	x := rs.x
-	observer := observe.NewEvents(x.Record.Dialect, x.Record.Provider)
+	observer := observe.NewEvents(rs.x.Record.Dialect, rs.x.Record.Provider)
 	observer.Write(message)
 	info := observer.Info()
 	rs.model = cmp.Or(info.Model, rs.model)
@@ -239,7 +263,7 @@ func (rs *responses) session(kind string, message []byte) {
 		rs.transcriber = cmp.Or(gjson.GetBytes(message, place).Str, rs.transcriber)
 	}
 	item := gjson.GetBytes(message, "item_id").Str
-	if kind == rs.how.Heard && len(rs.heard) < maxInFlight {
+	if kind == rs.how.Heard && len(rs.heard) < MaxInFlight {
 		if rs.heard == nil {
 			rs.heard = make(map[string]time.Time)
 		}
@@ -253,11 +277,11 @@ func (rs *responses) session(kind string, message []byte) {
 		started = time.Now()
 	}
 	delete(rs.heard, item)
-	r := &response{Exchange: x.Part(started), observer: observer}
-	r.Answer = observer
-	r.Record.RequestModel, r.Record.Status = rs.transcriber, plugins.Known(http.StatusOK)
-	if !r.Record.RequestOmitted && !r.Record.ResponseOmitted { // it is what the user said
-		r.answer.Keep(int64(x.h.MaxBody), 0)
+	r, _ := rs.newResponse(started) // which the server has ended
+	r.Record.Stream, r.Content.Inputs = false, nil
+	r.Record.RequestModel, r.TargetModel, r.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
+	r.observer.Write(message)
+	if !r.Record.RequestOmitted { // it is what the user said
 		r.keepAnswer(message)
 	}
 	r.answer.bytes = int64(len(message))
@@ -296,6 +320,9 @@ func (rs *responses) finish(r *response, end storage.EndState) {
 	record.ResponseTruncated = !record.ResponseOmitted && (r.answer.Truncated() || r.answer.cut)
 	r.Content.Request = kept("application/json", &r.request)
 	r.Content.Response = kept("application/x-ndjson", &r.answer)
+	if r.end != nil {
+		r.end(end)
+	}
 	r.End(end)
 	r.Close()
 	r.Content = storage.Content{}
