@@ -198,7 +198,7 @@ func (w *weir) recorded() int {
 		if err == nil {
 			return found.Data.Count
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > 10*time.Minute {
 			w.t.Fatal(err)
 		}
 	}
