@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // counterName is the file of the counter in the journal's directory.
@@ -159,5 +161,28 @@ func (t *exchangeCounter) close() {
 	}
 	if t.file != nil {
 		t.file.Close()
+	}
+}
+
+// Begin counts an exchange as seen and numbers its record, whose CreatedAt is
+// known. Append or Abandon must follow.
+func (j *Journal) Begin(r *storage.Record) { r.Number = j.counter.begin(r.CreatedAt) }
+
+// Abandon ends an exchange. It declares lost one whose record was not appended.
+func (j *Journal) Abandon(r *storage.Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, lives := j.live[r.ID]; lives { // nothing followed: the drain must not wait for more
+		delete(j.live, r.ID)
+		j.released = true
+		signal(j.wake)
+	}
+	if r.Number == 0 {
+		return
+	}
+	r.Number = 0
+	if !j.closed { // else the next start finds it
+		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
+		j.counter.end()
 	}
 }

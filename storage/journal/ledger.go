@@ -59,29 +59,6 @@ func (j *Journal) Integrity() Integrity {
 	return i
 }
 
-// Begin counts an exchange as seen and numbers its record, whose CreatedAt is
-// known. Append or Abandon must follow.
-func (j *Journal) Begin(r *storage.Record) { r.Number = j.counter.begin(r.CreatedAt) }
-
-// Abandon ends an exchange. It declares lost one whose record was not appended.
-func (j *Journal) Abandon(r *storage.Record) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, lives := j.live[r.ID]; lives { // nothing followed: the drain must not wait for more
-		delete(j.live, r.ID)
-		j.released = true
-		signal(j.wake)
-	}
-	if r.Number == 0 {
-		return
-	}
-	r.Number = 0
-	if !j.closed { // else the next start finds it
-		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
-		j.counter.end()
-	}
-}
-
 // reconcile declares lost what earlier processes saw and brought neither to the
 // backend nor to the journal: their end came first.
 func (j *Journal) reconcile(l *checkpoint, left backlog) {
@@ -182,4 +159,74 @@ func parseLosses(texts [][]byte) (losses []storage.Loss) {
 		}
 	}
 	return losses
+}
+
+// loseDraft counts an entry that will not be written. It needs the mutex.
+func (j *Journal) loseDraft(d *draft, reason string) {
+	l := storage.Loss{Reason: reason, Count: 1, From: d.at, To: d.at}
+	if d.number > 0 {
+		l.Exchanges = 1
+		j.counter.end()
+	}
+	j.lose(l)
+}
+
+// lose counts losses; they are written before the next entry that can be. It
+// needs the mutex.
+func (j *Journal) lose(l storage.Loss) {
+	j.lost[l.Reason] += l.Count
+	j.losses = addLoss(j.losses, l)
+	j.ledger.losses = addIncident(j.ledger.losses, l)
+}
+
+func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
+	for i := range losses {
+		if k := &losses[i]; k.Reason == l.Reason {
+			k.Count += l.Count
+			k.Exchanges += l.Exchanges
+			k.From, k.To = min(k.From, l.From), max(k.To, l.To)
+			return losses
+		}
+	}
+	return append(losses, l)
+}
+
+// saveLosses writes the losses that no segment knows of, and before them the ends of
+// segments that have what was lost. It needs the turn.
+func (j *Journal) saveLosses() {
+	j.mu.Lock()
+	losses, o := j.losses, j.options
+	j.losses = nil
+	j.mu.Unlock()
+	if losses == nil {
+		return
+	}
+	ends := j.ends
+	j.ends = nil
+	var group []*draft
+	for i := range ends {
+		d := new(draft)
+		encode(d, kindEnd, endWire, &ends[i])
+		group = append(group, d)
+	}
+	for i := range losses {
+		d := &draft{at: losses[i].To}
+		encode(d, kindLoss, lossWire, &losses[i])
+		group = append(group, d)
+	}
+	j.mu.Lock()
+	for _, d := range group {
+		j.pendingBytes += d.size()
+	}
+	j.mu.Unlock()
+	j.commit(group, &o)
+	if group[0].err == nil {
+		return
+	}
+	j.ends = append(ends, j.ends...)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range losses {
+		j.losses = addLoss(j.losses, l)
+	}
 }

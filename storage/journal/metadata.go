@@ -25,7 +25,7 @@ var recordWire = message[record]{
 	6:  quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.Latency }),
 	7:  quantity[record, plugins.Milliseconds](func(r *record) *plugins.Duration { return &r.TimeToFirstToken }),
 	8:  quantity[record, int64](func(r *record) *plugins.Count { return &r.Status }),
-	9:  enum[record, storage.EndState](func(r *record) *storage.EndState { return &r.EndState }),
+	9:  integer[record, storage.EndState](func(r *record) *storage.EndState { return &r.EndState }),
 	10: text[record](func(r *record) *string { return &r.Provider }),
 	11: text[record](func(r *record) *string { return (*string)(&r.Dialect) }),
 	12: text[record](func(r *record) *string { return &r.Model }),
@@ -88,7 +88,7 @@ var recordWire = message[record]{
 	69: integer[record, moment](func(r *record) *moment { return &r.UpdatedAt }),
 	// The content of an earlier version, where the entry has none of its own.
 	70: integer[record, uint64](func(r *record) *uint64 { return &r.Content.Segment }),
-	71: enum[record, uint32](func(r *record) *uint32 { return &r.Content.Ordinal }),
+	71: integer[record, uint32](func(r *record) *uint32 { return &r.Content.Ordinal }),
 	72: integer[record, uint64](func(r *record) *uint64 { return &r.Number }),
 	73: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.SearchUnits }),
 	74: quantity[record, int64](func(r *record) *plugins.Count { return &r.Usage.Images }),
@@ -162,7 +162,7 @@ var lossWire = message[loss]{
 
 var endWire = message[storage.Position]{
 	1: integer[storage.Position, uint64](func(p *storage.Position) *uint64 { return &p.Segment }),
-	2: enum[storage.Position, uint32](func(p *storage.Position) *uint32 { return &p.Ordinal }),
+	2: integer[storage.Position, uint32](func(p *storage.Position) *uint32 { return &p.Ordinal }),
 }
 
 // contentWire is the content of an entry, and of a sealed block. The bodies

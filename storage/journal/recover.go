@@ -209,3 +209,64 @@ func (j *Journal) entries(from, to storage.Position, each func(*segment, storage
 	}
 	return size, damaged, nil
 }
+
+// restoreHeld reads what an earlier process held, in the order of the journal.
+func (j *Journal) restoreHeld(held []storage.Position) {
+	slices.SortFunc(held, storage.Position.Compare)
+	for _, at := range held {
+		i, found := j.find(at.Segment)
+		if !found {
+			continue
+		}
+		s := j.raw[i]
+		e, err := s.scanner(at.Ordinal, headWindow).seek(at.Ordinal)
+		if err != nil || e.ordinal != at.Ordinal {
+			j.options.Logger.Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))
+			continue
+		}
+		j.recovered[at] = true
+		j.restore(s, &e)
+	}
+	j.heldCount = len(j.held.positions())
+	j.released = j.heldCount > 0
+}
+
+// restore holds an entry again.
+func (j *Journal) restore(s *segment, e *entry) {
+	at := storage.Position{Segment: s.number, Ordinal: e.ordinal}
+	switch e.kind {
+	case kindRecord:
+		r := new(storage.Record)
+		if recordWire.parse(e.metadata, r) != nil {
+			return
+		}
+		r.Number, r.Version = 0, at
+		if e.length > 0 {
+			r.Content = storage.ContentRef(at)
+		}
+		if e.media {
+			if c, err := s.content(e); err == nil {
+				r.Assets = assetsOf(c)
+			}
+		}
+		h := j.held.of(r.ID)
+		h.record, h.at = r, at
+	case kindAnnotation:
+		a := new(storage.Annotation)
+		if annotationWire.parse(e.metadata, a) == nil {
+			h := j.held.of(a.RequestID)
+			h.annotations = append(h.annotations, heldAnnotation{a, at})
+		}
+	}
+}
+
+// passHeld lets a version of a record pass that the backend was past before the journal
+// knew: a final one it has, with what was held; an earlier one may have been held back.
+func (j *Journal) passHeld(s *segment, at storage.Position, e *entry, r *record) {
+	switch {
+	case r.EndState != storage.Interrupted:
+		delete(j.held, r.ID)
+	case !j.recovered[at]:
+		j.restore(s, e)
+	}
+}

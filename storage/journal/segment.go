@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -308,3 +309,29 @@ var createdWire = recordWire[:5]
 // scanWindow is how much of a segment is read at a time: the heads of many small
 // entries, and little of the content of large ones.
 const scanWindow = 16 << 10
+
+// writable returns the segment that entries go to.
+func (j *Journal) writable(o *Options) (*segment, error) {
+	if s := j.active; s != nil {
+		if s.size < o.SegmentBytes && s.entries < math.MaxUint32-1<<20 && o.now().Sub(s.opened) < o.age() {
+			return s, nil
+		}
+		j.close(s)
+	}
+	s, err := j.create(o)
+	if err == nil {
+		j.active = s
+		j.chunks.Store(newChunkTable())
+	}
+	return s, err
+}
+
+// close ends the active segment. It needs the turn.
+func (j *Journal) close(s *segment) {
+	j.active = nil
+	j.chunks.Store(nil)
+	j.mu.Lock()
+	s.closed = true
+	j.mu.Unlock()
+	signal(j.wake)
+}

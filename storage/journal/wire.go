@@ -69,21 +69,25 @@ func (f message[M]) parse(b []byte, m *M) error {
 	return nil
 }
 
+// varint are the types that a varint holds.
+type varint interface {
+	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
+}
+
 // The codecs are named by what they move; each is the way from a message to its
 // field.
 type (
-	text[M any]                               func(*M) *string
-	optional[M any]                           func(*M) **string
-	texts[M any]                              func(*M) *[]string
-	data[M any]                               func(*M) *[]byte
-	integer[M any, T ~int | ~int64 | ~uint64] func(*M) *T
-	enum[M any, T ~uint8 | ~uint32]           func(*M) *T
-	quantity[M any, T plugins.Unit]           func(*M) *plugins.Quantity[T]
-	double[M any]                             func(*M) *float64
-	flag[M any]                               func(*M) *bool
-	id[M any]                                 func(*M) *uuid.UUID
-	labels[M any]                             func(*M) *map[string]string
-	numbers[M any]                            func(*M) *map[string]float64
+	text[M any]                     func(*M) *string
+	optional[M any]                 func(*M) **string
+	texts[M any]                    func(*M) *[]string
+	data[M any]                     func(*M) *[]byte
+	integer[M any, T varint]        func(*M) *T
+	quantity[M any, T plugins.Unit] func(*M) *plugins.Quantity[T]
+	double[M any]                   func(*M) *float64
+	flag[M any]                     func(*M) *bool
+	id[M any]                       func(*M) *uuid.UUID
+	labels[M any]                   func(*M) *map[string]string
+	numbers[M any]                  func(*M) *map[string]float64
 )
 
 func (f text[M]) append(b []byte, n protowire.Number, m *M) []byte {
@@ -147,18 +151,8 @@ func (f integer[M, T]) append(b []byte, n protowire.Number, m *M) []byte {
 	return appendVarint(b, n, uint64(*f(m)))
 }
 
+// parse leaves out what T has no room for.
 func (f integer[M, T]) parse(m *M, v value) {
-	if v.kind == protowire.VarintType {
-		*f(m) = T(v.number)
-	}
-}
-
-func (f enum[M, T]) append(b []byte, n protowire.Number, m *M) []byte {
-	return appendVarint(b, n, uint64(*f(m)))
-}
-
-// parse leaves out what this version has no name for.
-func (f enum[M, T]) parse(m *M, v value) {
 	if v.kind == protowire.VarintType && uint64(T(v.number)) == v.number {
 		*f(m) = T(v.number)
 	}

@@ -106,7 +106,7 @@ func (f findings) look(data []byte, name string, depth int) {
 
 // sealedFrames are those of a sealed segment of the journal, none of other data:
 // S2 has no mark to be found by, so the index says where they are
-// (storage/journal/index.go).
+// (storage/journal/block.go).
 func sealedFrames(data []byte) (frames [][]byte) {
 	const trailer, entry = 4 + 4 + 8 + 4 + 8, 4 + 4 + 8 + 2*8
 	if !bytes.HasSuffix(data, []byte("weir.bl1")) {
