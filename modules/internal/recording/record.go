@@ -67,3 +67,16 @@ func isFree(provider string, c *catalog.Catalog, at time.Time, models []string) 
 	}
 	return false
 }
+
+// Import records an exchange that was made elsewhere. r and c have all but what the
+// answer reported and what it cost.
+func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
+	learn(r, answer)
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	price(r, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	if err := to.Append(r, c); err != nil {
+		return err
+	}
+	s.App.Observe(r)
+	return nil
+}
