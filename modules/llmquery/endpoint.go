@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -279,4 +281,22 @@ func parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filt
 		}
 	}
 	return f, nil
+}
+
+// ServeHTTP answers the query endpoints and passes other paths on.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if strings.HasSuffix(r.URL.EscapedPath(), "/") { // some clients add one
+		stripped, url := *r, *r.URL
+		url.Path, url.RawPath = strings.TrimSuffix(url.Path, "/"), strings.TrimSuffix(url.RawPath, "/")
+		stripped.URL = &url
+		if _, pattern := h.mux.Handler(&stripped); pattern != "" {
+			r = &stripped
+		}
+	}
+	if _, pattern := h.mux.Handler(r); pattern == "" {
+		paths.Offer(r.Context(), slices.Collect(maps.Keys(endpoints)))
+		return next.ServeHTTP(w, r)
+	}
+	h.mux.ServeHTTP(w, r)
+	return nil
 }

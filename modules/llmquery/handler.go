@@ -6,10 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +17,6 @@ import (
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/gate"
-	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -130,24 +126,6 @@ func (h *Handler) Validate() error {
 	if h.Timeout < 0 {
 		return fmt.Errorf("timeout: %s is negative", time.Duration(h.Timeout))
 	}
-	return nil
-}
-
-// ServeHTTP answers the query endpoints and passes other paths on.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if strings.HasSuffix(r.URL.EscapedPath(), "/") { // some clients add one
-		stripped, url := *r, *r.URL
-		url.Path, url.RawPath = strings.TrimSuffix(url.Path, "/"), strings.TrimSuffix(url.RawPath, "/")
-		stripped.URL = &url
-		if _, pattern := h.mux.Handler(&stripped); pattern != "" {
-			r = &stripped
-		}
-	}
-	if _, pattern := h.mux.Handler(r); pattern == "" {
-		paths.Offer(r.Context(), slices.Collect(maps.Keys(endpoints)))
-		return next.ServeHTTP(w, r)
-	}
-	h.mux.ServeHTTP(w, r)
 	return nil
 }
 
