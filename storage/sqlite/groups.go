@@ -3,9 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql/driver"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
@@ -58,25 +56,6 @@ func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []sto
 			err = storage.GroupRows(q, rows, each)
 		}
 		return cmp.Or(x.failed, err)
-	})
-}
-
-// readsTags tells whether the query groups by the tags of sessions.
-func readsTags(q *storage.GroupQuery) bool {
-	for _, d := range q.By {
-		if d.Name == storage.BySessionTag {
-			return true
-		}
-	}
-	return false
-}
-
-// tags reads the tags of an organisation's sessions.
-func (r reader) tags(ctx context.Context, org string) (map[string]string, error) {
-	tags := make(map[string]string)
-	return tags, r.c.query(ctx, "SELECT session, tag FROM session_tags WHERE org = ?", []driver.Value{org}, func(row []driver.Value) error {
-		tags[row[0].(string)] = row[1].(string)
-		return nil
 	})
 }
 
@@ -137,14 +116,6 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 	})
 }
 
-// lastN is the largest key of a moment.
-func lastN(t storage.Timestamp) int64 {
-	if t >= storage.Always.To {
-		return math.MaxInt64
-	}
-	return firstN(t+1) - 1
-}
-
 // aggregating gives do one snapshot of the database and of the tail in memory, which is
 // nil when it is too large.
 func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *tail) error) error {
@@ -155,19 +126,4 @@ func (b *Backend) aggregating(ctx context.Context, do func(context.Context, read
 		}
 		return do(ctx, r, t)
 	})
-}
-
-// SessionTag answers the tag of a session, "" if it has none.
-func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (tag string, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT tag FROM session_tags WHERE org = ? AND session = ?", []driver.Value{org, sessionID},
-			func(row []driver.Value) error {
-				tag = row[0].(string)
-				return nil
-			})
-	})
-	if err != nil {
-		return "", fmt.Errorf("reading the tag of session %s from %s: %w", sessionID, b.path, explain(err))
-	}
-	return tag, nil
 }

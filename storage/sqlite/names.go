@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"slices"
 	"sync"
-	"time"
-
-	"github.com/weirhq/weir/storage"
 )
 
 // The number of names that a cache holds before it begins to forget.
@@ -53,64 +51,6 @@ const (
 // propertyKind is the kind of the values of one property.
 func propertyKind(name string) string { return "property:" + name }
 
-type nameKey struct{ kind, name string }
-
-type nameEntry struct {
-	id   driver.Value // an int64, made once for all records
-	seen storage.Timestamp
-}
-
-// dictionary is the writer's side of the table names.
-type dictionary struct {
-	c     *conn
-	known cache[nameKey, nameEntry]
-	// next is the next free id. No id is ever given twice while readers may
-	// remember what it meant.
-	next int64
-}
-
-// seenStep is how far behind names.seen may be, in milliseconds, so that a name
-// which every record uses is not updated by every record.
-const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
-
-// id is the id of a name, new or not, that a record of the time at uses.
-func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
-	key := nameKey{kind, name}
-	entry, ok := d.known.get(key)
-	if !ok {
-		var err error
-		if entry, err = d.find(key); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case entry.id == nil:
-		entry = nameEntry{d.next, at}
-		if _, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?)", entry.id, kind, name, int64(at)); err != nil {
-			return nil, err
-		}
-		d.next++
-	case at > entry.seen+seenStep:
-		entry.seen = at
-		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
-			return nil, err
-		}
-	case ok:
-		return entry.id, nil
-	}
-	d.known.put(key, entry)
-	return entry.id, nil
-}
-
-func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
-	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
-		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
-			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
-			return nil
-		})
-	return entry, err
-}
-
 // nameReader is the readers' side of the table names: what an id means.
 type nameReader struct {
 	mu    sync.Mutex
@@ -148,4 +88,114 @@ func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) e
 		r.known.put(id, ids[id])
 	}
 	return nil
+}
+
+// paged has a number for each id of names, in pages: ids that are used together are
+// mostly near each other.
+type paged []*[pagedPage]uint32
+
+const pagedPage = 1024
+
+func (p *paged) at(id uint32) *uint32 {
+	page := int(id / pagedPage)
+	for page >= len(*p) {
+		*p = append(*p, nil)
+	}
+	if (*p)[page] == nil {
+		(*p)[page] = new([pagedPage]uint32)
+	}
+	return &(*p)[page][id%pagedPage]
+}
+
+// textBlock is the number of texts that are read at a time.
+const textBlock = 4 << 10
+
+// texts answers the names of ids. The id 0 stands for no text.
+func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
+	texts := make([]string, len(ids))
+	var unknown []uint64 // ids with their places
+	r.names.mu.Lock()
+	for i, id := range ids {
+		text, ok := r.names.texts.get(id)
+		if texts[i] = text; !ok && id != 0 {
+			unknown = append(unknown, uint64(id)<<32|uint64(i))
+		}
+	}
+	r.names.mu.Unlock()
+	slices.Sort(unknown)
+	for block := range slices.Chunk(unknown, textBlock) {
+		if err := r.readTexts(ctx, block, texts); err != nil {
+			return nil, err
+		}
+	}
+	if len(unknown) < textGeneration {
+		r.names.mu.Lock()
+		defer r.names.mu.Unlock()
+		for _, x := range unknown {
+			r.names.texts.put(uint32(x>>32), texts[uint32(x)])
+		}
+	}
+	return texts, nil
+}
+
+// readTexts reads the names of ids that ascend to their places.
+func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) error {
+	first, last := int64(ids[0]>>32), int64(ids[len(ids)-1]>>32)
+	// Names are numbered as they come: those that are wanted mostly follow each other.
+	query, args := "SELECT id, name FROM names WHERE id BETWEEN ? AND ? ORDER BY id", []driver.Value{first, last}
+	const skipped = 4 // of the names between, for each that is wanted
+	if last-first > skipped*int64(len(ids)) {
+		wanted := make([]uint64, len(ids))
+		for i, x := range ids {
+			wanted[i] = x >> 32
+		}
+		query, args = "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", []driver.Value{compactJSON(wanted)}
+	}
+	i := 0
+	return loader{ctx, r}.query(query, args, func(row []driver.Value) error {
+		id := uint64(row[0].(int64))
+		for i < len(ids) && ids[i]>>32 < id {
+			i++
+		}
+		for ; i < len(ids) && ids[i]>>32 == id; i++ {
+			texts[uint32(ids[i])] = row[1].(string)
+		}
+		return nil
+	})
+}
+
+// textGroups numbers the ids of names that a scan meets, from 1, and knows their texts.
+type textGroups struct {
+	x      *rows
+	groups paged
+	ids    []uint32 // by group; the first is no text
+	texts  []string // of the first groups
+}
+
+func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, ids: make([]uint32, 1)} }
+
+// number is the group of an id, 0 of 0.
+func (t *textGroups) number(id uint32) int {
+	if id == 0 {
+		return 0
+	}
+	group := t.groups.at(id)
+	if *group == 0 {
+		*group = uint32(len(t.ids))
+		t.ids = append(t.ids, id)
+	}
+	return int(*group)
+}
+
+// text is the text of a group. Those that are not known yet are read together.
+func (t *textGroups) text(group int) string {
+	if group >= len(t.texts) {
+		more, err := t.x.r.texts(t.x.ctx, t.ids[len(t.texts):])
+		if err != nil {
+			t.x.failed = err
+			return ""
+		}
+		t.texts = append(t.texts, more...)
+	}
+	return t.texts[group]
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -133,3 +134,189 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 	flush()
 	return keys, err
 }
+
+// lastN is the largest key of a moment.
+func lastN(t storage.Timestamp) int64 {
+	if t >= storage.Always.To {
+		return math.MaxInt64
+	}
+	return firstN(t+1) - 1
+}
+
+// A record's n holds its CreatedAt above a sequence number, so that records of
+// one time lie together and no index on the time is needed.
+const (
+	sequenceBits = 20
+	sequence     = 1<<sequenceBits - 1
+)
+
+// firstN is the least n of the time t.
+func firstN(t storage.Timestamp) int64 {
+	const last = math.MaxInt64 >> sequenceBits // in the year 2248
+	return int64(min(max(t, -last), last)) << sequenceBits
+}
+
+func createdAt(n int64) storage.Timestamp { return storage.Timestamp(n >> sequenceBits) }
+
+// reader reads records on one connection.
+type reader struct {
+	c     *conn
+	names *nameReader
+}
+
+// begin fixes what the transaction of the reader sees, which otherwise its first
+// query does.
+func (r reader) begin(ctx context.Context) error {
+	_, err := r.c.integer(ctx, "SELECT 1 FROM journals")
+	return err
+}
+
+// projection is what is read of records.
+type projection struct {
+	columns []column
+	list    string // of the columns behind the key
+	query   string
+}
+
+func project(requests, details []column) *projection {
+	columns := slices.Concat(requests, details)
+	list := "r.n, " + columnList(requests, "r.") + ", " + columnList(details, "d.")
+	return &projection{columns, list, "SELECT " + list + " FROM requests r JOIN details d ON d.n = r.n WHERE r.n IN (SELECT value FROM json_each(?))"}
+}
+
+var (
+	wholeRecord = project(columns(storage.Columns), detailColumns)
+	// contentOnly is what it takes to read and match content.
+	contentOnly = project(only(requestColumns, "request_id"), only(detailColumns, "content_segment", "content_ordinal", "dialect"))
+)
+
+// load reads records in the order of their keys.
+func (r reader) load(ctx context.Context, keys []int64) ([]*row, error) {
+	return r.project(ctx, wholeRecord, keys)
+}
+
+// project reads something of records in the order of their keys.
+func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*row, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	width := 1 + len(p.columns)
+	values := make([]driver.Value, 0, len(keys)*width)
+	meanings := make(map[int64]string)
+	err := r.c.query(ctx, p.query, []driver.Value{compactJSON(keys)}, func(row []driver.Value) error {
+		values = append(values, row...)
+		for i, c := range p.columns {
+			if id, ok := row[1+i].(int64); ok && c.names != "" {
+				meanings[id] = ""
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.names.names(ctx, r.c, meanings); err != nil {
+		return nil, err
+	}
+	found := make(map[int64]*row, len(keys))
+	for ; len(values) > 0; values = values[width:] {
+		row := new(row)
+		p.decode(row, values[:width], meanings)
+		found[row.n] = row
+	}
+	rows := make([]*row, 0, len(keys))
+	for _, n := range keys {
+		if row, ok := found[n]; ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// decode makes r of the values of the list. meanings are the names of ids.
+func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]string) {
+	*r = row{n: values[0].(int64)}
+	r.CreatedAt = createdAt(r.n)
+	for i, v := range values[1:] {
+		if v == nil {
+			continue
+		}
+		c := &p.columns[i]
+		if c.names != "" {
+			v = meanings[v.(int64)]
+		}
+		c.decode(r, v)
+	}
+}
+
+// byID reads the record of an id in an organisation, or storage.ErrNotFound.
+func (r reader) byID(ctx context.Context, org string, id uuid.UUID) (*row, error) {
+	n, err := r.key(ctx, org, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.load(ctx, []int64{n})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// key is the n of an id in an organisation, or storage.ErrNotFound.
+func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err error) {
+	err = storage.ErrNotFound
+	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ? AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?)", []driver.Value{id[:], org}, func(row []driver.Value) error {
+		n, err = row[0].(int64), nil
+		return nil
+	})
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ? AND dialect IN ('responses', 'batches')" +
+	" AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?) ORDER BY n DESC LIMIT 1"
+
+// byResponseID reads the newest record of a response in an organisation, or
+// storage.ErrNotFound.
+func (r reader) byResponseID(ctx context.Context, org, id string) (*row, error) {
+	var keys []int64
+	err := r.c.query(ctx, responseQuery, []driver.Value{id, org}, func(row []driver.Value) error {
+		keys = append(keys, row[0].(int64))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.load(ctx, keys)
+	if err == nil && len(rows) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// bucketBits are those of a key that stand below its bucket: 2.3 hours of created_at.
+// The schema and queries have the number as well, as SQLite uses an index on an
+// expression where it reads the same.
+const bucketBits = 43
+
+// bucketOf is the bucket of a key.
+func bucketOf(n int64) int64 { return n >> bucketBits }
+
+// SQLite finds nothing in an index whose first column is not compared. These compare it
+// with each bucket, in their order, which also is the order of the keys. The plus makes
+// SQLite read the buckets first: it would else go through the index and look for each in
+// buckets.
+const (
+	anyBucket   = "(SELECT +bucket FROM buckets)"
+	inAnyBucket = "bucket IN " + anyBucket
+	// inBuckets takes the first one and the last one.
+	inBuckets = "bucket IN (SELECT +bucket FROM buckets WHERE bucket BETWEEN ? AND ?)"
+)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"path/filepath"
+	"runtime"
+	"slices"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -105,3 +107,161 @@ func (s *scan) gap(after, to int64) {
 }
 
 var _ storage.Rows = (*rows)(nil)
+
+// scan is one Scan of rows.
+type scan struct {
+	*rows
+	each     func(*storage.Row) bool
+	parts    storage.RowParts
+	from, to int64 // keys of requests
+	// holds is what the columns decide of the filter, nil if nothing, and residual
+	// what the database does.
+	holds    predicate
+	residual storage.Filter
+	// needs are the columns that are read.
+	needs [columnCount]bool
+	// properties are read as well.
+	properties []string
+	reader     fileReader
+	// all are the requests of the whole scan of which the residual is true, nil until
+	// a chunk asks for them.
+	all *keySet
+	// enough is true once each wants no more, and err is the error that ended the scan.
+	enough bool
+	err    error
+}
+
+func (s *scan) ended() bool { return s.enough || s.err != nil }
+
+// need makes the scan read columns.
+func (s *scan) need(columns ...int) {
+	for _, i := range columns {
+		s.needs[i] = true
+	}
+}
+
+// plan splits the filter. What columns do not decide alone the database does, which finds
+// requests by their properties.
+func (s *scan) plan(f storage.Filter) {
+	cancel := storage.NewCancelCheck(s.ctx.Err)
+	leaves := make(map[*storage.Leaf]predicate)
+	planned := func(properties bool) storage.Plan {
+		return storage.PlanFilter(f, func(l *storage.Leaf) storage.Support {
+			if isProperty(l) && !properties {
+				return storage.Unsupported
+			}
+			holds, ok := leaves[l]
+			if !ok {
+				holds = s.leaf(l, cancel)
+				leaves[l] = holds
+			}
+			if holds == nil {
+				return storage.Unsupported
+			}
+			return storage.Exact
+		})
+	}
+	plan := planned(true)
+	if plan.Residual != (storage.All{}) {
+		plan = planned(false)
+	}
+	s.residual = plan.Residual
+	if plan.Prefilter != (storage.All{}) {
+		s.holds = join(plan.Prefilter, leaves)
+	}
+	for _, d := range s.dimensions {
+		s.need(d.columns...)
+		if d.property != "" {
+			s.properties = append(s.properties, d.property)
+		}
+	}
+	if !s.scores {
+		s.need(partColumns(s.parts)...)
+	}
+}
+
+// rowsBetweenChecks is the number of rows between two looks at the context.
+const rowsBetweenChecks = 16 << 10
+
+// chunk gives each the rows of one chunk with keys behind after until to, as long as it
+// wants more.
+func (s *scan) chunk(c *chunk, after, to int64) {
+	from, to := max(after+1, c.low), min(to, c.high)
+	if s.ended() || from > to || len(c.n) == 0 {
+		return
+	}
+	var chosen *keySet
+	if s.residual != (storage.All{}) {
+		if chosen, s.err = s.chosenOf(c, from, to); s.err != nil || len(chosen.keys) == 0 {
+			return
+		}
+	}
+	if s.scores {
+		s.chunkScores(c, from, to, chosen)
+		return
+	}
+	r := storage.Row{Groups: make([]int, len(s.dimensions))}
+	first := 0
+	if c.sorted {
+		first, _ = slices.BinarySearch(c.n, from)
+	}
+	for i := first; i < len(c.n); i++ {
+		if i%rowsBetweenChecks == 0 {
+			if s.err = s.ctx.Err(); s.err != nil {
+				return
+			}
+			runtime.Gosched() // traffic is not to wait for the 10 ms of a time slice
+		}
+		n := c.n[i]
+		switch {
+		case c.sorted && n > to:
+			return
+		case c.org[i] != s.orgID || n < from || n > to || !s.chooses(c, i, chosen):
+			continue
+		}
+		c.read(&r, i, s.parts)
+		if s.give(&r, c, i); s.ended() {
+			return
+		}
+	}
+}
+
+// chooses tells whether the filter is true of a row.
+func (s *scan) chooses(c *chunk, row int, chosen *keySet) bool {
+	return (s.holds == nil || s.holds(c, row)) && (chosen == nil || chosen.has(c.n[row]))
+}
+
+// give gives each a row, with its groups and its time.
+func (s *scan) give(r *storage.Row, c *chunk, row int) {
+	for j := range s.dimensions {
+		if number := s.dimensions[j].number; number != nil {
+			r.Groups[j] = number(c, row)
+		}
+	}
+	r.CreatedAt = createdAt(c.n[row])
+	if s.err = s.failed; s.err == nil {
+		s.enough = !s.each(r)
+	}
+}
+
+// chunkScores gives each the scores of the rows of one chunk.
+func (s *scan) chunkScores(c *chunk, from, to int64, chosen *keySet) {
+	rowOf := c.finder()
+	scores := s.dimensions[0]
+	r := storage.Row{Groups: make([]int, 1)}
+	err := loader{s.ctx, s.r}.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
+		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
+			i := rowOf(row[0].(int64))
+			if i < 0 || c.org[i] != s.orgID || !s.chooses(c, i, chosen) {
+				return nil
+			}
+			r.Groups[0], r.Score = scores.texts.number(uint32(row[1].(int64))), row[2].(float64)
+			if s.give(&r, c, i); s.ended() {
+				return errStop
+			}
+			return nil
+		})
+	if s.err == nil {
+		s.err = err
+	}
+}

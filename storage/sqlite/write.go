@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-
-	"github.com/google/uuid"
+	"time"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -117,59 +116,6 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	}
 	next.UpdatedAt = max(next.UpdatedAt, old.annotatedAt)
 	return w.replace(old, next)
-}
-
-// annotate applies an annotation; one on an unknown record is dropped.
-func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
-	if f.Tag != nil {
-		_, err := w.c.exec("INSERT OR REPLACE INTO session_tags (org, session, tag, set_at) VALUES (?, ?, ?, ?)",
-			f.Org, f.SessionID, *f.Tag, int64(f.At))
-		if err != nil {
-			return err
-		}
-	}
-	if f.View != nil {
-		if err := w.view(f.Org, f.View); err != nil {
-			return err
-		}
-	}
-	if f.Conversation != nil {
-		if err := w.conversation(f); err != nil {
-			return err
-		}
-	}
-	if f.RequestID == uuid.Nil {
-		return nil
-	}
-	old, err := w.rows.byID(ctx, f.Org, f.RequestID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	next := *old
-	if len(f.Scores) > 0 {
-		next.Scores = with(old.Scores, f.Scores)
-	}
-	if f.Feedback != nil {
-		next.Feedback = f.Feedback
-	}
-	if p := f.Property; p != nil {
-		set := map[string]string{p.Name: p.Value}
-		next.Properties, next.annotated = with(old.Properties, set), with(old.annotated, set)
-	}
-	next.annotatedAt = max(old.annotatedAt, f.At)
-	next.UpdatedAt = max(old.UpdatedAt, f.At)
-	return w.replace(old, &next)
-}
-
-// with is a and b, where b wins. Neither changes.
-func with[V any](a, b map[string]V) map[string]V {
-	m := make(map[string]V, len(a)+len(b))
-	maps.Copy(m, a)
-	maps.Copy(m, b)
-	return m
 }
 
 // replace puts a record in the place of its earlier version. What columns have of it is
@@ -374,4 +320,73 @@ func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) err
 		return err
 	}
 	return do(id, value)
+}
+
+type nameKey struct{ kind, name string }
+
+type nameEntry struct {
+	id   driver.Value // an int64, made once for all records
+	seen storage.Timestamp
+}
+
+// dictionary is the writer's side of the table names.
+type dictionary struct {
+	c     *conn
+	known cache[nameKey, nameEntry]
+	// next is the next free id. No id is ever given twice while readers may
+	// remember what it meant.
+	next int64
+}
+
+// seenStep is how far behind names.seen may be, in milliseconds, so that a name
+// which every record uses is not updated by every record.
+const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
+
+// id is the id of a name, new or not, that a record of the time at uses.
+func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
+	key := nameKey{kind, name}
+	entry, ok := d.known.get(key)
+	if !ok {
+		var err error
+		if entry, err = d.find(key); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case entry.id == nil:
+		entry = nameEntry{d.next, at}
+		if _, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?)", entry.id, kind, name, int64(at)); err != nil {
+			return nil, err
+		}
+		d.next++
+	case at > entry.seen+seenStep:
+		entry.seen = at
+		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
+			return nil, err
+		}
+	case ok:
+		return entry.id, nil
+	}
+	d.known.put(key, entry)
+	return entry.id, nil
+}
+
+func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
+	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
+		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
+			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
+			return nil
+		})
+	return entry, err
+}
+
+// bucket makes the bucket of a new request known.
+func (w *writer) bucket(n int64) error {
+	bucket := bucketOf(n)
+	if w.bucketKnown && bucket == w.lastBucket {
+		return nil
+	}
+	_, err := w.c.exec("INSERT OR IGNORE INTO buckets (bucket) VALUES (?)", bucket)
+	w.lastBucket, w.bucketKnown = bucket, err == nil
+	return err
 }
