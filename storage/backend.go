@@ -233,3 +233,55 @@ type RequestQuery struct {
 	Offset int
 	Limit  int
 }
+
+// Snapshotter is a Backend of local files, which can be copied while it is open. One
+// that is not is backed up by its own means.
+type Snapshotter interface {
+	// Snapshot holds the store as it is now. The host calls it while it writes nothing.
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Snapshot is a store as it was at one moment. It must be closed.
+type Snapshot interface {
+	// CopyTo writes the store to a directory, which has no file of it yet. Batches may be
+	// written to the store meanwhile.
+	CopyTo(ctx context.Context, dir string) error
+	Close() error
+}
+
+// Checker is the module of a backend that keeps a store in a file.
+type Checker interface {
+	// CheckFile reads all of a file that no process uses, hands each record to match, with
+	// its ID, CreatedAt and Content, and returns the position of a journal. The error says
+	// what is wrong with the file; it is an fs.ErrNotExist where there is none.
+	CheckFile(ctx context.Context, path string, journal uuid.UUID, match func(*Record)) (Position, error)
+}
+
+// Loss counts entries of the journal that were given up, so that none is lost
+// in silence.
+type Loss struct {
+	// Reason is one of the Lost constants.
+	Reason string
+	// Count counts versions of records, and annotations; of LostContent, records.
+	Count int64
+	// Exchanges counts the exchanges that have no record for it.
+	Exchanges int64
+	// From and To are the times of the first and the last.
+	From, To Timestamp
+}
+
+// Reasons of a Loss.
+const (
+	LostJournalFull   = "journal_full"   // the journal reached its size limit
+	LostJournalFailed = "journal_failed" // the disk refused the write
+	LostCorrupt       = "corrupt"        // a journal entry failed its checksum
+	LostRejected      = "rejected"       // the backend can never store it
+	// LostContent: bodies were deleted or damaged. The records are there without them.
+	LostContent = "content"
+	// LostInterrupted: the process was killed before the exchange came to its
+	// end, or its handler failed.
+	LostInterrupted = "interrupted"
+)
+
+// LossReasons are all of them.
+var LossReasons = []string{LostJournalFull, LostJournalFailed, LostCorrupt, LostRejected, LostContent, LostInterrupted}

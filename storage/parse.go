@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/nearest"
 )
 
 // FilterError says what is wrong with a filter or a sort, and where.
@@ -227,4 +229,17 @@ func cut(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "..."
+}
+
+// Unknown says that a name is none of those known: with the nearest one, or with
+// all of them when none is near.
+func Unknown[T ~string](what, name string, known []T) string {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	if near := nearest.Name(name, names); near != "" {
+		return fmt.Sprintf("unknown %s %s (did you mean %q?)", what, quote(name), near)
+	}
+	return fmt.Sprintf("unknown %s %s (known are %s)", what, quote(name), strings.Join(names, ", "))
 }

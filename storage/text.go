@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -98,4 +99,205 @@ func fold(r rune) rune {
 		}
 		r = next
 	}
+}
+
+// containsFold is strings.Contains without case. It looks closer only where the
+// rarest letter of sub stands. Where that comes to more than reading s a few
+// times, it goes on with a search whose time is linear whatever the texts are.
+func containsFold(s, sub string, p *CancelCheck) bool {
+	if sub == "" {
+		return true
+	}
+	if rarest, ok := rarestASCII(sub); ok {
+		return containsFoldASCII(s, sub, rarest, p)
+	}
+	return containsFoldUnicode(s, sub, p)
+}
+
+// commonASCII is what English in JSON has most of, the most common first. All else
+// is rarer.
+const commonASCII = ` etaoinsrhldcu"mfpgwyb.,vk:-0{}1/\_2`
+
+// rarestASCII finds the letter of a text in ASCII that is likely to be the rarest,
+// but for those that another alphabet has a case of: K and S. It is false where
+// there is none.
+func rarestASCII(text string) (place int, ok bool) {
+	rarest := -1
+	for i := range len(text) {
+		c := lower(text[i])
+		if c >= utf8.RuneSelf {
+			return 0, false
+		}
+		if c == 'k' || c == 's' {
+			continue
+		}
+		if rank := asciiRank[c]; rank > rarest {
+			rarest, place = rank, i
+		}
+	}
+	return place, rarest >= 0
+}
+
+var asciiRank = func() (ranks [utf8.RuneSelf]int) {
+	for c := range ranks {
+		ranks[c] = indexFrom(commonASCII, byte(c), 0)
+	}
+	return ranks
+}()
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// containsFoldASCII looks for a text in ASCII by the letter at a place of it,
+// which has no case but two.
+func containsFoldASCII(s, sub string, place int, p *CancelCheck) bool {
+	small := lower(sub[place])
+	capital := small
+	budget := 4*len(s) + len(sub)
+	nextSmall, nextCapital := indexFrom(s, small, 0), len(s)
+	if 'a' <= small && small <= 'z' {
+		capital -= 'a' - 'A'
+		nextCapital = indexFrom(s, capital, 0)
+	}
+	for {
+		at := min(nextSmall, nextCapital)
+		if at == len(s) {
+			return false
+		}
+		n := commonFold(s[at:], sub[place:])
+		if n == len(sub)-place {
+			m := commonFoldBefore(s[:at], sub[:place])
+			if m == place {
+				return true
+			}
+			n += m
+		}
+		if p.over(1 + n) {
+			return false
+		}
+		if budget -= n; budget < 0 {
+			return containsFoldHashed(s, sub, p)
+		}
+		if at == nextSmall {
+			nextSmall = indexFrom(s, small, at+1)
+		} else {
+			nextCapital = indexFrom(s, capital, at+1)
+		}
+	}
+}
+
+// indexFrom is where c stands in s at or after from, len(s) if it does not.
+func indexFrom(s string, c byte, from int) int {
+	if i := strings.IndexByte(s[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(s)
+}
+
+// containsFoldUnicode is containsFold for any letters. It looks closer where a
+// byte can begin the first letter of sub in one of its cases.
+func containsFoldUnicode(s, sub string, p *CancelCheck) bool {
+	var begins [256]bool
+	begins[sub[0]] = true
+	first, _ := letter(sub)
+	for r := unicode.SimpleFold(first); r != first; r = unicode.SimpleFold(r) {
+		var b [utf8.UTFMax]byte
+		utf8.EncodeRune(b[:], r)
+		begins[b[0]] = true
+	}
+	budget := 4*len(s) + len(sub)
+	for i := range len(s) {
+		if !begins[s[i]] {
+			continue
+		}
+		n := commonFold(s[i:], sub)
+		if n == len(sub) {
+			return true
+		}
+		if p.over(1 + n) {
+			return false
+		}
+		if budget -= n; budget < 0 {
+			return containsFoldHashed(s[i:], sub, p)
+		}
+	}
+	return false
+}
+
+// containsFoldHashed is containsFold by the method of Rabin and Karp: it looks
+// closer only where the letters sum up to the same hash.
+func containsFoldHashed(s, sub string, p *CancelCheck) bool {
+	const prime = 16777619
+	var want, power uint32 = 0, 1
+	missing := 0 // letters until the window is as long as sub
+	for rest := sub; rest != ""; missing++ {
+		r, n := letter(rest)
+		want, power = want*prime+uint32(fold(r)), power*prime
+		rest = rest[n:]
+	}
+	var hash uint32
+	window := s
+	for s != "" && !p.over(1) {
+		r, n := letter(s)
+		hash = hash*prime + uint32(fold(r))
+		s = s[n:]
+		if missing > 0 {
+			missing--
+		} else {
+			r, n := letter(window)
+			hash -= power * uint32(fold(r))
+			window = window[n:]
+		}
+		if missing == 0 && hash == want && commonFold(window, sub) == len(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// commonFold is the length of the longest prefix of b with which a begins, but
+// for case.
+func commonFold(a, b string) int {
+	i := 0
+	for a != "" && i < len(b) {
+		if a[0] < utf8.RuneSelf && b[i] < utf8.RuneSelf {
+			if lower(a[0]) != lower(b[i]) {
+				break
+			}
+			a, i = a[1:], i+1
+			continue
+		}
+		r, n := letter(a)
+		q, m := letter(b[i:])
+		if r != q && fold(r) != fold(q) {
+			break
+		}
+		a, i = a[n:], i+m
+	}
+	return i
+}
+
+// commonFoldBefore is the length of the longest suffix of b, a text in ASCII,
+// with which a ends, but for case.
+func commonFoldBefore(a, b string) int {
+	n := 0
+	for a != "" && n < len(b) {
+		if last := a[len(a)-1]; last < utf8.RuneSelf {
+			if lower(last) != lower(b[len(b)-1-n]) {
+				break
+			}
+			a, n = a[:len(a)-1], n+1
+			continue
+		}
+		r, width := utf8.DecodeLastRuneInString(a)
+		if fold(r) != fold(rune(b[len(b)-1-n])) {
+			break
+		}
+		a, n = a[:len(a)-width], n+1
+	}
+	return n
 }

@@ -2,8 +2,105 @@ package storage
 
 import (
 	"context"
-	"math/bits"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
 )
+
+// UserQuery asks for users.
+type UserQuery struct {
+	Org string
+	// Filter has leaves about requests and about users; see SplitFilter.
+	Filter Filter
+	// Window chooses requests.
+	Window Window
+	// Zone decides what a day is.
+	Zone Zone
+	// Sort orders the users; ties break by user id in the direction of the
+	// first key. No key means last_active, newest first.
+	Sort []UserSort
+	// After, if not nil, is the place behind which the answer begins.
+	After         *Cursor[UserSortKey]
+	Offset, Limit int
+}
+
+// UserPage is the answer to a UserQuery.
+type UserPage struct {
+	// HasUsers is true when the organisation has any user at all.
+	HasUsers bool `json:"hasUsers"`
+	// Count is the number of users that match, on all pages.
+	Count int    `json:"count"`
+	Users []User `json:"users"`
+}
+
+// User is what the requests of one user add up to. Sums add what is known.
+type User struct {
+	ID     string `json:"id"`
+	UserID string `json:"user_id"`
+	// ActiveFor counts the days with a request.
+	ActiveFor     int64     `json:"active_for"`
+	FirstActive   Timestamp `json:"first_active"`
+	LastActive    Timestamp `json:"last_active"`
+	TotalRequests int64     `json:"total_requests"`
+	// AverageRequestsPerDayActive is TotalRequests over ActiveFor.
+	AverageRequestsPerDayActive Amount `json:"average_requests_per_day_active"`
+	// AverageTokensPerRequest is over the requests whose tokens are known.
+	AverageTokensPerRequest Amount        `json:"average_tokens_per_request"`
+	TotalCompletionTokens   plugins.Count `json:"total_completion_tokens"`
+	TotalPromptTokens       plugins.Count `json:"total_prompt_tokens"`
+	Cost                    plugins.Cost  `json:"cost"`
+	// RateLimitedCount counts the requests that were answered with status 429.
+	RateLimitedCount int64 `json:"rate_limited_count"`
+	// RequestsWithoutCost counts the requests that Cost lacks.
+	RequestsWithoutCost int64 `json:"requests_without_cost"`
+}
+
+// UserSort is one sort key of a UserQuery.
+type UserSort = OrderBy[UserSortKey]
+
+// UserSortKey names what users are ordered by.
+type UserSortKey string
+
+// The sort keys of users.
+const (
+	UserID                          UserSortKey = "id"
+	UserUserID                      UserSortKey = "user_id"
+	UserActiveFor                   UserSortKey = "active_for"
+	UserFirstActive                 UserSortKey = "first_active"
+	UserLastActive                  UserSortKey = "last_active"
+	UserTotalRequests               UserSortKey = "total_requests"
+	UserAverageRequestsPerDayActive UserSortKey = "average_requests_per_day_active"
+	UserAverageTokensPerRequest     UserSortKey = "average_tokens_per_request"
+	UserTotalPromptTokens           UserSortKey = "total_prompt_tokens"
+	UserTotalCompletionTokens       UserSortKey = "total_completion_tokens"
+	UserCost                        UserSortKey = "cost"
+	UserRateLimitedCount            UserSortKey = "rate_limited_count"
+)
+
+// userValues are what users are sorted by and, with the prefix user_, what
+// the leaves of a filter compare.
+var userValues = map[UserSortKey]func(*User) Value{
+	UserID:                          func(u *User) Value { return textual(u.ID) },
+	UserUserID:                      func(u *User) Value { return textual(u.UserID) },
+	UserActiveFor:                   func(u *User) Value { return whole(u.ActiveFor) },
+	UserFirstActive:                 func(u *User) Value { return whole(u.FirstActive) },
+	UserLastActive:                  func(u *User) Value { return whole(u.LastActive) },
+	UserTotalRequests:               func(u *User) Value { return whole(u.TotalRequests) },
+	UserAverageRequestsPerDayActive: func(u *User) Value { return numeric(u.AverageRequestsPerDayActive) },
+	UserAverageTokensPerRequest:     func(u *User) Value { return numeric(u.AverageTokensPerRequest) },
+	UserTotalPromptTokens:           func(u *User) Value { return quantity(u.TotalPromptTokens) },
+	UserTotalCompletionTokens:       func(u *User) Value { return quantity(u.TotalCompletionTokens) },
+	UserCost:                        func(u *User) Value { return quantity(u.Cost) },
+	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
+}
+
+// value is what a leaf of users_view compares.
+func (u *User) value(f *Field) Value {
+	if f.Group != UsersView {
+		return Value{}
+	}
+	return userValues[UserSortKey(strings.TrimPrefix(f.Name, "user_"))](u)
+}
 
 // Answer finds the users among the groups of requests by user.
 func (q *UserQuery) Answer(ctx context.Context, g Grouper) (*UserPage, error) {
@@ -83,18 +180,4 @@ func newUser(g *GroupTotals) User {
 		RateLimitedCount:            g.RateLimited,
 		RequestsWithoutCost:         g.WithoutCost,
 	}
-}
-
-// activeDays are sets of days, a bit for each.
-type activeDays struct{ sets chains[uint64] }
-
-func (a *activeDays) add(group, day int) {
-	*a.sets.at(group, int32(day>>6)) |= 1 << (day & 63)
-}
-
-func (a *activeDays) count(group int) (days int64) {
-	for _, set := range a.sets.of(group) {
-		days += int64(bits.OnesCount64(*set))
-	}
-	return days
 }
