@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
-	"sync"
 )
 
 // The number of names that a cache holds before it begins to forget.
@@ -50,45 +49,6 @@ const (
 
 // propertyKind is the kind of the values of one property.
 func propertyKind(name string) string { return "property:" + name }
-
-// nameReader is the readers' side of the table names: what an id means.
-type nameReader struct {
-	mu    sync.Mutex
-	known cache[int64, string]
-	// texts are those that analytics ask for.
-	texts cache[uint32, string]
-}
-
-// names answers the names of ids.
-func (r *nameReader) names(ctx context.Context, c *conn, ids map[int64]string) error {
-	var unknown []int64
-	r.mu.Lock()
-	for id := range ids {
-		name, ok := r.known.get(id)
-		if !ok {
-			unknown = append(unknown, id)
-		}
-		ids[id] = name
-	}
-	r.mu.Unlock()
-	if unknown == nil {
-		return nil
-	}
-	err := c.query(ctx, "SELECT id, name FROM names WHERE id IN (SELECT value FROM json_each(?))",
-		[]driver.Value{compactJSON(unknown)}, func(row []driver.Value) error {
-			ids[row[0].(int64)] = row[1].(string)
-			return nil
-		})
-	if err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range unknown {
-		r.known.put(id, ids[id])
-	}
-	return nil
-}
 
 // paged has a number for each id of names, in pages: ids that are used together are
 // mostly near each other.
