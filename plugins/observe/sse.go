@@ -1,6 +1,8 @@
 package observe
 
-import "bytes"
+import (
+	"bytes"
+)
 
 // stream takes the data of the events that a framing finds.
 type stream interface {
@@ -142,3 +144,21 @@ func (s *sse) dispatch() {
 	}
 	s.event, s.lines = s.event[:0], 0
 }
+
+// ndjson splits newline-delimited JSON, one event a line.
+type ndjson struct{ to stream }
+
+func (n *ndjson) write(p []byte) {
+	for {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			n.to.data(p)
+			return
+		}
+		n.to.data(p[:end])
+		n.to.dispatch(nil)
+		p = p[end+1:]
+	}
+}
+
+func (n *ndjson) close() { n.to.dispatch(nil) }
