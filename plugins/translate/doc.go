@@ -6,13 +6,13 @@
 // documented schema, and Request.Apply applies a vendor's Policy to each field
 // (policy.go), so that none is dropped silently. A Provider makes the vendor's
 // request of it. What several vendors need for that is here: Target.Post, levels of
-// effort (effort.go), tools as functions (tools.go), one system prompt and messages
+// effort (reasoning.go), tools as functions (tools.go), one system prompt and messages
 // that alternate (alternate.go).
 //
 // On the way out, a Provider reads the vendor's answer (answer.go) and passes what
 // the model said to an Assembler. The Assembler owns what a legal response is: ids,
 // indices, what opens and closes (lifecycle.go), and the items (output.go,
-// whole_items.go, hosted_items.go). It emits events, which an Encoder
+// items.go). It emits events, which an Encoder
 // writes (encoder.go): here that of Responses (events.go, response.go), in package
 // inbound those of other APIs, whose clients' names of fields are in names.go.
 package translate

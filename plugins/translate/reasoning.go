@@ -1,6 +1,8 @@
 package translate
 
-import "slices"
+import (
+	"slices"
+)
 
 // Unseal opens the encrypted content of earlier reasoning for the provider of this
 // attempt, by the inverse of Options.Seal. What open does not recognize is left out
@@ -58,4 +60,97 @@ func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
 		}
 	}
 	return called
+}
+
+// Efforts are the levels of reasoning.effort in their order.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// effortShares are the parts of the output, in percent, that a model which counts
+// its reasoning in tokens may spend on it.
+var effortShares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60, "xhigh": 80, "max": 90}
+
+// Budget returns how many of the tokens of an output the effort lets the model
+// spend on reasoning.
+func (r Reasoning) Budget(output int64) int64 { return output * effortShares[r.Effort] / 100 }
+
+// EffortOf returns the highest effort whose Budget of the output is within budget, or
+// else the lowest.
+func EffortOf(budget, output int64) string {
+	effort := Efforts[1]
+	for _, level := range Efforts[1:] {
+		if (Reasoning{Effort: level}).Budget(output) <= budget {
+			effort = level
+		}
+	}
+	return effort
+}
+
+// CheckEffort returns the error of an effort that is none of Efforts.
+func (p *Request) CheckEffort() error {
+	if effort := p.Reasoning.Effort; effort != "" && !slices.Contains(Efforts, effort) {
+		return InvalidValue("reasoning.effort", effort, Efforts)
+	}
+	return nil
+}
+
+// LimitEffort sets the effort to the highest of the model's levels that is not
+// above it, or else to the lowest, with a warning where that is another one. An
+// effort for which there is no level is dropped. A request for reasoning never
+// becomes "none".
+func (p *Request) LimitEffort(levels []string) error {
+	asked := p.Reasoning.Effort
+	if slices.Contains(levels, asked) {
+		return nil
+	}
+	best := ""
+	for _, level := range levels {
+		switch {
+		case level == "none":
+		case best == "":
+			best = level
+		case effortRank(level) <= effortRank(asked):
+			if effortRank(best) > effortRank(asked) || effortRank(level) > effortRank(best) {
+				best = level
+			}
+		case effortRank(level) < effortRank(best):
+			best = level
+		}
+	}
+	if best == "" {
+		return p.DropWithWarning("reasoning.effort", "not supported by the model, left out")
+	}
+	if err := p.DropWithWarning("reasoning.effort", "not a level of the model, '"+best+"' in its place"); err != nil {
+		return err
+	}
+	p.Reasoning.Effort = best
+	return nil
+}
+
+// effortRank is the position of a level. One that only its provider knows, such
+// as "default", is in the middle.
+func effortRank(level string) int {
+	if i := slices.Index(Efforts, level); i >= 0 {
+		return i
+	}
+	return slices.Index(Efforts, "medium")
+}
+
+// DropReasoning drops the settings of reasoning. An effort of "none" is honoured
+// by a model that does not reason.
+func (p *Request) DropReasoning(done string) error {
+	if p.Reasoning.Effort != "" && p.Reasoning.Effort != "none" {
+		if err := p.DropWithWarning("reasoning.effort", done); err != nil {
+			return err
+		}
+	}
+	if p.Reasoning.Summary != "" {
+		return p.DropWithWarning("reasoning.summary", done)
+	}
+	return nil
+}
+
+// DropForeignReasoning drops an item of reasoning that another provider wrote,
+// which this one cannot use.
+func (p *Request) DropForeignReasoning(r *ReasoningItem) error {
+	return p.DropWithWarning(at("input", r.Index), "reasoning of another provider, left out")
 }
