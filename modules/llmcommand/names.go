@@ -1,6 +1,8 @@
 package llmcommand
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
@@ -54,3 +56,48 @@ func filterField(name string) (f *storage.Field, key string) {
 }
 
 func field(name string) *storage.Field { return storage.LookupField(storage.RequestResponse, name) }
+
+// sortKeys are the API's names of keys that filters call by another name.
+var sortKeys = map[string]storage.SortKey{
+	"request_created_at":  storage.SortCreatedAt,
+	"response_created_at": storage.SortLastActive,
+	"response_model":      storage.SortBodyModel,
+	"cached":              storage.SortIsCached,
+}
+
+// parseSort reads sort keys, <name>[:asc|:desc], into the sort of the API. The
+// largest come first unless a key says asc.
+func parseSort(keys []string) (json.RawMessage, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	var members []string
+	for _, key := range keys {
+		name, direction := key, "desc"
+		if i := strings.LastIndexByte(key, ':'); i >= 0 {
+			name, direction = key[:i], key[i+1:]
+		}
+		if direction != "asc" && direction != "desc" {
+			return nil, fmt.Errorf("--sort: %q: expected asc or desc behind the colon, not %q", key, direction)
+		}
+		name = fullName(name)
+		value := quote(direction)
+		if property, ok := strings.CutPrefix(name, propertyPrefix); ok {
+			name, value = string(storage.SortProperties), "{"+quote(property)+":"+value+"}"
+		} else if apiName, ok := sortKeys[name]; ok {
+			name = string(apiName)
+		}
+		members = append(members, quote(name)+":"+value)
+	}
+	sort := []byte("{" + strings.Join(members, ",") + "}")
+	if _, _, err := storage.ParseSort(sort); err != nil {
+		return nil, fmt.Errorf("--%w", err)
+	}
+	return sort, nil
+}
+
+// quote is s as a JSON string.
+func quote(s string) string {
+	text, _ := json.Marshal(s) // a string always marshals
+	return string(text)
+}
