@@ -91,9 +91,7 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	}
 	err := storage.ErrUnavailable
 	if !failing {
-		flushing, cancel := context.WithTimeout(ctx, drainTimeout)
-		defer cancel()
-		err = j.Flush(flushing)
+		err = j.flushSoon(ctx)
 	}
 	switch {
 	case err == nil:
@@ -111,9 +109,7 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 	if !ok {
 		return nil, storage.ErrNotFound
 	}
-	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	if err := j.Flush(flushing); err != nil {
+	if err := j.flushSoon(ctx); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
 	return finder.Response(ctx, org, responseID)
@@ -122,9 +118,7 @@ func (j *Journal) Response(ctx context.Context, org, responseID string) (*storag
 // Conversation answers a conversation with all that was appended to it, or
 // storage.ErrNotFound.
 func (j *Journal) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	flushing, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	if err := j.Flush(flushing); err != nil {
+	if err := j.flushSoon(ctx); err != nil {
 		return nil, errors.Join(storage.ErrUnavailable, err)
 	}
 	return j.backend.Conversation(ctx, org, id)
@@ -166,6 +160,13 @@ func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 		r.Content = storage.ContentRef(place)
 	}
 	return r, nil
+}
+
+// flushSoon is Flush for as long as a read of one record waits for the drain.
+func (j *Journal) flushSoon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	return j.Flush(ctx)
 }
 
 // Flush waits until everything appended before the call is in the backend.
