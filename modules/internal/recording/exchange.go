@@ -291,16 +291,11 @@ func Open(store *llmapp.Store) Opener {
 // discardRecorder replaces a store that does not open: traffic goes on.
 type discardRecorder struct{}
 
-func (discardRecorder) Begin(*storage.Record) {}
-
-func (discardRecorder) Abandon(*storage.Record) {}
-
+func (discardRecorder) Begin(*storage.Record)                          {}
+func (discardRecorder) Abandon(*storage.Record)                        {}
 func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
-
-func (discardRecorder) Claim(context.Context, string, uuid.UUID) bool { return true }
-
-func (discardRecorder) Release(uuid.UUID) {}
-
+func (discardRecorder) Claim(context.Context, string, uuid.UUID) bool  { return true }
+func (discardRecorder) Release(uuid.UUID)                              {}
 func (discardRecorder) Known(context.Context, string, uuid.UUID) (bool, error) {
 	return false, nil
 }
