@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Ledger struct {
 	closed  bool
 
 	renewFailed time.Time // the last renewal of the lease that failed
+
+	flushing sync.Mutex // by who sends what waits; it comes before all other locks
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -267,17 +270,24 @@ func (l *Ledger) isClosed() bool {
 	return l.closed
 }
 
-// flush sends Redis what waits, and returns the first error.
+// flush sends Redis what waits, all of it at once, and returns an error of any. Nothing is
+// spent until it is done, so it must not take a round trip for each call that was in
+// flight when Redis was lost.
 func (l *Ledger) flush(ctx context.Context) error {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
 	l.mu.Lock()
 	waiting := slices.Clone(l.waiting)
 	l.mu.Unlock()
+	sent := make(chan error, len(waiting))
 	for _, r := range waiting {
-		if err := l.send(ctx, r); err != nil {
-			return err
-		}
+		go func() { sent <- l.send(ctx, r) }()
 	}
-	return nil
+	var failed error
+	for range waiting {
+		failed = cmp.Or(<-sent, failed)
+	}
+	return failed
 }
 
 // send gives Redis what this node does with a reservation, or keeps it waiting. It ends
