@@ -42,7 +42,8 @@ type call struct {
 	same     *call           // an earlier one with the same messages
 
 	answered bool
-	answer   []uint64 // the texts of what the model said, where another call has the same messages
+	answer   []uint64    // the texts of what the model said, where another call has the same messages
+	tools    *toolCounts // of the conversation, nil before it has called one
 	account  uint64
 	model    string
 	input    plugins.Count
@@ -96,7 +97,7 @@ func (x *Index) add(c *call, k uint64) (before *call) {
 
 // Sizes in memory, about.
 const (
-	callSize = 450
+	callSize = 500
 	keySize  = 48
 )
 
@@ -123,7 +124,7 @@ func (x *Index) forget() {
 			delete(x.calls, k)
 		}
 	}
-	c.keys, c.messages, c.answer, c.before, c.same, c.next = nil, nil, nil, nil, nil, nil
+	c.keys, c.messages, c.answer, c.tools, c.before, c.same, c.next = nil, nil, nil, nil, nil, nil, nil
 }
 
 // size is that of a call but for its keys.

@@ -1,6 +1,8 @@
 package lineage
 
 import (
+	"maps"
+
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/plugins"
@@ -39,7 +41,7 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	parent, kind := x.find(q)
 	switch kind {
 	case repeats:
-		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
+		c.parent, c.root, c.turn, c.tools = parent.parent, parent.root, parent.turn, parent.tools
 		if l.before = parent; !parent.input.Valid { // it has failed
 			c.before, c.edited = parent.before, parent.edited
 			l.before = c.before
@@ -47,7 +49,7 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 	case continues:
 		c.before, c.edited = parent, q.edited(parent)
 		l.before = parent
-		c.parent, c.root = parent.id, rootOf(parent)
+		c.parent, c.root, c.tools = parent.id, rootOf(parent), parent.tools
 		if parent.turn > 0 {
 			c.turn = parent.turn + 1
 		}
@@ -101,11 +103,12 @@ func (l *Link) Ambiguous() bool {
 	return l.call.same != nil || l.index.calls[l.messages] != l.call
 }
 
-// Answered notes what came of the call, so that others can go on from it: tasks are
-// the texts in the arguments of the tools that the model called, and answer those of what
+// Answered notes what came of the call, so that others can go on from it, and whether the
+// conversation is in a loop: calls are those of tools that the model asked for, tasks
+// the texts in their arguments, and answer those of what
 // it said where the link is ambiguous, by observe.TextHash of as many letters as they
 // count by. account is at which the provider keeps what it caches.
-func (l *Link) Answered(r *storage.Record, account uint64, tasks, answer []uint64) {
+func (l *Link) Answered(r *storage.Record, account uint64, calls []ToolCall, tasks, answer []uint64) {
 	x, c := l.index, l.call
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,6 +118,16 @@ func (l *Link) Answered(r *storage.Record, account uint64, tasks, answer []uint6
 	if !c.answered {
 		if r.ResponseID != "" {
 			x.add(c, key(byResponse, Hash(r.Org), Hash(r.ResponseID)))
+		}
+		if c.tools == nil && len(calls) > 0 {
+			c.tools = new(toolCounts)
+		}
+		if loop := c.tools.add(c.turn, calls); loop != "" {
+			r.Properties = maps.Clone(r.Properties) // which the attempts of a call share
+			if r.Properties == nil {
+				r.Properties = make(map[string]string, 1)
+			}
+			r.Properties[LoopProperty] = loop
 		}
 		for _, task := range tasks {
 			x.offer(c, l.scope, task)

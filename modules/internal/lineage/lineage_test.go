@@ -100,7 +100,7 @@ func TestOthersConversationsAreNeverLinked(t *testing.T) {
 		l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
 		task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
 		first.ResponseID = "resp_1"
-		l.Answered(first, 0, []uint64{task}, nil)
+		l.Answered(first, 0, nil, []uint64{task}, nil)
 
 		for _, o := range []*observe.Outline{
 			outline(t, "S", user("a"), model("b"), user("c")),
@@ -129,7 +129,7 @@ func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 	main := newRecord()
 	l := x.Join(main, outline(t, "S", user("a")), uuid.Nil)
 	task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
-	l.Answered(main, 0, []uint64{task}, nil)
+	l.Answered(main, 0, nil, []uint64{task}, nil)
 
 	sub := newRecord()
 	x.Join(sub, outline(t, "You help.", user("Find whatever there is to be found.")), uuid.Nil)
@@ -151,7 +151,7 @@ func TestTheSameFirstMessageBeginsConversationsOfTheirOwn(t *testing.T) {
 			hash, _ := observe.TextHash(answer, observe.AnswerLetters)
 			answers = []uint64{hash}
 		}
-		l.Answered(r, 0, nil, answers)
+		l.Answered(r, 0, nil, nil, answers)
 		return r, l
 	}
 	const one, two, three = "The first of the answers.", "The second of the answers.", "The third of the answers."
@@ -173,7 +173,7 @@ func TestTheSameTaskIsOfEachCallThatAskedForIt(t *testing.T) {
 	var main []*storage.Record
 	for _, question := range []string{"a", "b"} {
 		r := newRecord()
-		x.Join(r, outline(t, "S", user(question)), uuid.Nil).Answered(r, 0, []uint64{task}, nil)
+		x.Join(r, outline(t, "S", user(question)), uuid.Nil).Answered(r, 0, nil, []uint64{task}, nil)
 		main = append(main, r)
 	}
 	for _, r := range main {
@@ -209,7 +209,7 @@ func TestAResponseNamesTheOneBefore(t *testing.T) {
 	first.Dialect = plugins.Responses
 	l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
 	first.ResponseID = "resp_1"
-	l.Answered(first, 0, nil, nil)
+	l.Answered(first, 0, nil, nil, nil)
 	o := outline(t, "S", user("b"))
 	o.PreviousResponse = "resp_1"
 	second := newRecord()
@@ -236,7 +236,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 5000 {
 		own := append(messages[:len(messages):len(messages)], observe.MessageHash{Hash: uint64(10_000 + i)})
 		l := x.Join(newRecord(), &observe.Outline{Messages: own}, uuid.Nil)
-		l.Answered(newRecord(), 0, []uint64{uint64(i)}, nil)
+		l.Answered(newRecord(), 0, nil, []uint64{uint64(i)}, nil)
 		if x.size > maxSize {
 			t.Fatalf("%d bytes after %d calls", x.size, i)
 		}
@@ -290,7 +290,7 @@ func TestWhyTheCacheMissed(t *testing.T) {
 		}
 		is.record.Usage.Input = plugins.Known(12_000)
 		c.change(&was, &is)
-		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil, nil)
+		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil, nil, nil)
 		l := x.Join(&is.record, is.o, uuid.Nil)
 		l.Miss(&is.record, is.account)
 		if r := is.record; r.CacheMiss != c.reason || r.CacheMissAt != c.at || r.CacheMissed.N != c.missed || r.CacheMissed.Valid != (c.reason != "") {
@@ -304,7 +304,7 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 		x := new(Index)
 		answer := func(l *Link, r *storage.Record, input int64) {
 			r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(input), CacheRead: plugins.Known(0)}
-			l.Answered(r, 0, nil, nil)
+			l.Answered(r, 0, nil, nil, nil)
 		}
 		first, try, again := newRecord(), newRecord(), newRecord()
 		answer(x.Join(first, outline(t, "S", user("a"), model("b"), user("c")), uuid.Nil), first, 10_000)
@@ -357,6 +357,6 @@ func BenchmarkCall(b *testing.B) {
 		l := x.Join(r, reader.Outline(), uuid.Nil)
 		r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(25_000), CacheRead: plugins.Known(0)}
 		l.Miss(r, 0)
-		l.Answered(r, 0, nil, nil)
+		l.Answered(r, 0, nil, nil, nil)
 	}
 }

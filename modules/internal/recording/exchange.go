@@ -150,8 +150,8 @@ func (x *Exchange) Commit(end storage.EndState) {
 		x.Pay(r.Cost)
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
-		tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
-		x.link.Answered(r, x.Account, tasks, answer)
+		calls, tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
+		x.link.Answered(r, x.Account, calls, tasks, answer)
 	}
 	if x.lost {
 		return

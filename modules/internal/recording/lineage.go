@@ -3,10 +3,12 @@ package recording
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/transcript"
@@ -22,6 +24,9 @@ func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {
 	}
 }
 
+// maxToolName bounds the name of a tool in a property, in bytes.
+const maxToolName = 128
+
 // maxAnswer bounds the answers that are read for what others go on from, in bytes.
 const maxAnswer = 1 << 20
 
@@ -29,12 +34,12 @@ const maxAnswer = 1 << 20
 // Completions, tool_calls is also why an answer ended, without the colon.
 var toolCalls = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls":`), []byte(`"function_call"`), []byte(`"functionCall"`), []byte(`"toolUse"`)}
 
-// textsOf are the texts that say what goes on from an answer: tasks where the call has
-// tools, and what the model said where the call is ambiguous.
-func textsOf(d plugins.Dialect, body storage.Body, tools, ambiguous bool) (tasks, answer []uint64) {
-	calls := func(sign []byte) bool { return bytes.Contains(body.Data, sign) }
-	if len(body.Data) == 0 || len(body.Data) > maxAnswer || !ambiguous && !(tools && slices.ContainsFunc(toolCalls, calls)) {
-		return nil, nil
+// textsOf are the tools that an answer calls, and the texts that say what goes on from it:
+// tasks where the call has tools, and what the model said where the call is ambiguous.
+func textsOf(d plugins.Dialect, body storage.Body, tools, ambiguous bool) (calls []lineage.ToolCall, tasks, answer []uint64) {
+	has := func(sign []byte) bool { return bytes.Contains(body.Data, sign) }
+	if len(body.Data) == 0 || len(body.Data) > maxAnswer || !ambiguous && !(tools && slices.ContainsFunc(toolCalls, has)) {
+		return nil, nil, nil
 	}
 	f := observe.Transcript(d)
 	stored, _ := f.Stored(body.Type, body.Data)
@@ -42,7 +47,12 @@ func textsOf(d plugins.Dialect, body storage.Body, tools, ambiguous bool) (tasks
 	if ambiguous {
 		answer = answerHashes(turns)
 	}
-	return taskHashes(turns), answer
+	for _, turn := range turns {
+		for _, call := range turn.Calls {
+			calls = append(calls, lineage.ToolCall{Name: strings.ToValidUTF8(call.Name[:min(len(call.Name), maxToolName)], ""), Hash: lineage.Hash(call.Name, call.Arguments)})
+		}
+	}
+	return calls, taskHashes(turns), answer
 }
 
 // taskHashes are those of the texts in the arguments of the tools that an answer calls.

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins"
@@ -24,9 +25,12 @@ func TestTasksAreTheArgumentsOfCalledTools(t *testing.T) {
 		"Gemini":           {plugins.GenerateContent, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"task","args":{"prompt":"` + task + `"}}}]}}]}`, true},
 		"no call":          {plugins.Chat, `{"choices":[{"message":{"role":"assistant","content":"` + task + `"},"finish_reason":"tool_calls"}]}`, false},
 	} {
-		got, _ := textsOf(c.dialect, storage.Body{Type: "application/json", Data: []byte(c.answer)}, true, false)
+		calls, got, _ := textsOf(c.dialect, storage.Body{Type: "application/json", Data: []byte(c.answer)}, true, false)
 		if slices.Contains(got, want) != c.found {
 			t.Errorf("%s: %v", name, got)
+		}
+		if (len(calls) == 1 && strings.EqualFold(calls[0].Name, "task")) != c.found {
+			t.Errorf("%s: calls %v", name, calls)
 		}
 	}
 }
