@@ -106,8 +106,8 @@ func copyStore(cmd *cobra.Command, _ []string) error {
 }
 
 func printCopy(w io.Writer, s *transfer.Summary, took time.Duration) error {
-	_, err := fmt.Fprintf(w, "copied %s of %s records of %d organisations, %s annotations, %s of bodies in %v\n", formatCount(s.Copied),
-		formatCount(s.Records), s.Organisations, formatCount(s.Annotations), formatBytes(s.Bytes), took.Round(time.Second))
+	_, err := fmt.Fprintf(w, "copied %s of %s records of %d organisations, %s annotations, %s conversations, %s of bodies in %v\n", formatCount(s.Copied),
+		formatCount(s.Records), s.Organisations, formatCount(s.Annotations), formatCount(s.Conversations), formatBytes(s.Bytes), took.Round(time.Second))
 	c := s.Comparison
 	if err != nil || c == nil {
 		return err
@@ -124,8 +124,8 @@ func printCopy(w io.Writer, s *transfer.Summary, took time.Duration) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w, "compared %s hours: %s, and %s; the bodies of %s; %d queries\n", formatCount(int64(c.Hours)),
-		formatSums(c.From), formatSums(c.To), formatCount(c.Bodies), c.Queries)
+	_, err = fmt.Fprintf(w, "compared %s hours: %s, and %s; the bodies of %s; %s conversations; %d queries\n", formatCount(int64(c.Hours)),
+		formatSums(c.From), formatSums(c.To), formatCount(c.Bodies), formatCount(c.Conversations), c.Queries)
 	return err
 }
 

@@ -61,8 +61,8 @@ func TestStoreCopy(t *testing.T) {
 		{"--from default --to default", "want the names of two stores"},
 		{"--from default --to big --since yesterday", "no age such as 90m"},
 		{"--from default --to big --since 2026-11-22", "copied 0 of 0 records"},
-		{"--from default --to big --verify", "copied 2 of 2 records of 1 organisations, 0 annotations, 14 B of bodies"},
-		{"--from default --to big --verify", "copied 0 of 2 records of 1 organisations, 0 annotations, 0 B of bodies"},
+		{"--from default --to big --verify", "copied 2 of 2 records of 1 organisations, 0 annotations, 0 conversations, 14 B of bodies"},
+		{"--from default --to big --verify", "copied 0 of 2 records of 1 organisations, 0 annotations, 0 conversations, 0 B of bodies"},
 		{"--from big --to default --verify", "compared 1 hours: 2 records of $3.000000 and 0 tokens"},
 		{"--from big --to default --verify --format json", `"different_hours":[]`},
 	} {

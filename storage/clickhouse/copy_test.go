@@ -21,7 +21,7 @@ import (
 	"github.com/weirhq/weir/storage/transfer"
 )
 
-// Records with bodies, scores, properties and tags are copied from SQLite to ClickHouse
+// Records with bodies, scores, properties, tags and conversations are copied from SQLite to ClickHouse
 // while traffic goes on, the server is killed and the copy is cut short. What came
 // meanwhile follows with the next copy, and all of it comes back the same.
 func TestCopyThereAndBack(t *testing.T) {
@@ -131,6 +131,11 @@ func appendCall(t *testing.T, j *journal.Journal, i int, at storage.Timestamp) {
 	case 3:
 		tag := fmt.Sprint("tag ", i)
 		note.RequestID, note.SessionID, note.Tag = uuid.Nil, r.SessionID, &tag
+	case 4:
+		note.RequestID, note.Conversation = uuid.Nil, &storage.ConversationChange{
+			ID: fmt.Sprint("conversation ", i/40), Created: i%40 == 4, Metadata: fmt.Sprintf(`{"n":"%d"}`, i),
+			Add: []string{fmt.Sprint(i)}, Items: []string{fmt.Sprintf(`{"id":"%d"}`, i)},
+		}
 	default:
 		note = nil
 	}

@@ -21,6 +21,8 @@ type Comparison struct {
 	To      Sums  `json:"to"`
 	Queries int   `json:"queries"` // that were asked of both
 	Bodies  int64 `json:"bodies"`  // that were read of both
+	// Conversations are those of the source that were changed in the window.
+	Conversations int64 `json:"conversations"`
 
 	// DifferentHours and DifferentAnswers are empty where the stores are the same.
 	DifferentHours   []Hour   `json:"different_hours"`
@@ -101,6 +103,9 @@ func compareAll(ctx context.Context, o *Options) (*Comparison, error) {
 			return err
 		}
 		if err := one.compareTags(ctx); err != nil {
+			return err
+		}
+		if err := one.compareConversations(ctx); err != nil {
 			return err
 		}
 		return one.compareAnswers(ctx, compared)

@@ -29,7 +29,10 @@ func copyAll(ctx context.Context, o *Options, s *Summary) (err error) {
 		if err := c.tags(ctx); err != nil {
 			return err
 		}
-		return c.views(ctx)
+		if err := c.views(ctx); err != nil {
+			return err
+		}
+		return c.conversations(ctx)
 	})
 	if err == nil {
 		err = o.To.Flush(ctx)

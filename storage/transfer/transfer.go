@@ -20,8 +20,8 @@ import (
 // Options say what is copied.
 type Options struct {
 	From, To *journal.Journal
-	// Window chooses records by when they were created. Tags of sessions and saved views
-	// are copied whatever it is.
+	// Window chooses records by when they were created. Tags of sessions, saved views and
+	// conversations are copied whatever it is.
 	Window storage.Window
 	// Verify compares the stores in the end.
 	Verify bool
@@ -43,6 +43,8 @@ type Counts struct {
 	Copied      int64 `json:"copied"`      // records that it lacked, or had in another version
 	Annotations int64 `json:"annotations"` // on those, and on others
 	Bytes       int64 `json:"bytes"`       // of bodies
+	// Conversations are those that it lacked, or that were changed later.
+	Conversations int64 `json:"conversations"`
 }
 
 // Summary is what Run has done.

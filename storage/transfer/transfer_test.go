@@ -79,8 +79,26 @@ func fill(t *testing.T, j *journal.Journal, n int) []*storage.Record {
 		}
 	}
 	must(t, j.AppendAnnotation(&storage.Annotation{Org: records[0].Org, View: &storage.View{Name: "errors", Screen: "requests", State: "status>=500", UpdatedAt: 1}}))
+	changeConversations(t, j,
+		storage.ConversationChange{ID: "kept", Created: true, User: "ada", Metadata: `{"a":"b"}`},
+		storage.ConversationChange{ID: "kept", Add: []string{"1", "2"}, Items: []string{`{"id":"1"}`, `{"id":"2"}`}},
+		storage.ConversationChange{ID: "empty", Created: true, Metadata: `{}`},
+		storage.ConversationChange{ID: "gone", Created: true, Metadata: `{}`},
+		storage.ConversationChange{ID: "gone", Deleted: true},
+	)
 	return records
 }
+
+// changeConversations appends changes of conversations of acme, one after the other.
+func changeConversations(t *testing.T, j *journal.Journal, changes ...storage.ConversationChange) {
+	t.Helper()
+	for i := range changes {
+		changed++
+		must(t, j.AppendAnnotation(&storage.Annotation{Org: "acme", At: 1_795_219_200_000 + changed, Conversation: &changes[i]}))
+	}
+}
+
+var changed storage.Timestamp
 
 func run(t *testing.T, from, to *journal.Journal) *Summary {
 	t.Helper()
@@ -121,14 +139,36 @@ func TestThereAndBack(t *testing.T) {
 		a.Org, a.RequestID = r.Org, r.ID
 		must(t, from.AppendAnnotation(a))
 	}
+	changeConversations(t, from,
+		storage.ConversationChange{ID: "kept", Remove: "1", Metadata: `{"c":"d"}`},
+		storage.ConversationChange{ID: "kept", Add: []string{"0"}, Items: []string{`{"id":"0"}`}},
+		storage.ConversationChange{ID: "new", Created: true, Metadata: `{}`},
+	)
 	other := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: r.Org, CreatedAt: r.CreatedAt, EndState: storage.Complete}
 	must(t, from.Append(other, nil))
 	second := run(t, from, there)
 	expectSame(t, second.Comparison, n+1)
-	if second.Copied != 1 || second.Annotations == 0 {
-		t.Errorf("the second copy: %+v", second.Counts)
+	if second.Copied != 1 || second.Annotations == 0 || first.Conversations != 2 || second.Conversations != 2 || second.Comparison.Conversations != 3 {
+		t.Errorf("the second copy: %+v", second)
 	}
 	expectSame(t, run(t, there, back).Comparison, n+1)
+	c, err := back.Conversation(t.Context(), "acme", "kept")
+	must(t, err)
+	if len(c.Items) != 2 || c.Items[0].JSON != `{"id":"2"}` || c.Items[1].ID != "0" || c.Metadata != `{"c":"d"}` || c.User != "ada" {
+		t.Errorf("the conversation came back as %+v", c)
+	}
+
+	// What is changed in the target later holds, and what differs is named.
+	changeConversations(t, back, storage.ConversationChange{ID: "kept", Metadata: `{}`})
+	if again := run(t, there, back); again.Conversations != 0 || !again.Comparison.Same() {
+		t.Errorf("a copy over what is newer: %+v", again)
+	}
+	changeConversations(t, there, storage.ConversationChange{ID: "new", Remove: "none", Metadata: `{"e":"f"}`})
+	differing, err := compareAll(t.Context(), &Options{From: there, To: back, Window: storage.Always})
+	must(t, err)
+	if got := differing.DifferentAnswers; len(got) != 1 || got[0] != "acme: the conversation new" {
+		t.Errorf("differences are %q", got)
+	}
 }
 
 // What was learned in the target since, stays.
