@@ -83,7 +83,7 @@ func (j *Journal) submit(d *draft) error {
 	first := len(j.queue) == 1
 	j.mu.Unlock()
 	if first {
-		j.lead()
+		j.writeQueue()
 	} else {
 		<-d.done
 	}
@@ -95,17 +95,17 @@ func (j *Journal) admit(d *draft) error {
 	case j.closed:
 		return errClosed
 	case d.metadata > maxMetadata || d.length > math.MaxUint32:
-		j.loseDraft(d, storage.LostJournalFailed)
+		j.countLostDraft(d, storage.LostJournalFailed)
 		return errSize
 	case j.pendingBytes+d.size() > j.options.MaxBytes:
-		j.loseDraft(d, storage.LostJournalFull)
+		j.countLostDraft(d, storage.LostJournalFull)
 		return ErrFull
 	}
 	return nil
 }
 
-// lead writes the group that has formed by the time the turn comes.
-func (j *Journal) lead() {
+// writeQueue writes the group that has formed by the time it has the turn.
+func (j *Journal) writeQueue() {
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	j.saveLosses()
@@ -133,7 +133,7 @@ func (j *Journal) commit(group []*draft, o *Options) {
 		s, err = j.writable(o)
 	}
 	if err == nil {
-		j.lay(group)
+		j.shareAgain(group)
 		err = j.write(s, group, o.Sync)
 	}
 	j.mu.Lock()
@@ -154,8 +154,8 @@ func (j *Journal) commit(group []*draft, o *Options) {
 	}
 }
 
-// lay lays down anew what shares bytes with another segment than it goes to.
-func (j *Journal) lay(group []*draft) {
+// shareAgain encodes again the content that shares bytes with another segment than it goes to.
+func (j *Journal) shareAgain(group []*draft) {
 	t := j.chunks.Load()
 	for _, d := range group {
 		if d.whole == nil || d.table == t {
@@ -240,7 +240,7 @@ func (j *Journal) fail(group []*draft, err error) {
 		d.err = fmt.Errorf("writing the journal: %w", err)
 		j.pendingBytes -= d.size()
 		if d.kind == kindRecord || d.kind == kindAnnotation {
-			j.loseDraft(d, storage.LostJournalFailed)
+			j.countLostDraft(d, storage.LostJournalFailed)
 		}
 	}
 }
@@ -273,7 +273,7 @@ type draft struct {
 
 	interrupted bool // a record from before the end of its exchange
 
-	// whole is what the entry has the content of, and table what that was laid down
+	// whole is what the entry has the content of, and table what that was encoded
 	// with. own is where the request's own bytes begin in the entry, offset where the
 	// entry stands in its segment.
 	whole  *storage.Content
@@ -324,8 +324,8 @@ func encode[M any](d *draft, k kind, wire message[M], m *M) {
 	d.metadata = len(d.buf) - headSize
 }
 
-// content lays down c and its checksum. What t knows of the request is not written
-// again; nil lays it down whole.
+// content encodes c and its checksum. What t knows of the request is not written
+// again; nil encodes it whole.
 func (d *draft) content(c *storage.Content, t *chunkTable) {
 	d.buf, d.bodies, d.length, d.sum = d.buf[:headSize+d.metadata], d.bodies[:0], 0, 0
 	d.whole, d.table, d.split.cuts = c, t, d.split.cuts[:0]
@@ -352,7 +352,7 @@ func (d *draft) content(c *storage.Content, t *chunkTable) {
 	}
 }
 
-// share lays down what the table does not know of a request.
+// share encodes what the table does not know of a request.
 func (d *draft) share(request []byte) {
 	d.split.split(d.table, d.org, request)
 	d.buf = appendShared(d.buf, d.split.extents, crc32.Checksum(request, castagnoli), uint64(len(request)), uint64(d.split.literal))

@@ -182,7 +182,7 @@ func (j *Journal) Abandon(r *storage.Record) {
 	}
 	r.Number = 0
 	if !j.closed { // else the next start finds it
-		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
+		j.countLost(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
 		j.counter.end()
 	}
 }

@@ -88,11 +88,11 @@ func (j *Journal) reconcile(l *checkpoint, left backlog) {
 	// The drain counts the entries that are damaged, and cannot tell which of
 	// them would have been records.
 	if corrupt := min(missing, left.damaged); corrupt > 0 {
-		j.lose(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
+		j.countLost(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
 		missing -= corrupt
 	}
 	if missing > 0 {
-		j.lose(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: c.since, To: c.last})
+		j.countLost(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: c.since, To: c.last})
 	}
 	j.mu.Unlock()
 	j.turn.Lock()
@@ -161,19 +161,19 @@ func parseLosses(texts [][]byte) (losses []storage.Loss) {
 	return losses
 }
 
-// loseDraft counts an entry that will not be written. It needs the mutex.
-func (j *Journal) loseDraft(d *draft, reason string) {
+// countLostDraft counts an entry that will not be written. It needs the mutex.
+func (j *Journal) countLostDraft(d *draft, reason string) {
 	l := storage.Loss{Reason: reason, Count: 1, From: d.at, To: d.at}
 	if d.number > 0 {
 		l.Exchanges = 1
 		j.counter.end()
 	}
-	j.lose(l)
+	j.countLost(l)
 }
 
-// lose counts losses; they are written before the next entry that can be. It
+// countLost counts losses; they are written before the next entry that can be. It
 // needs the mutex.
-func (j *Journal) lose(l storage.Loss) {
+func (j *Journal) countLost(l storage.Loss) {
 	j.lost[l.Reason] += l.Count
 	j.losses = addLoss(j.losses, l)
 	j.ledger.losses = addIncident(j.ledger.losses, l)

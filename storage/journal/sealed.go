@@ -122,13 +122,13 @@ func (l *sealedList) add(number uint64, s sealed, lost int64, now moment) bool {
 		return false
 	}
 	l.segments[number] = s
-	l.lose(lost, now)
+	l.countLost(lost, now)
 	l.unsaved = true
 	return true
 }
 
-// lose counts entries that have lost their content. It needs the mutex.
-func (l *sealedList) lose(entries int64, now moment) {
+// countLost counts entries that have lost their content. It needs the mutex.
+func (l *sealedList) countLost(entries int64, now moment) {
 	if entries > 0 {
 		l.lost = addIncident(l.lost, storage.Loss{Reason: storage.LostContent, Count: entries, From: now, To: now})
 		l.unsaved = true
@@ -173,7 +173,7 @@ func (l *sealedList) damage(number uint64, b *block, entries int64, now moment) 
 	}
 	s.Lost += lost
 	l.segments[number] = s
-	l.lose(lost, now)
+	l.countLost(lost, now)
 	return lost
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// A message is laid down as protobuf does it, by a table whose index is the
+// A message is encoded as protobuf does it, by a table whose index is the
 // field's number. Numbers stay taken for ever. Fields that a version does not
 // know are skipped, so versions read each other.
 type message[M any] []field[M]
