@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
@@ -195,3 +196,16 @@ func restoreIDs(request *collector.ExportTraceServiceRequest) {
 		}
 	}
 }
+
+// spans lives as long as the process, so that it survives reloads.
+var spans = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_otlp_spans_total", Help: "Spans that came by OTLP, by what became of them.",
+}, []string{"result"})
+
+// The results of a span.
+const (
+	recorded  = "recorded"
+	ignored   = "ignored"   // is no call of a model
+	duplicate = "duplicate" // came before
+	rejected  = "rejected"
+)
