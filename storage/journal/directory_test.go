@@ -12,7 +12,7 @@ import (
 
 // harms are what may happen to the directory of an open journal.
 var harms = map[string]func(dir string) error{
-	"removed": os.RemoveAll,
+	"removed": removeDirectory,
 	"renamed": func(dir string) error { return os.Rename(dir, dir+".old") },
 	"replaced": func(dir string) error {
 		if err := os.Rename(dir, dir+".old"); err != nil {
@@ -30,6 +30,16 @@ var harms = map[string]func(dir string) error{
 	"without a segment":    func(dir string) error { return removeAll(dir, rawSuffix) },
 	"without a count":      func(dir string) error { return os.Remove(filepath.Join(dir, counterName)) },
 	"without a checkpoint": func(dir string) error { return os.Remove(filepath.Join(dir, checkpointName)) },
+}
+
+// removeDirectory removes a directory at once: while its files go one by one, the journal
+// would make others.
+func removeDirectory(dir string) error {
+	removed := dir + ".removed"
+	if err := os.Rename(dir, removed); err != nil {
+		return err
+	}
+	return os.RemoveAll(removed)
 }
 
 func removeAll(dir, suffix string) error {
@@ -92,7 +102,7 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 	defer unblock()
 	appendSample(t, j, 1)
 	appendSample(t, j, 2)
-	if err := os.RemoveAll(o.Dir); err != nil {
+	if err := removeDirectory(o.Dir); err != nil {
 		t.Fatal(err)
 	}
 	j.turn.Lock()
@@ -115,7 +125,7 @@ func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
 	j := open(t, b, o)
 	appendSample(t, j, 0)
 	flush(t, j)
-	if err := os.RemoveAll(o.Dir); err != nil {
+	if err := removeDirectory(o.Dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(o.Dir, nil, 0o600); err != nil {

@@ -137,7 +137,7 @@ func TestContentOfADirectoryThatIsGoneCounts(t *testing.T) {
 	seal(t, j, 1)
 	alone(j)
 	refs = append(refs, appendSample(t, j, 4).Content)
-	if err := os.RemoveAll(o.Dir); err != nil {
+	if err := removeDirectory(o.Dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Ready(); err != nil {
