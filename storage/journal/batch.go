@@ -385,13 +385,3 @@ func (j *Journal) isHeld(org string, id uuid.UUID) bool {
 	h := j.held[id]
 	return h != nil && h.record != nil && h.record.Org == org
 }
-
-// forgetHeld forgets what a batch has taken along. It needs the mutex.
-func (j *Journal) forgetHeld(d *delivery) {
-	for _, id := range d.released {
-		delete(j.held, id)
-	}
-	if len(d.released) > 0 {
-		j.heldCount = len(j.held.positions())
-	}
-}

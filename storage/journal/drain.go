@@ -234,7 +234,12 @@ func (j *Journal) delivered(d *delivery, took time.Duration) {
 	for _, l := range d.losses {
 		j.ledger.drained = addIncident(j.ledger.drained, l)
 	}
-	j.forgetHeld(d)
+	for _, id := range d.released {
+		delete(j.held, id)
+	}
+	if len(d.released) > 0 {
+		j.heldCount = len(j.held.positions())
+	}
 	j.ledger.waiting -= d.exchanges
 	j.counts.Drains.add(took)
 	j.advanceTo(d)
