@@ -35,12 +35,14 @@ type benchCase struct {
 }
 
 var (
-	small    = traffic{requestBytes: 2 << 10, answerBytes: 1500}
-	large    = traffic{requestBytes: 100 << 10, answerBytes: 1500, serials: true}
-	turns    = traffic{agents: true}
-	stream   = traffic{requestBytes: 2 << 10, events: 200}
-	answered = traffic{requestBytes: 2 << 10, events: 200, responses: true}
-	paced    = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
+	small     = traffic{requestBytes: 2 << 10, answerBytes: 1500}
+	large     = traffic{requestBytes: 100 << 10, answerBytes: 1500, serials: true}
+	turns     = traffic{agents: true}
+	stream    = traffic{requestBytes: 2 << 10, events: 200}
+	responded = traffic{requestBytes: 2 << 10, events: 200, streams: "responses"}
+	chatted   = traffic{requestBytes: 2 << 10, events: 200, streams: "chat"}
+	messaged  = traffic{requestBytes: 2 << 10, events: 200, streams: "messages"}
+	paced     = traffic{requestBytes: 2 << 10, events: 25, gap: 200 * time.Millisecond}
 )
 
 var cases = []benchCase{
@@ -51,7 +53,9 @@ var cases = []benchCase{
 	{name: "large-16", traffic: large, load: load{clients: 16}},
 	{name: "conversation-16", traffic: turns, load: load{clients: 16}},
 	{name: "stream-16", traffic: stream, load: load{clients: 16}},
-	{name: "responses-16", traffic: answered, load: load{clients: 16}},
+	{name: "responses-16", traffic: responded, load: load{clients: 16}},
+	{name: "chat-16", traffic: chatted, load: load{clients: 16}},
+	{name: "messages-16", traffic: messaged, load: load{clients: 16}},
 	// All 2,000 run at the same time for the last three of five seconds.
 	{name: "streams-2000", traffic: paced, load: load{rate: 1000, duration: 2 * time.Second}},
 }
@@ -179,7 +183,7 @@ func (b *bench) compose() error {
 		}
 		c.pool = pools[c.traffic]
 		c.ping = &pools[small][0]
-		if c.traffic.responses {
+		if c.traffic.streams != "" {
 			c.ping = &c.pool[0]
 		}
 	}

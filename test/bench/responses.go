@@ -26,24 +26,28 @@ func (r *reply) event(name string, data []byte) {
 // object is JSON.
 type object map[string]any
 
-// responsesExchange is a streamed call of Responses: the same text as OpenAI
-// answers it, and as the providers do that do not speak Responses.
-func (w *words) responsesExchange(k traffic, number int) exchange {
+// translatedExchange is a streamed call of one of the APIs: the same text as a provider
+// answers it that speaks the API, and as those do that speak Messages, or Gemini's.
+func (w *words) translatedExchange(k traffic, number int) (x exchange) {
 	const frame = 350 // bytes that are not content
-	x := exchange{request: encode(object{
-		"model":        "gpt-4o-mini",
-		"instructions": w.Text(200),
-		"input":        fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-frame)),
-		"temperature":  0.7,
-		"stream":       true,
-	})}
-	deltas := make([]string, k.events-8)
-	for i := range deltas {
-		deltas[i] = w.Text(4)
+	instructions, input := w.Text(200), fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-frame))
+	request := object{"model": "gpt-4o-mini", "temperature": 0.7, "stream": true}
+	deltas := w.deltas(k.events - 8)
+	x.messages, x.gemini = messages(k, number, deltas), gemini(k, number, deltas)
+	switch k.streams {
+	case "responses":
+		request["instructions"], request["input"] = instructions, input
+		x.reply = responses(k, number, deltas)
+	case "chat":
+		request["messages"] = []object{{"role": "system", "content": instructions}, {"role": "user", "content": input}}
+		request["stream_options"] = object{"include_usage": true}
+		x.reply = chat(k, number, deltas)
+	case "messages":
+		request["system"], request["messages"] = instructions, []object{{"role": "user", "content": input}}
+		request["max_tokens"] = 1000
+		x.reply = x.messages
 	}
-	x.reply = responses(k, number, deltas)
-	x.messages = messages(k, number, deltas)
-	x.gemini = gemini(k, number, deltas)
+	x.request = encode(request)
 	return x
 }
 

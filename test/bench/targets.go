@@ -35,10 +35,11 @@ type target struct {
 	// Env is added to the environment, which has nothing else but PATH, HOME
 	// and the variables above.
 	Env map[string]string `json:"env,omitempty"`
-	// URL is where chat completions are posted, and ResponsesURL where responses
-	// are. A target takes part in the cases for which it has one.
-	URL          string `json:"url,omitempty"`
-	ResponsesURL string `json:"responses_url,omitempty"`
+	// URL is where chat completions are posted that pass, and StreamURLs where streams
+	// are that gateways translate, by their API: responses, chat or messages. A target
+	// takes part in the cases for which it has one.
+	URL        string            `json:"url,omitempty"`
+	StreamURLs map[string]string `json:"stream_urls,omitempty"`
 	// Headers are sent with each call.
 	Headers map[string]string `json:"headers,omitempty"`
 	// Rewrites says that the target changes bodies. Then only their status is
@@ -57,7 +58,7 @@ func readTargets(file string) ([]target, error) {
 	}
 	names := map[string]bool{}
 	for i, t := range targets {
-		if t.Name == "" || names[t.Name] || t.URL == "" && t.ResponsesURL == "" {
+		if t.Name == "" || names[t.Name] || t.URL == "" && len(t.StreamURLs) == 0 {
 			return nil, fmt.Errorf("%s: target %d: want a name of its own and a url", file, i+1)
 		}
 		names[t.Name] = true
@@ -70,8 +71,8 @@ func readTargets(file string) ([]target, error) {
 
 // url is where a kind of traffic is posted, "" if the target does not take it.
 func (t *target) url(k traffic) string {
-	if k.responses {
-		return t.ResponsesURL
+	if k.streams != "" {
+		return t.StreamURLs[k.streams]
 	}
 	return t.URL
 }

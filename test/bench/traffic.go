@@ -15,27 +15,28 @@ import (
 	"github.com/weirhq/weir/test/prose"
 )
 
-// exchange is one call of Chat Completions, or of Responses: what the client
-// sends, and what the provider answers.
+// exchange is one call: what the client sends, and what the provider answers.
 type exchange struct {
 	request []byte
 	// serials are the places in the request where each call has another number.
 	serials []int
 	reply
 	gap time.Duration // from one event to the next
-	// messages and gemini are what providers answer to Responses that were
-	// translated for them.
+	// messages and gemini are what providers answer to calls that were translated for
+	// them.
 	messages, gemini reply
 }
 
 // traffic is a kind of exchange.
 type traffic struct {
 	requestBytes, answerBytes int
-	events                    int  // of a stream, else 0
-	responses                 bool // in place of Chat Completions
-	agents                    bool // whole conversations
-	serials                   bool // no two calls have a paragraph in common
-	gap                       time.Duration
+	events                    int // of a stream, else 0
+	// streams is the API of a stream that gateways translate: responses, chat or
+	// messages. "" is Chat Completions that pass.
+	streams string
+	agents  bool // whole conversations
+	serials bool // no two calls have a paragraph in common
+	gap     time.Duration
 }
 
 // marker tells the provider which exchange a request belongs to, also when a
@@ -57,8 +58,8 @@ func compose(k traffic, first int) []exchange {
 	pool := make([]exchange, poolBytes/(k.requestBytes+k.answerBytes+k.events*event)+1)
 	for i := range pool {
 		x := &pool[i]
-		if k.responses {
-			*x = words.responsesExchange(k, first+i)
+		if k.streams != "" {
+			*x = words.translatedExchange(k, first+i)
 			continue
 		}
 		x.request = words.request(k, first+i)
@@ -68,7 +69,7 @@ func compose(k traffic, first int) []exchange {
 		if k.events == 0 {
 			x.answer = words.answer(k, first+i)
 		} else {
-			x.reply = words.stream(k, first+i)
+			x.reply = chat(k, first+i, words.deltas(k.events-4))
 			x.gap = k.gap
 		}
 	}
@@ -149,14 +150,22 @@ func (w *words) answer(k traffic, number int) []byte {
 	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": "stop"}))
 }
 
-// stream is the role, the deltas, the finish reason, the usage and [DONE].
-func (w *words) stream(k traffic, number int) (r reply) {
+func (w *words) deltas(n int) []string {
+	deltas := make([]string, n)
+	for i := range deltas {
+		deltas[i] = w.Text(4)
+	}
+	return deltas
+}
+
+// chat is the role, the deltas, the finish reason, the usage and [DONE].
+func chat(k traffic, number int, deltas []string) (r reply) {
 	chunk := func(usage *usage, choices ...object) {
 		r.event("", encode(completion("chat.completion.chunk", number, usage, choices...)))
 	}
 	chunk(nil, object{"index": 0, "delta": object{"role": "assistant"}, "finish_reason": nil})
-	for range k.events - 4 {
-		chunk(nil, object{"index": 0, "delta": object{"content": w.Text(4)}, "finish_reason": nil})
+	for _, d := range deltas {
+		chunk(nil, object{"index": 0, "delta": object{"content": d}, "finish_reason": nil})
 	}
 	chunk(nil, object{"index": 0, "delta": object{}, "finish_reason": "stop"})
 	chunk(usageOf(k))
