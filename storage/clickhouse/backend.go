@@ -172,4 +172,6 @@ func explain(ctx context.Context, err error) error {
 var (
 	_ storage.Backend       = (*Backend)(nil)
 	_ storage.ContentKeeper = (*Backend)(nil)
+
+	_ storage.ResponseFinder = (*Backend)(nil)
 )

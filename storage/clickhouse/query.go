@@ -316,6 +316,25 @@ func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	return rec, nil
 }
 
+// Response implements storage.ResponseFinder.
+func (b *Backend) Response(ctx context.Context, org, responseID string) (*storage.Record, error) {
+	r, err := b.reader(org)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), "dialect IN ('responses', 'batches')"), " LIMIT 1")
+	if err == nil {
+		err = r.annotate(ctx, found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading response %s from ClickHouse: %w", responseID, explain(ctx, err))
+	}
+	if len(found) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	return found[0], nil
+}
+
 // idMargin is how far from its record's time the time of an id may be.
 const idMargin = 24 * time.Hour
 

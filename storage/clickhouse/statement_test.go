@@ -71,6 +71,9 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := b.Response(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatal(err)
+	}
 	if _, err := b.Conversation(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}

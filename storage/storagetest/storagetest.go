@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"tags", testTags},
 		{"views", testViews},
 		{"conversations", testConversations},
+		{"responses", testResponses},
 		{"journals", testJournals},
 		{"same id", testSameID},
 		{"unavailable", testUnavailable},

@@ -84,12 +84,14 @@ func TestResultsAreRecordedOnce(t *testing.T) {
 }
 
 // The records of a batch's calls are those of who made the batch, and keep what both that
-// call and the download allow.
+// call and the download allow. Without a time of their own they have that of the batch, by
+// which every node that downloads them makes the same record.
 func TestResultsBelongToTheBatch(t *testing.T) {
 	x, kept := begin(t)
 	made := x.Record
 	made.Dialect, made.ResponseID, made.UserID, made.SessionID = plugins.Batches, "msgbatch_1", "ada", "night"
 	made.Properties, made.ResponseOmitted = map[string]string{"Team": "search"}, true
+	made.CreatedAt -= 3_600_000
 	kept.records = append(kept.records, made)
 	x.Record.UserID = "downloader"
 	download(x, "anthropic", "/v1/messages/batches/msgbatch_1/results", anthropicResults, 100)
@@ -97,7 +99,7 @@ func TestResultsBelongToTheBatch(t *testing.T) {
 		t.Error("the download may keep what the batch may not")
 	}
 	for _, r := range kept.records[1:] {
-		if r.UserID != "ada" || r.SessionID != "night" || r.Properties["Team"] != "search" || !r.ResponseOmitted {
+		if r.UserID != "ada" || r.SessionID != "night" || r.Properties["Team"] != "search" || !r.ResponseOmitted || r.CreatedAt != made.CreatedAt {
 			t.Errorf("the record is %+v", r)
 		}
 	}

@@ -88,6 +88,7 @@ CREATE TABLE IF NOT EXISTS records{cluster} (
 	properties        Map(LowCardinality(String), String) CODEC(ZSTD(1)),
 	assets            Array(String) CODEC(ZSTD(1)),
 	INDEX request_ids request_id TYPE bloom_filter(0.001) GRANULARITY 1,
+	INDEX response_ids response_id TYPE bloom_filter(0.001) GRANULARITY 1,
 	INDEX users user TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX sessions session TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX roots root TYPE bloom_filter(0.01) GRANULARITY 1,

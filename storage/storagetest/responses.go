@@ -1,0 +1,43 @@
+package storagetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// A response is found by the id that its provider gave, in its organisation alone, and
+// the newest of several.
+func testResponses(t *testing.T, open opener) {
+	records, contents := Records(random(12), 6)
+	s := start(t, open, open.new(t), contents)
+	finder, ok := s.Backend.(storage.ResponseFinder)
+	if !ok {
+		t.Skip("the backend finds no responses")
+	}
+	for i, r := range records {
+		r.Org, r.Dialect, r.ResponseID, r.CreatedAt = "acme", plugins.Responses, "resp_"+r.ID.String(), epoch+storage.Timestamp(i)
+	}
+	records[1].ResponseID, records[2].ResponseID = "resp'twice", "resp'twice"
+	records[3].Org = "globex"
+	records[4].Dialect = plugins.Chat
+	records[5].Dialect, records[5].ResponseID = plugins.Batches, "batch_1"
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	for id, want := range map[string]uuid.UUID{
+		records[0].ResponseID: records[0].ID,
+		"resp'twice":          records[2].ID,
+		records[3].ResponseID: uuid.Nil,
+		records[4].ResponseID: uuid.Nil,
+		"batch_1":             records[5].ID,
+		"resp_unknown":        uuid.Nil,
+	} {
+		got, err := finder.Response(t.Context(), "acme", id)
+		if want == uuid.Nil && !errors.Is(err, storage.ErrNotFound) || want != uuid.Nil && (err != nil || got.ID != want) {
+			t.Errorf("%s: %v, %v", id, got, err)
+		}
+	}
+}
