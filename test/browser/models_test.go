@@ -38,4 +38,10 @@ func TestTheDearestMissesOfTheCacheAreListed(t *testing.T) {
 	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
 	p.press("]")
 	p.until(`document.querySelector("dialog.drawer [role=tabpanel]").innerText.includes("1 message as in the turn before")`)
+
+	p.show("?v=sessions")
+	p.do(chromedp.Click(chromedp.CSS(`main input[type=checkbox]`)))
+	p.until(`document.querySelector("[aria-label=Sessions] tbody a")`)
+	p.do(chromedp.Click(chromedp.CSS(`[aria-label=Sessions] tbody a`)))
+	p.until(`document.querySelectorAll(".waterfall tr[data-id]").length === 2`)
 }

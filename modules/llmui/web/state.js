@@ -102,10 +102,12 @@ function leaf({ field, op, value }) {
 const on = (inner) => ({ request_response_rmt: inner });
 const join = (left, right, operator = "and") => ({ left, operator, right });
 
+export const either = (a, b) => join(on(a), on(b), "or");
+
 // failed are the requests that the API counts as errors, and the others.
 const failed = {
-  true: join(on({ status: { gte: 400 } }), on({ end_state: { "not-equals": "complete" } }), "or"),
-  false: join(join(on({ status: { lt: 400 } }), on({ status: { "is-null": true } }), "or"), on({ end_state: { equals: "complete" } })),
+  true: either({ status: { gte: 400 } }, { end_state: { "not-equals": "complete" } }),
+  false: join(either({ status: { lt: 400 } }, { status: { "is-null": true } }), on({ end_state: { equals: "complete" } })),
 };
 
 // filter is the filter of the view: its conditions, and what was written as JSON.

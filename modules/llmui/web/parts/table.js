@@ -5,9 +5,7 @@ import { Headings, classOf } from "./basics.js";
 const rowHeight = 32;
 const overscan = 10;
 
-// Row is not drawn again while it shows the same. (An element kept for the next
-// drawing would do that too, but holds its part of the page, and that of its
-// neighbours, for as long as the list is open.)
+// Row is drawn again only when it shows something else.
 class Row extends Component {
   shouldComponentUpdate(next) {
     return ["row", "columns", "index", "selected"].some((name) => next[name] !== this.props[name]);

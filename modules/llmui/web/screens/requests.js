@@ -1,5 +1,4 @@
-// Which calls match? A table of requests with the values they have beside it; one
-// of them is opened in a drawer.
+// Which calls match? A table of requests, and the values they have beside it.
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { filter, go, kindOf, range, useView } from "../state.js";
 import { Drawer, Menu, Outcome, typing, useSteps } from "../parts/basics.js";

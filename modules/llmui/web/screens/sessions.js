@@ -1,7 +1,7 @@
-// Which task burnt the money, where did the agent spend its time, and where did it
-// loop? A list of sessions, and the requests of one as a tree of their paths, against time.
+// What did a task cost, and how long did its agents take? Sessions, and the requests
+// of one as a tree of their paths.
 import { html, useState } from "../html.js";
-import { elsewhere, filter, go, having, timeFilter, useView } from "../state.js";
+import { either, elsewhere, filter, go, having, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Drawer, List, More, Outcome, To, failed, sorting, useSteps } from "../parts/basics.js";
 import { compact, count, dollars, duration, moment, offset, plural } from "../format.js";
@@ -12,7 +12,7 @@ export function Sessions() {
 }
 
 const columns = [
-  { title: "Session", key: "session_id", cell: (s) => html`<${To} change=${{ session: s.session_id, name: s.session_name, sort: "" }}>${s.session_name || s.session_id}<//>${s.session_name && html` <code class="quiet">${s.session_id.slice(-8)}</code>`}` },
+  { title: "Session", key: "session_id", cell: (s) => html`<${To} change=${{ session: s.session_id, name: s.session_name, sort: "", by: s.is_derived ? "root" : "" }}>${s.session_name || s.session_id}<//>${s.session_name && html` <code class="quiet">${s.session_id.slice(-8)}</code>`}` },
   { title: "Requests", key: "total_requests", number: true, cell: (s) => count(s.total_requests) },
   { title: "Tokens", key: "total_tokens", number: true, wide: true, cell: (s) => compact(s.total_tokens) },
   { title: "Mean latency", key: "avg_latency", number: true, wide: true, cell: (s) => duration(s.avg_latency) },
@@ -24,25 +24,27 @@ const columns = [
 
 function All({ v }) {
   const [limit, setLimit] = useState(200);
+  const [derived, setDerived] = useState(false);
   const sort = v.sort || "-latest_request_created_at";
   const { key, descending } = sorting(sort);
   const state = useAnswer("/v1/session/query", {
-    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit,
+    filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit, derived,
   });
-  return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
+  return html`<label class="choose"><input type="checkbox" checked=${derived} onChange=${() => setDerived(!derived)} /> Also those without an id</label>
+    <${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time. Send the header Service-Session-Id to group requests.">${(sessions) =>
     html`<${List} label="Sessions" columns=${columns} rows=${sessions} sort=${sort} keyOf=${(s) => s.session_id + "\n" + s.session_name} /><${More} n=${sessions.length} limit=${limit} setLimit=${setLimit} />`}<//>`;
 }
 
 const most = 1000; // requests of a session
 
-// sum adds the costs that are known, in billionths: unknown alone is unknown.
+// sum adds what is known; unknown alone is unknown.
 const sum = (requests, value) => requests.reduce((total, r) => (value(r) === null ? total : (total || 0) + value(r)), null);
 const cost = (requests) => {
   const nano = sum(requests, (r) => (r.cost === null ? null : Math.round(r.cost * 1e9)));
   return nano === null ? null : nano / 1e9;
 };
 
-// tree puts requests under the nodes of their path, /a/b/c, in order of time.
+// tree puts requests under the nodes of their path, in order of time.
 function tree(requests) {
   const root = { name: "", path: "", children: new Map(), own: [], all: [] };
   for (const r of requests) {
@@ -75,7 +77,7 @@ const indent = (depth) => ({ paddingLeft: `${0.4 + 1.2 * Math.min(depth, 8)}rem`
 
 function Session({ v }) {
   const [closed, setClosed] = useState(new Set());
-  const state = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit: most, includeContent: false });
+  const state = useAnswer("/v1/request/query-clickhouse", { filter: v.by ? either({ request_id: { equals: v.session } }, { root_request_id: { equals: v.session } }) : filter({ f: [] }, { session_id: { equals: v.session } }), sort: { created_at: "asc" }, limit: most, includeContent: false });
   const requests = state.data?.filter((r) => !v.name || (r.properties["Service-Session-Name"] || "") === v.name) || [];
   const shown = requests.length ? rows(tree(requests), closed) : [];
   useSteps(shown.flatMap((row) => row.request || []));
