@@ -84,7 +84,7 @@ type Record struct {
 	CacheLoss   plugins.Cost
 	// PriceVersion names the price data that all of it were computed with.
 	PriceVersion string
-	// ParentID is the call that this one goes on from: the turn before, or, of the first
+	// ParentID is the call that this one continues: the turn before, or, of the first
 	// turn of a sub-agent, the call that asked for it. The zero UUID is none, or unknown.
 	ParentID uuid.UUID
 	// RootID is the first call of the tree that the parents make, the zero UUID of that

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDerivedSessions holds that calls which name no session are in the session of the
-// call that they go on from, with that call, and that each cost is in one group.
+// call that they continue, with that call, and that each cost is in one group.
 func TestDerivedSessions(t *testing.T) {
 	id := func(n byte) uuid.UUID { return uuid.UUID{15: n} }
 	record := func(n byte, session string, root uuid.UUID, cost int64) *storage.Record {

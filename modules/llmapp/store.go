@@ -321,7 +321,7 @@ func OpenStores() []*Store {
 	return open
 }
 
-// Calls remembers the calls of the store, for those that go on from them.
+// Calls remembers the calls of the store, for those that continue them.
 func (s *Store) Calls() *lineage.Index { return &s.calls }
 
 // Dir is the directory of the journal.

@@ -48,7 +48,7 @@ Shows the most frequent values of fields among the requests that a filter matche
 		Short: "Shows what sessions cost, also those that no caller named",
 		Long: `
 Shows what the requests of sessions add up to, of those that a filter matches. Requests
-that name no session are a derived one with the call that they go on from, whose id is
+that name no session are a derived one with the call that they continue, whose id is
 the session's.` + filterHelp + connection,
 		CobraFunc: sessionsCommand,
 	}, {

@@ -53,7 +53,7 @@ type call struct {
 	stored  storedState
 	state   translate.State
 
-	conversationRead storage.Timestamp // ChangedAt of the conversation that the call goes on from
+	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 
 	compacts     bool     // it asks for a compaction
 	userMessages []string // that the compaction leaves as they are
@@ -202,7 +202,7 @@ func (c *call) model() (string, error) {
 	return strings.Clone(named.Str), nil // which outlives the body
 }
 
-// join finds which call this one goes on from.
+// join finds which call this one continues.
 func (c *call) join() {
 	var previous uuid.UUID
 	if id := c.state.PreviousResponseID; id != "" && c.outline != nil && c.outline.PreviousResponse == id { // it was found

@@ -332,7 +332,7 @@ func TestRealtimeIsPaidWithCredits(t *testing.T) {
 	}
 }
 
-// A response that the credits do not suffice for is never asked for: the provider gets
+// A response that the credits are insufficient for is never asked for: the provider gets
 // nothing of it.
 func TestRealtimeRefusesWhatCannotBePaid(t *testing.T) {
 	for name, message := range map[string]string{

@@ -73,7 +73,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	return c.h.checkSize(c.sent, "input")
 }
 
-// earlier returns the field that names what the call goes on from and may be kept here,
+// earlier returns the field that names what the call continues and may be kept here,
 // and the id in it. field is "" if there is none.
 func (c *call) earlier() (field, id string) {
 	if bytes.Contains(c.body, []byte(`"previous_response_id"`)) {
@@ -134,7 +134,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 	return nil, nil
 }
 
-// extend adds the turn to the conversation that the call goes on from, before the
+// extend adds the turn to the conversation that the call continues, before the
 // client can see the end of the response.
 func (a *attempt) extend(response []byte) {
 	c := a.call

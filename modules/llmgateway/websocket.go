@@ -275,7 +275,7 @@ func (s *socket) request(body []byte, previous string) *http.Request {
 	return r
 }
 
-// continuedResponse is the key of the id of the response that a call goes on from, in
+// continuedResponse is the key of the id of the response that a call continues, in
 // the context of one whose input has the conversation already.
 type continuedResponse struct{}
 

@@ -43,7 +43,7 @@ const (
 	CacheLife
 	// CacheKey chooses the provider's cache.
 	CacheKey
-	// PreviousResponse is the id of a response that the request goes on from.
+	// PreviousResponse is the id of a response that the request continues.
 	PreviousResponse
 
 	// ResponseID is the provider's id of the response. The first one counts.

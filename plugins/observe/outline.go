@@ -15,7 +15,7 @@ type Outline struct {
 	Instructions, Tools uint64
 	// Tasks are the texts of the first message, by [TextHash] of TaskLetters.
 	Tasks []uint64
-	// PreviousResponse is the id of the response that the request goes on from.
+	// PreviousResponse is the id of the response that the request continues.
 	PreviousResponse string
 	// CacheKey is what the request says to choose the provider's cache.
 	CacheKey uint64

@@ -25,7 +25,7 @@ type Call struct {
 	Status int
 	Usage  Usage
 
-	// Parent is the call that this one goes on from, Root the first call of the tree,
+	// Parent is the call that this one continues, Root the first call of the tree,
 	// nil of that call itself, and Turn counts the calls of the conversation from 1.
 	Parent, Root *Call
 	Turn         int

@@ -1,4 +1,4 @@
-// Package lineage finds which earlier call a call goes on from: the turn before it in
+// Package lineage finds which earlier call a call continues: the turn before it in
 // its conversation, or the call of a tool that it does the work of. It compares the
 // outlines of requests, which are hashes, in memory alone. A restart forgets them.
 package lineage
@@ -26,14 +26,14 @@ type Index struct {
 // maxSize bounds what an index remembers, in bytes: about 100,000 calls.
 const maxSize = 64 << 20
 
-// call is one that later calls may go on from.
+// call is one that later calls may continue.
 type call struct {
 	id, parent, root uuid.UUID
 	turn             int64 // 0 is unknown
 	created          storage.Timestamp
 	agent            uint64
 
-	// messages are those of a call that none goes on from. The others are what the
+	// messages are those of a call that none continues. The others are what the
 	// messages of the next one begin with.
 	messages []uint64
 	outline  observe.Outline // but for its messages and tasks

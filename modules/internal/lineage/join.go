@@ -27,7 +27,7 @@ type Link struct {
 
 // Join finds which call goes before that of r, tells r, and remembers the call for
 // those that follow. Calls of two organisations, keys, users or sessions are never
-// linked. previous is the record that the caller knows the call to go on from, the
+// linked. previous is the record that the caller knows the call to continue, the
 // zero UUID if it knows none.
 func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *Link {
 	q := newQuery(r, o)
@@ -271,7 +271,7 @@ func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
 	return before, length, most > 0
 }
 
-// edited returns the call that the query goes on from although not all of its messages
+// edited returns the call that the query continues although not all of its messages
 // are as they were: half of them, and the last, are still there. It has more messages
 // than so many.
 func (x *Index) edited(q *query, messages int) *call {

@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// Join finds which call the exchange goes on from, once. The record knows its caller,
+// Join finds which call the exchange continues, once. The record knows its caller,
 // and o is the outline of its request, nil if that is no conversation. previous is the
 // record that the request names, the zero UUID if it names none.
 func (x *Exchange) Join(o *observe.Outline, previous uuid.UUID) {

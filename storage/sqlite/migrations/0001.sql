@@ -119,7 +119,7 @@ CREATE TABLE details (
 	scores              TEXT,    -- JSON object, without feedback
 	assets              TEXT     -- JSON array
 ) STRICT;
--- Clients of the Responses API name the response that they go on from, and the results
+-- Clients of the Responses API name the response that they continue, and the results
 -- of a batch are those of whoever made it.
 CREATE INDEX details_response ON details (response_id) WHERE dialect IN ('responses', 'batches');
 
