@@ -81,9 +81,10 @@ export function useAnswer(path, body, every) {
         (error) => error.name !== "AbortError" && set((old) => ({ data: old.data, error })),
       );
     set((old) => ({ ...old, error: undefined, loading: true }));
-    ask();
+    const first = setTimeout(ask, 25); // after the rows of a list: a key has few turns
     const timer = every && setInterval(ask, every);
     return () => {
+      clearTimeout(first);
       clearInterval(timer);
       abort.abort();
     };

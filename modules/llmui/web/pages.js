@@ -165,7 +165,6 @@ class Pages {
 export function usePages(question, live) {
   const list = useRef();
   const [, draw] = useState(0);
-  // Rows are asked for before what takes longer: a key has but few turns at a time.
   useLayoutEffect(() => {
     list.current = new Pages(question, list.current?.rows || [], () => draw((n) => n + 1));
     draw((n) => n + 1);
