@@ -41,10 +41,15 @@ func TestTheFirstLoadIsSmallAndFromOneOrigin(t *testing.T) {
 		t.Errorf("%d files: %q", len(files), files)
 	}
 	t.Logf("%d files", len(files))
-	p.mu.Lock()
-	p.requests = nil
-	p.mu.Unlock()
-	p.open("?v=requests")
+	minute := func() time.Time { return time.Now().Truncate(time.Minute) }
+	var began time.Time
+	for began != minute() { // in another minute, the list asks anew
+		began = minute()
+		p.mu.Lock()
+		p.requests = nil
+		p.mu.Unlock()
+		p.open("?v=requests")
+	}
 	if asked := p.asked("/api/v1/"); len(asked) > 3 {
 		t.Errorf("the list asks the API %d times:\n%s", len(asked), strings.Join(asked, "\n"))
 	}
