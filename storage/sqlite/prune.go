@@ -64,6 +64,10 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 	return more, files, nil
 }
 
+// namesAtOnce is how many times as many names are looked at as may be deleted: most are
+// in use, and a transaction for each few of millions costs more than to look at them.
+const namesAtOnce = 16
+
 // pruneNames deletes of the next names those that no record uses which was created since:
 // an index of when they were seen would cost each batch more than to look at all of them
 // once a day.
@@ -71,16 +75,21 @@ func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
 	if since < w.pruned+seenStep {
 		return false, nil
 	}
-	first := w.pruneFrom
-	if w.pruneFrom += int64(pruneChunk); w.pruneFrom >= w.names.next {
-		w.pruneFrom, w.pruned = 0, since
-	}
-	result, err := w.c.exec("DELETE FROM names WHERE id BETWEEN ? AND ? AND seen < ?", first, first+int64(pruneChunk)-1, int64(since))
+	from, until := w.pruneFrom, w.pruneFrom+namesAtOnce*int64(pruneChunk)
+	result, err := w.c.exec("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE id >= ? AND id < ? AND seen < ? LIMIT ?)",
+		from, until, int64(since), int64(pruneChunk))
 	if err != nil {
 		return false, err
 	}
-	if deleted, _ := result.RowsAffected(); deleted > 0 {
+	deleted, err := result.RowsAffected()
+	if deleted > 0 {
 		w.names.known.clear()
+	}
+	if err != nil || deleted == int64(pruneChunk) {
+		return true, err // there may be more of these
+	}
+	if w.pruneFrom = until; until >= w.names.next {
+		w.pruneFrom, w.pruned = 0, since
 	}
 	return w.pruneFrom > 0, nil
 }
