@@ -3,9 +3,9 @@ module github.com/weirhq/weir/examples/cluster
 go 1.26.0
 
 require (
-	github.com/weirhq/weir v0.0.0
-	github.com/weirhq/weir/storage/clickhouse v0.0.0
-	github.com/weirhq/weir/storage/redis v0.0.0
+	github.com/weirhq/weir v0.1.0
+	github.com/weirhq/weir/storage/clickhouse v0.1.0
+	github.com/weirhq/weir/storage/redis v0.1.0
 )
 
 replace github.com/weirhq/weir => ../..

@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/caddyserver/caddy/v2 v2.11.9
 	github.com/tidwall/gjson v1.20.0
-	github.com/weirhq/weir v0.0.0
+	github.com/weirhq/weir v0.1.0
 )
 
 require (

@@ -6,7 +6,7 @@ require (
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
 	github.com/caddyserver/caddy/v2 v2.11.9
 	github.com/google/uuid v1.6.0
-	github.com/weirhq/weir v0.0.0
+	github.com/weirhq/weir v0.1.0
 )
 
 require (

@@ -2,7 +2,7 @@ module github.com/weirhq/weir/storage/redis
 
 go 1.26.0
 
-require github.com/weirhq/weir v0.0.0
+require github.com/weirhq/weir v0.1.0
 
 require go.uber.org/mock v0.6.0 // indirect
 
