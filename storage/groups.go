@@ -138,8 +138,8 @@ const (
 	ByTree DimensionName = "root_request_id"
 )
 
-// Dimensions are the names by which callers may group requests. The last stands for the names of properties, and
-// PropertyPrefix before a name for the values of that property.
+// Dimensions are the names by which callers may group requests. The last stands for the
+// names of properties, and PropertyPrefix before a name for the values of that property.
 var Dimensions = []DimensionName{
 	"model", "provider", ByUser, "status", "end_state", "stream", "request_path", "finish_reason", "error_type", "cache_miss_reason",
 	"request_model", "country_code", "prompt_id", "prompt_version", "node_id", "job_id", "request_referrer",

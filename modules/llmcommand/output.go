@@ -32,8 +32,14 @@ type output interface {
 // addOutputFlags adds the flags that newOutput reads. The first format is the
 // default.
 func addOutputFlags(cmd *cobra.Command, formats ...string) {
-	cmd.Flags().String("format", formats[0], "Format of the records: "+strings.Join(formats, ", "))
+	addFormatFlags(cmd, "records", formats...)
 	cmd.Flags().StringSlice("columns", nil, "Fields to show as columns, as in time,model,property.env")
+}
+
+// addFormatFlags adds the flags that outputOf reads of a command that shows rows with
+// times.
+func addFormatFlags(cmd *cobra.Command, rows string, formats ...string) {
+	cmd.Flags().String("format", formats[0], "Format of the "+rows+": "+strings.Join(formats, ", "))
 	if slices.Contains(formats, formatTable) {
 		cmd.Flags().Bool("utc", false, "Show times in UTC, not in the local time zone")
 	}

@@ -3,7 +3,6 @@ package llmcommand
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,7 @@ import (
 
 func sessionsCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
-	cmd.Flags().String("format", formatTable, "Format of the sessions: "+strings.Join(queryFormats, ", "))
-	cmd.Flags().Bool("utc", false, "Show times in UTC, not in the local time zone")
+	addFormatFlags(cmd, "sessions", queryFormats...)
 	cmd.Flags().Int("limit", 20, fmt.Sprintf("Show so many sessions at most, up to %d", maxLimit))
 	cmd.Flags().String("sort", "created_at", "Field of sessions to sort by, the largest first, as in total_cost")
 	cmd.Args = cobra.ArbitraryArgs
