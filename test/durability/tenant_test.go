@@ -4,12 +4,14 @@ package durability
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -277,6 +279,10 @@ func (w *weir) as(t *testing.T, key, method, path, body string, header ...string
 		r.Header.Set(header[i], header[i+1])
 	}
 	response, err := direct.Do(r)
+	if errors.Is(err, syscall.ECONNRESET) && method == http.MethodGet {
+		// The kernel gave the connection to the listener that a reload closed.
+		response, err = direct.Do(r)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
