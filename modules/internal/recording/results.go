@@ -44,6 +44,7 @@ var resultIDs = uuid.MustParse("6f6b1f0a-7a51-4d0e-9c3c-2f2b8d1b6a57")
 // do not, and nor does the record of the download: call it before anything is kept.
 func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	rs := &Results{x: x, of: of, maxBody: maxBody, like: x.Record}
+	rs.like.CreatedAt = dayOf(x.Record.CreatedAt)
 	if of.Batch != "" {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
 			rs.like = *made
@@ -53,6 +54,12 @@ func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	}
 	rs.like.RequestOmitted, rs.like.ResponseOmitted = x.Record.RequestOmitted, x.Record.ResponseOmitted
 	return rs
+}
+
+// dayOf is the beginning of a day, in UTC. Nodes that download the same results at once
+// must agree on the time of their records, which ClickHouse knows by it.
+func dayOf(t storage.Timestamp) storage.Timestamp {
+	return storage.Millis(t.Time().UTC().Truncate(24 * time.Hour))
 }
 
 // Write implements capture.Reader.

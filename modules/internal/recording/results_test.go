@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
@@ -84,8 +85,7 @@ func TestResultsAreRecordedOnce(t *testing.T) {
 }
 
 // The records of a batch's calls are those of who made the batch, and keep what both that
-// call and the download allow. Without a time of their own they have that of the batch, by
-// which every node that downloads them makes the same record.
+// call and the download allow. Without a time of their own they have that of the batch.
 func TestResultsBelongToTheBatch(t *testing.T) {
 	x, kept := begin(t)
 	made := x.Record
@@ -101,6 +101,29 @@ func TestResultsBelongToTheBatch(t *testing.T) {
 	for _, r := range kept.records[1:] {
 		if r.UserID != "ada" || r.SessionID != "night" || r.Properties["Team"] != "search" || !r.ResponseOmitted || r.CreatedAt != made.CreatedAt {
 			t.Errorf("the record is %+v", r)
+		}
+	}
+}
+
+// Without a record of the batch, too, nodes make the same records of the calls without a
+// time, whenever on a day they download them.
+func TestNodesMakeTheSameRecordsOfResults(t *testing.T) {
+	for _, c := range []struct{ provider, path, body string }{
+		{"openai", "/v1/files/file-1/content", openAIResults}, {"anthropic", "/v1/messages/batches/msgbatch_1/results", anthropicResults},
+	} {
+		x, one := begin(t)
+		y, other := begin(t)
+		x.Record.CreatedAt = storage.Millis(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))
+		y.Record.CreatedAt = storage.Millis(time.Date(2026, 11, 23, 23, 59, 59, 999e6, time.UTC))
+		download(x, c.provider, c.path, c.body, 1000)
+		download(y, c.provider, c.path, c.body, 1000)
+		for i, r := range one.records {
+			if s := other.records[i]; r.ID != s.ID || r.CreatedAt != s.CreatedAt {
+				t.Errorf("%s: the call %d is %s at %v and %s at %v", c.provider, i, r.ID, r.CreatedAt.Time(), s.ID, s.CreatedAt.Time())
+			}
+		}
+		if len(one.records) < 3 || len(other.records) != len(one.records) {
+			t.Errorf("%s: %d and %d records", c.provider, len(one.records), len(other.records))
 		}
 	}
 }
