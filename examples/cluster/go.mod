@@ -3,6 +3,7 @@ module github.com/weirhq/weir/examples/cluster
 go 1.26.0
 
 require (
+	github.com/tidwall/gjson v1.20.0
 	github.com/weirhq/weir v0.1.0
 	github.com/weirhq/weir/storage/clickhouse v0.1.0
 	github.com/weirhq/weir/storage/redis v0.1.0
@@ -148,7 +149,6 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tailscale/go-winio v0.0.0-20231025203758-c4f33415bf55 // indirect
 	github.com/tailscale/tscert v0.0.0-20251216020129-aea342f6d747 // indirect
-	github.com/tidwall/gjson v1.20.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.0 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect

@@ -124,3 +124,12 @@ func (s *Store) Breakers() shared.Breakers {
 	}
 	return &s.shared.breakers
 }
+
+// Runs returns the responses that nodes generate in the background, nil while nothing is
+// shared with other nodes.
+func (s *Store) Runs() shared.Runs {
+	if state := s.shared.nodes.Load(); state != nil {
+		return (*state).Runs()
+	}
+	return nil
+}

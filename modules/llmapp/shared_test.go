@@ -40,6 +40,7 @@ type sharedState struct {
 func (s *sharedState) Credits() credits.Ledger         { return s.ledger }
 func (s *sharedState) Memory() shared.Memory           { return &s.memory }
 func (s *sharedState) Breakers() shared.Breakers       { return &s.breakers }
+func (s *sharedState) Runs() shared.Runs               { return nil }
 func (s *sharedState) Close(ctx context.Context) error { return s.ledger.Close(ctx) }
 
 // What is shared is where the store says. After a reload that says elsewhere, calls in

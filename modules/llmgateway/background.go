@@ -21,8 +21,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// runs are the responses in the background, which outlive a configuration.
-var runs background.Runs
+// backgroundRuns are the responses in the background, which outlive a configuration.
+var backgroundRuns background.Runs
 
 // readBackground takes `background` out of the request: no provider is asked for it.
 // The gateway reads a stream, as long as it takes.
@@ -48,7 +48,7 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	client, w, r := c.r, c.w, &c.exchange.Record
 	queued := c.unbegun("queued", nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
-	run := runs.Begin(stored.ResponseID(r.ID), r.Org, r.UserID, queued, cancel)
+	run := c.h.runs.Begin(stored.ResponseID(r.ID), r.Org, r.UserID, queued, cancel)
 	if run == nil {
 		cancel()
 		c.refuse(&plugins.Error{
@@ -64,9 +64,11 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	streams := c.streamsBackground
 	events := &backgroundWriter{call: c, run: run, header: make(http.Header)}
 	c.ctx, c.r, c.w = ctx, client.WithContext(ctx), events
+	release := c.publish(run)
 	go func() {
+		defer release()
 		defer cancel()
-		defer runs.End(run)
+		defer c.end(run)
 		defer events.end()
 		defer c.close()
 		defer func() {
@@ -85,6 +87,21 @@ func (c *call) runInBackground(targets []routing.Target) bool {
 	return true
 }
 
+// end ends a response whose record was committed.
+func (c *call) end(run *background.Run) {
+	defer c.h.runs.End(run)
+	if !run.Cancelled() {
+		return
+	}
+	store, err := c.h.stored(run.Org, run.User)
+	if err == nil {
+		err = store.Cancel(context.Background(), run.ID)
+	}
+	if err != nil {
+		c.h.site.Logger.Error("a response in the background was cancelled, and its record does not say so", zap.String("id", run.ID), zap.Error(err))
+	}
+}
+
 // unbegun is the response of the call where no provider has made one: as it is at first,
 // or failed.
 func (c *call) unbegun(status string, e *plugins.Error) []byte {
@@ -94,10 +111,11 @@ func (c *call) unbegun(status string, e *plugins.Error) []byte {
 }
 
 // streamRun streams the events of a response that come after a number.
-func streamRun(w http.ResponseWriter, r *http.Request, run *background.Run, after int64) {
+func streamRun(w http.ResponseWriter, r *http.Request, run background.Response, after int64) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()       // a writer that cannot still has a client
 	_ = run.Stream(r.Context(), flushing{w}, after) // the client is gone
 }
 
@@ -137,7 +155,7 @@ type backgroundWriter struct {
 // fail ends the stream without an answer of a provider.
 func (w *backgroundWriter) fail(e *plugins.Error) {
 	if w.sequence == 0 {
-		w.addLifecycle("response.created", w.run.Response())
+		w.addLifecycle("response.created", w.run.Body())
 		w.addLifecycle("response.in_progress", w.call.unbegun("in_progress", nil))
 	}
 	w.addLifecycle("response.failed", w.call.unbegun("failed", e))
@@ -186,10 +204,7 @@ func (w *backgroundWriter) Write(p []byte) (int, error) {
 // add adds an event, under the id that the client knows.
 func (w *backgroundWriter) add(data []byte) error {
 	data = bytes.Clone(data)
-	switch gjson.GetBytes(data, "type").Str {
-	case "response.completed", "response.failed", "response.incomplete":
-		w.ended = true
-	}
+	w.ended = w.ended || background.IsTerminal(gjson.GetBytes(data, "type").Str)
 	if n := gjson.GetBytes(data, "sequence_number"); n.Type == gjson.Number {
 		w.sequence = n.Int() + 1
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -113,6 +114,8 @@ type Handler struct {
 	sealer    func() (*sealer, error)
 	memory    func() (*memory, error)
 	breakers  func() shared.Breakers
+	nodes     func() shared.Runs // nil while nothing is shared
+	runs      *background.Runs
 	policy    routing.Policy
 	unloaded  <-chan struct{}          // closed when the configuration is another
 	models    []*modelEntry            // of organisations without providers of their own
@@ -158,6 +161,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return newMemory(secret, store.Memory)
 	})
 	h.breakers = store.Breakers
+	h.nodes, h.runs = store.Runs, &backgroundRuns
 	h.policy = routing.Policy{
 		Retries: defaultRetries, TryDuration: time.Duration(h.TryDuration), FirstByteTimeout: time.Duration(h.FirstByteTimeout),
 	}

@@ -18,48 +18,44 @@ func (c *stateCall) response() (*stored.Response, error) {
 	return found, stored.Error(err, "Response", c.id)
 }
 
-// running returns the response of the path as long as it is generated in the background,
-// or its events are there, else nil.
-func (c *stateCall) running() *background.Run { return runs.Find(c.store.Org, c.store.User, c.id) }
-
 func getResponse(c *stateCall) (any, error) {
-	run, streams := c.running(), c.r.URL.Query().Get("stream") == "true"
-	if run != nil && streams {
-		after, err := startingAfter(c)
-		if err != nil {
-			return nil, err
-		}
-		streamRun(c.w, c.r, run, after)
-		return nil, nil
-	}
-	if run != nil {
-		select {
-		case <-run.Ended(): // the record has it
-		default:
-			return run.Response(), nil
-		}
-	}
-	found, err := c.response()
+	run, err := c.running()
 	if err != nil {
 		return nil, err
 	}
-	if streams {
+	body, err := c.latest(run)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.r.URL.Query().Get("stream") != "true":
+		return body, nil
+	case run == nil || !run.HasEvents():
 		return nil, plugins.Unsupported("stream", "The events of this response are gone: ask for it without 'stream'. Those of 'background: true' stay for 5 minutes.")
 	}
-	return found.Body, nil
+	after, err := startingAfter(c)
+	if err != nil {
+		return nil, err
+	}
+	streamRun(c.w, c.r, run, after)
+	return nil, nil
 }
 
 func deleteResponse(c *stateCall) (any, error) {
-	if run := c.running(); run != nil {
-		select {
-		case <-run.Ended():
-			runs.Forget(run)
-		default:
-			return nil, plugins.Invalid("", "The response is still generated: cancel it first.")
-		}
+	run, err := c.running()
+	if err != nil {
+		return nil, err
+	}
+	if run != nil && run.Running() {
+		return nil, plugins.Invalid("", "The response is still generated: cancel it first.")
 	}
 	if err := c.store.Delete(c.r.Context(), c.id); err != nil {
 		return nil, stored.Error(err, "Response", c.id)
+	}
+	if own, ok := run.(*background.Run); ok {
+		c.h.runs.Forget(own)
+	}
+	if link := c.h.link(c.store.Org, c.id); link != nil {
+		_ = link.Forget(c.r.Context()) // it is forgotten soon
 	}
 	return deletion{c.id, "response", true}, nil
 }
@@ -73,24 +69,21 @@ func listInputItems(c *stateCall) (any, error) {
 }
 
 func cancelResponse(c *stateCall) (any, error) {
-	if run := c.running(); run != nil {
-		select {
-		case <-run.Ended():
-		default:
-			if err := run.Cancel(c.r.Context()); err != nil {
-				return nil, err
-			}
-			if err := c.store.Cancel(c.r.Context(), c.id); err != nil {
-				return nil, err
-			}
-		}
-	}
-	found, err := c.response()
+	run, err := c.running()
 	if err != nil {
 		return nil, err
 	}
-	if gjson.GetBytes(found.Body, "background").Bool() {
-		return found.Body, nil
+	if run != nil && run.Running() {
+		if err := run.Cancel(c.r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	body, err := c.latest(run)
+	if err != nil {
+		return nil, err
+	}
+	if gjson.GetBytes(body, "background").Bool() {
+		return body, nil
 	}
 	return nil, plugins.Invalid("", "Only a response of 'background: true' can be cancelled.")
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -393,6 +394,8 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 			return newMemory([]byte("secret"), func() shared.Memory { return s.memory })
 		},
 		breakers: func() shared.Breakers { return s.breakers },
+		nodes:    func() shared.Runs { return nil },
+		runs:     new(background.Runs),
 		site: &recording.Site{
 			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) { return s.kept, func() {}, nil },

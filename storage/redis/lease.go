@@ -61,9 +61,7 @@ func (l *Ledger) renew(ctx context.Context) error {
 		l.couldNotRenew()
 		return err
 	}
-	l.mu.Lock()
-	wasAway := time.Since(l.renewFailed) < l.client.Lease
-	l.mu.Unlock()
+	wasAway := l.wasAway()
 	for _, node := range nodes {
 		if node != l.node && !wasAway {
 			if err := l.expire(ctx, node); err != nil {
@@ -80,6 +78,13 @@ func (l *Ledger) couldNotRenew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewFailed = time.Now()
+}
+
+// wasAway reports whether Redis was away within the last lease.
+func (l *Ledger) wasAway() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.renewFailed) < l.client.Lease
 }
 
 // tombstone is how long a reservation whose node seems dead is remembered.

@@ -37,6 +37,9 @@ func (s *State) Memory() shared.Memory { return &s.memory }
 // Breakers implements shared.State.
 func (s *State) Breakers() shared.Breakers { return s.breakers }
 
+// Runs implements shared.State.
+func (s *State) Runs() shared.Runs { return &runs{s.client, s.ledger.wasAway} }
+
 // Close implements shared.State. Charges that Redis has not taken wait in the file.
 func (s *State) Close(ctx context.Context) error {
 	s.breakers.close()

@@ -33,6 +33,17 @@ func TestSharedContract(t *testing.T) {
 			return openState(t, o).Breakers(), openState(t, o).Breakers()
 		})
 	})
+	t.Run("runs", func(t *testing.T) {
+		o := s.options()
+		a, b := openState(t, o), openState(t, o)
+		eventually(t, func() bool { return !a.ledger.wasAway() && !b.ledger.wasAway() })
+		sharedtest.Runs(t, a.Runs(), b.Runs(), func(run shared.Key) {
+			do(t, a.client.do(t.Context(), func(ctx context.Context, server rueidis.Client) error {
+				key := (&runs{client: a.client}).keys(run)[0]
+				return server.Do(ctx, server.B().Hincrby().Key(key).Field("seen").Increment(-2*a.client.Lease.Milliseconds()).Build()).Error()
+			}))
+		})
+	})
 }
 
 // value is what a node remembers under a key of that name.

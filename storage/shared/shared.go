@@ -1,7 +1,8 @@
 // Package shared is the contract of what the gateways of one store have in common
-// beside its records: credits, what they remember of answers, and circuit breakers. It
-// has the memory and the breakers of a single process; package credits/embedded has
-// the credits of one. Package sharedtest tests implementations.
+// beside its records: credits, what they remember of answers, circuit breakers, and the
+// responses that they generate in the background. It has the memory and the breakers of
+// a single process; package credits/embedded has the credits of one. Package sharedtest
+// tests implementations.
 package shared
 
 import (
@@ -16,9 +17,10 @@ type State interface {
 	Credits() credits.Ledger
 	Memory() Memory
 	Breakers() Breakers
+	Runs() Runs
 
-	// Close ends the node's use of all three. Those who still have them find the
-	// credits unavailable, and the rest as if the node were alone.
+	// Close ends the node's use of all of them. Those who still have them find the
+	// credits and the runs unavailable, and the rest as if the node were alone.
 	Close(ctx context.Context) error
 }
 

@@ -1,6 +1,6 @@
-// Package background keeps the responses that are generated while no client waits: their
+// Package background has the responses that are generated while no client waits: their
 // events, for clients that ask for them, as long as the process runs. After that, the
-// record has the response.
+// record has the response. Nodes that share something read each other's.
 package background
 
 import (
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,19 +23,36 @@ const maxEvents = 64 << 20
 // ErrTooLong is why a response ends that has more events than are kept.
 var ErrTooLong = errors.New("the response is too long for the background")
 
-// Run is one response.
+// Response is a response in the background, of this node or of another one.
+type Response interface {
+	// Body is the response as it is now.
+	Body() []byte
+	// Running reports whether it is being generated, as far as is known.
+	Running() bool
+	// Cancel ends the generation, and returns when it has ended.
+	Cancel(ctx context.Context) error
+	// HasEvents reports whether it can be streamed.
+	HasEvents() bool
+	// Stream writes the events whose sequence number is greater than after, and then
+	// those that come, until the response ends. Each write is of whole events.
+	Stream(ctx context.Context, w io.Writer, after int64) error
+}
+
+// Run is a response of this node.
 type Run struct {
 	// ID is that of the response. Org and User are whose it is.
 	ID, Org, User string
 
 	cancel context.CancelFunc
 
-	mu       sync.Mutex
-	events   []event
-	size     int
-	response []byte        // as it is now
-	more     chan struct{} // closed when there is another event, or the end
-	ended    chan struct{}
+	mu        sync.Mutex
+	events    []event
+	size      int
+	response  []byte // as it is now
+	cancelled bool
+	more      chan struct{} // closed when there is another event, or the end
+	ended     chan struct{}
+	published int // bytes of events that other nodes have
 }
 
 type event struct {
@@ -43,7 +61,7 @@ type event struct {
 }
 
 // Add adds the event of that JSON. response is the response as it is then, nil for one
-// that the event does not tell.
+// that the event does not have.
 func (r *Run) Add(data, response []byte) error {
 	if bytes.IndexByte(data, '\n') >= 0 { // an event is one line
 		var line bytes.Buffer
@@ -61,7 +79,7 @@ func (r *Run) Add(data, response []byte) error {
 	if n := gjson.GetBytes(data, "sequence_number"); n.Type == gjson.Number {
 		sequence = n.Int()
 	}
-	r.events = append(r.events, event{sequence, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", gjson.GetBytes(data, "type").Str, data)})
+	r.events = append(r.events, event{sequence, eventText(data)})
 	if response != nil {
 		r.response = response
 	}
@@ -70,8 +88,27 @@ func (r *Run) Add(data, response []byte) error {
 	return nil
 }
 
-// Response is the response as it is now.
-func (r *Run) Response() []byte {
+// isTerminal reports whether no other event of the response follows.
+func (e event) isTerminal() bool {
+	name, _, _ := bytes.Cut(e.text, []byte("\n"))
+	return IsTerminal(strings.TrimPrefix(string(name), "event: "))
+}
+
+// IsTerminal reports whether an event of that type is the last of a response.
+func IsTerminal(kind string) bool {
+	switch kind {
+	case "response.completed", "response.failed", "response.incomplete":
+		return true
+	}
+	return false
+}
+
+func eventText(data []byte) []byte {
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", gjson.GetBytes(data, "type").Str, data)
+}
+
+// Body implements Response.
+func (r *Run) Body() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.response
@@ -80,9 +117,19 @@ func (r *Run) Response() []byte {
 // Ended is closed when the record has the whole response.
 func (r *Run) Ended() <-chan struct{} { return r.ended }
 
-// Cancel ends the generation, and returns when the record says so.
+// Running implements Response.
+func (r *Run) Running() bool {
+	select {
+	case <-r.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Cancel implements Response. The record says so when it returns.
 func (r *Run) Cancel(ctx context.Context) error {
-	r.cancel()
+	r.requestCancel()
 	select {
 	case <-r.ended:
 		return nil
@@ -91,7 +138,28 @@ func (r *Run) Cancel(ctx context.Context) error {
 	}
 }
 
-// next returns the events behind a place, and a channel that is closed when there are
+func (r *Run) requestCancel() {
+	r.mu.Lock()
+	r.cancelled = true
+	r.mu.Unlock()
+	r.cancel()
+}
+
+// Cancelled reports whether a client has cancelled the response before it was whole.
+func (r *Run) Cancelled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch gjson.GetBytes(r.response, "status").Str {
+	case "completed", "incomplete":
+		return false
+	}
+	return r.cancelled
+}
+
+// HasEvents implements Response.
+func (r *Run) HasEvents() bool { return true }
+
+// next returns the events behind a position, and a channel that is closed when there are
 // more.
 func (r *Run) next(at int) ([]event, <-chan struct{}) {
 	r.mu.Lock()
@@ -99,24 +167,31 @@ func (r *Run) next(at int) ([]event, <-chan struct{}) {
 	return r.events[at:], r.more
 }
 
+// Stream implements Response.
+func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
+	at := 0
+	return stream(ctx, w, after, func() ([]event, bool, <-chan struct{}, error) {
+		over := !r.Running() // no event follows
+		events, more := r.next(at)
+		at += len(events)
+		return events, over, more, nil
+	})
+}
+
 // pingInterval is after how long a silence a stream gets a comment, which keeps its
 // connection alive.
 const pingInterval = 15 * time.Second
 
-// Stream writes the events whose sequence number is greater than after, and then those
-// that come, until the response ends. Each write is of whole events.
-func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
+// stream writes the events that next returns and that come after a number. over is true
+// when no others follow. Else next is called again when more is closed.
+func stream(ctx context.Context, w io.Writer, after int64, next func() (events []event, over bool, more <-chan struct{}, err error)) error {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
-	for at := 0; ; {
-		var over bool
-		select {
-		case <-r.ended: // no event follows
-			over = true
-		default:
+	for {
+		events, over, more, err := next()
+		if err != nil {
+			return err
 		}
-		events, more := r.next(at)
-		at += len(events)
 		var text bytes.Buffer
 		for _, e := range events {
 			if e.sequence > after {
@@ -126,12 +201,13 @@ func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
 		if over {
 			text.WriteString("data: [DONE]\n\n")
 		}
-		if _, err := w.Write(text.Bytes()); over || err != nil {
-			return err
+		if text.Len() > 0 {
+			if _, err := w.Write(text.Bytes()); over || err != nil {
+				return err
+			}
 		}
 		select {
 		case <-more:
-		case <-r.ended:
 		case <-ping.C:
 			if _, err := io.WriteString(w, ": ping\n\n"); err != nil {
 				return err
@@ -141,3 +217,9 @@ func (r *Run) Stream(ctx context.Context, w io.Writer, after int64) error {
 		}
 	}
 }
+
+// Interface guards
+var (
+	_ Response = (*Run)(nil)
+	_ Response = (*Remote)(nil)
+)

@@ -5,14 +5,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/storage/shared"
 )
 
 const (
 	// maxRunning bounds the responses that are generated at a time.
 	maxRunning = 1024
 	// keepEnded is for how long the events of a response can be had after its end, and
-	// maxKept bounds those of all that ended, in bytes.
-	keepEnded = 5 * time.Minute
+	// maxKept bounds those of all that ended, and those that are published, in bytes.
+	keepEnded = shared.KeepRuns
 	maxKept   = 128 << 20
 )
 
@@ -23,6 +25,8 @@ type Runs struct {
 	running int
 	ended   []*Run // the first to end first
 	kept    int    // bytes
+
+	published int // bytes of events that other nodes have
 }
 
 // key names a response: two organisations may have chosen the same id.
@@ -61,6 +65,7 @@ func (s *Runs) Find(org, user, id string) *Run {
 func (s *Runs) End(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer close(r.more)
 	defer close(r.ended) // who waits for it may forget it
 	s.running--
 	s.ended = append(s.ended, r)
@@ -83,6 +88,29 @@ func (s *Runs) drop(r *Run) {
 	if i := slices.Index(s.ended, r); i >= 0 {
 		s.ended = slices.Delete(s.ended, i, i+1)
 		s.kept -= r.size
+		s.published -= r.published
+		r.published = 0
 		delete(s.byID, key{r.Org, r.ID})
 	}
+}
+
+// mayPublish reports whether so many bytes more of the events of a response may be
+// published. If not, none of them are.
+func (s *Runs) mayPublish(r *Run, bytes int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.published+bytes <= maxKept {
+		return true
+	}
+	s.published -= r.published
+	r.published = 0
+	return false
+}
+
+// count counts bytes of events that were published.
+func (s *Runs) count(r *Run, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published += bytes
+	r.published += bytes
 }

@@ -74,10 +74,15 @@ func settled(r *storage.Record, request, response []byte) []byte {
 		asked.State.Background, asked.State.Stored = true, true
 		response = Unbegun(asked, r.ID, "failed", e)
 	}
-	response = InBackground(response, ResponseID(r.ID))
+	return Ended(InBackground(response, ResponseID(r.ID)), r.Properties[Cancelled] == "true")
+}
+
+// Ended is a response as it ended: also where its client cancelled it, and where the
+// gateway or the provider came to an end before.
+func Ended(response []byte, cancelled bool) []byte {
 	status := gjson.GetBytes(response, "status").Str
 	switch {
-	case r.Properties[Cancelled] == "true":
+	case cancelled:
 		status = "cancelled"
 	case status == "queued" || status == "in_progress":
 		status = "failed"

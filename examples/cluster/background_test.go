@@ -1,0 +1,144 @@
+//go:build linux
+
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// A node answers for a response that another one generates in the background, cancels it,
+// and says that it failed when its node was killed.
+func TestNodesAnswerForEachOther(t *testing.T) {
+	c := &cluster{t: t}
+	c.keepRedis()
+	c.binary = build(t)
+	proceed := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hel"}}]}`+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-proceed:
+		case <-r.Context().Done():
+			return
+		}
+		fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	t.Cleanup(upstream.Close)
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(`{
+		admin off
+		persist_config off
+		llm {
+			store sqlite {$WEIR_DATA}/weir.db {
+				shared redis {$REDIS_URL} {
+					lease 2s
+				}
+			}
+			secret the-same
+			provider lab compatible {
+				base_url {$UPSTREAM}
+				api_key x
+			}
+			key k
+		}
+	}
+	http://:{$WEIR_PORT} {
+		bind 127.0.0.1
+		llm_gateway
+		llm_health
+	}
+	`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.env = append(c.env, "UPSTREAM="+upstream.URL)
+	start := func() (address string, kill func()) {
+		port, dir := freePort(t), t.TempDir()
+		process := c.run(config, "WEIR_PORT="+port, "WEIR_DATA="+dir, "XDG_DATA_HOME="+dir)
+		return "http://127.0.0.1:" + port + "/v1/responses", func() { _ = process.Process.Kill() }
+	}
+	a, kill := start()
+	b, _ := start()
+	for _, node := range []string{a, b} {
+		c.wait(strings.TrimSuffix(node, "/v1/responses") + "/health/ready")
+	}
+	do := func(method, url, body string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer k")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	begin := func() string {
+		t.Helper()
+		answer := do("POST", a, `{"model":"lab/m","input":"hi","background":true}`)
+		id := gjson.Get(answer, "id").Str
+		if id == "" {
+			t.Fatal(answer)
+		}
+		return "/" + id
+	}
+	until := func(url, status string) string {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			answer := do("GET", url, "")
+			if gjson.Get(answer, "status").Str == status {
+				return answer
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it is not %s: %s", status, answer)
+			}
+		}
+	}
+
+	id := begin()
+	until(b+id, "in_progress")
+	if answer := do("POST", b+id+"/cancel", ""); gjson.Get(answer, "status").Str != "cancelled" {
+		t.Error(answer)
+	}
+	until(a+id, "cancelled")
+
+	id = begin()
+	until(b+id, "in_progress")
+	streamed := make(chan string)
+	go func() { streamed <- do("GET", b+id+"?stream=true", "") }()
+	proceed <- struct{}{}
+	if stream := <-streamed; !strings.Contains(stream, "response.completed") || stream != do("GET", a+id+"?stream=true", "") {
+		t.Error(stream)
+	}
+	if answer := until(b+id, "completed"); gjson.Get(answer, "output.0.content.0.text").Str != "hello" {
+		t.Error(answer)
+	}
+
+	id = begin()
+	until(b+id, "in_progress")
+	kill()
+	if answer := until(b+id, "failed"); gjson.Get(answer, "error.code").Str != "server_error" {
+		t.Error(answer)
+	}
+	if stream := do("GET", b+id+"?stream=true", ""); !strings.Contains(stream, "event: response.failed") || !strings.HasSuffix(stream, "data: [DONE]\n\n") {
+		t.Error(stream)
+	}
+}
