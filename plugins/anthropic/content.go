@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"unicode/utf8"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins/translate"
@@ -21,7 +19,7 @@ type block struct {
 	kind string
 	key  int
 
-	from      int // where in its message a text begins, in runes
+	from      int64 // where in its message a text begins, in characters
 	citations []gjson.Result
 
 	thinking  []byte
@@ -39,12 +37,11 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 	d.block = block{kind: v.Get("type").Str, key: index}
 	if d.block.kind != "text" {
 		d.a.Close(textKey)
-		d.runes = 0
 	}
 	switch d.block.kind {
 	case "text":
-		d.block.from = d.runes
-		d.text(v.Get("text").Str)
+		d.block.from = d.a.Length(textKey)
+		d.a.Text(textKey, v.Get("text").Str)
 		d.block.citations = v.Get("citations").Array()
 	case "thinking":
 		d.think(v.Get("thinking").Str)
@@ -76,7 +73,7 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 func (d *decoder) delta(v gjson.Result) {
 	switch v.Get("type").Str {
 	case "text_delta":
-		d.text(v.Get("text").Str)
+		d.a.Text(textKey, v.Get("text").Str)
 	case "citations_delta":
 		d.block.citations = append(d.block.citations, v.Get("citation"))
 	case "thinking_delta":
@@ -94,7 +91,7 @@ func (d *decoder) stopBlock() {
 	case "text":
 		for _, c := range b.citations { // those that are no web page have no URL
 			d.a.Cite(textKey, translate.Citation{
-				Start: int64(b.from), End: int64(d.runes), URL: c.Get("url").Str, Title: c.Get("title").Str,
+				Start: b.from, End: d.a.Length(textKey), URL: c.Get("url").Str, Title: c.Get("title").Str,
 			})
 		}
 		b.citations = nil
@@ -110,11 +107,6 @@ func (d *decoder) stopBlock() {
 	}
 }
 
-func (d *decoder) text(s string) {
-	d.a.Text(textKey, s)
-	d.runes += utf8.RuneCountInString(s)
-}
-
 func (d *decoder) think(s string) {
 	d.a.Summary(d.block.key, 0, s)
 	d.block.thinking = append(d.block.thinking, s...)
@@ -124,7 +116,7 @@ func (d *decoder) think(s string) {
 func (d *decoder) input(s string) {
 	switch d.block.kind {
 	case answerBlock:
-		d.text(s)
+		d.a.Text(textKey, s)
 	case "tool_use":
 		d.a.Args(d.block.key, s)
 	default:

@@ -23,7 +23,6 @@ type decoder struct {
 	repeat observe.Repeat // of deltas of text
 	usage  plugins.Observer
 	block  block
-	runes  int                    // of the text of the message that is open
 	calls  translate.PendingCalls // that have no result yet
 }
 
@@ -49,7 +48,7 @@ func (d *decoder) message(body []byte) {
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
 	if text, ok := d.repeat.Text(data); ok {
-		d.text(text)
+		d.a.Text(textKey, text)
 		return true
 	}
 	e, ok := d.a.ParseJSON(data)

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"safety_identifier":      translate.Translate,
 	"service_tier":           translate.Translate,
 	"stop":                   translate.Translate,
+	"top_k":                  translate.Translate,
 	"user":                   translate.Translate,
 
 	"input.input_image": translate.Translate,
@@ -34,23 +36,24 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 
 // request is the body of POST /v1/messages.
 type request struct {
-	Model        string        `json:"model,omitempty"`
-	Version      string        `json:"anthropic_version,omitempty"`
-	MaxTokens    int64         `json:"max_tokens"`
-	System       []any         `json:"system,omitempty"`
-	Messages     Messages[any] `json:"messages"`
-	Tools        []tool        `json:"tools,omitempty"`
-	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
-	Thinking     *Thinking     `json:"thinking,omitempty"`
-	OutputConfig *outputConfig `json:"output_config,omitempty"`
-	Temperature  *float64      `json:"temperature,omitempty"`
-	TopP         *float64      `json:"top_p,omitempty"`
-	Stop         []string      `json:"stop_sequences,omitempty"`
-	Metadata     *metadata     `json:"metadata,omitempty"`
-	ServiceTier  string        `json:"service_tier,omitempty"`
-	Speed        string        `json:"speed,omitempty"`
-	CacheControl *cacheControl `json:"cache_control,omitempty"`
-	Stream       bool          `json:"stream,omitempty"`
+	Model        string          `json:"model,omitempty"`
+	Version      string          `json:"anthropic_version,omitempty"`
+	MaxTokens    int64           `json:"max_tokens"`
+	System       []any           `json:"system,omitempty"`
+	Messages     Messages[any]   `json:"messages"`
+	Tools        []tool          `json:"tools,omitempty"`
+	ToolChoice   *ToolChoice     `json:"tool_choice,omitempty"`
+	Thinking     *Thinking       `json:"thinking,omitempty"`
+	OutputConfig *outputConfig   `json:"output_config,omitempty"`
+	Temperature  *float64        `json:"temperature,omitempty"`
+	TopP         *float64        `json:"top_p,omitempty"`
+	TopK         json.RawMessage `json:"top_k,omitempty"`
+	Stop         []string        `json:"stop_sequences,omitempty"`
+	Metadata     *metadata       `json:"metadata,omitempty"`
+	ServiceTier  string          `json:"service_tier,omitempty"`
+	Speed        string          `json:"speed,omitempty"`
+	CacheControl *cacheControl   `json:"cache_control,omitempty"`
+	Stream       bool            `json:"stream,omitempty"`
 
 	betas []string // of the header Anthropic-Beta
 }
@@ -119,6 +122,9 @@ func (r *request) setSampling(p *translate.Request, m *model) (err error) {
 		refused = "not supported while the model thinks, left out"
 	}
 	r.Temperature, r.TopP, err = Sampling(p, refused, false)
+	if r.TopK = p.Field("top_k"); r.TopK != nil && refused != "" && err == nil {
+		r.TopK, err = nil, p.DropWithWarning("top_k", refused)
+	}
 	return err
 }
 

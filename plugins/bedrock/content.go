@@ -2,7 +2,6 @@ package bedrock
 
 import (
 	"encoding/base64"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -20,7 +19,7 @@ type openBlock struct {
 	kind blockKind
 	key  int
 
-	from      int // where in its message a text begins, in runes
+	from      int64 // where in its message a text begins, in characters
 	citations []gjson.Result
 
 	thoughts, redacted []byte
@@ -52,7 +51,7 @@ func (d *decoder) startBlock(index int) {
 	if d.block.kind == toolUseBlock {
 		d.a.Close(d.block.key)
 	}
-	d.block = openBlock{open: true, key: index, from: d.runes}
+	d.block = openBlock{open: true, key: index, from: d.a.Length(textKey)}
 }
 
 // setBlockKind sets the kind of the block. A block that is not text ends the text before
@@ -63,7 +62,6 @@ func (d *decoder) setBlockKind(kind blockKind) {
 	}
 	if kind != textBlock && kind != answerBlock {
 		d.a.Close(textKey)
-		d.runes = 0
 	}
 	d.block.kind = kind
 }
@@ -153,10 +151,8 @@ func (d *decoder) stopBlock() {
 	b.open = false
 	switch b.kind {
 	case textBlock:
-		for _, c := range b.citations { // those that are no web page have no URL
-			d.a.Cite(textKey, translate.Citation{
-				Start: int64(b.from), End: int64(d.runes), URL: c.Get("location.web.url").Str, Title: c.Get("title").Str,
-			})
+		for _, c := range b.citations {
+			d.cite(c)
 		}
 	case reasoningBlock:
 		switch {
@@ -178,7 +174,6 @@ func (d *decoder) text(s string) {
 	}
 	d.setBlockKind(textBlock)
 	d.a.Text(textKey, s)
-	d.runes += utf8.RuneCountInString(s)
 }
 
 func (d *decoder) think(s string) {
@@ -195,7 +190,6 @@ func (d *decoder) redact(s string) {
 
 func (d *decoder) image(v gjson.Result) {
 	d.a.Image("image/"+v.Get("format").Str, v.Get("source.bytes").Str)
-	d.runes = 0
 }
 
 // input reads arguments.

@@ -41,7 +41,6 @@ func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 type decoder struct {
 	a     *translate.Assembler
 	block openBlock
-	runes int                    // of the text of the message that is open
 	calls translate.PendingCalls // that have no result yet
 }
 

@@ -1,6 +1,7 @@
 package bedrock
 
 import (
+	"encoding/base64"
 	"net/http"
 	"path"
 	"slices"
@@ -16,6 +17,12 @@ type media struct {
 	Format string `json:"format"`
 	Name   string `json:"name,omitempty"`
 	Source source `json:"source"`
+	// Citations are of documents alone.
+	Citations *citations `json:"citations,omitempty"`
+}
+
+type citations struct {
+	Enabled bool `json:"enabled"`
 }
 
 // source is where the bytes are: one of its fields.
@@ -81,7 +88,18 @@ func (r *request) media(p *translate.Request, m *model, part *translate.Part) (b
 		return block{Video: v}, v.setFormat(m, part, "video", videoFormats, names)
 	}
 	v.Name = r.documentName(part.Filename)
+	if part.Cited {
+		v.Citations = &citations{true}
+	}
 	return block{Document: v}, v.setFormat(m, part, "document", documentFormats, names)
+}
+
+// citedText is a text as a document, because the model cites nothing else.
+func (r *request) citedText(part *translate.Part) *media {
+	return &media{
+		Format: "txt", Name: r.documentName(part.Filename), Citations: &citations{true},
+		Source: source{Bytes: base64.StdEncoding.EncodeToString([]byte(part.Text))},
+	}
 }
 
 // setFormat takes the first of names that is a format. Documents are what the

@@ -161,6 +161,11 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 	var blocks []block
 	for i := range content {
 		part := &content[i]
+		if part.Cited && m.maker != byAnthropic {
+			if err := p.DropCitations(part); err != nil {
+				return nil, err
+			}
+		}
 		switch part.Type {
 		case translate.PartImage, translate.PartFile, translate.PartAudio:
 			b, err := r.media(p, m, part)
@@ -171,6 +176,10 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 		default:
 			if strings.TrimSpace(part.Text) == "" {
 				continue
+			}
+			if part.Cited {
+				blocks = append(blocks, block{Document: r.citedText(part)})
+				break
 			}
 			blocks = append(blocks, block{Text: part.Text})
 		}

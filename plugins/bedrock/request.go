@@ -20,7 +20,9 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"reasoning.summary":      translate.Translate,
 	"service_tier":           translate.Translate,
 	"stop":                   translate.Translate,
+	"top_k":                  translate.Translate,
 
+	"input.citations":   translate.Translate,
 	"input.input_audio": translate.Translate,
 	"input.input_file":  translate.Translate,
 	"input.input_image": translate.Translate,
@@ -63,6 +65,12 @@ type modelFields struct {
 	ToolChoice      *anthropic.ToolChoice `json:"tool_choice,omitempty"`      // Anthropic
 	ReasoningConfig *reasoningConfig      `json:"reasoningConfig,omitempty"`  // Amazon
 	ReasoningEffort string                `json:"reasoning_effort,omitempty"` // OpenAI
+	TopK            json.RawMessage       `json:"top_k,omitempty"`            // Anthropic
+	InferenceConfig *topK                 `json:"inferenceConfig,omitempty"`  // Amazon
+}
+
+type topK struct {
+	TopK json.RawMessage `json:"topK"`
 }
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.
@@ -118,6 +126,18 @@ func (r *request) setSampling(p *translate.Request, m *model) error {
 	temperature, topP, err := anthropic.Sampling(p, refused, m.maker != byAnthropic)
 	if temperature != nil || topP != nil {
 		r.inference().Temperature, r.inference().TopP = temperature, topP
+	}
+	if k := p.Field("top_k"); k != nil && err == nil {
+		switch {
+		case refused != "":
+			return p.DropWithWarning("top_k", refused)
+		case m.maker == byAnthropic:
+			r.fields().TopK = k
+		case m.maker == byAmazon:
+			r.fields().InferenceConfig = &topK{k}
+		default:
+			return p.DropWithWarning("top_k", "not supported by the model, left out")
+		}
 	}
 	return err
 }

@@ -13,7 +13,9 @@ var policy = translate.DefaultPolicy.With(translate.Policy{
 	"frequency_penalty": translate.Translate,
 	"presence_penalty":  translate.Translate,
 	"reasoning.effort":  translate.Translate,
+	"seed":              translate.Translate,
 	"stop":              translate.Translate,
+	"top_k":             translate.Translate,
 	"input.input_image": translate.Translate,
 })
 
@@ -29,6 +31,8 @@ type request struct {
 	MaxTokens        *int64          `json:"max_tokens,omitempty"`
 	Temperature      *float64        `json:"temperature,omitempty"`
 	P                *float64        `json:"p,omitempty"`
+	K                json.RawMessage `json:"k,omitempty"`
+	Seed             json.RawMessage `json:"seed,omitempty"`
 	FrequencyPenalty *float64        `json:"frequency_penalty,omitempty"`
 	PresencePenalty  *float64        `json:"presence_penalty,omitempty"`
 	Stop             []string        `json:"stop_sequences,omitempty"`
@@ -40,7 +44,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
+	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop(), K: p.Field("top_k"), Seed: p.Field("seed")}
 	if p.MaxOutputTokens.Valid {
 		r.MaxTokens = &p.MaxOutputTokens.N
 	}

@@ -17,6 +17,7 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"seed":              translate.Translate,
 	"service_tier":      translate.Translate,
 	"stop":              translate.Translate,
+	"top_k":             translate.Translate,
 	"top_logprobs":      translate.Translate,
 
 	"input.input_image": translate.Translate,
@@ -50,6 +51,7 @@ type generationConfig struct {
 	MaxOutputTokens    int64           `json:"maxOutputTokens,omitempty"`
 	Temperature        *float64        `json:"temperature,omitempty"`
 	TopP               *float64        `json:"topP,omitempty"`
+	TopK               json.RawMessage `json:"topK,omitempty"`
 	Seed               json.RawMessage `json:"seed,omitempty"`
 	StopSequences      []string        `json:"stopSequences,omitempty"`
 	PresencePenalty    *float64        `json:"presencePenalty,omitempty"`
@@ -87,7 +89,7 @@ func (r *request) setSampling() error {
 	g.MaxOutputTokens = p.MaxOutputTokens.N
 	g.Temperature, g.TopP = p.Temperature, p.TopP
 	g.PresencePenalty, g.FrequencyPenalty = p.PresencePenalty, p.FrequencyPenalty
-	g.Seed = p.Field("seed")
+	g.TopK, g.Seed = p.Field("top_k"), p.Field("seed")
 	g.StopSequences = p.Stop()
 	g.Logprobs = p.TopLogprobs.N
 	g.ResponseLogprobs = g.Logprobs > 0 || slices.Contains(p.Include, "message.output_text.logprobs")

@@ -9,7 +9,16 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-var chatRoles = []string{"developer", "system", "user", "assistant", "tool"}
+var (
+	chatRoles = []string{"developer", "system", "user", "assistant", "tool"}
+
+	// messageMembers are what is read of messages, and of answers that clients send
+	// back the annotations of their text.
+	messageMembers = []string{
+		"role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "tool_call_id", "function_call", "audio",
+		"annotations",
+	}
+)
 
 // messages reads the conversation.
 func (c *chatRequest) messages(v gjson.Result) error {
@@ -22,11 +31,9 @@ func (c *chatRequest) messages(v gjson.Result) error {
 			return plugins.Invalid(path, "Invalid type for '%s': expected an object.", path)
 		}
 		var err error
+		c.leaveOut(path, m, messageMembers...)
 		switch role := m.Get("role").Str; role {
 		case "developer", "system", "user":
-			if m.Get("name").Str != "" {
-				c.foreign = append(c.foreign, path+".name")
-			}
 			err = c.message(path, role, m.Get("content"))
 		case "assistant":
 			err = c.assistant(path, m)
@@ -181,7 +188,8 @@ func appendChatPart(b []byte, path string, v gjson.Result) ([]byte, error) {
 	default:
 		return nil, translate.InvalidValue(path+".type", kind, []string{"text", "image_url", "input_audio", "file", "refusal"})
 	}
-	if v.Get("cache_control").IsObject() { // as several gateways let clients of Claude mark a prefix
+	// Several gateways let clients of Claude mark a prefix in Anthropic's way.
+	if v.Get("cache_control").IsObject() || v.Get("prompt_cache_breakpoint").IsObject() {
 		b = append(b, cacheBreakpoint...)
 	}
 	return append(b, '}'), nil

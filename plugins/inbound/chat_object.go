@@ -1,8 +1,10 @@
 package inbound
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -62,10 +64,14 @@ func (m *chatMessage) add(item gjson.Result) {
 				m.content = append(m.content, blankLine...)
 			}
 			m.said = true
-			m.content = append(m.content, text(part.Get("text"))...)
-			for _, annotation := range part.Get("annotations").Array() {
-				m.annotations = chatCitation(element(m.annotations), []byte(annotation.Raw))
+			if annotations := part.Get("annotations").Array(); len(annotations) > 0 {
+				before := utf8.RuneCountInString(gjson.Parse(`"` + string(m.content) + `"`).Str)
+				length := utf8.RuneCountInString(part.Get("text").Str)
+				for _, annotation := range annotations {
+					m.annotations = chatCitation(element(m.annotations), []byte(annotation.Raw), before, length)
+				}
 			}
+			m.content = append(m.content, text(part.Get("text"))...)
 			if list := part.Get("logprobs").Raw; len(list) > len("[]") {
 				m.logprobs = append(element(m.logprobs), list[1:len(list)-1]...)
 			}
@@ -132,19 +138,35 @@ func appendChatCall(b []byte, kind translate.OutputKind, id, name, input string)
 	return append(append(b, input...), `"}}`...)
 }
 
-// chatCitation appends an annotation, whose members Chat Completions nests.
-func chatCitation(b, annotation []byte) []byte {
+// chatCitation appends an annotation. Chat Completions has those of web pages alone, and
+// clients refuse others: a file has the URL "file:" with its id or else its name. before
+// and length are the characters of the content before the text that the annotation is
+// about, and of this text.
+func chatCitation(b, annotation []byte, before, length int) []byte {
 	v := gjson.ParseBytes(annotation)
-	kind := v.Get("type").Str
-	if kind != "url_citation" {
-		return append(b, annotation...)
+	url, title := v.Get("url").Str, v.Get("title").Str
+	if v.Get("type").Str != "url_citation" {
+		title = cmp.Or(v.Get("filename").Str, v.Get("file_id").Str, "file")
+		url = "file:" + cmp.Or(v.Get("file_id").Str, title)
 	}
-	b = append(b, `{"type":"url_citation","url_citation":{"url":`...)
-	b = append(b, v.Get("url").Raw...)
-	for _, key := range []string{"title", "start_index", "end_index"} {
-		b = member(b, key, v.Get(key))
-	}
+	start, end := span(v)
+	end = min(max(end, 0), int64(length))
+	start = min(max(start, 0), end)
+	b = plugins.AppendString(append(b, `{"type":"url_citation","url_citation":{"url":`...), url)
+	b = plugins.AppendString(plugins.AppendKey(b, "title"), cmp.Or(title, url))
+	b = strconv.AppendInt(plugins.AppendKey(b, "start_index"), int64(before)+start, 10)
+	b = strconv.AppendInt(plugins.AppendKey(b, "end_index"), int64(before)+end, 10)
 	return append(b, `}}`...)
+}
+
+// span is the part of its text that an annotation is about, in characters. That of a
+// file may have its place alone.
+func span(annotation gjson.Result) (start, end int64) {
+	if v := annotation.Get("end_index"); v.Exists() {
+		return annotation.Get("start_index").Int(), v.Int()
+	}
+	place := annotation.Get("index").Int()
+	return place, place
 }
 
 // chatImage is a generated image in the form in which OpenRouter's clients get it.

@@ -11,13 +11,14 @@ import (
 )
 
 // chatFields are the fields of Chat Completions by what Responses calls them.
-// "stop" and "seed" are fields that providers know beside those of Responses.
+// "stop", "seed" and "top_k" are fields that providers know beside those of Responses.
 var chatFields = map[string]string{
 	"model":                  "model",
 	"stream":                 "stream",
 	"stream_options":         "stream_options",
 	"temperature":            "temperature",
 	"top_p":                  "top_p",
+	"top_k":                  "top_k",
 	"top_logprobs":           "top_logprobs",
 	"presence_penalty":       "presence_penalty",
 	"frequency_penalty":      "frequency_penalty",
@@ -30,6 +31,7 @@ var chatFields = map[string]string{
 	"prompt_cache_options":   "prompt_cache_options",
 	"prompt_cache_retention": "prompt_cache_retention",
 	"metadata":               "metadata",
+	"moderation":             "moderation",
 	"seed":                   "seed",
 	"stop":                   "stop",
 }
@@ -101,6 +103,7 @@ func (c *chatRequest) field(name string, v gjson.Result) error {
 	case "tool_choice":
 		c.toolChoice(v)
 	case "web_search_options":
+		c.leaveOut(name, v, "search_context_size", "user_location")
 		tool := member([]byte(`{"type":"web_search"`), "search_context_size", v.Get("search_context_size"))
 		if place := v.Get("user_location.approximate"); place.IsObject() {
 			tool = append(plugins.AppendKey(tool, "user_location"), flat("approximate", place)...)

@@ -18,6 +18,7 @@ type chatEncoder struct {
 	usage      bool
 
 	annotations, images int // so far
+	before              int // the characters of the content before the text that is open
 }
 
 func newChatEncoder(p *translate.Request) translate.Encoder {
@@ -34,9 +35,13 @@ func (c *chatEncoder) Append(b []byte, a *translate.Assembler, e translate.Event
 		return c.openPart(b, e)
 	case translate.TextAdded:
 		return c.text(b, e)
+	case translate.PartClosed:
+		if e.Part.Kind == translate.TextPart {
+			c.before += e.Part.Length + blankLength
+		}
 	case translate.Annotated:
 		c.annotations++
-		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation), c.annotations-1)+`]`, "")
+		return c.chunk(b, `"annotations":[`+indexed(chatCitation(nil, e.Annotation, c.before, e.Part.Length), c.annotations-1)+`]`, "")
 	case translate.ItemClosed:
 		if e.Output.Kind == translate.ImageOutput {
 			c.images++
@@ -107,8 +112,11 @@ var chatTexts = map[translate.PartKind]string{
 }
 
 // blankLine stands between two parts that are one text to the client. It is the
-// inside of a JSON string.
-const blankLine = `\n\n`
+// inside of a JSON string of so many characters.
+const (
+	blankLine   = `\n\n`
+	blankLength = 2
+)
 
 // openPart begins a call, or separates a text from the one before.
 func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {

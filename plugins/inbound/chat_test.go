@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,7 +190,9 @@ func TestChatTexts(t *testing.T) {
 	a.Call(3, "c2", "g")
 	a.Args(3, `{}`)
 	a.Args(2, `1}`)
-	a.Text(4, "done")
+	a.Text(4, "dône")
+	a.Annotation(4, []byte(`{"type":"url_citation","url":"https://y","start_index":1,"end_index":9}`))
+	a.Annotation(4, []byte(`{"type":"file_citation","file_id":"file-1","filename":"a.pdf","index":4}`))
 	a.Image("image/png", "AA==")
 	a.Finish(translate.ReasonStop)
 	_, _ = sink.Write(a.End())
@@ -198,15 +201,23 @@ func TestChatTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := plugintest.Message{
-		Text: "let me\nsee\n\ndone", Reasoning: "one\n\ntwo", Finish: "tool_calls",
+		Text: "let me\nsee\n\ndône", Reasoning: "one\n\ntwo", Finish: "tool_calls",
+		Citations: []string{ // of what is one text to the client
+			`{"url":"https://x","title":"t","start_index":0,"end_index":3}`,
+			`{"url":"https://y","title":"https://y","start_index":13,"end_index":16}`,
+			`{"url":"file:file-1","title":"a.pdf","start_index":16,"end_index":16}`,
+		},
 		Calls: []plugintest.Call{{ID: "c1", Name: "f", Arguments: `{"a":1}`}, {ID: "c2", Name: "g", Arguments: `{}`}},
 	}
 	if !reflect.DeepEqual(*m, want) {
 		t.Errorf("got %+v\nwant %+v", *m, want)
 	}
+	if whole, err := plugintest.ReadChat(a.Response()); err != nil || !slices.Equal(whole.Citations, want.Citations) {
+		t.Errorf("the object has the annotations %q, error %v", whole.Citations, err)
+	}
 	object := gjson.ParseBytes(a.Response())
 	for path, want := range map[string]string{
-		"choices.0.message.content":                        "let me\nsee\n\ndone",
+		"choices.0.message.content":                        "let me\nsee\n\ndône",
 		"choices.0.message.reasoning_content":              "one\n\ntwo",
 		"choices.0.message.annotations.0.url_citation.url": "https://x",
 		"choices.0.message.images.0.image_url.url":         "data:image/png;base64,AA==",

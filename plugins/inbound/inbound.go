@@ -9,6 +9,8 @@
 package inbound
 
 import (
+	"slices"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -50,6 +52,8 @@ type body struct {
 	foreign []string
 
 	warnings []string // of what was left out already
+
+	cited map[string]string // titles of the documents that shall be cited, by the client's paths
 }
 
 // set adds a field with a value as JSON. from is the client's name of the field, ""
@@ -82,6 +86,17 @@ func (b *body) item(path string, first int, open []byte) {
 // tool adds a tool, and so its JSON.
 func (b *body) tool(tool []byte) { b.tools = append(element(b.tools), tool...) }
 
+// leaveOut notes the members of an object that the API to come has no place for: each
+// is left out with a warning that names it. known are those that are read.
+func (b *body) leaveOut(path string, object gjson.Result, known ...string) {
+	object.ForEach(func(key, v gjson.Result) bool {
+		if v.Type != gjson.Null && !slices.Contains(known, key.Str) {
+			b.foreign = append(b.foreign, path+"."+key.Str)
+		}
+		return true
+	})
+}
+
 // element begins another element.
 func element(list []byte) []byte {
 	if len(list) > 0 {
@@ -111,6 +126,16 @@ func (b *body) parse() (*translate.Request, error) {
 	p, err := translate.ParseRequest(raw)
 	if err != nil {
 		return nil, b.names.Error(err)
+	}
+	for part := range p.Parts {
+		path := b.names.Path(part.Param)
+		if title, ok := b.cited[path]; ok {
+			part.Cited, part.Filename = true, title
+			delete(b.cited, path)
+		}
+	}
+	for path := range b.cited { // what a tool put out
+		b.foreign = append(b.foreign, path+".citations")
 	}
 	p.Names, p.Foreign = &b.names, b.foreign
 	p.Warnings = append(b.warnings, p.Warnings...)

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -24,6 +25,7 @@ func (m *messagesRequest) readMessages() error {
 			return plugins.Invalid(path, "Invalid type for '%s': expected an object.", path)
 		}
 		role, content := v.Get("role").Str, v.Get("content")
+		m.leaveOut(path, v, "role", "content")
 		switch {
 		case role != "user" && role != "assistant" && role != "system":
 			return translate.InvalidValue(path+".role", role, []string{"user", "assistant", "system"})
@@ -54,12 +56,12 @@ func (m *messagesRequest) blocks(path, role string, content gjson.Result) error 
 	for i, block := range content.Array() {
 		at := fmt.Sprintf("%s.content[%d]", path, i)
 		kind := block.Get("type").Str
-		if kind == "text" || kind == "image" || kind == "document" {
+		if slices.Contains(partTypes, kind) {
 			if len(parts) == 0 {
 				first = i
 			}
 			var err error
-			if parts, err = appendBlock(element(parts), at, block); err != nil {
+			if parts, err = m.appendBlock(element(parts), at, block); err != nil {
 				return err
 			}
 			continue
@@ -73,7 +75,12 @@ func (m *messagesRequest) blocks(path, role string, content gjson.Result) error 
 	return nil
 }
 
-var blockTypes = []string{"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}
+// partTypes are the blocks that become parts of a message or of an output, and
+// blockTypes all that a message may have.
+var (
+	partTypes  = []string{"text", "image", "document", "search_result", "tool_reference"}
+	blockTypes = append(partTypes[:4:4], "thinking", "redacted_thinking", "tool_use", "tool_result")
+)
 
 // block reads a block that is an item.
 func (m *messagesRequest) block(path, kind string, v gjson.Result) error {
@@ -104,6 +111,7 @@ func (m *messagesRequest) call(path string, v gjson.Result) error {
 			return translate.Missing(path + "." + required)
 		}
 	}
+	m.leaveOut(path, v, "type", "id", "name", "input", "caller", "cache_control")
 	input := v.Get("input")
 	if !input.IsObject() {
 		return plugins.Invalid(path+".input", "Invalid type for '%s.input': expected an object.", path)
@@ -119,6 +127,7 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 	if id.Str == "" {
 		return translate.Missing(path + ".tool_use_id")
 	}
+	m.leaveOut(path, v, "type", "tool_use_id", "content", "is_error", "cache_control")
 	output := []byte(`""`)
 	switch {
 	case content.Type == gjson.String:
@@ -127,7 +136,7 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 		var parts []byte
 		for i, block := range content.Array() {
 			var err error
-			if parts, err = appendBlock(element(parts), fmt.Sprintf("%s.content[%d]", path, i), block); err != nil {
+			if parts, err = m.appendBlock(element(parts), fmt.Sprintf("%s.content[%d]", path, i), block); err != nil {
 				return err
 			}
 		}
@@ -142,32 +151,79 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 }
 
 // appendBlock appends a block that says something, as a part.
-func appendBlock(b []byte, path string, v gjson.Result) ([]byte, error) {
+func (m *messagesRequest) appendBlock(b []byte, path string, v gjson.Result) ([]byte, error) {
 	source := v.Get("source")
 	switch kind := v.Get("type").Str; kind {
 	case "text":
+		m.leaveOut(path, v, "type", "text", "citations", "cache_control")
+		if v.Get("citations.0").Exists() { // of an earlier answer
+			m.warnings = append(m.warnings, path+": citations left out")
+		}
 		b = member(append(b, `{"type":"input_text"`...), "text", v.Get("text"))
 	case "image":
+		m.leaveOut(path, v, "type", "source", "cache_control")
 		b = appendSource(append(b, `{"type":"input_image"`...), source, "image_url", "image_url")
 	case "document":
-		if from := source.Get("type").Str; from == "text" || from == "content" {
-			b = append(plugins.AppendKey(append(b, `{"type":"input_text"`...), "text"), documentText(source)...)
-			break
+		var err error
+		if b, err = m.appendDocument(b, path, v); err != nil {
+			return nil, err
 		}
-		b = append(b, `{"type":"input_file"`...)
-		if title := v.Get("title").Str; title != "" {
-			b = plugins.AppendString(plugins.AppendKey(b, "filename"), title)
-		} else {
-			b = append(b, `,"filename":"document.pdf"`...)
-		}
-		b = appendSource(b, source, "file_url", "file_data")
+	case "search_result":
+		m.leaveOut(path, v, "type", "source", "title", "content", "cache_control")
+		b = appendParagraphs(b, v.Get("title").Str, source.Str, blockText(v.Get("content")))
+	case "tool_reference": // the model has all tools from the beginning
+		b = appendParagraphs(b, "There is a tool '"+v.Get("tool_name").Str+"'.")
 	default:
-		return nil, translate.InvalidValue(path+".type", kind, []string{"text", "image", "document"})
+		return nil, translate.InvalidValue(path+".type", kind, partTypes)
 	}
 	if v.Get("cache_control").IsObject() {
 		b = append(b, cacheBreakpoint...)
 	}
 	return append(b, '}'), nil
+}
+
+// appendDocument appends a document but for its last brace: a file, or a text with what
+// introduces it. A text that shall be cited is by itself, for citations count its
+// characters.
+func (m *messagesRequest) appendDocument(b []byte, path string, v gjson.Result) ([]byte, error) {
+	source, title := v.Get("source"), v.Get("title").Str
+	cited := v.Get("citations.enabled").Bool()
+	known := []string{"type", "source", "title", "citations", "cache_control"}
+	switch source.Get("type").Str {
+	case "text", "content":
+		for i, block := range source.Get("content").Array() {
+			if block.IsObject() && block.Get("type").Str != "text" {
+				return nil, unsupported(fmt.Sprintf("%s.source.content[%d]", path, i), "a document of blocks can have text alone.")
+			}
+		}
+		content := source.Get("data").Str + blockText(source.Get("content"))
+		if !cited {
+			known = append(known, "context")
+			b = appendParagraphs(b, title, v.Get("context").Str, content)
+			break
+		}
+		b = appendParagraphs(b, content)
+	default:
+		if title == "" {
+			title = "document.pdf"
+		}
+		b = plugins.AppendString(append(b, `{"type":"input_file","filename":`...), title)
+		b = appendSource(b, source, "file_url", "file_data")
+	}
+	if cited {
+		if m.cited == nil {
+			m.cited = make(map[string]string)
+		}
+		m.cited[path] = title
+	}
+	m.leaveOut(path, v, known...)
+	return b, nil
+}
+
+// appendParagraphs appends a part of text, but for its last brace.
+func appendParagraphs(b []byte, paragraphs ...string) []byte {
+	paragraphs = slices.DeleteFunc(paragraphs, func(s string) bool { return s == "" })
+	return plugins.AppendString(append(b, `{"type":"input_text","text":`...), strings.Join(paragraphs, "\n\n"))
 }
 
 // appendSource appends where the content of a part is: at a URL, in a data: URL, or
@@ -183,18 +239,14 @@ func appendSource(b []byte, source gjson.Result, url, inline string) []byte {
 	return member(b, "file_id", source.Get("file_id"))
 }
 
-// documentText is the text of a document, as JSON.
-func documentText(source gjson.Result) string {
-	if data := source.Get("data"); data.Type == gjson.String {
-		return data.Raw
-	}
-	content := source.Get("content")
+// blockText is a string, or the text of blocks.
+func blockText(content gjson.Result) string {
 	if content.Type == gjson.String {
-		return content.Raw
+		return content.Str
 	}
 	var texts []string
 	for _, block := range content.Array() {
 		texts = append(texts, block.Get("text").Str)
 	}
-	return rawString(strings.Join(texts, "\n\n"))
+	return strings.Join(texts, "\n\n")
 }

@@ -44,6 +44,10 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 			if part.Get("type").Str == "refusal" {
 				said = part.Get("refusal")
 			}
+			if annotations := part.Get("annotations").Array(); len(annotations) > 0 {
+				b = appendCited(b, said.Str, annotations)
+				return true
+			}
 			b = appendText(append(element(b), `{"type":"text","text":`...), []byte(text(said)), true)
 			b = append(b, '}')
 			return true

@@ -52,7 +52,7 @@ type messagesRequest struct {
 // field reads one field of the body.
 func (m *messagesRequest) field(name string, v gjson.Result) {
 	switch name {
-	case "model", "stream", "temperature", "top_p":
+	case "model", "stream", "temperature", "top_p", "top_k":
 		m.set(name, v.Raw, name)
 	case "max_tokens":
 		m.limit = v
@@ -68,14 +68,17 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 		m.set("stop", v.Raw, name)
 	case "thinking":
 		m.thinking = v
+		m.leaveOut(name, v, "type", "budget_tokens", "display")
 	case "output_config":
 		m.output = v
+		m.leaveOut(name, v, "effort", "format")
 		if format := v.Get("format"); format.Exists() {
 			m.format(format, "output_config.format")
 		}
 	case "output_format":
 		m.format(v, name)
 	case "metadata":
+		m.leaveOut(name, v, "user_id")
 		if user := v.Get("user_id"); user.Exists() {
 			m.set("user", user.Raw, "metadata.user_id")
 		}
@@ -87,7 +90,9 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 		m.set(name, tier, name)
 	case "cache_control": // the provider chooses what to cache
 	default:
-		m.foreign = append(m.foreign, name)
+		if name != "speed" || v.Str != "standard" { // which is that of all
+			m.foreign = append(m.foreign, name)
+		}
 	}
 }
 
@@ -111,6 +116,9 @@ func (m *messagesRequest) reasoning() {
 		effort, from = translate.EffortOf(m.thinking.Get("budget_tokens").Int(), m.limit.Int()), "thinking"
 	case kind == "adaptive":
 		effort, from = "high", "thinking"
+	case m.thinking.Exists():
+		m.foreign = append(m.foreign, "thinking")
+		return
 	default:
 		return
 	}
@@ -134,7 +142,7 @@ func (m *messagesRequest) readSystem() error {
 		if strings.HasPrefix(block.Get("text").Str, billingHeader) {
 			continue
 		}
-		part, err := appendBlock(nil, path, block)
+		part, err := m.appendBlock(nil, path, block)
 		if err != nil {
 			return err
 		}
@@ -154,17 +162,22 @@ func (m *messagesRequest) readTools() error {
 	if m.tools.Exists() && !m.tools.IsArray() {
 		return plugins.Invalid("tools", "Invalid type for 'tools': expected an array.")
 	}
-	for _, t := range m.tools.Array() {
+	for i, t := range m.tools.Array() {
+		path := fmt.Sprintf("tools[%d]", i)
 		kind := hostedType(t)
 		switch kind {
 		case "", "custom":
+			// How finely the input is streamed is the provider's choice.
+			m.leaveOut(path, t, "type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming")
 			tool := member([]byte(`{"type":"function"`), "name", t.Get("name"))
 			tool = member(tool, "description", t.Get("description"))
 			tool = member(tool, "parameters", t.Get("input_schema"))
 			m.tool(append(member(tool, "strict", t.Get("strict")), '}'))
 		case "web_search":
+			m.leaveOut(path, t, "type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "cache_control")
 			m.webSearch(t)
 		case "code_interpreter":
+			m.leaveOut(path, t, "type", "name", "cache_control")
 			m.tool([]byte(`{"type":"code_interpreter","container":{"type":"auto"}}`))
 		default:
 			m.tool([]byte(t.Raw))
@@ -206,6 +219,7 @@ func (m *messagesRequest) toolChoice() {
 	if !v.Exists() {
 		return
 	}
+	m.leaveOut("tool_choice", v, "type", "name", "disable_parallel_tool_use")
 	choice := rawString(v.Get("type").Str)
 	switch v.Get("type").Str {
 	case "any":

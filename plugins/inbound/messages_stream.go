@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -15,6 +17,7 @@ type messagesEncoder struct {
 	blocks  int               // that have begun
 	open    *translate.Output // whose block is open, and not of text
 	thought bool              // the block of thinking that is open has text
+	cited   bool              // the block of text that is open has citations
 	waiting []*waitingCall    // for the call that is open: blocks come one after the other
 }
 
@@ -39,6 +42,9 @@ func (m *messagesEncoder) Append(b []byte, a *translate.Assembler, e translate.E
 		return m.openPart(b, e)
 	case translate.TextAdded:
 		return m.text(b, e)
+	case translate.Annotated:
+		m.cited = true
+		return m.delta(b, `{"type":"citations_delta","citation":`, appendCitation(nil, gjson.ParseBytes(e.Annotation)), "")
 	case translate.PartClosed:
 		if e.Output.Kind == translate.MessageOutput {
 			return m.stopBlock(b)
@@ -62,12 +68,17 @@ func (m *messagesEncoder) startBlock(b []byte, block string) []byte {
 	return append(b, "}\n\n"...)
 }
 
-// delta adds to the block that is open. text is the inside of a JSON string.
-func (m *messagesEncoder) delta(b []byte, open string, text []byte) []byte {
+// addText adds to the block that is open. text is the inside of a JSON string.
+func (m *messagesEncoder) addText(b []byte, open string, text []byte) []byte {
+	return m.delta(b, open, text, `"`)
+}
+
+// delta adds to the block that is open: the JSON of the delta, but for its last brace.
+func (m *messagesEncoder) delta(b []byte, open string, value []byte, end string) []byte {
 	b = append(b, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
 	b = strconv.AppendInt(b, int64(m.blocks-1), 10)
-	b = append(append(append(b, `,"delta":`...), open...), text...)
-	return append(b, "\"}}\n\n"...)
+	b = append(append(append(append(b, `,"delta":`...), open...), value...), end...)
+	return append(b, "}}\n\n"...)
 }
 
 // The deltas, up to their texts.
@@ -101,14 +112,14 @@ func (m *messagesEncoder) startCall(b []byte, o *translate.Output) []byte {
 	m.open = o
 	b = m.startBlock(b, `{"type":"tool_use","id":`+rawString(o.CallID)+`,"name":`+rawString(flatName(o))+`,"input":{}}`)
 	if o.Kind == translate.CustomCallOutput { // its input is a member of an object
-		b = m.delta(b, inputDelta, []byte(`{\"input\":\"`))
+		b = m.addText(b, inputDelta, []byte(`{\"input\":\"`))
 	}
 	return b
 }
 
 func (m *messagesEncoder) stopCall(b []byte) []byte {
 	if m.open.Kind == translate.CustomCallOutput {
-		b = m.delta(b, inputDelta, []byte(`\"}`))
+		b = m.addText(b, inputDelta, []byte(`\"}`))
 	}
 	m.open = nil
 	return m.stopBlock(b)
@@ -118,29 +129,38 @@ func (m *messagesEncoder) stopCall(b []byte) []byte {
 func (m *messagesEncoder) openPart(b []byte, e translate.Event) []byte {
 	switch e.Output.Kind {
 	case translate.MessageOutput:
-		return m.startBlock(b, `{"type":"text","text":""}`)
+		return m.startText(b)
 	case translate.ReasoningOutput:
 		if m.thought {
-			return m.delta(b, thinkingDelta, []byte(blankLine))
+			return m.addText(b, thinkingDelta, []byte(blankLine))
 		}
 		m.thought = true
 	}
 	return b
 }
 
+// startText begins a block of text.
+func (m *messagesEncoder) startText(b []byte) []byte {
+	m.cited = false
+	return m.startBlock(b, `{"type":"text","text":""}`)
+}
+
 func (m *messagesEncoder) text(b []byte, e translate.Event) []byte {
 	switch e.Output.Kind {
 	case translate.MessageOutput:
-		return m.delta(b, textDelta, e.Text)
+		if m.cited { // citations are about their block
+			b = m.startText(m.stopBlock(b))
+		}
+		return m.addText(b, textDelta, e.Text)
 	case translate.ReasoningOutput:
-		return m.delta(b, thinkingDelta, e.Text)
+		return m.addText(b, thinkingDelta, e.Text)
 	}
 	text := e.Text
 	if e.Part.Kind == translate.InputPart { // a string within the string
 		text = plugins.AppendEscaped(nil, string(text))
 	}
 	if e.Output == m.open {
-		return m.delta(b, inputDelta, text)
+		return m.addText(b, inputDelta, text)
 	}
 	call := m.waits(e.Output)
 	call.arguments = append(call.arguments, text...)
@@ -156,7 +176,7 @@ func (m *messagesEncoder) closeItem(b []byte, o *translate.Output) []byte {
 	switch {
 	case o.Kind == translate.ReasoningOutput:
 		if o.Sealed != "" {
-			b = m.delta(b, signatureDelta, plugins.AppendEscaped(nil, o.Sealed))
+			b = m.addText(b, signatureDelta, plugins.AppendEscaped(nil, o.Sealed))
 		}
 		return m.stopBlock(b)
 	case o == m.open:
@@ -174,7 +194,7 @@ func (m *messagesEncoder) nextCall(b []byte) []byte {
 		m.waiting = m.waiting[1:]
 		b = m.startCall(b, call.Output)
 		if len(call.arguments) > 0 {
-			b = m.delta(b, inputDelta, call.arguments)
+			b = m.addText(b, inputDelta, call.arguments)
 		}
 		if call.closed {
 			b = m.stopCall(b)

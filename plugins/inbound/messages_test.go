@@ -2,7 +2,9 @@ package inbound_test
 
 import (
 	"errors"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/anthropic"
+	"github.com/weirhq/weir/plugins/bedrock"
 	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
@@ -29,7 +32,7 @@ func TestMessagesRequest(t *testing.T) {
 			`{"role":"system","content":[{"type":"input_text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}}]}`, ""},
 		{`"metadata":{"user_id":"u"}`, "user", `"u"`, ""},
 		{`"service_tier":"standard_only"`, "service_tier", `"default"`, ""},
-		{`"top_k":5`, "top_k", ``, "top_k"},
+		{`"top_k":5`, "top_k", `5`, "top_k"},
 		{`"context_management":{"edits":[]}`, "context_management", ``, "context_management"},
 		{`"thinking":{"type":"enabled","budget_tokens":999}`, "reasoning", `{"effort":"max"}`, "thinking"},
 		{`"thinking":{"type":"enabled","budget_tokens":300}`, "reasoning", `{"effort":"medium"}`, "thinking"},
@@ -146,6 +149,67 @@ func TestMessagesBlocks(t *testing.T) {
 		if got := gjson.GetBytes(a.Response(), path).Raw; got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
+	}
+}
+
+// Claude at Bedrock cites documents, and texts as documents.
+func TestCitedDocuments(t *testing.T) {
+	p, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"Who?"},` +
+		`{"type":"document","title":"a.txt","citations":{"enabled":true},"source":{"type":"text","data":"Ann"}},` +
+		`{"type":"document","title":"b.pdf","citations":{"enabled":true},"source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Strict = true
+	req, err := new(bedrock.Provider).Prepare(t.Context(), p, translate.Target{Model: "anthropic.claude-sonnet-4-20250514-v1:0", BaseURL: "https://x", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(req.Body)
+	want := `[{"format":"txt","name":"a","source":{"bytes":"QW5u"},"citations":{"enabled":true}},` +
+		`{"format":"pdf","name":"b","source":{"bytes":"JVBERg=="},"citations":{"enabled":true}}]`
+	if got := gjson.GetBytes(body, "messages.0.content.#.document").Raw; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// Citations are about the block that they are in: a text is cut where they begin and end.
+func TestMessagesCitations(t *testing.T) {
+	p := &translate.Request{Model: "m", Stream: true}
+	var sink strings.Builder
+	a := translate.NewAssembler(p, &sink, translate.Options{Encoder: messages.Encoder(p)})
+	a.Text(1, "Así: ")
+	a.Text(1, "the sky is blue.")
+	a.Cite(1, translate.Citation{Start: 5, End: 21, URL: "https://x", Title: "t"})
+	a.Cite(1, translate.Citation{Start: 5, End: 21, Location: []byte(`{"type":"char_location","cited_text":"blue","document_index":0,"document_title":null,` +
+		`"file_id":null,"start_char_index":3,"end_char_index":7}`)})
+	a.Text(1, " And grass")
+	a.Annotation(1, []byte(`{"type":"file_citation","file_id":"file-1","filename":"a.pdf","index":31}`))
+	a.Text(1, " is green.")
+	a.Finish(translate.ReasonStop)
+	sink.Write(a.End())
+	m, err := plugintest.CheckMessages([]byte(sink.String()))
+	if err != nil {
+		t.Fatal(err, sink.String())
+	}
+	web := `{"type":"web_search_result_location","cited_text":"","encrypted_index":"","url":"https://x","title":"t"}`
+	file := `{"type":"search_result_location","cited_text":"","search_result_index":0,"start_block_index":0,"end_block_index":0,"source":"file-1","title":"a.pdf"}`
+	if got := m.Citations; len(got) != 3 || got[0] != web || got[2] != file || gjson.Get(got[1], "end_char_index").Int() != 7 {
+		t.Errorf("the stream has the citations %q", got)
+	}
+	for _, piece := range []string{`"text":" And grass"}}`, `"text":" is green."}}`} { // which are in blocks of their own
+		before, _, ok := strings.Cut(sink.String(), piece)
+		if blocks := strings.Split(before, "content_block_start"); !ok || strings.Contains(blocks[len(blocks)-1], "citations_delta") {
+			t.Errorf("%s is in a block that has citations:\n%s", piece, sink.String())
+		}
+	}
+	var got []string
+	for _, block := range gjson.GetBytes(a.Response(), "content").Array() {
+		got = append(got, block.Get("text").Str+"|"+strings.Join(strings.Fields(block.Get("citations.#.type").Raw), ""))
+	}
+	want := []string{"Así: |", `the sky is blue.|["web_search_result_location","char_location"]`, ` And grass|["search_result_location"]`, " is green.|"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the blocks are %q, want %q", got, want)
 	}
 }
 

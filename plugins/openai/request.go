@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -47,6 +50,13 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if err := p.DropForeign(p.Foreign...); err != nil {
 		return nil, err
 	}
+	for part := range p.Parts {
+		if part.Cited {
+			if err := p.DropCitations(part); err != nil {
+				return nil, err
+			}
+		}
+	}
 	var err error
 	for _, field := range notInResponses {
 		if p.Field(field) == nil {
@@ -59,6 +69,9 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 			return nil, err
 		}
 	}
+	if body, err = withKnownTools(body, p); err != nil {
+		return nil, err
+	}
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
 		return nil, err
 	}
@@ -66,6 +79,32 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 		return body, nil
 	}
 	return sjson.SetBytes(body, "include.-1", "reasoning.encrypted_content")
+}
+
+// hosted are the types of the tools that the Responses API hosts.
+var hosted = []string{
+	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "code_interpreter", "file_search",
+	"image_generation", "mcp", "computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "tool_search",
+}
+
+// withKnownTools is the body without the tools that another API hosts.
+func withKnownTools(body []byte, p *translate.Request) ([]byte, error) {
+	all := len(p.Tools)
+	err := p.DropTools(func(t *translate.Tool) bool { return !slices.Contains(hosted, t.Type) })
+	if err != nil || len(p.Tools) == all {
+		return body, err
+	}
+	if len(p.Tools) == 0 {
+		if body, err = sjson.DeleteBytes(body, "tool_choice"); err != nil {
+			return nil, err
+		}
+		return sjson.DeleteBytes(body, "tools")
+	}
+	tools := make([]json.RawMessage, len(p.Tools))
+	for i := range p.Tools {
+		tools[i] = p.Tools[i].Raw
+	}
+	return sjson.SetBytes(body, "tools", tools)
 }
 
 // keptItems are the items of the turns by their position in the input.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -16,6 +17,8 @@ type Message struct {
 	Text, Refusal, Reasoning string
 	// Calls are the calls of tools in their order.
 	Calls []Call
+	// Citations are the sources of the text, as the API has them.
+	Citations []string
 	// Finish is the finish_reason or stop_reason, "" if the stream failed.
 	Finish string
 	// Error is the message of the error that ended the stream.
@@ -121,6 +124,9 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 			return err
 		}
 	}
+	if err := c.cite(delta.Get("annotations")); err != nil {
+		return err
+	}
 	for i, list := range []string{"annotations", "images"} {
 		for _, element := range delta.Get(list).Array() {
 			if n := element.Get("index"); n.Type != gjson.Number || n.Int() != c.listed[i] {
@@ -132,6 +138,22 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 	c.Finish = finish.Str
 	if calls := len(c.Calls) > 0; c.Finish == "tool_calls" && !calls || c.Finish == "stop" && calls {
 		return fmt.Errorf("the finish_reason does not fit %d calls", len(c.Calls))
+	}
+	return nil
+}
+
+// cite adds annotations, which are about a part of the text so far: AI SDKs take no
+// others, and none with less.
+func (m *Message) cite(annotations gjson.Result) error {
+	length := int64(utf8.RuneCountInString(m.Text))
+	for _, annotation := range annotations.Array() {
+		c := annotation.Get("url_citation")
+		start, end := c.Get("start_index"), c.Get("end_index")
+		if annotation.Get("type").Str != "url_citation" || c.Get("url").Str == "" || c.Get("title").Str == "" ||
+			start.Type != gjson.Number || start.Int() < 0 || start.Int() > end.Int() || end.Int() > length {
+			return fmt.Errorf("an annotation of a text of %d characters is %s", length, annotation.Raw)
+		}
+		m.Citations = append(m.Citations, c.Raw)
 	}
 	return nil
 }
@@ -191,6 +213,9 @@ func ReadChat(object []byte) (*Message, error) {
 		Text: said.Get("content").Str, Refusal: said.Get("refusal").Str, Reasoning: said.Get("reasoning_content").Str,
 		Finish: v.Get("choices.0.finish_reason").Str,
 	}}
+	if err := c.cite(said.Get("annotations")); err != nil {
+		return nil, err
+	}
 	for _, call := range said.Get("tool_calls").Array() {
 		kind := call.Get("type").Str
 		arguments := call.Get(kind + "." + map[string]string{"function": "arguments", "custom": "input"}[kind]).Str
@@ -210,6 +235,8 @@ func (m *Message) same(other *Message) bool {
 	if m.Error != "" || other.Error != "" {
 		return m.Error == other.Error
 	}
-	return m.Text == other.Text && m.Refusal == other.Refusal && m.Finish == other.Finish &&
+	slices.Sort(m.Citations)
+	slices.Sort(other.Citations)
+	return slices.Equal(m.Citations, other.Citations) && m.Text == other.Text && m.Refusal == other.Refusal && m.Finish == other.Finish &&
 		len(m.Reasoning) == len(other.Reasoning) && slices.Equal(m.Calls, other.Calls)
 }

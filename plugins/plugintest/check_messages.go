@@ -132,6 +132,8 @@ func (c *messagesChecker) delta(v gjson.Result) error {
 	switch {
 	case c.open == "text" && kind == "text_delta":
 		c.Text += delta.Get("text").Str
+	case c.open == "text" && kind == "citations_delta":
+		return c.citeBlock(delta.Get("citation"))
 	case c.open == "thinking" && kind == "thinking_delta" && !c.signed:
 		c.Reasoning += delta.Get("thinking").Str
 	case c.open == "thinking" && kind == "signature_delta" && !c.signed && delta.Get("signature").Str != "":
@@ -141,6 +143,28 @@ func (c *messagesChecker) delta(v gjson.Result) error {
 	default:
 		return fmt.Errorf("a block of type %q has no such delta", c.open)
 	}
+	return nil
+}
+
+// citationMembers are the texts that a citation must have, by its type.
+var citationMembers = map[string][]string{
+	"char_location":              {"cited_text"},
+	"page_location":              {"cited_text"},
+	"content_block_location":     {"cited_text"},
+	"search_result_location":     {"cited_text", "source"},
+	"web_search_result_location": {"cited_text", "encrypted_index", "url"},
+}
+
+// citeBlock adds a citation of a block of text.
+func (m *Message) citeBlock(citation gjson.Result) error {
+	members, ok := citationMembers[citation.Get("type").Str]
+	for _, member := range members {
+		ok = ok && citation.Get(member).Type == gjson.String
+	}
+	if !ok {
+		return fmt.Errorf("the citation lacks what it must have: %s", citation.Raw)
+	}
+	m.Citations = append(m.Citations, citation.Raw)
 	return nil
 }
 
@@ -176,6 +200,11 @@ func ReadMessages(object []byte) (*Message, error) {
 		switch block.Get("type").Str {
 		case "text":
 			m.Text += block.Get("text").Str
+			for _, citation := range block.Get("citations").Array() {
+				if err := m.citeBlock(citation); err != nil {
+					return nil, err
+				}
+			}
 		case "thinking":
 			m.Reasoning += block.Get("thinking").Str
 		case "tool_use":

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"time"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -126,17 +129,39 @@ func (a *Assembler) Refusal(key int, s string) {
 // message's text. It belongs to text: where none is open, there is nothing that
 // could have it.
 func (a *Assembler) Annotation(key int, raw json.RawMessage) {
-	o := a.find(key)
-	if o == nil || o.Kind != MessageOutput || o.part().Kind != TextPart {
+	o, p := a.openText(key)
+	if p == nil {
 		return
 	}
-	if annotation := compact(raw, '{'); annotation != nil && a.takes(len(annotation)) {
-		p := o.part()
+	annotation := compact(raw, '{')
+	if v := gjson.ParseBytes(annotation); v.Get("type").Str == "url_citation" && v.Get("url").Str == "" {
+		return
+	}
+	if annotation != nil && a.takes(len(annotation)) {
 		a.emit(Event{Type: Annotated, Output: o, Part: p, Annotation: annotation})
 		p.annotations = appendElements(p.annotations, annotation)
 		p.annotated++
 		a.flush()
 	}
+}
+
+// openText is the message that is open under a key, and its text. The text is nil where
+// none is open.
+func (a *Assembler) openText(key int) (*Output, *OutputPart) {
+	o := a.find(key)
+	if o == nil || o.Kind != MessageOutput || o.part().Kind != TextPart {
+		return nil, nil
+	}
+	return o, o.part()
+}
+
+// Length is that of the text that is open under a key, in characters: where the text to
+// come begins.
+func (a *Assembler) Length(key int) int64 {
+	if _, p := a.openText(key); p != nil {
+		return int64(p.Length)
+	}
+	return 0
 }
 
 // Logprobs adds the logprobs, as a JSON array of the Responses API, of the text
@@ -324,6 +349,7 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	}
 	from := len(p.Text)
 	p.Text = plugins.AppendEscaped(p.Text, s)
+	p.Length += utf8.RuneCountInString(s)
 	var logprobs []byte
 	if kind == TextPart && o.key == a.logprobs.key && len(a.logprobs.raw) > 0 {
 		logprobs = a.logprobs.raw

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -106,27 +107,35 @@ func flat(namespace, name string) string {
 // separator is between a namespace and the name of a tool in it.
 const separator = "__"
 
-// Citation is the source in the web of a part of a text.
+// Citation is the source of a part of a text: a web page, or a document of the request.
 type Citation struct {
-	// Start and End bound the part, in characters of the message's text.
+	// Start and End bound the part, in characters of the message's text. What is beyond
+	// the text so far is cut off.
 	Start, End int64
 	URL        string
-	// Title is by default the URL: clients demand one.
+	// Title is that of the source; of a web page by default the URL, because clients
+	// demand one.
 	Title string
+	// Location is the citation of a document as Anthropic's Messages has it, nil for a
+	// web page.
+	Location json.RawMessage
 }
 
-// Cite annotates the text of a message. Of a source that has no URL there is
-// nothing the Responses API could say.
+// Cite annotates the text of a message. Of a source that has neither a URL nor a
+// location there is nothing that a client could use.
 func (a *Assembler) Cite(key int, c Citation) {
-	if c.URL == "" {
+	end := min(max(c.End, 0), a.Length(key))
+	annotation := object{"start_index": min(max(c.Start, 0), end), "end_index": end}
+	switch {
+	case c.URL != "":
+		annotation["type"], annotation["url"], annotation["title"] = "url_citation", c.URL, cmp.Or(c.Title, c.URL)
+	case c.Location != nil:
+		annotation["type"], annotation["file_id"], annotation["filename"], annotation["index"] = "file_citation", "", c.Title, end
+		annotation["location"] = c.Location
+	default:
 		return
 	}
-	if c.Title == "" {
-		c.Title = c.URL
-	}
-	raw, _ := json.Marshal(object{ // strings and numbers
-		"type": "url_citation", "start_index": c.Start, "end_index": c.End, "url": c.URL, "title": c.Title,
-	})
+	raw, _ := json.Marshal(annotation) // strings, numbers and JSON
 	a.Annotation(key, raw)
 }
 

@@ -56,6 +56,8 @@ type OutputPart struct {
 	Index int
 	// Text is what it has so far: the inside of a JSON string.
 	Text []byte
+	// Length is that of the text in characters, by which annotations count.
+	Length int
 
 	head []byte // of its delta events, up to the text
 

@@ -249,7 +249,7 @@ func TestParts(t *testing.T) {
 		{"type":"input_file","file_id":"file_1"},
 		{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}}]}]`)
 	var got []string
-	for part := range p.parts {
+	for part := range p.Parts {
 		b, err := part.Bytes()
 		if err != nil {
 			t.Error(err)

@@ -28,7 +28,7 @@ const (
 // Policy says by path what becomes of the fields of a request: top-level fields
 // ("truncation"), fields of text, reasoning and stream_options ("text.verbosity"),
 // hosted tools by type ("tools.web_search"), content parts by type
-// ("input.input_image") and values of include
+// ("input.input_image"), citations of documents ("input.citations") and values of include
 // ("include.message.output_text.logprobs"). Fields, hosted tools and values of include
 // that are in no Policy are left out with a warning; parts are refused.
 type Policy map[string]Action
@@ -65,6 +65,7 @@ var DefaultPolicy = Policy{
 	"reasoning.summary":   Warn,
 	"service_tier":        Warn,
 	"stop":                Warn, // of other APIs
+	"top_k":               Warn,
 	"text.verbosity":      Warn,
 	"top_logprobs":        Warn,
 	"truncation":          Warn,
@@ -132,9 +133,14 @@ func (p *Request) Apply(policy Policy) error {
 			return err
 		}
 	}
-	for part := range p.parts {
+	for part := range p.Parts {
 		if policy.of("input."+string(part.Type), Reject) == Reject {
 			return plugins.Unsupported(part.Param, "The model does not take parts of type '%s'.", part.Type)
+		}
+		if part.Cited && policy["input.citations"] != Translate {
+			if err := p.DropCitations(part); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -206,8 +212,8 @@ func (c ToolChoice) takes(t Tool) bool {
 	return t.Type == c.Type
 }
 
-// parts ranges over the content of messages and outputs.
-func (p *Request) parts(yield func(*Part) bool) {
+// Parts ranges over the content of messages and outputs.
+func (p *Request) Parts(yield func(*Part) bool) {
 	for _, t := range p.Turns {
 		for _, item := range t.Items {
 			var content []Part
@@ -246,6 +252,12 @@ func (p *Request) Drop(a Action, field, done string) error {
 
 // DropWithWarning leaves out what is a hint to quality, as [Request.Drop] does.
 func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
+
+// DropCitations sends a document whose sources the answer will not name.
+func (p *Request) DropCitations(part *Part) error {
+	part.Cited = false
+	return p.DropWithWarning(part.Param, "not cited by the model, citations left out")
+}
 
 // DropForeign leaves out fields that only clients of another API have.
 func (p *Request) DropForeign(fields ...string) error {

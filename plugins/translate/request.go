@@ -217,6 +217,9 @@ type Part struct {
 	Detail string
 	// CacheBreakpoint says that the prompt up to here should be cached.
 	CacheBreakpoint bool
+	// Cited says that the part is a document, and that the answer shall name what it
+	// takes from it. Clients of Messages ask for that.
+	Cited bool
 }
 
 // Bytes decodes Data. The error is a 400 that names the part.
