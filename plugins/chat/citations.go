@@ -17,18 +17,14 @@ func (d *decoder) annotate(v gjson.Result) {
 	})
 }
 
-// citeSources annotates the text with the sources that Perplexity and xAI list for
-// the text as a whole.
+// citeSources annotates the text with the sources that xAI lists for the text as a
+// whole.
 func (d *decoder) citeSources() {
 	if d.cited || d.sources == "" {
 		return
 	}
 	for _, v := range gjson.Parse(d.sources).Array() {
-		c := translate.Citation{End: int64(d.runes), URL: v.Get("url").Str, Title: v.Get("title").Str}
-		if v.Type == gjson.String {
-			c.URL = v.Str
-		}
-		d.cite(c)
+		d.cite(translate.Citation{End: d.a.Length(textKey), URL: v.Str})
 	}
 }
 

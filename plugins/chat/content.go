@@ -2,7 +2,6 @@ package chat
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -100,7 +99,6 @@ func (d *decoder) text(s string) {
 	}
 	d.seal()
 	d.a.Text(textKey, s)
-	d.runes += utf8.RuneCountInString(s)
 }
 
 // details reads OpenRouter's, and reports whether they have text.

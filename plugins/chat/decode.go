@@ -39,7 +39,6 @@ type decoder struct {
 	thinker  thinker
 	calls    []string // ids of calls that come without an index
 	answer   *int     // the key of the call that is the answer
-	runes    int      // of the text
 	cited    bool     // the text has annotations
 	sources  string   // what the text rests on, as a JSON array
 }
@@ -84,7 +83,7 @@ func (d *decoder) event(name, data []byte) bool {
 
 // chunk has the top-level fields of an event or completion.
 type chunk struct {
-	model, id, choices, tier, citations, results gjson.Result
+	model, id, choices, tier, citations gjson.Result
 
 	reports bool // usage
 	failed  bool // it is an error, or has one
@@ -109,8 +108,6 @@ func parse(body gjson.Result) chunk {
 			c.tier = v
 		case "citations":
 			c.citations = v
-		case "search_results":
-			c.results = v
 		case "error":
 			c.failed = failed(v)
 		case "message":
@@ -141,10 +138,7 @@ func (d *decoder) start(c *chunk) {
 	default:
 		d.a.ServiceTier(c.tier.Str)
 	}
-	switch {
-	case len(c.results.Raw) > len("[]"):
-		d.sources = c.results.Raw
-	case len(c.citations.Raw) > len("[]") && d.sources == "":
+	if len(c.citations.Raw) > len("[]") && d.sources == "" {
 		d.sources = c.citations.Raw
 	}
 }

@@ -30,7 +30,6 @@ var endpoints = map[string][]string{
 	"vllm":       {"embeddings", "completions", "audio/transcriptions", "audio/translations", "rerank"},
 	"lmstudio":   {"embeddings", "completions"},
 	"deepseek":   {},
-	"perplexity": {},
 }
 
 // PrepareEndpoint implements translate.Endpoints.

@@ -15,7 +15,6 @@ type part struct {
 	InputAudio  any       `json:"input_audio,omitempty"`  // an audio, or base64
 	File        *file     `json:"file,omitempty"`         // OpenAI's
 	DocumentURL string    `json:"document_url,omitempty"` // Mistral's
-	FileURL     *address  `json:"file_url,omitempty"`     // Perplexity's
 }
 
 type imageURL struct {
@@ -32,10 +31,6 @@ type file struct {
 	FileID   string `json:"file_id,omitempty"`
 	Filename string `json:"filename,omitempty"`
 	FileData string `json:"file_data,omitempty"`
-}
-
-type address struct {
-	URL string `json:"url"`
 }
 
 // content is a string where the parts are one text, which everybody takes.
@@ -106,11 +101,6 @@ func (a attempt) document(c *translate.Part) (part, error) {
 	switch a.file {
 	case documentURL:
 		return part{Type: "document_url", DocumentURL: c.DataURL()}, nil
-	case fileURL:
-		if c.Data != "" {
-			return part{Type: "file_url", FileURL: &address{c.Data}}, nil
-		}
-		return part{Type: "file_url", FileURL: &address{c.URL}}, nil
 	}
 	if c.FileID != "" {
 		return part{Type: "file", File: &file{FileID: c.FileID}}, nil

@@ -26,13 +26,14 @@ type request struct {
 	MaxTokens           *int64 `json:"max_tokens,omitempty"`
 	MaxCompletionTokens *int64 `json:"max_completion_tokens,omitempty"`
 
-	Temperature      *float64 `json:"temperature,omitempty"`
-	TopP             *float64 `json:"top_p,omitempty"`
-	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
-	FrequencyPenalty *float64 `json:"frequency_penalty,omitempty"`
-	Stop             []string `json:"stop,omitempty"`
-	Logprobs         bool     `json:"logprobs,omitempty"`
-	TopLogprobs      *int64   `json:"top_logprobs,omitempty"`
+	Temperature      *float64        `json:"temperature,omitempty"`
+	TopP             *float64        `json:"top_p,omitempty"`
+	TopK             json.RawMessage `json:"top_k,omitempty"`
+	PresencePenalty  *float64        `json:"presence_penalty,omitempty"`
+	FrequencyPenalty *float64        `json:"frequency_penalty,omitempty"`
+	Stop             []string        `json:"stop,omitempty"`
+	Logprobs         bool            `json:"logprobs,omitempty"`
+	TopLogprobs      *int64          `json:"top_logprobs,omitempty"`
 
 	webSearch
 
@@ -126,6 +127,9 @@ func (r *request) setSampling(a attempt) error {
 				return err
 			}
 		}
+	}
+	if a.translates("top_k") {
+		r.TopK = a.Field("top_k")
 	}
 	return r.setLogprobs(a)
 }

@@ -54,7 +54,7 @@ var mapped = []struct {
 	{name: "developer of models that do not think", vendor: "openai", target: plain, fields: system, path: "messages.#.role", want: `["system","system","user","system"]`},
 	{name: "one system message", vendor: "vllm", fields: system, path: "messages", want: `[{"role":"system","content":"A\n\nB"},{"role":"user","content":[{"type":"text","text":"hi"},{"type":"text","text":"<system>\nC\n</system>"}]}]`},
 	{name: "a user who said nothing first", vendor: "vllm", fields: `"input":[{"role":"user","content":""},{"role":"user","content":"a"},{"role":"user","content":"b"}]`, path: "messages.#.content", want: `[[{"type":"text","text":"a"},{"type":"text","text":"b"}]]`},
-	{name: "users in a row", vendor: "perplexity", fields: `"input":[{"role":"user","content":"a"},{"role":"user","content":"b"}]`, path: "messages.#.role", want: `["user"]`},
+	{name: "users in a row", vendor: "lmstudio", fields: `"input":[{"role":"user","content":"a"},{"role":"user","content":"b"}]`, path: "messages.#.role", want: `["user"]`},
 	{name: "texts of one message", vendor: "groq", fields: `"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}]`, path: "messages.0.content", want: `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
 	{name: "one text is a string", vendor: "groq", fields: `"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]}]`, path: "messages.0.content", want: `"a"`},
 	{name: "texts of the assistant join", vendor: "groq", fields: `"input":[{"role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]},{"role":"user","content":"?"}]`, path: "messages.0.content", want: `"abc"`},
@@ -73,8 +73,6 @@ var mapped = []struct {
 	{name: "an uploaded file", vendor: "openai", fields: `"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`, path: "messages.0.content.0.file", want: `{"file_id":"file_1"}`},
 	{name: "a file by URL", vendor: "openrouter", fields: fileAt, path: "messages.0.content.0.file", want: `{"filename":"file","file_data":"https://example.com/a.pdf"}`},
 	{name: "Mistral's file", vendor: "mistral", fields: file64, path: "messages.0.content", want: `[{"type":"document_url","document_url":"data:application/pdf;base64,JVBERi0="}]`},
-	{name: "Perplexity's file", vendor: "perplexity", fields: file64, path: "messages.0.content", want: `[{"type":"file_url","file_url":{"url":"JVBERi0="}}]`},
-	{name: "Perplexity's file by URL", vendor: "perplexity", fields: fileAt, path: "messages.0.content.0.file_url.url", want: `"https://example.com/a.pdf"`},
 	{name: "audio", vendor: "openai", fields: sound, path: "messages.0.content", want: `[{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]`},
 	{name: "Mistral's audio", vendor: "mistral", fields: sound, path: "messages.0.content.0.input_audio", want: `"aGk="`},
 
@@ -109,7 +107,6 @@ var mapped = []struct {
 	{name: "OpenAI's search", vendor: "openai", fields: `"tools":[{"type":"web_search","search_context_size":"low"}]`, path: "[web_search_options,tools]", want: `[{"search_context_size":"low"}]`},
 	{name: "OpenRouter's search", vendor: "openrouter", fields: `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, path: "[plugins,tool_choice]", want: `[[{"id":"web"}]]`},
 	{name: "tools that xAI hosts", vendor: "xai", fields: `"tools":[{"type":"x_search"}],"tool_choice":"required"`, path: "[input,tools,tool_choice]", want: `["hi",[{"type":"x_search"}],"required"]`},
-	{name: "Perplexity's search", vendor: "perplexity", fields: `"tools":[{"type":"web_search","filters":{"allowed_domains":["example.com"]}}]`, path: "[search_domain_filter,web_search_options]", want: `[["example.com"]]`},
 
 	{name: "a schema", vendor: "groq", fields: schema, path: "response_format", want: `{"type":"json_schema","json_schema":{"name":"n","description":"d","schema":{"type":"object","properties":{"b":{},"a":{}}},"strict":true}}`},
 	{name: "a schema that is not enforced", vendor: "deepseek", fields: schema, path: "[response_format.type,messages.1.content]", want: `["json_object","Answer with one JSON object that matches this JSON schema:\n{\"type\":\"object\",\"properties\":{\"b\":{},\"a\":{}}}"]`, warned: "text.format"},
@@ -192,7 +189,6 @@ func TestRefused(t *testing.T) {
 		{"audio of a model that hears none", "openai", plain, sound, "input[0].content[0]"},
 		{"files", "groq", translate.Target{}, file64, "input[0].content[0]"},
 		{"a file by URL", "openai", translate.Target{}, fileAt, "input[0].content[0]"},
-		{"functions", "perplexity", translate.Target{}, functions, "tools[0]"},
 		{"a forced call", "ollama", translate.Target{}, functions + `,"tool_choice":"required"`, "tool_choice"},
 		{"a forced call of nothing", "groq", translate.Target{}, `"tool_choice":"required"`, "tool_choice"},
 		{"a forced search", "openai", translate.Target{}, `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -11,9 +9,8 @@ import (
 
 // webSearch is what the vendors have in place of the hosted tool web_search.
 type webSearch struct {
-	WebSearchOptions   *searchOptionsObject `json:"web_search_options,omitempty"`
-	SearchDomainFilter json.RawMessage      `json:"search_domain_filter,omitempty"` // Perplexity's
-	Plugins            []plugin             `json:"plugins,omitempty"`              // OpenRouter's
+	WebSearchOptions *searchOptionsObject `json:"web_search_options,omitempty"`
+	Plugins          []plugin             `json:"plugins,omitempty"` // OpenRouter's
 }
 
 type searchOptionsObject struct {
@@ -27,21 +24,12 @@ type plugin struct {
 // setSearch translates the web search. Domains that cannot be told to the
 // provider change what it may read, and are refused.
 func (r *request) setSearch(a attempt, t *translate.Tool) error {
-	var domains json.RawMessage
-	if v := gjson.GetBytes(t.Raw, "filters.allowed_domains"); len(v.Array()) > 0 {
-		domains = json.RawMessage(v.Raw)
-	}
-	if domains != nil && a.search != searchAlways {
+	if len(gjson.GetBytes(t.Raw, "filters.allowed_domains").Array()) > 0 {
 		return plugins.Unsupported(t.Param+".filters", "The provider's web search takes no filters.")
 	}
-	options := &searchOptionsObject{gjson.GetBytes(t.Raw, "search_context_size").Str}
 	switch a.search {
 	case searchOptions:
-		r.WebSearchOptions = options
-	case searchAlways:
-		if r.SearchDomainFilter = domains; options.SearchContextSize != "" {
-			r.WebSearchOptions = options
-		}
+		r.WebSearchOptions = &searchOptionsObject{gjson.GetBytes(t.Raw, "search_context_size").Str}
 	case searchPlugin:
 		r.Plugins = []plugin{{"web"}}
 	}
@@ -50,7 +38,7 @@ func (r *request) setSearch(a attempt, t *translate.Tool) error {
 
 // forceSearch makes the model search, where it can be made to.
 func (r *request) forceSearch(a attempt) error {
-	if a.search == searchAlways || a.search == searchPlugin && r.Plugins != nil {
+	if a.search == searchPlugin && r.Plugins != nil {
 		return nil
 	}
 	return plugins.Unsupported("tool_choice", "The provider's models cannot be made to use '%s'.", a.ToolChoice.Type)

@@ -78,8 +78,6 @@ func (r *request) setTools(a attempt) error {
 			if err := r.setSearch(a, t); err != nil {
 				return err
 			}
-		case a.tools == noTools:
-			return plugins.Unsupported(t.Param, "The provider's models call no functions.")
 		case a.tools == wordChoice && c.Name != "" && c.Name != t.Name:
 		default:
 			r.Tools = append(r.Tools, newTool(a, t))

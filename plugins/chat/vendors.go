@@ -79,7 +79,6 @@ type toolSupport uint8
 
 const (
 	allTools   toolSupport = iota
-	noTools                // the API has no functions
 	freeChoice             // the model can't be made to call
 	wordChoice             // a choice of one tool can't be said: the others are left out
 )
@@ -91,7 +90,6 @@ const (
 	openAIFile           // inline, or uploaded
 	inlineFile           // inline, or by URL in its place
 	documentURL          // a URL, which may be a data: URL
-	fileURL              // a URL, or base64
 )
 
 type searchForm uint8
@@ -99,7 +97,6 @@ type searchForm uint8
 const (
 	noSearch      searchForm = iota
 	searchOptions            // OpenAI's models that search
-	searchAlways             // it is what the models do
 	searchPlugin             // a plugin beside the model
 )
 
@@ -115,6 +112,10 @@ var common = translate.DefaultPolicy.With(translate.Policy{
 // parallel is the policy of a vendor that can be asked for parallel calls or for
 // one at a time.
 var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
+
+// ranked is the policy of a vendor that can be asked to sample from the likeliest tokens
+// alone.
+var ranked = translate.Policy{"top_k": translate.Translate}
 
 // withoutPenalties is the policy of Groq and, with logprobs, of Cerebras.
 var withoutPenalties = parallel.With(translate.Policy{
@@ -190,30 +191,23 @@ var vendors = []vendor{
 		completionTokens: true, unpenalized: true, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
 	},
 	{
-		name:    "together",
-		efforts: threeLevels,
+		name:   "together",
+		policy: ranked, efforts: threeLevels,
 	},
 	{
 		name:    "fireworks",
-		policy:  logprobs.With(translate.Policy{"user": translate.Translate}),
+		policy:  logprobs.With(ranked).With(translate.Policy{"user": translate.Translate}),
 		efforts: fourLevels,
 	},
 	{
 		name: "openrouter",
-		policy: parallel.With(logprobs).With(translate.WebSearch).With(translate.Policy{
+		policy: parallel.With(logprobs).With(ranked).With(translate.WebSearch).With(translate.Policy{
 			"input.input_audio": translate.Translate,
 			"input.input_file":  translate.Translate,
 			"text.verbosity":    translate.Translate,
 			"user":              translate.Translate,
 		}),
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
-	},
-	{
-		name:      "perplexity",
-		policy:    translate.WebSearch.With(translate.Policy{"input.input_file": translate.Translate}),
-		alternate: true, file: fileURL, noStreamOptions: true,
-		efforts: []string{"minimal", "low", "medium", "high"},
-		format:  schemaOnly, tools: noTools, search: searchAlways,
 	},
 	{
 		name:             "cerebras",
@@ -226,11 +220,12 @@ var vendors = []vendor{
 	},
 	{
 		name:      "vllm",
-		policy:    parallel.With(logprobs).With(translate.Policy{"input.input_audio": translate.Translate}),
+		policy:    parallel.With(logprobs).With(ranked).With(translate.Policy{"input.input_audio": translate.Translate}),
 		alternate: true, effort: templateThinking, efforts: fourLevels, replays: true,
 	},
 	{
 		name:      "lmstudio",
+		policy:    ranked,
 		alternate: true, efforts: threeLevels, format: schemaOnly, tools: wordChoice,
 	},
 	{

@@ -208,6 +208,13 @@ func TestEndpoints(t *testing.T) {
 		`{"usage":{"prompt_tokens":10,"completion_tokens":1,"cost":0.03,"is_byok":false,"cost_details":{"upstream_inference_cost":0.03}}}`,
 		plugins.ResponseInfo{Dialect: plugins.Chat, Usage: usage{Input: known(10), Output: known(1), ReportedCost: cost(30_000_000)}},
 	}, {
+		"perplexity's agent", "perplexity", "/v1/agent", typed(jsonType),
+		`{"usage":{"input_tokens":10,"output_tokens":1,"input_tokens_details":{"cached_tokens":4,"cache_creation_input_tokens":2,"cache_read_input_tokens":4},` +
+			`"tool_calls_details":{"search_web":{"invocation":3}},"cost":{"currency":"USD","input_cost":0.001,"total_cost":0.0015}}}`,
+		plugins.ResponseInfo{Dialect: plugins.Responses, Usage: usage{
+			Input: known(10), CacheRead: known(4), CacheWrite: known(2), Output: known(1), WebSearches: known(3), ReportedCost: cost(1_500_000),
+		}},
+	}, {
 		"titan's embeddings", "bedrock", "/model/amazon.titan-embed/invoke", http.Header{"Content-Type": {jsonType}, "X-Amzn-Bedrock-Input-Token-Count": {"4"}},
 		`{"embedding":[0.1],"embeddingsByType":{"float":[0.1]}}`,
 		plugins.ResponseInfo{Dialect: plugins.Invoke, Usage: usage{Input: known(4)}},

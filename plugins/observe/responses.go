@@ -11,7 +11,7 @@ import (
 func init() {
 	Register(Dialect{
 		Name:  plugins.Responses,
-		Paths: []string{"/responses", "/deployments/{model}/responses"},
+		Paths: []string{"/responses", "/deployments/{model}/responses", "/v1/agent"}, // the last is Perplexity's
 		Signs: []string{
 			`object:"response"`,
 			`type:"response.created"`,
@@ -110,4 +110,9 @@ var responsesUsage = Table{
 	"output_tokens_details.image_tokens":      OutputImage,
 	"total_tokens":                            Total,
 	"cost_in_usd_ticks":                       CostInTicks, // xAI
+
+	// Perplexity
+	"input_tokens_details.cache_creation_input_tokens": CacheWrite,
+	"tool_calls_details.search_web.invocation":         WebSearches,
+	"cost.total_cost": Cost,
 }

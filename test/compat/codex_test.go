@@ -21,8 +21,8 @@ func TestCodex(t *testing.T) {
 	}
 	w := startKinds(t)
 	for _, k := range providerKinds {
-		if k.name == "perplexity" || !*full && !slices.Contains([]string{"echo", "anthropic", "compatible"}, k.name) {
-			continue // Perplexity's models call no functions
+		if !*full && !slices.Contains([]string{"echo", "anthropic", "compatible"}, k.name) {
+			continue
 		}
 		model := k.id()
 		t.Run(model, func(t *testing.T) {

@@ -36,7 +36,7 @@ var providerKinds = []kind{
 	{name: "mistral", model: "any", base: "/v1"},
 	{name: "ollama", model: "any", base: "/v1"},
 	{name: "openrouter", model: "any", base: "/v1"},
-	{name: "perplexity", model: "any", base: withoutTools},
+	{name: "perplexity", model: "any", base: agentBase},
 	{name: "together", model: "any", base: "/v1"},
 	{name: "vllm", model: "any", base: "/v1"},
 	{name: "xai", model: "any", base: "/v1"},

@@ -50,6 +50,8 @@ func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, ":rawPredict"), strings.HasSuffix(path, ":streamRawPredict"):
 		r.URL.Path = "/v1/messages" // of Claude at Vertex AI
 		u.echo.ServeHTTP(w, r)
+	case strings.HasPrefix(path, agentBase):
+		u.answerAgent(w, r)
 	case strings.HasSuffix(path, "/chat/completions"):
 		u.answerChat(w, r)
 	default:
@@ -57,8 +59,39 @@ func (u upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withoutTools is where the base URL of a vendor begins whose API has no functions.
-const withoutTools = "/without-tools"
+// agentBase is where the base URL of Perplexity's Agent API begins.
+const agentBase = "/agent"
+
+// agentFields are all that it takes.
+var agentFields = []string{
+	"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning",
+	"max_output_tokens", "temperature", "top_p", "metadata", "stream",
+}
+
+// answerAgent lets the echo read a request that has the schema where Chat Completions
+// have it, and refuses every field that the API does not know.
+func (u upstream) answerAgent(w http.ResponseWriter, r *http.Request) {
+	var request object
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for field := range request {
+		if !slices.Contains(agentFields, field) {
+			http.Error(w, `{"error":{"message":"unknown field `+field+`","type":"invalid_request","code":400}}`, http.StatusBadRequest)
+			return
+		}
+	}
+	if schema := gjson.GetBytes(mustJSON(request), "response_format.json_schema"); schema.Exists() {
+		format, _ := schema.Value().(object)
+		format["type"] = "json_schema"
+		request["text"] = object{"format": format}
+		delete(request, "response_format")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(mustJSON(request)))
+	r.URL.Path = "/v1/responses"
+	u.echo.ServeHTTP(w, r)
+}
 
 // answerChat lets the echo read what a vendor that lacks a field is told in another way:
 // a schema in an instruction, and an answer by a call.
@@ -66,12 +99,6 @@ func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
 	var request object
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if strings.HasPrefix(r.URL.Path, withoutTools) && request["tools"] != nil {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		w.Write(mustJSON(object{"error": object{"message": "Tools are not supported.", "type": "invalid_request_error"}}))
 		return
 	}
 	body := gjson.ParseBytes(mustJSON(request))

@@ -1,0 +1,112 @@
+package perplexity
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// The items of the input, as Responses has them, but with fewer members.
+type (
+	message struct {
+		Type    string         `json:"type"`
+		Role    translate.Role `json:"role"`
+		Content []part         `json:"content"`
+	}
+	part struct {
+		Type     string `json:"type"`
+		Text     string `json:"text,omitempty"`
+		ImageURL string `json:"image_url,omitempty"`
+	}
+	functionCall struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+		Signature string `json:"thought_signature,omitempty"`
+	}
+	functionOutput struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+		Name   string `json:"name"`
+		Output string `json:"output"`
+	}
+)
+
+// sealed is the encrypted_content of our reasoning items: the signature of the call that
+// follows, which the model behind the API may want to see again.
+type sealed struct {
+	Signature string `json:"perplexity_signature"`
+}
+
+// setMessages translates the turns.
+func (r *request) setMessages(p *translate.Request) error {
+	signature := ""
+	for _, t := range p.Turns {
+		for _, item := range t.Items {
+			switch item := item.(type) {
+			case *translate.Message:
+				if err := r.addMessage(p, item); err != nil {
+					return err
+				}
+			case *translate.ReasoningItem:
+				var s sealed
+				if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Signature == "" {
+					if err := p.DropForeignReasoning(item); err != nil {
+						return err
+					}
+					continue
+				}
+				signature = s.Signature
+			case *translate.ToolCall:
+				arguments, err := item.Object()
+				if err != nil {
+					return err
+				}
+				r.Input = append(r.Input, functionCall{"function_call", item.CallID, item.Name, string(arguments), signature})
+				signature = ""
+			case *translate.ToolOutput:
+				if err := r.addOutput(item); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *request) addMessage(p *translate.Request, m *translate.Message) error {
+	var parts []part
+	for i := range m.Content {
+		c := &m.Content[i]
+		switch {
+		case c.Type != translate.PartImage:
+			parts = append(parts, part{Type: "input_text", Text: c.Text})
+		case c.FileID != "":
+			return plugins.Unsupported(c.Param, "The provider keeps no images: send the content in place of a file_id.")
+		default:
+			if err := p.DropDetail(c); err != nil {
+				return err
+			}
+			parts = append(parts, part{Type: "input_image", ImageURL: c.DataURL()})
+		}
+	}
+	r.Input = append(r.Input, message{"message", m.Role, parts})
+	return nil
+}
+
+// addOutput adds the output of a call, which is text.
+func (r *request) addOutput(o *translate.ToolOutput) error {
+	var texts []string
+	for i := range o.Content {
+		c := &o.Content[i]
+		if !c.IsText() {
+			return plugins.Unsupported(c.Param, "The provider takes only text that tools put out.")
+		}
+		texts = append(texts, c.Text)
+	}
+	r.Input = append(r.Input, functionOutput{"function_call_output", o.CallID, o.Name, strings.Join(texts, "\n")})
+	return nil
+}

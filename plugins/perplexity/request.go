@@ -1,0 +1,136 @@
+package perplexity
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// policy says what the Agent API has equivalents for.
+var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Policy{
+	"metadata":            translate.Translate,
+	"parallel_tool_calls": translate.Translate,
+	"reasoning.effort":    translate.Translate,
+
+	"input.input_image": translate.Translate,
+
+	"include.web_search_call.action.sources": translate.Translate,
+})
+
+// request is the body of POST /v1/responses.
+type request struct {
+	Model             string          `json:"model,omitempty"`
+	Preset            string          `json:"preset,omitempty"`
+	Instructions      string          `json:"instructions,omitempty"`
+	Input             []any           `json:"input"`
+	Tools             []any           `json:"tools,omitempty"`
+	ToolChoice        any             `json:"tool_choice,omitempty"` // a word, or a choice
+	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat    *responseFormat `json:"response_format,omitempty"`
+	Reasoning         *reasoning      `json:"reasoning,omitempty"`
+	MaxOutputTokens   int64           `json:"max_output_tokens,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"top_p,omitempty"`
+	Metadata          json.RawMessage `json:"metadata,omitempty"`
+	Stream            bool            `json:"stream,omitempty"`
+}
+
+type reasoning struct {
+	Effort string `json:"effort"`
+}
+
+// responseFormat is that of Chat Completions: the API refuses that of Responses.
+type responseFormat struct {
+	Type       string     `json:"type"`
+	JSONSchema jsonSchema `json:"json_schema"`
+}
+
+type jsonSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// presets are the names of configurations, which stand for a model.
+var presets = []string{
+	"fast", "low", "medium", "high", "xhigh",
+	"fast-search", "pro-search", "deep-research", "advanced-deep-research", // as they were called before
+}
+
+// successors are what Perplexity has in the place of the models of its API before: a
+// model or a preset. Those searched in every call.
+var successors = map[string]string{
+	"sonar":               "perplexity/sonar",
+	"sonar-pro":           "low",
+	"sonar-reasoning":     "low",
+	"sonar-reasoning-pro": "low",
+	"sonar-deep-research": "medium",
+}
+
+// leastOutput is what the models of Anthropic may write at least where nobody knows how
+// much they can: the API demands a limit of them.
+const leastOutput = 4096
+
+// newRequest translates p. An error that the client caused is a *plugins.Error.
+func newRequest(p *translate.Request, t translate.Target) (*request, error) {
+	if err := p.Apply(policy); err != nil {
+		return nil, err
+	}
+	r := &request{
+		Instructions: p.Instructions, ParallelToolCalls: p.ParallelToolCalls, MaxOutputTokens: p.MaxOutputTokens.N,
+		Temperature: p.Temperature, TopP: p.TopP, Metadata: p.Metadata, Stream: p.Stream,
+	}
+	name, before := successors[t.Model]
+	name = cmp.Or(name, t.Model)
+	if r.Model = name; slices.Contains(presets, name) {
+		r.Model, r.Preset = "", name
+	}
+	if strings.HasPrefix(name, "anthropic/") && r.MaxOutputTokens == 0 {
+		r.MaxOutputTokens = leastOutput
+		if c := t.Capabilities; c != nil && c.MaxOutput > 0 {
+			r.MaxOutputTokens = c.MaxOutput
+		}
+	}
+	r.setFormat(p)
+	for _, set := range []func(*translate.Request) error{r.setMessages, r.setTools, r.setReasoning} {
+		if err := set(p); err != nil {
+			return nil, err
+		}
+	}
+	if before && r.Preset == "" && !slices.ContainsFunc(r.Tools, isSearch) {
+		r.Tools = append(r.Tools, search{Type: webSearch})
+	}
+	return r, nil
+}
+
+func (r *request) setFormat(p *translate.Request) {
+	schema := p.Format.Schema
+	switch p.Format.Type {
+	case "json_object": // which the API does not have
+		schema = json.RawMessage(`{"type":"object"}`)
+	case "json_schema":
+	default:
+		return
+	}
+	r.ResponseFormat = &responseFormat{"json_schema", jsonSchema{
+		cmp.Or(p.Format.Name, "answer"), p.Format.Description, schema, p.Format.Strict,
+	}}
+}
+
+// efforts are the levels of reasoning, of which "none" is not one.
+var efforts = translate.Efforts[1:]
+
+func (r *request) setReasoning(p *translate.Request) error {
+	if p.Reasoning.Effort == "" {
+		return nil
+	}
+	if err := p.LimitEffort(efforts); err != nil {
+		return err
+	}
+	r.Reasoning = &reasoning{p.Reasoning.Effort}
+	return nil
+}
