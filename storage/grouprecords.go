@@ -68,7 +68,21 @@ func (g *RecordGrouper) AddRoot(r *Record) {
 // Add adds a record to its groups. load returns its content, nil when there is
 // none.
 func (g *RecordGrouper) Add(r *Record, load func() *Content) {
-	row := Row{
+	row := newRow(r)
+	if !g.query.Apart {
+		g.addTo(nil, r, &row, load)
+		return
+	}
+	for set, d := range g.query.By {
+		for _, value := range g.values(d, r) {
+			g.add(g.group(set, []string{value}), r, &row, load)
+		}
+	}
+}
+
+// newRow is a record as rows have it, but for its Groups.
+func newRow(r *Record) Row {
+	return Row{
 		Attempt:     r.AttemptOf != uuid.Nil,
 		Status:      r.Status,
 		CreatedAt:   r.CreatedAt,
@@ -81,15 +95,6 @@ func (g *RecordGrouper) Add(r *Record, load func() *Content) {
 		EndState: r.EndState, TimeToFirstToken: r.TimeToFirstToken,
 		CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Reasoning: r.Usage.Reasoning,
 		CacheSavings: r.CacheSavings, CacheLoss: r.CacheLoss,
-	}
-	if !g.query.Apart {
-		g.addTo(nil, r, &row, load)
-		return
-	}
-	for set, d := range g.query.By {
-		for _, value := range g.values(d, r) {
-			g.add(g.group(set, []string{value}), r, &row, load)
-		}
 	}
 }
 

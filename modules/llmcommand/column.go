@@ -25,7 +25,8 @@ type column struct {
 type format uint8
 
 const (
-	plain format = iota
+	plain  format = iota
+	nested        // below another one by its depth
 	moment
 	millis
 	dollars
@@ -146,11 +147,14 @@ func (f format) numeric() bool { return f >= millis }
 
 // width is what values of a format mostly need.
 func (f format) width() int {
-	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12}[f]
+	return [...]int{moment: 19, millis: 7, dollars: 9, count: 6, code: 3, plain: 12, nested: 12}[f]
 }
 
 // raw is the value as CSV has it: as in the API, nothing where it is unknown.
 func (c *column) raw(record gjson.Result) string { return record.Get(c.path).String() }
+
+// maxIndent bounds how far a table moves what is beneath others.
+const maxIndent = 16
 
 // cell is the value as a table has it.
 func (c *column) cell(record gjson.Result, zone *time.Location) string {
@@ -159,6 +163,8 @@ func (c *column) cell(record gjson.Result, zone *time.Location) string {
 		return "-"
 	}
 	switch c.format {
+	case nested:
+		return strings.Repeat("  ", int(min(record.Get("depth").Int(), maxIndent))) + printable(value.String())
 	case moment:
 		if t, err := storage.ParseTimestamp(value.String()); err == nil {
 			return t.Time().In(zone).Format(time.DateTime)

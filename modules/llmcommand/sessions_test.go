@@ -27,7 +27,37 @@ BEGAN                LAST REQUEST         SESSION   NAME    DERIVED  REQUESTS   
 	if got, want := asked.Raw, `{"derived":true,"filter":{"request_response_rmt":{"status":{"gte":400}}},"limit":2,"sort":{"total_cost":"desc"}}`; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}
-	if _, err := run(t.Context(), sessionsCommand, &out, "--address", address, "--sort", "price"); err == nil || !strings.Contains(err.Error(), "--sort") {
-		t.Errorf("an unknown field: %v", err)
+	for flag, args := range map[string][]string{
+		"--sort":  {"--sort", "price"},
+		"--by":    {"--by", "path"},
+		"--limit": {"--tree", "a", "--limit", "1"},
+		"filters": {"--tree", "a", "model=m"},
+	} {
+		if _, err := run(t.Context(), sessionsCommand, &out, append(args, "--address", address)...); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+func TestSessionTreeTable(t *testing.T) {
+	address, asked := answering(t, "/v1/session/tree/query", `[
+		{"id":"/","parent_id":null,"depth":0,"created_at":"2026-11-20T10:00:00.000Z",
+			"own":{"cost":null,"requests":0,"total_tokens":null},"total":{"cost":1.5,"requests":3,"total_tokens":4000}},
+		{"id":"/plan","parent_id":"/","depth":1,"created_at":"2026-11-20T10:00:00.000Z",
+			"own":{"cost":1.5,"requests":3,"total_tokens":4000},"total":{"cost":1.5,"requests":3,"total_tokens":4000}}]`)
+	var out bytes.Buffer
+	if _, err := run(t.Context(), sessionsCommand, &out, "--address", address, "--utc", "--tree", "review-7", "--by", "path"); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+PART     BEGAN                REQUESTS  TOKENS       COST  ALL REQUESTS  ALL TOKENS   ALL COST
+/        2026-11-20 10:00:00         0       -          -             3       4,000  $1.500000
+  /plan  2026-11-20 10:00:00         3   4,000  $1.500000             3       4,000  $1.500000
+`
+	if got := "\n" + out.String(); got != want {
+		t.Errorf("table%s\nwant%s", got, want)
+	}
+	if got, want := asked.Raw, `{"by":"path","sessionId":"review-7"}`; got != want {
+		t.Errorf("asked %s, want %s", got, want)
 	}
 }

@@ -222,6 +222,8 @@ func TestAnalytics(t *testing.T) {
 		`{"timeFilter":{"end":""}}`:                            "/v1/dashboard/scores/query",
 		`{"sort":{"cost":"asc"}}`:                              "/v1/session/query",
 		`{"pSize":"p42"}`:                                      "/v1/user/metrics-overview/query",
+		`{"by":"path"}`:                                        "/v1/session/tree/query",
+		`{"sessionId":"s","by":"agent"}`:                       "/v1/session/tree/query",
 		`{"timezoneDifference":1441}`:                          "/v1/session/metrics/query",
 		`{"timezoneDifference":0.5}`:                           "/v1/session/query",
 		`{"timeFilter":7}`:                                     "/v1/session/query",

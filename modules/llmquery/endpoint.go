@@ -52,6 +52,7 @@ var endpoints = map[string]map[string]endpoint{
 	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords}},
 	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords}},
 	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords}},
+	"/v1/session/tree/query":          {http.MethodPost: {llmapp.ScopeQuery, querySessionTree, manyRecords}},
 	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord}},
 	"/v1/session/{id}/tag": {
 		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord},

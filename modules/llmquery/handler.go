@@ -35,6 +35,7 @@ func init() {
 //	POST /v1/user/metrics-overview/query  what users cost and ask over time
 //	POST /v1/session/query                sessions
 //	POST /v1/session/metrics/query        what sessions are like over time
+//	POST /v1/session/tree/query           what the parts of a session cost
 //	GET  /v1/session/{id}/tag             a session's tag
 //	POST /v1/dashboard/scores/query       scores over time
 //	POST /v1/metrics/query                what requests add up to, over time and by group

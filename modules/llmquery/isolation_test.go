@@ -113,6 +113,11 @@ var questions = []question{
 	{path: "/v1/session/metrics/query", body: `{}`, shows: func(n *tenant, data gjson.Result) bool {
 		return near(data.Get("average.session_cost.0.average").Num, n.mark) && near(data.Get("average.session_duration.0.average").Num, n.mark)
 	}},
+	{path: "/v1/session/tree/query", body: `{"sessionId":"s0","by":"path"}`, shows: func(n *tenant, data gjson.Result) bool {
+		return each(data, func(node gjson.Result) bool {
+			return near(node.Get("total.cost").Num, n.mark*node.Get("total.requests").Num)
+		})
+	}},
 	{path: "/v1/dashboard/scores/query", body: `{"dbIncrement":"year"}`, shows: func(n *tenant, data gjson.Result) bool {
 		return each(data, func(p gjson.Result) bool { return p.Get("score_avg").Num == n.mark })
 	}},

@@ -101,6 +101,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 			t.Errorf("%s: the example is answered with %d", operation, status)
 		}
 		ask(pointer, "", "root", known, `{}`)
+		ask(pointer, "", "root", known, `{"sessionId":"`+unknown+`"}`)
 		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"limit":1000}`)
 		ask(pointer, "", "root", known, `{"filter":7,"userFilter":7,"rating":7,"scores":7,"key":7,"tag":7}`)
 		ask(pointer, "", "root", unknown, exampleOf(d, pointer))

@@ -33,8 +33,11 @@ func TestDescribesBodies(t *testing.T) {
 		body, _ := d.object(pointer + jsonBody + "/schema")
 		ask := func(field, value string) (status int, answer gjson.Result) {
 			members := map[string]json.RawMessage{}
-			if required, _ := d.at(body + "/required").([]any); slices.Contains(required, "filter") {
-				members["filter"] = json.RawMessage(`"all"`)
+			required, _ := d.at(body + "/required").([]any)
+			for name, value := range map[string]string{"filter": `"all"`, "sessionId": `"v0"`} {
+				if slices.Contains(required, any(name)) {
+					members[name] = json.RawMessage(value)
+				}
 			}
 			if field != "" {
 				members[field] = json.RawMessage(value)

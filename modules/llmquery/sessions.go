@@ -1,6 +1,7 @@
 package llmquery
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"time"
@@ -54,4 +55,30 @@ func querySessionMetrics(c *call) error {
 			Series:       b.series(),
 		}
 	})
+}
+
+// querySessionTree answers POST /v1/session/tree/query.
+func querySessionTree(c *call) error {
+	b, err := parseBody(c.raw)
+	if err != nil {
+		return err
+	}
+	id, _ := b.text("sessionId")
+	if id == "" {
+		b.fail("sessionId", "the id of a session is expected, or of the first request of a tree")
+	}
+	q := &storage.SessionTreeQuery{Org: c.org, Session: id, By: parsed(b, "by", storage.ParseTreeNodes, storage.ByConversation)}
+	if err := b.finish(); err != nil {
+		return err
+	}
+	nodes, err := q.Answer(c.ctx, c.journal.Backend())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return &problem{status: http.StatusNotFound, message: "no such session"}
+	case errors.Is(err, storage.ErrTreeTooLarge):
+		return badRequest("sessionId: the session has more than %d requests, too many for a tree; /v1/metrics/query adds them up", storage.MaxTreeRequests)
+	case err != nil:
+		return err
+	}
+	return apierror.Envelope{Data: nodes}.Write(c.w, http.StatusOK)
 }

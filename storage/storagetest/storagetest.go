@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Backend, relaxed Relaxed)
 		{"kept content", testKeptContent},
 		{"cancelled", testCancelled},
 		{"reads during writes", testReadsDuringWrites},
+		{"session trees", testSessionTrees},
 		{"random queries", testRandomQueries},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, opener{open, relaxed}) })

@@ -104,6 +104,8 @@ func TestTenant(t *testing.T) {
 	}
 	queries["/v1/session/query"] = append(queries["/v1/session/query"], `{"search":"`+canary+`"}`, `{"nameEquals":"`+canary+`-name"}`)
 
+	queries["/v1/session/tree/query"] = []string{`{"sessionId":"` + canary + `-session"}`, `{"sessionId":"` + canary + `-session","by":"path"}`, `{"sessionId":"` + id + `"}`}
+
 	// attacks are by method and path of the API's own description.
 	attacks := map[string][]attack{
 		"get /v1/request/{id}":           {{path: "/v1/request/" + id, want: http.StatusNotFound}},

@@ -1,0 +1,276 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// SessionTreeQuery asks what the parts of one session cost, each by itself and with all
+// that is beneath it.
+type SessionTreeQuery struct {
+	Org string
+	// Session is the id of a session, or of the first request of a tree.
+	Session string
+	By      TreeNodes
+}
+
+// TreeNodes says what a node of a session's tree is.
+type TreeNodes string
+
+const (
+	// ByConversation makes a node of each conversation: its turns, their attempts, and
+	// beneath it those of the sub-agents that it asked for. Its id is that of its first
+	// request.
+	ByConversation TreeNodes = "conversation"
+	// ByPath makes a node of each session path, and of those above it. Its id is the
+	// path, "/" for requests without one.
+	ByPath TreeNodes = "path"
+)
+
+// ParseTreeNodes reads one of the TreeNodes.
+func ParseTreeNodes(s string) (TreeNodes, error) {
+	if all := []TreeNodes{ByConversation, ByPath}; !slices.Contains(all, TreeNodes(s)) {
+		return "", fmt.Errorf("one of %s is expected, not %s", join(all), quote(s))
+	}
+	return TreeNodes(s), nil
+}
+
+// SessionNode is a node of a session's tree.
+type SessionNode struct {
+	ID string `json:"id"`
+	// ParentID is nil at the top, where a session may have several nodes.
+	ParentID *string `json:"parent_id"`
+	Depth    int     `json:"depth"`
+	// CreatedAt is when the first request of the node, or of one beneath it, began.
+	CreatedAt Timestamp `json:"created_at"`
+	// Own is what the requests of the node add up to, Total that of all nodes beneath it,
+	// too.
+	Own   NodeTotals `json:"own"`
+	Total NodeTotals `json:"total"`
+}
+
+// NodeTotals are what requests add up to, as the fields of a Session are.
+type NodeTotals struct {
+	Cost                plugins.Cost  `json:"cost"`
+	Requests            int64         `json:"requests"`
+	RequestsWithoutCost int64         `json:"requests_without_cost"`
+	PromptTokens        plugins.Count `json:"prompt_tokens"`
+	CompletionTokens    plugins.Count `json:"completion_tokens"`
+	TotalTokens         plugins.Count `json:"total_tokens"`
+}
+
+// MaxTreeRequests bounds the requests of a session whose tree is asked for.
+const MaxTreeRequests = 50_000
+
+// ErrTreeTooLarge: the session has more than MaxTreeRequests.
+var ErrTreeTooLarge = errors.New("the session has too many requests for a tree")
+
+// maxPathDepth bounds the nodes above that of a path, but for "/".
+const maxPathDepth = 32
+
+// treePage is how many records are read at a time.
+const treePage = 1000
+
+// Answer finds the nodes of the session, each before those beneath it, the oldest first.
+// It returns ErrNotFound of a session without requests.
+func (q *SessionTreeQuery) Answer(ctx context.Context, b Backend) ([]SessionNode, error) {
+	requests, err := q.read(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	t := &sessionTree{requests: make(map[uuid.UUID]*treeRequest, len(requests)), paths: make(map[string]*treeNode)}
+	for _, r := range requests {
+		t.requests[r.id] = r
+	}
+	for _, r := range requests {
+		var n *treeNode
+		if q.By == ByPath {
+			n = t.path(r.path)
+		} else {
+			n = t.conversation(r)
+		}
+		n.own.add(&r.row)
+		for ; n != nil && !n.listed; n = n.above {
+			n.listed, n.CreatedAt = true, r.row.CreatedAt
+			t.nodes = append(t.nodes, n)
+		}
+	}
+	return t.answer(), nil
+}
+
+// treeRequest is a request of the session.
+type treeRequest struct {
+	id     uuid.UUID
+	before uuid.UUID // the call that it is an attempt at, or continues
+	begins bool      // a conversation
+	path   string
+	row    Row
+	node   *treeNode // nil until its conversation is looked for
+}
+
+// read reads the requests of the session, the oldest first.
+func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest, error) {
+	requests, err := q.having(ctx, b, "session_id")
+	if err != nil || len(requests) > 0 {
+		return requests, err
+	}
+	id, err := uuid.Parse(q.Session)
+	if err != nil {
+		return nil, ErrNotFound
+	}
+	if requests, err = q.having(ctx, b, "root_request_id"); err != nil {
+		return nil, err
+	}
+	root, err := b.Request(ctx, q.Org, id)
+	switch {
+	case err == nil:
+		requests = append(requests, newTreeRequest(root))
+		slices.SortStableFunc(requests, func(a, b *treeRequest) int { return cmp.Compare(a.row.CreatedAt, b.row.CreatedAt) })
+		return requests, nil
+	case errors.Is(err, ErrNotFound) && len(requests) > 0: // it is older than what is kept
+		return requests, nil
+	}
+	return nil, err
+}
+
+// having reads the requests of which a field is the query's Session.
+func (q *SessionTreeQuery) having(ctx context.Context, b Backend, field string) (requests []*treeRequest, err error) {
+	page := &RequestQuery{
+		Org:    q.Org,
+		Filter: &Leaf{Field: LookupField(RequestResponse, field), Op: Equals, Text: q.Session},
+		Sort:   []Sort{{Key: SortCreatedAt}},
+		Limit:  treePage,
+	}
+	for {
+		records, err := b.Requests(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			requests = append(requests, newTreeRequest(r))
+		}
+		switch {
+		case len(requests) > MaxTreeRequests:
+			return nil, ErrTreeTooLarge
+		case len(records) < treePage:
+			return requests, nil
+		}
+		page.After = page.Cursor(records[len(records)-1], nil)
+	}
+}
+
+func newTreeRequest(r *Record) *treeRequest {
+	return &treeRequest{
+		id:     r.ID,
+		before: cmp.Or(r.AttemptOf, r.ParentID),
+		begins: r.AttemptOf == uuid.Nil && r.Turn == plugins.Known(int64(1)),
+		path:   r.SessionPath,
+		row:    newRow(r),
+	}
+}
+
+// sessionTree is a tree while it is made.
+type sessionTree struct {
+	requests map[uuid.UUID]*treeRequest
+	paths    map[string]*treeNode
+	nodes    []*treeNode // that have requests, or one beneath them has
+}
+
+type treeNode struct {
+	SessionNode
+	above      *treeNode
+	beneath    []*treeNode
+	own, total Totals
+	listed     bool
+	answered   bool
+}
+
+// conversation is the node of a request: that of the one before it, unless it begins
+// one beneath that.
+func (t *sessionTree) conversation(r *treeRequest) *treeNode {
+	if r.node != nil {
+		return r.node
+	}
+	r.node = &treeNode{SessionNode: SessionNode{ID: r.id.String()}} // before the search, which ends in a ring
+	if before := t.requests[r.before]; before != nil {
+		if n := t.conversation(before); r.begins {
+			r.node.above = n
+		} else {
+			r.node = n
+		}
+	}
+	return r.node
+}
+
+// path is the node of a session path. Slashes count once.
+func (t *sessionTree) path(path string) *treeNode {
+	id, n := "", t.pathNode("/", nil)
+	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	for i, step := range steps {
+		if i == maxPathDepth {
+			step = strings.Join(steps[i:], "/")
+		}
+		id += "/" + step
+		if n = t.pathNode(id, n); i == maxPathDepth {
+			break
+		}
+	}
+	return n
+}
+
+func (t *sessionTree) pathNode(id string, above *treeNode) *treeNode {
+	n := t.paths[id]
+	if n == nil {
+		n = &treeNode{SessionNode: SessionNode{ID: id}, above: above}
+		t.paths[id] = n
+	}
+	return n
+}
+
+// answer puts the nodes in order, and adds up what is beneath each.
+func (t *sessionTree) answer() []SessionNode {
+	for _, n := range t.nodes {
+		if n.above != nil {
+			n.above.beneath = append(n.above.beneath, n)
+		}
+	}
+	answer := make([]SessionNode, 0, len(t.nodes))
+	var visit func(n *treeNode)
+	visit = func(n *treeNode) {
+		i := len(answer)
+		n.answered = true
+		answer = append(answer, n.SessionNode)
+		n.total = n.own
+		for _, below := range n.beneath {
+			if !below.answered {
+				below.ParentID, below.Depth = &answer[i].ID, n.Depth+1
+				visit(below)
+				n.total.merge(&below.total)
+			}
+		}
+		answer[i].Own, answer[i].Total = newNodeTotals(&n.own), newNodeTotals(&n.total)
+	}
+	for _, n := range t.nodes {
+		if n.above == nil {
+			visit(n)
+		}
+	}
+	for _, n := range t.nodes { // those of a ring, which imported records may make
+		if !n.answered {
+			visit(n)
+		}
+	}
+	return answer
+}
+
+func newNodeTotals(t *Totals) NodeTotals {
+	return NodeTotals{t.Cost, t.Requests, t.WithoutCost, t.Input, t.Output, t.tokens()}
+}
