@@ -168,6 +168,9 @@ func (o *outliner) message() {
 	if model && len(o.Messages) == 0 {
 		o.Tasks = o.Tasks[:0]
 	}
+	if len(o.Messages) == cap(o.Messages) {
+		o.Messages = slices.Grow(o.Messages, max(16, 3*len(o.Messages)))
+	}
 	if len(o.Messages) < maxMessages {
 		o.Messages = append(o.Messages, MessageHash{o.hash.Sum64(), at, model, o.texts})
 	}
@@ -224,25 +227,49 @@ type textHash struct {
 
 // write takes the next bytes of a JSON string, of which so many letters count.
 func (t *textHash) write(p []byte, limit int) {
-	for _, c := range p {
-		if len(t.letters) == limit {
-			return
+	for len(t.letters) < limit && len(p) > 0 {
+		if t.escaped == 0 {
+			p = t.plain(p, limit)
+			continue
 		}
+		c := p[0]
+		p = p[1:]
 		switch {
-		case t.escaped == 1:
+		case t.escaped > 2:
+			t.escaped--
+		case t.escaped == 1 && c == 'u':
+			t.escaped = 5
+		default:
 			t.escaped = 0
-			if c == 'u' {
-				t.escaped = 5
-			}
-		case t.escaped > 1:
-			if t.escaped--; t.escaped == 1 {
-				t.escaped = 0
-			}
-		case c == '\\':
-			t.escaped = 1
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-			t.letters = append(t.letters, c)
 		}
+	}
+}
+
+// plain takes bytes up to an escape, and returns what follows.
+func (t *textHash) plain(p []byte, limit int) []byte {
+	n := len(t.letters)
+	letters := slices.Grow(t.letters, limit-n)[:limit]
+	for i, c := range p {
+		if c == '\\' {
+			t.letters, t.escaped = letters[:n], 1
+			return p[i+1:]
+		}
+		letters[n] = c
+		if n += letterCount[c]; n == limit {
+			break
+		}
+	}
+	t.letters = letters[:n]
+	return nil
+}
+
+// letterCount is 1 of ASCII letters and digits: a branch would be mispredicted at the
+// end of each word.
+var letterCount [256]int
+
+func init() {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") {
+		letterCount[c] = 1
 	}
 }
 

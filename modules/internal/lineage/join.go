@@ -169,8 +169,7 @@ func newQuery(r *storage.Record, o *observe.Outline) *query {
 	agent := r.Properties[AgentProperty]
 	q.scope = Hash(r.Org, r.AuthHash, r.UserID, r.SessionID)
 	q.agent, q.parentAgent, q.named = Hash(agent), Hash(r.Properties[ParentAgentProperty]), agent != ""
-	all := make([]uint64, 2*len(o.Messages))
-	q.messages, q.prefixes = all[:len(o.Messages):len(o.Messages)], all[len(o.Messages):]
+	q.messages, q.prefixes = make([]uint64, len(o.Messages)), make([]uint64, len(o.Messages)) // the index keeps the former
 	var prefix uint64
 	for i, m := range o.Messages {
 		prefix = key(byMessages, prefix, m.Hash)
