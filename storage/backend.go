@@ -261,13 +261,14 @@ type Checker interface {
 // in silence.
 type Loss struct {
 	// Reason is one of the Lost constants.
-	Reason string
+	Reason string `json:"reason"`
 	// Count counts versions of records, and annotations; of LostContent, records.
-	Count int64
+	Count int64 `json:"entries"`
 	// Exchanges counts the exchanges that have no record for it.
-	Exchanges int64
+	Exchanges int64 `json:"exchanges"`
 	// From and To are the times of the first and the last.
-	From, To Timestamp
+	From Timestamp `json:"from"`
+	To   Timestamp `json:"to"`
 }
 
 // Reasons of a Loss.

@@ -4,14 +4,16 @@ package llmadmin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/storage/journal"
 )
 
 func init() {
@@ -64,8 +66,8 @@ func only(method string, next caddy.AdminHandlerFunc) caddy.AdminHandler {
 	})
 }
 
-// storeStatus is one element of the answer of /llm/status.
-type storeStatus struct {
+// StoreStatus is one element of the answer of /llm/status.
+type StoreStatus struct {
 	Store          string           `json:"store"`
 	PendingRecords int64            `json:"pending_records"`
 	PendingBytes   int64            `json:"pending_bytes"`
@@ -81,15 +83,11 @@ type storeStatus struct {
 }
 
 func status(w http.ResponseWriter, _ *http.Request) error {
-	answer := []storeStatus{}
-	for _, store := range llmapp.OpenStores() {
-		j := store.Opened()
-		if j == nil {
-			continue
-		}
+	answer := []StoreStatus{}
+	for store, j := range openJournals() {
 		s := j.Status()
-		element := storeStatus{
-			Store:          store.Name(),
+		element := StoreStatus{
+			Store:          store,
 			PendingRecords: s.PendingRecords,
 			PendingBytes:   s.PendingBytes,
 			RawSegments:    s.RawSegments,
@@ -105,8 +103,18 @@ func status(w http.ResponseWriter, _ *http.Request) error {
 		}
 		answer = append(answer, element)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(answer)
+	return apierror.WriteJSON(w, http.StatusOK, answer)
+}
+
+// openJournals are those of the open stores, by the stores' names.
+func openJournals() iter.Seq2[string, *journal.Journal] {
+	return func(yield func(string, *journal.Journal) bool) {
+		for _, store := range llmapp.OpenStores() {
+			if j := store.Opened(); j != nil && !yield(store.Name(), j) {
+				return
+			}
+		}
+	}
 }
 
 // flushTimeout bounds how long a flush may wait for a backend that is behind.
@@ -115,13 +123,9 @@ const flushTimeout = 30 * time.Second
 func flush(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), flushTimeout)
 	defer cancel()
-	for _, store := range llmapp.OpenStores() {
-		j := store.Opened()
-		if j == nil {
-			continue
-		}
+	for store, j := range openJournals() {
 		if err := j.Flush(ctx); err != nil {
-			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store.Name(), err)}
+			return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: fmt.Errorf("store %s: %w", store, err)}
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -1,60 +1,31 @@
 package llmadmin
 
 import (
-	"encoding/json"
 	"net/http"
 
-	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/journal"
 )
 
-// storeIntegrity is one element of the answer of /weir/integrity: the balance of
+// StoreIntegrity is one element of the answer of /weir/integrity: the balance of
 // a store since it began, where seen = recorded + waiting + in_flight + lost.
-type storeIntegrity struct {
-	Store    string `json:"store"`
-	Seen     int64  `json:"seen"`
-	Recorded int64  `json:"recorded"`
-	Waiting  int64  `json:"waiting"`
-	InFlight int64  `json:"in_flight"`
-	Lost     int64  `json:"lost"`
+type StoreIntegrity struct {
+	Store string `json:"store"`
+	journal.Integrity
+	Lost int64 `json:"lost"`
 	// Unaccounted is what the equation lacks: 0, unless Weir is wrong.
-	Unaccounted int64      `json:"unaccounted"`
-	Losses      []incident `json:"losses"`
-}
-
-// incident is what was lost for one reason at one time. Entries are versions of
-// records, and annotations; exchanges have no record for it.
-type incident struct {
-	Reason    string            `json:"reason"`
-	Entries   int64             `json:"entries"`
-	Exchanges int64             `json:"exchanges"`
-	From      storage.Timestamp `json:"from"`
-	To        storage.Timestamp `json:"to"`
+	Unaccounted int64 `json:"unaccounted"`
 }
 
 func integrity(w http.ResponseWriter, _ *http.Request) error {
-	answer := []storeIntegrity{}
-	for _, store := range llmapp.OpenStores() {
-		j := store.Opened()
-		if j == nil {
-			continue
-		}
+	answer := []StoreIntegrity{}
+	for store, j := range openJournals() {
 		i := j.Integrity()
-		element := storeIntegrity{
-			Store:       store.Name(),
-			Seen:        i.Seen,
-			Recorded:    i.Recorded,
-			Waiting:     i.Waiting,
-			InFlight:    i.InFlight,
-			Lost:        i.Lost(),
-			Unaccounted: i.Unaccounted(),
-			Losses:      []incident{},
+		if i.Losses == nil {
+			i.Losses = []storage.Loss{}
 		}
-		for _, l := range i.Losses {
-			element.Losses = append(element.Losses, incident{l.Reason, l.Count, l.Exchanges, l.From, l.To})
-		}
-		answer = append(answer, element)
+		answer = append(answer, StoreIntegrity{store, i, i.Lost(), i.Unaccounted()})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(answer)
+	return apierror.WriteJSON(w, http.StatusOK, answer)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/modules/llmadmin"
 )
 
 func statsCommand(cmd *cobra.Command) {
@@ -15,45 +17,17 @@ func statsCommand(cmd *cobra.Command) {
 	cmd.RunE = stats
 }
 
-// storeStatus is what /llm/status of the admin endpoint says of a store.
-type storeStatus struct {
-	Store        string    `json:"store"`
-	PendingBytes int64     `json:"pending_bytes"`
-	RawBytes     int64     `json:"raw_bytes"`
-	SealedBytes  int64     `json:"sealed_bytes"`
-	Error        string    `json:"error"`
-	FailingSince time.Time `json:"failing_since"`
-}
-
-// storeBalance is what /weir/integrity says of it.
-type storeBalance struct {
-	Store       string `json:"store"`
-	Seen        int64  `json:"seen"`
-	Recorded    int64  `json:"recorded"`
-	Waiting     int64  `json:"waiting"`
-	InFlight    int64  `json:"in_flight"`
-	Lost        int64  `json:"lost"`
-	Unaccounted int64  `json:"unaccounted"`
-	Losses      []struct {
-		Reason    string    `json:"reason"`
-		Entries   int64     `json:"entries"`
-		Exchanges int64     `json:"exchanges"`
-		From      time.Time `json:"from"`
-		To        time.Time `json:"to"`
-	} `json:"losses"`
-}
-
 func stats(cmd *cobra.Command, _ []string) error {
 	asJSON, err := wantsJSON(cmd)
 	if err != nil {
 		return err
 	}
-	var states []storeStatus
+	var states []llmadmin.StoreStatus
 	status, err := askAdmin(cmd, http.MethodGet, "/llm/status", nil, &states)
 	if err != nil {
 		return err
 	}
-	var balances []storeBalance
+	var balances []llmadmin.StoreIntegrity
 	integrity, err := askAdmin(cmd, http.MethodGet, "/weir/integrity", nil, &balances)
 	if err != nil {
 		return err
@@ -62,7 +36,7 @@ func stats(cmd *cobra.Command, _ []string) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(map[string]json.RawMessage{"status": status, "integrity": integrity})
 	}
-	byStore := map[string]storeStatus{}
+	byStore := map[string]llmadmin.StoreStatus{}
 	for _, s := range states {
 		byStore[s.Store] = s
 	}
@@ -73,7 +47,7 @@ func stats(cmd *cobra.Command, _ []string) error {
 		right:    []bool{false, true, true, true, true, true, true, false},
 	}
 	for _, b := range balances {
-		g.add(b.row(byStore[b.Store]))
+		g.add(statsRow(b, byStore[b.Store]))
 	}
 	if err := g.flush(); err != nil {
 		return err
@@ -81,8 +55,8 @@ func stats(cmd *cobra.Command, _ []string) error {
 	var wrong error
 	for _, b := range balances {
 		for _, l := range b.Losses {
-			_, err := fmt.Fprintf(out, "%s lost %s exchanges (%s entries) from %s to %s: %s\n", b.Store, formatCount(l.Exchanges), formatCount(l.Entries),
-				l.From.Local().Format(time.DateTime), l.To.Local().Format(time.DateTime), l.Reason)
+			_, err := fmt.Fprintf(out, "%s lost %s exchanges (%s entries) from %s to %s: %s\n", b.Store, formatCount(l.Exchanges), formatCount(l.Count),
+				l.From.Time().Local().Format(time.DateTime), l.To.Time().Local().Format(time.DateTime), l.Reason)
 			if err != nil {
 				return err
 			}
@@ -94,7 +68,7 @@ func stats(cmd *cobra.Command, _ []string) error {
 	return wrong
 }
 
-func (b *storeBalance) row(s storeStatus) []string {
+func statsRow(b llmadmin.StoreIntegrity, s llmadmin.StoreStatus) []string {
 	state := "ok"
 	if s.Error != "" {
 		state = fmt.Sprintf("failing since %s: %s", s.FailingSince.Local().Format(time.DateTime), printable(s.Error))

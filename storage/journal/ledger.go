@@ -15,13 +15,15 @@ import (
 // lost.
 type Integrity struct {
 	// Seen counts the exchanges that have begun.
-	Seen int64
+	Seen int64 `json:"seen"`
 	// Recorded counts those whose record the backend has taken, whether or not
 	// retention has deleted it since; Waiting those whose record stands in the
 	// journal; InFlight those that have not come to their record yet.
-	Recorded, Waiting, InFlight int64
+	Recorded int64 `json:"recorded"`
+	Waiting  int64 `json:"waiting"`
+	InFlight int64 `json:"in_flight"`
 	// Losses are what was given up, by reason and time, in the order of time.
-	Losses []storage.Loss
+	Losses []storage.Loss `json:"losses"`
 }
 
 // Lost counts the exchanges that have no record and will have none.
