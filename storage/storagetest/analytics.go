@@ -119,14 +119,10 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 	switch r.IntN(8) {
 	case 7:
 		q := MetricsQuery(r, records)
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 6:
 		q := FacetQuery(r, records)
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 5:
 		checkDetails(t, r, b, reference)
 	case 0:
@@ -134,33 +130,33 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 		if page, err := q.Answer(ctx, reference); err == nil && len(page.Users) > 0 && chance(r, 2) {
 			q.After = q.Cursor(&page.Users[r.IntN(len(page.Users))])
 		}
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 1:
 		q := UserOverviewQuery(r, records)
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 2:
 		q := SessionQuery(r, records)
 		if sessions, err := q.Answer(ctx, reference); err == nil && len(sessions) > 0 && chance(r, 2) {
 			q.After = q.Cursor(&sessions[r.IntN(len(sessions))])
 		}
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 3:
 		q := SessionMetricsQuery(r, records)
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	case 4:
 		q := ScoreQuery(r, records)
-		got, err := q.Answer(ctx, b)
-		want, _ := q.Answer(ctx, reference)
-		same(t, q, q.Filter, got, err, want)
+		checkAnswer(t, q, q.Filter, b, reference)
 	}
+}
+
+// checkAnswer compares the answers of a backend and of the reference.
+func checkAnswer[Q interface {
+	Answer(context.Context, storage.Grouper) (A, error)
+}, A any](t *testing.T, q Q, f storage.Filter, b storage.Grouper, reference storage.Records) {
+	t.Helper()
+	got, err := q.Answer(t.Context(), b)
+	want, _ := q.Answer(t.Context(), reference)
+	same(t, q, f, got, err, want)
 }
 
 // same compares answers as clients see them.
