@@ -35,6 +35,11 @@ func (r *reader) groups(ctx context.Context, q *storage.GroupQuery, each func(*s
 	if ok, err := g.compile(ctx); err != nil {
 		return err
 	} else if ok {
+		if g.searchesNewest() {
+			if err := g.newest(ctx); err != nil {
+				return err
+			}
+		}
 		return g.answer(ctx, each)
 	}
 	return r.groupRecords(ctx, q, where, tags, each)
@@ -71,7 +76,7 @@ func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where 
 		condition = all(condition, "request_id IN ("+scoredIDs+")")
 	}
 	walk := func(add func(*storage.Record)) error {
-		return r.walk(ctx, condition, nil, false, chunk, func(records []*storage.Record) (bool, error) {
+		return r.walk(ctx, condition, nil, false, nil, chunk, func(records []*storage.Record) (bool, error) {
 			m.begin(records)
 			for _, rec := range records {
 				if q.Window.Contains(rec.CreatedAt) && m.match(rec) {

@@ -1,6 +1,8 @@
 package clickhouse
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -133,21 +135,17 @@ func (p *params) keysCondition(keys []key) string {
 }
 
 // walk calls each with the records of a condition, in chunks, by time; where says what
-// more. A version that another one has replaced may come to be chosen: that each
-// record is asked for is the caller's to check.
-func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, chunk int, each func([]*storage.Record) (more bool, err error)) error {
+// more, and spans which of the newest are looked for first. A version that another one
+// has replaced may come to be chosen: that each record is asked for is the caller's to
+// check.
+func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, spans []storage.Timestamp, chunk int, each func([]*storage.Record) (more bool, err error)) error {
 	direction, beyond := "ASC", ">"
 	if desc {
 		direction, beyond = "DESC", "<"
 	}
-	order := fmt.Sprintf(" ORDER BY created_at %s, UUIDToNum(request_id) %[1]s LIMIT ", direction)
 	newest := storage.Millis(time.Now())
 	if after != nil {
 		newest = after.createdAt
-	}
-	spans := recentSpans
-	if !desc {
-		spans = nil
 	}
 	for {
 		condition, bound := where, &reader{r.conn, r.trace, &params{slices.Clone(r.args)}}
@@ -160,11 +158,31 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 				"(created_at "+beyond+" "+at+" OR UUIDToNum(request_id) "+beyond+" UUIDToNum("+bound.bind(after.id.String(), "UUID")+"))")
 		}
 		var keys []key
-		err := bound.query(ctx, "SELECT created_at, request_id FROM records WHERE "+condition+order+bound.integer(int64(chunk)), keyTo(&keys))
-		if err != nil {
+		read := func(order string) error {
+			keys = nil
+			return bound.query(ctx, fmt.Sprintf("SELECT created_at, request_id FROM records WHERE %s ORDER BY created_at %s%s LIMIT %d",
+				condition, direction, order, chunk), keyTo(&keys))
+		}
+		// The server reads in the order of times, and sorts all for one of ids. So a
+		// millisecond that the chunk may cut is left to the next one.
+		if err := read(""); err != nil {
 			return err
 		}
 		short, last := len(keys) < chunk, len(spans) == 0
+		if !short {
+			cut := keys[len(keys)-1].createdAt
+			if keys[0].createdAt != cut {
+				keys = slices.DeleteFunc(keys, func(k key) bool { return k.createdAt == cut })
+			} else if err := read(", UUIDToNum(request_id) " + direction); err != nil {
+				return err
+			}
+		}
+		slices.SortFunc(keys, func(a, b key) int {
+			if desc {
+				a, b = b, a
+			}
+			return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), bytes.Compare(a.id[:], b.id[:]))
+		})
 		if keys = slices.Compact(keys); len(keys) > 0 {
 			records, err := r.load(ctx, keys)
 			if err != nil {
@@ -189,6 +207,17 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 // recentSpans are the times, in milliseconds, in which the newest records are looked for
 // before all others: what is older has partitions of its own, which are not opened then.
 var recentSpans = []storage.Timestamp{24 * 3600 * 1000, 32 * 24 * 3600 * 1000}
+
+// ofOneSession is true of a filter that few records match, which an index finds faster
+// at once than one span after the other.
+func ofOneSession(f storage.Filter) bool {
+	for part := range storage.Conjuncts(f) {
+		if l, ok := part.(*storage.Leaf); ok && l.Field.Name == "session_id" && l.Op == storage.Equals {
+			return true
+		}
+	}
+	return false
+}
 
 // The number of records that a walk reads at a time.
 const (
@@ -227,8 +256,12 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	if storage.ContentParts(where.residual) != 0 || q.SortsByContent() {
 		chunk = min(chunk, contentChunk)
 	}
+	spans := recentSpans
+	if byTime && !desc || ofOneSession(q.Filter) {
+		spans = nil
+	}
 	seen := 0
-	err := r.walk(ctx, where.sql, after, desc || !byTime, chunk, func(records []*storage.Record) (bool, error) {
+	err := r.walk(ctx, where.sql, after, desc || !byTime, spans, chunk, func(records []*storage.Record) (bool, error) {
 		m.begin(records)
 		for _, rec := range records {
 			if !q.Selects(rec) || !m.match(rec) {
@@ -335,8 +368,8 @@ func (b *Backend) Response(ctx context.Context, org, responseID string) (*storag
 	return found[0], nil
 }
 
-// idMargin is how far from its record's time the time of an id may be.
-const idMargin = 24 * time.Hour
+// idMargin is how far from its record's time the time of an id is, where Weir made it.
+const idMargin = time.Minute
 
 // request looks about the time of the id first, if that tells one: a table of many
 // days has few ids there.
