@@ -62,6 +62,37 @@ func (u Usage) Total() Count {
 	return Known(u.Input.N + u.Output.N)
 }
 
+// Add adds what another call consumed. The input and the output are unknown where one of
+// the two calls did not report them, and of their parts those that neither reported.
+func (u *Usage) Add(other Usage) {
+	input, output := u.Input.Valid && other.Input.Valid, u.Output.Valid && other.Output.Valid
+	u.Input = u.Input.Plus(other.Input)
+	u.Output = u.Output.Plus(other.Output)
+	u.CacheRead = u.CacheRead.Plus(other.CacheRead)
+	u.CacheWrite = u.CacheWrite.Plus(other.CacheWrite)
+	u.CacheWrite1h = u.CacheWrite1h.Plus(other.CacheWrite1h)
+	u.InputAudio = u.InputAudio.Plus(other.InputAudio)
+	u.CacheReadAudio = u.CacheReadAudio.Plus(other.CacheReadAudio)
+	u.InputImage = u.InputImage.Plus(other.InputImage)
+	u.Reasoning = u.Reasoning.Plus(other.Reasoning)
+	u.OutputAudio = u.OutputAudio.Plus(other.OutputAudio)
+	u.OutputImage = u.OutputImage.Plus(other.OutputImage)
+	u.BilledInput = u.BilledInput.Plus(other.BilledInput)
+	u.BilledOutput = u.BilledOutput.Plus(other.BilledOutput)
+	u.WebSearches = u.WebSearches.Plus(other.WebSearches)
+	u.SearchUnits = u.SearchUnits.Plus(other.SearchUnits)
+	u.Images = u.Images.Plus(other.Images)
+	u.Pages = u.Pages.Plus(other.Pages)
+	u.AudioDuration = u.AudioDuration.Plus(other.AudioDuration)
+	u.ReportedCost = u.ReportedCost.Plus(other.ReportedCost)
+	if !input {
+		u.Input = Count{}
+	}
+	if !output {
+		u.Output = Count{}
+	}
+}
+
 // Merge takes over what patch knows: a later report of a count wins.
 func (u *Usage) Merge(patch Usage) {
 	u.Input = patch.Input.Or(u.Input)

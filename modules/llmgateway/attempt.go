@@ -37,6 +37,11 @@ type attempt struct {
 	ledger      credits.Ledger     // nil unless the organisation pays with credits
 	reservation credits.Reservation
 
+	mcp    *mcpTools           // that the gateway calls, nil for none
+	rounds translate.Request   // what the model is asked, with what it has said to it
+	round  int                 // how often it went on
+	paid   plugins.Nanodollars // what the rounds before cost
+
 	client client
 	copy   capture.Copy // of the response
 
@@ -78,9 +83,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 // where the provider speaks its dialect, or else a translation.
 func (a *attempt) upstreamRequest() (*http.Request, error) {
 	c, account := a.call, a.target.Account
-	t := translate.Target{
-		Model: a.target.Model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.Capabilities(),
-	}
+	t := a.translateTarget()
 	if _, untranslated := endpoints[c.path]; untranslated {
 		return a.endpointRequest(t)
 	}
@@ -104,6 +107,10 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 		return nil, c.stateNotFound(account.Label)
 	}
 	parsed, err := c.parsed()
+	if err == nil && c.callsMCP(account.API, parsed) {
+		parsed, err = c.mcpRequest()
+		a.mcp = c.mcp
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +124,12 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 	}
 	req, err := a.translated(parsed, t, prepare)
 	return req, parsed.Names.Error(err)
+}
+
+// translateTarget is the target as its provider's plugin takes it.
+func (a *attempt) translateTarget() translate.Target {
+	account := a.target.Account
+	return translate.Target{Model: a.target.Model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.Capabilities()}
 }
 
 // prepareFunc is translate.Provider's Prepare, or translate.Counter's PrepareCount.
@@ -145,6 +158,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 			return nil, err
 		}
 	}
+	a.rounds = request
 	return prepare(c.ctx, a.request, t)
 }
 
@@ -200,6 +214,16 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
 		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
 	}
+	e, outcome := a.unreached(ctx, err)
+	a.x.Record.Status = plugins.Known(int64(e.Status))
+	return a.fail(storage.Failed, e, outcome)
+}
+
+// unreached is what the lack of an answer means.
+func (a *attempt) unreached(ctx context.Context, err error) (*plugins.Error, routing.Outcome) {
+	if a.call.ctx.Err() != nil {
+		return &clientLeft, routing.Abort
+	}
 	e, outcome := plugins.Upstream("The provider could not be reached."), routing.Retry
 	e.Code = "upstream_unreachable"
 	late := errors.Is(context.Cause(ctx), errFirstByte)
@@ -211,8 +235,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, 
 	}
 	a.call.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", a.call.exchange.Record.ID),
 		zap.String("target", a.target.Name()), zap.Error(redact.Upstream(err)))
-	a.x.Record.Status = plugins.Known(int64(e.Status))
-	return a.fail(storage.Failed, e, outcome)
+	return e, outcome
 }
 
 // refuses reports whether a status is none of an answer.
@@ -221,8 +244,8 @@ func refuses(status int) bool { return status < 200 || status > 299 }
 // refused is a provider that answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
-		return a.fail(storage.Complete, plugins.Upstream("The provider answered with the status %d, which no API has a use for. "+
-			"Its base_url may be wrong.", resp.StatusCode), routing.Failover)
+		e, outcome := a.refusal(resp)
+		return a.fail(storage.Complete, e, outcome)
 	}
 	r := &a.x.Record
 	var kept bytes.Buffer
@@ -230,27 +253,37 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Reader
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
-	e := a.target.Account.API.Error(resp)
-	if !r.ResponseOmitted {
+	e, outcome := a.refusal(resp)
+	if !r.ResponseOmitted && e.Code != upstreamAuth { // whose answer may name the key
 		a.x.Content.Response = storage.Body{
 			Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()[:min(kept.Len(), maxError)],
 		}
 		r.ResponseTruncated = kept.Len() > maxError
 	}
 	r.ResponseBytes = int64(kept.Len())
+	return a.fail(storage.Complete, e, outcome)
+}
 
-	outcome := routing.Abort
+// upstreamAuth is the code of an error that is not the caller's.
+const upstreamAuth = "upstream_auth"
+
+// refusal is what an answer that is none means.
+func (a *attempt) refusal(resp *http.Response) (*plugins.Error, routing.Outcome) {
+	if resp.StatusCode < 400 {
+		return plugins.Upstream("The provider answered with the status %d, which no API has a use for. "+
+			"Its base_url may be wrong.", resp.StatusCode), routing.Failover
+	}
+	e, outcome := a.target.Account.API.Error(resp), routing.Abort
 	switch status := resp.StatusCode; {
 	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform:
 		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
 			zap.String("target", a.target.Name()), zap.Int("status", status))
 		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials."), routing.Failover
-		e.Code = "upstream_auth"
-		a.x.Content.Response, r.ResponseTruncated = storage.Body{}, false // it may name the key
+		e.Code = upstreamAuth
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		outcome = routing.Retry
 	}
-	return a.fail(storage.Complete, e, outcome)
+	return e, outcome
 }
 
 // unauthorized reports whether a status refuses a key. Gemini says 400 and means

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
 )
@@ -114,7 +115,7 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if a.target.Listed == nil {
 		return plugins.Cost{}
 	}
-	usage := plugins.Usage{Input: plugins.Known(a.call.inputTokens()), Output: plugins.Known(output)}
+	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
 	if e := endpoints[a.call.path]; e.usage != nil {
 		usage = e.usage(a.call)
 	}
@@ -124,6 +125,14 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	return a.target.Listed.Cost(usage, catalog.Conditions{
 		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
 	})
+}
+
+// inputTokens estimates the tokens of what the provider is sent.
+func (a *attempt) inputTokens() int64 {
+	if a.round > 0 {
+		return (a.req.ContentLength + bytesPerToken - 1) / bytesPerToken
+	}
+	return a.call.inputTokens()
 }
 
 // tier is the one that was asked for.
@@ -143,7 +152,7 @@ func (a *attempt) charge(cost plugins.Cost) {
 		return
 	}
 	ctx := context.WithoutCancel(a.call.ctx) // a client that leaves is charged, too
-	if err := a.ledger.Charge(ctx, a.reservation, cost.N); err != nil {
+	if err := a.ledger.Charge(ctx, a.reservation, cost.N-a.paid); err != nil {
 		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
 	}
 }
@@ -162,7 +171,7 @@ func (a *attempt) settle(end storage.EndState) {
 		output = a.length() / bytesPerToken
 	}
 	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-	a.x.Charged = max(min(passed.N, a.reservation.Amount), cost.N)
+	a.x.Charged = max(a.paid+min(passed.N, a.reservation.Amount), cost.N)
 	a.x.Commit(end)
 }
 
@@ -180,6 +189,9 @@ func (a *attempt) release() {
 // length is that of what the model said, in bytes, or of all that passed where
 // nothing is kept.
 func (a *attempt) length() int64 {
+	if assembler, ok := a.x.Answer.(*translate.Assembler); ok && a.mcp != nil {
+		return assembler.Said() // in the round that is paid
+	}
 	r := a.x.Content.Response
 	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {

@@ -55,6 +55,8 @@ type call struct {
 
 	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 
+	mcp *mcpTools // that the gateway calls, nil before a target lacks MCP
+
 	compacts     bool     // it asks for a compaction
 	userMessages []string // that the compaction leaves as they are
 }
@@ -96,6 +98,9 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 
 // close ends the call.
 func (c *call) close() {
+	if c.mcp != nil {
+		c.mcp.close()
+	}
 	c.exchange.Close()
 	c.held.Release()
 }
@@ -232,9 +237,13 @@ func (c *call) keepBody() {
 	if r.RequestOmitted {
 		return
 	}
-	kept := c.body[:min(int64(len(c.body)), int64(c.h.MaxBody))]
+	clean := c.body
+	if c.dialect.OfResponses() {
+		clean = withoutMCPSecrets(c.body)
+	}
+	kept := clean[:min(int64(len(clean)), int64(c.h.MaxBody))]
 	c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
-	r.RequestTruncated = len(kept) < len(c.body)
+	r.RequestTruncated = len(kept) < len(clean) || clean == nil && c.body != nil
 	c.exchange.Content.Media = reader.Request().Media
 	control.ReadUser(r, reader.Request().User)
 }

@@ -103,6 +103,11 @@ type Handler struct {
 	// Default: 8 MiB.
 	MaxBody directive.Size `json:"max_body,omitempty"`
 
+	// MCP are the URLs of MCP servers that the gateway calls where a request of Responses
+	// names one in a tool `mcp` and the target does not call MCP servers itself. A tool with
+	// any other URL is left out with a warning, as one that the target lacks. Default: none.
+	MCP []string `json:"mcp,omitempty"`
+
 	// CORS are the origins of web pages that may call, like `https://example.com`, or
 	// `*` for all: callers are known by the key that they send, and by no cookie.
 	// Default: none, which browsers enforce.
@@ -218,6 +223,9 @@ func (h *Handler) Validate() error {
 	if err := checkOrigins(h.CORS); err != nil {
 		return err
 	}
+	if err := checkMCPServers(h.MCP); err != nil {
+		return err
+	}
 	if h.MaxItems < 0 || h.MaxTools < 0 {
 		return fmt.Errorf("max_items %d, max_tools %d: want numbers above 0", h.MaxItems, h.MaxTools)
 	}
@@ -308,6 +316,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //		max_items          <number>
 //		max_tools          <number>
 //		max_body           <size>
+//		mcp                <url>...
 //		cors               <origin>...
 //	}
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
@@ -319,6 +328,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"max_items":          directive.Positive(&h.MaxItems),
 		"max_tools":          directive.Positive(&h.MaxTools),
 		"max_body":           directive.Bytes(&h.MaxBody),
+		"mcp":                directive.Texts(&h.MCP),
 		"cors":               directive.Texts(&h.CORS),
 	}.Directive(d)
 }

@@ -41,7 +41,8 @@ func init() {
 
 // plain is a provider of a dialect of its own: events like `text hello`, `call
 // call-1 {}`, `usage 3 5`, `stop` and `panic`, each as the data of a server-sent
-// event. It is sent the model, what it thought and the names of what it called.
+// event. It is sent the model, what it thought and the names of what it called, and of
+// MCP tools their names and results.
 type plain struct{}
 
 func (*plain) CaddyModule() caddy.ModuleInfo {
@@ -55,6 +56,11 @@ func (*plain) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 		return nil, err
 	}
 	body := t.Model
+	for _, tool := range p.Tools {
+		if tool.MCP != nil && p.ToolChoice.Allows(&tool) {
+			body += " " + p.ToolChoice.Mode + "[" + tool.Name + "]"
+		}
+	}
 	for _, turn := range p.Turns {
 		for _, item := range turn.Items {
 			switch item := item.(type) {
@@ -62,6 +68,10 @@ func (*plain) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 				body += " " + item.EncryptedContent
 			case *translate.ToolCall:
 				body += " " + item.Name
+			case *translate.ToolOutput:
+				if tool := p.Tool(item.Name); tool != nil && tool.MCP != nil {
+					body += fmt.Sprintf("=%v %s", !item.Failed, item.Content[0].Text)
+				}
 			}
 		}
 	}
@@ -88,6 +98,12 @@ func (*plain) Decode(resp *http.Response, a *translate.Assembler) error {
 		case "call":
 			id, args, _ := strings.Cut(rest, " ")
 			a.Call(2, id, "tool")
+			a.Args(2, args)
+			a.Close(2)
+		case "use": // of tools by their names
+			name, rest, _ := strings.Cut(rest, " ")
+			id, args, _ := strings.Cut(rest, " ")
+			a.Call(2, id, name)
 			a.Args(2, args)
 			a.Close(2)
 		case "usage":

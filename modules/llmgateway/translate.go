@@ -27,6 +27,9 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
 	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)}
+	if a.mcp != nil {
+		options.Items = a.mcp.items
+	}
 	if a.call.dialect == plugins.Responses {
 		options.ID = stored.IDs(a.x.Record.ID)
 	}
@@ -34,24 +37,14 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.x.Answer = assembler
 	a.x.Record.Stream = a.request.Stream
 
-	if a.request.Stream {
-		body := newIdleReader(resp.Body, out.flush, func() time.Duration {
-			if !assembler.Committed() {
-				assembler.Release()
-			}
-			out.flush()
-			return a.client.keepAlive(func() {
-				assembler.Ping()
-				out.send() // which is no part of the response
-			})
-		})
-		defer body.stop()
-		resp.Body = body
-	}
-	a.decode(resp, assembler)
-
+	a.read(resp, out, assembler)
+	a.useTools(out, assembler)
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
-		return a.broken(e)
+		outcome, e := a.broken(e)
+		if a.round > 0 {
+			outcome = routing.Abort
+		}
+		return outcome, e
 	}
 	whole := assembler.Failure() == nil
 	rest := assembler.End()
@@ -74,6 +67,17 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	out.send()
 	a.finish(whole)
 	return routing.Answered, nil
+}
+
+// read reads a provider's answer, and keeps the client's connection alive meanwhile.
+func (a *attempt) read(resp *http.Response, out *translatedStream, assembler *translate.Assembler) {
+	defer resp.Body.Close()
+	if a.request.Stream {
+		body := newIdleReader(resp.Body, out.flush, func() time.Duration { return out.idle(assembler) })
+		defer body.stop()
+		resp.Body = body
+	}
+	a.decode(resp, assembler)
 }
 
 // decode lets the provider's plugin read the answer. Whatever becomes of it,
@@ -114,6 +118,19 @@ func (s *translatedStream) Write(events []byte) (int, error) {
 func (s *translatedStream) add(events []byte) {
 	s.events.data = append(s.events.data, events...)
 	s.a.x.Record.ResponseBytes += int64(len(s.events.data))
+}
+
+// idle sends what is held back, and a ping where the client was sent nothing for long. It
+// returns when that may be so again.
+func (s *translatedStream) idle(assembler *translate.Assembler) time.Duration {
+	if !assembler.Committed() {
+		assembler.Release()
+	}
+	s.flush()
+	return s.a.client.keepAlive(func() {
+		assembler.Ping()
+		s.send() // which is no part of the response
+	})
 }
 
 // flush counts and sends the events that have come together.

@@ -69,6 +69,9 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 	return t.Post(ctx, chatPath, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
+// CallsMCP implements translate.MCPCaller.
+func (p *Provider) CallsMCP(r *translate.Request) bool { return p.vendor.responds(r) }
+
 // responds reports whether the vendor answers in its Responses API: if the request has
 // tools that it hosts there, and no others that are hosted.
 func (v *vendor) responds(p *translate.Request) bool {
@@ -88,4 +91,5 @@ var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.Native    = (*Provider)(nil)
 	_ translate.Endpoints = (*Provider)(nil)
+	_ translate.MCPCaller = (*Provider)(nil)
 )

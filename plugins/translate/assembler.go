@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +23,9 @@ type Options struct {
 	Seal func(content string) string
 	// Encoder writes the response; that of POST /v1/responses by default.
 	Encoder Encoder
+	// Items open the response: items of tools that the host ran before, which have no
+	// id yet.
+	Items []json.RawMessage
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
 }
@@ -58,8 +62,11 @@ type Assembler struct {
 	failure *plugins.Error
 	size    int // of the content, in bytes
 
-	items     []*Output // by output_index
-	open      []*Output // calls in the order of their mention, or one item of another kind
+	items     []*Output     // by output_index
+	open      []*Output     // calls in the order of their mention, or one item of another kind
+	calling   []*Output     // calls of MCP tools that have no result yet
+	round     int           // index of the first item of the round
+	earlier   plugins.Usage // of the rounds before
 	committed bool
 	logprobs  struct { // of the text that comes next for key
 		key int
@@ -277,6 +284,9 @@ func (a *Assembler) End() []byte {
 	}
 	if a.Failure() == nil {
 		a.closeAll(outcomes[a.reason].status)
+		for _, o := range slices.Clone(a.calling) {
+			a.MCPResult(o, "", "The response ended before the call was made.")
+		}
 	}
 	a.failure = a.Failure()
 	a.commit()

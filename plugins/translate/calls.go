@@ -11,12 +11,12 @@ func (a *Assembler) Call(key int, id, name string) {
 		return
 	}
 	o := a.find(key)
-	if o != nil && (!o.IsCall() || id != "" && o.CallID != "" && o.CallID != id) {
+	if o != nil && (!o.isCall() || id != "" && o.CallID != "" && o.CallID != id) {
 		a.close(o, statusCompleted)
 		o = nil
 	}
 	if o == nil {
-		if len(a.open) > 0 && !a.open[0].IsCall() {
+		if len(a.open) > 0 && !a.open[0].isCall() {
 			a.closeAll(statusCompleted)
 			a.flush()
 		}
@@ -42,7 +42,7 @@ func (a *Assembler) Args(key int, s string) {
 	}
 	o := a.find(key)
 	switch {
-	case o == nil || !o.IsCall():
+	case o == nil || !o.isCall():
 		a.Fail(plugins.Upstream("The provider sent arguments for a call that is not open."))
 	case o.Name == "":
 		o.held += s

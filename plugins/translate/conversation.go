@@ -13,6 +13,7 @@ type conversation struct {
 	groups  []*group
 	pending map[string]pendingCall // by call_id
 	calls   []*ToolCall
+	results []*ToolOutput // of calls of MCP tools: those in a row are of one turn
 }
 
 // group is a turn, with the outputs that follow it.
@@ -80,8 +81,23 @@ func (c *conversation) addOutput(o *ToolOutput) error {
 	return nil
 }
 
+// addResults ends the turn whose calls of MCP tools have results.
+func (c *conversation) addResults() error {
+	results := c.results
+	c.results = nil
+	for _, o := range results {
+		if err := c.addOutput(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // turns are all of them; every call must have its output by now.
 func (c *conversation) turns() ([]Turn, error) {
+	if err := c.addResults(); err != nil {
+		return nil, err
+	}
 	for _, call := range c.calls {
 		if p, ok := c.pending[call.CallID]; ok && p.ToolCall == call {
 			return nil, plugins.Invalid(at("input", call.Index)+".call_id", "No tool output found for %s %s.",

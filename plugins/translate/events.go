@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -14,6 +16,9 @@ type responses struct {
 
 // Append implements Encoder.
 func (r *responses) Append(b []byte, a *Assembler, e Event) []byte {
+	if e.Part != nil && forms[e.Part.Kind].text == "" {
+		return b
+	}
 	switch o := e.Output; e.Type {
 	case Began:
 		response := a.appendResponse(nil, statusInProgress)
@@ -30,8 +35,12 @@ func (r *responses) Append(b []byte, a *Assembler, e Event) []byte {
 	case PartClosed:
 		return r.closePart(b, o, e.Part)
 	case ItemClosed:
-		if o.Kind == ImageOutput {
-			b = r.progress(b, "response.image_generation_call.completed", o)
+		if kind := reportedKind(o); kind != "" {
+			outcome := statusCompleted
+			if o.Kind != ImageOutput && gjson.GetBytes(o.JSON, "error").Type != gjson.Null {
+				outcome = statusFailed
+			}
+			b = r.progress(b, "response."+kind+"."+outcome, o)
 		}
 		return r.item(b, "response.output_item.done", o.Index, o.JSON)
 	case Idle:
@@ -80,15 +89,33 @@ func (r *responses) item(b []byte, name string, index int, item []byte) []byte {
 }
 
 func (r *responses) openItem(b []byte, o *Output) []byte {
-	if o.Kind == HostedOutput {
-		return r.item(b, "response.output_item.added", o.Index, inProgress(o.JSON))
+	item := inProgress(o.JSON)
+	if o.Kind != HostedOutput {
+		item = o.appendJSON(nil, statusInProgress)
 	}
-	b = r.item(b, "response.output_item.added", o.Index, o.appendJSON(nil, statusInProgress))
+	b = r.item(b, "response.output_item.added", o.Index, item)
+	if kind := reportedKind(o); kind != "" {
+		b = r.progress(b, "response."+kind+".in_progress", o)
+	}
 	if o.Kind == ImageOutput {
-		b = r.progress(b, "response.image_generation_call.in_progress", o)
 		b = r.progress(b, "response.image_generation_call.generating", o)
 	}
 	return b
+}
+
+// reportedKind is the type of an item that has events of its progress, "" for others.
+func reportedKind(o *Output) string {
+	switch o.Kind {
+	case ImageOutput:
+		return "image_generation_call"
+	case MCPOutput:
+		return "mcp_call"
+	case HostedOutput:
+		if kind := gjson.GetBytes(o.JSON, "type").Str; kind == "mcp_call" || kind == "mcp_list_tools" {
+			return kind
+		}
+	}
+	return ""
 }
 
 // appendItem appends the fields of an event that name its item.

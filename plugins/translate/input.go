@@ -34,7 +34,7 @@ func (p *Request) parseInput(input gjson.Result) error {
 // result.
 var hostedToolItems = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-	"mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call",
+	"mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
 }
 
 func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
@@ -42,7 +42,13 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 	if !v.IsObject() {
 		return invalidType(param, []jsonType{anObject}, v)
 	}
-	switch kind := v.Get("type").Str; kind {
+	kind := v.Get("type").Str
+	if kind == "message" || kind == "" || kind == "reasoning" {
+		if err := c.addResults(); err != nil {
+			return err
+		}
+	}
+	switch kind {
 	case "message", "":
 		m, err := parseMessage(i, param, v)
 		if err != nil {
@@ -81,6 +87,9 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 	case "additional_tools", "tool_search_output":
 		return p.parseLaterTools(param+".tools", v.Get("tools").Array())
 	default:
+		if t := p.mcpTool(v); t != nil && kind == "mcp_call" {
+			return addMCPCall(c, i, t, v)
+		}
 		if slices.Contains(hostedToolItems, kind) {
 			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
 			return nil

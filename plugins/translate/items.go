@@ -72,17 +72,22 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	if !a.takes(len(item)) {
 		return
 	}
-	o := &Output{Kind: HostedOutput, Index: len(a.items), ID: a.opts.ID(idPrefixes[HostedOutput])}
-	item, _ = sjson.SetBytes(item, "id", o.ID)   // an object, and a path without wildcards
 	if v.Get("status").Str == statusIncomplete { // only the last item may be, and whether it is shows later
 		item, _ = sjson.SetBytes(item, "status", statusFailed)
 	}
 	a.commit()
+	a.addWhole(item)
+	a.flush()
+}
+
+// addWhole adds an item under an id of its own.
+func (a *Assembler) addWhole(item []byte) {
+	prefix := cmp.Or(map[string]string{"mcp_list_tools": "mcpl_", "mcp_call": "mcp_"}[gjson.GetBytes(item, "type").Str], idPrefixes[HostedOutput])
+	o := &Output{Kind: HostedOutput, Index: len(a.items), ID: a.opts.ID(prefix)}
+	o.JSON, _ = sjson.SetBytes(item, "id", o.ID) // an object, and a path without wildcards
 	a.items = append(a.items, o)
-	o.JSON = item
 	a.emit(Event{Type: ItemOpened, Output: o})
 	a.emit(Event{Type: ItemClosed, Output: o})
-	a.flush()
 }
 
 // inProgress is a whole item as it is announced.

@@ -9,13 +9,17 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// commit opens the stream, once.
+// commit opens the stream and adds the items that open the response, once.
 func (a *Assembler) commit() {
-	if a.committed || a.sink == nil {
-		return
+	if a.sink != nil && !a.committed {
+		a.committed = true
+		a.emit(Event{Type: Began})
 	}
-	a.committed = true
-	a.emit(Event{Type: Began})
+	items := a.opts.Items
+	a.opts.Items = nil
+	for _, item := range items {
+		a.addWhole(item)
+	}
 }
 
 // announce opens an item.
@@ -34,6 +38,8 @@ var idPrefixes = [...]string{
 	CustomCallOutput: "ctc_",
 	ImageOutput:      "ig_",
 	HostedOutput:     "item_",
+	MCPOutput:        "mcp_",
+	ApprovalOutput:   "mcpr_",
 }
 
 func randomID(prefix string) string {
@@ -61,16 +67,17 @@ func (a *Assembler) announceCall(o *Output) {
 	if o.CallID == "" {
 		o.CallID = a.opts.ID("call_")
 	}
-	kind := ArgumentsPart
-	if o.Kind == CustomCallOutput {
-		kind = InputPart
-	}
-	o.parts = []OutputPart{{Kind: kind}}
+	o.parts = []OutputPart{{Kind: argumentsOf[o.Kind]}}
 	a.announce(o)
 	a.emit(Event{Type: PartOpened, Output: o, Part: &o.parts[0]})
 	held := o.held
 	o.held = ""
 	a.arguments(o, held)
+}
+
+// argumentsOf are the parts of calls.
+var argumentsOf = map[OutputKind]PartKind{
+	CallOutput: ArgumentsPart, CustomCallOutput: InputPart, MCPOutput: MCPArgumentsPart, ApprovalOutput: ApprovalPart,
 }
 
 // arguments adds to a call that is open.
@@ -85,7 +92,7 @@ func (a *Assembler) arguments(o *Output, s string) {
 
 // close ends an item that is open.
 func (a *Assembler) close(o *Output, status string) {
-	if o.IsCall() && o.Name != "" {
+	if o.isCall() && o.Name != "" {
 		a.openCall(o)
 	}
 	a.open = slices.DeleteFunc(a.open, func(other *Output) bool { return other == o })
@@ -123,11 +130,15 @@ func (a *Assembler) settle(o *Output, status string) {
 			a.appendText(o, InputPart, rest)
 		}
 	}
-	if o.Kind == CallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
-		a.appendText(o, ArgumentsPart, "{}") // a call without arguments still has an object of them
+	if o.isCall() && o.Kind != CustomCallOutput && len(o.parts[0].Text) == 0 && status == statusCompleted {
+		a.appendText(o, o.parts[0].Kind, "{}") // a call without arguments still has an object of them
 	}
 	if p := o.part(); p != nil {
 		a.emit(Event{Type: PartClosed, Output: o, Part: p})
+	}
+	if o.Kind == MCPOutput {
+		a.calling = append(a.calling, o) // MCPResult ends it
+		return
 	}
 	o.JSON = o.appendJSON(nil, status)
 	o.parts = nil
@@ -188,6 +199,9 @@ type Tokens struct{ Input, CacheRead, CacheWrite, CacheWrite1h, Output, Reasonin
 // Tokens returns the usage so far. It is not known where there was no report.
 func (a *Assembler) Tokens() (t Tokens, known bool) {
 	u := a.seen.Usage
+	if a.round > 0 {
+		u.Add(a.earlier)
+	}
 	return tokensOf(u), u.Input.Valid || u.Output.Valid
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -22,6 +24,8 @@ type Output struct {
 	Image, Format string
 	// JSON is the whole item as the Responses API has it, nil until it closes.
 	JSON json.RawMessage
+
+	output, failure string // of the call of an MCP tool
 
 	key     int
 	parts   []OutputPart // the last one is open while the item is
@@ -43,10 +47,20 @@ const (
 	CustomCallOutput                   // custom_tool_call
 	ImageOutput                        // image_generation_call
 	HostedOutput                       // another, of a tool that the provider hosts
+	MCPOutput                          // mcp_call, which the host makes
+	ApprovalOutput                     // mcp_approval_request
 )
 
 // IsCall reports whether the item is a call that the client answers.
 func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
+
+// isCall reports whether the item is a call, whoever answers it.
+func (o *Output) isCall() bool { return o.IsCall() || o.Kind == MCPOutput || o.Kind == ApprovalOutput }
+
+// Arguments are those of a call, as JSON, before it has its result.
+func (o *Output) Arguments() string {
+	return gjson.Parse(`"` + string(o.parts[0].Text) + `"`).Str
+}
 
 // OutputPart is a text that an item has: a content part, a part of a summary, the
 // arguments of a call.
@@ -70,12 +84,14 @@ type OutputPart struct {
 type PartKind uint8
 
 const (
-	TextPart      PartKind = iota // output_text
-	RefusalPart                   // refusal
-	ReasoningPart                 // reasoning_text
-	SummaryPart                   // summary_text
-	ArgumentsPart                 // the arguments of a function_call
-	InputPart                     // the input of a custom_tool_call
+	TextPart         PartKind = iota // output_text
+	RefusalPart                      // refusal
+	ReasoningPart                    // reasoning_text
+	SummaryPart                      // summary_text
+	ArgumentsPart                    // the arguments of a function_call
+	InputPart                        // the input of a custom_tool_call
+	MCPArgumentsPart                 // the arguments of an mcp_call
+	ApprovalPart                     // the arguments of an mcp_approval_request, which no event has
 )
 
 // forms say how the kinds of parts look on the wire.
@@ -102,8 +118,10 @@ var forms = [...]struct {
 		text: "response.reasoning_summary_text", part: "response.reasoning_summary_part", index: `,"summary_index":`,
 		field: `,"text":"`, open: `{"type":"summary_text","text":"`,
 	},
-	ArgumentsPart: {text: "response.function_call_arguments", field: `,"arguments":"`},
-	InputPart:     {text: "response.custom_tool_call_input", field: `,"input":"`},
+	ArgumentsPart:    {text: "response.function_call_arguments", field: `,"arguments":"`},
+	InputPart:        {text: "response.custom_tool_call_input", field: `,"input":"`},
+	MCPArgumentsPart: {text: "response.mcp_call_arguments", field: `,"arguments":"`},
+	ApprovalPart:     {field: `,"arguments":"`},
 }
 
 // appendJSON appends the content or summary part.
@@ -153,6 +171,16 @@ func (o *Output) appendJSON(b []byte, status string) []byte {
 		b = append(b, `"image_generation_call","output_format":`...)
 		b = plugins.AppendString(b, o.Format)
 		b = plugins.AppendStringOrNull(plugins.AppendKey(b, "result"), o.Image)
+	case MCPOutput:
+		b = append(o.appendMCP(append(b, `"mcp_call"`...)), `,"approval_request_id":null`...)
+		b = plugins.AppendStringOrNull(plugins.AppendKey(b, "error"), o.failure)
+		if b = plugins.AppendKey(b, "output"); o.failure != "" || status != statusCompleted {
+			b = append(b, "null"...)
+		} else {
+			b = plugins.AppendString(b, o.output)
+		}
+	case ApprovalOutput:
+		return append(o.appendMCP(append(b, `"mcp_approval_request"`...)), '}')
 	}
 	b = append(b, `,"status":"`...)
 	b = append(b, status...)
@@ -169,6 +197,14 @@ func (o *Output) appendCall(b []byte) []byte {
 	b = append(b, forms[p.Kind].field...)
 	b = append(b, p.Text...)
 	return append(b, '"')
+}
+
+// appendMCP appends what a call of an MCP tool and the request to approve it have alike.
+func (o *Output) appendMCP(b []byte) []byte {
+	b = append(b, forms[ApprovalPart].field...)
+	b = append(append(b, o.parts[0].Text...), '"')
+	b = plugins.AppendString(plugins.AppendKey(b, "name"), o.Name)
+	return plugins.AppendString(plugins.AppendKey(b, "server_label"), o.Namespace)
 }
 
 // appendParts appends the parts of the kinds first to last, with commas.
@@ -224,6 +260,13 @@ func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 func (o *Output) resolve(p *Request) {
 	t := p.Tool(o.Name)
 	if t == nil {
+		return
+	}
+	if t.MCP != nil {
+		o.Kind, o.Namespace, o.Name = MCPOutput, t.MCP.Server, t.MCP.Name
+		if t.MCP.NeedsApproval {
+			o.Kind = ApprovalOutput
+		}
 		return
 	}
 	if t.Namespace != "" {

@@ -13,11 +13,16 @@ import (
 // ParseRequest reads the body of POST /v1/responses into the neutral request.
 // Errors are *Error and name the field. Each input item is in one of the turns;
 // items of hosted tools are left out with a warning.
-func ParseRequest(body []byte) (*Request, error) {
+func ParseRequest(body []byte) (*Request, error) { return ParseMCP(body, nil) }
+
+// ParseMCP is ParseRequest for a host that calls the tools of MCP servers: functions are
+// in the place of each tool `mcp`, by its server_label, and its calls in the input are
+// calls of functions with their outputs.
+func ParseMCP(body []byte, functions map[string][]Tool) (*Request, error) {
 	if err := check(body, false); err != nil {
 		return nil, err
 	}
-	p := &Request{Raw: body}
+	p := &Request{Raw: body, mcp: functions}
 	var input, tools, choice gjson.Result
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
@@ -46,6 +51,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	if err := p.parseTools(tools.Array(), "tools", ""); err != nil {
 		return nil, err
 	}
+	p.nameMCPTools()
 	if err := p.parseToolChoice(choice); err != nil {
 		return nil, err
 	}
@@ -158,6 +164,13 @@ func (p *Request) parseTools(tools []gjson.Result, param, namespace string) erro
 		if t.Type == "" {
 			return Missing(t.Param + ".type")
 		}
+		if functions, ok := p.mcp[v.Get("server_label").Str]; ok && t.Type == "mcp" {
+			for _, f := range functions {
+				f.Param, f.Type = t.Param, "function"
+				p.Tools = append(p.Tools, f)
+			}
+			continue
+		}
 		if t.Type == "namespace" && namespace == "" {
 			if t.Name == "" {
 				return Missing(t.Param + ".name")
@@ -192,6 +205,10 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 		p.ToolChoice.Mode = v.Get("mode").Str
 		p.ToolChoice.Allowed = []string{}
 		for _, t := range v.Get("tools").Array() {
+			if names, ok := p.mcpNames(t); ok {
+				p.ToolChoice.Allowed = append(p.ToolChoice.Allowed, names...)
+				continue
+			}
 			name := t.Get("type").Str
 			if t.Get("name").Exists() {
 				name = flatName(t)
@@ -201,6 +218,10 @@ func (p *Request) parseToolChoice(v gjson.Result) error {
 		if mode := p.ToolChoice.Mode; mode != "auto" && mode != "required" {
 			return InvalidValue("tool_choice.mode", mode, []string{"auto", "required"})
 		}
+		return nil
+	}
+	if names, ok := p.mcpNames(v); ok && len(names) > 0 {
+		p.ToolChoice = ToolChoice{Mode: "required", Allowed: names}
 		return nil
 	}
 	p.ToolChoice = ToolChoice{Mode: "required", Type: v.Get("type").Str, Name: flatName(v)}

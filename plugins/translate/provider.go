@@ -36,6 +36,12 @@ type Native interface {
 	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
 }
 
+// MCPCaller is a Provider whose targets call MCP servers themselves.
+type MCPCaller interface {
+	// CallsMCP reports whether the target calls the MCP servers of p.
+	CallsMCP(p *Request) bool
+}
+
 // Counter is a Provider whose targets count the tokens of a request without answering it.
 type Counter interface {
 	// PrepareCount returns the upstream request that counts the tokens of p's input. Its

@@ -89,6 +89,8 @@ type Request struct {
 	// State is what the host keeps beside the response, which says so.
 	State State
 
+	mcp map[string][]Tool // of ParseMCP
+
 	// Strict makes what would be a warning an error.
 	Strict bool
 	// Warnings are lines "<field>: <what was done>" for Service-Warnings.
@@ -258,6 +260,8 @@ type Tool struct {
 	Format json.RawMessage
 	// Raw is the tool as the client sent it.
 	Raw json.RawMessage
+	// MCP is what the tool is at an MCP server, nil unless the host calls it there.
+	MCP *MCPTool
 }
 
 // Hosted reports whether the provider runs the tool.

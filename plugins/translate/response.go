@@ -147,7 +147,7 @@ func (p *Request) appendField(b []byte, path, absent string) []byte {
 // keys that Open Responses requires.
 func (p *Request) appendTools(b []byte) []byte {
 	b = append(b, '[')
-	for i, t := range gjson.GetBytes(p.Raw, "tools").Array() {
+	for i, t := range gjson.ParseBytes(WithoutMCPSecrets([]byte(gjson.GetBytes(p.Raw, "tools").Raw))).Array() {
 		if i > 0 {
 			b = append(b, ',')
 		}

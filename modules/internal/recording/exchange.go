@@ -58,6 +58,14 @@ type Exchange struct {
 	stopped   time.Time // zero while the clock runs
 	committed version
 	lost      bool
+	spent     *spent // by the rounds before this one, nil in the first
+	sum       spent  // with this one
+}
+
+// spent is what the model has used and what it cost, in rounds of one exchange.
+type spent struct {
+	usage               plugins.Usage
+	cost, savings, loss plugins.Cost
 }
 
 // version is what tells two versions of a record apart.
@@ -151,7 +159,12 @@ func (x *Exchange) Commit(end storage.EndState) {
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
 		calls, tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
+		used := r.Usage
+		if x.spent != nil {
+			r.Usage = x.info().Usage // the next call goes on from the input of the last round
+		}
 		x.link.Answered(r, x.Account, calls, tasks, answer)
+		r.Usage = used
 	}
 	if x.lost {
 		return
@@ -184,7 +197,7 @@ func (x *Exchange) update() {
 		r.ErrorType = cmp.Or(r.ErrorType, errorType)
 	}
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, x.TargetModel, r.RequestModel)
-	if x.link != nil {
+	if x.link != nil && x.spent == nil { // what the provider's cache missed is that of the first round
 		x.link.Miss(r, x.Account)
 	}
 	if r.PassthroughBilling { // what a caller says does not choose what is paid
@@ -192,12 +205,36 @@ func (x *Exchange) update() {
 	} else {
 		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
+	x.addRounds()
 	if r.Subscription {
 		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
+	}
+}
+
+// addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices
+// may depend on the length of the input.
+func (x *Exchange) addRounds() {
+	r := &x.Record
+	if e := x.spent; e != nil {
+		r.Usage.Add(e.usage)
+		known := r.Cost.Valid && e.cost.Valid
+		if r.Cost = r.Cost.Plus(e.cost); !known {
+			r.Cost = plugins.Cost{}
+		}
+		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 	}
 	if x.Charged > r.Cost.N {
 		r.Cost = plugins.Cost{N: x.Charged, Valid: true}
 	}
+	x.sum = spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}
+}
+
+// NextRound begins another request to the provider for the same answer, to which the
+// model goes on: what is reported from now on is added to what was.
+func (x *Exchange) NextRound() {
+	x.update()
+	sum := x.sum
+	x.spent, x.Charged = &sum, 0
 }
 
 // noAnswer is what is known of an answer before there is one.

@@ -1,0 +1,87 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// transport sends the requests of one session. They end with it.
+type transport struct {
+	header http.Header
+	client *http.Client
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	status  atomic.Int64 // of the latest answer, 0 before there is one
+	tooLong atomic.Bool  // an answer was
+}
+
+// newTransport makes a transport whose client follows no redirect, which could lead to
+// another host, and has no cookies.
+func newTransport(server Server) *transport {
+	t := &transport{header: server.Header}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.client = &http.Client{
+		Transport: t, Timeout: server.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return t
+}
+
+// connections are those to all servers.
+var connections = http.DefaultTransport.(*http.Transport).Clone()
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(t.ctx, cancel)
+	end := func() {
+		stop()
+		cancel()
+	}
+	r = r.Clone(ctx)
+	for name, values := range t.header {
+		if len(r.Header[name]) == 0 { // what the protocol needs wins
+			r.Header[name] = values
+		}
+	}
+	t.status.Store(0)
+	resp, err := connections.RoundTrip(r)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	t.status.Store(int64(resp.StatusCode))
+	resp.Body = &boundedBody{ReadCloser: resp.Body, transport: t, left: MaxAnswer + 1, end: end}
+	return resp, nil
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+// boundedBody is the body of an answer.
+type boundedBody struct {
+	io.ReadCloser
+	transport *transport
+	left      int
+	end       func()
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.transport.tooLong.Store(true)
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *boundedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

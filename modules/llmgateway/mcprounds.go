@@ -1,0 +1,141 @@
+package llmgateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/modules/llmgateway/routing"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
+)
+
+// useTools calls the MCP tools that the model has asked for, and lets it go on with their
+// results, until it needs none or the client has to answer a call. The assembler has the
+// first round. A round that fails fails the response: tools have had their effects, and no
+// other target can take it over.
+func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler) {
+	for a.mcp != nil {
+		outputs := assembler.MCPCalls()
+		if len(outputs) == 0 {
+			return
+		}
+		a.commit(storage.Interrupted) // what a crash leaves is paid
+		a.settle(storage.Interrupted)
+		a.paid = a.x.Record.Cost.N
+		a.release()
+		a.round++
+		a.callTools(out, assembler, outputs)
+		items, ok := assembler.Round()
+		if !ok || assembler.Failure() != nil {
+			return
+		}
+		resp, e := a.nextRound(out, assembler, items)
+		if e != nil {
+			a.release()
+			assembler.Fail(e)
+			return
+		}
+		a.x.NextRound()
+		assembler.NextRound()
+		a.read(resp, out, assembler)
+	}
+}
+
+// callTools calls tools, and ends each item when its result is there.
+func (a *attempt) callTools(out *translatedStream, assembler *translate.Assembler, outputs []*translate.Output) {
+	var calls []*mcpCall
+	items := make(map[*mcpCall]*translate.Output)
+	for _, o := range outputs {
+		c := &mcpCall{server: o.Namespace, tool: o.Name, arguments: o.Arguments()}
+		calls, items[c] = append(calls, c), o
+	}
+	out.flush()
+	done := a.mcp.start(calls)
+	for range calls {
+		c := await(done, out, assembler)
+		assembler.MCPResult(items[c], c.output, c.failure)
+		out.flush()
+	}
+	if a.call.ctx.Err() != nil {
+		assembler.Fail(&clientLeft)
+	}
+}
+
+// await receives a value, and keeps the client's connection alive meanwhile.
+func await[T any](from <-chan T, out *translatedStream, assembler *translate.Assembler) T {
+	idle := time.NewTimer(maxHold)
+	defer idle.Stop()
+	for {
+		select {
+		case v := <-from:
+			return v
+		case <-idle.C:
+			idle.Reset(out.idle(assembler))
+		}
+	}
+}
+
+// nextRound asks the model to go on with the items that it and its tools have added.
+func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assembler, items []json.RawMessage) (*http.Response, *plugins.Error) {
+	if err := a.rounds.Continue(items, a.unseal); err != nil {
+		return nil, asError(err)
+	}
+	request := a.rounds // Prepare may change it
+	if a.round == maxRounds || a.mcp.left <= 0 {
+		request.ToolChoice = translate.ToolChoice{Mode: "none"}
+	}
+	var err error
+	if a.req, err = a.target.Account.API.Prepare(a.req.Context(), &request, a.translateTarget()); err == nil {
+		err = a.reserve()
+	}
+	if err != nil {
+		return nil, asError(err)
+	}
+	deadline := time.Now().Add(a.call.h.policy.TryDuration)
+	for tries := 1; ; tries++ {
+		resp, e, outcome := a.sendRound(out, assembler)
+		if e == nil {
+			return resp, nil
+		}
+		pause, ok := a.call.h.policy.Pause(tries, e.RetryAfter, deadline)
+		if outcome != routing.Retry || !ok || !routing.Sleep(a.call.ctx, pause) {
+			return nil, e
+		}
+	}
+}
+
+// sendRound sends the request of a round.
+func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assembler) (*http.Response, *plugins.Error, routing.Outcome) {
+	req := a.req.Clone(a.req.Context())
+	if a.req.GetBody != nil {
+		var err error
+		if req.Body, err = a.req.GetBody(); err != nil {
+			return nil, asError(err), routing.Abort
+		}
+	}
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		resp, err := a.target.Account.Transport.RoundTrip(req)
+		answered <- answer{resp, err}
+	}()
+	got := await(answered, out, assembler)
+	if got.err != nil {
+		e, outcome := a.unreached(req.Context(), got.err)
+		return nil, e, outcome
+	}
+	got.resp.Request = req
+	if !refuses(got.resp.StatusCode) {
+		return got.resp, nil, routing.Answered
+	}
+	defer got.resp.Body.Close()
+	timer := time.AfterFunc(maxErrorTime, func() { got.resp.Body.Close() })
+	defer timer.Stop()
+	e, outcome := a.refusal(got.resp)
+	return nil, e, outcome
+}

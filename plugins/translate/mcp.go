@@ -1,0 +1,210 @@
+package translate
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// MCPTool is a tool of an MCP server that the host calls for the model
+// (https://platform.openai.com/docs/guides/tools-connectors-mcp).
+type MCPTool struct {
+	// Server is the server_label of the client, and Name the tool's name at the server.
+	Server, Name string
+	// NeedsApproval: the model's call is only shown to the client, who may approve it.
+	NeedsApproval bool
+}
+
+// maxToolName is how long the name of a function may be at any provider.
+const maxToolName = 64
+
+// nameMCPTools gives the functions of MCP servers names that providers take, and that no
+// other tool has.
+func (p *Request) nameMCPTools() {
+	for i := range p.Tools {
+		t := &p.Tools[i]
+		if t.MCP == nil {
+			continue
+		}
+		t.Name = ""
+		base := "mcp_" + toolWord(t.MCP.Server) + "_" + toolWord(t.MCP.Name)
+		name := base[:min(len(base), maxToolName)]
+		for n := 2; p.Tool(name) != nil; n++ {
+			suffix := "_" + strconv.Itoa(n)
+			name = base[:min(len(base), maxToolName-len(suffix))] + suffix
+		}
+		t.Name = name
+	}
+}
+
+// toolWord is a text in the characters that the names of functions have.
+func toolWord(s string) string {
+	return strings.Map(func(c rune) rune {
+		if IsAlphanumeric(c) || c == '_' || c == '-' {
+			return c
+		}
+		return '_'
+	}, s)
+}
+
+// mcpNames returns the names of the functions that an element of a tool choice means. ok
+// is false unless it is an MCP server that the host calls.
+func (p *Request) mcpNames(v gjson.Result) (names []string, ok bool) {
+	server, name := v.Get("server_label").Str, v.Get("name").Str
+	if _, ok = p.mcp[server]; !ok || v.Get("type").Str != "mcp" {
+		return nil, false
+	}
+	for i := range p.Tools {
+		if t := &p.Tools[i]; t.MCP != nil && t.MCP.Server == server && (name == "" || t.MCP.Name == name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names, true
+}
+
+// mcpTool is the tool that an item of the input calls, nil if it is none of an MCP server
+// that the host calls.
+func (p *Request) mcpTool(v gjson.Result) *Tool {
+	if len(p.mcp) == 0 {
+		return nil
+	}
+	server, name := v.Get("server_label").Str, v.Get("name").Str
+	i := slices.IndexFunc(p.Tools, func(t Tool) bool { return t.MCP != nil && t.MCP.Server == server && t.MCP.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Tools[i]
+}
+
+// addMCPCall adds an item `mcp_call` as a call with its output.
+func addMCPCall(c *conversation, i int, t *Tool, v gjson.Result) error {
+	call := &ToolCall{Index: i, CallID: v.Get("id").Str, Name: t.Name, Arguments: v.Get("arguments").Str}
+	if call.CallID == "" {
+		return Missing(at("input", i) + ".id")
+	}
+	if err := c.addCall(call); err != nil {
+		return err
+	}
+	output := &ToolOutput{Index: i, CallID: call.CallID, Name: t.Name}
+	text := v.Get("output").Str
+	if failure := v.Get("error"); failure.Type != gjson.Null {
+		output.Failed, text = true, failure.String()
+	}
+	output.Content = []Part{{Param: at("input", i) + ".output", Type: PartText, Text: text}}
+	c.results = append(c.results, output)
+	return nil
+}
+
+// Continue adds the items of a response, with the results of its calls, to the turns, so
+// that the model goes on. What the client required of tools it has got. open is that of
+// Unseal.
+func (p *Request) Continue(items []json.RawMessage, open func(sealed string) (string, bool)) error {
+	next := Request{Tools: p.Tools, mcp: p.mcp}
+	var c conversation
+	for i, item := range items {
+		if err := next.parseItem(&c, i, gjson.ParseBytes(item)); err != nil {
+			return err
+		}
+	}
+	var err error
+	if next.Turns, err = c.turns(); err != nil {
+		return err
+	}
+	if err := next.Unseal(open); err != nil {
+		return err
+	}
+	p.Turns = append(slices.Clip(p.Turns), next.Turns...)
+	if p.ToolChoice.Mode == "required" {
+		p.ToolChoice = ToolChoice{Mode: "auto", Allowed: p.ToolChoice.Allowed}
+		if gjson.GetBytes(p.Raw, "tool_choice.type").Str != "allowed_tools" {
+			p.ToolChoice.Allowed = nil
+		}
+	}
+	return nil
+}
+
+// WithoutMCPSecrets returns the tools of a request without what the clients of MCP servers
+// authorize themselves by, which nobody must keep.
+func WithoutMCPSecrets(tools []byte) []byte {
+	for i, t := range gjson.ParseBytes(tools).Array() {
+		if t.Get("type").Str != "mcp" {
+			continue
+		}
+		for _, secret := range []string{"headers", "authorization"} {
+			if t.Get(secret).Exists() {
+				tools, _ = sjson.SetRawBytes(tools, strconv.Itoa(i)+"."+secret, []byte("null")) // of an object
+			}
+		}
+	}
+	return tools
+}
+
+// MCPCalls ends what the model has said, and returns its calls of MCP tools that the host
+// has to call, each of which MCPResult ends. There are none where the response ends.
+func (a *Assembler) MCPCalls() []*Output {
+	if a.Failure() != nil || a.reason != ReasonStop {
+		return nil
+	}
+	a.closeAll(statusCompleted)
+	a.flush()
+	return slices.Clone(a.calling)
+}
+
+// MCPResult ends the call of an MCP tool, with its output or with why it failed.
+func (a *Assembler) MCPResult(o *Output, output, failure string) {
+	if a.done() {
+		return
+	}
+	if failure == "" && !a.takes(max(len(output), 1)) {
+		return
+	}
+	a.calling = slices.DeleteFunc(a.calling, func(other *Output) bool { return other == o })
+	o.output, o.failure = output, failure
+	status := statusCompleted
+	if failure != "" {
+		status = statusFailed
+	}
+	o.JSON = o.appendJSON(nil, status)
+	o.parts = nil
+	a.emit(Event{Type: ItemClosed, Output: o})
+	a.flush()
+}
+
+// Round returns the items since the last NextRound. ok is false where the client has to
+// go on: the response ends.
+func (a *Assembler) Round() (items []json.RawMessage, ok bool) {
+	for _, o := range a.items[a.round:] {
+		if o.IsCall() || o.Kind == ApprovalOutput {
+			return nil, false
+		}
+		items = append(items, o.JSON)
+	}
+	return items, true
+}
+
+// NextRound prepares the Assembler for what the model says to the results of its calls,
+// which is added to the response.
+func (a *Assembler) NextRound() {
+	if a.round == 0 {
+		a.earlier = a.seen.Usage
+	} else {
+		a.earlier.Add(a.seen.Usage)
+	}
+	a.round = len(a.items)
+	a.seen.Usage = plugins.Usage{}
+	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
+}
+
+// Said is the length of what the model has said in this round, in bytes.
+func (a *Assembler) Said() (n int64) {
+	for _, o := range a.items[min(a.round, len(a.items)):] {
+		n += int64(len(o.JSON))
+	}
+	return n
+}
