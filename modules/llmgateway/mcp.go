@@ -148,7 +148,11 @@ func newMCPServer(param string, tool gjson.Result, input []gjson.Result) (*mcpSe
 		return nil, translate.Missing(param + ".server_label")
 	}
 	header := make(http.Header)
-	for name, value := range tool.Get("headers").Map() {
+	headers := tool.Get("headers")
+	if headers.Type != gjson.Null && !headers.IsObject() {
+		return nil, plugins.Invalid(param+".headers", "Invalid '%s.headers': an object is expected.", param)
+	}
+	for name, value := range headers.Map() {
 		if value.Type != gjson.String || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value.Str) {
 			return nil, plugins.Invalid(param+".headers", "Invalid '%s.headers': an object with the names and values of HTTP headers is expected.", param)
 		}
@@ -370,14 +374,6 @@ func withoutMCPSecrets(body []byte) []byte {
 	if !plugins.ValidJSON(body) {
 		return nil
 	}
-	tools := gjson.GetBytes(body, "tools").Raw
-	clean := translate.WithoutMCPSecrets([]byte(tools))
-	if string(clean) == tools {
-		return body
-	}
-	edited, err := sjson.SetRawBytes(body, "tools", clean)
-	if err != nil {
-		return nil
-	}
-	return edited
+	body = editArray(body, "tools", func(_ int, tool gjson.Result) string { return translate.WithoutMCPSecrets(tool.Raw) })
+	return editArray(body, "input", func(_ int, item gjson.Result) string { return translate.WithoutMCPSecrets(item.Raw) })
 }

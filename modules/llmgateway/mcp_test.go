@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type calculator struct {
 	methods []string // of JSON-RPC
 	added   atomic.Int64
 	hold    chan struct{} // if set, add waits for it
+	held    chan struct{} // and says that it does
 }
 
 func newCalculator(t *testing.T) *calculator {
@@ -39,6 +41,7 @@ func newCalculator(t *testing.T) *calculator {
 		}) (*mcp.CallToolResult, any, error) {
 			c.added.Add(1)
 			if c.hold != nil {
+				c.held <- struct{}{}
 				select {
 				case <-c.hold:
 				case <-ctx.Done():
@@ -74,6 +77,13 @@ func (c *calculator) count(method string) (n int) {
 	return n
 }
 
+// received are the headers of the requests so far.
+func (c *calculator) received() []http.Header {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.headers)
+}
+
 // request is a request with the tools of the calculator. more are further fields of the
 // tool, and of the request.
 func (c *calculator) request(tool, more string) string {
@@ -95,7 +105,7 @@ func serveMCP(t *testing.T, c *calculator, rounds ...[]string) (*site, func() []
 			sent = append(sent, string(body))
 			mu.Unlock()
 			if len(events) == 0 {
-				http.Error(w, "no luck", 503)
+				http.Error(w, "no luck", http.StatusServiceUnavailable)
 				return
 			}
 			says(events...)(w, r)
@@ -234,7 +244,7 @@ func TestOtherMCPServersAreNotCalled(t *testing.T) {
 			t.Errorf("%s, strict: %d %s", url, resp.StatusCode, answer)
 		}
 	}
-	if len(c.headers) > 0 || len(other.headers) > 0 || strings.Contains(strings.Join(sent(), ""), "mcp") {
+	if len(c.received()) > 0 || len(other.received()) > 0 || strings.Contains(strings.Join(sent(), ""), "mcp") {
 		t.Errorf("the servers were called, or the provider was sent %q", sent())
 	}
 }
@@ -250,7 +260,7 @@ func TestMCPPassesToNativeTargets(t *testing.T) {
 	}}})
 	s.handler.MCP = []string{c.URL}
 	body := strings.Replace(c.request(`,"authorization":"tok-1","headers":{"X-Key":"tok-2"}`, ""), "one/m", "raw/m", 1)
-	if s.post(body); passed != body || len(c.headers) > 0 {
+	if s.post(body); passed != body || len(c.received()) > 0 {
 		t.Errorf("the provider got %s", passed)
 	}
 	if kept := s.kept.all()[0].request; strings.Contains(kept, "tok-") || gjson.Get(kept, "tools.0.server_label").Str != "calc" {
@@ -269,7 +279,7 @@ func TestMCPSecretsGoToTheServerAlone(t *testing.T) {
 		if response(t, body).Get("output.2.output").Str != "3" {
 			t.Fatalf("%s", body)
 		}
-		for _, h := range c.headers {
+		for _, h := range c.received() {
 			if h.Get("Authorization") != "Bearer tok-1" || h.Get("X-Key") != "tok-2" || h.Get("Cookie") != "" || h.Get("Service-User-Id") != "" {
 				t.Errorf("%s: the server got %v", mode, h)
 			}
@@ -282,8 +292,16 @@ func TestMCPSecretsGoToTheServerAlone(t *testing.T) {
 		}
 	}
 	s, _ := serveMCP(t, newCalculator(t), answers3)
-	if s.post(`{"model":"one/m","input":"hi","tools":[{"type":"mcp","authorization":"tok-1"}]`); strings.Contains(s.kept.all()[0].request, "tok-") {
-		t.Error("the record of a body that is not valid JSON has a secret")
+	const tool = `{"type":"mcp","server_label":"x","authorization":"tok-1","headers":{"a":"tok-2"}}`
+	for i, body := range []string{
+		`{"model":"one/m","input":"hi","tools":[` + tool + `]`, // which is not valid JSON
+		`{"model":"one/m","input":"hi","tools":[{"type":"namespace","name":"n","tools":[` + tool + `]}]}`,
+		`{"model":"one/m","input":[{"role":"user","content":"hi"},{"type":"additional_tools","tools":[` + tool + `]}]}`,
+	} {
+		_, answer := s.post(body)
+		if kept := s.kept.all()[i]; strings.Contains(kept.request+kept.response+answer, "tok-") {
+			t.Errorf("%s: the record has %s, the answer is %s", body, kept.request, answer)
+		}
 	}
 }
 
@@ -319,6 +337,8 @@ func TestMCPIsBounded(t *testing.T) {
 	}{
 		"rounds":         {"", maxRounds + 1, maxRounds},
 		"max_tool_calls": {`,"max_tool_calls":3`, 4, 3},
+
+		"a model that does not listen": {"", maxRounds + 1, maxRounds},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calc := newCalculator(t)
@@ -326,7 +346,7 @@ func TestMCPIsBounded(t *testing.T) {
 			rounds := 0
 			upstreams = append(upstreams, func(w http.ResponseWriter, r *http.Request) {
 				rounds++
-				if strings.Contains(readAndRestore(r), "none[") {
+				if strings.Contains(readAndRestore(r), "none[") && name != "a model that does not listen" {
 					says(answers3...)(w, r)
 					return
 				}
@@ -345,16 +365,11 @@ func TestMCPIsBounded(t *testing.T) {
 // Calls of one turn run at once, and remain one turn.
 func TestMCPCallsRunAtOnce(t *testing.T) {
 	c := newCalculator(t)
-	c.hold = make(chan struct{})
+	c.hold, c.held = make(chan struct{}), make(chan struct{}, 2)
 	s, sent := serveMCP(t, c, []string{`use mcp_calc_add c-1 {"a":1,"b":2}`, `use mcp_calc_add c-2 {"a":3,"b":4}`, "stop"}, answers3)
 	go func() {
-		for c.added.Load() < 2 { // both have begun
-			select {
-			case <-t.Context().Done():
-				return
-			default:
-			}
-		}
+		<-c.held
+		<-c.held
 		close(c.hold)
 	}()
 	_, body := s.post(c.request(never, `,"stream":true`))
@@ -377,12 +392,15 @@ func TestMCPBesideFunctions(t *testing.T) {
 		t.Fatalf("%s", body)
 	}
 	input := strings.TrimSuffix(r.Get("output").Raw, "]") + `,{"type":"function_call_output","call_id":"c-2","output":"ok"}]`
-	_, body = s.post(strings.Replace(tools, `"1+2?"`, `[{"role":"user","content":"1+2?"},`+input[1:], 1))
+	resp, body := s.post(strings.Replace(tools, `"1+2?"`, `[{"role":"user","content":"1+2?"},`+input[1:], 1))
 	if got := response(t, body).Get("output.#.type").Raw; got != `["message"]` { // the list is known
 		t.Errorf("%s", body)
 	}
 	if got := sent(); len(got) != 2 || !strings.HasSuffix(got[1], " mcp_calc_add tool=true 3") && !strings.HasSuffix(got[1], " mcp_calc_add=true 3 tool") {
 		t.Errorf("the provider got %q", got)
+	}
+	if w := resp.Header["Service-Warnings"]; w != nil {
+		t.Errorf("warnings %q", w)
 	}
 	if n := c.count("tools/list"); n != 1 {
 		t.Errorf("the tools were listed %d times", n)
@@ -511,13 +529,12 @@ func TestMCPRoundsFail(t *testing.T) {
 // A client that leaves ends the calls of tools.
 func TestMCPClientLeaves(t *testing.T) {
 	c := newCalculator(t)
-	c.hold = make(chan struct{})
+	c.hold, c.held = make(chan struct{}), make(chan struct{}, 1)
 	defer close(c.hold)
 	s, sent := serveMCP(t, c, addsOnce, answers3)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for c.added.Load() == 0 && t.Context().Err() == nil {
-		}
+		<-c.held
 		cancel()
 	}()
 	r, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/responses", strings.NewReader(c.request(never, `,"stream":true`)))

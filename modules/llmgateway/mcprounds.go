@@ -16,7 +16,7 @@ import (
 // first round. A round that fails fails the response: tools have had their effects, and no
 // other target can take it over.
 func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler) {
-	for a.mcp != nil {
+	for {
 		outputs := assembler.MCPCalls()
 		if len(outputs) == 0 {
 			return
@@ -26,6 +26,9 @@ func (a *attempt) useTools(out *translatedStream, assembler *translate.Assembler
 		a.paid = a.x.Record.Cost.N
 		a.release()
 		a.round++
+		if a.round > maxRounds { // it was to call none
+			return
+		}
 		a.callTools(out, assembler, outputs)
 		items, ok := assembler.Round()
 		if !ok || assembler.Failure() != nil {
@@ -115,27 +118,25 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 			return nil, asError(err), routing.Abort
 		}
 	}
-	type answer struct {
-		resp *http.Response
-		err  error
-	}
-	answered := make(chan answer, 1)
+	var resp *http.Response
+	var err error
+	answered := make(chan struct{})
 	go func() {
-		resp, err := a.target.Account.Transport.RoundTrip(req)
-		answered <- answer{resp, err}
+		defer close(answered)
+		resp, err = a.target.Account.Transport.RoundTrip(req) //nolint:bodyclose // read closes it, or the refusal below
 	}()
-	got := await(answered, out, assembler)
-	if got.err != nil {
-		e, outcome := a.unreached(req.Context(), got.err)
+	await(answered, out, assembler)
+	if err != nil {
+		e, outcome := a.unreached(req.Context(), err)
 		return nil, e, outcome
 	}
-	got.resp.Request = req
-	if !refuses(got.resp.StatusCode) {
-		return got.resp, nil, routing.Answered
+	resp.Request = req
+	if !refuses(resp.StatusCode) {
+		return resp, nil, routing.Answered
 	}
-	defer got.resp.Body.Close()
-	timer := time.AfterFunc(maxErrorTime, func() { got.resp.Body.Close() })
+	defer resp.Body.Close()
+	timer := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
 	defer timer.Stop()
-	e, outcome := a.refusal(got.resp)
+	e, outcome := a.refusal(resp)
 	return nil, e, outcome
 }

@@ -38,7 +38,9 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	a.x.Record.Stream = a.request.Stream
 
 	a.read(resp, out, assembler)
-	a.useTools(out, assembler)
+	if a.mcp != nil {
+		a.useTools(out, assembler)
+	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		outcome, e := a.broken(e)
 		if a.round > 0 {

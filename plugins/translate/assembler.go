@@ -67,6 +67,7 @@ type Assembler struct {
 	calling   []*Output     // calls of MCP tools that have no result yet
 	round     int           // index of the first item of the round
 	earlier   plugins.Usage // of the rounds before
+	opening   int           // how many items open the response
 	committed bool
 	logprobs  struct { // of the text that comes next for key
 		key int
@@ -327,7 +328,7 @@ func (a *Assembler) Created() int64 { return a.created }
 // Info returns what has been learned so far of the upstream response. It
 // stays the Assembler's.
 func (a *Assembler) Info() *plugins.ResponseInfo {
-	a.seen.Content = len(a.items) > 0
+	a.seen.Content = len(a.items) > a.opening
 	if a.failure != nil {
 		a.seen.ErrorType = a.failure.Type
 	}

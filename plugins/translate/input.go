@@ -90,6 +90,9 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 		if t := p.mcpTool(v); t != nil && kind == "mcp_call" {
 			return addMCPCall(c, i, t, v)
 		}
+		if len(p.mcp) > 0 && strings.HasPrefix(kind, "mcp_") && kind != "mcp_call" { // the host has read it
+			return nil
+		}
 		if slices.Contains(hostedToolItems, kind) {
 			p.Warnings = append(p.Warnings, param+": "+kind+" left out")
 			return nil

@@ -17,6 +17,7 @@ func (a *Assembler) commit() {
 	}
 	items := a.opts.Items
 	a.opts.Items = nil
+	a.opening += len(items)
 	for _, item := range items {
 		a.addWhole(item)
 	}

@@ -129,20 +129,24 @@ func (p *Request) Continue(items []json.RawMessage, open func(sealed string) (st
 	return nil
 }
 
-// WithoutMCPSecrets returns the tools of a request without what the clients of MCP servers
+// WithoutMCPSecrets is a tool, or an item with tools, without what the clients of MCP servers
 // authorize themselves by, which nobody must keep.
-func WithoutMCPSecrets(tools []byte) []byte {
-	for i, t := range gjson.ParseBytes(tools).Array() {
-		if t.Get("type").Str != "mcp" {
-			continue
-		}
-		for _, secret := range []string{"headers", "authorization"} {
-			if t.Get(secret).Exists() {
-				tools, _ = sjson.SetRawBytes(tools, strconv.Itoa(i)+"."+secret, []byte("null")) // of an object
-			}
+func WithoutMCPSecrets(tool string) string {
+	v := gjson.Parse(tool)
+	for i, inner := range v.Get("tools").Array() { // of a namespace
+		if clean := WithoutMCPSecrets(inner.Raw); clean != inner.Raw {
+			tool, _ = sjson.SetRaw(tool, "tools."+strconv.Itoa(i), clean) // of an object
 		}
 	}
-	return tools
+	if v.Get("type").Str != "mcp" {
+		return tool
+	}
+	for _, secret := range []string{"headers", "authorization"} {
+		if v.Get(secret).Exists() {
+			tool, _ = sjson.SetRaw(tool, secret, "null") // of an object
+		}
+	}
+	return tool
 }
 
 // MCPCalls ends what the model has said, and returns its calls of MCP tools that the host

@@ -147,12 +147,12 @@ func (p *Request) appendField(b []byte, path, absent string) []byte {
 // keys that Open Responses requires.
 func (p *Request) appendTools(b []byte) []byte {
 	b = append(b, '[')
-	for i, t := range gjson.ParseBytes(WithoutMCPSecrets([]byte(gjson.GetBytes(p.Raw, "tools").Raw))).Array() {
+	for i, t := range gjson.GetBytes(p.Raw, "tools").Array() {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		if t.Get("type").Str != "function" {
-			b = appendCompact(b, json.RawMessage(t.Raw))
+			b = appendCompact(b, json.RawMessage(WithoutMCPSecrets(t.Raw)))
 			continue
 		}
 		b = append(b, `{"type":"function","name":`...)

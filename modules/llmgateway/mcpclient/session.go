@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -47,6 +48,7 @@ type Session struct {
 	timeout   time.Duration
 	transport *transport
 	connected func() (*mcp.ClientSession, error)
+	used      atomic.Bool
 }
 
 // Open returns a session. Close must follow.
@@ -65,6 +67,10 @@ func Open(server Server) *Session {
 
 // Close ends the session. It does not wait for the server.
 func (s *Session) Close() {
+	if !s.used.Load() {
+		s.transport.cancel()
+		return
+	}
 	go func() {
 		late := time.AfterFunc(closeTimeout, s.transport.cancel)
 		defer late.Stop()
@@ -120,6 +126,7 @@ func (f *failure) Error() string { return f.text }
 // within makes a request to the server, and gives up on it in time: the request ends with
 // the session at the latest.
 func within[T any](ctx context.Context, s *Session, do func(context.Context, *mcp.ClientSession) (T, error)) (T, error) {
+	s.used.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	type outcome struct {
 		value T
@@ -139,6 +146,11 @@ func within[T any](ctx context.Context, s *Session, do func(context.Context, *mc
 	case o := <-done:
 		return o.value, s.readable(o.err)
 	case <-ctx.Done():
+		select {
+		case o := <-done: // which ends the context, too
+			return o.value, s.readable(o.err)
+		default:
+		}
 		var none T
 		return none, &failure{fmt.Sprintf("The MCP server did not answer within %v.", s.timeout)}
 	}

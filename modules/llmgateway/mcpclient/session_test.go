@@ -94,10 +94,12 @@ func TestFailingServers(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   string
 	}{
-		"hangs":     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "The MCP server did not answer within 1s."},
-		"dies":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "The MCP server could not be reached."},
-		"refuses":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", 401) }, "The MCP server answered with the status 401."},
-		"redirects": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, "The MCP server answered with the status 307."},
+		"hangs":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "The MCP server did not answer within 1s."},
+		"dies":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "The MCP server could not be reached."},
+		"refuses": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) }, "The MCP server answered with the status 401."},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, "The MCP server answered with the status 307."},
 		"no protocol": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html>")
