@@ -33,7 +33,7 @@ var providerKinds = []kind{
 	{name: "fireworks", model: "any", base: "/v1"},
 	{name: "groq", model: "any", base: "/v1"},
 	{name: "lmstudio", model: "any", base: "/v1"},
-	{name: "mistral", model: "any", base: "/v1"},
+	{name: "mistral", model: "any", base: unaskedUsage + "/v1"},
 	{name: "ollama", model: "any", base: "/v1"},
 	{name: "openrouter", model: "any", base: "/v1"},
 	{name: "perplexity", model: "any", base: agentBase},

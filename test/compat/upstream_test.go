@@ -93,6 +93,10 @@ func (u upstream) answerAgent(w http.ResponseWriter, r *http.Request) {
 	u.echo.ServeHTTP(w, r)
 }
 
+// unaskedUsage is where the base URL of a vendor begins whose streams have the usage
+// unasked.
+const unaskedUsage = "/unasked-usage"
+
 // answerChat lets the echo read what a vendor that lacks a field is told in another way:
 // a schema in an instruction, and an answer by a call.
 func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
@@ -100,6 +104,9 @@ func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	if strings.HasPrefix(r.URL.Path, unaskedUsage) && request["stream"] == true {
+		request["stream_options"] = object{"include_usage": true}
 	}
 	body := gjson.ParseBytes(mustJSON(request))
 	told := body.Get(`messages.#(content%"*JSON schema:*").content`).Str
