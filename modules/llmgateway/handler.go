@@ -62,6 +62,7 @@ func init() {
 // `GET /v1/models` | Lists the models that can be called; `?detail=true` tells more
 // `GET /v1/models/{id}` | One of them; both in Anthropic's form for clients that send `Anthropic-Version`
 // `GET /v1/models/multimodal` | Those with more than one kind of input or output
+// `GET /v1/openapi.json` | The description of these endpoints in OpenAPI 3.1
 //
 // Callers authenticate with `Authorization: Bearer <API key>`, and for Messages
 // with `X-Api-Key: <API key>` if they like; the lists need no key, and with one
@@ -256,13 +257,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	routes, id, item, keeps := stateRoute(path)
 	keeps = keeps && !calls
 	files, file := fileRoute(path)
-	if !calls && !lists && !keeps && files == "" {
-		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath, "/v1/files", "/v1/batches"))
+	describes := path == openAPIPath
+	if !calls && !lists && !keeps && !describes && files == "" {
+		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath, "/v1/files", "/v1/batches", openAPIPath))
 		return next.ServeHTTP(w, r)
 	}
 	methods := "POST"
 	switch {
-	case lists:
+	case lists || describes:
 		methods = "GET, HEAD"
 	case files != "":
 		methods = fileRoutes[files]
@@ -298,6 +300,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			"This endpoint takes "+methods+"."))
 	case lists:
 		return h.serveModels(w, r, path)
+	case describes:
+		description.ServeHTTP(w, r)
+		return nil
 	case files != "":
 		return h.serveFiles(w, r, files, file)
 	case keeps:

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,6 +156,19 @@ func TestTenant(t *testing.T) {
 	for path, operations := range api.Paths {
 		for method := range operations {
 			if method != "parameters" && attacks[method+" "+path] == nil {
+				t.Errorf("%s %s is not attacked", method, path)
+			}
+		}
+	}
+	_, description = w.as(t, "thief-key", "GET", "/v1/openapi.json", "") // of the gateway, where what is kept has an id
+	for path, operations := range gjson.Get(description, "paths").Map() {
+		if !strings.Contains(path, "{id}") || strings.HasPrefix(path, "/v1/models/") {
+			continue
+		}
+		ids := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/?]+`)
+		for method := range operations.Map() {
+			attacked := regexp.MustCompile("^" + method + " " + ids + `(\?|$)`)
+			if method != "parameters" && !slices.ContainsFunc(slices.Collect(maps.Keys(attacks)), attacked.MatchString) {
 				t.Errorf("%s %s is not attacked", method, path)
 			}
 		}
