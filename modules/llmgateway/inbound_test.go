@@ -115,6 +115,26 @@ func TestOtherAPIsBreakOff(t *testing.T) {
 	}
 }
 
+// Citations that were made of another provider's sources are left out for a provider that
+// speaks Messages: it would refuse them. Its own, and all other bytes, stay.
+func TestCitationsOfAnotherProvider(t *testing.T) {
+	var passed string
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+		passed = readAndRestore(r)
+		speaksResponses(w, r)
+	}}})
+	ask := `{"model":"raw/m", "max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` +
+		`{"type":"text","text":"a", "citations":[{"type":"web_search_result_location","url":"https://x","cited_text":"%s","encrypted_index":"%s"}]}]}]}`
+	own := fmt.Sprintf(ask, "b", "c")
+	if resp, _ := s.postTo("/v1/messages", strings.NewReader(own)); resp.Header.Get("Service-Warnings") != "" || passed != own {
+		t.Errorf("warning %q, passed %s", resp.Header.Get("Service-Warnings"), passed)
+	}
+	resp, _ := s.postTo("/v1/messages", strings.NewReader(fmt.Sprintf(ask, "", "")))
+	if w := resp.Header.Get("Service-Warnings"); !strings.HasPrefix(w, "messages[1].content[0]: citations") || strings.Contains(passed, "citations") {
+		t.Errorf("warning %q, passed %s", w, passed)
+	}
+}
+
 // The signature of a block of thinking is the reasoning that the provider gets back,
 // and no other one does.
 func TestThinkingComesBack(t *testing.T) {

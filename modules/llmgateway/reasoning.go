@@ -20,13 +20,11 @@ import (
 // readable is a body without the reasoning that was sealed here: a provider that
 // speaks the client's dialect could not read it.
 func (a *attempt) readable(body []byte) []byte {
-	if !bytes.Contains(body, []byte(`"`+sealed)) {
-		return body
-	}
-	if a.call.dialect == plugins.Messages {
+	isSealed := bytes.Contains(body, []byte(`"`+sealed))
+	if a.call.dialect == plugins.Messages && (isSealed || bytes.Contains(body, []byte(`result_location"`))) {
 		return a.readableMessages(body)
 	}
-	if !a.call.dialect.OfResponses() {
+	if !isSealed || !a.call.dialect.OfResponses() {
 		return body
 	}
 	return editArray(body, "input", func(i int, item gjson.Result) string {
@@ -39,10 +37,16 @@ func (a *attempt) readable(body []byte) []byte {
 }
 
 // readableMessages is readable for a body of Messages, which has the reasoning in
-// blocks of its messages.
+// blocks of its messages. It is without the citations, too, that were made of another
+// provider's sources: Anthropic's own have the text that they cite.
 func (a *attempt) readableMessages(body []byte) []byte {
 	return editArray(body, "messages", func(i int, message gjson.Result) string {
 		edited := string(editArray([]byte(message.Raw), "content", func(n int, block gjson.Result) string {
+			if block.Get(`citations.#(cited_text=="")`).Exists() {
+				a.warnings = append(a.warnings, fmt.Sprintf("messages[%d].content[%d]: citations of another provider, left out", i, n))
+				cited, _ := sjson.Delete(block.Raw, "citations") // an object
+				return cited
+			}
 			if !strings.HasPrefix(block.Get("signature").Str, sealed) && !strings.HasPrefix(block.Get("data").Str, sealed) {
 				return block.Raw
 			}

@@ -62,7 +62,7 @@ var formatNames = map[string]string{
 }
 
 // media is the block of an image, a file or a sound.
-func (r *request) media(p *translate.Request, m *model, part *translate.Part) (block, error) {
+func (r *request) media(p *translate.Request, m *model, part *translate.Part, cited bool) (block, error) {
 	if err := p.DropDetail(part); err != nil {
 		return block{}, err
 	}
@@ -88,7 +88,7 @@ func (r *request) media(p *translate.Request, m *model, part *translate.Part) (b
 		return block{Video: v}, v.setFormat(m, part, "video", videoFormats, names)
 	}
 	v.Name = r.documentName(part.Filename)
-	if part.Cited {
+	if cited {
 		v.Citations = &citations{true}
 	}
 	return block{Document: v}, v.setFormat(m, part, "document", documentFormats, names)

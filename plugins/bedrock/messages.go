@@ -161,14 +161,15 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 	var blocks []block
 	for i := range content {
 		part := &content[i]
-		if part.Cited && m.maker != byAnthropic {
+		cited := part.Cited && m.maker == byAnthropic
+		if part.Cited && !cited {
 			if err := p.DropCitations(part); err != nil {
 				return nil, err
 			}
 		}
 		switch part.Type {
 		case translate.PartImage, translate.PartFile, translate.PartAudio:
-			b, err := r.media(p, m, part)
+			b, err := r.media(p, m, part, cited)
 			if err != nil {
 				return nil, err
 			}
@@ -177,7 +178,7 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 			if strings.TrimSpace(part.Text) == "" {
 				continue
 			}
-			if part.Cited {
+			if cited {
 				blocks = append(blocks, block{Document: r.citedText(part)})
 				break
 			}

@@ -119,7 +119,7 @@ var messagesFields = []field{
 	{name: "document: `file`", path: "messages", value: block(`{"type":"document","source":{"type":"file","file_id":"file_1"}}`)},
 	{name: "document: `text`, `content`", path: "messages", value: block(`{"type":"document","title":"t","context":"c","source":` + textOf + `}`)},
 	{name: "document: `content` with images", path: "messages", value: block(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":` + pixel + `}]}}`)},
-	{name: "document: `context` of a file", path: "messages", value: block(`{"type":"document","context":"c","source":` + textOf + `,"citations":{"enabled":true}}`)},
+	{name: "document: `context` of a file", path: "messages", value: block(`{"type":"document","context":"c","source":` + pdf + `}`)},
 	{name: "document: `citations`", path: "messages", value: block(`{"type":"document","source":` + textOf + `,"citations":{"enabled":true}}`)},
 	{name: "`search_result`", path: "messages", value: block(`{"type":"search_result","source":"https://x","title":"t","content":[{"type":"text","text":"hi"}]}`)},
 	{name: "`tool_result` with an image", with: aTool, path: "messages", value: result(`{"type":"image","source":` + pixel + `}`)},

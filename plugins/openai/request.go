@@ -85,6 +85,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 var hosted = []string{
 	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "code_interpreter", "file_search",
 	"image_generation", "mcp", "computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "tool_search",
+	"x_search", // xAI's
 }
 
 // withKnownTools is the body without the tools that another API hosts.

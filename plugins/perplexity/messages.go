@@ -13,7 +13,7 @@ type (
 	message struct {
 		Type    string         `json:"type"`
 		Role    translate.Role `json:"role"`
-		Content []part         `json:"content"`
+		Content any            `json:"content"` // a string, or parts
 	}
 	part struct {
 		Type     string `json:"type"`
@@ -82,6 +82,7 @@ func (r *request) addMessage(p *translate.Request, m *translate.Message) error {
 	for i := range m.Content {
 		c := &m.Content[i]
 		switch {
+		case c.Type != translate.PartImage && c.Text == "":
 		case c.Type != translate.PartImage:
 			parts = append(parts, part{Type: "input_text", Text: c.Text})
 		case c.FileID != "":
@@ -93,7 +94,12 @@ func (r *request) addMessage(p *translate.Request, m *translate.Message) error {
 			parts = append(parts, part{Type: "input_image", ImageURL: c.DataURL()})
 		}
 	}
-	r.Input = append(r.Input, message{"message", m.Role, parts})
+	switch {
+	case len(parts) == 1 && parts[0].Type == "input_text":
+		r.Input = append(r.Input, message{"message", m.Role, parts[0].Text})
+	case len(parts) > 0:
+		r.Input = append(r.Input, message{"message", m.Role, parts})
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -96,10 +97,16 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 		}
 	}
 	r.setFormat(p)
-	for _, set := range []func(*translate.Request) error{r.setMessages, r.setTools, r.setReasoning} {
+	if err := r.setReasoning(p, t.Capabilities); err != nil {
+		return nil, err
+	}
+	for _, set := range []func(*translate.Request) error{r.setMessages, r.setTools} {
 		if err := set(p); err != nil {
 			return nil, err
 		}
+	}
+	if len(r.Input) == 0 {
+		return nil, plugins.Invalid("input", "The input has no text: the provider takes no empty messages.")
 	}
 	if before && r.Preset == "" && !slices.ContainsFunc(r.Tools, isSearch) {
 		r.Tools = append(r.Tools, search{Type: webSearch})
@@ -124,9 +131,12 @@ func (r *request) setFormat(p *translate.Request) {
 // efforts are the levels of reasoning, of which "none" is not one.
 var efforts = translate.Efforts[1:]
 
-func (r *request) setReasoning(p *translate.Request) error {
-	if p.Reasoning.Effort == "" {
+func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {
+	switch {
+	case p.Reasoning.Effort == "":
 		return nil
+	case c.Described() && !c.Reasoning:
+		return p.DropReasoning("not supported by the model, left out")
 	}
 	if err := p.LimitEffort(efforts); err != nil {
 		return err

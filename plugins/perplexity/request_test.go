@@ -21,7 +21,7 @@ func prepared(t *testing.T, model, fields string) (body string, warnings []strin
 
 // Models are those of the API, presets, or what took the place of the models before.
 func TestModel(t *testing.T) {
-	const input = `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`
+	const input = `"input":[{"type":"message","role":"user","content":"hi"}]`
 	for model, want := range map[string]string{
 		"openai/gpt-5.5":      `{"model":"openai/gpt-5.5",` + input + `}`,
 		"perplexity/sonar":    `{"model":"perplexity/sonar",` + input + `}`,
@@ -45,7 +45,7 @@ func TestPrepare(t *testing.T) {
 		"tools":[{"type":"function","name":"f","strict":true,"parameters":{"type":"object"}},{"type":"custom","name":"c"},
 			{"type":"web_search","search_context_size":"low","filters":{"allowed_domains":["a.b"],"blocked_domains":["c.d"]},
 			"user_location":{"type":"approximate","city":"Paris","timezone":"Europe/Paris"}}]`)
-	want := `{"model":"m","instructions":"Be brief.","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}],` +
+	want := `{"model":"m","instructions":"Be brief.","input":[{"type":"message","role":"user","content":"hi"}],` +
 		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true},` +
 		`{"type":"function","name":"c","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}},` +
 		`{"type":"web_search","search_context_size":"low","user_location":{"city":"Paris"},"filters":{"search_domain_filter":["a.b","-c.d"]}}],` +
@@ -65,7 +65,7 @@ func TestInput(t *testing.T) {
 		{"type":"reasoning","summary":[],"encrypted_content":"{\"perplexity_signature\":\"sig\"}"},
 		{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},
 		{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"o"}]}]`)
-	want := `{"model":"m","input":[{"type":"message","role":"system","content":[{"type":"input_text","text":"s"}]},` +
+	want := `{"model":"m","input":[{"type":"message","role":"system","content":"s"},` +
 		`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"https://x/y.png"}]},` +
 		`{"type":"function_call","call_id":"1","name":"f","arguments":"{}","thought_signature":"sig"},` +
 		`{"type":"function_call_output","call_id":"1","name":"f","output":"o"}]}`

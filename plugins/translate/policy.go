@@ -253,10 +253,9 @@ func (p *Request) Drop(a Action, field, done string) error {
 // DropWithWarning leaves out what is a hint to quality, as [Request.Drop] does.
 func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
 
-// DropCitations sends a document whose sources the answer will not name.
+// DropCitations warns of a document that shall be cited, and will not be.
 func (p *Request) DropCitations(part *Part) error {
-	part.Cited = false
-	return p.DropWithWarning(part.Param, "not cited by the model, citations left out")
+	return p.DropWithWarning(part.Param, "without citations, which the model does not have")
 }
 
 // DropForeign leaves out fields that only clients of another API have.
