@@ -23,10 +23,10 @@ var clientPrograms = []struct {
 	heavy   bool // its packages are many: it runs with -full alone
 }{
 	{[]string{"node", "node/matrix.js"}, []string{
-		"openai-node responses", "openai-node chat", "anthropic-node", "ai-sdk", "ai-sdk chat", "agents-js", "agents-js chat",
+		"openai-node responses", "openai-node conversations", "openai-node chat", "anthropic-node", "ai-sdk", "ai-sdk chat", "agents-js", "agents-js chat",
 	}, false},
 	{[]string{"python/.venv/bin/python", "python/sdks.py"}, []string{
-		"openai-python responses", "openai-python chat", "anthropic-python",
+		"openai-python responses", "openai-python conversations", "openai-python chat", "anthropic-python",
 	}, false},
 	{[]string{"python/.frameworks/bin/python", "python/frameworks.py"}, []string{
 		"agents-python", "agents-python chat", "langchain", "langchain chat", "langchain messages", "llama-index", "llama-index chat",

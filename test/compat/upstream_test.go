@@ -88,6 +88,9 @@ func (u upstream) answerAgent(w http.ResponseWriter, r *http.Request) {
 		request["text"] = object{"format": format}
 		delete(request, "response_format")
 	}
+	if choice, ok := request["tool_choice"].(object); ok && choice["name"] != nil {
+		choice["type"] = "function"
+	}
 	r.Body = io.NopCloser(bytes.NewReader(mustJSON(request)))
 	r.URL.Path = "/v1/responses"
 	u.echo.ServeHTTP(w, r)

@@ -59,6 +59,37 @@ const clients = {
     }
   },
 
+  // The conversation is what the gateway keeps: each call has only what is new.
+  'openai-node conversations': (c) => {
+    const { model } = c
+    const { conversations, responses } = openai(c)
+    const after = async (input) => {
+      const conversation = (await conversations.create()).id
+      equal((await responses.create({ model, conversation, input: 'first' })).output_text, 'You said: first')
+      return { model, conversation, input }
+    }
+    return {
+      text: async () => {
+        const request = await after('hi')
+        equal((await responses.create(request)).output_text, said)
+        const roles = []
+        for await (const item of conversations.items.list(request.conversation, { order: 'asc' })) roles.push(item.role)
+        equal(roles.join(), 'user,assistant,user,assistant')
+      },
+      stream: async () => equal((await responses.stream(await after('hi')).finalResponse()).output_text, said),
+      tools: async () => {
+        const tools = [{ type: 'function', ...weather, parameters: schema, strict: true }]
+        const request = await after(call)
+        const { output } = await responses.create({ ...request, tools })
+        const { call_id } = output.find((i) => i.type === 'function_call')
+        const input = [{ type: 'function_call_output', call_id, output: 'sunny' }]
+        equal((await responses.create({ ...request, input, tools })).output_text, returned)
+      },
+      schema: async () =>
+        isAnswer((await responses.parse({ ...(await after('hi')), text: { format: zodTextFormat(Answer, 'answer') } })).output_parsed),
+    }
+  },
+
   'openai-node chat': (c) => {
     const { model } = c
     const { completions } = openai(c).chat

@@ -30,6 +30,37 @@ def responses(base_url, model):
     }
 
 
+def conversations(base_url, model):
+    """The conversation is what the gateway keeps: each call has only what is new."""
+    client = openai.OpenAI(api_key=KEY, base_url=base_url + "/v1", max_retries=0)
+
+    def after(input):
+        request = {"model": model, "conversation": client.conversations.create().id}
+        equal(client.responses.create(input="first", **request).output_text, "You said: first")
+        return {**request, "input": input}
+
+    def text():
+        request = after("hi")
+        equal(client.responses.create(**request).output_text, SAID)
+        items = client.conversations.items.list(request["conversation"], order="asc")
+        equal([item.role for item in items], ["user", "assistant", "user", "assistant"])
+
+    def stream():
+        with client.responses.stream(**after("hi")) as events:
+            equal(events.get_final_response().output_text, SAID)
+
+    def tools():
+        request = {**after(CALL), "tools": [{"type": "function", **WEATHER, "parameters": SCHEMA, "strict": True}]}
+        (call,) = [i for i in client.responses.create(**request).output if i.type == "function_call"]
+        request["input"] = [{"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}]
+        equal(client.responses.create(**request).output_text, RETURNED)
+
+    def schema():
+        equal(client.responses.parse(**after("hi"), text_format=Answer).output_parsed, ANSWER)
+
+    return {"text": text, "stream": stream, "tools": tools, "schema": schema}
+
+
 def chat(base_url, model):
     client = openai.OpenAI(api_key=KEY, base_url=base_url + "/v1", max_retries=0).chat.completions
     hi = [{"role": "user", "content": "hi"}]
@@ -83,4 +114,4 @@ def messages(base_url, model):
     return {"text": lambda: equal(text(client.create(**hi)), SAID), "stream": stream, "tools": tools, "schema": schema}
 
 
-main({"openai-python responses": responses, "openai-python chat": chat, "anthropic-python": messages})
+main({"openai-python responses": responses, "openai-python conversations": conversations, "openai-python chat": chat, "anthropic-python": messages})
