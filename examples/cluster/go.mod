@@ -9,6 +9,13 @@ require (
 	github.com/weirhq/weir/storage/redis v0.1.0
 )
 
+require (
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/modelcontextprotocol/go-sdk v1.8.0 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+)
+
 replace github.com/weirhq/weir => ../..
 
 replace github.com/weirhq/weir/storage/clickhouse => ../../storage/clickhouse
