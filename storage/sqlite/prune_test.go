@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +138,34 @@ func TestPruneDeletesNames(t *testing.T) {
 	users("")
 	record("ann")
 	users("ann")
+}
+
+// Names go when no record uses them any more, also those of records that came late or after
+// the names of the same ids were looked at.
+func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
+	block := nameBlock
+	nameBlock = 4
+	t.Cleanup(func() { nameBlock = block })
+	b := newBackend(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
+	const kept = 5 * day
+	for now := 100 * day; now < 150*day; now += day {
+		batch := new(storage.Batch)
+		for range 10 {
+			age := storage.Timestamp(r.Int64N(int64(kept)))
+			user := r.Int64N(int64(now/day)) + r.Int64N(20) // some come back, and some never
+			batch.Records = append(batch.Records, &storage.Record{
+				ID: uuid.New(), Org: "acme", CreatedAt: now - age, UserID: fmt.Sprint(user),
+			})
+		}
+		write(t, b, batch)
+		prune(t, b, now-kept)
+		if n := number(t, b, fmt.Sprintf("SELECT count(*) FROM names WHERE seen < %d", now-kept-seenStep)); n > 0 {
+			t.Fatalf("on day %d there are %d names too old", now/day, n)
+		}
+		if n := number(t, b, "SELECT count(*) FROM requests WHERE user NOT IN (SELECT id FROM names)"); n > 0 {
+			t.Fatalf("on day %d the users of %d requests have no name", now/day, n)
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,9 +28,9 @@ type writer struct {
 	lastBucket  int64
 	bucketKnown bool
 	// pruned is how old names had to be when all were looked at last, and pruneFrom is
-	// the id of the next one to look at.
+	// the next block of them to look at.
 	pruned    storage.Timestamp
-	pruneFrom int64
+	pruneFrom int
 	// tails follows the changes of the transaction once it is committed: the keys of
 	// requests that are new, gone or replaced.
 	tails   *tailCache
@@ -38,6 +40,7 @@ type writer struct {
 func newWriter(ctx context.Context, c *conn, tails *tailCache) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
 	w := &writer{c: c, names: dictionary{c: c, known: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1}, tails: tails, pruned: neverPruned}
+	w.names.forgetOldest()
 	w.rows = reader{c, new(nameReader)}
 	return w, err
 }
@@ -336,6 +339,13 @@ type dictionary struct {
 	// next is the next free id. No id is ever given twice while readers may
 	// remember what it meant.
 	next int64
+	// oldest is, for each block of ids, a time before which none of its names was seen.
+	oldest []storage.Timestamp
+}
+
+// forgetOldest makes the next look at names one at all of them.
+func (d *dictionary) forgetOldest() {
+	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/nameBlock)+1)
 }
 
 // seenStep is how far behind names.seen may be, in milliseconds, so that a name
@@ -348,27 +358,46 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, 
 	entry, ok := d.known.get(key)
 	if !ok {
 		var err error
-		if entry, err = d.find(key); err != nil {
+		if entry, err = d.insert(key, at); err != nil {
 			return nil, err
 		}
+		if entry.id == nil {
+			if entry, err = d.find(key); err != nil {
+				return nil, err
+			}
+		}
+		d.known.put(key, entry)
 	}
-	switch {
-	case entry.id == nil:
-		entry = nameEntry{d.next, at}
-		if _, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?)", entry.id, kind, name, int64(at)); err != nil {
-			return nil, err
-		}
-		d.next++
-	case at > entry.seen+seenStep:
+	if at > entry.seen+seenStep {
 		entry.seen = at
 		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
 			return nil, err
 		}
-	case ok:
-		return entry.id, nil
+		d.known.put(key, entry)
 	}
-	d.known.put(key, entry)
 	return entry.id, nil
+}
+
+// insert inserts a name, unless it is there, in which case the entry is empty. Most that
+// are not known are new: sessions.
+func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry, err error) {
+	result, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO NOTHING",
+		d.next, key.kind, key.name, int64(at))
+	if err != nil {
+		return entry, err
+	}
+	changes, err := result.RowsAffected()
+	if changes == 0 || err != nil {
+		return entry, err
+	}
+	if block := int(d.next / nameBlock); block == len(d.oldest) {
+		d.oldest = append(d.oldest, at)
+	} else {
+		d.oldest[block] = min(d.oldest[block], at)
+	}
+	entry = nameEntry{d.next, at}
+	d.next++
+	return entry, nil
 }
 
 func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
