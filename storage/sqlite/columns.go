@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
@@ -155,11 +156,44 @@ func object[V any](name string, at func(*row) *map[string]V, value func(gjson.Re
 
 // compactJSON writes texts and finite numbers, which never fails.
 func compactJSON(v any) string {
+	switch v := v.(type) {
+	case []string: // this and the next one are written for each record
+		b := []byte{'['}
+		for i, text := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, text)
+		}
+		return string(append(b, ']'))
+	case map[string]string:
+		b := []byte{'{'}
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, name), ':')
+			b = appendText(b, v[name])
+		}
+		return string(append(b, '}'))
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // for whoever reads the database
 	_ = e.Encode(v)
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// appendText appends a JSON string. Most texts stand in it as they are.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return append(b, compactJSON(s)...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 // only are the columns of those names.

@@ -35,6 +35,8 @@ type writer struct {
 	// requests that are new, gone or replaced.
 	tails   *tailCache
 	changed []int64
+	// labels are those of the record that is inserted.
+	labels []driver.Value
 }
 
 func newWriter(ctx context.Context, c *conn, tails *tailCache) (*writer, error) {
@@ -218,17 +220,49 @@ func (w *writer) insertRest(r *row) error {
 	if _, err := w.run(details, detailColumns, r); err != nil {
 		return err
 	}
-	err = w.eachLabel(r, func(label driver.Value) error {
-		_, err := w.c.exec("INSERT OR IGNORE INTO labels (bucket, label, n) VALUES (?, ?, ?)", bucketOf(r.n), label, r.n)
-		return err
-	})
-	if err != nil {
+	if err := w.insertLabels(r); err != nil {
 		return err
 	}
 	return w.eachScore(r, func(name driver.Value, value float64) error {
 		_, err := w.c.exec("INSERT INTO scores (name, n, value) VALUES (?, ?, ?)", name, r.n, value)
 		return err
 	})
+}
+
+// insertSomeLabels inserts labels of a request, by how many they are.
+var insertSomeLabels = func() (statements [9]string) {
+	statement, separator := "INSERT OR IGNORE INTO labels (bucket, label, n) VALUES", " "
+	for i := 1; i < len(statements); i++ {
+		statement += fmt.Sprintf("%s(?1, ?%d, ?2)", separator, 2+i)
+		statements[i], separator = statement, ", "
+	}
+	return statements
+}()
+
+func (w *writer) insertLabels(r *row) error {
+	w.labels = w.labels[:0]
+	err := w.eachLabel(r, func(label driver.Value) error {
+		w.labels = append(w.labels, label)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for labels := range slices.Chunk(w.labels, len(insertSomeLabels)-1) {
+		s, err := w.c.prepare(insertSomeLabels[len(labels)])
+		if err != nil {
+			return err
+		}
+		s.bind(bucketOf(r.n))
+		s.bind(r.n)
+		for _, label := range labels {
+			s.bind(label)
+		}
+		if _, err := s.exec(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run runs a statement whose next arguments are the columns of a row.
