@@ -19,8 +19,9 @@ import (
 )
 
 var (
-	benchmarkRecords  = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
-	benchmarkDatabase = flag.String("sqlite.database", "", "file of that database, which is made if there is none, and kept")
+	benchmarkRecords   = flag.Int("sqlite.records", 10_000, "records in the database of the benchmarks")
+	benchmarkUnordered = flag.Bool("sqlite.unordered", false, "the ids of the requests are random, as those that clients send may be")
+	benchmarkDatabase  = flag.String("sqlite.database", "", "file of that database, which is made if there is none, and kept")
 )
 
 // benchmarkSpan is the time that the records of a benchmark's database take up.
@@ -103,7 +104,7 @@ func (t *traffic) next() *storage.Record {
 		Cost:         plugins.KnownCost(plugins.Nanodollars(r.Int64N(10_000_000))),
 		PriceVersion: "2026-11-01", CountryCode: "DE",
 		UserID:    fmt.Sprintf("user-%d", session.user),
-		SessionID: fmt.Sprintf("session-%d", session.number),
+		SessionID: uuid.NewSHA1(uuid.Nil, fmt.Append(nil, session.number)).String(), // as clients make them
 		Properties: map[string]string{
 			"Environment": []string{"production", "production", "production", "staging"}[r.IntN(4)],
 			"Feature":     fmt.Sprintf("feature-%d", r.IntN(40)),
@@ -111,6 +112,9 @@ func (t *traffic) next() *storage.Record {
 		},
 		Attempt: 1,
 		Content: storage.ContentRef{Segment: uint64(1 + t.n/10_000), Ordinal: uint32(t.n % 10_000)},
+	}
+	if *benchmarkUnordered {
+		rec.ID = orderedID(storage.Timestamp(r.Uint64()), r) // in no order
 	}
 	if r.IntN(20) == 0 {
 		rec.Status, rec.ErrorType = plugins.Known(429), "rate_limit_exceeded"
@@ -241,16 +245,30 @@ func Benchmark(b *testing.B) {
 		})
 	}
 	b.Run("prune", func(b *testing.B) {
-		before := newTraffic(*benchmarkRecords).at
-		chunk := storage.Timestamp(float64(pruneChunk) * t.step / 2) // so that no call finds more
-		for b.Loop() {
-			before += chunk
-			if _, err := s.Prune(ctx, before); err != nil {
-				b.Fatal(err)
+		before := oldest(b, s)
+		var longest time.Duration
+		steps := 0
+		measure(b, func() (err error) {
+			before += storage.Timestamp(benchmarkSpan.Milliseconds() / 90)
+			for more := true; more && err == nil; steps++ {
+				start := cpuTime()
+				more, err = s.Prune(ctx, before)
+				longest = max(longest, cpuTime()-start)
 			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(pruneChunk/2), "us/record")
+			return err
+		})
+		b.ReportMetric(float64(steps)/float64(b.N), "steps/op")
+		b.ReportMetric(float64(longest.Microseconds()), "longest-us")
 	})
+}
+
+// oldest is when the first record was created.
+func oldest(b *testing.B, s *Backend) storage.Timestamp {
+	n, err := s.writer.c.integer(b.Context(), "SELECT min(n) FROM requests")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return createdAt(n)
 }
 
 func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {

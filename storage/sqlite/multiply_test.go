@@ -12,7 +12,7 @@ import (
 const writtenRecords = 500_000
 
 // multiply copies the records of the database, each copy behind the one before in time.
-// Every other record of a copy has a user and a session of its own.
+// A copy has sessions of its own, half of them of users that none before has.
 func multiply(path string, copies int) (err error) {
 	// Whoever is interrupted begins again.
 	c, err := openNew(path, "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -524288")
@@ -45,7 +45,10 @@ func multiply(path string, copies int) (err error) {
 	columns := columnList(slices.DeleteFunc(slices.Clone(requestColumns), func(c column) bool {
 		return slices.Contains([]string{"responded_at", "user", "session", "parent", "root", "cache_reference", "attempt_of", "request_id"}, c.name)
 	}), "")
-	const own = "(n >> 20) & 1"
+	id := "CAST(unhex(printf('%012x70', (n + ?1) >> 20)) || randomblob(9) AS BLOB)" // as orderedID
+	if *benchmarkUnordered {
+		id = "randomblob(16)"
+	}
 	for i := int64(1); i < int64(copies) && err == nil; i++ {
 		later := i * firstN(createdAt(last)-createdAt(first)+1)
 		more := func(query string, args ...driver.Value) {
@@ -54,16 +57,20 @@ func multiply(path string, copies int) (err error) {
 			}
 		}
 		ids := i * (names + 1)
-		more("INSERT INTO names (id, kind, name, seen) SELECT id + ?, kind, name || '-' || ?, seen + ? FROM names WHERE id <= ? AND kind IN ('user', 'session')",
-			ids, i, int64(createdAt(later)), names)
-		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?, "+columns+
-			", responded_at + ?, user + iif("+own+", ?, 0), session + iif("+own+", ?, 0), randomblob(16) FROM requests WHERE n <= ? ORDER BY n",
-			later, int64(createdAt(later)), ids, ids, last)
+		more("INSERT INTO names (id, kind, name, seen) SELECT id + ?1, kind, iif(kind = 'session', lower(hex(randomblob(18))), name || '-' || ?2), seen + ?3"+
+			" FROM names WHERE id <= ?4 AND kind IN ('user', 'session')", ids, i, int64(createdAt(later)), names)
+		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?1, "+columns+
+			", responded_at + ?2, user + iif(session & 1, ?3, 0), session + ?3, "+id+" FROM requests WHERE n <= ?4 ORDER BY n",
+			later, int64(createdAt(later)), ids, last)
 		more("INSERT INTO details (n, dialect, attempt, request_bytes, response_bytes, request_omitted, response_omitted, request_truncated, response_truncated, updated_at, properties, scores)"+
 			" SELECT n + ?, dialect, attempt, request_bytes, response_bytes, 0, 0, 0, 0, updated_at + ?, properties, scores FROM details WHERE n <= ? ORDER BY n",
 			later, int64(createdAt(later)), last)
 		more("INSERT INTO labels (bucket, label, n) SELECT (n + ?1) >> 43, label, n + ?1 FROM labels WHERE n <= ?2 ORDER BY 1, label, n", later, last)
 		more("INSERT INTO scores (name, n, value) SELECT name, n + ?, value FROM scores WHERE n <= ? ORDER BY name, n", later, last)
+	}
+	if err == nil {
+		_, err = c.exec("UPDATE names SET seen = seen + ? WHERE id <= ? AND kind <> 'session'",
+			int64(copies-1)*int64(createdAt(last)-createdAt(first)+1), names)
 	}
 	statements(
 		"INSERT OR IGNORE INTO buckets SELECT DISTINCT n >> 43 FROM requests",
