@@ -26,6 +26,7 @@ var (
 	clients = flag.Int("clients", 40, "how many clients call at the same time")
 	kills   = flag.Int("kills", 3, "how often a node, Redis and ClickHouse are killed each")
 	rate    = flag.Int("rate", 0, "how many calls a second the clients make until the kills are over; 0: as many as they can, until 10 dollars are spent")
+	pause   = flag.Duration("pause", 600*time.Millisecond, "how long at most between two kills")
 	outage  = flag.Duration("outage", 5*time.Second, "how long ClickHouse is down")
 )
 
@@ -47,7 +48,7 @@ func TestKills(t *testing.T) {
 	traffic := c.load(t, *rate)
 	for range *kills {
 		for _, kill := range []func(){c.killNode, c.killRedis, c.killClickHouse} {
-			time.Sleep(rand.N(600 * time.Millisecond))
+			time.Sleep(rand.N(*pause))
 			kill()
 		}
 	}
