@@ -106,7 +106,7 @@ func (d *distribution) percentiles() Percentiles {
 			return amount(low)
 		}
 		high := at(place/1000 + 1)
-		return amount(between(low, high, place%1000))
+		return amount(low + (high-low)*float64(place%1000)/1000)
 	}
 	return Percentiles{P50: quantile(500), P95: quantile(950), P99: quantile(990)}
 }

@@ -198,13 +198,7 @@ func quantileFrom[T plugins.Unit | uint32](from int, q Quantile, values []T) (n 
 		return low, at
 	}
 	high := float64(slices.Min(values[at+1:]))
-	return between(low, high, place%1000), at
-}
-
-// between interpolates linearly, so many thousandths of the way. One division rounds
-// once: the result of whole numbers is the float64 closest to it.
-func between(low, high float64, thousandths int) float64 {
-	return (low*1000 + (high-low)*float64(thousandths)) / 1000
+	return low + (high-low)*float64(place%1000)/1000, at
 }
 
 // selectNth puts at a place the value that a sort would, less ones before it and

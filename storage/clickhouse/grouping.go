@@ -166,10 +166,6 @@ func (g *grouping) statement(sets []int) string {
 			by = append(by, "("+key+", cell)")
 		}
 	}
-	groupBy := "GROUPING SETS (" + strings.Join(by, ", ") + ")"
-	if g.bucket != "" && len(sets) == 1 {
-		groupBy = "key0, cell WITH ROLLUP" // which adds cells up, and does not read twice
-	}
 	cell := "toInt64(0), toUInt64(1)"
 	if g.bucket != "" {
 		inner, cell = append(inner, g.bucket+" AS cell"), "cell, grouping(cell)"
@@ -182,7 +178,7 @@ func (g *grouping) statement(sets []int) string {
 	}
 	return "SELECT " + strings.Join(slices.Concat(first, []string{cell}, grouped), ", ") +
 		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" +
-		" GROUP BY " + groupBy
+		" GROUP BY GROUPING SETS (" + strings.Join(by, ", ") + ")"
 }
 
 // requests counts the requests of a group.
@@ -225,9 +221,6 @@ func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storag
 	err := g.reader.query(ctx, g.statement(sets), func(rows driver.Rows) error {
 		if err := rows.Scan(row.to...); err != nil {
 			return err
-		}
-		if row.isRollup() {
-			return nil
 		}
 		t := row.group()
 		whole[t.Set] = true

@@ -2,8 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
-	"math"
-	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -39,9 +38,17 @@ func (g *grouping) totals() []string {
 	return list
 }
 
-// quantiles selects storage.Percentiles.
+// levels are the quantiles of storage.Percentiles, in thousandths.
+var levels = []int{500, 950, 990}
+
+// quantiles selects how many values there are, and of each level the two around it.
 func quantiles(column string) string {
-	return "quantilesExactInclusiveIf(0.5, 0.95, 0.99)(" + column + ", answered)"
+	var places []string
+	for _, level := range levels {
+		place := fmt.Sprintf("intDiv(%d * (length(%s_values) - 1), 1000)", level, column)
+		places = append(places, fmt.Sprintf("%s_values[%s + 1], %[1]s_values[%[2]s + 2]", column, place))
+	}
+	return fmt.Sprintf("length(arraySort(groupArrayIf(%[1]s, answered)) AS %[1]s_values), [%s]", column, strings.Join(places, ", "))
 }
 
 // totalsRow is a row of a grouping's statement.
@@ -55,12 +62,18 @@ type totalsRow struct {
 	latency                                                                        int64
 	cost, input, output, cacheRead, cacheWrite, reasoning, cacheSavings, cacheLoss *int64
 	any                                                                            []uint8
-	latencies, ttfts                                                               []float64
+	latencies, ttfts                                                               quantileRow
 	others                                                                         []uint64
 	cell                                                                           int64
 	isGroup                                                                        uint64 // else a cell
 	keys                                                                           [][]string
 	absent                                                                         []uint64 // by set: 0 for that of the row
+}
+
+// quantileRow is what quantiles selects.
+type quantileRow struct {
+	count  uint64
+	values []int64
 }
 
 func newTotalsRow(g *grouping, sets []int) *totalsRow {
@@ -77,7 +90,7 @@ func newTotalsRow(g *grouping, sets []int) *totalsRow {
 		}
 		if q.Details {
 			r.to = append(r.to, &r.errors, &r.cacheRead, &r.cacheWrite, &r.reasoning, &r.cacheSavings, &r.cacheLoss,
-				&r.latencies, &r.ttfts)
+				&r.latencies.count, &r.latencies.values, &r.ttfts.count, &r.ttfts.values)
 		}
 	}
 	for i := range sets {
@@ -89,9 +102,6 @@ func newTotalsRow(g *grouping, sets []int) *totalsRow {
 	}
 	return r
 }
-
-// isRollup is true of the row that adds up all groups.
-func (r *totalsRow) isRollup() bool { return !slices.Contains(r.absent, 0) }
 
 // group is the group of the row, or that of its cell.
 func (r *totalsRow) group() *storage.GroupTotals {
@@ -114,7 +124,7 @@ func (r *totalsRow) group() *storage.GroupTotals {
 				Errors: int64(r.errors), Input: t.Input, Output: t.Output, CacheRead: quantity[int64](r.cacheRead),
 				CacheWrite: quantity[int64](r.cacheWrite), Reasoning: quantity[int64](r.reasoning),
 				CacheSavings: quantity[plugins.Nanodollars](r.cacheSavings), CacheLoss: quantity[plugins.Nanodollars](r.cacheLoss),
-				Latency: percentiles(r.latencies), TimeToFirstToken: percentiles(r.ttfts),
+				Latency: r.latencies.percentiles(), TimeToFirstToken: r.ttfts.percentiles(),
 			}
 		}
 	}
@@ -155,12 +165,17 @@ func quantity[T plugins.Unit](n *int64) plugins.Quantity[T] {
 	return plugins.Quantity[T]{N: T(*n), Valid: true}
 }
 
-// percentiles are what quantiles selects: NaN without values, and else thousandths, as
-// they are between whole numbers.
-func percentiles(quantiles []float64) (p storage.Percentiles) {
+// percentiles interpolates between the values around each level.
+func (r *quantileRow) percentiles() (p storage.Percentiles) {
+	if r.count == 0 {
+		return p
+	}
 	for i, to := range []*storage.Amount{&p.P50, &p.P95, &p.P99} {
-		if q := quantiles[i]; !math.IsNaN(q) {
-			*to = storage.Amount{N: math.Round(q*1000) / 1000, Valid: true}
+		low, high := float64(r.values[2*i]), float64(r.values[2*i+1])
+		rest := levels[i] * int(r.count-1) % 1000
+		*to = storage.Amount{N: low, Valid: true}
+		if rest > 0 {
+			to.N = low + (high-low)*float64(rest)/1000
 		}
 	}
 	return p
