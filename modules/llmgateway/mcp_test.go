@@ -297,6 +297,7 @@ func TestMCPSecretsGoToTheServerAlone(t *testing.T) {
 		`{"model":"one/m","input":"hi","tools":[` + tool + `]`, // which is not valid JSON
 		`{"model":"one/m","input":"hi","tools":[{"type":"namespace","name":"n","tools":[` + tool + `]}]}`,
 		`{"model":"one/m","input":[{"role":"user","content":"hi"},{"type":"additional_tools","tools":[` + tool + `]}]}`,
+		`{"model":"one/m","input":"hi","tools":[` + strings.Replace(tool, "mcp", `\u006dcp`, 1) + `]}`,
 	} {
 		_, answer := s.post(body)
 		if kept := s.kept.all()[i]; strings.Contains(kept.request+kept.response+answer, "tok-") {
