@@ -383,12 +383,13 @@ func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, er
 		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
 	}
 	for _, place := range places {
-		records, err := r.versions(ctx, place, " LIMIT 1")
+		// Of the few versions the first is taken here: for a LIMIT the server reads twice.
+		records, err := r.versions(ctx, place, "")
 		if err != nil {
 			return nil, err
 		}
 		if len(records) > 0 {
-			return records[0], r.annotate(ctx, records)
+			return records[0], r.annotate(ctx, records[:1])
 		}
 	}
 	return nil, ctx.Err()
