@@ -35,7 +35,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return fmt.Sprintf(`{"id":"batch_1","object":"batch","endpoint":"/v1/chat/completions","input_file_id":"file-in","output_file_id":"file-out","completion_window":"24h","created_at":1795000000,"status":%q}`, status)
 	}
 	id := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1/files/"), "/content")
-	answer := ""
+	var answer string
 	switch call := r.Method + " " + r.URL.Path; {
 	case call == "GET /v1/realtime":
 		k.realtime(w, r)
