@@ -149,7 +149,9 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
 			FromClient: s.fromClient, Begin: s.begin,
 		})
-		s.pass(buffered)
+		// At the connection's end, buffered cancels the context of the request, as the end of
+		// the process does: only what it has read already is taken from it.
+		s.pass(io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), conn))
 	}
 	a.release()
 	a.commit(end)
@@ -164,10 +166,16 @@ func (s *realtime) pass(fromClient io.Reader) {
 	var received int64
 	others.Go(func() { s.watch(done) })
 	others.Go(func() {
-		received = s.forward(s.upstream, fromClient, &s.tunnel.Client)
+		var refused bool
+		if received, refused = s.forward(s.upstream, fromClient, &s.tunnel.Client); refused {
+			s.hangUp(theProvider)
+		}
 		s.hangUp(theClient)
 	})
-	sent := s.forward(s.conn, s.upstream, &s.tunnel.Server)
+	sent, refused := s.forward(s.conn, s.upstream, &s.tunnel.Server)
+	if refused {
+		s.hangUp(theClient)
+	}
 	s.hangUp(theProvider)
 	close(done)
 	reason := s.reason.Load()
@@ -183,24 +191,25 @@ func (s *realtime) pass(fromClient io.Reader) {
 	}
 }
 
-// forward passes the bytes of one direction on, and returns how many. The message of a
-// client for which the gateway ends the WebSocket does not pass whole.
-func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (passed int64) {
+// forward passes the bytes of one direction on, and returns how many, and whether to took
+// no more. The message of a client for which the gateway ends the WebSocket does not pass
+// whole.
+func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (passed int64, refused bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		d.Write(buf[:n])
 		if s.ledger != nil && d.Unreadable() {
 			s.stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, and calls in it not be paid for with credits."))
-			return passed
+			return passed, false
 		}
 		if d == &s.tunnel.Client && s.reason.Load() != nil {
-			return passed
+			return passed, false
 		}
 		written, failure := to.Write(buf[:n])
 		passed += int64(written)
 		if err != nil || failure != nil || s.reason.Load() != nil {
-			return passed
+			return passed, failure != nil
 		}
 	}
 }
