@@ -65,54 +65,6 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 	return more, files, nil
 }
 
-// nameBlock is the number of ids of names that are looked at or not, together. Tests make
-// it smaller.
-var nameBlock int64 = 4 << 10
-
-// blocksAtOnce bounds the blocks of a step: most names are in use, and a transaction for
-// each block costs more than to look at it.
-const blocksAtOnce = 16
-
-// pruneNames deletes of the next names those that no record uses which was created since,
-// once a day. An index of when they were seen would cost each batch more than to look at
-// the blocks in which some name was not seen since: those of the oldest ids.
-func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
-	if since < w.pruned+seenStep {
-		return false, nil
-	}
-	blocks, deleted := w.names.oldest, int64(0)
-	for looks := 0; w.pruneFrom < len(blocks); {
-		if blocks[w.pruneFrom] >= since {
-			w.pruneFrom++
-			continue
-		}
-		if looks++; looks > blocksAtOnce || deleted == int64(pruneChunk) {
-			return true, nil
-		}
-		from, until := int64(w.pruneFrom)*nameBlock, int64(w.pruneFrom+1)*nameBlock
-		oldest, err := w.c.integer(context.Background(), "SELECT coalesce(min(seen), ?) FROM names WHERE id >= ? AND id < ?", int64(math.MaxInt64), from, until)
-		if err != nil {
-			return false, err
-		}
-		if blocks[w.pruneFrom] = storage.Timestamp(oldest); blocks[w.pruneFrom] >= since {
-			continue
-		}
-		result, err := w.c.exec("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE id >= ? AND id < ? AND seen < ? LIMIT ?)",
-			from, until, int64(since), int64(pruneChunk)-deleted)
-		if err != nil {
-			return false, err
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return false, err
-		}
-		deleted += n
-		w.names.known.clear()
-	}
-	w.pruneFrom, w.pruned = 0, since
-	return false, nil
-}
-
 // neverPruned is so long ago that names are looked at first thing.
 const neverPruned = math.MinInt64 / 2
 

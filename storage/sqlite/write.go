@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -357,90 +355,6 @@ func (w *writer) eachScore(r *row, do func(name driver.Value, value float64) err
 		return err
 	}
 	return do(id, value)
-}
-
-type nameKey struct{ kind, name string }
-
-type nameEntry struct {
-	id   driver.Value // an int64, made once for all records
-	seen storage.Timestamp
-}
-
-// dictionary is the writer's side of the table names.
-type dictionary struct {
-	c     *conn
-	known cache[nameKey, nameEntry]
-	// next is the next free id. No id is ever given twice while readers may
-	// remember what it meant.
-	next int64
-	// oldest is, for each block of ids, a time before which none of its names was seen.
-	oldest []storage.Timestamp
-}
-
-// forgetOldest makes the next look at names one at all of them.
-func (d *dictionary) forgetOldest() {
-	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/nameBlock)+1)
-}
-
-// seenStep is how far behind names.seen may be, in milliseconds, so that a name
-// which every record uses is not updated by every record.
-const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
-
-// id is the id of a name, new or not, that a record of the time at uses.
-func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
-	key := nameKey{kind, name}
-	entry, ok := d.known.get(key)
-	if !ok {
-		var err error
-		if entry, err = d.insert(key, at); err != nil {
-			return nil, err
-		}
-		if entry.id == nil {
-			if entry, err = d.find(key); err != nil {
-				return nil, err
-			}
-		}
-		d.known.put(key, entry)
-	}
-	if at > entry.seen+seenStep {
-		entry.seen = at
-		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
-			return nil, err
-		}
-		d.known.put(key, entry)
-	}
-	return entry.id, nil
-}
-
-// insert inserts a name, unless it is there, in which case the entry is empty. Most that
-// are not known are new: sessions.
-func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry, err error) {
-	result, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO NOTHING",
-		d.next, key.kind, key.name, int64(at))
-	if err != nil {
-		return entry, err
-	}
-	changes, err := result.RowsAffected()
-	if changes == 0 || err != nil {
-		return entry, err
-	}
-	if block := int(d.next / nameBlock); block == len(d.oldest) {
-		d.oldest = append(d.oldest, at)
-	} else {
-		d.oldest[block] = min(d.oldest[block], at)
-	}
-	entry = nameEntry{d.next, at}
-	d.next++
-	return entry, nil
-}
-
-func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
-	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
-		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
-			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
-			return nil
-		})
-	return entry, err
 }
 
 // bucket makes the bucket of a new request known.

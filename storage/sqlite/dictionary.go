@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/storage"
+)
+
+type nameKey struct{ kind, name string }
+
+type nameEntry struct {
+	id   driver.Value // an int64, made once for all records
+	seen storage.Timestamp
+}
+
+// dictionary is the writer's side of the table names.
+type dictionary struct {
+	c     *conn
+	known cache[nameKey, nameEntry]
+	// next is the next free id. No id is ever given twice while readers may
+	// remember what it meant.
+	next int64
+	// oldest is, for each block of ids, a time before which none of its names was seen.
+	oldest []storage.Timestamp
+}
+
+// forgetOldest makes the next look at names one at all of them.
+func (d *dictionary) forgetOldest() {
+	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/nameBlock)+1)
+}
+
+// seenStep is how far behind names.seen may be, in milliseconds, so that a name
+// which every record uses is not updated by every record.
+const seenStep = storage.Timestamp(24 * time.Hour / time.Millisecond)
+
+// id is the id of a name, new or not, that a record of the time at uses.
+func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, error) {
+	key := nameKey{kind, name}
+	entry, ok := d.known.get(key)
+	if !ok {
+		var err error
+		if entry, err = d.insert(key, at); err != nil {
+			return nil, err
+		}
+		if entry.id == nil {
+			if entry, err = d.find(key); err != nil {
+				return nil, err
+			}
+		}
+		d.known.put(key, entry)
+	}
+	if at > entry.seen+seenStep {
+		entry.seen = at
+		if _, err := d.c.exec("UPDATE names SET seen = ? WHERE id = ?", int64(at), entry.id); err != nil {
+			return nil, err
+		}
+		d.known.put(key, entry)
+	}
+	return entry.id, nil
+}
+
+// insert inserts a name, unless it is there, in which case the entry is empty. Most that
+// are not known are new: sessions.
+func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry, err error) {
+	result, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO NOTHING",
+		d.next, key.kind, key.name, int64(at))
+	if err != nil {
+		return entry, err
+	}
+	changes, err := result.RowsAffected()
+	if changes == 0 || err != nil {
+		return entry, err
+	}
+	if block := int(d.next / nameBlock); block == len(d.oldest) {
+		d.oldest = append(d.oldest, at)
+	} else {
+		d.oldest[block] = min(d.oldest[block], at)
+	}
+	entry = nameEntry{d.next, at}
+	d.next++
+	return entry, nil
+}
+
+func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
+	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
+		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
+			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
+			return nil
+		})
+	return entry, err
+}
+
+// nameBlock is the number of ids of names that are looked at or not, together. Tests make
+// it smaller.
+var nameBlock int64 = 4 << 10
+
+// blocksAtOnce bounds the blocks of a step: most names are in use, and a transaction for
+// each block costs more than to look at it.
+const blocksAtOnce = 16
+
+// pruneNames deletes of the next names those that no record uses which was created since,
+// once a day. An index of when they were seen would cost each batch more than to look at
+// the blocks in which some name was not seen since: those of the oldest ids.
+func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
+	if since < w.pruned+seenStep {
+		return false, nil
+	}
+	blocks, deleted := w.names.oldest, int64(0)
+	for looks := 0; w.pruneFrom < len(blocks); {
+		if blocks[w.pruneFrom] >= since {
+			w.pruneFrom++
+			continue
+		}
+		if looks++; looks > blocksAtOnce || deleted == int64(pruneChunk) {
+			return true, nil
+		}
+		from, until := int64(w.pruneFrom)*nameBlock, int64(w.pruneFrom+1)*nameBlock
+		oldest, err := w.c.integer(context.Background(), "SELECT coalesce(min(seen), ?) FROM names WHERE id >= ? AND id < ?", int64(math.MaxInt64), from, until)
+		if err != nil {
+			return false, err
+		}
+		if blocks[w.pruneFrom] = storage.Timestamp(oldest); blocks[w.pruneFrom] >= since {
+			continue
+		}
+		result, err := w.c.exec("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE id >= ? AND id < ? AND seen < ? LIMIT ?)",
+			from, until, int64(since), int64(pruneChunk)-deleted)
+		if err != nil {
+			return false, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return false, err
+		}
+		deleted += n
+		w.names.known.clear()
+	}
+	w.pruneFrom, w.pruned = 0, since
+	return false, nil
+}
