@@ -59,7 +59,6 @@ type Exchange struct {
 	committed version
 	lost      bool
 	spent     *spent // by the rounds before this one, nil in the first
-	sum       spent  // with this one
 }
 
 // spent is what the model has used and what it cost, in rounds of one exchange.
@@ -182,6 +181,14 @@ func (x *Exchange) Commit(end storage.EndState) {
 
 // update fills in what the answer has told so far.
 func (x *Exchange) update() {
+	x.measure()
+	if r := &x.Record; r.Subscription {
+		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
+	}
+}
+
+// measure is update, with the price that the client would pay without a subscription.
+func (x *Exchange) measure() {
 	r, now := &x.Record, x.stopped
 	if now.IsZero() {
 		now = time.Now()
@@ -206,9 +213,6 @@ func (x *Exchange) update() {
 		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
 	x.addRounds()
-	if r.Subscription {
-		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
-	}
 }
 
 // addRounds adds what earlier rounds have used and cost. Each is priced by itself: prices
@@ -226,15 +230,14 @@ func (x *Exchange) addRounds() {
 	if x.Charged > r.Cost.N {
 		r.Cost = plugins.Cost{N: x.Charged, Valid: true}
 	}
-	x.sum = spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}
 }
 
 // NextRound begins another request to the provider for the same answer, to which the
 // model goes on: what is reported from now on is added to what was.
 func (x *Exchange) NextRound() {
-	x.update()
-	sum := x.sum
-	x.spent, x.Charged = &sum, 0
+	x.measure()
+	r := &x.Record
+	x.spent, x.Charged = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }
 
 // noAnswer is what is known of an answer before there is one.
