@@ -368,7 +368,8 @@ func (m *mcpTools) make(c *mcpCall) {
 // withoutMCPSecrets is a body without what its MCP servers are authorized by: it belongs
 // to them and their clients. A body that cannot be read is left out as a whole.
 func withoutMCPSecrets(body []byte) []byte {
-	if !bytes.Contains(body, []byte(`"mcp"`)) && !bytes.Contains(body, []byte(`\u00`)) { // an escape may hide it
+	// It may be written with an escape of one of its letters.
+	if !slices.ContainsFunc([]string{`"mcp"`, `\u006`, `\u0070`}, func(sign string) bool { return bytes.Contains(body, []byte(sign)) }) {
 		return body
 	}
 	if !plugins.ValidJSON(body) {
