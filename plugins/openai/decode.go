@@ -24,16 +24,23 @@ type decoder struct {
 
 // object reads an answer that is not a stream.
 func (d *decoder) object(body []byte) {
-	v, ok := d.a.ParseJSON(body)
-	if !ok {
-		return
+	if v, ok := ParseObject(d.a, body); ok {
+		d.start(v)
+		d.complete(v, body)
+	}
+}
+
+// ParseObject reads a response that is not a stream. It is false where the Assembler has
+// failed: of what is no JSON, or an error.
+func ParseObject(a *translate.Assembler, body []byte) (v gjson.Result, ok bool) {
+	if v, ok = a.ParseJSON(body); !ok {
+		return v, false
 	}
 	if v.Get("error").Type != gjson.Null && !v.Get("output").Exists() {
-		d.a.Fail(NewError(0, v))
-		return
+		a.Fail(NewError(0, v))
+		return v, false
 	}
-	d.start(v)
-	d.complete(v, body)
+	return v, true
 }
 
 // event reads an event of a stream, and reports whether more may follow.

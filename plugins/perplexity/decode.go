@@ -34,12 +34,7 @@ type decoder struct {
 
 // object reads an answer that is not a stream.
 func (d *decoder) object(body []byte) {
-	v, ok := d.a.ParseJSON(body)
-	switch {
-	case !ok:
-	case v.Get("error").Type != gjson.Null && !v.Get("output").Exists():
-		d.a.Fail(openai.NewError(0, v))
-	default:
+	if v, ok := openai.ParseObject(d.a, body); ok {
 		d.start(v)
 		d.complete(v, body)
 	}
