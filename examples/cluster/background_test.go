@@ -75,21 +75,8 @@ func TestNodesAnswerForEachOther(t *testing.T) {
 	}
 	do := func(method, url, body string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer k")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(answer)
+		_, answer := ask(t, method, url, body)
+		return answer
 	}
 	begin := func() string {
 		t.Helper()

@@ -123,7 +123,15 @@ func TestNodesShare(t *testing.T) {
 
 func respond(t *testing.T, address, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/v1/responses", strings.NewReader(body))
+	if status, answer := ask(t, http.MethodPost, address+"/v1/responses", body); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+}
+
+// ask makes a request with the key k.
+func ask(t *testing.T, method, url, body string) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +141,11 @@ func respond(t *testing.T, address, body string) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s, %v", resp.Status, text, err)
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return resp.StatusCode, string(text)
 }
 
 // provider thinks, and calls a tool. One path of it always fails.
