@@ -12,7 +12,7 @@ import (
 // BenchmarkAnalytics measures what docs/queries.md promises, on a database of
 // -sqlite.records records: first the queries alone, then while 2,000 records a
 // second are written. cpu-us counts the process's CPU time in microseconds, and peak-MB
-// is the most memory that the process had by then.
+// is the most memory that the process had meanwhile.
 func BenchmarkAnalytics(b *testing.B) {
 	ctx := b.Context()
 	s, t, last := filled(b)
@@ -84,6 +84,7 @@ func analytics(s *Backend, last *storage.Record) []asked {
 	model := &storage.Leaf{Field: field("model"), Text: "gpt-5"}
 	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
 	p99 := storage.Series{Quantile: 990}
+	all := storage.Window{From: last.CreatedAt - storage.Timestamp(benchmarkSpan.Milliseconds()), To: last.CreatedAt}
 	week := storage.Window{From: last.CreatedAt - 7*24*3600*1000, To: last.CreatedAt}
 	usersOf := func(f storage.Filter, w storage.Window) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -99,6 +100,18 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			return err
 		}
 	}
+	overview := func(w storage.Window) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := (&storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: w, Series: p99}).Answer(ctx, s)
+			return err
+		}
+	}
+	sessionMetrics := func(f storage.Filter, w storage.Window) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := (&storage.SessionMetricsQuery{Org: "default", Filter: f, Window: w, Series: p99}).Answer(ctx, s)
+			return err
+		}
+	}
 	queries := []asked{
 		{"users", users(storage.All{})},
 		{"users of a model", users(model)},
@@ -106,16 +119,14 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"users of a week", usersOf(storage.All{}, week)},
 		{"dashboard of all time", func(ctx context.Context) error {
 			q := &storage.MetricsQuery{
-				Org: "default", Filter: storage.All{}, Window: storage.Window{From: last.CreatedAt - storage.Timestamp(benchmarkSpan.Milliseconds()), To: last.CreatedAt},
+				Org: "default", Filter: storage.All{}, Window: all,
 				By: storage.Dimension{Name: "model"}, Bucket: storage.BucketAuto, Limit: 10,
 			}
 			_, err := q.Answer(ctx, s)
 			return err
 		}},
-		{"user overview", func(ctx context.Context) error {
-			_, err := (&storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99}).Answer(ctx, s)
-			return err
-		}},
+		{"user overview", overview(month)},
+		{"user overview of all time", overview(all)},
 		{"newest sessions", func(ctx context.Context) error {
 			_, err := (&storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 50}).Answer(ctx, s)
 			return err
@@ -124,10 +135,19 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			_, err := (&storage.SessionQuery{Org: "default", Filter: model, Window: storage.Always, Limit: 50}).Answer(ctx, s)
 			return err
 		}},
-		{"session metrics", func(ctx context.Context) error {
-			_, err := (&storage.SessionMetricsQuery{Org: "default", Filter: storage.All{}, Window: month, Series: p99}).Answer(ctx, s)
+		{"dearest sessions of all time", func(ctx context.Context) error {
+			q := &storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 50, Sort: []storage.SessionSort{{Key: storage.SessionTotalCost, Desc: true}}}
+			_, err := q.Answer(ctx, s)
 			return err
 		}},
+		{"sessions of a name", func(ctx context.Context) error {
+			_, err := (&storage.SessionQuery{Org: "default", Filter: storage.All{}, Window: month, Search: "abcde", Limit: 50}).Answer(ctx, s)
+			return err
+		}},
+		{"session metrics", sessionMetrics(storage.All{}, month)},
+		{"session metrics of dear ones", sessionMetrics(&storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}, month)},
+		{"session metrics of sessions with a model", sessionMetrics(or(model, &storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}), month)},
+		{"session metrics of all time", sessionMetrics(storage.All{}, all)},
 		{"scores", func(ctx context.Context) error {
 			q := &storage.ScoreQuery{Org: "default", Filter: storage.All{}, Window: month, Increment: storage.ByHour}
 			q.Window.From = last.CreatedAt - 14*24*3600*1000
@@ -144,6 +164,10 @@ func analytics(s *Backend, last *storage.Record) []asked {
 				q.Fields = append(q.Fields, storage.Dimension{Name: name})
 			}
 			_, err := q.Answer(ctx, s)
+			return err
+		}},
+		{"facet of users of all time", func(ctx context.Context) error {
+			_, err := (&storage.FacetQuery{Org: "default", Filter: storage.All{}, Window: all, Fields: []storage.Dimension{{Name: storage.ByUser}}}).Answer(ctx, s)
 			return err
 		}},
 		{"facet of property names", func(ctx context.Context) error {
