@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -554,6 +555,64 @@ func TestFailedScan(t *testing.T) {
 			if err := test.answer(grouped{&failingRows{madeRows{1, 1}, scans}}); !errors.Is(err, want) {
 				t.Errorf("%s: %v after %d scans, want %v", test.name, err, scans, want)
 			}
+		}
+	}
+}
+
+// keyRows count the keys that are read.
+type keyRows struct {
+	madeRows
+	read int
+}
+
+func (r *keyRows) Keys(dimension int, groups []int) []storage.Key {
+	r.read += len(groups)
+	return r.madeRows.Keys(dimension, groups)
+}
+
+// Keys are dear to read: only those are that an answer may show, or that decide.
+func TestAnswersReadFewKeys(t *testing.T) {
+	const groups = 200_000
+	window := storage.Window{From: at("2026-08-20T00:00:00Z"), To: at("2026-11-20T00:00:00Z")}
+	ofUser := storage.LookupField(storage.UsersView, "user_user_id")
+	series := storage.Series{Quantile: storage.DefaultQuantile}
+	for _, test := range []struct {
+		name   string
+		most   int
+		answer func(storage.Grouper) error
+	}{
+		{"session metrics", 0, func(g storage.Grouper) error {
+			_, err := (&storage.SessionMetricsQuery{Filter: storage.All{}, Window: window, Series: series}).Answer(t.Context(), g)
+			return err
+		}},
+		{"user overview", 0, func(g storage.Grouper) error {
+			_, err := (&storage.UserOverviewQuery{Filter: storage.All{}, Window: window, Series: series}).Answer(t.Context(), g)
+			return err
+		}},
+		{"newest sessions", groups / 10, func(g storage.Grouper) error {
+			_, err := (&storage.SessionQuery{Filter: storage.All{}, Window: window, Limit: 50}).Answer(t.Context(), g)
+			return err
+		}},
+		{"sessions by latest request", groups / 2, func(g storage.Grouper) error {
+			q := &storage.SessionQuery{Filter: storage.All{}, Window: window, Limit: 50, Sort: []storage.SessionSort{{Key: storage.SessionLatestRequestCreatedAt, Desc: true}}}
+			_, err := q.Answer(t.Context(), g)
+			return err
+		}},
+		{"no users", 0, func(g storage.Grouper) error {
+			_, err := (&storage.UserQuery{Filter: storage.All{}, Window: window}).Answer(t.Context(), g)
+			return err
+		}},
+		{"users by id", math.MaxInt, func(g storage.Grouper) error {
+			_, err := (&storage.UserQuery{Filter: &storage.Leaf{Field: ofUser, Op: storage.Equals, Text: "7"}, Window: window, Limit: 50}).Answer(t.Context(), g)
+			return err
+		}},
+	} {
+		rows := &keyRows{madeRows: madeRows{2 * groups, groups}}
+		if err := test.answer(grouped{rows}); err != nil {
+			t.Fatal(err)
+		}
+		if rows.read > test.most || rows.read == 0 && test.most > 0 {
+			t.Errorf("%s: %d keys were read of %d groups, want at most %d", test.name, rows.read, groups, test.most)
 		}
 	}
 }

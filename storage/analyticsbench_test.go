@@ -34,7 +34,14 @@ func (m madeRows) Scan(_ storage.Filter, _ storage.Window, _ storage.RowParts, e
 	return nil
 }
 
-func (madeRows) Key(_, group int) storage.Key { return storage.Key{ID: fmt.Sprint(group)} }
+func (madeRows) Keys(_ int, groups []int) (keys []storage.Key) {
+	for _, group := range groups {
+		keys = append(keys, storage.Key{ID: fmt.Sprint(group)})
+	}
+	return keys
+}
+
+func (madeRows) MaxGroups() int { return 100_000 }
 
 func (madeRows) Err() error { return nil }
 

@@ -3,29 +3,69 @@ package storage
 import (
 	"iter"
 	"math/bits"
+	"slices"
 )
 
-// byGroup has the totals of each group. They stand in pages, so that growing
-// copies none: groups are many, and mostly come one by one.
-type byGroup struct{ pages []*[totalsPage]Totals }
+// pages are values by number. Growing copies none: they are many, and mostly come one
+// by one.
+type pages[T any] []*[pageLength]T
 
-const totalsPage = 1024
+const pageLength = 1024
 
-func (b *byGroup) at(group int) *Totals {
-	page := group / totalsPage
-	b.pages = grown(b.pages, page+1)
-	if b.pages[page] == nil {
-		b.pages[page] = new([totalsPage]Totals)
+func (p *pages[T]) at(i int) *T {
+	page := i / pageLength
+	*p = grown(*p, page+1)
+	if (*p)[page] == nil {
+		(*p)[page] = new([pageLength]T)
 	}
-	return &b.pages[page][group%totalsPage]
+	return &(*p)[page][i%pageLength]
 }
 
-// all yields the groups with a request or an attempt.
+// list is a list in pages.
+type list[T any] struct {
+	pages pages[T]
+	len   int
+}
+
+func (l *list[T]) add(v T) {
+	*l.pages.at(l.len) = v
+	l.len++
+}
+
+// all yields the values in order.
+func (l *list[T]) all() iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		for i := range l.len {
+			if !yield(i, l.pages.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+// byGroup has the totals of each group.
+type byGroup struct{ pages pages[Totals] }
+
+func (b *byGroup) at(group int) *Totals { return b.pages.at(group) }
+
+func (b *byGroup) clear() {
+	for _, page := range b.pages {
+		if page != nil {
+			clear(page[:])
+		}
+	}
+}
+
+// all yields the groups with a request or an attempt, the last first: they are mostly
+// the newest, which most queries want first.
 func (b *byGroup) all() iter.Seq2[int, *Totals] {
 	return func(yield func(int, *Totals) bool) {
-		for i, page := range b.pages {
-			for j := 0; page != nil && j < len(page); j++ {
-				if t := &page[j]; !t.empty() && !yield(i*totalsPage+j, t) {
+		for i, page := range slices.Backward(b.pages) {
+			if page == nil {
+				continue
+			}
+			for j := range slices.Backward(page[:]) {
+				if t := &page[j]; !t.empty() && !yield(i*pageLength+j, t) {
 					return
 				}
 			}
@@ -58,6 +98,12 @@ func (c *chains[T]) at(group int, number int32) *T {
 	c.links = append(c.links, link[T]{number: number, next: c.heads[group]})
 	c.heads[group] = int32(len(c.links))
 	return &c.links[len(c.links)-1].value
+}
+
+func (c *chains[T]) clear() {
+	clear(c.heads)
+	clear(c.links)
+	c.links = c.links[:0]
 }
 
 // of yields the values of a group with their numbers.

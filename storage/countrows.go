@@ -60,25 +60,54 @@ type largestGroups struct {
 
 // largest finds the largest groups of a set.
 func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups {
-	l := &largestGroups{places: make([]int, len(counts))}
+	var groups []int
 	for group, c := range counts {
 		if c.rows > 0 {
-			l.groups = append(l.groups, group)
+			groups = append(groups, group)
 		}
 	}
-	slices.SortFunc(l.groups, CancellableOrder(NewCancelCheck(rows.Err), func(a, b int) int {
-		if d := cmp.Compare(counts[b].requests, counts[a].requests); d != 0 || len(q.By) == 0 {
-			return d
-		}
-		x, y := rows.Key(set, a), rows.Key(set, b)
-		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Name, y.Name), strings.Compare(x.Tag, y.Tag))
+	slices.SortFunc(groups, CancellableOrder(NewCancelCheck(rows.Err), func(a, b int) int {
+		return cmp.Compare(counts[b].requests, counts[a].requests)
 	}))
-	most := min(q.Top.Count, len(l.groups))
-	for i, group := range l.groups {
-		l.places[group] = min(i, most)
+	most := min(q.Top.Count, len(groups))
+	l := &largestGroups{groups: groups[:most], places: slices.Repeat([]int{most}, len(counts)), others: len(groups) - most}
+	if len(q.By) > 0 && 0 < most && most < len(groups) {
+		last := counts[groups[most-1]].requests
+		isLast := func(group int) bool { return counts[group].requests == last }
+		above := slices.IndexFunc(groups, isLast)
+		equal := groups[above:]
+		if others := slices.IndexFunc(equal, func(group int) bool { return !isLast(group) }); others >= 0 {
+			equal = equal[:others]
+		}
+		l.groups = append(groups[:above], leastByKey(rows, set, equal, most-above)...)
 	}
-	l.groups, l.others = l.groups[:most], len(l.groups)-most
+	for i, group := range l.groups {
+		l.places[group] = i
+	}
 	return l
+}
+
+// leastByKey are so many of some groups.
+func leastByKey(rows Rows, set int, groups []int, n int) []int {
+	type keyed struct {
+		Key
+		group int
+	}
+	var least []keyed
+	for block := range slices.Chunk(groups, keysAtOnce) {
+		for i, key := range rows.Keys(set, block) {
+			least = append(least, keyed{key, block[i]})
+		}
+		slices.SortFunc(least, CancellableOrder(NewCancelCheck(rows.Err), func(x, y keyed) int {
+			return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Name, y.Name), strings.Compare(x.Tag, y.Tag))
+		}))
+		least = least[:min(n, len(least))]
+	}
+	found := make([]int, len(least))
+	for i, k := range least {
+		found[i] = k.group
+	}
+	return found
 }
 
 // countRows answers a query that asks for nothing but counts.

@@ -245,6 +245,9 @@ func (g *RecordGrouper) Answer(each func(*GroupTotals) error) error {
 			}
 			x.Cells = append(x.Cells, c)
 		}
+		if !g.query.Chooses(&x.GroupTotals) {
+			continue
+		}
 		if err := each(&x.GroupTotals); err != nil {
 			return err
 		}

@@ -16,8 +16,12 @@ type Rows interface {
 	// no leaves about users or sessions. The row is each's until it returns, and
 	// has what the parts say.
 	Scan(f Filter, w Window, parts RowParts, each func(*Row) bool) error
-	// Key is what a group of a dimension, by its place, stands for.
-	Key(dimension, group int) Key
+	// Keys are what groups of a dimension, by its place, stand for. They may have to be
+	// read.
+	Keys(dimension int, groups []int) []Key
+	// MaxGroups is how many groups have room in memory at the same time, all with their
+	// totals. Of more, the rows are scanned again.
+	MaxGroups() int
 	// Err is the error of the query's context, nil until that ends.
 	Err() error
 }
@@ -95,19 +99,25 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	case q.CountOnly:
 		return countRows(q, rows, each)
 	}
-	g := &rowGrouper{query: q, rows: rows}
-	if err := g.scan(); err != nil {
-		return err
-	}
-	if err := g.any(); err != nil {
-		return err
-	}
-	for i := range g.sets {
-		if err := g.answer(i, each); err != nil {
+	g := &rowGrouper{query: q, rows: rows, window: q.Window, most: rows.MaxGroups()}
+	for {
+		if err := g.scan(); err != nil {
 			return err
 		}
+		if err := g.any(); err != nil {
+			return err
+		}
+		for i := range g.sets {
+			if err := g.answer(i, each); err != nil {
+				return err
+			}
+		}
+		if g.later == never {
+			return nil
+		}
+		g.from, g.window = g.from+g.most, g.later
+		g.sets[0].clear()
 	}
-	return nil
 }
 
 // rowGrouper adds rows up.
@@ -120,8 +130,12 @@ type rowGrouper struct {
 	first int
 	// many is true once there are more than fewGroups of which the largest are wanted.
 	many bool
-	// matched has the groups of which each of the query's Any is true.
-	matched []map[int]bool
+	// matched tells of which groups each of the query's Any is true.
+	matched [][]bool
+	// Of too many groups so many are added up in one scan, beginning with from. window has
+	// their rows, and later those of the groups behind them.
+	from, most    int
+	window, later Window
 }
 
 // rowSet has what the rows of one dimension add up to.
@@ -160,10 +174,13 @@ func (g *rowGrouper) scan() error {
 // addUp adds the rows to their groups, or if they are counted to the largest.
 func (g *rowGrouper) addUp(counted *rowCounts) error {
 	q := g.query
-	g.sets = make([]rowSet, max(1, len(q.By)))
-	if !q.Apart {
-		g.sets = g.sets[:1]
+	if g.from == 0 {
+		g.sets = make([]rowSet, max(1, len(q.By)))
+		if !q.Apart {
+			g.sets = g.sets[:1]
+		}
 	}
+	g.later = never
 	if counted != nil {
 		for i := range g.sets {
 			g.sets[i].largest = q.largest(g.rows, i, counted.sets[i])
@@ -176,7 +193,7 @@ func (g *rowGrouper) addUp(counted *rowCounts) error {
 	if q.Apart && len(q.By) > 1 && q.By[0] == (Dimension{}) {
 		g.first = 1
 	}
-	err := g.rows.Scan(q.Filter, q.Window, parts, g.add)
+	err := g.rows.Scan(q.Filter, g.window, parts, g.add)
 	if err == nil && g.first > 0 {
 		g.sets[0].merge(&g.sets[1], func(int) int { return 0 })
 	}
@@ -208,7 +225,15 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 	for i := g.first; i < len(g.sets); i++ {
 		s, group := &g.sets[i], 0
 		if len(q.By) > 0 {
-			group = r.Groups[i]
+			group = r.Groups[i] - g.from
+		}
+		switch {
+		case q.Top.By == LargestGroups || q.Apart:
+		case group < 0:
+			return true
+		case group >= g.most:
+			g.later = g.later.include(r.CreatedAt)
+			return true
 		}
 		switch {
 		case s.largest != nil:
@@ -231,6 +256,14 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 	return r.Attempt || q.Top.Count == 0 || q.Top.By != AnyGroups
 }
 
+// clear makes room for other groups.
+func (s *rowSet) clear() {
+	s.sums.clear()
+	s.days.sets.clear()
+	s.cells.clear()
+	s.details.clear()
+}
+
 // merge adds the groups of another set, each to the group of this one at its place.
 func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 	for group, totals := range of.sums.all() {
@@ -248,14 +281,16 @@ func (s *rowSet) merge(of *rowSet, place func(group int) int) {
 // any finds out of which groups the query's Any are true.
 func (g *rowGrouper) any() error {
 	q := g.query
-	g.matched = make([]map[int]bool, len(q.Any))
+	g.matched = make([][]bool, len(q.Any))
 	for i, f := range q.Any {
-		g.matched[i] = make(map[int]bool)
-		err := g.rows.Scan(And(q.Filter, f), q.Window, CountParts, func(r *Row) bool {
+		err := g.rows.Scan(And(q.Filter, f), g.window, CountParts, func(r *Row) bool {
+			group := 0
 			if len(q.By) > 0 {
-				g.matched[i][r.Groups[0]] = true
-			} else {
-				g.matched[i][0] = true
+				group = r.Groups[0] - g.from
+			}
+			if 0 <= group && group < g.most {
+				g.matched[i] = grown(g.matched[i], group+1)
+				g.matched[i][group] = true
 			}
 			return true
 		})
@@ -272,34 +307,64 @@ func (g *rowGrouper) answer(set int, each func(*GroupTotals) error) error {
 	cancel := NewCancelCheck(g.rows.Err)
 	t := &GroupTotals{Set: set, Any: make([]bool, len(q.Any))}
 	if whole := len(q.By) == 0 || q.Apart && q.By[set] == (Dimension{}); whole && s.sums.at(0).empty() {
-		t.Key, t.Details = g.key(nil, set, 0), new(detailSums).answer(q)
+		t.Key = q.key(nil, Key{})
+		t.Details = new(detailSums).answer(q)
 		return each(t)
 	}
-	for group, totals := range s.sums.all() {
+	var chosen []int
+	for group := range s.sums.all() {
 		if cancel.over(groupSteps) {
 			return cancel.ended
 		}
-		t.Totals, t.Key, t.Others = *totals, t.Key[:0], 0
-		switch {
-		case s.largest != nil && group == len(s.largest.groups):
+		if q.Choose != nil {
+			g.fill(t, group)
+			if !q.Choose(t) {
+				continue
+			}
+		}
+		if chosen = append(chosen, group); len(chosen) == keysAtOnce {
+			if err := g.answerGroups(t, chosen, each); err != nil {
+				return err
+			}
+			chosen = chosen[:0]
+		}
+	}
+	return g.answerGroups(t, chosen, each)
+}
+
+// keysAtOnce is how many keys are read together, and are in memory at the same time.
+const keysAtOnce = 4 << 10
+
+// answerGroups calls each with groups of a set.
+func (g *rowGrouper) answerGroups(t *GroupTotals, groups []int, each func(*GroupTotals) error) error {
+	s := &g.sets[t.Set]
+	keys := g.keys(t.Set, groups)
+	for i, group := range groups {
+		g.fill(t, group)
+		if s.largest != nil && group == len(s.largest.groups) {
 			t.Key, t.Others = nil, s.largest.others
-		case s.largest != nil:
-			t.Key = g.key(t.Key, set, s.largest.groups[group])
-		default:
-			t.Key = g.key(t.Key, set, group)
+		} else {
+			t.Key, t.Others = g.query.key(t.Key, keys[i]), 0
 		}
-		if q.ActiveDays {
-			t.ActiveDays = s.days.count(group)
-		}
-		for i := range g.matched {
-			t.Any[i] = g.matched[i][group]
-		}
-		s.answerCells(q, group, t)
 		if err := each(t); err != nil {
 			return err
 		}
+		t.Key = t.Key[:0]
 	}
 	return nil
+}
+
+// fill sets all but the key of a group.
+func (g *rowGrouper) fill(t *GroupTotals, group int) {
+	s := &g.sets[t.Set]
+	t.Totals = *s.sums.at(group)
+	if g.query.ActiveDays {
+		t.ActiveDays = s.days.count(group)
+	}
+	for i, matched := range g.matched {
+		t.Any[i] = group < len(matched) && matched[group]
+	}
+	s.answerCells(g.query, group, t)
 }
 
 // answerCells sets the cells and details of a group.
@@ -324,13 +389,30 @@ func (s *rowSet) answerCells(q *GroupQuery, group int, t *GroupTotals) {
 	t.Details = all.answer(q)
 }
 
-// key appends the key of a group.
-func (g *rowGrouper) key(key []string, set, group int) []string {
-	if len(g.query.By) == 0 {
-		return key
+// keys are those of groups of a set.
+func (g *rowGrouper) keys(set int, groups []int) []Key {
+	numbers := make([]int, len(groups))
+	for i, group := range groups {
+		switch largest := g.sets[set].largest; {
+		case largest == nil:
+			numbers[i] = g.from + group
+		case group < len(largest.groups):
+			numbers[i] = largest.groups[group]
+		}
 	}
-	k, dimensions := g.rows.Key(set, group), len(g.query.By)
-	if g.query.Apart {
+	if len(g.query.By) == 0 {
+		return make([]Key, len(groups))
+	}
+	return g.rows.Keys(set, numbers)
+}
+
+// key appends the values of a key that the query asks for.
+func (q *GroupQuery) key(key []string, k Key) []string {
+	dimensions := len(q.By)
+	switch {
+	case dimensions == 0:
+		return nil
+	case q.Apart:
 		dimensions = 1
 	}
 	return append(key, k.ID, k.Name, k.Tag)[:dimensions]
@@ -365,7 +447,7 @@ func groupScores(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error 
 		byGroup[at.group] = append(byGroup[at.group], Cell{Start: at.start, Counts: Counts{Requests: int64(len(scores))}, ScoreSum: sum})
 	}
 	for group, cells := range byGroup {
-		g := &GroupTotals{Key: []string{rows.Key(0, group).ID}, Cells: cells}
+		g := &GroupTotals{Key: []string{rows.Keys(0, []int{group})[0].ID}, Cells: cells}
 		for _, c := range cells {
 			g.Requests += c.Requests
 		}

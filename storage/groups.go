@@ -50,7 +50,13 @@ type GroupQuery struct {
 	CountOnly bool
 	// Top says that fewer groups will do.
 	Top Top
+	// Choose, if not nil, is asked once of each group whether it is wanted; others are not
+	// answered. The group may not have its Key yet: it is dear to read where groups are many.
+	Choose func(*GroupTotals) bool
 }
+
+// Chooses tells whether a group is wanted.
+func (q *GroupQuery) Chooses(g *GroupTotals) bool { return q.Choose == nil || q.Choose(g) }
 
 // GroupsByTree is true of a query that has ByTree among its dimensions.
 func (q *GroupQuery) GroupsByTree() bool { return slices.Contains(q.By, Dimension{Name: ByTree}) }

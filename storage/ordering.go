@@ -56,10 +56,20 @@ type ranked[T any] struct {
 	first Value
 }
 
-// page answers what stands on one page of all in order, not nil even if nothing does.
-func (o *ordering[K, T]) page(all []*T, sorts []OrderBy[K], after *Cursor[K], offset, limit int, cancel *CancelCheck) []T {
+// pager finds what stands on one page of all rows in order.
+type pager[K ~string, T any] struct {
+	*ordering[K, T]
+	sorts         []OrderBy[K]
+	after         *Cursor[K]
+	offset, limit int
+	order         func(a, b ranked[T]) int
+	best          []ranked[T]
+	// last is the last row of the page, as far as is known, nil while there is room.
+	last *ranked[T]
+}
+
+func (o *ordering[K, T]) pager(sorts []OrderBy[K], after *Cursor[K], offset, limit int, cancel *CancelCheck) *pager[K, T] {
 	sorts = o.keys(sorts)
-	value := o.values[sorts[0].Key]
 	order := CancellableOrder(cancel, func(a, b ranked[T]) int {
 		if d := a.first.compare(b.first, sorts[0].Desc); d != 0 {
 			return d
@@ -72,23 +82,34 @@ func (o *ordering[K, T]) page(all []*T, sorts []OrderBy[K], after *Cursor[K], of
 		x, y := o.tie(a.row), o.tie(b.row)
 		return directed(slices.Compare(x[:], y[:]), sorts[0].Desc)
 	})
-	want := offset + min(limit, math.MaxInt-offset)
-	var best []ranked[T]
-	full := false // best[want-1] is the last of the page, as far as is known
-	for _, row := range all {
-		r := ranked[T]{row, value(row)}
-		switch {
-		case full && order(r, best[want-1]) >= 0, after != nil && o.cursor(row, sorts).Compare(after) <= 0:
-			continue
-		}
-		if best = append(best, r); len(best) > sortedAtOnce && len(best)/2 >= want && want > 0 {
-			slices.SortFunc(best, order)
-			best, full = best[:want], true
-		}
+	return &pager[K, T]{ordering: o, sorts: sorts, after: after, offset: offset, limit: limit, order: order}
+}
+
+// mayHold is false of a row that is not on the page, as far as the first key tells.
+func (g *pager[K, T]) mayHold(row *T) bool {
+	first, desc := g.values[g.sorts[0].Key](row), g.sorts[0].Desc
+	return g.limit > 0 && (g.last == nil || first.compare(g.last.first, desc) <= 0) && (g.after == nil || first.compare(g.after.Values[0], desc) >= 0)
+}
+
+func (g *pager[K, T]) add(row T) {
+	r := ranked[T]{&row, g.values[g.sorts[0].Key](&row)}
+	if g.last != nil && g.order(r, *g.last) >= 0 || g.after != nil && g.cursor(&row, g.sorts).Compare(g.after) <= 0 {
+		return
 	}
-	slices.SortFunc(best, order)
-	best = best[min(offset, len(best)):]
-	page := make([]T, min(limit, len(best)))
+	g.best = append(g.best, r)
+	if want := g.offset + min(g.limit, math.MaxInt-g.offset); len(g.best) > sortedAtOnce && len(g.best)/2 >= want {
+		slices.SortFunc(g.best, g.order)
+		clear(g.best[want:])
+		g.best = g.best[:want]
+		g.last = new(g.best[want-1])
+	}
+}
+
+// rows are those of the page, not nil even if there is none.
+func (g *pager[K, T]) rows() []T {
+	slices.SortFunc(g.best, g.order)
+	best := g.best[min(g.offset, len(g.best)):]
+	page := make([]T, min(g.limit, len(best)))
 	for i := range page {
 		page[i] = *best[i].row
 	}

@@ -30,43 +30,72 @@ type UserOverview struct {
 // Answer makes the series from the groups of requests by user. Without bounds it
 // asks twice: the first answer shows from when until when the series runs.
 func (q *UserOverviewQuery) Answer(ctx context.Context, g Grouper) (*UserOverview, error) {
-	o := overview{p: NewCancelCheck(ctx.Err), span: never}
+	p := NewCancelCheck(ctx.Err)
 	question := &GroupQuery{Org: q.Org, Window: q.Window, Zone: q.Zone}
 	bounded := q.Window.or(never) == q.Window
 	if bounded && !q.Distribution {
 		question.Buckets = NewBuckets(q.Window, q.Zone)
 	}
-	if _, err := chooseUsers(ctx, g, question, q.Filter, o.p, o.add); err != nil {
+	var o overview
+	numbers := make(map[string]int) // by user id, if they are asked for twice
+	twice := !bounded && !q.Distribution
+	span := never
+	c := &choice[User]{
+		byKey: twice,
+		take: func(g *GroupTotals, u *User) bool {
+			span = span.include(g.First).include(g.Last)
+			if twice {
+				numbers[u.ID] = o.users.len
+			}
+			o.users.add(userMeasures{Counts: g.Counts})
+			o.setCells(o.users.len-1, g)
+			return false
+		},
+		cancel: p,
+	}
+	if err := chooseUsers(ctx, g, question, q.Filter, c); err != nil {
 		return nil, err
 	}
-	w := q.Window.or(o.span)
+	w := q.Window.or(span)
 	b := NewBuckets(w, q.Zone)
-	if !bounded && !q.Distribution && b.Len > 0 {
-		if err := o.addCells(ctx, g, &GroupQuery{Org: q.Org, Filter: question.Filter, Window: w, Zone: q.Zone, By: question.By, Known: true, Buckets: b}); err != nil {
+	if twice && b.Len > 0 {
+		byBucket := &GroupQuery{Org: q.Org, Filter: question.Filter, Window: w, Zone: q.Zone, By: question.By, Known: true, Buckets: b}
+		err := g.Groups(ctx, byBucket, func(g *GroupTotals) error {
+			if p.over(groupSteps) {
+				return p.ended
+			}
+			if i, ok := numbers[g.Key[0]]; ok {
+				o.setCells(i, g)
+			}
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
-	costs, requests := quartiles(&q.Series, o.costs, o.p), quartiles(&q.Series, o.requests, o.p)
+	cost := func(c *Counts) sample[plugins.Nanodollars] {
+		return sample[plugins.Nanodollars]{value: c.Cost, withoutCost: c.WithoutCost}
+	}
+	count := func(c *Counts) sample[int64] { return sample[int64]{value: plugins.Known(c.Requests)} }
+	costs, requests := ofUsers(&o, q, p, cost), ofUsers(&o, q, p, count)
 	if !q.Distribution && b.Len > 0 {
-		costs = byBucket(&o, b, costs, func(c *Counts) sample[plugins.Nanodollars] {
-			return sample[plugins.Nanodollars]{value: c.Cost, withoutCost: c.WithoutCost}
-		})
-		requests = byBucket(&o, b, requests, func(c *Counts) sample[int64] { return sample[int64]{value: plugins.Known(c.Requests)} })
+		costs, requests = byBucket(&o, b, costs, p, cost), byBucket(&o, b, requests, p, count)
 	}
 	return &UserOverview{
-		UserCost:     points(&q.Series, b, costs, o.p),
-		RequestCount: points(&q.Series, b, requests, o.p),
-	}, o.p.ended
+		UserCost:     points(&q.Series, b, costs, p),
+		RequestCount: points(&q.Series, b, requests, p),
+	}, p.ended
 }
 
 // overview has what each user costs and asks, in all and by bucket.
 type overview struct {
-	p        *CancelCheck
-	span     Window
-	ids      []string
-	costs    []sample[plugins.Nanodollars]
-	requests []sample[int64]
-	cells    [][]userCell // by user
+	users list[userMeasures]
+	cells list[userCell]
+}
+
+type userMeasures struct {
+	Counts
+	from, to int // its cells
 }
 
 // userCell is what a user did in a bucket that begins at start.
@@ -75,57 +104,40 @@ type userCell struct {
 	Counts
 }
 
-// add adds a user.
-func (o *overview) add(u User, g *GroupTotals) {
-	o.span = o.span.include(&g.Totals)
-	i := len(o.ids)
-	o.ids = append(o.ids, u.ID)
-	o.costs = append(o.costs, sample[plugins.Nanodollars]{group: i, value: g.Cost, withoutCost: g.WithoutCost})
-	o.requests = append(o.requests, sample[int64]{group: i, value: plugins.Known(g.Requests)})
-	o.cells = append(o.cells, userCells(g))
-}
-
-// userCells are the cells in which there is a request.
-func userCells(g *GroupTotals) []userCell {
-	cells := make([]userCell, 0, len(g.Cells))
-	for _, c := range g.Cells {
-		if c.Requests > 0 {
-			cells = append(cells, userCell{c.Start, c.Counts})
+// setCells keeps the cells in which there is a request.
+func (o *overview) setCells(user int, g *GroupTotals) {
+	u := o.users.pages.at(user)
+	u.from = o.cells.len
+	for i := range g.Cells {
+		if c := &g.Cells[i]; c.Requests > 0 {
+			o.cells.add(userCell{c.Start, c.Counts})
 		}
 	}
-	return cells
+	u.to = o.cells.len
 }
 
-// addCells asks what the users did by bucket.
-func (o *overview) addCells(ctx context.Context, g Grouper, q *GroupQuery) error {
-	numbers := make(map[string]int, len(o.ids))
-	for i, id := range o.ids {
-		numbers[id] = i
-	}
-	return g.Groups(ctx, q, func(g *GroupTotals) error {
-		if o.p.over(groupSteps) {
-			return o.p.ended
-		}
-		if i, ok := numbers[g.Key[0]]; ok {
-			o.cells[i] = userCells(g)
-		}
-		return nil
-	})
+// ofUsers are the samples of the users that the query wants.
+func ofUsers[T plugins.Unit](o *overview, q *UserOverviewQuery, p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
+	return quartiles(&q.Series, measured(&o.users, p, func(u *userMeasures) sample[T] { return measure(&u.Counts) }), p)
 }
 
 // byBucket splits the sample of each user into one for each bucket in which
 // there is a request.
-func byBucket[T plugins.Unit](o *overview, b Buckets, users []sample[T], measure func(*Counts) sample[T]) (samples []sample[T]) {
-	for _, u := range users {
-		for i := range o.cells[u.group] {
-			if o.p.over(groupSteps) {
-				return nil
+func byBucket[T plugins.Unit](o *overview, b Buckets, users samples[T], p *CancelCheck, measure func(*Counts) sample[T]) samples[T] {
+	return func(yield func(sample[T]) bool) {
+		for u := range users {
+			cells := o.users.pages.at(u.group)
+			for i := cells.from; i < cells.to; i++ {
+				if p.over(sampleSteps) {
+					return
+				}
+				c := o.cells.pages.at(i)
+				s := measure(&c.Counts)
+				s.bucket = b.Index(c.start)
+				if !yield(s) {
+					return
+				}
 			}
-			c := &o.cells[u.group][i]
-			s := measure(&c.Counts)
-			s.bucket = b.Index(c.start)
-			samples = append(samples, s)
 		}
 	}
-	return samples
 }

@@ -184,6 +184,16 @@ func (s *Split) groupFilter(cancel *CancelCheck) *groupFilter {
 // all is true when every group is chosen.
 func (g *groupFilter) all() bool { return len(g.program.Steps) == 0 && g.program.start == accept }
 
+// comparesKeys tells whether leaves compare the keys of groups: what is a text there.
+func (g *groupFilter) comparesKeys() bool {
+	for i, step := range g.program.Steps {
+		if g.questionOf[i] < 0 && step.Filter.(*Leaf).Field.Kind == Text {
+			return true
+		}
+	}
+	return false
+}
+
 // matches tells whether a group is chosen. value is what a field has there.
 func (g *groupFilter) matches(group *GroupTotals, value func(*Field) Value) bool {
 	return g.program.Run(func(step int) bool {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math/bits"
 	"slices"
@@ -43,25 +44,61 @@ type sample[T plugins.Unit] struct {
 	withoutCost   int64
 }
 
+// samples are computed each time that they are asked for: users and sessions are many.
+type samples[T plugins.Unit] = iter.Seq[sample[T]]
+
+// sampleSteps is about what steps a sample takes.
+const sampleSteps = 16
+
+// measured are the samples of users or sessions.
+func measured[M any, T plugins.Unit](of *list[M], p *CancelCheck, measure func(*M) sample[T]) samples[T] {
+	return func(yield func(sample[T]) bool) {
+		for i, m := range of.all() {
+			if p.over(sampleSteps) {
+				return
+			}
+			s := measure(m)
+			s.group = i
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 // quartiles drops the samples which the query does not want. Those whose value
 // is unknown are in no quartile and stay.
-func quartiles[T plugins.Unit](s *Series, samples []sample[T], p *CancelCheck) []sample[T] {
+func quartiles[T plugins.Unit](s *Series, all samples[T], p *CancelCheck) samples[T] {
 	if !s.Interquartile || p.over(stepsBetweenChecks) {
-		return samples
+		return all
 	}
-	values := known(samples)
+	values := known(all)
 	if len(values) == 0 {
-		return samples
+		return all
 	}
 	low, high := quantile(250, values), quantile(750, values)
-	return slices.DeleteFunc(samples, func(s sample[T]) bool {
-		return s.value.Valid && (float64(s.value.N) < low || float64(s.value.N) > high)
-	})
+	return func(yield func(sample[T]) bool) {
+		for s := range all {
+			if s.value.Valid && (float64(s.value.N) < low || float64(s.value.N) > high) {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // known are the values that are.
-func known[T plugins.Unit](samples []sample[T]) (values []T) {
-	for _, s := range samples {
+func known[T plugins.Unit](all samples[T]) []T {
+	n := 0
+	for s := range all {
+		if s.value.Valid {
+			n++
+		}
+	}
+	values := make([]T, 0, n)
+	for s := range all {
 		if s.value.Valid {
 			values = append(values, s.value.N)
 		}
@@ -81,21 +118,29 @@ func unit[T plugins.Unit]() float64 {
 }
 
 // points are the quantiles by bucket, or the histogram.
-func points[T plugins.Unit](s *Series, b Buckets, samples []sample[T], p *CancelCheck) []Point {
+func points[T plugins.Unit](s *Series, b Buckets, all samples[T], p *CancelCheck) []Point {
 	if p.over(stepsBetweenChecks) {
 		return nil
 	}
 	if s.Distribution {
-		return histogram(samples)
+		return histogram(all)
 	}
 	points := make([]Point, b.Len)
-	there, values := make([]bool, b.Len), make([][]T, b.Len)
-	for _, s := range samples {
-		i := s.bucket
-		there[i] = true
-		points[i].RequestsWithoutCost += s.withoutCost
+	there, counts := make([]bool, b.Len), make([]int, b.Len)
+	for s := range all {
+		there[s.bucket] = true
+		points[s.bucket].RequestsWithoutCost += s.withoutCost
 		if s.value.Valid {
-			values[i] = append(values[i], s.value.N)
+			counts[s.bucket]++
+		}
+	}
+	values := make([][]T, b.Len)
+	for i, n := range counts {
+		values[i] = make([]T, 0, n)
+	}
+	for s := range all {
+		if s.value.Valid {
+			values[s.bucket] = append(values[s.bucket], s.value.N)
 		}
 	}
 	for i := range points {
@@ -117,12 +162,21 @@ const maxBins = 10
 
 // histogram counts the known values in even bins from the least to the largest,
 // both included; a single bin if all are equal.
-func histogram[T plugins.Unit](samples []sample[T]) []Point {
-	values := known(samples)
-	if len(values) == 0 {
+func histogram[T plugins.Unit](all samples[T]) []Point {
+	var least, most T
+	n := 0
+	for s := range all {
+		if !s.value.Valid {
+			continue
+		}
+		if n++; n == 1 {
+			least, most = s.value.N, s.value.N
+		}
+		least, most = min(least, s.value.N), max(most, s.value.N)
+	}
+	if n == 0 {
 		return []Point{}
 	}
-	least, most := slices.Min(values), slices.Max(values)
 	span := uint64(most - least)
 	bins := make([]Point, 1+min(maxBins-1, span))
 	bound := func(i int) string {
@@ -132,7 +186,7 @@ func histogram[T plugins.Unit](samples []sample[T]) []Point {
 	for i := range bins {
 		bins[i] = Point{RangeStart: bound(i), RangeEnd: bound(i + 1), Value: amount(0)}
 	}
-	for _, s := range samples {
+	for s := range all {
 		if !s.value.Valid {
 			continue
 		}
@@ -149,10 +203,10 @@ func histogram[T plugins.Unit](samples []sample[T]) []Point {
 }
 
 // average is the mean of the known values.
-func average[T plugins.Unit](samples []sample[T]) [1]Average {
+func average[T plugins.Unit](all samples[T]) [1]Average {
 	var sum T
 	var n int64
-	for _, s := range samples {
+	for s := range all {
 		if s.value.Valid {
 			sum += s.value.N
 			n++

@@ -52,41 +52,43 @@ type Average struct {
 // Answer makes the series from the groups of requests by session.
 func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMetrics, error) {
 	p := NewCancelCheck(ctx.Err)
-	named := func(_, name string) bool { return containsFold(name, q.NameContains, p) }
-	type session struct {
-		begin       Timestamp
-		duration    plugins.Duration
-		cost        plugins.Cost
-		withoutCost int64
-	}
-	var sessions []session
+	var sessions list[sessionMeasures]
 	span := never
-	question := &GroupQuery{Org: q.Org, Window: q.Window}
-	err := chooseSessions(ctx, g, question, q.Filter, q.Derived, p, named, func(g *GroupTotals, _ Session) {
-		sessions = append(sessions, session{g.First, g.duration(), g.Cost, g.WithoutCost})
-		span = span.include(&g.Totals)
-	})
-	if err != nil {
+	c := &choice[Session]{
+		take: func(g *GroupTotals, _ *Session) bool {
+			sessions.add(newSessionMeasures(g))
+			span = span.include(g.First).include(g.Last)
+			return false
+		},
+		cancel: p,
+	}
+	if q.NameContains != "" {
+		c.named = func(s *Session) bool { return containsFold(s.SessionName, q.NameContains, p) }
+	}
+	if err := chooseSessions(ctx, g, &GroupQuery{Org: q.Org, Window: q.Window}, q.Filter, q.Derived, c); err != nil {
 		return nil, err
 	}
 	b := NewBuckets(q.Window.or(span), q.Zone)
-
-	counts := make([]sample[int64], b.Len)
-	for i := range counts {
-		counts[i] = sample[int64]{bucket: i, value: plugins.Known(0)}
-	}
-	durations := make([]sample[plugins.Milliseconds], 0, len(sessions))
-	costs := make([]sample[plugins.Nanodollars], 0, len(sessions))
-	for _, s := range sessions {
-		if p.over(1) {
+	perBucket := make([]int64, b.Len)
+	for _, s := range sessions.all() {
+		if p.over(sampleSteps) {
 			return nil, p.ended
 		}
-		bucket := b.Index(s.begin)
-		counts[bucket].value.N++
-		durations = append(durations, sample[plugins.Milliseconds]{bucket: bucket, value: s.duration})
-		costs = append(costs, sample[plugins.Nanodollars]{bucket: bucket, value: s.cost, withoutCost: s.withoutCost})
+		perBucket[b.Index(s.begin)]++
 	}
-	durations, costs = quartiles(&q.Series, durations, p), quartiles(&q.Series, costs, p)
+	counts := func(yield func(sample[int64]) bool) {
+		for i, n := range perBucket {
+			if !yield(sample[int64]{bucket: i, value: plugins.Known(n)}) {
+				return
+			}
+		}
+	}
+	durations := quartiles(&q.Series, measured(&sessions, p, func(s *sessionMeasures) sample[plugins.Milliseconds] {
+		return sample[plugins.Milliseconds]{bucket: b.Index(s.begin), value: plugins.Duration{N: s.duration, Valid: s.ended}}
+	}), p)
+	costs := quartiles(&q.Series, measured(&sessions, p, func(s *sessionMeasures) sample[plugins.Nanodollars] {
+		return sample[plugins.Nanodollars]{bucket: b.Index(s.begin), value: plugins.Cost{N: s.cost, Valid: s.costKnown}, withoutCost: s.withoutCost}
+	}), p)
 	return &SessionMetrics{
 		SessionCount:    points(&q.Series, b, counts, p),
 		SessionDuration: points(&q.Series, b, durations, p),
@@ -97,4 +99,19 @@ func (q *SessionMetricsQuery) Answer(ctx context.Context, g Grouper) (*SessionMe
 			SessionCount:    average(counts),
 		},
 	}, p.ended
+}
+
+// sessionMeasures are what is measured of a session, small as there may be millions.
+type sessionMeasures struct {
+	begin       Timestamp
+	duration    plugins.Milliseconds
+	cost        plugins.Nanodollars
+	withoutCost int64
+	// ended and costKnown are true if the duration and the cost are known.
+	ended, costKnown bool
+}
+
+func newSessionMeasures(g *GroupTotals) sessionMeasures {
+	d := g.duration()
+	return sessionMeasures{g.First, d.N, g.Cost.N, g.WithoutCost, d.Valid, g.Cost.Valid}
 }

@@ -103,27 +103,31 @@ func (s *Session) value(f *Field) Value {
 
 // Answer finds the sessions among the groups of requests by session.
 func (q *SessionQuery) Answer(ctx context.Context, g Grouper) ([]Session, error) {
-	var chosen []*Session
 	p := NewCancelCheck(ctx.Err)
-	named := func(id, name string) bool {
-		return (q.NameEquals == nil || *q.NameEquals == name) &&
-			(containsFold(id, q.Search, p) || containsFold(name, q.Search, p))
+	page := sessionOrder.pager(q.Sort, q.After, q.Offset, q.Limit, p)
+	c := &choice[Session]{
+		byKey: page.sorts[0].Key == SessionID || page.sorts[0].Key == SessionName,
+		take:  func(_ *GroupTotals, s *Session) bool { return page.mayHold(s) },
+		keep:  page.add, cancel: p,
+	}
+	if q.Search != "" || q.NameEquals != nil {
+		c.named = func(s *Session) bool {
+			return (q.NameEquals == nil || *q.NameEquals == s.SessionName) &&
+				(containsFold(s.SessionID, q.Search, p) || containsFold(s.SessionName, q.Search, p))
+		}
 	}
 	question := &GroupQuery{Org: q.Org, Window: q.Window}
-	if q.Filter == (All{}) && q.Search == "" && q.NameEquals == nil && len(q.Sort) == 0 {
+	if q.Filter == (All{}) && c.named == nil && len(q.Sort) == 0 {
 		question.Top = Top{Count: q.Offset + min(q.Limit, math.MaxInt-q.Offset), By: NewestGroups}
 		if q.After != nil {
 			at, _ := q.After.Values[0].Any().(int64)
 			question.Top.Until = new(Timestamp(at))
 		}
 	}
-	err := chooseSessions(ctx, g, question, q.Filter, q.Derived, p, named, func(_ *GroupTotals, s Session) {
-		chosen = append(chosen, &s)
-	})
-	if err != nil {
+	if err := chooseSessions(ctx, g, question, q.Filter, q.Derived, c); err != nil {
 		return nil, err
 	}
-	return sessionOrder.page(chosen, q.Sort, q.After, q.Offset, q.Limit, p), p.ended
+	return page.rows(), p.ended
 }
 
 // Cursor is the place of a session in the order of the query.
@@ -142,37 +146,22 @@ var sessionOrder = ordering[SessionSortKey, Session]{
 	SessionCreatedAt, sessionValues, func(s *Session) [2]string { return [2]string{s.SessionID, s.SessionName} },
 }
 
-// chooseSessions asks for the sessions, also for derived ones if so, and gives each
-// those of a name that the filter chooses.
-func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, derived bool, p *CancelCheck, named func(id, name string) bool, each func(*GroupTotals, Session)) error {
+// chooseSessions finds the sessions that a filter chooses, also derived ones if so.
+func chooseSessions(ctx context.Context, g Grouper, q *GroupQuery, f Filter, derived bool, c *choice[Session]) error {
 	split := SplitFilter(f)
-	filter := split.groupFilter(p)
-	q.Filter, q.Any, q.Known = split.Requests, filter.questions, true
+	c.row, c.filter, c.value = newSession, split.groupFilter(c.cancel), (*Session).value
+	q.Filter, q.Any, q.Known = split.Requests, c.filter.questions, true
 	q.By = []Dimension{{Name: BySession}, {Name: BySessionName}}
 	if comparesTag(f) {
 		q.By = append(q.By, Dimension{Name: BySessionTag})
 	}
-	choose := func(g *GroupTotals) error {
-		if p.over(groupSteps) {
-			return p.ended
-		}
-		s := newSession(g)
-		if g.Requests > 0 && named(s.SessionID, s.SessionName) && (filter.all() || filter.matches(g, s.value)) {
-			each(g, s)
-		}
-		return nil
+	if err := c.ask(ctx, g, q); err != nil || !derived {
+		return err
 	}
-	err := g.Groups(ctx, q, choose)
-	if err == nil && derived {
-		trees := *q
-		trees.Filter = And(q.Filter, &Leaf{Field: LookupField(RequestResponse, "session_id"), Op: Equals})
-		trees.By, trees.Top = []Dimension{{Name: ByTree}}, Top{}
-		err = g.Groups(ctx, &trees, choose)
-	}
-	if err == nil {
-		err = p.ended
-	}
-	return err
+	trees := *q
+	trees.Filter = And(q.Filter, &Leaf{Field: LookupField(RequestResponse, "session_id"), Op: Equals})
+	trees.By, trees.Top = []Dimension{{Name: ByTree}}, Top{}
+	return c.ask(ctx, g, &trees)
 }
 
 // comparesTag tells whether the filter compares the tags of sessions.
@@ -185,15 +174,11 @@ func comparesTag(f Filter) bool {
 	return false
 }
 
-// groupSteps is about what steps a user or session takes.
-const groupSteps = 64
-
+// newSession is without its names if the group has no Key yet.
 func newSession(g *GroupTotals) Session {
 	s := Session{
 		CreatedAt:              g.First,
 		LatestRequestCreatedAt: g.Last,
-		SessionID:              g.Key[0],
-		IsDerived:              len(g.Key) == 1,
 		TotalCost:              g.Cost,
 		TotalRequests:          g.Requests,
 		PromptTokens:           g.Input,
@@ -202,11 +187,13 @@ func newSession(g *GroupTotals) Session {
 		AvgLatency:             mean(g.Latency, g.WithLatency),
 		RequestsWithoutCost:    g.WithoutCost,
 	}
-	if !s.IsDerived {
-		s.SessionName = g.Key[1]
-	}
-	if len(g.Key) > 2 {
-		s.tag = g.Key[2]
+	switch key := g.Key; len(key) {
+	case 1:
+		s.SessionID, s.IsDerived = key[0], true
+	case 2:
+		s.SessionID, s.SessionName = key[0], key[1]
+	case 3:
+		s.SessionID, s.SessionName, s.tag = key[0], key[1], key[2]
 	}
 	return s
 }

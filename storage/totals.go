@@ -98,10 +98,8 @@ func (t *Totals) duration() plugins.Duration {
 // never is the window of no moment; include widens it.
 var never = Window{From: Always.To, To: Always.From}
 
-// include is the least window that contains w and the requests of t.
-func (w Window) include(t *Totals) Window {
-	return Window{From: min(w.From, t.First), To: max(w.To, t.Last)}
-}
+// include is the least window that contains w and a moment.
+func (w Window) include(t Timestamp) Window { return Window{From: min(w.From, t), To: max(w.To, t)} }
 
 // Details are totals that cost more to read. Like Totals, they add what is known,
 // and attempts that did not answer count for nothing in them.

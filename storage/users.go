@@ -104,25 +104,31 @@ func (u *User) value(f *Field) Value {
 
 // Answer finds the users among the groups of requests by user.
 func (q *UserQuery) Answer(ctx context.Context, g Grouper) (*UserPage, error) {
-	var chosen []*User
 	p := NewCancelCheck(ctx.Err)
-	question := &GroupQuery{Org: q.Org, Window: q.Window, Zone: q.Zone}
-	hasUsers, err := chooseUsers(ctx, g, question, q.Filter, p, func(u User, _ *GroupTotals) { chosen = append(chosen, &u) })
-	if err != nil {
+	page := userOrder.pager(q.Sort, q.After, q.Offset, q.Limit, p)
+	count := 0
+	c := &choice[User]{
+		byKey: page.sorts[0].Key == UserID || page.sorts[0].Key == UserUserID,
+		take: func(_ *GroupTotals, u *User) bool {
+			count++
+			return page.mayHold(u)
+		},
+		keep: page.add, cancel: p,
+	}
+	if err := chooseUsers(ctx, g, &GroupQuery{Org: q.Org, Window: q.Window, Zone: q.Zone}, q.Filter, c); err != nil {
 		return nil, err
 	}
-	if !hasUsers {
+	if !c.found {
 		everybody := &GroupQuery{Org: q.Org, Filter: All{}, Window: Always, By: []Dimension{{Name: ByUser}}, Known: true, Top: Top{Count: 1}}
 		err := g.Groups(ctx, everybody, func(u *GroupTotals) error {
-			hasUsers = hasUsers || u.Requests > 0
+			c.found = c.found || u.Requests > 0
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	users := userOrder.page(chosen, q.Sort, q.After, q.Offset, q.Limit, p)
-	return &UserPage{HasUsers: hasUsers, Count: len(chosen), Users: users}, p.ended
+	return &UserPage{HasUsers: c.found, Count: count, Users: page.rows()}, p.ended
 }
 
 // Cursor is the place of a user in the order of the query.
@@ -139,35 +145,23 @@ var userOrder = ordering[UserSortKey, User]{
 	UserLastActive, userValues, func(u *User) [2]string { return [2]string{u.ID} },
 }
 
-// chooseUsers asks for the users and gives each those whom the filter chooses.
-// found is true when there were any to choose from.
-func chooseUsers(ctx context.Context, g Grouper, q *GroupQuery, f Filter, p *CancelCheck, each func(User, *GroupTotals)) (found bool, err error) {
+// chooseUsers finds the users that a filter chooses.
+func chooseUsers(ctx context.Context, g Grouper, q *GroupQuery, f Filter, c *choice[User]) error {
 	split := SplitFilter(f)
-	filter := split.groupFilter(p)
-	q.Filter, q.Any, q.By, q.Known, q.ActiveDays = split.Requests, filter.questions, []Dimension{{Name: ByUser}}, true, true
-	err = g.Groups(ctx, q, func(group *GroupTotals) error {
-		if group.Requests == 0 {
-			return nil
-		}
-		found = true
-		if p.over(groupSteps) {
-			return p.ended
-		}
-		if u := newUser(group); filter.matches(group, u.value) {
-			each(u, group)
-		}
-		return nil
-	})
-	if err == nil {
-		err = p.ended
-	}
-	return found, err
+	c.row, c.filter, c.value = newUser, split.groupFilter(c.cancel), (*User).value
+	q.Filter, q.Any, q.By, q.Known, q.ActiveDays = split.Requests, c.filter.questions, []Dimension{{Name: ByUser}}, true, true
+	return c.ask(ctx, g, q)
 }
 
+// newUser is without an id if the group has no Key yet.
 func newUser(g *GroupTotals) User {
+	id := ""
+	if len(g.Key) > 0 {
+		id = g.Key[0]
+	}
 	return User{
-		ID:                          g.Key[0],
-		UserID:                      g.Key[0],
+		ID:                          id,
+		UserID:                      id,
 		ActiveFor:                   g.ActiveDays,
 		FirstActive:                 g.First,
 		LastActive:                  g.Last,

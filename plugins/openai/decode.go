@@ -45,7 +45,10 @@ func ParseObject(a *translate.Assembler, body []byte) (v gjson.Result, ok bool) 
 
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
-	e, ok := d.a.ParseEvent(data)
+	if string(data) == "[DONE]" {
+		return false
+	}
+	e, ok := d.a.ParseJSON(data)
 	if !ok {
 		return false
 	}

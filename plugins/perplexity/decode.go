@@ -42,7 +42,10 @@ func (d *decoder) object(body []byte) {
 
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
-	e, ok := d.a.ParseEvent(data)
+	if string(data) == "[DONE]" {
+		return false
+	}
+	e, ok := d.a.ParseJSON(data)
 	if !ok {
 		return false
 	}

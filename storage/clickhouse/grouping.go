@@ -212,6 +212,14 @@ func (g *grouping) answer(ctx context.Context, each func(*storage.GroupTotals) e
 	return g.answerSets(ctx, together, each)
 }
 
+// answerGroup calls each with a group if it is wanted.
+func (g *grouping) answerGroup(t *storage.GroupTotals, each func(*storage.GroupTotals) error) error {
+	if !g.query.Chooses(t) {
+		return nil
+	}
+	return each(t)
+}
+
 // answerSets calls each with the groups of sets, at once if there are no cells.
 func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storage.GroupTotals) error) error {
 	groups := make(map[string]*storage.GroupTotals)
@@ -225,7 +233,7 @@ func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storag
 		t := row.group()
 		whole[t.Set] = true
 		if g.bucket == "" {
-			return each(t)
+			return g.answerGroup(t, each)
 		}
 		id := fmt.Sprintf("%d %q", t.Set, t.Key)
 		if row.isGroup == 0 {
@@ -240,7 +248,7 @@ func (g *grouping) answerSets(ctx context.Context, sets []int, each func(*storag
 	}
 	for id, t := range groups {
 		t.Cells = cells[id]
-		if err := each(t); err != nil {
+		if err := g.answerGroup(t, each); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type dimension struct {
 	// number is nil of scores, which are no column.
 	number  func(c *chunk, row int) int
-	key     func(group int) storage.Key
+	keys    func(groups []int) []storage.Key
 	columns []int
 	texts   *textGroups
 	// property is that whose column is read, "" if none is.
@@ -43,10 +43,10 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
-		return dimension{number: func(*chunk, int) int { return 0 }, key: func(int) storage.Key { return storage.Key{} }}, nil
+		return dimension{number: func(*chunk, int) int { return 0 }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
 	case storage.ByScore:
 		texts := newTextGroups(x)
-		return dimension{texts: texts, key: func(group int) storage.Key { return storage.Key{ID: texts.text(group)} }}, nil
+		return dimension{texts: texts, keys: texts.keys}, nil
 	case storage.BySession:
 		return x.sessionDimension(tags), nil
 	case storage.ByProperty:
@@ -78,7 +78,7 @@ func (x *rows) textDimension(column int) dimension {
 	texts := newTextGroups(x)
 	return dimension{
 		number:  func(c *chunk, row int) int { return texts.number(c.at(column, row)) },
-		key:     func(group int) storage.Key { return storage.Key{ID: texts.text(group)} },
+		keys:    texts.keys,
 		columns: []int{column},
 		texts:   texts,
 	}
@@ -112,9 +112,12 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 			}
 			return other
 		},
-		key: func(group int) storage.Key {
-			id := ids.text(group)
-			return storage.Key{ID: id, Name: names.text(group), Tag: tags[id]}
+		keys: func(groups []int) []storage.Key {
+			keys := ids.keys(groups)
+			for i, name := range names.textsOf(groups) {
+				keys[i].Name, keys[i].Tag = name, tags[keys[i].ID]
+			}
+			return keys
 		},
 		columns: []int{sessionColumn, sessionNameColumn},
 	}
@@ -148,7 +151,13 @@ func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) stri
 			}
 			return rest[v.N]
 		},
-		key:     func(group int) storage.Key { return keys[group] },
+		keys: func(groups []int) []storage.Key {
+			of := make([]storage.Key, len(groups))
+			for i, group := range groups {
+				of[i] = keys[group]
+			}
+			return of
+		},
 		columns: columns,
 	}
 }
@@ -186,7 +195,7 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 // properties, grouped by their names. They have CountParts alone.
 type propertyRows struct {
 	*rows
-	names  []string // by group from 1
+	names  []string // by group; the first is none
 	groups map[string]int
 	// groupsOf are the groups of the requests that have the same properties, by the
 	// number of propertyNames.
@@ -196,6 +205,7 @@ type propertyRows struct {
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
 		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files},
+		names:  make([]string, 1),
 		groups: make(map[string]int),
 	}
 }
@@ -207,7 +217,7 @@ func (x *propertyRows) Scan(f storage.Filter, w storage.Window, _ storage.RowPar
 	return x.rows.Scan(f, w, storage.CountParts, func(r *storage.Row) bool {
 		set := r.Groups[0]
 		for set >= len(x.groupsOf) {
-			x.groupsOf = append(x.groupsOf, x.groupsIn(sets.key(len(x.groupsOf)).ID))
+			x.groupsOf = append(x.groupsOf, x.groupsIn(sets.keys([]int{len(x.groupsOf)})[0].ID))
 		}
 		for _, group := range x.groupsOf[set] {
 			r.Groups[0] = group
@@ -224,8 +234,8 @@ func (x *propertyRows) groupsIn(text string) (groups []int) {
 	gjson.Parse(text).ForEach(func(_, name gjson.Result) bool {
 		group := x.groups[name.Str]
 		if group == 0 {
-			x.names = append(x.names, name.Str)
 			group = len(x.names)
+			x.names = append(x.names, name.Str)
 			x.groups[name.Str] = group
 		}
 		groups = append(groups, group)
@@ -234,5 +244,11 @@ func (x *propertyRows) groupsIn(text string) (groups []int) {
 	return groups
 }
 
-// Key is the name of a property.
-func (x *propertyRows) Key(_, group int) storage.Key { return storage.Key{ID: x.names[group-1]} }
+// Keys are the names of properties.
+func (x *propertyRows) Keys(_ int, groups []int) []storage.Key {
+	keys := make([]storage.Key, len(groups))
+	for i, group := range groups {
+		keys[i].ID = x.names[group]
+	}
+	return keys
+}

@@ -9,6 +9,9 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// maxGroups take some 190 MB.
+const maxGroups = 3 << 19
+
 // Groups answers from columns what those can answer, and else from the records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
@@ -25,7 +28,7 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 
 func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
 	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files}
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, maxGroups: b.maxGroups}
 		org, err := r.c.integer(ctx, "SELECT id FROM names WHERE kind = 'org' AND name = ?", q.Org)
 		if err != nil {
 			return err

@@ -5,13 +5,15 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // The number of names that a cache holds before it begins to forget.
 const (
 	generation     = 8 << 10
-	nameGeneration = 32 << 10  // of those that records have: some 5 MB
-	textGeneration = 256 << 10 // of those that groups have: some 20 MB
+	nameGeneration = 32 << 10 // of those that records have: some 5 MB
+	textGeneration = 64 << 10 // of those that groups have: some 5 MB
 )
 
 // cache keeps what was used lately: between one and two generations of entries.
@@ -88,7 +90,7 @@ func (r reader) texts(ctx context.Context, ids []uint32) ([]string, error) {
 			return nil, err
 		}
 	}
-	if len(unknown) < textGeneration {
+	if len(unknown) <= textBlock { // more are seldom asked for again
 		r.names.mu.Lock()
 		defer r.names.mu.Unlock()
 		for _, x := range unknown {
@@ -124,12 +126,11 @@ func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) err
 	})
 }
 
-// textGroups numbers the ids of names that a scan meets, from 1, and knows their texts.
+// textGroups numbers the ids of names that a scan meets, from 1.
 type textGroups struct {
 	x      *rows
 	groups paged
 	ids    []uint32 // by group; the first is no text
-	texts  []string // of the first groups
 }
 
 func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, ids: make([]uint32, 1)} }
@@ -147,15 +148,25 @@ func (t *textGroups) number(id uint32) int {
 	return int(*group)
 }
 
-// text is the text of a group. Those that are not known yet are read together.
-func (t *textGroups) text(group int) string {
-	if group >= len(t.texts) {
-		more, err := t.x.r.texts(t.x.ctx, t.ids[len(t.texts):])
-		if err != nil {
-			t.x.failed = err
-			return ""
-		}
-		t.texts = append(t.texts, more...)
+// textsOf are the texts of groups.
+func (t *textGroups) textsOf(groups []int) []string {
+	ids := make([]uint32, len(groups))
+	for i, group := range groups {
+		ids[i] = t.ids[group]
 	}
-	return t.texts[group]
+	texts, err := t.x.r.texts(t.x.ctx, ids)
+	if err != nil {
+		t.x.failed = cmp.Or(t.x.failed, err)
+		texts = make([]string, len(groups))
+	}
+	return texts
+}
+
+// keys are the texts of groups as keys.
+func (t *textGroups) keys(groups []int) []storage.Key {
+	keys := make([]storage.Key, len(groups))
+	for i, text := range t.textsOf(groups) {
+		keys[i].ID = text
+	}
+	return keys
 }

@@ -134,7 +134,7 @@ func (x *rows) propertyDimension(name string) (dimension, error) {
 			}
 			return texts.number(ids[row])
 		},
-		key:      func(group int) storage.Key { return storage.Key{ID: texts.text(group)} },
+		keys:     texts.keys,
 		property: name,
 	}, err
 }

@@ -25,12 +25,18 @@ type rows struct {
 	scores     bool
 	tail       *tail // nil if it is too large
 	files      *columnFiles
+	maxGroups  int
 	// failed is the error of a dimension or a predicate that reads the database.
 	failed error
 }
 
-// Key is the text of a group.
-func (x *rows) Key(dimension, group int) storage.Key { return x.dimensions[dimension].key(group) }
+// Keys are the texts of groups.
+func (x *rows) Keys(dimension int, groups []int) []storage.Key {
+	return x.dimensions[dimension].keys(groups)
+}
+
+// MaxGroups bounds the memory of totals.
+func (x *rows) MaxGroups() int { return x.maxGroups }
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }

@@ -32,7 +32,9 @@ type Backend struct {
 	path string
 	// tailRows bounds the newest requests that analytics keep in memory.
 	tailRows int
-	contents storage.Contents
+	// maxGroups bounds the groups of requests whose totals are in memory.
+	maxGroups int
+	contents  storage.Contents
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
@@ -45,7 +47,9 @@ type Backend struct {
 }
 
 // New returns a backend on the database file at path, not yet open.
-func New(path string) *Backend { return &Backend{path: path, tailRows: tailRows} }
+func New(path string) *Backend {
+	return &Backend{path: path, tailRows: tailRows, maxGroups: maxGroups}
+}
 
 var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)
 

@@ -33,24 +33,23 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 func (x *rows) roots(d dimension) (map[int64]int, error) {
 	trees := len(d.texts.ids) - 1
 	roots := make(map[int64]int, trees)
-	ids := make([]string, trees)
-	for i := range ids {
-		ids[i] = d.key(i + 1).ID
+	groups := make([]int, trees)
+	for i := range groups {
+		groups[i] = i + 1
 	}
-	if x.failed != nil {
-		return nil, x.failed
-	}
-	group := 1
-	for block := range slices.Chunk(ids, textBlock) {
+	for block := range slices.Chunk(groups, textBlock) {
+		ids := d.texts.textsOf(block)
+		if x.failed != nil {
+			return nil, x.failed
+		}
 		err := x.r.c.query(x.ctx, "SELECT r.n, id.key FROM json_each(?) id CROSS JOIN requests r ON r.request_id = unhex(id.value, '-') AND r.org = ?",
-			[]driver.Value{compactJSON(block), int64(x.orgID)}, func(row []driver.Value) error {
-				roots[row[0].(int64)] = group + int(row[1].(int64))
+			[]driver.Value{compactJSON(ids), int64(x.orgID)}, func(row []driver.Value) error {
+				roots[row[0].(int64)] = block[row[1].(int64)]
 				return nil
 			})
 		if err != nil {
 			return nil, err
 		}
-		group += len(block)
 	}
 	return roots, nil
 }
