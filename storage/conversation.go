@@ -11,9 +11,9 @@ import (
 type Conversations interface {
 	// Conversation answers a conversation with its items, or ErrNotFound.
 	Conversation(ctx context.Context, org, id string) (*Conversation, error)
-	// Conversations answers the ids of an organisation's conversations that come after
-	// one in the order of their bytes, at most limit.
-	Conversations(ctx context.Context, org, after string, limit int) ([]string, error)
+	// Conversations answers those of an organisation, with their items, whose ids come
+	// after one in the order of their bytes, at most limit, and none if there are none.
+	Conversations(ctx context.Context, org, after string, limit int) ([]*Conversation, error)
 	// PruneConversations is Prune for the items of conversations, and for
 	// conversations that nothing has changed since.
 	PruneConversations(ctx context.Context, before Timestamp) (more bool, err error)

@@ -44,12 +44,25 @@ func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Co
 	if err != nil {
 		return nil, err
 	}
-	var changes []*storage.Annotation
-	err = r.query(ctx, "SELECT changed_at, change, item, value, user FROM conversation_changes WHERE "+all(ofOrg, "conversation = "+r.text(id))+
+	found, err := r.conversations(ctx, []string{id})
+	if err != nil {
+		return nil, fmt.Errorf("reading the conversation %s from ClickHouse: %w", id, explain(ctx, err))
+	}
+	if len(found) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	return found[0], nil
+}
+
+// conversations reads those of ids, in the order of these.
+func (r *reader) conversations(ctx context.Context, ids []string) (found []*storage.Conversation, err error) {
+	p := r.withOwnParams()
+	changes := make(map[string][]*storage.Annotation)
+	err = p.query(ctx, "SELECT conversation, changed_at, change, item, value, user FROM conversation_changes WHERE "+all(ofOrg, "conversation IN "+p.bind(ids, "Array(String)"))+
 		" ORDER BY version, n SETTINGS max_threads = 1", func(rows driver.Rows) error {
 		var at time.Time
-		var change, item, value, user string
-		err := rows.Scan(&at, &change, &item, &value, &user)
+		var id, change, item, value, user string
+		err := rows.Scan(&id, &at, &change, &item, &value, &user)
 		c := &storage.ConversationChange{ID: id}
 		switch change {
 		case "created":
@@ -63,37 +76,49 @@ func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Co
 		case "deleted":
 			c.Deleted = true
 		}
-		changes = append(changes, &storage.Annotation{Org: org, At: storage.Millis(at), Conversation: c})
+		changes[id] = append(changes[id], &storage.Annotation{At: storage.Millis(at), Conversation: c})
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the conversation %s from ClickHouse: %w", id, explain(ctx, err))
+	for _, id := range ids {
+		if c := storage.ConversationOf(changes[id]); c != nil {
+			found = append(found, c)
+		}
 	}
-	c := storage.ConversationOf(changes)
-	if c == nil {
-		return nil, storage.ErrNotFound
-	}
-	return c, nil
+	return found, err
 }
 
-// Conversations answers the ids of an organisation's conversations.
-func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (ids []string, err error) {
+// Conversations answers an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (found []*storage.Conversation, err error) {
 	r, err := b.reader(org)
 	if err != nil {
 		return nil, err
 	}
-	err = r.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+r.text(after), "item = ''")+
-		" GROUP BY conversation HAVING countIf(change = 'created') > 0 AND countIf(change = 'deleted') = 0 ORDER BY conversation LIMIT "+r.integer(int64(limit)),
-		func(rows driver.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+	for len(found) == 0 && err == nil { // all may be deleted once their ids are known
+		var ids []string
+		if ids, err = r.conversationIDs(ctx, after, limit); len(ids) == 0 || err != nil {
+			break
+		}
+		found, err = r.conversations(ctx, ids)
+		after = ids[len(ids)-1]
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversations of %s from ClickHouse: %w", org, explain(ctx, err))
 	}
-	return ids, nil
+	return found, nil
+}
+
+// conversationIDs are those behind one, as many as limit.
+func (r *reader) conversationIDs(ctx context.Context, after string, limit int) (ids []string, err error) {
+	p := r.withOwnParams()
+	err = p.query(ctx, "SELECT conversation FROM conversation_changes WHERE "+all(ofOrg, "conversation > "+p.text(after), "item = ''")+
+		" GROUP BY conversation HAVING countIf(change = 'created') > 0 AND countIf(change = 'deleted') = 0 ORDER BY conversation LIMIT "+p.integer(int64(limit))+
+		" SETTINGS optimize_aggregation_in_order = 1", func(rows driver.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
 }
 
 // prunedConversations bounds the conversations that one statement deletes.

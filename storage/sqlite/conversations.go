@@ -48,49 +48,51 @@ func (w *writer) conversation(f *storage.Annotation) error {
 
 // Conversation answers a conversation with its items.
 func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	var c *storage.Conversation
-	err := b.reading(ctx, func(ctx context.Context, r reader) error {
-		err := r.c.query(ctx, "SELECT user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND id = ?", []driver.Value{org, id},
-			func(row []driver.Value) error {
-				c = &storage.Conversation{
-					ID: id, User: row[0].(string), CreatedAt: storage.Timestamp(row[1].(int64)),
-					ChangedAt: storage.Timestamp(row[2].(int64)), Metadata: row[3].(string),
-				}
-				return nil
-			})
-		if c == nil || err != nil {
-			return err
-		}
-		return r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE org = ? AND conversation = ? ORDER BY n", []driver.Value{org, id},
-			func(row []driver.Value) error {
-				c.Items = append(c.Items, storage.ConversationItem{
-					ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64)),
-				})
-				return nil
-			})
-	})
+	found, err := b.conversations(ctx, org, "id = ?", id)
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversation %s from %s: %w", id, b.path, explain(err))
 	}
-	if c == nil {
+	if len(found) == 0 {
 		return nil, storage.ErrNotFound
 	}
-	return c, nil
+	return found[0], nil
 }
 
-// Conversations answers the ids of an organisation's conversations.
-func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) (ids []string, err error) {
-	err = b.reading(ctx, func(ctx context.Context, r reader) error {
-		return r.c.query(ctx, "SELECT id FROM conversations WHERE org = ? AND id > ? ORDER BY id LIMIT ?", []driver.Value{org, after, int64(limit)},
-			func(row []driver.Value) error {
-				ids = append(ids, row[0].(string))
-				return nil
-			})
-	})
+// Conversations answers an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
+	found, err := b.conversations(ctx, org, "id > ? ORDER BY id LIMIT ?", after, int64(limit))
 	if err != nil {
 		return nil, fmt.Errorf("reading the conversations of %s from %s: %w", org, b.path, explain(err))
 	}
-	return ids, nil
+	return found, nil
+}
+
+// conversations reads those that a condition chooses, as they are at one moment.
+func (b *Backend) conversations(ctx context.Context, org, condition string, args ...driver.Value) (found []*storage.Conversation, err error) {
+	err = b.reading(ctx, func(ctx context.Context, r reader) error {
+		err := r.c.query(ctx, "SELECT id, user, created_at, changed_at, metadata FROM conversations WHERE org = ? AND "+condition, append([]driver.Value{org}, args...),
+			func(row []driver.Value) error {
+				found = append(found, &storage.Conversation{
+					ID: row[0].(string), User: row[1].(string), CreatedAt: storage.Timestamp(row[2].(int64)),
+					ChangedAt: storage.Timestamp(row[3].(int64)), Metadata: row[4].(string),
+				})
+				return nil
+			})
+		for _, c := range found {
+			if err != nil {
+				break
+			}
+			err = r.c.query(ctx, "SELECT id, item, added_at FROM conversation_items WHERE org = ? AND conversation = ? ORDER BY n", []driver.Value{org, c.ID},
+				func(row []driver.Value) error {
+					c.Items = append(c.Items, storage.ConversationItem{
+						ID: row[0].(string), JSON: row[1].(string), AddedAt: storage.Timestamp(row[2].(int64)),
+					})
+					return nil
+				})
+		}
+		return err
+	})
+	return found, err
 }
 
 // PruneConversations deletes items that were added before a time, and conversations

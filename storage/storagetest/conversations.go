@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -67,7 +68,15 @@ func testConversations(t *testing.T, open opener) {
 	}
 	list := func(org, after string, limit int, want ...string) {
 		t.Helper()
-		if got, err := s.Conversations(t.Context(), org, after, limit); !slices.Equal(got, want) || err != nil {
+		found, err := s.Conversations(t.Context(), org, after, limit)
+		var got []string
+		for _, c := range found {
+			got = append(got, c.ID)
+			if one, err := s.Conversation(t.Context(), org, c.ID); !reflect.DeepEqual(c, one) {
+				t.Errorf("%s of %s is %+v among others, and %+v alone, %v", c.ID, org, c, one, err)
+			}
+		}
+		if !slices.Equal(got, want) || err != nil {
 			t.Errorf("%s has the conversations %q, %v, want %q", org, got, err, want)
 		}
 	}

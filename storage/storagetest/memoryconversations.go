@@ -1,7 +1,9 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
@@ -30,18 +32,22 @@ func (m *Memory) changesOf(org, id string) (changes []*storage.Annotation) {
 	return changes
 }
 
-// Conversations answers the ids of an organisation's conversations.
-func (m *Memory) Conversations(ctx context.Context, org, after string, limit int) (ids []string, err error) {
+// Conversations answers an organisation's conversations.
+func (m *Memory) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	found := make(map[string]*storage.Conversation)
 	for _, a := range m.changes[org] {
-		if id := a.Conversation.ID; a.Conversation.Created && id > after && storage.ConversationOf(m.changesOf(org, id)) != nil {
-			ids = append(ids, id)
+		id := a.Conversation.ID
+		if _, again := found[id]; again || id <= after {
+			continue
+		}
+		if c := storage.ConversationOf(m.changesOf(org, id)); c != nil {
+			found[id] = c
 		}
 	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	return ids[:min(limit, len(ids))], m.usable(ctx)
+	all := slices.SortedFunc(maps.Values(found), func(a, b *storage.Conversation) int { return cmp.Compare(a.ID, b.ID) })
+	return all[:min(limit, len(all))], m.usable(ctx)
 }
 
 // PruneConversations implements storage.Conversations.

@@ -118,7 +118,7 @@ func compareAll(ctx context.Context, o *Options) (*Comparison, error) {
 // compared.
 func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 	org := c.hour.Organisation
-	from := newWalk(c.Options.From, org, c.Window)
+	from := newWalk(ctx, c.Options.From, org, c.Window)
 	defer from.close()
 	compared := storage.Window{From: c.Window.To, To: c.Window.To}
 	first, err := from.peek(ctx)
@@ -128,11 +128,8 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 	if first != nil {
 		compared.From = first.CreatedAt
 	}
-	to := newWalk(c.Options.To, org, compared)
+	to := newWalk(ctx, c.Options.To, org, compared)
 	defer to.close()
-	from.turned = func() {
-		c.report(Progress{Comparing: true, Organisation: org, At: c.hour.Start, Records: c.records})
-	}
 	more := func(r *storage.Record) {
 		c.enter(r)
 		c.hour.To.add(r)
@@ -151,7 +148,9 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 		if err != nil {
 			return compared, err
 		}
-		c.records++
+		if c.records++; c.records%pageRecords == 0 {
+			c.report(Progress{Comparing: true, Organisation: org, At: r.CreatedAt, Records: c.records})
+		}
 		c.enter(r)
 		c.hour.From.add(r)
 		if there == nil {

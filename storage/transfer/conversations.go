@@ -1,45 +1,48 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// pageConversations is how many ids of conversations are read at a time.
-const pageConversations = 1000
+// pageConversations is how many conversations are read at a time.
+const pageConversations = 100
 
 // eachConversation calls do with the conversations of the source, and with what the
 // target has of each, nil for nothing.
 func eachConversation(ctx context.Context, o *Options, org string, do func(from, to *storage.Conversation) error) error {
-	for after, more := "", true; more; {
-		ids, err := available(ctx, func() ([]string, error) {
-			return o.From.Backend().Conversations(ctx, org, after, pageConversations)
-		})
-		if err != nil {
+	from, to := readConversations(ctx, o.From.Backend(), org), readConversations(ctx, o.To.Backend(), org)
+	defer from.close()
+	defer to.close()
+	for {
+		c, err := from.peek(ctx)
+		if c == nil || err != nil {
 			return err
 		}
-		for _, id := range ids {
-			from, to, err := both(ctx, o, func(b storage.Backend) (*storage.Conversation, error) {
-				c, err := b.Conversation(ctx, org, id)
-				if errors.Is(err, storage.ErrNotFound) {
-					return nil, nil
-				}
-				return c, err
-			})
-			if err == nil && from != nil { // it was not deleted meanwhile
-				err = do(from, to)
-			}
-			if err != nil {
-				return fmt.Errorf("conversation %s: %w", id, err)
-			}
-			after = id
+		from.skip()
+		there, err := to.find(ctx, c, nil)
+		if err == nil {
+			err = do(c, there)
 		}
-		more = len(ids) == pageConversations
+		if err != nil {
+			return fmt.Errorf("conversation %s: %w", c.ID, err)
+		}
 	}
-	return nil
+}
+
+func readConversations(ctx context.Context, b storage.Backend, org string) *pages[storage.Conversation] {
+	after := ""
+	byID := func(a, b *storage.Conversation) int { return cmp.Compare(a.ID, b.ID) }
+	return readPages(ctx, byID, func(ctx context.Context) ([]*storage.Conversation, bool, error) {
+		found, err := b.Conversations(ctx, org, after, pageConversations)
+		if len(found) > 0 {
+			after = found[len(found)-1].ID
+		}
+		return found, len(found) > 0, err
+	})
 }
 
 // conversations copies the conversations that were changed later than those of the target.

@@ -41,12 +41,11 @@ func copyAll(ctx context.Context, o *Options, s *Summary) (err error) {
 }
 
 func (c *copier) records(ctx context.Context) error {
-	from, to := newWalk(c.From, c.org, c.Window), newWalk(c.To, c.org, c.Window)
+	from, to := newWalk(ctx, c.From, c.org, c.Window), newWalk(ctx, c.To, c.org, c.Window)
 	defer from.close()
 	defer to.close()
 	var at storage.Timestamp
 	progress := func() { c.report(Progress{Organisation: c.org, At: at, Records: c.Records, Counts: c.Counts}) }
-	from.turned = progress
 	defer progress()
 	for {
 		r, err := from.peek(ctx)
@@ -68,6 +67,9 @@ func (c *copier) records(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("record %s: %w", r.ID, err)
+		}
+		if c.Records%pageRecords == 0 {
+			progress()
 		}
 	}
 }

@@ -15,22 +15,32 @@ import (
 // pageRecords is how many records are read at a time.
 const pageRecords = 1024
 
-// walk reads the records of an organisation in the order of their times and ids, which
-// is the same in all stores.
+// walk passes through the records of an organisation, by their times and ids, and reads
+// their content.
 type walk struct {
-	backend  storage.Backend
-	query    storage.RequestQuery
+	*pages[storage.Record]
 	contents storage.ContentReader
-	page     []*storage.Record
-	last     bool // the page is
-	// turned is called when a page was read to its end.
-	turned func()
 }
 
-func newWalk(j *journal.Journal, org string, w storage.Window) *walk {
-	return &walk{backend: j.Backend(), contents: j.Contents().Reader(storage.WholeContent), query: storage.RequestQuery{
-		Org: org, Filter: within(w), Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: pageRecords,
-	}}
+func newWalk(ctx context.Context, j *journal.Journal, org string, window storage.Window) *walk {
+	q := &storage.RequestQuery{Org: org, Filter: within(window), Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: pageRecords}
+	w := &walk{contents: j.Contents().Reader(storage.WholeContent)}
+	w.pages = readPages(ctx, inOrder, func(ctx context.Context) ([]*storage.Record, bool, error) {
+		records, err := j.Backend().Requests(ctx, q)
+		if len(records) > 0 {
+			q.After = q.Cursor(records[len(records)-1], nil)
+		}
+		return records, len(records) == q.Limit, err
+	})
+	if p, ok := w.contents.(storage.Prefetcher); ok {
+		w.turn = p.Prefetch
+	}
+	return w
+}
+
+// inOrder orders records as walks do.
+func inOrder(a, b *storage.Record) int {
+	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
 }
 
 // within chooses the records of a window.
@@ -49,61 +59,14 @@ func within(w storage.Window) storage.Filter {
 	return filter
 }
 
-func (w *walk) close() { w.contents.Close() }
-
-// peek is the next record, nil behind the last one. It stays the next until skip.
-func (w *walk) peek(ctx context.Context) (*storage.Record, error) {
-	if len(w.page) > 0 {
-		return w.page[0], nil
-	}
-	if w.last {
-		return nil, nil
-	}
-	if w.turned != nil && w.query.After != nil {
-		w.turned()
-	}
-	page, err := available(ctx, func() ([]*storage.Record, error) { return w.backend.Requests(ctx, &w.query) })
-	if err != nil {
-		return nil, err
-	}
-	w.page, w.last = page, len(page) < w.query.Limit
-	if len(page) == 0 {
-		return nil, nil
-	}
-	w.query.After = w.query.Cursor(page[len(page)-1], nil)
-	if p, ok := w.contents.(storage.Prefetcher); ok {
-		p.Prefetch(slices.Clone(page))
-	}
-	return page[0], nil
+func (w *walk) close() {
+	w.pages.close()
+	w.contents.Close()
 }
 
 // content is that of a record which was read last.
 func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
 	return available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
-}
-
-func (w *walk) skip() { w.page = w.page[1:] }
-
-// find is the record with the key of r, nil if there is none. What comes before is
-// passed, and given to passed.
-func (w *walk) find(ctx context.Context, r *storage.Record, passed func(*storage.Record)) (*storage.Record, error) {
-	for {
-		next, err := w.peek(ctx)
-		if next == nil || err != nil {
-			return nil, err
-		}
-		order := cmp.Or(cmp.Compare(next.CreatedAt, r.CreatedAt), bytes.Compare(next.ID[:], r.ID[:]))
-		if order > 0 {
-			return nil, nil
-		}
-		w.skip()
-		if order == 0 {
-			return next, nil
-		}
-		if passed != nil {
-			passed(next)
-		}
-	}
 }
 
 // sameCall tells whether two records are the same but for what was learned later, and

@@ -214,8 +214,8 @@ func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Co
 	return m.Conversation(ctx, org, id)
 }
 
-// Conversations answers the ids of an organisation's conversations.
-func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]string, error) {
+// Conversations answers an organisation's conversations.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
 	m, err := b.rows(ctx, &Query{Org: org})
 	if err != nil {
 		return nil, err
