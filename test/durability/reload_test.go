@@ -58,6 +58,12 @@ func TestReload(t *testing.T) {
 	if err := w.reload(both); err != nil {
 		t.Fatal(err)
 	}
+	// A store keeps up to four connections that read, and opens them as it asks: also
+	// for its files of columns, when nothing has come for a while.
+	for range 4 {
+		w.records(time.Now())
+		w.query("/other", "other-key", time.Now())
+	}
 	goroutines, descriptors := w.goroutines(), w.descriptors()
 	opened := watch(t, filepath.Join(w.dir, "data"), filepath.Join(w.dir, "data", "weir.db.segments"), filepath.Join(w.dir, "data", "second.db.segments"))
 	since := time.Now()
