@@ -111,10 +111,11 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 }
 
 // versions reads the versions of records, the newest first, as far as limit goes. It
-// takes few rows, for which threads cost more than they gain.
+// takes few rows, for which threads cost more than they gain, and so does the server's
+// own choice of what to read before the other columns.
 func (r *reader) versions(ctx context.Context, condition, limit string) (records []*storage.Record, err error) {
 	s := newScanner()
-	err = r.query(ctx, "SELECT "+columnNames+" FROM records WHERE "+all(ofOrg, condition)+
+	err = r.query(ctx, "SELECT "+columnNames+" FROM records PREWHERE "+all(ofOrg, condition)+
 		" ORDER BY created_at DESC, version DESC"+limit+" SETTINGS max_threads = 1", func(rows driver.Rows) error {
 		err := rows.Scan(s.to...)
 		records = append(records, s.record())

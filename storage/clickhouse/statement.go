@@ -81,6 +81,7 @@ var settings = clickhouse.Settings{
 	"max_result_rows":           5_000_000, // which Weir holds: of groups, since records come in chunks
 	"interactive_delay":         20_000,    // microseconds until the server sees that the client has cancelled
 	"transform_null_in":         0,
+	"allow_statistics_optimize": 0, // which are read from files of each part, to plan what the primary key decides
 	"max_query_size":            16 << 20,
 	"max_ast_elements":          1_000_000,
 	"max_expanded_ast_elements": 1_000_000,

@@ -35,7 +35,7 @@ func filled(t *testing.T, n int) (*Backend, []*storage.Record) {
 
 var (
 	tables = regexp.MustCompile(`(?:FROM|JOIN) ([a-z_]+)( FINAL)?`)
-	ofOne  = regexp.MustCompile(`^(?:FROM|JOIN) [a-z_]+(?: FINAL)? WHERE org = \{org:String\}`)
+	ofOne  = regexp.MustCompile(`^(?:FROM|JOIN) [a-z_]+(?: FINAL)? (?:PRE)?WHERE org = \{org:String\}`)
 )
 
 // Every table that a statement reads stands under the organisation, and no statement
