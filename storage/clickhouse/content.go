@@ -73,7 +73,7 @@ type contentReader struct {
 
 // What is asked for at once. The bytes are those on the wire.
 const (
-	prefetchedRecords = 500
+	prefetchedRecords = 1000
 	prefetchedBytes   = 8 << 20
 )
 

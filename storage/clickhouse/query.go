@@ -250,7 +250,8 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 		slices.SortFunc(kept, storage.CancellableOrder(cancel, func(a, b candidate) int { return a.place.Compare(b.place) }))
 		kept = kept[:min(want, len(kept))]
 	}
-	chunk := max(firstChunk, min(want+1, maxChunk))
+	// More than are wanted, for walk leaves those of the last millisecond to another chunk.
+	chunk := firstChunk + min(want, maxChunk-firstChunk)
 	if !byTime {
 		chunk = maxChunk
 	}

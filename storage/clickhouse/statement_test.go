@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
@@ -71,6 +72,12 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := b.Conversations(t.Context(), "globex", "", 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Conversation(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatal(err)
+	}
 	if _, err := b.Response(t.Context(), "globex", "alpha"); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -98,6 +105,32 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 		if !seen[table] {
 			t.Errorf("no statement reads %s", table)
 		}
+	}
+}
+
+// A page is found by one statement, also where it ends within a millisecond.
+func TestPageFoundAtOnce(t *testing.T) {
+	b := New(Config{Options: *clickhousetest.Options(t)})
+	if _, err := b.Open(t.Context(), &storage.Host{}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	batch := &storage.Batch{ID: "1"}
+	for i := range 300 {
+		batch.Records = append(batch.Records, &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: storage.Timestamp(1_795_219_200_000 + i/2)})
+	}
+	if err := b.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	searches := 0
+	b.trace = func(s string) {
+		if strings.HasPrefix(s, "SELECT created_at, request_id FROM records") {
+			searches++
+		}
+	}
+	q := &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: 101}
+	if page, err := b.Requests(t.Context(), q); len(page) != q.Limit || err != nil || searches != 1 {
+		t.Errorf("%d records, found by %d statements, %v", len(page), searches, err)
 	}
 }
 

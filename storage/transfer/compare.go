@@ -148,7 +148,7 @@ func (c *comparer) compareRecords(ctx context.Context) (storage.Window, error) {
 		if err != nil {
 			return compared, err
 		}
-		if c.records++; c.records%pageRecords == 0 {
+		if c.records++; c.records%reportedRecords == 0 {
 			c.report(Progress{Comparing: true, Organisation: org, At: r.CreatedAt, Records: c.records})
 		}
 		c.enter(r)

@@ -1,8 +1,10 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -68,7 +70,7 @@ func (c *copier) records(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("record %s: %w", r.ID, err)
 		}
-		if c.Records%pageRecords == 0 {
+		if c.Records%reportedRecords == 0 {
 			progress()
 		}
 	}
@@ -186,13 +188,14 @@ func (c *copier) views(ctx context.Context) error {
 	return nil
 }
 
-// both asks the two stores.
+// both asks the two stores at once.
 func both[T any](ctx context.Context, o *Options, ask func(storage.Backend) (T, error)) (from, to T, err error) {
-	from, err = available(ctx, func() (T, error) { return ask(o.From.Backend()) })
-	if err == nil {
-		to, err = available(ctx, func() (T, error) { return ask(o.To.Backend()) })
-	}
-	return from, to, err
+	var asking sync.WaitGroup
+	var failed error
+	asking.Go(func() { from, failed = available(ctx, func() (T, error) { return ask(o.From.Backend()) }) })
+	to, err = available(ctx, func() (T, error) { return ask(o.To.Backend()) })
+	asking.Wait()
+	return from, to, cmp.Or(failed, err)
 }
 
 // entryBytes is about what an entry takes besides bodies.

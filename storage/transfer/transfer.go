@@ -25,9 +25,12 @@ type Options struct {
 	Window storage.Window
 	// Verify compares the stores in the end.
 	Verify bool
-	// Report is called with how far it is, after each page of records.
+	// Report is called with how far it is, every thousand records.
 	Report func(Progress)
 }
+
+// reportedRecords is after how many records it is reported how far a copy is.
+const reportedRecords = 1000
 
 // Progress is how far a copy, or a comparison, is.
 type Progress struct {

@@ -12,8 +12,9 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// pageRecords is how many records are read at a time.
-const pageRecords = 1024
+// pageRecords is how many records are read at a time. A backend reads more than it answers,
+// of smaller pages many times as much.
+const pageRecords = 4000
 
 // walk passes through the records of an organisation, by their times and ids, and reads
 // their content.
