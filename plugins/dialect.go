@@ -98,6 +98,9 @@ type Observer interface {
 	// Info is what has been learned so far. It stays the observer's and changes with
 	// every Write.
 	Info() *ResponseInfo
+	// Free lets another response be read in the memory of this one, of which nothing
+	// may be used any more. Who does not call it leaves that to the garbage collector.
+	Free()
 }
 
 // RequestInfo is what a request body says about the call.

@@ -34,7 +34,12 @@ func (x *exchange) end() {
 	x.End(end)
 
 	x.body.Detach()
+	x.reader.Free()
 	x.response.Free()
+	if x.observer != nil {
+		x.observer.Free()
+	}
+	x.reader, x.observer, x.Answer = nil, nil, nil
 	x.Content = storage.Content{}
 	x.Close()
 	x.cancel()

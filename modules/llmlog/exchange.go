@@ -36,7 +36,8 @@ type exchange struct {
 	reader *observe.RequestReader
 
 	response capture.Tap
-	observer plugins.Observer   // nil before and after the response
+	observer plugins.Observer   // nil unless the response is one of a call
+	closed   bool               // the observer, since the response ended
 	results  *recording.Results // nil unless they are downloaded
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
@@ -152,14 +153,16 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	contentType := header.Get("Content-Type")
 	x.Record.Stream = observe.IsStream(contentType, x.Record.Path)
 	var reader capture.Reader
-	if x.r.Method == http.MethodPost {
+	switch x.r.Method {
+	case http.MethodPost:
 		// A GET of a stored response repeats the usage of the call that made it.
 		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
 		x.Answer, reader = x.observer, x.observer
-	}
-	if of, ok := observe.ResultsOf(x.Record.Path); ok && x.r.Method == http.MethodGet && x.writer.Status() == http.StatusOK {
-		x.results = x.Results(of, int64(x.h.MaxBody))
-		reader = x.results
+	case http.MethodGet:
+		if of, ok := observe.ResultsOf(x.Record.Path); ok && x.writer.Status() == http.StatusOK {
+			x.results = x.Results(of, int64(x.h.MaxBody))
+			reader = x.results
+		}
 	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
 		x.Content.Response.Type = contentType
@@ -208,9 +211,9 @@ func (x *exchange) closeResponse() {
 		x.results.Close()
 		x.results = nil
 	}
-	if x.observer != nil {
+	if x.observer != nil && !x.closed {
 		x.observer.Close()
-		x.observer = nil
+		x.closed = true
 	}
 }
 

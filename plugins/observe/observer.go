@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -48,8 +49,8 @@ type framing interface {
 // known, settles what the dialect leaves open: the meaning of fields that some
 // providers add.
 func New(d plugins.Dialect, provider string, header http.Header) plugins.Observer {
-	x := &observer{provider: provider, media: mediaType(header.Get("Content-Type"))}
-	x.scan.to = x
+	x := observers.Get().(*observer)
+	x.provider, x.media, x.scan.to = provider, mediaType(header.Get("Content-Type")), x
 	x.adopt(d)
 	x.scan.reset()
 	for key, f := range x.dialect.Headers {
@@ -58,6 +59,14 @@ func New(d plugins.Dialect, provider string, header http.Header) plugins.Observe
 		}
 	}
 	return x
+}
+
+var observers = sync.Pool{New: func() any { return new(observer) }}
+
+// Free implements plugins.Observer.
+func (x *observer) Free() {
+	*x = observer{scan: x.scan.emptied()}
+	observers.Put(x)
 }
 
 // header takes what a header says. AWS appends an address to its types of errors.

@@ -21,6 +21,7 @@ func typed(contentType string) http.Header {
 // observe reads a body that comes at size.
 func observe(d plugins.Dialect, provider, contentType string, body []byte, size func() int) plugins.ResponseInfo {
 	x := New(d, provider, typed(contentType))
+	defer x.Free() // so that those that follow are read in used memory
 	feed(x.Write, body, size)
 	x.Close()
 	return *x.Info()

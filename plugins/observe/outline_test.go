@@ -3,6 +3,7 @@ package observe
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,8 +12,15 @@ import (
 
 func outlineOf(d plugins.Dialect, body []byte, size func() int) *Outline {
 	r := NewRequestReader(d)
+	defer r.Free()
 	feed(r.Write, body, size)
-	return r.Outline()
+	o := r.Outline()
+	if o == nil {
+		return nil
+	}
+	kept := *o
+	kept.Messages = slices.Clone(o.Messages)
+	return &kept
 }
 
 func outline(t *testing.T, d plugins.Dialect, body string) *Outline {

@@ -1,6 +1,10 @@
 package observe
 
-import "github.com/weirhq/weir/plugins"
+import (
+	"sync"
+
+	"github.com/weirhq/weir/plugins"
+)
 
 // RequestReader reads what a request body says about its call, as the body
 // passes, at any chunking and in constant memory. The body is JSON or a form
@@ -16,11 +20,30 @@ type RequestReader struct {
 // NewRequestReader reads a request of dialect d.
 func NewRequestReader(d plugins.Dialect) *RequestReader {
 	spoken := lookup(d)
-	r := new(RequestReader)
+	r := requestReaders.Get().(*RequestReader)
 	r.request.Stream = spoken.Streams
 	r.scan.to, r.scan.root, r.scan.outline = r, spoken.request, &r.outline
 	r.scan.reset()
 	return r
+}
+
+var requestReaders = sync.Pool{New: func() any { return new(RequestReader) }}
+
+// keepMessages bounds the outlines whose memory is kept for other requests.
+const keepMessages = 64
+
+// Free lets another request be read in the memory of this one, of which nothing may be
+// used any more, the outline included.
+func (r *RequestReader) Free() {
+	o := &r.outline
+	if cap(o.Messages) > keepMessages {
+		o.Messages = nil
+	}
+	*r = RequestReader{
+		scan:    r.scan.emptied(),
+		outline: outliner{Outline: Outline{Messages: o.Messages[:0]}, role: o.role[:0], text: textHash{letters: o.text.letters[:0]}},
+	}
+	requestReaders.Put(r)
 }
 
 // Write reads the next bytes of the body. It does not keep p.

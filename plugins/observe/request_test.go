@@ -10,6 +10,7 @@ import (
 
 func readRequest(d plugins.Dialect, body []byte, size func() int) plugins.RequestInfo {
 	r := NewRequestReader(d)
+	defer r.Free() // so that those that follow are read in used memory
 	feed(r.Write, body, size)
 	return *r.Request()
 }

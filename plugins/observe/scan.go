@@ -89,6 +89,15 @@ func (s *scanner) reset() {
 	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
 }
 
+// emptied is a scanner that has nothing of s but its memory.
+func (s *scanner) emptied() scanner {
+	e := scanner{cut: s.cut[:0], decoded: s.decoded[:0]}
+	if cap(s.template.raw) <= maxRaw {
+		e.template = template{raw: s.template.raw[:0], gaps: s.template.gaps[:0]}
+	}
+	return e
+}
+
 // between reports whether a top-level value has ended, and no other begun.
 func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
 

@@ -54,6 +54,12 @@ func (t *Tap) Close() {
 	t.max = t.len() // nothing follows
 }
 
+// Free gives the copy back, and lets go of the reader.
+func (t *Tap) Free() {
+	t.Copy.Free()
+	t.reader, t.decoder = nil, nil
+}
+
 func (t *Tap) plain(p []byte) {
 	if t.reader != nil {
 		t.reader.Write(p)
