@@ -34,17 +34,23 @@ var policy = translate.DefaultPolicy.With(translate.WebSearch).With(translate.Po
 	"include.web_search_call.action.sources": translate.Translate,
 })
 
+// prompt is what the model reads: all that POST /v1/messages/count_tokens takes
+// (https://platform.claude.com/docs/en/api/messages-count-tokens).
+type prompt struct {
+	Model        string        `json:"model,omitempty"`
+	System       []any         `json:"system,omitempty"`
+	Messages     Messages[any] `json:"messages"`
+	Tools        []tool        `json:"tools,omitempty"`
+	ToolChoice   *ToolChoice   `json:"tool_choice,omitempty"`
+	Thinking     *Thinking     `json:"thinking,omitempty"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
+}
+
 // request is the body of POST /v1/messages.
 type request struct {
-	Model        string          `json:"model,omitempty"`
+	prompt
 	Version      string          `json:"anthropic_version,omitempty"`
 	MaxTokens    int64           `json:"max_tokens"`
-	System       []any           `json:"system,omitempty"`
-	Messages     Messages[any]   `json:"messages"`
-	Tools        []tool          `json:"tools,omitempty"`
-	ToolChoice   *ToolChoice     `json:"tool_choice,omitempty"`
-	Thinking     *Thinking       `json:"thinking,omitempty"`
-	OutputConfig *outputConfig   `json:"output_config,omitempty"`
 	Temperature  *float64        `json:"temperature,omitempty"`
 	TopP         *float64        `json:"top_p,omitempty"`
 	TopK         json.RawMessage `json:"top_k,omitempty"`
@@ -73,7 +79,7 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
 	}
-	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
+	r := &request{prompt: prompt{Model: t.Model}, Stream: p.Stream, Stop: p.Stop()}
 	m := modelOf(t)
 	r.MaxTokens = p.MaxOutputTokens.Or(plugins.Known(m.maxOutput())).N
 	if user := p.SafetyIdentifier; user != "" {

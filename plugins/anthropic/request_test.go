@@ -72,10 +72,10 @@ func TestPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"model":"claude-opus-4-5","max_tokens":50,"system":[{"type":"text","text":"Be brief."}],` +
+	want := `{"model":"claude-opus-4-5","system":[{"type":"text","text":"Be brief."}],` +
 		`"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],` +
 		`"tools":[{"name":"f","description":"does f","input_schema":{"type":"object","properties":{"b":{},"a":{}}}}],` +
-		`"temperature":0.2,"metadata":{"user_id":"u"},"stream":true}`
+		`"max_tokens":50,"temperature":0.2,"metadata":{"user_id":"u"},"stream":true}`
 	if body != want {
 		t.Errorf("got %s\nwant %s", body, want)
 	}

@@ -45,10 +45,7 @@ func ParseObject(a *translate.Assembler, body []byte) (v gjson.Result, ok bool) 
 
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
-	if string(data) == "[DONE]" {
-		return false
-	}
-	e, ok := d.a.ParseJSON(data)
+	e, ok := d.a.ParseEvent(data)
 	if !ok {
 		return false
 	}

@@ -42,10 +42,7 @@ func (d *decoder) object(body []byte) {
 
 // event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
-	if string(data) == "[DONE]" {
-		return false
-	}
-	e, ok := d.a.ParseJSON(data)
+	e, ok := d.a.ParseEvent(data)
 	if !ok {
 		return false
 	}

@@ -72,6 +72,15 @@ func (a *Assembler) ParseJSON(data []byte) (v gjson.Result, ok bool) {
 	return gjson.ParseBytes(data), true
 }
 
+// ParseEvent parses the data of an event. ok is false at [DONE], which ends a stream, and
+// of what is not JSON, which fails the response.
+func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
+	if string(data) == "[DONE]" {
+		return e, false
+	}
+	return a.ParseJSON(data)
+}
+
 // ReadError reads an answer that is no success, for Provider.Error. newError
 // makes the error of the status and the body, which is null where it is not JSON,
 // and the first element of an array, as Google sends for a stream. The time that
