@@ -73,12 +73,10 @@ func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Content
 // sameCall tells whether two records are the same but for what was learned later, and
 // where their bodies are.
 func sameCall(a, b *storage.Record) bool {
-	x, y := *a, *b
-	for _, r := range []*storage.Record{&x, &y} {
-		r.Properties, r.Scores, r.Feedback, r.Assets = nil, nil, nil, nil
-		r.UpdatedAt, r.Content, r.Version, r.Number = 0, storage.ContentRef{}, storage.Position{}, 0
-	}
-	return slices.Equal(a.Assets, b.Assets) && reflect.DeepEqual(&x, &y)
+	x := *a
+	x.Properties, x.Scores, x.Feedback, x.Assets = b.Properties, b.Scores, b.Feedback, b.Assets
+	x.UpdatedAt, x.Content, x.Version, x.Number = b.UpdatedAt, b.Content, b.Version, b.Number
+	return slices.Equal(a.Assets, b.Assets) && reflect.DeepEqual(&x, b)
 }
 
 // sameAnnotations tells whether the same was learned of two records.
