@@ -5,6 +5,7 @@ package lineage
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -18,7 +19,8 @@ import (
 // room. The zero Index is empty.
 type Index struct {
 	mu             sync.Mutex
-	calls          map[uint64]*call // by what they can be found by
+	calls          map[uint64]*call   // by what they can be found by
+	tasks          map[uint64][]*call // that asked for what no sub-agent has begun, the first one first
 	oldest, newest *call
 	size           int
 }
@@ -123,6 +125,7 @@ func (x *Index) forget() {
 		if x.calls[k] == c {
 			delete(x.calls, k)
 		}
+		x.wait(k, slices.DeleteFunc(x.tasks[k], func(asked *call) bool { return asked == c }))
 	}
 	c.keys, c.messages, c.answer, c.tools, c.before, c.same, c.next = nil, nil, nil, nil, nil, nil, nil
 }

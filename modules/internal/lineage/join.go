@@ -220,25 +220,35 @@ func (x *Index) find(q *query) (*call, relation) {
 
 // offer makes a task be found, behind the same ones that other calls asked for before.
 func (x *Index) offer(c *call, scope, task uint64) {
-	for i := range maxSameTasks {
-		if k := key(byTask+i, scope, task); x.calls[k] == nil || i == maxSameTasks-1 {
-			x.add(c, k)
-			return
-		}
-	}
+	k := key(byTask, scope, task)
+	asked := x.tasks[k]
+	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c))
+	c.keys = append(c.keys, k)
+	x.size += keySize
 }
 
 // take returns the first call that asked for a task which no sub-agent has begun, nil if
 // there is none.
 func (x *Index) take(scope, task uint64) *call {
-	for i := range maxSameTasks {
-		if k := key(byTask+i, scope, task); x.calls[k] != nil {
-			c := x.calls[k]
-			delete(x.calls, k)
-			return c
-		}
+	k := key(byTask, scope, task)
+	asked := x.tasks[k]
+	if len(asked) == 0 {
+		return nil
 	}
-	return nil
+	x.wait(k, asked[1:])
+	return asked[0]
+}
+
+// wait keeps the calls that wait for a sub-agent.
+func (x *Index) wait(k uint64, asked []*call) {
+	switch {
+	case len(asked) == 0:
+		delete(x.tasks, k)
+	case x.tasks == nil:
+		x.tasks = map[uint64][]*call{k: asked}
+	default:
+		x.tasks[k] = asked
+	}
 }
 
 // maxSameMessages bounds the calls with the same messages that are looked at.

@@ -326,6 +326,29 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 	}
 }
 
+func TestTheFirstThatAskedForATaskIsTakenFirst(t *testing.T) {
+	x := new(Index)
+	const scope, task = 1, 2
+	a, b, c := new(call), new(call), new(call)
+	x.offer(a, scope, task)
+	x.offer(b, scope, task)
+	if x.take(scope, task) != a {
+		t.Error("the first did not come first")
+	}
+	x.offer(c, scope, task)
+	for _, want := range []*call{b, c, nil} {
+		if x.take(scope, task) != want {
+			t.Error("a later one came before an earlier one")
+		}
+	}
+	x.remember(a)
+	x.offer(a, scope, task)
+	x.forget()
+	if x.take(scope, task) != nil {
+		t.Error("a call that is forgotten was taken")
+	}
+}
+
 func BenchmarkJoin(b *testing.B) {
 	x := new(Index)
 	o := &observe.Outline{}
