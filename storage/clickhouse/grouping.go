@@ -28,6 +28,10 @@ type grouping struct {
 	bucket string
 }
 
+// noKey is the key of the one group of a query without dimensions, by which the server
+// need not group.
+const noKey = "CAST([], 'Array(String)')"
+
 // compile is false of a query that the server does not decide alone.
 func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	q := g.query
@@ -57,7 +61,7 @@ func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	if !q.Apart {
 		g.keys, g.arrays = []string{"array(" + strings.Join(texts, ", ") + ")"}, []bool{false}
 		if len(texts) == 0 {
-			g.keys = []string{"CAST([], 'Array(String)')"}
+			g.keys = []string{noKey}
 		}
 	}
 	if q.Known && len(texts) > 0 {
@@ -153,9 +157,13 @@ func (g *grouping) statement(sets []int) string {
 	for i, set := range sets {
 		key := fmt.Sprintf("key%d", i)
 		group := g.keys[set]
+		if group == noKey {
+			first, grouped = append(first, "toUInt64(0)"), append(grouped, noKey, "toUInt64(0)")
+			continue
+		}
 		if q.Top.By == storage.LargestGroups && len(q.By) > 0 {
 			inner = append(inner, fmt.Sprintf("%s AS whole%d", group, i))
-			group = fmt.Sprintf("if(%s IN (%s), %[1]s, CAST([], 'Array(String)'))", group, g.largest(set))
+			group = fmt.Sprintf("if(%s IN (%s), %[1]s, %s)", group, g.largest(set), noKey)
 			first = append(first, fmt.Sprintf("uniqExact(whole%d)", i))
 		} else {
 			first = append(first, "toUInt64(0)")
@@ -176,9 +184,14 @@ func (g *grouping) statement(sets []int) string {
 	if q.ActiveDays {
 		inner = append(inner, fmt.Sprintf("floor((%s - %s) / 86400000) AS day", millis, g.integer(int64(q.Zone)*60_000)))
 	}
+	groups := ""
+	if len(by) > 0 {
+		groups = " GROUP BY GROUPING SETS (" + strings.Join(by, ", ") + ")"
+	} else if g.bucket != "" {
+		groups = " GROUP BY cell WITH ROLLUP" // which adds up the cells, not the records again
+	}
 	return "SELECT " + strings.Join(slices.Concat(first, []string{cell}, grouped), ", ") +
-		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" +
-		" GROUP BY GROUPING SETS (" + strings.Join(by, ", ") + ")"
+		" FROM (SELECT " + strings.Join(inner, ", ") + " FROM records FINAL WHERE " + g.where.sql + ")" + groups
 }
 
 // requests counts the requests of a group.
