@@ -66,8 +66,8 @@ func (d *dictionary) id(kind, name string, at storage.Timestamp) (driver.Value, 
 // insert inserts a name, unless it is there, in which case the entry is empty. Most that
 // are not known are new: sessions.
 func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry, err error) {
-	result, err := d.c.exec("INSERT INTO names (id, kind, name, seen) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO NOTHING",
-		d.next, key.kind, key.name, int64(at))
+	result, err := d.c.exec("INSERT INTO names (id, kind, name, hash, seen) SELECT ?4, ?1, ?2, ?3, ?5 WHERE NOT EXISTS (SELECT 1 FROM names WHERE "+isName+")",
+		append(nameArgs(key.kind, key.name), d.next, int64(at))...)
 	if err != nil {
 		return entry, err
 	}
@@ -86,8 +86,8 @@ func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry,
 }
 
 func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
-	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE kind = ? AND name = ?",
-		[]driver.Value{key.kind, key.name}, func(row []driver.Value) error {
+	err = d.c.query(context.Background(), "SELECT id, seen FROM names WHERE "+isName,
+		nameArgs(key.kind, key.name), func(row []driver.Value) error {
 			entry = nameEntry{row[0], storage.Timestamp(row[1].(int64))}
 			return nil
 		})
@@ -104,40 +104,56 @@ const blocksAtOnce = 16
 
 // pruneNames deletes of the next names those that no record uses which was created since,
 // once a day. An index of when they were seen would cost each batch more than to look at
-// the blocks in which some name was not seen since: those of the oldest ids.
+// the blocks in which some name was not seen since: those of the oldest ids. What these
+// have is deleted in the order of the hashes, because each would else touch another page.
 func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
-	if since < w.pruned+seenStep {
-		return false, nil
+	if len(w.unused) == 0 {
+		if w.pruneFrom == 0 && since < w.pruned+seenStep {
+			return false, nil
+		}
+		if err := w.findUnused(since); err != nil {
+			return false, err
+		}
+		if w.pruneFrom == len(w.names.oldest) {
+			w.pruneFrom, w.pruned = 0, since
+		}
 	}
-	blocks, deleted := w.names.oldest, int64(0)
-	for looks := 0; w.pruneFrom < len(blocks); {
-		if blocks[w.pruneFrom] >= since {
-			w.pruneFrom++
-			continue
+	if len(w.unused) > 0 {
+		var ids []uint32
+		for _, x := range w.unused[:min(len(w.unused), pruneChunk)] {
+			ids = append(ids, uint32(x))
 		}
-		if looks++; looks > blocksAtOnce || deleted == int64(pruneChunk) {
-			return true, nil
-		}
-		from, until := int64(w.pruneFrom)*nameBlock, int64(w.pruneFrom+1)*nameBlock
-		oldest, err := w.c.integer(context.Background(), "SELECT coalesce(min(seen), ?) FROM names WHERE id >= ? AND id < ?", int64(math.MaxInt64), from, until)
-		if err != nil {
-			return false, err
-		}
-		if blocks[w.pruneFrom] = storage.Timestamp(oldest); blocks[w.pruneFrom] >= since {
-			continue
-		}
-		result, err := w.c.exec("DELETE FROM names WHERE id IN (SELECT id FROM names WHERE id >= ? AND id < ? AND seen < ? LIMIT ?)",
-			from, until, int64(since), int64(pruneChunk)-deleted)
-		if err != nil {
-			return false, err
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return false, err
-		}
-		deleted += n
+		w.unused = w.unused[len(ids):]
 		w.names.known.clear()
+		_, err = w.c.exec("DELETE FROM names WHERE id IN (SELECT value FROM json_each(?)) AND seen < ?", compactJSON(ids), int64(since))
 	}
-	w.pruneFrom, w.pruned = 0, since
-	return false, nil
+	return w.pruneFrom > 0 || len(w.unused) > 0, err
+}
+
+// findUnused looks for names to delete in the next blocks.
+func (w *writer) findUnused(since storage.Timestamp) error {
+	blocks, ctx := w.names.oldest, context.Background()
+	for looks := 0; w.pruneFrom < len(blocks) && looks < blocksAtOnce; w.pruneFrom++ {
+		if blocks[w.pruneFrom] >= since {
+			continue
+		}
+		looks++
+		from, until := int64(w.pruneFrom)*nameBlock, int64(w.pruneFrom+1)*nameBlock
+		oldest, err := w.c.integer(ctx, "SELECT coalesce(min(seen), ?) FROM names WHERE id >= ? AND id < ?", int64(math.MaxInt64), from, until)
+		if err != nil {
+			return err
+		}
+		if blocks[w.pruneFrom] = max(storage.Timestamp(oldest), since); storage.Timestamp(oldest) >= since {
+			continue
+		}
+		err = w.c.query(ctx, "SELECT hash << 32 | id FROM names WHERE id >= ? AND id < ? AND seen < ?", []driver.Value{from, until, int64(since)}, func(row []driver.Value) error {
+			w.unused = append(w.unused, row[0].(int64))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(w.unused)
+	return nil
 }

@@ -16,11 +16,15 @@ import (
 var errDriver error
 
 func dial(name string) (handle, error) {
-	c, err := new(sqlite3.SQLiteDriver).Open(name)
+	opened, err := new(sqlite3.SQLiteDriver).Open(name)
 	if err != nil {
 		return nil, err
 	}
-	return c.(*sqlite3.SQLiteConn), nil
+	c := opened.(*sqlite3.SQLiteConn)
+	if err := c.RegisterFunc("name_hash", nameHash, true); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // stepPages is how much of a database is copied at a time: a few milliseconds.

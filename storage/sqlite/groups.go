@@ -29,11 +29,9 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
 	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
 		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, maxGroups: b.maxGroups}
-		org, err := r.c.integer(ctx, "SELECT id FROM names WHERE kind = 'org' AND name = ?", q.Org)
-		if err != nil {
+		if x.orgID, err = r.name(ctx, "org", q.Org); err != nil {
 			return err
 		}
-		x.orgID = uint32(org)
 		var tags map[string]string
 		if readsTags(q) {
 			if tags, err = r.tags(ctx, q.Org); err != nil {

@@ -243,7 +243,7 @@ func (c *condition) anyLabel(kind string, matches func(string) bool) clause {
 
 // lookup is the id of a name, 0 when no record has it.
 func (c *condition) lookup(kind, name string) int64 {
-	return c.integer("SELECT id FROM names WHERE kind = ? AND name = ?", kind, name)
+	return c.integer("SELECT id FROM names WHERE "+isName, nameArgs(kind, name)...)
 }
 
 func (c *condition) integer(query string, args ...driver.Value) int64 {

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql/driver"
+	"encoding/binary"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
@@ -51,6 +53,25 @@ const (
 
 // propertyKind is the kind of the values of one property.
 func propertyKind(name string) string { return "property:" + name }
+
+// nameHash spreads texts over 32 bits, such that nobody makes many of one hash.
+func nameHash(name string) int64 {
+	sum := sha256.Sum256([]byte(name))
+	return int64(int32(binary.BigEndian.Uint32(sum[:])))
+}
+
+// isName is true of the name whose nameArgs are the first arguments.
+const isName = "hash = ?3 AND name = ?2 AND +kind = ?1"
+
+func nameArgs(kind, name string) []driver.Value {
+	return []driver.Value{kind, name, nameHash(name)}
+}
+
+// name is the id of a name, 0 when no record has it.
+func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
+	id, err := r.c.integer(ctx, "SELECT id FROM names WHERE "+isName, nameArgs(kind, name)...)
+	return uint32(id), err
+}
 
 // paged has a number for each id of names, in pages: ids that are used together are
 // mostly near each other.

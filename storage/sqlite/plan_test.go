@@ -37,6 +37,33 @@ func plan(t *testing.T, b *Backend, q *storage.RequestQuery, columns, joins stri
 	return strings.Join(steps, "\n")
 }
 
+func TestNamesAreFoundByIndexes(t *testing.T) {
+	b := newBackend(t)
+	for _, test := range []struct {
+		query string
+		args  []driver.Value
+		want  string
+	}{
+		{"SELECT id FROM names WHERE " + isName, nameArgs("user", "ann"), "SEARCH names USING INDEX names_hash (hash=?)"},
+		{"SELECT n FROM requests WHERE org = " + orgID, nameArgs("org", "acme"), "SEARCH names USING INDEX names_hash (hash=?)"},
+		{"SELECT id FROM names WHERE kind = ?", []driver.Value{"user"}, "SEARCH names USING COVERING INDEX names_kind (kind=?)"},
+	} {
+		var steps []string
+		err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
+			return r.c.query(ctx, "EXPLAIN QUERY PLAN "+test.query, test.args, func(row []driver.Value) error {
+				steps = append(steps, row[3].(string))
+				return nil
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(steps, test.want) {
+			t.Errorf("%s is not answered by %q:\n%s", test.query, test.want, strings.Join(steps, "\n"))
+		}
+	}
+}
+
 func TestQueriesUseIndexes(t *testing.T) {
 	b := newBackend(t)
 	traffic := newTraffic(500)

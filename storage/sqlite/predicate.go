@@ -85,11 +85,11 @@ func (s *scan) text(l *storage.Leaf, column int, p *storage.CancelCheck) predica
 	if l.Op == storage.Equals {
 		var id uint32
 		if l.Text != "" {
-			found, err := s.r.c.integer(s.ctx, "SELECT id FROM names WHERE kind = ? AND name = ?", cachedColumns[column].names, l.Text)
-			if err != nil {
+			var err error
+			if id, err = s.r.name(s.ctx, cachedColumns[column].names, l.Text); err != nil {
 				s.failed = err
 			}
-			if id = uint32(found); id == 0 {
+			if id == 0 {
 				return func(*chunk, int) bool { return false }
 			}
 		}

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql/driver"
 	"slices"
 	"strings"
@@ -205,10 +204,4 @@ func (x *labelled) read(from, to int64) *keySet {
 	}
 	slices.Sort(set.keys)
 	return set
-}
-
-// name is the id of a name, 0 when no record has it.
-func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
-	id, err := r.c.integer(ctx, "SELECT id FROM names WHERE kind = ? AND name = ?", kind, name)
-	return uint32(id), err
 }

@@ -24,7 +24,7 @@ var pruneRequests = []string{
 
 // prune also answers the files of columns that nothing needs any more.
 func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool, files []string, err error) {
-	pruned, from := w.pruned, w.pruneFrom
+	pruned := w.pruned
 	err = w.transaction(ctx, func() error {
 		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
 			[]driver.Value{firstN(before), int64(pruneChunk)}, func(row []driver.Value) error {
@@ -58,7 +58,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 		return err
 	})
 	if err != nil {
-		w.pruned, w.pruneFrom = pruned, from
+		w.pruned, w.pruneFrom, w.unused = pruned, 0, nil
 		w.names.forgetOldest() // some may have been rolled back
 		return false, nil, err
 	}

@@ -143,9 +143,9 @@ func TestPruneDeletesNames(t *testing.T) {
 // Names go when no record uses them any more, also those of records that came late or after
 // the names of the same ids were looked at.
 func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
-	block := nameBlock
-	nameBlock = 4
-	t.Cleanup(func() { nameBlock = block })
+	block, chunk := nameBlock, pruneChunk
+	nameBlock, pruneChunk = 1, 5
+	t.Cleanup(func() { nameBlock, pruneChunk = block, chunk })
 	b := newBackend(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
@@ -167,5 +167,33 @@ func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
 		if n := number(t, b, "SELECT count(*) FROM requests WHERE user NOT IN (SELECT id FROM names)"); n > 0 {
 			t.Fatalf("on day %d the users of %d requests have no name", now/day, n)
 		}
+	}
+}
+
+// Names to delete are listed in one step and deleted in others: a record may use one
+// between them.
+func TestPruneKeepsNamesThatAreUsedAgain(t *testing.T) {
+	chunk := pruneChunk
+	pruneChunk = 2
+	t.Cleanup(func() { pruneChunk = chunk })
+	b := newBackend(t)
+	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
+	users := func(at storage.Timestamp) {
+		batch := new(storage.Batch)
+		for i := range 10 {
+			batch.Records = append(batch.Records, &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: at, UserID: fmt.Sprint("user-", i)})
+		}
+		write(t, b, batch)
+	}
+	users(100 * day)
+	for len(b.writer.unused) == 0 {
+		if more, err := b.Prune(t.Context(), 110*day); !more || err != nil {
+			t.Fatalf("there is no more to delete before names are: %v", err)
+		}
+	}
+	users(110 * day)
+	prune(t, b, 110*day)
+	if n := number(t, b, "SELECT count(*) FROM requests JOIN names ON names.id = user AND kind = 'user'"); n != 10 {
+		t.Errorf("%d of 10 requests have the name of their user", n)
 	}
 }

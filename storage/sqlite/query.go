@@ -266,10 +266,13 @@ func (r reader) byID(ctx context.Context, org string, id uuid.UUID) (*row, error
 	return rows[0], nil
 }
 
+// orgID is the id of the organisation whose nameArgs are the first arguments.
+const orgID = "(SELECT id FROM names WHERE " + isName + ")"
+
 // key is the n of an id in an organisation, or storage.ErrNotFound.
 func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err error) {
 	err = storage.ErrNotFound
-	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ? AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?)", []driver.Value{id[:], org}, func(row []driver.Value) error {
+	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ?4 AND org = "+orgID, append(nameArgs("org", org), id[:]), func(row []driver.Value) error {
 		n, err = row[0].(int64), nil
 		return nil
 	})
@@ -279,14 +282,14 @@ func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err
 	return n, err
 }
 
-const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ? AND dialect IN ('responses', 'batches')" +
-	" AND org = (SELECT id FROM names WHERE kind = 'org' AND name = ?) ORDER BY n DESC LIMIT 1"
+const responseQuery = "SELECT n FROM details JOIN requests USING (n) WHERE response_id = ?4 AND dialect IN ('responses', 'batches')" +
+	" AND org = " + orgID + " ORDER BY n DESC LIMIT 1"
 
 // byResponseID reads the newest record of a response in an organisation, or
 // storage.ErrNotFound.
 func (r reader) byResponseID(ctx context.Context, org, id string) (*row, error) {
 	var keys []int64
-	err := r.c.query(ctx, responseQuery, []driver.Value{id, org}, func(row []driver.Value) error {
+	err := r.c.query(ctx, responseQuery, append(nameArgs("org", org), id), func(row []driver.Value) error {
 		keys = append(keys, row[0].(int64))
 		return nil
 	})

@@ -25,10 +25,11 @@ type writer struct {
 	// lastBucket is the bucket of the last new request, if the database is known to have it.
 	lastBucket  int64
 	bucketKnown bool
-	// pruned is how old names had to be when all were looked at last, and pruneFrom is
-	// the next block of them to look at.
+	// pruned is how old names had to be when all were looked at last, pruneFrom is the
+	// next block of them to look at, and unused are names to delete: hash << 32 | id.
 	pruned    storage.Timestamp
 	pruneFrom int
+	unused    []int64
 	// tails follows the changes of the transaction once it is committed: the keys of
 	// requests that are new, gone or replaced.
 	tails   *tailCache
