@@ -163,7 +163,7 @@ func (g *grouping) statement(sets []int) string {
 		}
 		if q.Top.By == storage.LargestGroups && len(q.By) > 0 {
 			inner = append(inner, fmt.Sprintf("%s AS whole%d", group, i))
-			group = fmt.Sprintf("if(%s IN (%s), %[1]s, %s)", group, g.largest(set), noKey)
+			group = fmt.Sprintf("if(%s IN (%s), %[1]s, %[3]s)", group, g.largest(set), noKey)
 			first = append(first, fmt.Sprintf("uniqExact(whole%d)", i))
 		} else {
 			first = append(first, "toUInt64(0)")
