@@ -58,9 +58,12 @@ func (d *distribution) merge(o *distribution) {
 		}
 		d.counted += o.counted
 	}
-	if d.counts == nil && len(d.values)+len(o.values) < manyValues {
+	switch {
+	case d.counts == nil && d.values == nil:
+		d.values = slices.Clip(o.values) // both have it, in any order
+	case d.counts == nil && len(d.values)+len(o.values) < manyValues:
 		d.values = append(d.values, o.values...)
-	} else {
+	default:
 		for _, v := range o.values {
 			d.add(plugins.Milliseconds(v))
 		}

@@ -19,9 +19,10 @@ type Rows interface {
 	// Keys are what groups of a dimension, by its place, stand for. They may have to be
 	// read.
 	Keys(dimension int, groups []int) []Key
-	// MaxGroups is how many groups have room in memory at the same time, all with their
-	// totals. Of more, the rows are scanned again.
-	MaxGroups() int
+	// Room is how many groups have room in memory at the same time, all with their totals,
+	// and how many parts of them by time. Of more groups the rows are scanned again, and
+	// more parts are ErrTooManyGroups.
+	Room() (groups, cells int)
 	// Err is the error of the query's context, nil until that ends.
 	Err() error
 }
@@ -99,7 +100,8 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 	case q.CountOnly:
 		return countRows(q, rows, each)
 	}
-	g := &rowGrouper{query: q, rows: rows, window: q.Window, most: rows.MaxGroups()}
+	g := &rowGrouper{query: q, rows: rows, window: q.Window}
+	g.most, g.mostCells = rows.Room()
 	for {
 		if err := g.scan(); err != nil {
 			return err
@@ -136,6 +138,9 @@ type rowGrouper struct {
 	// their rows, and later those of the groups behind them.
 	from, most    int
 	window, later Window
+	// tooMany is true once there are more than mostCells.
+	mostCells int
+	tooMany   bool
 }
 
 // rowSet has what the rows of one dimension add up to.
@@ -194,6 +199,9 @@ func (g *rowGrouper) addUp(counted *rowCounts) error {
 		g.first = 1
 	}
 	err := g.rows.Scan(q.Filter, g.window, parts, g.add)
+	if err == nil && g.tooMany {
+		err = ErrTooManyGroups
+	}
 	if err == nil && g.first > 0 {
 		g.sets[0].merge(&g.sets[1], func(int) int { return 0 })
 	}
@@ -248,6 +256,9 @@ func (g *rowGrouper) add(r *Row) (more bool) {
 		}
 		if q.Buckets.Len > 0 {
 			s.cells.at(group, int32(bucket)).add(r)
+			if g.tooMany = len(s.cells.links) > g.mostCells; g.tooMany {
+				return false
+			}
 		}
 		if q.Details {
 			s.details.at(group, int32(bucket)).add(r)

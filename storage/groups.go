@@ -85,6 +85,9 @@ const (
 	LargestGroups
 )
 
+// ErrTooManyGroups: there is no room for what a query adds up.
+var ErrTooManyGroups = errors.New("the query adds up more users, sessions or other groups than there is memory for; narrow its time or its filter")
+
 // GroupTotals are what the requests of one group add up to.
 type GroupTotals struct {
 	// Set is the place in By of the dimension of a query that groups by each separately.

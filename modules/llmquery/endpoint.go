@@ -255,6 +255,8 @@ func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err 
 	data, err = q.Answer(c.ctx, c.journal.Backend())
 	if wrong, ok := errors.AsType[*storage.FilterError](err); ok {
 		err = badRequest("%v", wrong)
+	} else if errors.Is(err, storage.ErrTooManyGroups) {
+		err = badRequest("%v", storage.ErrTooManyGroups)
 	}
 	return q, data, err
 }

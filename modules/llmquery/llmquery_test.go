@@ -65,14 +65,16 @@ func newSite(t testing.TB) *site {
 					"default": {"storage": {"backend": "sqlite", "path": %q}},
 					"eu": {"storage": {"backend": "sqlite", "path": %q}},
 					"slow": {"storage": {"backend": "slow", "dir": %q}},
-					"broken": {"storage": {"backend": "broken", "dir": %q}}
+					"broken": {"storage": {"backend": "broken", "dir": %q}},
+					"crowded": {"storage": {"backend": "crowded", "dir": %q}}
 				},
 				"keys": [{"secret": "root"}, {"secret": "writer", "scopes": ["write"]}, {"secret": "reader", "scopes": ["query"]}],
 				"orgs": {
 					"acme": {"keys": [{"secret": "acme"}]},
 					"europe": {"store": "eu", "keys": [{"secret": "europe"}]},
 					"slow": {"store": "slow", "keys": [{"secret": "slow"}]},
-					"broken": {"store": "broken", "keys": [{"secret": "broken"}]}
+					"broken": {"store": "broken", "keys": [{"secret": "broken"}]},
+					"crowded": {"store": "crowded", "keys": [{"secret": "crowded"}]}
 				}
 			},
 			"http": {"servers": {"api": {
@@ -88,12 +90,14 @@ func newSite(t testing.TB) *site {
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/busy"}, {"handler": "llm_query", "store": "slow", "timeout": "1m"}]}]}]},
 					{"match": [{"path": ["/broken/*"]}], "handle": [{"handler": "subroute", "routes": [
 						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/broken"}, {"handler": "llm_query", "store": "broken"}]}]}]},
+					{"match": [{"path": ["/crowded/*"]}], "handle": [{"handler": "subroute", "routes": [
+						{"handle": [{"handler": "rewrite", "strip_path_prefix": "/crowded"}, {"handler": "llm_query", "store": "crowded"}]}]}]},
 					{"handle": [{"handler": "llm_query"}, {"handler": "static_response", "status_code": 418}]}
 				]
 			}}}
 		}
 	}`, filepath.Join(dir, "log"), filepath.Join(dir, "weir.db"), filepath.Join(dir, "eu.db"),
-		filepath.Join(dir, "slow"), filepath.Join(dir, "broken"), address)
+		filepath.Join(dir, "slow"), filepath.Join(dir, "broken"), filepath.Join(dir, "crowded"), address)
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}

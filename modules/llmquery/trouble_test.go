@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 func init() {
 	caddy.RegisterModule(&slowStorage{})
 	caddy.RegisterModule(&brokenStorage{})
+	caddy.RegisterModule(&crowdedStorage{})
 }
 
 // troubled is a backend that answers nothing but what trouble says.
@@ -78,6 +80,21 @@ func (*brokenStorage) Backend() storage.Backend {
 	return &troubled{trouble: func(context.Context) error { return errors.New("the disk is on fire") }}
 }
 
+// crowdedStorage is a backend without room for what queries add up.
+type crowdedStorage struct {
+	Path string `json:"dir,omitempty"`
+}
+
+func (*crowdedStorage) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "llm.storage.crowded", New: func() caddy.Module { return new(crowdedStorage) }}
+}
+
+func (s *crowdedStorage) Key() string { return "crowded:" + s.Path }
+func (s *crowdedStorage) Dir() string { return s.Path }
+func (*crowdedStorage) Backend() storage.Backend {
+	return &troubled{trouble: func(context.Context) error { return fmt.Errorf("querying the disk: %w", storage.ErrTooManyGroups) }}
+}
+
 func TestTrouble(t *testing.T) {
 	s := newSite(t)
 	response, answer := s.do("POST", "/slow"+bulk, "slow", `{"filter":"all"}`)
@@ -88,6 +105,10 @@ func TestTrouble(t *testing.T) {
 	message := answer.Get("error").String()
 	if response.StatusCode != http.StatusInternalServerError || strings.Contains(message, "fire") || !strings.Contains(message, "reference") {
 		t.Errorf("a broken backend: %d %s", response.StatusCode, message)
+	}
+	response, answer = s.do("POST", "/crowded/v1/session/query", "crowded", `{}`)
+	if message := answer.Get("error").String(); response.StatusCode != http.StatusBadRequest || !strings.HasPrefix(message, "the query adds up more") {
+		t.Errorf("a backend without room: %d %s", response.StatusCode, message)
 	}
 }
 

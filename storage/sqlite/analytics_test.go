@@ -32,7 +32,7 @@ func TestAnalytics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
 				b := New(filepath.Join(t.TempDir(), "weir.db"))
-				b.tailRows, b.maxGroups = limit, 7
+				b.tailRows, b.room.totals = limit, 7
 				return b
 			}, storagetest.Relaxed{})
 		})
@@ -81,7 +81,7 @@ func newFollower(t *testing.T, seed uint64, limit int) *follower {
 	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: New(filepath.Join(t.TempDir(), "weir.db"))}
 	var contents storagetest.Contents
 	f.records, contents = storagetest.Records(f.Rand, 400)
-	f.got.tailRows, f.got.maxGroups = limit, 1+int(seed)*10
+	f.got.tailRows, f.got.room.totals = limit, 1+int(seed)*10
 	f.host = hostOf(contents)
 	for _, b := range []storage.Backend{f.got, &f.want} {
 		if _, err := b.Open(t.Context(), f.host); err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/weirhq/weir/storage"
 )
 
@@ -148,6 +150,13 @@ func analytics(s *Backend, last *storage.Record) []asked {
 		{"session metrics of dear ones", sessionMetrics(&storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}, month)},
 		{"session metrics of sessions with a model", sessionMetrics(or(model, &storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}), month)},
 		{"session metrics of all time", sessionMetrics(storage.All{}, all)},
+		{"session metrics of all time, twice at once", func(ctx context.Context) error {
+			both, ctx := errgroup.WithContext(ctx)
+			for range 2 {
+				both.Go(func() error { return sessionMetrics(storage.All{}, all)(ctx) })
+			}
+			return both.Wait()
+		}},
 		{"scores", func(ctx context.Context) error {
 			q := &storage.ScoreQuery{Org: "default", Filter: storage.All{}, Window: month, Increment: storage.ByHour}
 			q.Window.From = last.CreatedAt - 14*24*3600*1000

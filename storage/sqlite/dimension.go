@@ -98,16 +98,15 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 			switch {
 			case group == 0:
 				return 0
-			case group == len(names.ids):
-				names.ids = append(names.ids, s.name)
-				return group
-			case names.ids[group] == s.name:
+			case group == names.len:
+				return names.add(s.name)
+			case *names.ids.at(uint32(group)) == s.name:
 				return group
 			}
 			other, ok := others[s]
 			if !ok {
-				other = len(ids.ids)
-				ids.ids, names.ids = append(ids.ids, s.id), append(names.ids, s.name)
+				other = ids.add(s.id)
+				names.add(s.name)
 				others[s] = other
 			}
 			return other
@@ -204,7 +203,7 @@ type propertyRows struct {
 
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files},
+		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: x.turn},
 		names:  make([]string, 1),
 		groups: make(map[string]int),
 	}

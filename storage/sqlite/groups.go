@@ -9,9 +9,6 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// maxGroups take some 190 MB.
-const maxGroups = 3 << 19
-
 // Groups answers from columns what those can answer, and else from the records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
@@ -28,7 +25,8 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 
 func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
 	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, maxGroups: b.maxGroups}
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, turn: &turn{room: b.room, taken: b.manyGroups}}
+		defer x.turn.end()
 		if x.orgID, err = r.name(ctx, "org", q.Org); err != nil {
 			return err
 		}

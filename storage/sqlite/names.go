@@ -73,8 +73,8 @@ func (r reader) name(ctx context.Context, kind, name string) (uint32, error) {
 	return uint32(id), err
 }
 
-// paged has a number for each id of names, in pages: ids that are used together are
-// mostly near each other.
+// paged has a number for each id of names, or each group, in pages: those that are used
+// together are mostly near each other.
 type paged []*[pagedPage]uint32
 
 const pagedPage = 1024
@@ -150,11 +150,12 @@ func (r reader) readTexts(ctx context.Context, ids []uint64, texts []string) err
 // textGroups numbers the ids of names that a scan meets, from 1.
 type textGroups struct {
 	x      *rows
-	groups paged
-	ids    []uint32 // by group; the first is no text
+	groups paged // by id
+	ids    paged // by group; the first is no text
+	len    int
 }
 
-func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, ids: make([]uint32, 1)} }
+func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, len: 1} }
 
 // number is the group of an id, 0 of 0.
 func (t *textGroups) number(id uint32) int {
@@ -163,17 +164,27 @@ func (t *textGroups) number(id uint32) int {
 	}
 	group := t.groups.at(id)
 	if *group == 0 {
-		*group = uint32(len(t.ids))
-		t.ids = append(t.ids, id)
+		*group = uint32(t.add(id))
 	}
 	return int(*group)
+}
+
+// add makes the next group, of an id.
+func (t *textGroups) add(id uint32) (group int) {
+	group = t.len
+	*t.ids.at(uint32(group)) = id
+	t.len++
+	if err := t.x.turn.grow(t.x, group); t.x.failed == nil {
+		t.x.failed = err
+	}
+	return group
 }
 
 // textsOf are the texts of groups.
 func (t *textGroups) textsOf(groups []int) []string {
 	ids := make([]uint32, len(groups))
 	for i, group := range groups {
-		ids[i] = t.ids[group]
+		ids[i] = *t.ids.at(uint32(group))
 	}
 	texts, err := t.x.r.texts(t.x.ctx, ids)
 	if err != nil {

@@ -25,7 +25,7 @@ type rows struct {
 	scores     bool
 	tail       *tail // nil if it is too large
 	files      *columnFiles
-	maxGroups  int
+	turn       *turn
 	// failed is the error of a dimension or a predicate that reads the database.
 	failed error
 }
@@ -35,8 +35,8 @@ func (x *rows) Keys(dimension int, groups []int) []storage.Key {
 	return x.dimensions[dimension].keys(groups)
 }
 
-// MaxGroups bounds the memory of totals.
-func (x *rows) MaxGroups() int { return x.maxGroups }
+// Room is that of all queries.
+func (x *rows) Room() (groups, cells int) { return x.turn.totals, x.turn.cells }
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }

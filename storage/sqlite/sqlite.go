@@ -32,9 +32,8 @@ type Backend struct {
 	path string
 	// tailRows bounds the newest requests that analytics keep in memory.
 	tailRows int
-	// maxGroups bounds the groups of requests whose totals are in memory.
-	maxGroups int
-	contents  storage.Contents
+	room     room
+	contents storage.Contents
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
 	writer  *writer
@@ -42,13 +41,15 @@ type Backend struct {
 	names   *nameReader
 	tails   *tailCache
 	files   *columnFiles
-	closing context.Context
-	close   context.CancelFunc
+	// manyGroups is full while a query has its turn to have many.
+	manyGroups chan struct{}
+	closing    context.Context
+	close      context.CancelFunc
 }
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
-	return &Backend{path: path, tailRows: tailRows, maxGroups: maxGroups}
+	return &Backend{path: path, tailRows: tailRows, room: standardRoom, manyGroups: make(chan struct{}, 1)}
 }
 
 var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)

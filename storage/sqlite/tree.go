@@ -12,9 +12,11 @@ import (
 // for first.
 func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	d := x.textDimension(rootColumn)
-	before := *x
-	before.dimensions = []dimension{d}
-	if err := before.Scan(q.Filter, q.Window, storage.CountParts, func(*storage.Row) bool { return true }); err != nil {
+	others := x.dimensions
+	x.dimensions = []dimension{d}
+	err := x.Scan(q.Filter, q.Window, storage.CountParts, func(*storage.Row) bool { return true })
+	x.dimensions = others
+	if err != nil {
 		return d, err
 	}
 	roots, err := x.roots(d)
@@ -31,7 +33,7 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 // roots are the groups of trees by the keys of their first requests, as far as these
 // are in the store.
 func (x *rows) roots(d dimension) (map[int64]int, error) {
-	trees := len(d.texts.ids) - 1
+	trees := d.texts.len - 1
 	roots := make(map[int64]int, trees)
 	groups := make([]int, trees)
 	for i := range groups {

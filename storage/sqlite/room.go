@@ -1,0 +1,52 @@
+package sqlite
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// room bounds the groups that queries have in memory.
+type room struct {
+	// totals are the groups that have totals at the same time, 120 bytes each, and cells
+	// the parts of groups by time, 40 bytes each.
+	totals, cells int
+	// few groups are those that a query may have at any time. One query may have more, up
+	// to most, 12 bytes each besides what the answer keeps of them.
+	few, most int
+}
+
+var standardRoom = room{totals: 1 << 20, cells: 3 << 20, few: 1 << 18, most: 8 << 20}
+
+// turn is what a query with many groups waits for: the memory of several would add up.
+type turn struct {
+	room
+	// taken has an element while a query has its turn.
+	taken chan struct{}
+	mine  bool
+}
+
+// grow is called when there are so many groups.
+func (t *turn) grow(x *rows, groups int) error {
+	switch {
+	case groups > t.most:
+		return fmt.Errorf("more than %d groups: %w", t.most, storage.ErrTooManyGroups)
+	case groups <= t.few || t.mine:
+		return nil
+	}
+	select {
+	case t.taken <- struct{}{}:
+		t.mine = true
+		runtime.GC() // of what the query before had: else memory would grow to twice of what is used
+		return nil
+	case <-x.ctx.Done():
+		return x.ctx.Err()
+	}
+}
+
+func (t *turn) end() {
+	if t.mine {
+		<-t.taken
+	}
+}

@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// sessionsByCost asks for all sessions, which no index finds.
+var sessionsByCost = &storage.SessionQuery{
+	Org: "default", Filter: storage.All{}, Window: storage.Always, Limit: 10, Sort: []storage.SessionSort{{Key: storage.SessionTotalCost}},
+}
+
+// What has no room is an error, and leaves other queries alone.
+func TestTooManyGroups(t *testing.T) {
+	b := newBackend(t)
+	batch := newTraffic(100).batch(100)
+	for _, r := range batch.Records {
+		r.RootID = uuid.New()
+	}
+	write(t, b, batch)
+	hour := storage.Window{From: batch.Records[0].CreatedAt, To: batch.Records[99].CreatedAt}
+	first := storage.Window{From: hour.From, To: hour.From}
+	sessions := func(w storage.Window) error {
+		q := *sessionsByCost
+		q.Window = w
+		_, err := q.Answer(t.Context(), b)
+		return err
+	}
+	trees := func(w storage.Window) error {
+		_, err := (&storage.MetricsQuery{Org: "default", Filter: storage.All{}, Window: w, By: storage.Dimension{Name: storage.ByTree}, Bucket: storage.BucketNone, Limit: 10}).Answer(t.Context(), b)
+		return err
+	}
+	overview := func(w storage.Window) error {
+		_, err := (&storage.UserOverviewQuery{Org: "default", Filter: storage.All{}, Window: w}).Answer(t.Context(), b)
+		return err
+	}
+	for name, test := range map[string]struct {
+		room room
+		ask  func(storage.Window) error
+	}{
+		"groups": {room{totals: 3, cells: 100, few: 100, most: 7}, sessions},
+		"trees":  {room{totals: 3, cells: 100, few: 100, most: 7}, trees},
+		"cells":  {room{totals: 100, cells: 7, few: 100, most: 100}, overview},
+	} {
+		b.room = standardRoom
+		if err := test.ask(hour); err != nil {
+			t.Errorf("%s with room: %v", name, err)
+		}
+		b.room = test.room
+		if err := test.ask(hour); !errors.Is(err, storage.ErrTooManyGroups) {
+			t.Errorf("%s: %v, want ErrTooManyGroups", name, err)
+		}
+		if err := test.ask(first); err != nil {
+			t.Errorf("%s of one: %v", name, err)
+		}
+	}
+}
+
+// The memory of queries with many groups must not add up, and others must not wait.
+func TestManyGroupsTakeTurns(t *testing.T) {
+	b := newBackend(t)
+	write(t, b, newTraffic(100).batch(100))
+	b.room.few = 7
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	many := &storage.GroupQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, By: []storage.Dimension{{Name: storage.ByUser}}}
+	stopped := errors.New("enough")
+	err := b.Groups(t.Context(), many, func(*storage.GroupTotals) error {
+		if _, err := sessionsByCost.Answer(soon(), b); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another query with many groups: %v", err)
+		}
+		few := &storage.FacetQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Fields: []storage.Dimension{{Name: "provider"}}}
+		if _, err := few.Answer(t.Context(), b); err != nil {
+			t.Errorf("a query with few groups: %v", err)
+		}
+		return stopped
+	})
+	if !errors.Is(err, stopped) {
+		t.Fatal(err)
+	}
+	if _, err := sessionsByCost.Answer(t.Context(), b); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
