@@ -7,56 +7,83 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// annotate gives records what was learned of them later.
-func (r *reader) annotate(ctx context.Context, records []*storage.Record) error {
-	if len(records) == 0 {
-		return nil
+// annotated reads records, and at the same time what was learned later of their ids.
+func (r *reader) annotated(ctx context.Context, ids []uuid.UUID, read func(context.Context) ([]*storage.Record, error)) (records []*storage.Record, err error) {
+	var learned []annotation
+	p := r.withOwnParams()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		learned, err = p.annotations(ctx, ids)
+		return err
+	})
+	g.Go(func() (err error) {
+		records, err = read(ctx)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
 	byID := make(map[uuid.UUID][]*storage.Record, len(records))
-	ids := make([]string, len(records))
-	for i, rec := range records {
+	for _, rec := range records {
 		byID[rec.ID] = append(byID[rec.ID], rec)
-		ids[i] = rec.ID.String()
 	}
-	p := r.withOwnParams()
-	of := " FINAL WHERE " + all(ofOrg, "request_id IN "+p.bind(ids, "Array(UUID)"))
-	var (
-		id                  uuid.UUID
-		property            bool
-		name, text          string
-		value               float64
-		feedback            int64
-		feedbackAt, learned time.Time
-	)
-	return p.query(ctx, "SELECT request_id, false, name, value, '', feedback_id, feedback_at, learned_at FROM scores"+of+
+	for i := range learned {
+		for _, rec := range byID[learned[i].id] {
+			learned[i].addTo(rec)
+		}
+	}
+	return records, nil
+}
+
+// annotation is a score, feedback or a property that a record was given later.
+type annotation struct {
+	id                  uuid.UUID
+	property            bool
+	name, text          string
+	value               float64
+	feedback            int64
+	feedbackAt, learned time.Time
+}
+
+// annotations reads those of records.
+func (r *reader) annotations(ctx context.Context, ids []uuid.UUID) (list []annotation, err error) {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	of := " FINAL WHERE " + all(ofOrg, "request_id IN "+r.bind(texts, "Array(UUID)"))
+	err = r.query(ctx, "SELECT request_id, false, name, value, '', feedback_id, feedback_at, learned_at FROM scores"+of+
 		" UNION ALL SELECT request_id, true, name, 0, value, 0, learned_at, learned_at FROM late_properties"+of+
 		" SETTINGS max_threads = 1", func(rows driver.Rows) error {
-		if err := rows.Scan(&id, &property, &name, &value, &text, &feedback, &feedbackAt, &learned); err != nil {
-			return err
-		}
-		for _, rec := range byID[id] {
-			rec.UpdatedAt = max(rec.UpdatedAt, storage.Millis(learned))
-			switch {
-			case property:
-				if rec.Properties == nil {
-					rec.Properties = make(map[string]string)
-				}
-				rec.Properties[name] = text
-			case name == storage.FeedbackScore:
-				rec.Feedback = &storage.Feedback{ID: feedback, Rating: value != 0, CreatedAt: storage.Millis(feedbackAt)}
-			default:
-				if rec.Scores == nil {
-					rec.Scores = make(map[string]float64)
-				}
-				rec.Scores[name] = value
-			}
-		}
-		return nil
+		var a annotation
+		err := rows.Scan(&a.id, &a.property, &a.name, &a.value, &a.text, &a.feedback, &a.feedbackAt, &a.learned)
+		list = append(list, a)
+		return err
 	})
+	return list, err
+}
+
+func (a *annotation) addTo(rec *storage.Record) {
+	rec.UpdatedAt = max(rec.UpdatedAt, storage.Millis(a.learned))
+	switch {
+	case a.property:
+		if rec.Properties == nil {
+			rec.Properties = make(map[string]string)
+		}
+		rec.Properties[a.name] = a.text
+	case a.name == storage.FeedbackScore:
+		rec.Feedback = &storage.Feedback{ID: a.feedback, Rating: a.value != 0, CreatedAt: storage.Millis(a.feedbackAt)}
+	default:
+		if rec.Scores == nil {
+			rec.Scores = make(map[string]float64)
+		}
+		rec.Scores[a.name] = a.value
+	}
 }
 
 // anyLate tells whether any record was given a property of that name later.

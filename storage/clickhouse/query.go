@@ -93,7 +93,14 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 		return nil, nil
 	}
 	p := r.withOwnParams()
-	found, err := p.versions(ctx, p.keysCondition(keys), " LIMIT 1 BY created_at, request_id")
+	condition := p.keysCondition(keys)
+	ids := make([]uuid.UUID, len(keys))
+	for i, k := range keys {
+		ids[i] = k.id
+	}
+	found, err := r.annotated(ctx, ids, func(ctx context.Context) ([]*storage.Record, error) {
+		return p.versions(ctx, condition, " LIMIT 1 BY created_at, request_id")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +114,7 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 			records = append(records, rec)
 		}
 	}
-	return records, p.annotate(ctx, records)
+	return records, nil
 }
 
 // versions reads the versions of records, the newest first, as far as limit goes. It
@@ -358,8 +365,8 @@ func (b *Backend) Response(ctx context.Context, org, responseID string) (*storag
 		return nil, err
 	}
 	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), "dialect IN ('responses', 'batches')"), " LIMIT 1")
-	if err == nil {
-		err = r.annotate(ctx, found)
+	if err == nil && len(found) > 0 {
+		_, err = r.annotated(ctx, []uuid.UUID{found[0].ID}, func(context.Context) ([]*storage.Record, error) { return found, nil })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading response %s from ClickHouse: %w", responseID, explain(ctx, err))
@@ -384,15 +391,17 @@ func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, er
 		t := storage.Millis(time.Unix(sec, nsec))
 		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
 	}
-	for _, place := range places {
-		// Of the few versions the first is taken here: for a LIMIT the server reads twice.
-		records, err := r.versions(ctx, place, "")
-		if err != nil {
-			return nil, err
+	records, err := r.annotated(ctx, []uuid.UUID{id}, func(ctx context.Context) ([]*storage.Record, error) {
+		for _, place := range places {
+			// Of the few versions the first is taken here: for a LIMIT the server reads twice.
+			if records, err := r.versions(ctx, place, ""); err != nil || len(records) > 0 {
+				return records, err
+			}
 		}
-		if len(records) > 0 {
-			return records[0], r.annotate(ctx, records[:1])
-		}
+		return nil, nil
+	})
+	if err != nil || len(records) == 0 {
+		return nil, cmp.Or(err, ctx.Err())
 	}
-	return nil, ctx.Err()
+	return records[0], nil
 }
