@@ -154,3 +154,14 @@ func TestWhatIsNoConversationHasNoOutline(t *testing.T) {
 		}
 	}
 }
+
+// A transport may still read the body while somebody looks at the outline.
+func TestAnOutlineStaysAsItWas(t *testing.T) {
+	const first = `{"messages":[{"role":"user","content":"a"}],"prompt_cache_key":"a"}`
+	r := NewRequestReader(plugins.Chat)
+	r.Write([]byte(first))
+	r.Write([]byte(`{"messages":[{"role":"user","content":"b"}],"prompt_cache_key":"b"}`))
+	if got, want := r.Outline(), outline(t, plugins.Chat, first); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, before %+v", got, want)
+	}
+}

@@ -66,7 +66,7 @@ func (r *RequestReader) Write(p []byte) {
 func (r *RequestReader) Request() *plugins.RequestInfo { return &r.request }
 
 // Outline is that of a request whose body has been read, nil of one that has not
-// ended, and of one that is no conversation.
+// ended, and of one that is no conversation. It does not change any more.
 func (r *RequestReader) Outline() *Outline {
 	o := &r.outline
 	if !o.whole || len(o.Messages) == 0 || len(o.Messages) == maxMessages {
@@ -138,5 +138,11 @@ func (r *RequestReader) value(f Field, v value) {
 	}
 }
 
-func (r *RequestReader) endEvent()    {}
-func (r *RequestReader) endDocument() { r.outline.whole = true }
+func (r *RequestReader) endEvent() {}
+
+// endDocument ends the reading: a request is one value, and whoever has its Outline may
+// look at it while what follows passes.
+func (r *RequestReader) endDocument() {
+	r.outline.whole = true
+	r.scan.root, r.scan.next = nil, nil
+}

@@ -37,6 +37,7 @@ func TestRequestReader(t *testing.T) {
 		{"ollama streams by default", plugins.OllamaChat, `{"model":"llama","messages":[{"images":["AA"]}]}`, plugins.RequestInfo{Model: "llama", Stream: true, Media: true}},
 		{"ollama told not to", plugins.OllamaGenerate, `{"model":"llama","images":[],"stream":false}`, plugins.RequestInfo{Model: "llama"}},
 		{"no JSON", plugins.Chat, `model=gpt`, plugins.RequestInfo{}},
+		{"two requests", plugins.Chat, `{"model":"gpt"}{"model":"other","stream":true}`, plugins.RequestInfo{Model: "gpt"}},
 		{"cut", plugins.Chat, `{"model":"gpt","messages":[`, plugins.RequestInfo{Model: "gpt"}},
 	} {
 		for name, size := range chunkings {
