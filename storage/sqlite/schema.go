@@ -33,7 +33,7 @@ func (c *conn) migrate(ctx context.Context) error {
 			return err
 		}
 		err = c.transaction(ctx, func() error {
-			if _, err := c.exec(string(step)); err != nil {
+			if _, err := c.ExecContext(ctx, string(step), nil); err != nil {
 				return err
 			}
 			// A pragma takes no parameters.
