@@ -118,6 +118,7 @@ func GroupRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
 			return nil
 		}
 		g.from, g.window = g.from+g.most, g.later
+		g.mostCells -= len(g.sets[0].cells.links) // which the answer may keep
 		g.sets[0].clear()
 	}
 }
@@ -138,7 +139,7 @@ type rowGrouper struct {
 	// their rows, and later those of the groups behind them.
 	from, most    int
 	window, later Window
-	// tooMany is true once there are more than mostCells.
+	// tooMany is true once there are more than mostCells, in all scans together.
 	mostCells int
 	tooMany   bool
 }

@@ -44,9 +44,10 @@ func TestTooManyGroups(t *testing.T) {
 		room room
 		ask  func(storage.Window) error
 	}{
-		"groups": {room{totals: 3, cells: 100, few: 100, most: 7}, sessions},
-		"trees":  {room{totals: 3, cells: 100, few: 100, most: 7}, trees},
-		"cells":  {room{totals: 100, cells: 7, few: 100, most: 100}, overview},
+		"groups":                 {room{totals: 3, cells: 100, few: 100, most: 7}, sessions},
+		"trees":                  {room{totals: 3, cells: 100, few: 100, most: 7}, trees},
+		"cells":                  {room{totals: 100, cells: 60, few: 100, most: 100}, overview},
+		"cells in several scans": {room{totals: 3, cells: 60, few: 100, most: 100}, overview},
 	} {
 		b.room = standardRoom
 		if err := test.ask(hour); err != nil {
