@@ -180,14 +180,21 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 	for set, d := range q.By {
 		if d.Name != storage.ByPropertyName {
 			others = append(others, set)
-		} else if err := part(newPropertyRows(x), []int{set}); err != nil {
+		}
+	}
+	if len(others) > 0 {
+		if err := part(x, others); err != nil {
 			return err
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	for set, d := range q.By {
+		if d.Name == storage.ByPropertyName {
+			if err := part(newPropertyRows(x), []int{set}); err != nil {
+				return err
+			}
+		}
 	}
-	return part(x, others)
+	return nil
 }
 
 // propertyRows are storage.Rows of which a request has one for each of its
@@ -201,9 +208,11 @@ type propertyRows struct {
 	groupsOf [][]int
 }
 
+// newPropertyRows are rows that wait for no turn: properties have few names, and the
+// other groups of the query, which cannot begin anew then, are answered already.
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: x.turn},
+		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: &turn{room: x.turn.room, mine: true}},
 		names:  make([]string, 1),
 		groups: make(map[string]int),
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,7 +14,13 @@ import (
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
 	if by, ok := q.RowDimensions(); ok && inColumns(q, by) {
-		err = b.groupRows(ctx, q, by, each)
+		t := &turn{room: b.room, taken: b.manyGroups}
+		defer t.end()
+		if err = b.groupRows(ctx, t, q, by, each); errors.Is(err, errNotItsTurn) {
+			if err = t.wait(ctx); err == nil {
+				err = b.groupRows(ctx, t, q, by, each)
+			}
+		}
 	} else {
 		err = b.groupRecords(ctx, q, each)
 	}
@@ -23,10 +30,9 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 	return nil
 }
 
-func (b *Backend) groupRows(ctx context.Context, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
+func (b *Backend) groupRows(ctx context.Context, turn *turn, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
 	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, turn: &turn{room: b.room, taken: b.manyGroups}}
-		defer x.turn.end()
+		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, turn: turn}
 		if x.orgID, err = r.name(ctx, "org", q.Org); err != nil {
 			return err
 		}

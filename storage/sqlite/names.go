@@ -174,7 +174,7 @@ func (t *textGroups) add(id uint32) (group int) {
 	group = t.len
 	*t.ids.at(uint32(group)) = id
 	t.len++
-	if err := t.x.turn.grow(t.x, group); t.x.failed == nil {
+	if err := t.x.turn.grow(group); t.x.failed == nil {
 		t.x.failed = err
 	}
 	return group

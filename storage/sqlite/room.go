@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -27,8 +29,12 @@ type turn struct {
 	mine  bool
 }
 
+// errNotItsTurn ends a query that has many groups while another one has its turn. It begins
+// anew when it has its own: others are not to wait for its connection until then.
+var errNotItsTurn = errors.New("another query has many groups")
+
 // grow is called when there are so many groups.
-func (t *turn) grow(x *rows, groups int) error {
+func (t *turn) grow(groups int) error {
 	switch {
 	case groups > t.most:
 		return fmt.Errorf("more than %d groups: %w", t.most, storage.ErrTooManyGroups)
@@ -37,12 +43,27 @@ func (t *turn) grow(x *rows, groups int) error {
 	}
 	select {
 	case t.taken <- struct{}{}:
-		t.mine = true
-		runtime.GC() // of what the query before had: else memory would grow to twice of what is used
+		t.begin()
 		return nil
-	case <-x.ctx.Done():
-		return x.ctx.Err()
+	default:
+		return errNotItsTurn
 	}
+}
+
+// wait waits for the turn.
+func (t *turn) wait(ctx context.Context) error {
+	select {
+	case t.taken <- struct{}{}:
+		t.begin()
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *turn) begin() {
+	t.mine = true
+	runtime.GC() // of what the query before had: else memory would grow to twice of what is used
 }
 
 func (t *turn) end() {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,8 +80,20 @@ func TestManyGroupsTakeTurns(t *testing.T) {
 		if _, err := sessionsByCost.Answer(soon(), b); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("another query with many groups: %v", err)
 		}
+		waiting, giveUp := context.WithCancel(t.Context())
+		var queries sync.WaitGroup
+		defer queries.Wait()
+		defer giveUp()
+		for range maxReaders {
+			queries.Go(func() { _, _ = sessionsByCost.Answer(waiting, b) })
+		}
+		for begun := time.Now(); len(b.readers.idle) > 0 && time.Since(begun) < 100*time.Millisecond; {
+			time.Sleep(time.Millisecond) // until they have all connections, which they must not keep
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
 		few := &storage.FacetQuery{Org: "default", Filter: storage.All{}, Window: storage.Always, Fields: []storage.Dimension{{Name: "provider"}}}
-		if _, err := few.Answer(t.Context(), b); err != nil {
+		if _, err := few.Answer(ctx, b); err != nil {
 			t.Errorf("a query with few groups: %v", err)
 		}
 		return stopped
