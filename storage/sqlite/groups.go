@@ -54,7 +54,8 @@ func (b *Backend) groupRows(ctx context.Context, turn *turn, q *storage.GroupQue
 			x.dimensions = append(x.dimensions, grouped)
 		}
 		if slices.Contains(by, storage.Dimension{Name: storage.ByPropertyName}) {
-			return groupPropertyNames(q, x, each)
+			err = groupPropertyNames(q, x, each)
+			return cmp.Or(x.failed, err)
 		}
 		rows, err := newestSessions(x, q)
 		if err == nil {
