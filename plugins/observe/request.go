@@ -36,7 +36,7 @@ const keepMessages = 64
 // used any more, the outline included.
 func (r *RequestReader) Free() {
 	o := &r.outline
-	if cap(o.Messages) > keepMessages {
+	if len(o.Messages) > keepMessages {
 		o.Messages = nil
 	}
 	*r = RequestReader{
