@@ -4,8 +4,8 @@
 // call, latency, and memory. It plays the provider and the clients, starts each
 // target by itself, and prints ratios. docs/performance.md has the method.
 //
-//	go run ./test/bench          # in the root of the repository; less than 7 minutes
-//	go run ./test/bench -quick   # less than one
+//	go run ./test/bench          # in the root of the repository; up to ten minutes
+//	go run ./test/bench -quick   # up to two
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 type benchCase struct {
 	name    string
 	traffic traffic
-	load    load // without a duration it takes -seconds
+	load    load // without a duration it takes -duration
 	pool    []exchange
 	ping    *exchange // the call that a target begins and ends with
 }
