@@ -26,13 +26,12 @@ func Name(name string, known []string) string {
 // neighbour to make b of a
 // (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance).
 func Distance(a, b string) int {
-	var before, above []int
-	row := make([]int, len(b)+1)
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before, above, row = above, row, make([]int, len(b)+1)
+		before, above, row = above, row, before
 		row[0] = i + 1
 		for j := range len(b) {
 			replaced := above[j]

@@ -136,17 +136,6 @@ func (needsKey) DefaultTarget() (baseURL, keyEnv string) {
 	return "https://example.com", "TEST_API_KEY"
 }
 
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"", "ab", 2}, {"abc", "axc", 1}, {"abc", "bc", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func FuzzResolve(f *testing.F) {
 	f.Add("alpha/big, fast")
 	f.Add("a/b/c/d,")

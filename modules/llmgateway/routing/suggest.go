@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/nearest"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -78,9 +79,9 @@ func (r *Resolver) near(name string) []string {
 	var found []candidate
 	consider := func(id string) {
 		lower := strings.ToLower(id)
-		edits := distance(name, lower)
+		edits := nearest.Distance(name, lower)
 		if bare != "" {
-			edits = min(edits, distance(bare, lower))
+			edits = min(edits, nearest.Distance(bare, lower))
 		}
 		if edits <= max(1, len(name)/4) {
 			found = append(found, candidate{id, edits})
@@ -114,27 +115,6 @@ func (r *Resolver) near(name string) []string {
 		}
 	}
 	return ids
-}
-
-// distance returns the number of bytes to insert, delete or replace to make b of
-// a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			edits := diagonal
-			if a[i] != b[j] {
-				edits = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], edits
-		}
-	}
-	return row[len(b)]
 }
 
 func quote(names []string) string {
