@@ -97,7 +97,7 @@ func lookAtStores(ctx context.Context) (all []Finding) {
 		for _, l := range i.Losses {
 			all = append(all, Finding{
 				Warning, about, fmt.Sprintf("lost %d exchanges (%d entries) until %s: %s", l.Exchanges, l.Count, time.UnixMilli(int64(l.To)).UTC().Format(time.DateTime), l.Reason),
-				"docs/operations.md#reconciliation says what the reason means; it stays in the balance",
+				"docs/operations.md#reconciliation says what the reason means; the reconciliation keeps it",
 			})
 		}
 		if n := i.Unaccounted(); n != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// StoreIntegrity is one element of the answer of /weir/integrity: the balance of
+// StoreIntegrity is one element of the answer of /weir/integrity: the reconciliation of
 // a store since it began, where seen = recorded + waiting + in_flight + lost.
 type StoreIntegrity struct {
 	Store string `json:"store"`

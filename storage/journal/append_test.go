@@ -208,13 +208,13 @@ func TestAnEntryIsNotLostAndRecorded(t *testing.T) {
 			f.sync.Store(false)
 			appendSample(t, j, 3)
 			n := int64(len(lost))
-			wantBalance(t, j, 2+n, 0, 2, 0, map[string]int64{storage.LostJournalFailed: n})
+			wantIntegrity(t, j, 2+n, 0, 2, 0, map[string]int64{storage.LostJournalFailed: n})
 			abandon(j)
 			unblock()
 			for range 2 {
 				j = open(t, b, o)
 				flush(t, j)
-				wantBalance(t, j, 2+n, 2, 0, 0, map[string]int64{storage.LostJournalFailed: n})
+				wantIntegrity(t, j, 2+n, 2, 0, 0, map[string]int64{storage.LostJournalFailed: n})
 				if got := len(b.ids()); got != 2 {
 					t.Errorf("the backend has %d records, want 2", got)
 				}

@@ -21,8 +21,8 @@ type Report struct {
 	// Raw and Sealed count the segments, Contents the entries with content that can be read.
 	Raw, Sealed int
 	Contents    int64
-	// Integrity is the balance. InFlight are the exchanges that were when the last
-	// process ended: the next one declares them lost.
+	// Integrity is the reconciliation. InFlight are the exchanges that were in flight when
+	// the last process ended: the next one declares them lost.
 	Integrity Integrity
 	// Problems are what is wrong, a sentence each. What the journal has counted as lost
 	// is none.
@@ -128,7 +128,7 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 			c.problem("%v", err)
 		}
 	}
-	c.balance(begun)
+	c.reconcile(begun)
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (c *checker) compare(backend storage.Position) error {
 	return c.relocate(backend)
 }
 
-func (c *checker) balance(begun uint64) {
+func (c *checker) reconcile(begun uint64) {
 	i := &c.report.Integrity
 	i.Seen, i.Recorded, i.Waiting = int64(begun), c.ledger.recorded, c.ledger.waiting
 	i.Losses = slices.Concat(c.ledger.losses, c.sealed.losses())

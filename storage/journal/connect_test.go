@@ -76,7 +76,7 @@ func TestTrafficIsRecordedWhileTheBackendIsDownAtStart(t *testing.T) {
 	if got := b.ids(); len(got) != 3 {
 		t.Errorf("%d records arrive, want 3", len(got))
 	}
-	wantBalance(t, j, 3, 3, 0, 0, nil)
+	wantIntegrity(t, j, 3, 3, 0, 0, nil)
 }
 
 func TestWhatTheBackendRejectsIsLostAloneAndCounted(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWhatTheBackendRejectsIsLostAloneAndCounted(t *testing.T) {
 	flush(t, j)
 	// One annotation is on a poisoned record.
 	lost := map[string]int64{storage.LostRejected: 2}
-	wantBalance(t, j, 64, 62, 0, 0, lost)
+	wantIntegrity(t, j, 64, 62, 0, 0, lost)
 	if got := settled(j, storage.LostRejected); got != 3 {
 		t.Errorf("%d entries are rejected, want 3", got)
 	}
@@ -106,7 +106,7 @@ func TestWhatTheBackendRejectsIsLostAloneAndCounted(t *testing.T) {
 	}
 	j.Close(t.Context())
 	j = open(t, b, o)
-	wantBalance(t, j, 64, 62, 0, 0, lost)
+	wantIntegrity(t, j, 64, 62, 0, 0, lost)
 }
 
 // A batch that was under way when the process ended comes again as it was.
@@ -164,14 +164,14 @@ func TestTheBackendSaysHowFarItIs(t *testing.T) {
 				appendSample(t, j, n)
 			}
 			flush(t, j)
-			wantBalance(t, j, 6, 6, 0, 0, nil)
+			wantIntegrity(t, j, 6, 6, 0, 0, nil)
 			abandon(j)
 			spoil(t, o.Dir, old, b)
 			j = open(t, b, o)
 			flush(t, j)
 			i := balanced(t, j)
 			if i.Seen != 6 || i.Waiting != 0 || i.Recorded+i.Lost() != 6 {
-				t.Errorf("the balance is %+v", i)
+				t.Errorf("the reconciliation is %+v", i)
 			}
 			if _, err := b.Request(t.Context(), "acme", numbered(5)); err != nil {
 				t.Errorf("the last record: %v", err)

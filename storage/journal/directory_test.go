@@ -84,7 +84,7 @@ func TestAJournalWhoseDirectoryIsGoneMakesItAnew(t *testing.T) {
 				j = open(t, b, o)
 				flush(t, j)
 				wantContent(t, j, last.Content, 2)
-				wantBalance(t, j, 4, 3, 0, 0, map[string]int64{storage.LostInterrupted: 1})
+				wantIntegrity(t, j, 4, 3, 0, 0, map[string]int64{storage.LostInterrupted: 1})
 			})
 		}
 	}
@@ -114,7 +114,7 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 
 	j = open(t, b, o)
 	flush(t, j)
-	wantBalance(t, j, 4, 2, 0, 0, map[string]int64{storage.LostInterrupted: 2})
+	wantIntegrity(t, j, 4, 2, 0, 0, map[string]int64{storage.LostInterrupted: 2})
 }
 
 // While the directory cannot be made, what is appended is lost and counted, and
@@ -140,7 +140,7 @@ func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
 			t.Error("a record without a directory is not lost")
 		}
 	}
-	wantBalance(t, j, 4, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 3})
+	wantIntegrity(t, j, 4, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 3})
 	if err := os.Remove(o.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
 	flush(t, j)
 	abandon(j)
 	j = open(t, b, o)
-	wantBalance(t, j, 5, 2, 0, 0, map[string]int64{storage.LostJournalFailed: 3})
+	wantIntegrity(t, j, 5, 2, 0, 0, map[string]int64{storage.LostJournalFailed: 3})
 }
 
 // The directory of another journal, which came in place of the first, stays as it is.
@@ -177,7 +177,7 @@ func TestAJournalLeavesTheDirectoryOfAnotherAlone(t *testing.T) {
 	j.Close(t.Context())
 	j = open(t, &backend{}, o)
 	flush(t, j)
-	wantBalance(t, j, 1, 1, 0, 0, nil)
+	wantIntegrity(t, j, 1, 1, 0, 0, nil)
 	if j.identity != identity {
 		t.Error("the other journal has lost its identity")
 	}

@@ -69,7 +69,7 @@ func TestAVersionFromBeforeTheEndIsSeenOnlyWhenTheExchangeIsOver(t *testing.T) {
 		return err == nil && got.EndState == storage.Interrupted
 	})
 	eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
-	wantBalance(t, j, 2, 2, 0, 0, nil)
+	wantIntegrity(t, j, 2, 2, 0, 0, nil)
 }
 
 // What a crash leaves of an exchange is its last version, and only where there is
@@ -103,7 +103,7 @@ func TestACrashLeavesTheVersionFromBeforeTheEnd(t *testing.T) {
 			t.Errorf("the backend has %+v, %v", got, err)
 		}
 		wantContent(t, j, left.Content, 0)
-		wantBalance(t, j, 3, 3, 0, 0, nil)
+		wantIntegrity(t, j, 3, 3, 0, 0, nil)
 		abandon(j)
 	}
 }

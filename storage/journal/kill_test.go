@@ -158,7 +158,7 @@ func TestKill(t *testing.T) {
 	}
 	i := balanced(t, j)
 	if i.Recorded != int64(len(again.ids)) || i.Waiting != 0 || i.InFlight != 0 {
-		t.Errorf("%d records, and the balance is %+v", len(again.ids), i)
+		t.Errorf("%d records, and the reconciliation is %+v", len(again.ids), i)
 	}
 	// A kill interrupts no more than what was appended at a time.
 	if lost := i.Lost(); lost > 4*rounds {

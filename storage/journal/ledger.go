@@ -34,7 +34,7 @@ func (i *Integrity) Lost() (n int64) {
 	return n
 }
 
-// Unaccounted counts the exchanges that are missing in the balance: 0, unless
+// Unaccounted counts the exchanges that the reconciliation lacks: 0, unless
 // Weir is wrong.
 func (i *Integrity) Unaccounted() int64 {
 	return i.Seen - i.Recorded - i.Waiting - i.InFlight - i.Lost()
@@ -51,7 +51,7 @@ type ledger struct {
 	losses, drained []storage.Loss
 }
 
-// Integrity is a snapshot of the balance.
+// Integrity is a snapshot of the reconciliation.
 func (j *Journal) Integrity() Integrity {
 	j.mu.Lock()
 	defer j.mu.Unlock()

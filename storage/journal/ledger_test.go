@@ -21,12 +21,12 @@ func balanced(t testing.TB, j *Journal) Integrity {
 	return i
 }
 
-// wantBalance compares the balance but for times.
-func wantBalance(t *testing.T, j *Journal, seen, recorded, waiting, flying int64, lost map[string]int64) {
+// wantIntegrity compares the reconciliation but for times.
+func wantIntegrity(t *testing.T, j *Journal, seen, recorded, waiting, flying int64, lost map[string]int64) {
 	t.Helper()
 	i := balanced(t, j)
 	if i.Seen != seen || i.Recorded != recorded || i.Waiting != waiting || i.InFlight != flying {
-		t.Errorf("the balance is %+v, want %d seen, %d recorded, %d waiting, %d in flight", i, seen, recorded, waiting, flying)
+		t.Errorf("the reconciliation is %+v, want %d seen, %d recorded, %d waiting, %d in flight", i, seen, recorded, waiting, flying)
 	}
 	got := map[string]int64{}
 	for _, l := range i.Losses {
@@ -56,34 +56,34 @@ func TestBalance(t *testing.T) {
 	b := &backend{}
 	o := Options{Dir: t.TempDir()}
 	j := open(t, b, o)
-	wantBalance(t, j, 0, 0, 0, 0, nil)
+	wantIntegrity(t, j, 0, 0, 0, 0, nil)
 
 	unblock := b.block()
 	r := begin(j, 1)
-	wantBalance(t, j, 1, 0, 0, 1, nil)
+	wantIntegrity(t, j, 1, 0, 0, 1, nil)
 	for range 3 { // amended
 		if err := j.Append(r, nil); err != nil {
 			t.Fatal(err)
 		}
-		wantBalance(t, j, 1, 0, 1, 0, nil)
+		wantIntegrity(t, j, 1, 0, 1, 0, nil)
 	}
 	if err := j.AppendAnnotation(&storage.Annotation{Org: r.Org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"a": 1}}); err != nil {
 		t.Fatal(err)
 	}
 	flying := begin(j, 2)
-	wantBalance(t, j, 2, 0, 1, 1, nil)
+	wantIntegrity(t, j, 2, 0, 1, 1, nil)
 	unblock()
 	flush(t, j)
-	wantBalance(t, j, 2, 1, 0, 1, nil)
+	wantIntegrity(t, j, 2, 1, 0, 1, nil)
 	if err := j.Append(r, nil); err != nil { // amended when the backend has it
 		t.Fatal(err)
 	}
 	flush(t, j)
-	wantBalance(t, j, 2, 1, 0, 1, nil)
+	wantIntegrity(t, j, 2, 1, 0, 1, nil)
 	j.Abandon(r)
 	j.Abandon(flying)
 	j.Abandon(flying)
-	wantBalance(t, j, 2, 1, 0, 0, map[string]int64{storage.LostInterrupted: 1})
+	wantIntegrity(t, j, 2, 1, 0, 0, map[string]int64{storage.LostInterrupted: 1})
 
 	if _, err := b.Prune(t.Context(), 1<<60); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestBalance(t *testing.T) {
 	for range 3 {
 		j.Close(t.Context())
 		j = open(t, b, o)
-		wantBalance(t, j, 2, 1, 0, 0, map[string]int64{storage.LostInterrupted: 1})
+		wantIntegrity(t, j, 2, 1, 0, 0, map[string]int64{storage.LostInterrupted: 1})
 	}
 	if _, err := b.Prune(t.Context(), 1<<60); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestInterrupted(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	for round := range int64(4) {
 		j := open(t, b, o)
-		wantBalance(t, j, 6*round, 4*round, 0, 0, map[string]int64{storage.LostInterrupted: 2 * round})
+		wantIntegrity(t, j, 6*round, 4*round, 0, 0, map[string]int64{storage.LostInterrupted: 2 * round})
 		for n := range 3 {
 			appendSample(t, j, n)
 		}
@@ -116,7 +116,7 @@ func TestInterrupted(t *testing.T) {
 		appendSample(t, j, 4)
 		begin(j, 5)
 		flush(t, j)
-		wantBalance(t, j, 6*(round+1), 4*(round+1), 0, 2, map[string]int64{storage.LostInterrupted: 2 * round})
+		wantIntegrity(t, j, 6*(round+1), 4*(round+1), 0, 2, map[string]int64{storage.LostInterrupted: 2 * round})
 		abandon(j)
 	}
 	j := open(t, b, o)
@@ -151,13 +151,13 @@ func TestBalanceOfLosses(t *testing.T) {
 	if err := j.AppendAnnotation(&storage.Annotation{}); err == nil {
 		t.Fatal("an append to a full disk succeeds")
 	}
-	wantBalance(t, j, 6, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 5})
+	wantIntegrity(t, j, 6, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 5})
 	if got := j.Status().Lost[storage.LostJournalFailed]; got != 6 {
 		t.Errorf("%d entries count as lost, want 6", got)
 	}
 	abandon(j)
 	j = open(t, b, Options{Dir: dir, open: f.open})
-	wantBalance(t, j, 6, 1, 0, 0, map[string]int64{storage.LostInterrupted: 5})
+	wantIntegrity(t, j, 6, 1, 0, 0, map[string]int64{storage.LostInterrupted: 5})
 	f.limited.Store(false)
 	appendSample(t, j, 6)
 	flush(t, j)
@@ -166,10 +166,10 @@ func TestBalanceOfLosses(t *testing.T) {
 		t.Fatal("an append to a full journal succeeds")
 	}
 	lost := map[string]int64{storage.LostInterrupted: 5, storage.LostJournalFull: 1}
-	wantBalance(t, j, 8, 2, 0, 0, lost)
+	wantIntegrity(t, j, 8, 2, 0, 0, lost)
 	j.Close(t.Context())
 	j = open(t, b, Options{Dir: dir})
-	wantBalance(t, j, 8, 2, 0, 0, lost)
+	wantIntegrity(t, j, 8, 2, 0, 0, lost)
 	flush(t, j)
 	if l := settledLosses(j); len(l) != 2 {
 		t.Errorf("the losses are %+v", l)
@@ -207,16 +207,16 @@ func TestBalanceOfDamage(t *testing.T) {
 		}
 		flush(t, j)
 		lost := map[string]int64{storage.LostCorrupt: 1}
-		wantBalance(t, j, 7, 6, 0, 0, lost)
+		wantIntegrity(t, j, 7, 6, 0, 0, lost)
 		appendSample(t, j, 7)
 		flush(t, j)
-		wantBalance(t, j, 8, 7, 0, 0, lost)
+		wantIntegrity(t, j, 8, 7, 0, 0, lost)
 		if got := settled(j, storage.LostCorrupt); got != 2 {
 			t.Errorf("%d entries count as lost, want 2", got)
 		}
 		j.Close(t.Context())
 		j = open(t, b, Options{Dir: dir})
-		wantBalance(t, j, 8, 7, 0, 0, lost)
+		wantIntegrity(t, j, 8, 7, 0, 0, lost)
 	}
 }
 
@@ -254,13 +254,13 @@ func TestExchangeCounterBehind(t *testing.T) {
 			}
 			j = open(t, b, Options{Dir: dir})
 			flush(t, j)
-			wantBalance(t, j, 3, 2, 0, 0, map[string]int64{storage.LostInterrupted: 1})
+			wantIntegrity(t, j, 3, 2, 0, 0, map[string]int64{storage.LostInterrupted: 1})
 			appendSample(t, j, 4)
 			flush(t, j)
 			begin(j, 5)
 			abandon(j)
 			j = open(t, b, Options{Dir: dir})
-			wantBalance(t, j, 5, 3, 0, 0, map[string]int64{storage.LostInterrupted: 2})
+			wantIntegrity(t, j, 5, 3, 0, 0, map[string]int64{storage.LostInterrupted: 2})
 		})
 	}
 }
@@ -278,7 +278,7 @@ func TestExchangeCounterCutShort(t *testing.T) {
 		appendSample(t, j, n)
 	}
 	flush(t, j)
-	wantBalance(t, j, 4, 4, 0, 0, nil)
+	wantIntegrity(t, j, 4, 4, 0, 0, nil)
 }
 
 func TestBalanceUnderLoad(t *testing.T) {
@@ -319,12 +319,12 @@ func TestBalanceUnderLoad(t *testing.T) {
 	wg.Wait()
 	i := balanced(t, j)
 	if i.Seen != 3200 || i.InFlight != 0 || i.Waiting != 0 || i.Recorded+i.Lost() != 3200 {
-		t.Errorf("the balance is %+v", i)
+		t.Errorf("the reconciliation is %+v", i)
 	}
 	j.Close(context.Background())
 	again := open(t, b, o).Integrity()
 	if again.Seen != i.Seen || again.Recorded != i.Recorded || again.Lost() != i.Lost() {
-		t.Errorf("the balance after a restart is %+v, and was %+v", again, i)
+		t.Errorf("the reconciliation after a restart is %+v, and was %+v", again, i)
 	}
 }
 

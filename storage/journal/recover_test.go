@@ -278,7 +278,7 @@ func TestDamageBehindThePosition(t *testing.T) {
 			if got := settled(j, storage.LostCorrupt); got != 1 {
 				t.Errorf("%d losses, want 1", got)
 			}
-			wantBalance(t, j, int64(3+after), int64(2+after), 0, 0, map[string]int64{storage.LostCorrupt: 1})
+			wantIntegrity(t, j, int64(3+after), int64(2+after), 0, 0, map[string]int64{storage.LostCorrupt: 1})
 		})
 	}
 }

@@ -54,7 +54,7 @@ func TestABatchThatIsTooLargeArrivesInParts(t *testing.T) {
 			t.Errorf("record %v has the scores %v", r.ID, r.Scores)
 		}
 	}
-	wantBalance(t, j, n, n, 0, 0, nil)
+	wantIntegrity(t, j, n, n, 0, 0, nil)
 	if err := server.Violation(); err != nil {
 		t.Error(err)
 	}

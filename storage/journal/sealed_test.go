@@ -105,7 +105,7 @@ func TestContentThatIsGoneCountsOnce(t *testing.T) {
 				}
 				for range 2 {
 					wantLostContent(t, j, lost)
-					wantBalance(t, j, 120, 120, 0, 0, nil)
+					wantIntegrity(t, j, 120, 120, 0, 0, nil)
 					abandon(j)
 					j = open(t, b, o)
 					unreadable(t, j, refs)
