@@ -74,8 +74,8 @@ type Date int32
 
 const day = 24 * 60 * 60
 
-// DateOf is the day of t in UTC.
-func DateOf(t time.Time) Date {
+// dateOf is the day of t in UTC.
+func dateOf(t time.Time) Date {
 	s := t.Unix()
 	return Date((s - ((s%day)+day)%day) / day)
 }
@@ -86,7 +86,7 @@ func ParseDate(s string) (Date, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a date; write it as YYYY-MM-DD", s)
 	}
-	return DateOf(t), nil
+	return dateOf(t), nil
 }
 
 // Time is the beginning of the day in UTC.

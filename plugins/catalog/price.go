@@ -211,7 +211,7 @@ func (c Conditions) regional() bool {
 // price is the one that holds for a call with so much input, nil if none does.
 func (m *Model) price(input int64, c Conditions) *Price {
 	tier, at, regional := tierName(c.Tier), c.At.UTC(), c.regional()
-	today, minute := DateOf(at), minutes(at)
+	today, minute := dateOf(at), minutes(at)
 	for i := len(m.Prices) - 1; i >= 0; i-- {
 		p := &m.Prices[i]
 		if strings.EqualFold(p.Tier, tier) && (regional || !p.Regional) && p.Hours.hold(minute) &&

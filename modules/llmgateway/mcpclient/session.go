@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// MaxAnswer bounds each answer of a server over HTTP, in bytes.
-	MaxAnswer = 1 << 20
+	// maxAnswer bounds each answer of a server over HTTP, in bytes.
+	maxAnswer = 1 << 20
 	// closeTimeout bounds the goodbye to a server.
 	closeTimeout = 5 * time.Second
 )
@@ -169,7 +169,7 @@ func (s *Session) readable(err error) error {
 	case status == 0:
 		return &failure{"The MCP server could not be reached."}
 	case s.transport.tooLong.Load():
-		return &failure{fmt.Sprintf("The MCP server's answer is over %d bytes long.", MaxAnswer)}
+		return &failure{fmt.Sprintf("The MCP server's answer is over %d bytes long.", maxAnswer)}
 	case ok && e.Code != rejected:
 		return &failure{fmt.Sprintf("The MCP server answered with the error %d: %s", e.Code, e.Message)}
 	case status >= http.StatusMultipleChoices:

@@ -55,7 +55,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int64(resp.StatusCode))
-	resp.Body = &boundedBody{ReadCloser: resp.Body, transport: t, left: MaxAnswer + 1, end: end}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, transport: t, left: maxAnswer + 1, end: end}
 	return resp, nil
 }
 
