@@ -70,7 +70,8 @@ func methodsOf(methods map[string]func(*stateCall) (any, error)) string {
 // serveState answers an endpoint of what is kept. A nil answer is written already.
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func(*stateCall) (any, error), id, item string) error {
 	c := &stateCall{h: h, w: w, r: r, id: id, item: item}
-	value, err := c.admit()
+	var value any
+	err := c.admit()
 	if err == nil {
 		value, err = answer(c)
 	}
@@ -94,17 +95,17 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func
 	return encoder.Encode(value)
 }
 
-// admit authenticates the caller, who gets at what is its own.
-func (c *stateCall) admit() (none any, err error) {
+// admit authenticates the caller, and finds what belongs to it.
+func (c *stateCall) admit() (err error) {
 	var caller storage.Record
 	control.Read(c.r.Header, c.h.site.App.Headers(), &caller)
 	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, "Authorization")
 	if e != nil {
-		return nil, e
+		return e
 	}
 	control.ReadEdge(c.r, "", &caller)
 	c.store, err = c.h.stored(key.Org(), caller.UserID)
-	return nil, err
+	return err
 }
 
 // stored returns what a caller has.
