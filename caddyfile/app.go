@@ -23,8 +23,8 @@ import (
 //			content_retention <duration>
 //			max_journal       <size>
 //			sync
-//			shared redis <url> {
-//				<see storage/redis>
+//			shared <module> [<args...>] {
+//				<its own subdirectives>
 //			}
 //			otlp <endpoint> {
 //				header <name> <value>

@@ -72,10 +72,10 @@ type Record struct {
 	// Cost is what the call cost by the provider's report, else by the catalogue.
 	Cost plugins.Cost
 	// CacheSavings is what the provider's cache made the call cheaper, by the
-	// catalogue; negative where it made it dearer.
+	// catalogue; negative where it made it more expensive.
 	CacheSavings plugins.Cost
 	// CacheMiss is why the provider's cache did not serve what it could have, "" where
-	// it did, and where nobody knows. CacheMissAt is the part of the request that is not
+	// it did, and where that is unknown. CacheMissAt is the part of the request that is not
 	// as it was in the turn before, such as messages[4].
 	CacheMiss, CacheMissAt string
 	// CacheMissed are the tokens that the cache did not serve, and CacheLoss is what

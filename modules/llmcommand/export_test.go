@@ -36,7 +36,7 @@ func checkExport(t *testing.T, lines string, want []*storage.Record) {
 	times := make(map[string]int)
 	for _, id := range exported(t, lines) {
 		if times[id]++; times[id] == 2 {
-			t.Errorf("%s stands twice", id)
+			t.Errorf("duplicate id %s", id)
 		}
 	}
 	missing := 0

@@ -25,7 +25,7 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// call is one request of a client. Its attempts read it and change nothing in it.
+// call is one request of a client. Its attempts read it and change nothing in it but mcp.
 type call struct {
 	h       *Handler
 	w       http.ResponseWriter
@@ -55,7 +55,7 @@ type call struct {
 
 	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 
-	mcp *mcpTools // that the gateway calls, nil before a target lacks MCP
+	mcp *mcpTools // that the gateway calls, nil until an attempt at a target without MCP makes them
 
 	compacts     bool     // it asks for a compaction
 	userMessages []string // that the compaction leaves as they are

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// endpoint is one that calls models, and that nobody translates to: the bytes of both
-// sides pass as they are, but for the name of the model. Its body is JSON or a form.
+// endpoint is one that calls models and is not translated: the bytes of both sides pass
+// as they are, but for the name of the model. Its body is JSON or a form.
 type endpoint struct {
 	dialect plugins.Dialect
 	// model is the one that is asked where the request names none, "" if it must.
@@ -44,7 +44,7 @@ func init() {
 	}
 }
 
-// endpointRequest is the client's request at an endpoint that nobody translates to.
+// endpointRequest is the client's request at an endpoint that is not translated.
 func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 	c := a.call
 	has, ok := a.target.Account.API.(translate.Endpoints)
@@ -74,7 +74,7 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 }
 
 // unsupportedEndpoint is the code of an error for an endpoint that the provider does not
-// have, and nobody can translate to.
+// have, and to which the gateway does not translate.
 const unsupportedEndpoint = "unsupported_endpoint"
 
 func (c *call) noEndpoint(t routing.Target) error {

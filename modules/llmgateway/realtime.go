@@ -117,7 +117,7 @@ const (
 // goodbyeTime bounds the wait for a client that takes no bytes.
 const goodbyeTime = 5 * time.Second
 
-// Why the gateway closes a WebSocket that nobody did wrong at.
+// Why the gateway closes a WebSocket without an error of the client or the provider.
 var (
 	shuttingDown = plugins.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "the gateway is shutting down"}
 	reconfigured = plugins.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "the configuration has changed: connect again"}

@@ -71,7 +71,7 @@ var endpoints = map[string]map[string]endpoint{
 	"/openapi.json": {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
 }
 
-// scopeNone is the scope of what everybody may have, without a key.
+// scopeNone is the scope of what needs no key.
 const scopeNone = ""
 
 // maxBody bounds the body of a query, maxAnnotation that of an annotation, which has

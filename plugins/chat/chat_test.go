@@ -208,7 +208,7 @@ func TestVendors(t *testing.T) {
 	}
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(vendors) {
-		t.Errorf("a vendor stands twice in %q", names)
+		t.Errorf("duplicate vendor in %q", names)
 	}
 	if For("acme") != nil {
 		t.Error("a provider for an unknown kind")

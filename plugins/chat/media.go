@@ -33,7 +33,7 @@ type file struct {
 	FileData string `json:"file_data,omitempty"`
 }
 
-// content is a string where the parts are one text, which everybody takes.
+// content is a string where the parts are one text, which every server accepts.
 func content(parts []part) any {
 	switch {
 	case len(parts) == 0:

@@ -72,8 +72,8 @@ var successors = map[string]string{
 	"sonar-deep-research": "medium",
 }
 
-// leastOutput is what the models of Anthropic may write at least where nobody knows how
-// much they can: the API demands a limit of them.
+// leastOutput is the limit of output, in tokens, for models of Anthropic whose own limit
+// the catalogue does not have: the API demands one for them.
 const leastOutput = 4096
 
 // newRequest translates p. An error that the client caused is a *plugins.Error.

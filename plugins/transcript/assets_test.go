@@ -78,7 +78,7 @@ func FuzzAssets(f *testing.F) {
 				t.Errorf("%q is no SHA-256", id)
 			}
 			if slices.Contains(ids[:i], id) {
-				t.Errorf("%s stands twice", id)
+				t.Errorf("duplicate id %s", id)
 			}
 		}
 	})

@@ -51,8 +51,8 @@ type Counter interface {
 	Tokens(body []byte) (n int64, ok bool)
 }
 
-// Endpoints is a Provider whose targets have endpoints that nobody translates to, such
-// as those of images and audio: bodies pass as they are, but for the model.
+// Endpoints is a Provider whose targets have endpoints that are not translated, such as
+// those of images and audio: bodies pass as they are, but for the model.
 type Endpoints interface {
 	// PrepareEndpoint returns the upstream request to the endpoint that OpenAI, or
 	// else Cohere, has at path, such as "/v1/images/edits". It has no body yet. The

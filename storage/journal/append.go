@@ -226,7 +226,7 @@ func (j *Journal) write(s *segment, group []*draft, sync bool) error {
 	}
 	// What the disk holds now is not known after a failed flush, nor after a write that
 	// cannot be undone: nothing more goes here, and the next segment says where this one
-	// ends, lest what counts as lost be found again.
+	// ends, so that what counts as lost is not found again.
 	if s.file.Truncate(s.size) != nil || written {
 		j.close(s)
 		j.ends = append(j.ends, storage.Position{Segment: s.number, Ordinal: s.entries})

@@ -60,7 +60,7 @@ type sealedFile interface {
 }
 
 // Content implements storage.ContentReader. Content that is damaged reads as if
-// it had been deleted, lest one body hide the records that are listed with it.
+// it had been deleted, so that one body does not hide the records that are listed with it.
 func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
 	ref := rec.Content
 	if ref == (storage.ContentRef{}) {

@@ -228,7 +228,7 @@ func TestTurnsBehindAFailedWrite(t *testing.T) {
 	}
 }
 
-// Organisations share no bytes in a file, lest the time of a call tell one of them what
+// Organisations share no bytes in a file: the time of a call would tell one of them what
 // another has said.
 func TestOrganisationsShareNothing(t *testing.T) {
 	turn := small.Generate()[0]

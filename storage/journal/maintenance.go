@@ -81,7 +81,7 @@ func (j *Journal) expire(o *Options) {
 		if moment(s.Newest) >= cutoff {
 			continue
 		}
-		j.sealed.remove(number) // before the file, lest a reader miss that
+		j.sealed.remove(number) // before the file, so that no reader looks for it
 		if err := os.Remove(j.path(number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.sealed.add(number, s, 0, 0)
 			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))

@@ -31,10 +31,10 @@ type Options struct {
 	// Allowance is what each organisation may spend through this node while Redis
 	// cannot be reached. It is charged when it can. Default: nothing.
 	Allowance plugins.Nanodollars
-	// Lent is called with what is reserved from the allowance. Default: nobody.
+	// Lent, if not nil, is called with what is reserved from the allowance.
 	Lent func(plugins.Nanodollars)
-	// Alone is called for each use of the memory, and each second of the breakers, without
-	// Redis: the part is `memory` or `breakers`. Default: nobody.
+	// Alone, if not nil, is called for each use of the memory, and each second of the
+	// breakers, without Redis: the part is `memory` or `breakers`.
 	Alone func(part string)
 	// Logger logs when Redis cannot be reached.
 	Logger *zap.Logger

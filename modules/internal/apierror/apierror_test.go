@@ -23,11 +23,11 @@ func TestWrite(t *testing.T) {
 			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null}}`},
 		"OpenAI, attempts": {plugins.Responses, unavailable, []Attempt{{"openai/m", 500, "No."}},
 			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null,"attempts":[{"target":"openai/m","status":500,"message":"No."}]}}`},
-		"Anthropic":                  {plugins.Messages, invalid, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},
-		"Anthropic is unavailable":   {plugins.CountTokens, unavailable, nil, `{"type":"error","error":{"type":"api_error","message":"Later."}}`},
-		"Anthropic is overloaded":    {plugins.Messages, overloaded, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Later."}}`},
-		"Gemini":                     {plugins.GenerateContent, invalid, nil, `{"error":{"code":400,"message":"No.","status":"INVALID_ARGUMENT"}}`},
-		"a dialect that we know not": {plugins.Unknown, invalid, nil, `{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}`},
+		"Anthropic":                {plugins.Messages, invalid, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},
+		"Anthropic is unavailable": {plugins.CountTokens, unavailable, nil, `{"type":"error","error":{"type":"api_error","message":"Later."}}`},
+		"Anthropic is overloaded":  {plugins.Messages, overloaded, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Later."}}`},
+		"Gemini":                   {plugins.GenerateContent, invalid, nil, `{"error":{"code":400,"message":"No.","status":"INVALID_ARGUMENT"}}`},
+		"an unknown dialect":       {plugins.Unknown, invalid, nil, `{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -45,7 +45,7 @@ func TestHeaderOfErrors(t *testing.T) {
 	w := httptest.NewRecorder()
 	_ = Write(w, plugins.Chat, &plugins.Error{Status: 401})
 	if w.Header().Get("Www-Authenticate") == "" {
-		t.Error("a 401 says not how to authenticate")
+		t.Error("a 401 does not say how to authenticate")
 	}
 	w = httptest.NewRecorder()
 	_ = Write(w, plugins.Chat, &plugins.Error{Status: 429, RetryAfter: 1500 * time.Millisecond})

@@ -25,8 +25,8 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 }
 
 // price computes the cost by the first of the models that has a price. A count of
-// tokens costs nothing, nor does a batch beside its calls, and nor does an error that reports no usage; otherwise,
-// without usage or without a price, the cost is unknown.
+// tokens costs nothing, nor does a batch beside its calls, nor an error that reports no
+// usage; otherwise, without usage or without a price, the cost is unknown.
 func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
 	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
 	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
