@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/backup"
 )
@@ -63,6 +64,5 @@ func makeBackup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusInternalServerError, Err: fmt.Errorf("there is no new backup: %w", err)}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(summary)
+	return apierror.WriteJSON(w, http.StatusOK, summary)
 }

@@ -3,7 +3,6 @@ package llmadmin
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -65,8 +65,7 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 		report.Findings = append(report.Findings, Finding{Warning, "stopping", "a provider that hangs keeps Weir from ending", "set the global option grace_period, such as 30s"})
 	}
 	report.Findings = append(report.Findings, lookAtCertificates(ctx, active)...)
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(report)
+	return apierror.WriteJSON(w, http.StatusOK, report)
 }
 
 func lookAtStores(ctx context.Context) (all []Finding) {

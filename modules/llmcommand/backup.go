@@ -36,7 +36,7 @@ func makeBackup(cmd *cobra.Command, args []string) error {
 	}
 	out := cmd.OutOrStdout()
 	if asJSON {
-		_, err := out.Write(answer)
+		_, err := fmt.Fprintf(out, "%s\n", answer)
 		return err
 	}
 	fmt.Fprintln(out, summary.Directory)

@@ -2,6 +2,7 @@ package llmcommand
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ func credits(cmd *cobra.Command, args []string) error {
 	}
 	out := cmd.OutOrStdout()
 	if asJSON {
-		_, err := out.Write(answer)
+		_, err := fmt.Fprintf(out, "%s\n", answer)
 		return err
 	}
 	g := &grid{

@@ -28,7 +28,7 @@ acme  default  $70.125000  $70.125000  $0.000000001  $0.000000
 	}{
 		{nil, "GET /llm/credits ", table},
 		{[]string{"acme", "20.125"}, `POST /llm/credits {"org":"acme","amount":"20.125"}`, table},
-		{[]string{"--format", "json"}, "GET /llm/credits ", answer},
+		{[]string{"--format", "json"}, "GET /llm/credits ", answer + "\n"},
 	} {
 		var out bytes.Buffer
 		if _, err := run(t.Context(), creditsCommand, &out, tc.args...); err != nil || out.String() != tc.want || asked != tc.asks {
