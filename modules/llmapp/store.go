@@ -50,8 +50,8 @@ type StoreConfig struct {
 	MaxJournal directive.Size `json:"max_journal,omitempty"`
 
 	// SharedRaw is where nodes with the same organisations keep their credits, the
-	// outputs that the gateway remembers, and circuit breakers. Default: this process,
-	// with the credits in a file beside the journal.
+	// outputs that the gateway remembers, circuit breakers, and responses in the
+	// background. Default: this process, with the credits in a file beside the journal.
 	SharedRaw json.RawMessage `json:"shared,omitempty" caddy:"namespace=llm.shared inline_key=module"`
 
 	// Export sends each record of proxied and gateway calls to an OpenTelemetry

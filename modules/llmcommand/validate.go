@@ -20,8 +20,7 @@ import (
 
 // checkPorts finds what Caddy's validate leaves to run: addresses that another program
 // has. Whether this user, on this machine, may have them says nothing of where Weir will
-// run. Another Weir's are taken to be those of the one
-// that shall get the configuration.
+// run. Another Weir's are taken to be those of the one that shall get the configuration.
 func checkPorts(args []string) error {
 	flags := pflag.NewFlagSet("validate", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
