@@ -53,7 +53,9 @@ func (Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 // isQuery reports whether a path is like those of the query endpoints, which
 // answer in an envelope.
 func isQuery(path string) bool {
-	return slices.ContainsFunc([]string{"/v1/request", "/v1/user", "/v1/session", "/v1/dashboard"}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{
+		"/v1/request", "/v1/user", "/v1/session", "/v1/dashboard", "/v1/metrics", "/v1/facets", "/v1/export", "/v1/view",
+	}, func(prefix string) bool {
 		return strings.HasPrefix(path, prefix)
 	})
 }

@@ -23,6 +23,8 @@ func TestNotFound(t *testing.T) {
 		"/api/public/otel/v1/traces":         {"error.message", "Did you mean /v1/traces?"},
 		"/v1/messages/batches":               {"error.message", `There is no "/v1/messages/batches" here.`},
 		"/v1/request/querry":                 {"error", `There is no "/v1/request/querry" here.`},
+		"/v1/metrics/querry":                 {"error", `There is no "/v1/metrics/querry" here.`},
+		"/v1/views":                          {"error", `There is no "/v1/views" here.`},
 		"/v1beta/models/m:generateContent":   {"error.message", "This site has "},
 		"/v1/files/%0d%0aX-Injected:%20true": {"error.message", `\r\n`},
 	} {
