@@ -52,41 +52,56 @@ func (c *copier) conversations(ctx context.Context) error {
 			return nil
 		}
 		c.Conversations++
-		change := func(at storage.Timestamp, size int, change *storage.ConversationChange) error {
+		for _, a := range changes(from, to) {
+			size := 0
+			for _, item := range a.Conversation.Items {
+				size += len(item)
+			}
 			if err := c.room(ctx, int64(size)); err != nil {
 				return err
 			}
-			change.ID = from.ID
-			return c.To.AppendAnnotation(&storage.Annotation{Org: c.org, At: at, Conversation: change})
-		}
-		if to == nil {
-			to = new(storage.Conversation)
-			if err := change(from.CreatedAt, 0, &storage.ConversationChange{Created: true, User: from.User, Metadata: from.Metadata}); err != nil {
+			a.Org = c.org
+			if err := c.To.AppendAnnotation(a); err != nil {
 				return err
 			}
 		}
-		removed := make(map[string]bool)
-		for _, item := range to.Items {
-			removed[item.ID] = true
-		}
-		at := from.CreatedAt
-		for _, item := range from.Items {
-			at = max(at, item.AddedAt) // the order of the items is that of their times
-			if removed[item.ID] {
-				delete(removed, item.ID)
-				continue
-			}
-			if err := change(at, len(item.JSON), &storage.ConversationChange{Add: []string{item.ID}, Items: []string{item.JSON}}); err != nil {
-				return err
-			}
-		}
-		for id := range removed {
-			if err := change(from.ChangedAt, 0, &storage.ConversationChange{Remove: id}); err != nil {
-				return err
-			}
-		}
-		return change(from.ChangedAt, 0, &storage.ConversationChange{Metadata: from.Metadata})
+		return nil
 	})
+}
+
+// changes make one conversation of another, nil for none. What was added at one moment is
+// one change, and the time of the last one comes last: where a copy was cut short, the next
+// one sees it.
+func changes(from, to *storage.Conversation) []*storage.Annotation {
+	var removals, list []*storage.Annotation
+	at := func(moment storage.Timestamp) *storage.ConversationChange {
+		if n := len(list); n == 0 || list[n-1].At < moment { // the order of the items is that of their times
+			list = append(list, &storage.Annotation{At: moment, Conversation: &storage.ConversationChange{ID: from.ID}})
+		}
+		return list[len(list)-1].Conversation
+	}
+	known := make(map[string]bool)
+	if to == nil {
+		made := at(from.CreatedAt)
+		made.Created, made.User, made.Metadata = true, from.User, from.Metadata
+	} else {
+		for _, item := range to.Items {
+			known[item.ID] = true
+		}
+	}
+	for _, item := range from.Items {
+		if known[item.ID] {
+			delete(known, item.ID)
+			continue
+		}
+		change := at(item.AddedAt)
+		change.Add, change.Items = append(change.Add, item.ID), append(change.Items, item.JSON)
+	}
+	for id := range known { // and not in from
+		removals = append(removals, &storage.Annotation{At: from.ChangedAt - 1, Conversation: &storage.ConversationChange{ID: from.ID, Remove: id}})
+	}
+	at(from.ChangedAt).Metadata = from.Metadata
+	return append(removals, list...)
 }
 
 // compareConversations compares the conversations of the source that were changed in the

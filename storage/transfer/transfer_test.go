@@ -213,6 +213,62 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
+// A copy that is cut short after any of its changes of a conversation goes on with the rest.
+func TestConversationCutShort(t *testing.T) {
+	change := func(ms storage.Timestamp, c storage.ConversationChange) *storage.Annotation {
+		c.ID = "c"
+		for _, id := range c.Add {
+			c.Items = append(c.Items, fmt.Sprintf(`{"id":%q}`, id))
+		}
+		return &storage.Annotation{Org: "acme", At: 1_795_219_200_000 + ms, Conversation: &c}
+	}
+	changes := []*storage.Annotation{
+		change(0, storage.ConversationChange{Created: true, User: "ada", Metadata: `{}`, Add: []string{"1", "2"}}),
+		change(1, storage.ConversationChange{Add: []string{"3", "4"}}),
+		change(2, storage.ConversationChange{Remove: "1"}),
+		change(3, storage.ConversationChange{Remove: "3"}),
+		change(4, storage.ConversationChange{Metadata: `{"a":"b"}`}),
+		change(5, storage.ConversationChange{Add: []string{"5", "6"}}),
+	}
+	write := func(j *journal.Journal, changes []*storage.Annotation) {
+		for _, a := range changes {
+			must(t, j.AppendAnnotation(a))
+		}
+	}
+	for has := range changes {
+		for known := range has + 1 {
+			from := openSQLite(t)
+			write(from, changes[:has+1])
+			noted := &noting{Backend: sqlite.New(filepath.Join(t.TempDir(), "weir.db"))}
+			to := open(t, noted)
+			write(to, changes[:known])
+			must(t, to.Flush(t.Context()))
+			noted.annotations = nil
+			run(t, from, to)
+			for cut := range noted.annotations {
+				to := openSQLite(t)
+				write(to, changes[:known])
+				write(to, noted.annotations[:cut])
+				if c := run(t, from, to).Comparison; !c.Same() || c.Conversations != 1 {
+					got, _ := to.Conversation(t.Context(), "acme", "c")
+					t.Errorf("of %d changes the target knew %d, and %d entries of a copy; then it has %+v", has+1, known, cut, got)
+				}
+			}
+		}
+	}
+}
+
+// noting notes the annotations that a backend is given.
+type noting struct {
+	storage.Backend
+	annotations []*storage.Annotation
+}
+
+func (n *noting) Write(ctx context.Context, b *storage.Batch) error {
+	n.annotations = append(n.annotations, b.Annotations...)
+	return n.Backend.Write(ctx, b)
+}
+
 // What differs is named by its hour, and by the query that shows it.
 func TestDifferences(t *testing.T) {
 	const hours = 4
