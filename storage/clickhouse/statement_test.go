@@ -1,10 +1,14 @@
 package clickhouse
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +135,69 @@ func TestPageFoundAtOnce(t *testing.T) {
 	q := &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Sort: []storage.Sort{{Key: storage.SortCreatedAt}}, Limit: 101}
 	if page, err := b.Requests(t.Context(), q); len(page) != q.Limit || err != nil || searches != 1 {
 		t.Errorf("%d records, found by %d statements, %v", len(page), searches, err)
+	}
+}
+
+// The server groups by a statement of every shape, and answers what the records add up to.
+func TestGroupings(t *testing.T) {
+	b, records := filled(t, 100)
+	reference, org := storage.Records{All: records}, records[0].Org
+	b.trace = func(s string) {
+		if strings.HasPrefix(s, "SELECT created_at, request_id FROM records") {
+			t.Errorf("the server does not group: %s", s)
+		}
+	}
+	answer := func(g storage.Grouper, q *storage.GroupQuery) string {
+		var groups []storage.GroupTotals
+		err := g.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
+			slices.SortFunc(g.Cells, func(a, b storage.Cell) int { return cmp.Compare(a.Start, b.Start) })
+			groups = append(groups, *g)
+			return nil
+		})
+		slices.SortFunc(groups, func(a, b storage.GroupTotals) int {
+			return cmp.Or(cmp.Compare(a.Set, b.Set), slices.Compare(a.Key, b.Key))
+		})
+		encoded, _ := json.Marshal(groups)
+		return fmt.Sprintf("%s, %v", encoded, err)
+	}
+	window := storage.Window{From: records[0].CreatedAt, To: records[0].CreatedAt}
+	for _, r := range records {
+		window.From, window.To = min(window.From, r.CreatedAt), max(window.To, r.CreatedAt)
+	}
+	failed := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "status"), Op: storage.GTE, Number: 400}
+	for _, by := range [][]storage.Dimension{
+		nil, {{Name: "model"}}, {{Name: storage.BySession}, {Name: storage.BySessionTag}}, {{Name: storage.ByTree}},
+		{{}}, {{}, {Name: "status"}, {Name: "stream"}, {Name: storage.ByPropertyName}, {Name: storage.ByProperty, Property: "env"}},
+	} {
+		for _, top := range []storage.Top{{}, {Count: 2, By: storage.LargestGroups}} {
+			for _, q := range []storage.GroupQuery{
+				{}, {CountOnly: true}, {Details: true}, {ActiveDays: true, Any: []storage.Filter{failed}, Known: len(by) > 0 && by[0].Name != ""},
+			} {
+				q.Org, q.Filter, q.Window, q.By, q.Top, q.Zone = org, storage.All{}, window, by, top, -330
+				q.Apart = len(by) > 0 && by[0] == storage.Dimension{}
+				for _, cells := range []storage.Increment{"", storage.ByDay, storage.ByMonth, "buckets"} {
+					if q.Increment = cells; cells == "buckets" {
+						q.Increment, q.Buckets = "", storage.NewBuckets(q.Window, q.Zone)
+					}
+					if got, want := answer(b, &q), answer(reference, &q); got != want {
+						t.Errorf("%+v\ngot  %s\nwant %s", q, got, want)
+					}
+				}
+			}
+		}
+	}
+	for _, limit := range []int{1, 3, 1000} { // the newest sessions are looked for first
+		for q := (&storage.SessionQuery{Org: org, Filter: storage.All{}, Window: storage.Always, Limit: limit}); ; {
+			got, err := q.Answer(t.Context(), b)
+			want, _ := q.Answer(t.Context(), reference)
+			if !reflect.DeepEqual(got, want) || err != nil {
+				t.Fatalf("%+v\ngot  %+v, %v\nwant %+v", q, got, err, want)
+			}
+			if len(want) == 0 {
+				break
+			}
+			q.After = q.Cursor(&want[len(want)-1])
+		}
 	}
 }
 
