@@ -47,28 +47,20 @@ func (r *reader) contentsOf(ctx context.Context, records []*storage.Record) (map
 
 // Content reads the bodies of a record.
 func (b *Backend) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
-	r, err := b.reader(rec.Org)
-	if err != nil {
-		return nil, err
-	}
-	contents, err := r.contentsOf(ctx, []*storage.Record{rec})
-	if err != nil {
-		return nil, fmt.Errorf("reading the content of record %s from ClickHouse: %w", rec.ID, explain(ctx, err))
-	}
-	return contents[key{rec.CreatedAt, rec.ID}], nil
+	return (&contentReader{readerOf: b.reader}).Content(ctx, rec)
 }
 
 // Reader reads the bodies of one record after the other.
 func (b *Backend) Reader(storage.ContentPart) storage.ContentReader {
-	return &contentReader{backend: b}
+	return &contentReader{readerOf: b.reader}
 }
 
 // contentReader asks for the bodies of several records at once, where it knows which
 // come next.
 type contentReader struct {
-	backend *Backend
-	next    []*storage.Record // not asked for yet
-	asked   map[*storage.Record]*storage.Content
+	readerOf func(org string) (*reader, error)
+	next     []*storage.Record // not asked for yet
+	asked    map[*storage.Record]*storage.Content
 }
 
 // What is asked for at once. The bytes are those on the wire.
@@ -85,29 +77,27 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	if c, ok := r.asked[rec]; ok {
 		return c, nil
 	}
-	i := slices.Index(r.next, rec)
-	if i < 0 {
-		return r.backend.Content(ctx, rec)
+	records, asked := []*storage.Record{rec}, make(map[*storage.Record]*storage.Content)
+	if i := slices.Index(r.next, rec); i >= 0 {
+		end, size := i, int64(0)
+		for end < len(r.next) && end-i < prefetchedRecords && r.next[end].Org == rec.Org && (end == i || size < prefetchedBytes) {
+			size += r.next[end].RequestBytes + r.next[end].ResponseBytes
+			end++
+		}
+		records, r.next, r.asked = r.next[i:end], r.next[end:], asked
 	}
-	end, size := i, int64(0)
-	for end < len(r.next) && end-i < prefetchedRecords && r.next[end].Org == rec.Org && (end == i || size < prefetchedBytes) {
-		size += r.next[end].RequestBytes + r.next[end].ResponseBytes
-		end++
-	}
-	records := r.next[i:end]
-	reader, err := r.backend.reader(rec.Org)
+	reader, err := r.readerOf(rec.Org)
 	if err != nil {
 		return nil, err
 	}
 	contents, err := reader.contentsOf(ctx, records)
 	if err != nil {
-		return nil, fmt.Errorf("reading the content of %d records from ClickHouse: %w", len(records), explain(ctx, err))
+		return nil, fmt.Errorf("reading the content of %d records from ClickHouse, with that of %s: %w", len(records), rec.ID, explain(ctx, err))
 	}
-	r.next, r.asked = r.next[end:], make(map[*storage.Record]*storage.Content, len(records))
 	for _, rec := range records {
-		r.asked[rec] = contents[key{rec.CreatedAt, rec.ID}]
+		asked[rec] = contents[key{rec.CreatedAt, rec.ID}]
 	}
-	return r.asked[rec], nil
+	return asked[rec], nil
 }
 
 // Close gives up nothing.

@@ -63,21 +63,14 @@ func (p *params) within(w storage.Window) (conditions []string) {
 func (r *reader) groupRecords(ctx context.Context, q *storage.GroupQuery, where *condition, tags map[string]string, each func(*storage.GroupTotals) error) error {
 	cancel := storage.NewCancelCheck(ctx.Err)
 	grouper := storage.NewRecordGrouper(q, tags, cancel)
-	m := &matching{ctx: ctx, r: r, matcher: storage.NewMatcher(q.Filter, cancel)}
-	chunk, parts := maxChunk, storage.ContentParts(q.Filter)
-	for _, f := range q.Any {
-		parts |= storage.ContentParts(f)
-	}
-	if parts != 0 {
-		chunk = contentChunk
-	}
+	m := r.matching(ctx, q.Filter, cancel)
 	condition := where.sql
 	if slices.ContainsFunc(q.By, func(d storage.Dimension) bool { return d.Name == storage.ByScore }) && !q.Apart {
 		condition = all(condition, "request_id IN ("+scoredIDs+")")
 	}
 	walk := func(add func(*storage.Record)) error {
-		return r.walk(ctx, condition, nil, false, nil, chunk, func(records []*storage.Record) (bool, error) {
-			m.begin(records)
+		return r.walk(ctx, condition, nil, false, nil, maxChunk, func(records []*storage.Record) (bool, error) {
+			m.contents.Prefetch(records)
 			for _, rec := range records {
 				if q.Window.Contains(rec.CreatedAt) && m.match(rec) {
 					add(rec)

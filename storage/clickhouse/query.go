@@ -229,9 +229,8 @@ func ofOneSession(f storage.Filter) bool {
 
 // The number of records that a walk reads at a time.
 const (
-	firstChunk   = 64
-	maxChunk     = 4096
-	contentChunk = 256 // with bodies
+	firstChunk = 64
+	maxChunk   = 4096
 )
 
 // candidate is a record that matched, with its place in the order.
@@ -250,7 +249,7 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	}
 	cancel := storage.NewCancelCheck(ctx.Err)
 	// All of the filter is matched: walk may have come upon a version that was replaced.
-	m := &matching{ctx: ctx, r: r, matcher: storage.NewMatcher(q.Filter, cancel)}
+	m := r.matching(ctx, q.Filter, cancel)
 	want := q.Offset + min(q.Limit, math.MaxInt-q.Offset)
 	var kept []candidate
 	best := func() {
@@ -262,16 +261,13 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	if !byTime {
 		chunk = maxChunk
 	}
-	if storage.ContentParts(where.residual) != 0 || q.SortsByContent() {
-		chunk = min(chunk, contentChunk)
-	}
 	spans := recentSpans
 	if byTime && !desc || ofOneSession(q.Filter) {
 		spans = nil
 	}
 	seen := 0
 	err := r.walk(ctx, where.sql, after, desc || !byTime, spans, chunk, func(records []*storage.Record) (bool, error) {
-		m.begin(records)
+		m.contents.Prefetch(records)
 		for _, rec := range records {
 			if !q.Selects(rec) || !m.match(rec) {
 				continue
@@ -318,28 +314,29 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	return page, ctx.Err()
 }
 
-// matching matches chunks of records with their content, which is read for a whole
-// chunk when the first of its records needs it.
+// matching matches chunks of records with their content.
 type matching struct {
 	ctx      context.Context
-	r        *reader
 	matcher  *storage.Matcher
-	records  []*storage.Record
-	contents map[key]*storage.Content
+	contents contentReader
 	failed   error
 }
 
-func (m *matching) begin(records []*storage.Record) { m.records, m.contents = records, nil }
+func (r *reader) matching(ctx context.Context, f storage.Filter, cancel *storage.CancelCheck) *matching {
+	m := &matching{ctx: ctx, matcher: storage.NewMatcher(f, cancel)}
+	m.contents.readerOf = func(string) (*reader, error) { return r, nil }
+	return m
+}
 
 func (m *matching) match(rec *storage.Record) bool {
 	return m.matcher.Match(rec, func() *storage.Content { return m.load(rec) })
 }
 
-func (m *matching) load(rec *storage.Record) *storage.Content {
-	if m.contents == nil && m.failed == nil {
-		m.contents, m.failed = m.r.contentsOf(m.ctx, m.records)
+func (m *matching) load(rec *storage.Record) (content *storage.Content) {
+	if m.failed == nil {
+		content, m.failed = m.contents.Content(m.ctx, rec)
 	}
-	return m.contents[key{rec.CreatedAt, rec.ID}]
+	return content
 }
 
 // Request answers one record of the organisation, or storage.ErrNotFound.

@@ -138,6 +138,40 @@ func TestPageFoundAtOnce(t *testing.T) {
 	}
 }
 
+// A search in bodies holds few of them at a time, however many records it has to match.
+func TestBodiesAreReadInPortions(t *testing.T) {
+	b := New(Config{Options: *clickhousetest.Options(t)})
+	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), 300)
+	for _, r := range records {
+		r.Org, r.RequestBytes = "acme", 1<<20
+	}
+	if _, err := b.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	batch := storagetest.Batch(records, storage.Position{Segment: 1})
+	batch.ID = "1"
+	if err := b.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	var portions []string
+	b.trace = func(s string) {
+		if strings.Contains(s, "FROM content") {
+			portions = append(portions, s)
+		}
+	}
+	q := &storage.RequestQuery{Org: "acme", Limit: 10, Filter: &storage.Leaf{
+		Field: storage.LookupField(storage.RequestResponse, "request_body"), Op: storage.Contains, Text: "in no body",
+	}}
+	if page, err := b.Requests(t.Context(), q); len(page) != 0 || err != nil {
+		t.Errorf("%d records, %v", len(page), err)
+	}
+	most := prefetchedBytes >> 20
+	if least := len(records) / 2 / most; len(portions) < least {
+		t.Errorf("the bodies were read by %d statements, want %d or more", len(portions), least)
+	}
+}
+
 // The server groups by a statement of every shape, and answers what the records add up to.
 func TestGroupings(t *testing.T) {
 	b, records := filled(t, 100)
