@@ -212,7 +212,7 @@ type propertyRows struct {
 // other groups of the query, which cannot begin anew then, are answered already.
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: &turn{room: x.turn.room, mine: true}},
+		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: &turn{room: x.turn.room, many: true}},
 		names:  make([]string, 1),
 		groups: make(map[string]int),
 	}

@@ -27,6 +27,8 @@ type turn struct {
 	// taken has an element while a query has its turn.
 	taken chan struct{}
 	mine  bool
+	// many is true once there are more than a few groups.
+	many bool
 }
 
 // errNotItsTurn ends a query that has many groups while another one has its turn. It begins
@@ -38,32 +40,32 @@ func (t *turn) grow(groups int) error {
 	switch {
 	case groups > t.most:
 		return fmt.Errorf("more than %d groups: %w", t.most, storage.ErrTooManyGroups)
-	case groups <= t.few || t.mine:
+	case groups <= t.few || t.many:
 		return nil
+	case !t.mine:
+		select {
+		case t.taken <- struct{}{}:
+			t.mine = true
+		default:
+			return errNotItsTurn
+		}
 	}
-	select {
-	case t.taken <- struct{}{}:
-		t.begin()
-		return nil
-	default:
-		return errNotItsTurn
-	}
+	t.many = true
+	// What the query before had is garbage by now, also what its answer was made of. Memory
+	// would else grow to twice of what both had.
+	runtime.GC()
+	return nil
 }
 
 // wait waits for the turn.
 func (t *turn) wait(ctx context.Context) error {
 	select {
 	case t.taken <- struct{}{}:
-		t.begin()
+		t.mine = true
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-func (t *turn) begin() {
-	t.mine = true
-	runtime.GC() // of what the query before had: else memory would grow to twice of what is used
 }
 
 func (t *turn) end() {
