@@ -20,9 +20,13 @@ import (
 )
 
 func init() {
-	caddy.RegisterModule(&slowStorage{})
-	caddy.RegisterModule(&brokenStorage{})
-	caddy.RegisterModule(&crowdedStorage{})
+	for name, trouble := range map[string]func(context.Context) error{
+		"slow":    func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"broken":  func(context.Context) error { return errors.New("the disk is on fire") },
+		"crowded": func(context.Context) error { return fmt.Errorf("querying the disk: %w", storage.ErrTooManyGroups) },
+	} {
+		caddy.RegisterModule(&troubledStorage{name: name, trouble: trouble})
+	}
 }
 
 // troubled is a backend that answers nothing but what trouble says.
@@ -47,53 +51,22 @@ func (b *troubled) Views(ctx context.Context, _ string) ([]storage.View, error) 
 	return nil, b.trouble(ctx)
 }
 
-// slowStorage is a backend whose queries outlast every deadline.
-type slowStorage struct {
-	Path string `json:"dir,omitempty"`
+// troubledStorage makes a troubled backend.
+type troubledStorage struct {
+	name    string
+	trouble func(context.Context) error
+	Path    string `json:"dir,omitempty"`
 }
 
-func (*slowStorage) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "llm.storage.slow", New: func() caddy.Module { return new(slowStorage) }}
-}
-
-func (s *slowStorage) Key() string { return "slow:" + s.Path }
-func (s *slowStorage) Dir() string { return s.Path }
-func (*slowStorage) Backend() storage.Backend {
-	return &troubled{trouble: func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
+func (s *troubledStorage) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: caddy.ModuleID("llm.storage." + s.name), New: func() caddy.Module {
+		return &troubledStorage{name: s.name, trouble: s.trouble}
 	}}
 }
 
-// brokenStorage is a backend whose queries fail.
-type brokenStorage struct {
-	Path string `json:"dir,omitempty"`
-}
-
-func (*brokenStorage) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "llm.storage.broken", New: func() caddy.Module { return new(brokenStorage) }}
-}
-
-func (s *brokenStorage) Key() string { return "broken:" + s.Path }
-func (s *brokenStorage) Dir() string { return s.Path }
-func (*brokenStorage) Backend() storage.Backend {
-	return &troubled{trouble: func(context.Context) error { return errors.New("the disk is on fire") }}
-}
-
-// crowdedStorage is a backend without room for what queries add up.
-type crowdedStorage struct {
-	Path string `json:"dir,omitempty"`
-}
-
-func (*crowdedStorage) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "llm.storage.crowded", New: func() caddy.Module { return new(crowdedStorage) }}
-}
-
-func (s *crowdedStorage) Key() string { return "crowded:" + s.Path }
-func (s *crowdedStorage) Dir() string { return s.Path }
-func (*crowdedStorage) Backend() storage.Backend {
-	return &troubled{trouble: func(context.Context) error { return fmt.Errorf("querying the disk: %w", storage.ErrTooManyGroups) }}
-}
+func (s *troubledStorage) Key() string              { return s.name + ":" + s.Path }
+func (s *troubledStorage) Dir() string              { return s.Path }
+func (s *troubledStorage) Backend() storage.Backend { return &troubled{trouble: s.trouble} }
 
 func TestTrouble(t *testing.T) {
 	s := newSite(t)

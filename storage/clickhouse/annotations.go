@@ -12,13 +12,13 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// annotated reads records, and at the same time what was learned later of their ids.
-func (r *reader) annotated(ctx context.Context, ids []uuid.UUID, read func(context.Context) ([]*storage.Record, error)) (records []*storage.Record, err error) {
+// annotated reads the records of keys, and at the same time what was learned of them later.
+func (r *reader) annotated(ctx context.Context, keys []key, read func(context.Context) ([]*storage.Record, error)) (records []*storage.Record, err error) {
 	var learned []annotation
 	p := r.withOwnParams()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		learned, err = p.annotations(ctx, ids)
+		learned, err = p.annotations(ctx, keys)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -28,6 +28,12 @@ func (r *reader) annotated(ctx context.Context, ids []uuid.UUID, read func(conte
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	annotate(records, learned)
+	return records, nil
+}
+
+// annotate gives records what was learned of them later.
+func annotate(records []*storage.Record, learned []annotation) {
 	byID := make(map[uuid.UUID][]*storage.Record, len(records))
 	for _, rec := range records {
 		byID[rec.ID] = append(byID[rec.ID], rec)
@@ -37,7 +43,6 @@ func (r *reader) annotated(ctx context.Context, ids []uuid.UUID, read func(conte
 			learned[i].addTo(rec)
 		}
 	}
-	return records, nil
 }
 
 // annotation is a score, feedback or a property that a record was given later.
@@ -51,12 +56,8 @@ type annotation struct {
 }
 
 // annotations reads those of records.
-func (r *reader) annotations(ctx context.Context, ids []uuid.UUID) (list []annotation, err error) {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.String()
-	}
-	of := " FINAL WHERE " + all(ofOrg, "request_id IN "+r.bind(texts, "Array(UUID)"))
+func (r *reader) annotations(ctx context.Context, keys []key) (list []annotation, err error) {
+	of := " FINAL WHERE " + all(ofOrg, r.idsCondition(keys))
 	err = r.query(ctx, "SELECT request_id, false, name, value, '', feedback_id, feedback_at, learned_at FROM scores"+of+
 		" UNION ALL SELECT request_id, true, name, 0, value, 0, learned_at, learned_at FROM late_properties"+of+
 		" SETTINGS max_threads = 1", func(rows driver.Rows) error {

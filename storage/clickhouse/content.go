@@ -77,27 +77,39 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	if c, ok := r.asked[rec]; ok {
 		return c, nil
 	}
-	records, asked := []*storage.Record{rec}, make(map[*storage.Record]*storage.Content)
-	if i := slices.Index(r.next, rec); i >= 0 {
-		end, size := i, int64(0)
-		for end < len(r.next) && end-i < prefetchedRecords && r.next[end].Org == rec.Org && (end == i || size < prefetchedBytes) {
-			size += r.next[end].RequestBytes + r.next[end].ResponseBytes
-			end++
-		}
-		records, r.next, r.asked = r.next[i:end], r.next[end:], asked
+	i := slices.Index(r.next, rec)
+	if i < 0 {
+		contents, err := r.read(ctx, []*storage.Record{rec})
+		return contents[rec], err
 	}
-	reader, err := r.readerOf(rec.Org)
+	end, size := i, int64(0)
+	for end < len(r.next) && end-i < prefetchedRecords && r.next[end].Org == rec.Org && (end == i || size < prefetchedBytes) {
+		size += r.next[end].RequestBytes + r.next[end].ResponseBytes
+		end++
+	}
+	asked, err := r.read(ctx, r.next[i:end])
 	if err != nil {
 		return nil, err
 	}
-	contents, err := reader.contentsOf(ctx, records)
-	if err != nil {
-		return nil, fmt.Errorf("reading the content of %d records from ClickHouse, with that of %s: %w", len(records), rec.ID, explain(ctx, err))
-	}
-	for _, rec := range records {
-		asked[rec] = contents[key{rec.CreatedAt, rec.ID}]
-	}
+	r.next, r.asked = r.next[end:], asked
 	return asked[rec], nil
+}
+
+// read reads the bodies of records of one organisation, nil where there are none.
+func (r *contentReader) read(ctx context.Context, records []*storage.Record) (map[*storage.Record]*storage.Content, error) {
+	reader, err := r.readerOf(records[0].Org)
+	if err != nil {
+		return nil, err
+	}
+	found, err := reader.contentsOf(ctx, records)
+	if err != nil {
+		return nil, fmt.Errorf("reading the content of %d records from ClickHouse, the first of them %s: %w", len(records), records[0].ID, explain(ctx, err))
+	}
+	contents := make(map[*storage.Record]*storage.Content, len(records))
+	for _, rec := range records {
+		contents[rec] = found[key{rec.CreatedAt, rec.ID}]
+	}
+	return contents, nil
 }
 
 // Close gives up nothing.

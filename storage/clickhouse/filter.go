@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"context"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
@@ -98,4 +99,29 @@ func expression(f storage.Filter, compiled map[*storage.Leaf]clause) string {
 		}
 	}
 	return "1"
+}
+
+// matching matches chunks of records with their content.
+type matching struct {
+	ctx      context.Context
+	matcher  *storage.Matcher
+	contents contentReader
+	failed   error
+}
+
+func (r *reader) matching(ctx context.Context, f storage.Filter, cancel *storage.CancelCheck) *matching {
+	m := &matching{ctx: ctx, matcher: storage.NewMatcher(f, cancel)}
+	m.contents.readerOf = func(string) (*reader, error) { return r, nil }
+	return m
+}
+
+func (m *matching) match(rec *storage.Record) bool {
+	return m.matcher.Match(rec, func() *storage.Content { return m.load(rec) })
+}
+
+func (m *matching) load(rec *storage.Record) (content *storage.Content) {
+	if m.failed == nil {
+		content, m.failed = m.contents.Content(m.ctx, rec)
+	}
+	return content
 }

@@ -94,11 +94,7 @@ func (r *reader) load(ctx context.Context, keys []key) ([]*storage.Record, error
 	}
 	p := r.withOwnParams()
 	condition := p.keysCondition(keys)
-	ids := make([]uuid.UUID, len(keys))
-	for i, k := range keys {
-		ids[i] = k.id
-	}
-	found, err := r.annotated(ctx, ids, func(ctx context.Context) ([]*storage.Record, error) {
+	found, err := r.annotated(ctx, keys, func(ctx context.Context) ([]*storage.Record, error) {
 		return p.versions(ctx, condition, " LIMIT 1 BY created_at, request_id")
 	})
 	if err != nil {
@@ -134,12 +130,19 @@ func (r *reader) versions(ctx context.Context, condition, limit string) (records
 // keysCondition selects keys: by a range of the primary key, and within it.
 func (p *params) keysCondition(keys []key) string {
 	first, last := keys[0].createdAt, keys[0].createdAt
+	for _, k := range keys {
+		first, last = min(first, k.createdAt), max(last, k.createdAt)
+	}
+	return all("created_at BETWEEN "+p.time(first)+" AND "+p.time(last), p.idsCondition(keys))
+}
+
+// idsCondition selects the ids of keys, at any time.
+func (p *params) idsCondition(keys []key) string {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
-		first, last = min(first, k.createdAt), max(last, k.createdAt)
 		ids[i] = k.id.String()
 	}
-	return all("created_at BETWEEN "+p.time(first)+" AND "+p.time(last), "request_id IN "+p.bind(ids, "Array(UUID)"))
+	return "request_id IN " + p.bind(ids, "Array(UUID)")
 }
 
 // walk calls each with the records of a condition, in chunks, by time; where says what
@@ -314,31 +317,6 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	return page, ctx.Err()
 }
 
-// matching matches chunks of records with their content.
-type matching struct {
-	ctx      context.Context
-	matcher  *storage.Matcher
-	contents contentReader
-	failed   error
-}
-
-func (r *reader) matching(ctx context.Context, f storage.Filter, cancel *storage.CancelCheck) *matching {
-	m := &matching{ctx: ctx, matcher: storage.NewMatcher(f, cancel)}
-	m.contents.readerOf = func(string) (*reader, error) { return r, nil }
-	return m
-}
-
-func (m *matching) match(rec *storage.Record) bool {
-	return m.matcher.Match(rec, func() *storage.Content { return m.load(rec) })
-}
-
-func (m *matching) load(rec *storage.Record) (content *storage.Content) {
-	if m.failed == nil {
-		content, m.failed = m.contents.Content(m.ctx, rec)
-	}
-	return content
-}
-
 // Request answers one record of the organisation, or storage.ErrNotFound.
 func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
 	r, err := b.reader(org)
@@ -363,7 +341,9 @@ func (b *Backend) Response(ctx context.Context, org, responseID string) (*storag
 	}
 	found, err := r.versions(ctx, all("response_id = "+r.text(responseID), "dialect IN ('responses', 'batches')"), " LIMIT 1")
 	if err == nil && len(found) > 0 {
-		_, err = r.annotated(ctx, []uuid.UUID{found[0].ID}, func(context.Context) ([]*storage.Record, error) { return found, nil })
+		var learned []annotation
+		learned, err = r.withOwnParams().annotations(ctx, []key{{id: found[0].ID}})
+		annotate(found, learned)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading response %s from ClickHouse: %w", responseID, explain(ctx, err))
@@ -388,7 +368,7 @@ func (r *reader) request(ctx context.Context, id uuid.UUID) (*storage.Record, er
 		t := storage.Millis(time.Unix(sec, nsec))
 		places = []string{all("created_at BETWEEN "+r.time(t-margin)+" AND "+r.time(t+margin), found), found}
 	}
-	records, err := r.annotated(ctx, []uuid.UUID{id}, func(ctx context.Context) ([]*storage.Record, error) {
+	records, err := r.annotated(ctx, []key{{id: id}}, func(ctx context.Context) ([]*storage.Record, error) {
 		for _, place := range places {
 			// Of the few versions the first is taken here: for a LIMIT the server reads twice.
 			if records, err := r.versions(ctx, place, ""); err != nil || len(records) > 0 {

@@ -21,11 +21,16 @@ import (
 	"github.com/weirhq/weir/storage/storagetest"
 )
 
-// filled is a backend with records.
+// filled is a backend with made-up records.
 func filled(t *testing.T, n int) (*Backend, []*storage.Record) {
 	t.Helper()
-	b := New(Config{Options: *clickhousetest.Options(t)})
 	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), n)
+	return filledWith(t, records, contents), records
+}
+
+func filledWith(t *testing.T, records []*storage.Record, contents storage.Contents) *Backend {
+	t.Helper()
+	b := New(Config{Options: *clickhousetest.Options(t)})
 	if _, err := b.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +40,7 @@ func filled(t *testing.T, n int) (*Backend, []*storage.Record) {
 	if err := b.Write(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return b, records
+	return b
 }
 
 var (
@@ -114,18 +119,11 @@ func TestOrganisationInEveryStatement(t *testing.T) {
 
 // A page is found by one statement, also where it ends within a millisecond.
 func TestPageFoundAtOnce(t *testing.T) {
-	b := New(Config{Options: *clickhousetest.Options(t)})
-	if _, err := b.Open(t.Context(), &storage.Host{}); err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	batch := &storage.Batch{ID: "1"}
+	var records []*storage.Record
 	for i := range 300 {
-		batch.Records = append(batch.Records, &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: storage.Timestamp(1_795_219_200_000 + i/2)})
+		records = append(records, &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", CreatedAt: storage.Timestamp(1_795_219_200_000 + i/2)})
 	}
-	if err := b.Write(t.Context(), batch); err != nil {
-		t.Fatal(err)
-	}
+	b := filledWith(t, records, nil)
 	searches := 0
 	b.trace = func(s string) {
 		if strings.HasPrefix(s, "SELECT created_at, request_id FROM records") {
@@ -140,24 +138,15 @@ func TestPageFoundAtOnce(t *testing.T) {
 
 // A search in bodies holds few of them at a time, however many records it has to match.
 func TestBodiesAreReadInPortions(t *testing.T) {
-	b := New(Config{Options: *clickhousetest.Options(t)})
 	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), 300)
 	for _, r := range records {
 		r.Org, r.RequestBytes = "acme", 1<<20
 	}
-	if _, err := b.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	batch := storagetest.Batch(records, storage.Position{Segment: 1})
-	batch.ID = "1"
-	if err := b.Write(t.Context(), batch); err != nil {
-		t.Fatal(err)
-	}
-	var portions []string
+	b := filledWith(t, records, contents)
+	portions := 0
 	b.trace = func(s string) {
 		if strings.Contains(s, "FROM content") {
-			portions = append(portions, s)
+			portions++
 		}
 	}
 	q := &storage.RequestQuery{Org: "acme", Limit: 10, Filter: &storage.Leaf{
@@ -167,8 +156,8 @@ func TestBodiesAreReadInPortions(t *testing.T) {
 		t.Errorf("%d records, %v", len(page), err)
 	}
 	most := prefetchedBytes >> 20
-	if least := len(records) / 2 / most; len(portions) < least {
-		t.Errorf("the bodies were read by %d statements, want %d or more", len(portions), least)
+	if least := len(records) / 2 / most; portions < least {
+		t.Errorf("the bodies were read by %d statements, want %d or more", portions, least)
 	}
 }
 
