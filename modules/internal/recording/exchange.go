@@ -157,12 +157,11 @@ func (x *Exchange) Commit(end storage.EndState) {
 		x.Pay(r.Cost)
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
-		calls, tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
 		used := r.Usage
 		if x.spent != nil {
 			r.Usage = x.info().Usage // the next call goes on from the input of the last round
 		}
-		x.link.Answered(r, x.Account, calls, tasks, answer)
+		x.link.Answered(r, x.Account, x.Content.Response)
 		r.Usage = used
 	}
 	if x.lost {
