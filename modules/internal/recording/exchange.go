@@ -207,9 +207,9 @@ func (x *Exchange) measure() {
 		x.link.Miss(r, x.Account)
 	}
 	if r.PassthroughBilling { // what a caller says does not choose what is paid
-		price(r, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
+		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
 	} else {
-		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
+		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
 	x.addRounds()
 }
@@ -220,10 +220,7 @@ func (x *Exchange) addRounds() {
 	r := &x.Record
 	if e := x.spent; e != nil {
 		r.Usage.Add(e.usage)
-		known := r.Cost.Valid && e.cost.Valid
-		if r.Cost = r.Cost.Plus(e.cost); !known {
-			r.Cost = plugins.Cost{}
-		}
+		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 	}
 	if x.Charged > r.Cost.N {
