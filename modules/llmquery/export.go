@@ -2,8 +2,6 @@ package llmquery
 
 import (
 	"encoding/csv"
-	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -90,37 +88,40 @@ func exportRequests(c *call) error {
 	}
 }
 
-// csvColumns are the fields of a record in the order of an answer.
-var csvColumns = func() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[record]()) {
-		name := f.Tag.Get("json")
-		if !slices.Contains([]string{"request_properties", "asset_ids", "asset_urls", "costUSD", "signed_body_url", "llmSchema"}, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}()
-
-// csv writes the head of a table, and returns what writes a row.
+// csv writes the head of a table, and returns what writes a row. A table has what
+// filters and tables name; other values of answers repeat these.
 func (a *answer) csv() func(*storage.Record) error {
+	columns := slices.DeleteFunc(slices.Clone(storage.Schema), func(c *storage.Column) bool { return c.Field == "" })
+	cells := make([]string, len(columns))
+	for i, c := range columns {
+		cells[i] = c.Shown()
+	}
 	w := csv.NewWriter((*answerWriter)(a))
-	_ = w.Write(csvColumns)
+	_ = w.Write(cells)
 	w.Flush()
-	cells := make([]string, len(csvColumns))
-	return func(r *storage.Record) error {
-		metrics, err := json.Marshal(newRecord(r))
-		if err != nil {
-			return err
-		}
-		for i, value := range gjson.GetManyBytes(metrics, csvColumns...) {
-			cells[i] = value.String()
-			if value.Type == gjson.String {
-				cells[i] = asText(cells[i])
+	var value []byte
+	return func(r *storage.Record) (err error) {
+		for i, c := range columns {
+			if value, err = appendValue(value[:0], c, r); err != nil {
+				return err
 			}
+			cells[i] = cellOf(value)
 		}
 		_ = w.Write(cells)
 		w.Flush()
 		return nil
+	}
+}
+
+// cellOf is a value as a table has it: nothing where it is null.
+func cellOf(value []byte) string {
+	switch v := gjson.ParseBytes(value); v.Type {
+	case gjson.Null:
+		return ""
+	case gjson.String:
+		return asText(v.Str)
+	default:
+		return v.Raw
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *params) sortKey(s storage.Sort) string {
 		return by
 	}
 	column := s.Key.Column()
-	if column.Type == storage.TextColumn {
+	if column.Type() == storage.TextColumn {
 		return "nullIf(" + column.Name + ", '')"
 	}
 	return column.Name
