@@ -94,6 +94,9 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 		if !slices.Contains(required, any(name)) && random.IntN(2) == 0 {
 			continue
 		}
+		if most, ok := object["maxProperties"].(float64); ok && len(body) == int(most) {
+			break
+		}
 		pointer, property := d.object(schema + "/properties/" + name)
 		switch {
 		case name == "filter" || name == "userFilter":
