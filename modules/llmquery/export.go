@@ -39,6 +39,18 @@ func exportRequests(c *call) error {
 	if content := b.boolean("includeContent"); content != nil {
 		s = shape{content: *content, inputs: *content}
 	}
+	columns := tableColumns
+	if b.raw("columns") != nil {
+		columns = b.texts("columns", maxColumns)
+		for _, name := range columns {
+			if !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn) {
+				b.fail("columns", "a field of records or property:<name> is expected, not %q", name)
+			}
+		}
+		if format != formatCSV {
+			b.fail("columns", "only a table has columns: add \"format\": %q", formatCSV)
+		}
+	}
 	switch format {
 	case "", formatNDJSON:
 	case formatCSV:
@@ -61,7 +73,7 @@ func exportRequests(c *call) error {
 	a.contentType = "application/x-ndjson"
 	if format == formatCSV {
 		a.contentType, name = "text/csv; charset=utf-8", name+".csv"
-		write = a.csv()
+		write = a.csv(columns)
 	} else {
 		name += ".ndjson"
 	}
@@ -88,20 +100,43 @@ func exportRequests(c *call) error {
 	}
 }
 
-// csv writes the head of a table, and returns what writes a row. A table has what
-// filters and tables name; other values of answers repeat these.
-func (a *answer) csv() func(*storage.Record) error {
-	columns := slices.DeleteFunc(slices.Clone(storage.Schema), func(c *storage.Column) bool { return c.Field == "" })
-	cells := make([]string, len(columns))
-	for i, c := range columns {
-		cells[i] = c.Shown()
+const (
+	// maxColumns bounds the columns of a table that are asked for.
+	maxColumns = 200
+	// propertyColumn begins the name of a column that holds a property.
+	propertyColumn = "property:"
+)
+
+// tableColumns are the columns of a table unless others are asked for: what filters and
+// tables name. Other values of answers repeat these.
+var tableColumns = func() (names []string) {
+	for _, c := range storage.Schema {
+		if c.Field != "" {
+			names = append(names, c.Shown())
+		}
 	}
+	return names
+}()
+
+// csv writes the head of a table, and returns what writes a row.
+func (a *answer) csv(names []string) func(*storage.Record) error {
+	columns := make([]*storage.Column, len(names)) // nil for a property
+	for i, name := range names {
+		if at := slices.IndexFunc(storage.Schema, func(c *storage.Column) bool { return c.Field != "" && c.Shown() == name }); at >= 0 {
+			columns[i] = storage.Schema[at]
+		}
+	}
+	cells := make([]string, len(columns))
 	w := csv.NewWriter((*answerWriter)(a))
-	_ = w.Write(cells)
+	_ = w.Write(names)
 	w.Flush()
 	var value []byte
 	return func(r *storage.Record) (err error) {
 		for i, c := range columns {
+			if c == nil {
+				cells[i] = asText(r.Properties[strings.TrimPrefix(names[i], propertyColumn)])
+				continue
+			}
 			if value, err = appendValue(value[:0], c, r); err != nil {
 				return err
 			}

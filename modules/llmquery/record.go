@@ -42,6 +42,13 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 			return b, err
 		}
 	}
+	if s.preview != nil {
+		text, err := json.Marshal(newPreview(r, content, s.preview))
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, `,"preview":`...), text...)
+	}
 	if s.charges != nil {
 		var err error
 		if b, err = appendJSON(append(b, `,"cost_details":`...), charges(s.charges, r)); err != nil {
@@ -190,19 +197,23 @@ func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 // was charged for, nil for none.
 type shape struct {
 	content, inputs bool
+	preview         storage.Filter // that chose the record, nil for no preview
 	charges         *catalog.Catalog
 }
 
+// readsContent reports whether the shape needs the bodies.
+func (s *shape) readsContent() bool { return s.content || s.inputs || s.preview != nil }
+
 // expect says which records come next.
 func (a *answer) expect(records []*storage.Record, s shape) {
-	if p, ok := a.contents.(storage.Prefetcher); ok && (s.content || s.inputs) {
+	if p, ok := a.contents.(storage.Prefetcher); ok && s.readsContent() {
 		p.Prefetch(records)
 	}
 }
 
 func (a *answer) record(r *storage.Record, s shape) (err error) {
 	var content *storage.Content
-	if s.content || s.inputs {
+	if s.readsContent() {
 		if content, err = a.contents.Content(a.ctx, r); err != nil {
 			return err
 		}

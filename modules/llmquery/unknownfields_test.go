@@ -102,6 +102,7 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 		case name == "filter" || name == "userFilter":
 			body[name] = "all"
 		case name == "after": // it takes what an answer gave
+		case name == "columns": // a table alone takes them
 		case name == "groupBy":
 			body[name] = "model"
 		case name == "fields":
