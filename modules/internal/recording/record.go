@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -90,14 +93,27 @@ func (p *prices) freeOfTokens(models []string) bool {
 }
 
 // Import records an exchange that was made elsewhere. r and c have all but what the
-// answer reported and what it cost.
+// answer reported, what it cost, and which call it continues.
 func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	reader := observe.NewRequestReader(r.Dialect)
+	reader.Write(c.Request.Data)
+	link := s.join(r, reader.Outline(), uuid.Nil)
+	if link != nil {
+		link.Miss(r, unknownAccount)
+	}
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	if link != nil {
+		link.Answered(r, unknownAccount, c.Response)
+	}
 	if err := to.Append(r, c); err != nil {
 		return err
 	}
 	s.App.Observe(r)
 	return nil
 }
+
+// unknownAccount stands for the account at the provider of an exchange that was made
+// elsewhere.
+const unknownAccount = 0
