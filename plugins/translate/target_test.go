@@ -1,0 +1,53 @@
+package translate
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"runtime"
+	"testing"
+)
+
+// A body of several parts is sent whole each time that the transport asks for it, and no
+// buffer is made to copy the parts.
+func TestSetBody(t *testing.T) {
+	req, err := http.NewRequest(http.MethodPost, "http://localhost", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	SetBody(req, []byte(`{"model":`), []byte(`"m"`), []byte(`}`))
+	const want = `{"model":"m"}`
+	if req.ContentLength != int64(len(want)) {
+		t.Errorf("%d bytes are announced, want %d", req.ContentLength, len(want))
+	}
+	var sent bytes.Buffer
+	sent.Grow(len(want))
+	send := func() {
+		sent.Reset()
+		body, err := req.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&sent, io.LimitReader(body, 1<<10)); err != nil || sent.String() != want {
+			t.Fatalf("%q, %v", sent.String(), err)
+		}
+		body, _ = req.GetBody()
+		sent.Reset()
+		if _, err := io.Copy(&sent, body); err != nil || sent.String() != want {
+			t.Fatalf("%q, %v", sent.String(), err)
+		}
+	}
+	send()
+	send()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		body, _ := req.GetBody()
+		sent.Reset()
+		_, _ = io.Copy(&sent, body)
+	}
+	runtime.ReadMemStats(&after)
+	if size := (after.TotalAlloc - before.TotalAlloc) / 100; size > 1<<10 {
+		t.Errorf("sending %d bytes takes %d", len(want), size)
+	}
+}
