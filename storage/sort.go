@@ -87,19 +87,14 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	return whole(q.N)
 }
 
-// Column is the column of a database that the key sorts by, nil if there is none.
-func (k SortKey) Column() *Column {
-	if c := sortColumns[k]; c != nil && c.Name != "" {
-		return c
-	}
-	return nil
-}
+// Column is what the key sorts by, nil if that is no column.
+func (k SortKey) Column() *Column { return sortColumns[k] }
 
 var sortColumns = func() map[SortKey]*Column {
 	m := make(map[SortKey]*Column)
-	for _, c := range Schema {
-		if c.Sort != "" {
-			m[c.Sort] = c
+	for _, c := range Columns {
+		if c.sort != "" {
+			m[c.sort] = c
 		}
 	}
 	return m
@@ -114,7 +109,8 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 			}
 			return whole(r.CreatedAt)
 		},
-		SortLastActive: func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
+		SortLastActive:  func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
+		SortTotalTokens: func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Total()) },
 		SortIsCached: func(r *Record, _ *Content, _ string) Value {
 			if r.Cached() {
 				return whole[int64](1)

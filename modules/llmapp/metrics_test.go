@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -14,20 +13,17 @@ import (
 // nothing lacks no price. Names that the catalogue does not list share one series.
 func TestUnpricedCallsAreCounted(t *testing.T) {
 	usage := plugins.Usage{Input: plugins.Known(10)}
-	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &App{catalog: listed}
-	a.provisionLabels()
-	for _, r := range []storage.Record{
-		{Provider: "lab", Model: "listed", Usage: usage},
-		{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)},
-		{Provider: "lab", Model: "listed"},
-		{Provider: "lab", Model: "made-up-1", Usage: usage},
-		{Provider: "lab", Model: "made-up-2", Usage: usage},
+	for _, r := range []struct {
+		storage.Record
+		listed bool
+	}{
+		{storage.Record{Provider: "lab", Model: "listed", Usage: usage}, true},
+		{storage.Record{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)}, true},
+		{storage.Record{Provider: "lab", Model: "listed"}, true},
+		{storage.Record{Provider: "lab", Model: "made-up-1", Usage: usage}, false},
+		{storage.Record{Provider: "lab", Model: "made-up-2", Usage: usage}, false},
 	} {
-		a.Observe(&r)
+		observe(&r.Record, r.listed)
 	}
 	registry := prometheus.NewRegistry()
 	if err := registerMetrics(registry); err != nil {

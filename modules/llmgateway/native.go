@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // passRequestHeaders gives the provider what the client's headers say of the body.
@@ -42,7 +44,10 @@ const noPrice = "without a known price, left out"
 // nativeBody returns the client's body as the provider can take it. It is the same
 // byte for byte unless there is something in it that the provider must not get.
 func (a *attempt) nativeBody() ([]byte, error) {
-	body := a.dropReasoning(a.readable(a.call.sent))
+	body, err := a.adapted(a.dropReasoning(a.readable(a.call.sent)))
+	if err != nil {
+		return nil, err
+	}
 	if !a.unpricedTier() {
 		return body, nil
 	}
@@ -51,6 +56,22 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	}
 	a.warnings = append(a.warnings, "service_tier: "+noPrice)
 	return sjson.DeleteBytes(body, "service_tier")
+}
+
+// adapted returns a body without what the target is known to refuse of what clients of its
+// dialect commonly send.
+func (a *attempt) adapted(body []byte) ([]byte, error) {
+	adapter, ok := a.target.Account.API.(translate.Adapter)
+	if !ok {
+		return body, nil
+	}
+	body, warnings := adapter.Adapt(a.call.dialect, body, a.translateTarget())
+	if len(warnings) > 0 && a.call.strict {
+		field, _, _ := strings.Cut(warnings[0], ":")
+		return nil, plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
+	}
+	a.warnings = append(a.warnings, warnings...)
+	return body, nil
 }
 
 // required is the field that tells the object of a dialect from any other, and what it

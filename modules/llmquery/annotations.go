@@ -138,11 +138,7 @@ func getSessionTag(c *call) error {
 	if err != nil {
 		return err
 	}
-	var answer apierror.Envelope
-	if tag != "" {
-		answer.Data = tag
-	}
-	return answer.Write(c.w, http.StatusOK)
+	return apierror.Envelope{Data: orNull(tag)}.Write(c.w, http.StatusOK)
 }
 
 func (c *call) rating() (bool, error) {

@@ -1,10 +1,8 @@
 package llmquery
 
 import (
-	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -17,11 +15,7 @@ const (
 
 // queryMetrics answers POST /v1/metrics/query.
 func queryMetrics(c *call) error {
-	q, metrics, err := query(c, func(b *body) *storage.MetricsQuery {
-		sort, err := storage.ParseGroupSort(b.raw("sort"))
-		if err != nil {
-			b.reject("%v", err)
-		}
+	return ask(c, func(b *body) *storage.MetricsQuery {
 		q := &storage.MetricsQuery{
 			Org:     c.org,
 			Filter:  b.filter("filter", storage.RequestResponse),
@@ -30,22 +24,13 @@ func queryMetrics(c *call) error {
 			By:      parsed(b, "groupBy", storage.ParseDimension, storage.Dimension{}),
 			Bucket:  parsed(b, "bucket", storage.ParseBucketWidth, storage.BucketAuto),
 			Compare: b.flag("compare"),
-			Sort:    sort,
 			Limit:   b.integer("limit", defaultMetricGroups, maxMetricGroups),
 		}
-		b.after(q)
-		switch {
-		case q.Limit == 0:
+		if q.Limit == 0 {
 			b.fail("limit", "at least 1 is expected")
-		case q.After != nil && q.By == (storage.Dimension{}):
-			b.fail("after", "pages are of groups: name what to group by in groupBy")
 		}
 		return q
 	})
-	if err != nil {
-		return err
-	}
-	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
 }
 
 // queryFacets answers POST /v1/facets/query.

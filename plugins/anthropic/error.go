@@ -63,7 +63,10 @@ func untilReset(h http.Header) time.Duration {
 func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	message := v.Get("message").Str
-	e := plugins.Refused(cmp.Or(statuses[v.Get("type").Str], status), message)
+	if status != plugins.StatusOverloaded { // which says more than any type
+		status = cmp.Or(statuses[v.Get("type").Str], status)
+	}
+	e := plugins.Refused(status, message)
 	if strings.HasPrefix(message, "prompt is too long") || strings.Contains(message, "exceed context limit") {
 		e.Code = "context_length_exceeded"
 	}

@@ -23,6 +23,7 @@ func TestErrors(t *testing.T) {
 		{Status: 429, Body: body("rate_limit_error", "slow"), Want: plugins.Error{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow"}},
 		{Status: 500, Body: body("api_error", "oops"), Want: plugins.Error{Status: 500, Type: "server_error", Code: "server_error", Message: "oops"}},
 		{Status: 529, Body: body("overloaded_error", "Overloaded"), Want: plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "Overloaded"}},
+		{Status: 529, Body: body("api_error", "Overloaded"), Want: plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "Overloaded"}},
 		{Status: 529, Body: "", Want: plugins.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: "The provider answered with status 529."}},
 		{Status: 502, Body: "<html>", Want: plugins.Error{Status: 502, Type: "server_error", Code: "server_error", Message: "The provider answered with status 502."}},
 		{Status: 422, Body: body("of_the_future", "?"), Want: plugins.Error{Status: 422, Type: "invalid_request_error", Message: "?"}},

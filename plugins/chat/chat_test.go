@@ -214,3 +214,25 @@ func TestVendors(t *testing.T) {
 		t.Error("a provider for an unknown kind")
 	}
 }
+
+// Mistral refuses what clients of Chat Completions commonly send. OpenAI's models do so too
+// if they reason.
+func TestAdapt(t *testing.T) {
+	reasons := translate.Target{Capabilities: &translate.Capabilities{Reasoning: true}}
+	for _, test := range []struct{ vendor, body, want, warned string }{
+		{"mistral", `{"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5}`, `{"stream":true,"max_tokens":5}`, "max_completion_tokens stream_options"},
+		{"mistral", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
+		{"azure", `{"max_tokens":5}`, `{"max_completion_tokens":5}`, "max_tokens"},
+		{"deepseek", `{"max_tokens":5,"stream_options":{}}`, `{"max_tokens":5,"stream_options":{}}`, ""},
+	} {
+		got, warnings := For(test.vendor).Adapt(plugins.Chat, []byte(test.body), reasons)
+		var warned []string
+		for _, w := range warnings {
+			field, _, _ := strings.Cut(w, ": ")
+			warned = append(warned, field)
+		}
+		if string(got) != test.want || strings.Join(warned, " ") != test.warned {
+			t.Errorf("%s: got %s, warnings %q, want %s", test.vendor, got, warnings, test.want)
+		}
+	}
+}

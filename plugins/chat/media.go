@@ -76,6 +76,9 @@ func (a attempt) image(c *translate.Part) (part, error) {
 	if !a.Capabilities.Takes("image") {
 		return part{}, plugins.Unsupported(c.Param, "The model does not take images.")
 	}
+	if a.inlineImages && c.Data == "" {
+		return part{}, plugins.Unsupported(c.Param, "The provider fetches no images: send the data of the image in place of a URL.")
+	}
 	image := &imageURL{URL: c.DataURL(), Detail: c.Detail}
 	if c.Detail == "original" {
 		image.Detail = "high"

@@ -37,7 +37,36 @@ func (r *request) setMessages(a attempt) error {
 			return err
 		}
 	}
+	if a.answers {
+		return r.addAnswers(a)
+	}
 	return nil
+}
+
+// The messages that are added for a vendor who demands them.
+const (
+	understood = "Understood."
+	goOn       = "Go on."
+)
+
+// addAnswers adds a message of the assistant between outputs and the user, and one of the
+// user after the last of the assistant.
+func (r *request) addAnswers(a attempt) error {
+	var answered []message
+	for i, m := range r.Messages {
+		if i > 0 && m.Role == translate.RoleUser && r.Messages[i-1].Role == translate.RoleTool {
+			answered = append(answered, message{Role: translate.RoleAssistant, Content: understood})
+		}
+		answered = append(answered, m)
+	}
+	if n := len(answered); n > 0 && answered[n-1].Role != translate.RoleUser && answered[n-1].Role != translate.RoleTool {
+		answered = append(answered, message{Role: translate.RoleUser, Content: goOn})
+	}
+	if len(answered) == len(r.Messages) {
+		return nil
+	}
+	r.Messages = answered
+	return a.DropWithWarning("input", "with messages between those that the provider takes only in another order")
 }
 
 func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
@@ -51,15 +80,15 @@ func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// addSystem adds a text of the system. For a vendor that takes only one system
-// message, and only as the first, the text joins that message, or after other
-// messages becomes text of the user in tags.
+// addSystem adds a text of the system. For a vendor that takes a system message only
+// as the first, the text joins that message, or after other messages becomes text of
+// the user in tags.
 func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	if !a.developer || !a.isReasoning() {
 		role = translate.RoleSystem
 	}
 	switch n := len(r.Messages); {
-	case !a.alternate || n == 0:
+	case !a.alternate && !a.answers || n == 0:
 		r.Messages = append(r.Messages, message{Role: role, Content: text})
 	case n == 1 && r.Messages[0].Role == translate.RoleSystem:
 		r.Messages[0].Content = r.Messages[0].Content.(string) + "\n\n" + text

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/openai"
 	"github.com/weirhq/weir/plugins/translate"
@@ -69,6 +71,25 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 	return t.Post(ctx, chatPath, translate.Bearer, plugins.WithModel(body, t.Model))
 }
 
+// Adapt implements translate.Adapter.
+func (p *Provider) Adapt(d plugins.Dialect, body []byte, t translate.Target) (adapted []byte, warnings []string) {
+	switch {
+	case d != plugins.Chat:
+		return body, nil
+	case !p.vendor.closed:
+		if p.vendor.completionTokens {
+			return openai.Provider{}.Adapt(d, body, t)
+		}
+		return body, nil
+	}
+	adapted, warnings = openai.RenameField(body, "max_completion_tokens", "max_tokens")
+	if gjson.GetBytes(adapted, "stream_options").Exists() {
+		adapted = openai.DeleteField(adapted, "stream_options")
+		warnings = append(warnings, "stream_options: not supported by the provider, left out: the usage of streams comes unasked")
+	}
+	return adapted, warnings
+}
+
 // CallsMCP implements translate.MCPCaller.
 func (p *Provider) CallsMCP(r *translate.Request) bool { return p.vendor.responds(r) }
 
@@ -90,6 +111,7 @@ func (v *vendor) responds(p *translate.Request) bool {
 var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.Native    = (*Provider)(nil)
+	_ translate.Adapter   = (*Provider)(nil)
 	_ translate.Endpoints = (*Provider)(nil)
 	_ translate.MCPCaller = (*Provider)(nil)
 )

@@ -27,24 +27,17 @@ func (r *request) setReasoning(a attempt) error {
 	if p.Reasoning.Effort == "" {
 		return nil
 	}
-	levels := a.efforts
-	if a.Capabilities != nil && len(a.Capabilities.Efforts) > 0 {
-		levels = a.Capabilities.Efforts
-	}
-	switch {
-	case a.Capabilities.Described() && !a.isReasoning():
-		return p.DropReasoning("not supported by the model, left out")
-	case a.effort == thinkingSwitch:
+	if a.effort == thinkingSwitch && (a.isReasoning() || !a.Capabilities.Described()) {
 		r.Thinking = &thinking{"enabled"}
 		if p.Reasoning.Effort == "none" {
 			r.Thinking.Type = "disabled"
 			return nil
 		}
-		if len(levels) == 0 {
+		if a.Capabilities == nil || len(a.Capabilities.Efforts) == 0 {
 			return nil
 		}
 	}
-	if err := p.LimitEffort(levels); err != nil {
+	if err := p.FitReasoning(a.Capabilities, a.efforts); err != nil {
 		return err
 	}
 	switch effort := p.Reasoning.Effort; {

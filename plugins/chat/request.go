@@ -67,7 +67,7 @@ func newRequest(v *vendor, p *translate.Request, t translate.Target) (*request, 
 	}
 	a := attempt{v, p, t}
 	r := &request{Model: t.Model, Stream: p.Stream, Stop: p.Stop()}
-	if p.Stream && !v.noStreamOptions {
+	if p.Stream && !v.closed {
 		r.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	for _, set := range []func(attempt) error{
@@ -95,38 +95,16 @@ func (r *request) setLimit(a attempt) {
 	}
 }
 
-// setSampling leaves out what reasoning models refuse; values that ask for
-// nothing without a word.
 func (r *request) setSampling(a attempt) error {
-	untempered := a.isReasoning() && !a.Capabilities.Temperature
-	unpenalized := a.isReasoning() && a.unpenalized
-	if t, most := a.Temperature, a.highest; t != nil && most > 0 && *t > most && !untempered {
-		if err := a.DropWithWarning("temperature", "above the provider's limit, which takes its place"); err != nil {
-			return err
-		}
-		a.Temperature = &most
+	if err := a.Fit(a.Capabilities, a.limits); err != nil {
+		return err
 	}
-	for _, s := range []struct {
-		field    string
-		asked    *float64
-		nothing  float64
-		refused  bool
-		sampling **float64
-	}{
-		{"temperature", a.Temperature, 1, untempered, &r.Temperature},
-		{"top_p", a.TopP, 1, untempered, &r.TopP},
-		{"presence_penalty", a.PresencePenalty, 0, unpenalized, &r.PresencePenalty},
-		{"frequency_penalty", a.FrequencyPenalty, 0, unpenalized, &r.FrequencyPenalty},
-	} {
-		switch {
-		case s.asked == nil || !a.translates(s.field):
-		case !s.refused:
-			*s.sampling = s.asked
-		case *s.asked != s.nothing:
-			if err := a.DropWithWarning(s.field, "not supported by the model, left out"); err != nil {
-				return err
-			}
-		}
+	r.Temperature, r.TopP = a.Temperature, a.TopP
+	if a.translates("presence_penalty") {
+		r.PresencePenalty = a.PresencePenalty
+	}
+	if a.translates("frequency_penalty") {
+		r.FrequencyPenalty = a.FrequencyPenalty
 	}
 	if a.translates("top_k") {
 		r.TopK = a.Field("top_k")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -78,7 +77,7 @@ func (r *request) setTools(a attempt) error {
 			if err := r.setSearch(a, t); err != nil {
 				return err
 			}
-		case a.tools == wordChoice && c.Name != "" && c.Name != t.Name:
+		case a.tools != allTools && c.Name != "" && c.Name != t.Name:
 		default:
 			r.Tools = append(r.Tools, newTool(a, t))
 		}
@@ -96,7 +95,9 @@ func (r *request) setToolChoice(a attempt) error {
 	case c.Mode == "required" && len(r.Tools) == 0:
 		return translate.NoToolError()
 	case c.Mode == "required" && a.tools == freeChoice:
-		return plugins.Unsupported("tool_choice", "The provider's models cannot be made to call a tool: use 'auto'.")
+		r.addSystem(a, translate.RoleSystem, "Answer with a call of a tool, not with a text.")
+		a.Request.ToolChoice = translate.ToolChoice{Mode: "auto", Allowed: c.Allowed}
+		return a.DropWithWarning("tool_choice", "not enforced by the provider, an instruction in its place")
 	case c.Mode == "none" && a.tools == freeChoice:
 		r.Tools = nil
 	case c.Mode == "" || len(r.Tools) == 0 || c.Mode == "auto" && a.tools == freeChoice:

@@ -1,6 +1,9 @@
 package chat
 
-import "github.com/weirhq/weir/plugins/translate"
+import (
+	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/translate"
+)
 
 // vendor is how one vendor's Chat Completions differ from what most of them do.
 type vendor struct {
@@ -15,19 +18,23 @@ type vendor struct {
 	// alternate: one system message comes first, and then user and assistant
 	// take turns, as many chat templates demand.
 	alternate bool
+	// answers: the model answers outputs before the user speaks again, and the user or a
+	// tool speaks last (https://docs.mistral.ai/api/endpoint/chat).
+	answers bool
 	// file is the form of input_file, where it is taken.
 	file fileForm
+	// inlineImages: it fetches no images.
+	inlineImages bool
 	// bareAudio: audio is base64 alone, without its format.
 	bareAudio bool
 
 	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
 	completionTokens bool
-	// highest is that of temperatures, 0 for OpenAI's 2.
-	highest float64
-	// unpenalized: its reasoning models take no penalties.
-	unpenalized bool
-	// noStreamOptions: usage comes unasked, and asking is an error.
-	noStreamOptions bool
+	// limits are those of the vendor's models.
+	limits translate.Limits
+	// closed: it refuses the fields that it does not know, "max_completion_tokens" and
+	// "stream_options" among them. The usage of streams comes unasked.
+	closed bool
 
 	// effort is how the effort of reasoning is said, and efforts its levels for
 	// models whose levels are not known.
@@ -79,7 +86,7 @@ type toolSupport uint8
 
 const (
 	allTools   toolSupport = iota
-	freeChoice             // the model can't be made to call
+	freeChoice             // the model can't be made to call: it is told to
 	wordChoice             // a choice of one tool can't be said: the others are left out
 )
 
@@ -147,8 +154,12 @@ var openAI = parallel.With(logprobs).With(translate.Policy{
 var (
 	threeLevels = []string{"low", "medium", "high"}
 	fourLevels  = []string{"none", "low", "medium", "high"}
-	allLevels   = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+	allLevels   = openai.Efforts
 )
+
+// chatLimits are those of OpenAI's models in Chat Completions, where any number of tokens
+// can be asked for.
+var chatLimits = translate.Limits{User: openai.Limits.User}
 
 // vendors are the kinds of providers, by their own documentation.
 var vendors = []vendor{
@@ -156,13 +167,13 @@ var vendors = []vendor{
 		name:   "openai",
 		policy: openAI.With(translate.WebSearch), developer: true, file: openAIFile, completionTokens: true,
 		efforts: allLevels, customTools: true,
-		idLimit: 40, search: searchOptions,
+		limits: chatLimits, idLimit: 40, search: searchOptions,
 	},
 	{
 		name:   "azure",
 		policy: openAI, developer: true, file: openAIFile, completionTokens: true,
 		efforts: allLevels,
-		idLimit: 40,
+		limits:  chatLimits, idLimit: 40,
 	},
 	{
 		name: "mistral",
@@ -172,7 +183,7 @@ var vendors = []vendor{
 			"prompt_cache_key":  translate.Translate,
 			"service_tier":      translate.Translate,
 		}),
-		file: documentURL, bareAudio: true, highest: 1.5, noStreamOptions: true,
+		answers: true, file: documentURL, bareAudio: true, limits: translate.Limits{Temperature: 1.5}, closed: true,
 		anyTool:  "any",
 		idLength: 9,
 	},
@@ -188,7 +199,7 @@ var vendors = []vendor{
 	{
 		name:             "xai",
 		policy:           parallel.With(logprobs).With(translate.Policy{"user": translate.Translate}),
-		completionTokens: true, unpenalized: true, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
+		completionTokens: true, limits: translate.Limits{Unpenalized: true}, hostsInResponses: []string{"web_search", "x_search", "code_interpreter", "file_search", "mcp"},
 	},
 	{
 		name:   "together",
@@ -216,7 +227,7 @@ var vendors = []vendor{
 	},
 	{
 		name:    "ollama",
-		efforts: fourLevels, replays: true, tools: freeChoice,
+		efforts: fourLevels, replays: true, tools: freeChoice, inlineImages: true,
 	},
 	{
 		name:      "vllm",

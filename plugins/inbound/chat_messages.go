@@ -54,7 +54,7 @@ func (c *chatRequest) messages(v gjson.Result) error {
 
 // message adds a message of a role.
 func (c *chatRequest) message(path, role string, content gjson.Result) error {
-	parts, err := chatContent(path, content)
+	parts, err := chatContent(path, role, content)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *chatRequest) output(path string, m gjson.Result) error {
 	if id.Str == "" {
 		return translate.Missing(path + ".tool_call_id")
 	}
-	content, err := chatContent(path, m.Get("content"))
+	content, err := chatContent(path, "tool", m.Get("content"))
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (c *chatRequest) output(path string, m gjson.Result) error {
 	return nil
 }
 
-// chatContent is the content of a message as Responses has it.
-func chatContent(path string, content gjson.Result) ([]byte, error) {
+// chatContent is the content of a message of role as Responses has it.
+func chatContent(path, role string, content gjson.Result) ([]byte, error) {
 	switch {
 	case content.Type == gjson.String:
 		return []byte(content.Raw), nil
@@ -152,19 +152,18 @@ func chatContent(path string, content gjson.Result) ([]byte, error) {
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = appendChatPart(b, fmt.Sprintf("%s.content[%d]", path, i), part); err != nil {
+		if b, err = appendChatPart(b, fmt.Sprintf("%s.content[%d]", path, i), role, part); err != nil {
 			return nil, err
 		}
 	}
 	return append(b, ']'), nil
 }
 
-// appendChatPart appends a part of a content.
-func appendChatPart(b []byte, path string, v gjson.Result) ([]byte, error) {
+// appendChatPart appends a part of the content of a message of role.
+func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error) {
 	switch kind := v.Get("type").Str; kind {
 	case "text":
-		b = append(b, `{"type":"input_text"`...)
-		b = member(b, "text", v.Get("text"))
+		b = openTextPart(b, role, v)
 	case "refusal":
 		b = append(b, `{"type":"refusal"`...)
 		b = member(b, "refusal", v.Get("refusal"))

@@ -80,6 +80,7 @@ func (b *body) name(field, from string) {
 func (b *body) item(path string, first int, open []byte) {
 	b.items = append(element(b.items), open...)
 	b.items = append(b.items, '}')
+	b.name("input", "messages")
 	b.names.Items = append(b.names.Items, translate.ItemName{Path: path, First: first})
 }
 
@@ -158,6 +159,17 @@ func member(b []byte, key string, v gjson.Result) []byte {
 		return b
 	}
 	return append(plugins.AppendKey(b, key), v.Raw...)
+}
+
+// openTextPart appends a part of text without its last brace. Responses takes output_text
+// from the assistant alone, and input_text from all others
+// (https://platform.openai.com/docs/api-reference/responses/create).
+func openTextPart(b []byte, role string, v gjson.Result) []byte {
+	kind := "input_text"
+	if role == "assistant" {
+		kind = "output_text"
+	}
+	return member(append(append(append(b, `{"type":"`...), kind...), '"'), "text", v.Get("text"))
 }
 
 // flat returns an object with a type and the members of another one, as Responses

@@ -61,7 +61,7 @@ func (m *messagesRequest) blocks(path, role string, content gjson.Result) error 
 				first = i
 			}
 			var err error
-			if parts, err = m.appendBlock(element(parts), at, block); err != nil {
+			if parts, err = m.appendBlock(element(parts), at, role, block); err != nil {
 				return err
 			}
 			continue
@@ -136,7 +136,7 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 		var parts []byte
 		for i, block := range content.Array() {
 			var err error
-			if parts, err = m.appendBlock(element(parts), fmt.Sprintf("%s.content[%d]", path, i), block); err != nil {
+			if parts, err = m.appendBlock(element(parts), fmt.Sprintf("%s.content[%d]", path, i), "tool", block); err != nil {
 				return err
 			}
 		}
@@ -150,8 +150,8 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 	return nil
 }
 
-// appendBlock appends a block that says something, as a part.
-func (m *messagesRequest) appendBlock(b []byte, path string, v gjson.Result) ([]byte, error) {
+// appendBlock appends a block of a message of role that says something, as a part.
+func (m *messagesRequest) appendBlock(b []byte, path, role string, v gjson.Result) ([]byte, error) {
 	source := v.Get("source")
 	switch kind := v.Get("type").Str; kind {
 	case "text":
@@ -159,7 +159,7 @@ func (m *messagesRequest) appendBlock(b []byte, path string, v gjson.Result) ([]
 		if v.Get("citations.0").Exists() { // of an earlier answer
 			m.warnings = append(m.warnings, path+": citations left out")
 		}
-		b = member(append(b, `{"type":"input_text"`...), "text", v.Get("text"))
+		b = openTextPart(b, role, v)
 	case "image":
 		m.leaveOut(path, v, "type", "source", "cache_control")
 		b = appendSource(append(b, `{"type":"input_image"`...), source, "image_url", "image_url")

@@ -29,6 +29,9 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 	m.set("max_output_tokens", m.limit.Raw, "max_tokens")
 	m.set("store", "false", "")
 	m.reasoning()
+	if m.threaded {
+		return nil, noThreads()
+	}
 	for _, read := range []func() error{m.readSystem, m.readTools, m.readMessages} {
 		if err := read(); err != nil {
 			return nil, err
@@ -47,6 +50,15 @@ type messagesRequest struct {
 	limit, system, messages gjson.Result
 	tools, choice           gjson.Result
 	thinking, output        gjson.Result
+	threaded                bool // it is of a thread, which the provider would keep
+}
+
+// noThreads returns the error by which Anthropic's libraries send the whole conversation
+// (https://platform.claude.com/docs/en/api/errors).
+func noThreads() *plugins.Error {
+	e := plugins.Unsupported("thread", "Threads are not supported here: send the whole conversation without 'thread'.")
+	e.Code = "thread_unsupported_request"
+	return e
 }
 
 // field reads one field of the body.
@@ -88,6 +100,8 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 			tier = `"default"`
 		}
 		m.set(name, tier, name)
+	case "thread":
+		m.threaded = true
 	case "cache_control": // the provider chooses what to cache
 	default:
 		if name != "speed" || v.Str != "standard" { // which is that of all
@@ -142,7 +156,7 @@ func (m *messagesRequest) readSystem() error {
 		if strings.HasPrefix(block.Get("text").Str, billingHeader) {
 			continue
 		}
-		part, err := m.appendBlock(nil, path, block)
+		part, err := m.appendBlock(nil, path, "system", block)
 		if err != nil {
 			return err
 		}

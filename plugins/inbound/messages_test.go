@@ -68,11 +68,11 @@ func TestMessagesContent(t *testing.T) {
 			`{"type":"tool_use","id":"1","name":"f","input":{"a": 1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","is_error":true,` +
 			`"content":[{"type":"text","text":"o"}]},{"type":"text","text":"?"}]}`, "input",
 			`[{"type":"reasoning","summary":[{"type":"summary_text","text":"h"}],"encrypted_content":"s"},{"type":"reasoning","summary":[],"encrypted_content":"d"},` +
-				`{"role":"assistant","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\": 1}"},` +
+				`{"role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\": 1}"},` +
 				`{"type":"function_call_output","call_id":"1","status":"incomplete","output":[{"type":"input_text","text":"o"}]},` +
 				`{"role":"user","content":[{"type":"input_text","text":"?"}]}]`, ""},
 		{`{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"web_search","input":{}},{"type":"text","text":"a"}]}`, "input",
-			`[{"role":"assistant","content":[{"type":"input_text","text":"a"}]}]`, "messages[0].content[0]"},
+			`[{"role":"assistant","content":[{"type":"output_text","text":"a"}]}]`, "messages[0].content[0]"},
 	} {
 		c.fields = `"messages":[` + c.fields + `]`
 		c.check(t, plugins.Messages, `"model":"m","max_tokens":1000`)

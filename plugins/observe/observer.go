@@ -35,7 +35,6 @@ type observer struct {
 	cause rank // what seen.ErrorType is
 
 	detail detailCount
-	beside beside
 }
 
 // framing finds events in a body.
@@ -119,7 +118,6 @@ func (x *observer) refresh() {
 		if u := &x.seen.Usage; x.dialect.Operation == "embeddings" && u.Input.Valid {
 			u.Output = u.Output.Or(plugins.Known(0)) // there is none
 		}
-		x.bill()
 		x.changed = false
 	}
 }

@@ -96,5 +96,6 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 var (
 	_ translate.Provider  = (*Provider)(nil)
 	_ translate.Native    = (*Provider)(nil)
+	_ translate.Adapter   = (*Provider)(nil)
 	_ translate.Endpoints = (*Provider)(nil)
 )

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -33,6 +34,9 @@ func withInput(p *translate.Request) ([]byte, error) {
 		if item == nil {
 			continue
 		}
+		if m, ok := item.(*translate.Message); ok && p.Names != nil {
+			raw = withoutBreakpoints(raw, m)
+		}
 		if len(items) > 1 {
 			items = append(items, ',')
 		}
@@ -41,12 +45,38 @@ func withInput(p *translate.Request) ([]byte, error) {
 	return sjson.SetRawBytes(p.Raw, "input", append(items, ']'))
 }
 
-// notInResponses are fields that clients of other APIs have and the provider refuses.
-var notInResponses = []string{"stop", "seed", "top_k"}
+// withoutBreakpoints is a message without the marks of a prefix to be cached that the
+// assistant's parts cannot have.
+func withoutBreakpoints(raw string, m *translate.Message) string {
+	for i := range m.Content {
+		if m.Role == translate.RoleAssistant && m.Content[i].CacheBreakpoint {
+			raw, _ = sjson.Delete(raw, "content."+strconv.Itoa(i)+".prompt_cache_breakpoint") // an object, and a plain path
+		}
+	}
+	return raw
+}
 
-// fromOtherAPI is the body for a client of another API: without what the provider
-// refuses, and with the reasoning encrypted, for it stores none of such a client.
+// notInResponses are fields that clients of other APIs have and the provider refuses.
+var notInResponses = []string{"stop", "seed", "top_k", "presence_penalty", "frequency_penalty"}
+
+// Limits are those of OpenAI's models
+// (https://platform.openai.com/docs/api-reference/responses/create). The error about a
+// longer name of a user states the limit.
+var Limits = translate.Limits{Output: 16, User: 64}
+
+// Efforts are the levels of OpenAI's models of which the catalogue has none.
+var Efforts = translate.Efforts[:6]
+
+// fromOtherAPI is the body for a client of another API: without what the provider or the
+// model refuses, and with the reasoning encrypted, for the provider stores no response of
+// such a client.
 func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte, error) {
+	if err := p.Fit(t.Capabilities, Limits); err != nil {
+		return nil, err
+	}
+	if err := p.FitReasoning(t.Capabilities, Efforts); err != nil {
+		return nil, err
+	}
 	if err := p.DropForeign(p.Foreign...); err != nil {
 		return nil, err
 	}
@@ -57,7 +87,10 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 			}
 		}
 	}
-	var err error
+	body, err := p.WithChanges(body)
+	if err != nil {
+		return nil, err
+	}
 	for _, field := range notInResponses {
 		if p.Field(field) == nil {
 			continue

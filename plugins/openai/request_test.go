@@ -146,12 +146,12 @@ func TestPrepare(t *testing.T) {
 		{"a summary", "[" + user + "," + bare + "]", "[" + user + "]", []string{"input[1]: " + left}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			body := `{"model":"m","input":` + test.input + `,"top_k":1.0}`
+			body := `{"model":"m","input":` + test.input + `,"temperature":1.0}`
 			_, got, p, err := plugintest.Prepare(t, Provider{}, target, body, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := `{"model":"gpt-5","input":` + test.want + `,"top_k":1.0}`; got != want {
+			if want := `{"model":"gpt-5","input":` + test.want + `,"temperature":1.0}`; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if !slices.Equal(p.Warnings, test.warnings) {
@@ -193,4 +193,82 @@ func TestReasoningComesBack(t *testing.T) {
 
 func TestDocumentedValues(t *testing.T) {
 	plugintest.Documented(t, Provider{}, translate.Target{Model: "gpt-5"})
+}
+
+// A client of Messages or Chat Completions is answered by models of any kind: what the
+// assistant said has the assistant's parts, and what the model refuses is left out or
+// replaced with a warning.
+func TestOtherAPIs(t *testing.T) {
+	thinker := translate.Target{Model: "gpt-5-mini", Capabilities: &translate.Capabilities{
+		Input: []string{"text"}, Reasoning: true, Efforts: []string{"minimal", "low", "medium", "high"},
+	}}
+	plain := translate.Target{Model: "gpt-4o", Capabilities: &translate.Capabilities{Input: []string{"text"}, Temperature: true}}
+	const turns = `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"?"}]`
+	for _, test := range []struct {
+		name           string
+		dialect        plugins.Dialect
+		target         translate.Target
+		fields         string
+		path, want     string
+		warned         []string
+		strictlyPasses bool
+	}{
+		{"a second turn", plugins.Messages, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello"}]`, nil, true},
+		{"a second turn in Chat Completions", plugins.Chat, plain, `"max_tokens":100`, "input.1.content", `[{"type":"output_text","text":"hello"}]`, nil, true},
+		{"a temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":0.5`, "temperature", "", []string{"temperature"}, false},
+		{"the usual temperature", plugins.Messages, thinker, `"max_tokens":100,"temperature":1`, "temperature", "", nil, true},
+		{"the temperature of a model that takes one", plugins.Messages, plain, `"max_tokens":100,"temperature":0.5`, "temperature", "0.5", nil, true},
+		{"no thinking", plugins.Messages, thinker, `"max_tokens":100,"thinking":{"type":"disabled"}`, "reasoning.effort", `"minimal"`, []string{"thinking"}, false},
+		{"the highest effort", plugins.Messages, thinker, `"max_tokens":100,"output_config":{"effort":"max"}`, "reasoning.effort", `"high"`, []string{"output_config.effort"}, false},
+		{"an effort of a model that does not think", plugins.Messages, plain, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning.effort", "", []string{"output_config.effort"}, false},
+		{"few tokens", plugins.Messages, plain, `"max_tokens":1`, "max_output_tokens", "16", []string{"max_tokens"}, false},
+		{"penalties", plugins.Chat, plain, `"presence_penalty":1`, "presence_penalty", "", []string{"presence_penalty"}, false},
+		{"a long name of a user", plugins.Messages, plain, `"max_tokens":100,"metadata":{"user_id":"` + strings.Repeat("u", 65) + `"}`, "user",
+			`"f20e249d15fa4b9f44ba21d154f62e1efa76ddfdce5d25139a33a4787cee5a8b"`, nil, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := `{"model":"m",` + test.fields + `,` + turns + `}`
+			_, got, p, err := plugintest.PrepareIn(t, test.dialect, Provider{}, test.target, body, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := gjson.Get(got, test.path).Raw; got != test.want {
+				t.Errorf("%s is %s, want %s", test.path, got, test.want)
+			}
+			var warned []string
+			for _, w := range p.Names.Warnings(p.Warnings) {
+				field, _, _ := strings.Cut(w, ": ")
+				warned = append(warned, field)
+			}
+			if !slices.Equal(warned, test.warned) {
+				t.Errorf("warned of %q, want %q", warned, test.warned)
+			}
+			if _, _, _, err := plugintest.PrepareIn(t, test.dialect, Provider{}, test.target, body, true); (err == nil) != test.strictlyPasses {
+				t.Errorf("strictly: got error %v", err)
+			}
+		})
+	}
+}
+
+// A model that reasons is told the limit of tokens by the name that it takes, and all other
+// bytes stay.
+func TestAdapt(t *testing.T) {
+	reasons := translate.Target{Capabilities: &translate.Capabilities{Reasoning: true}}
+	for _, test := range []struct {
+		dialect    plugins.Dialect
+		target     translate.Target
+		body, want string
+		warned     bool
+	}{
+		{plugins.Chat, reasons, `{ "max_tokens":5, "n":1.0 }`, `{ "n":1.0 ,"max_completion_tokens":5}`, true},
+		{plugins.Chat, reasons, `{"max_tokens":5,"max_completion_tokens":6}`, `{"max_completion_tokens":6}`, true},
+		{plugins.Chat, reasons, `{"max_completion_tokens":6}`, `{"max_completion_tokens":6}`, false},
+		{plugins.Chat, translate.Target{}, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
+		{plugins.Responses, reasons, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
+	} {
+		got, warnings := Provider{}.Adapt(test.dialect, []byte(test.body), test.target)
+		if string(got) != test.want || (len(warnings) == 1) != test.warned {
+			t.Errorf("%s: got %s, warnings %q, want %s", test.body, got, warnings, test.want)
+		}
+	}
 }

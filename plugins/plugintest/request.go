@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/inbound"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -31,10 +32,18 @@ func Request(fields string) string {
 
 // Prepare has a provider translate a request for a target, by default one at
 // https://example.com with the key "secret". It returns the upstream request, its
-// body, and the request with the warnings to the client.
+// body, and the request with the warnings to the client. The vendor of the provider must
+// take the request, as Strict knows the vendor.
 func Prepare(t testing.TB, p translate.Provider, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
 	t.Helper()
-	r, err := translate.ParseRequest([]byte(request))
+	return PrepareIn(t, plugins.Responses, p, target, request, strict)
+}
+
+// PrepareIn is Prepare for a request of another dialect.
+func PrepareIn(t testing.TB, d plugins.Dialect, p translate.Provider, target translate.Target, request string, strict bool) (*http.Request, string, *translate.Request, error) {
+	t.Helper()
+	api, _ := inbound.Of(d)
+	r, err := api.Parse([]byte(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +57,7 @@ func Prepare(t testing.TB, p translate.Provider, target translate.Target, reques
 	if err != nil || !gjson.ValidBytes(b) {
 		t.Fatalf("%v: %s", err, b)
 	}
+	strictly(t, p, target, req, string(b))
 	return req, string(b), r, nil
 }
 

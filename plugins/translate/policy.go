@@ -245,7 +245,10 @@ func (p *Request) Drop(a Action, field, done string) error {
 		return plugins.Unsupported(field, "Unsupported parameter: '%s' is %s.", field, strings.TrimSuffix(done, ", left out"))
 	case Warn:
 		p.Warnings = append(slices.Clip(p.Warnings), field+": "+done)
-		p.unset(field)
+		if field == "text.format" {
+			p.Format = Format{}
+		}
+		p.change(field, "null")
 	}
 	return nil
 }
@@ -266,11 +269,4 @@ func (p *Request) DropForeign(fields ...string) error {
 		}
 	}
 	return nil
-}
-
-func (p *Request) unset(field string) {
-	if field == "text.format" {
-		p.Format = Format{}
-	}
-	p.set(field, gjson.Result{})
 }

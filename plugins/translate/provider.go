@@ -36,6 +36,14 @@ type Native interface {
 	PrepareNative(ctx context.Context, d plugins.Dialect, body []byte, t Target) (*http.Request, error)
 }
 
+// Adapter is a Native whose targets are known to refuse a field that clients of a dialect
+// commonly send.
+type Adapter interface {
+	// Adapt returns a body of dialect d as the target takes it, and a warning
+	// "<field>: <what was done>" for each change.
+	Adapt(d plugins.Dialect, body []byte, t Target) (adapted []byte, warnings []string)
+}
+
 // MCPCaller is a Provider whose targets call MCP servers themselves.
 type MCPCaller interface {
 	// CallsMCP reports whether the target calls the MCP servers of p.

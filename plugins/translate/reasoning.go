@@ -2,6 +2,8 @@ package translate
 
 import (
 	"slices"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // Unseal opens the encrypted content of earlier reasoning for the provider of this
@@ -117,13 +119,9 @@ func (p *Request) LimitEffort(levels []string) error {
 		}
 	}
 	if best == "" {
-		return p.DropWithWarning("reasoning.effort", "not supported by the model, left out")
+		return p.DropWithWarning("reasoning.effort", modelRefuses)
 	}
-	if err := p.DropWithWarning("reasoning.effort", "not a level of the model, '"+best+"' in its place"); err != nil {
-		return err
-	}
-	p.Reasoning.Effort = best
-	return nil
+	return p.replace("reasoning.effort", "not a level of the model", string(plugins.AppendString(nil, best)))
 }
 
 // effortRank is the position of a level. One that only its provider knows, such

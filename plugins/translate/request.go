@@ -89,7 +89,8 @@ type Request struct {
 	// State is what the host keeps beside the response, which says so.
 	State State
 
-	mcp map[string][]Tool // of ParseMCP
+	mcp     map[string][]Tool // of ParseMCP
+	changed []string          // paths of the fields that differ from those of Raw
 
 	// Strict makes what would be a warning an error.
 	Strict bool

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -46,10 +45,6 @@ type target struct {
 	// Rewrites says that the target changes bodies. Then only their status is
 	// checked; else each byte is, in both directions.
 	Rewrites bool `json:"rewrites,omitempty"`
-
-	// Of a target that runs an older Weir: the name of the target that runs this one, the
-	// older version, and its binary.
-	newer, older, binary string
 }
 
 func readTargets(file string) ([]target, error) {
@@ -85,7 +80,7 @@ func (t *target) url(k traffic) string {
 // variables are the values of the variables of a target.
 type variables map[string]string
 
-func (b *bench) newVariables(t *target) (variables, error) {
+func (b *bench) newVariables() (variables, error) {
 	dir, err := os.MkdirTemp(b.dir, "target-")
 	if err != nil {
 		return nil, err
@@ -99,7 +94,7 @@ func (b *bench) newVariables(t *target) (variables, error) {
 		"UPSTREAM_HOST": b.provider.address,
 		"DIR":           dir,
 		"HERE":          here,
-		"WEIR":          cmp.Or(t.binary, b.weir),
+		"WEIR":          b.weir,
 	}
 	p["PORT"], p["ADMIN_PORT"], err = freePorts()
 	return p, err

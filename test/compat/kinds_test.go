@@ -59,16 +59,17 @@ func TestEveryKindIsListed(t *testing.T) {
 	}
 }
 
-// startKinds runs a gateway with a provider of every kind, each an echo in its format.
+// startKinds runs a gateway with a provider of every kind, each a strict echo in its
+// format.
 func startKinds(t *testing.T) *weir {
 	t.Helper()
-	server := httptest.NewServer(allFormats)
+	server := httptest.NewServer(strictKinds(t))
 	t.Cleanup(server.Close)
 	var providers strings.Builder
 	for _, k := range providerKinds {
 		options := k.options
 		if k.name != "echo" {
-			options = slices.Concat([]string{"api_key none", "base_url " + server.URL + k.base}, options)
+			options = slices.Concat([]string{"api_key none", "base_url " + server.URL + "/" + k.name + k.base}, options)
 		}
 		fmt.Fprintf(&providers, "provider %s {\n%s\n}\n", k.name, strings.Join(options, "\n"))
 	}

@@ -2,8 +2,12 @@
 // takes what others need: calls beyond a bound wait for a while, and are then refused.
 package admission
 
-import "github.com/weirhq/weir/modules/internal/metric"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Refusals counts what was refused, by the limit that it met. It lives as long as
 // the process, so that it survives reloads.
-var Refusals = metric.NewCounters("weir_refusals_total", "Calls refused because they met a limit, by the limit.", "limit")
+var Refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "weir_refusals_total", Help: "Calls refused because they met a limit, by the limit.",
+}, []string{"limit"})

@@ -50,7 +50,11 @@ func SetHeader(header http.Header, e *plugins.Error) {
 func Body(d plugins.Dialect, e *plugins.Error, attempts ...Attempt) any {
 	switch d {
 	case plugins.Messages, plugins.CountTokens:
-		return anthropicBody{"error", anthropicError{plugins.AnthropicErrorType(e.Status), e.Message, attempts}}
+		body := anthropicBody{"error", anthropicError{Type: plugins.AnthropicErrorType(e.Status), Message: e.Message, Attempts: attempts}}
+		if e.Code != "" && e.Code != e.Type { // or else it says no more
+			body.Error.Details = &anthropicDetails{e.Code}
+		}
+		return body
 	case plugins.GenerateContent, plugins.EmbedContent, plugins.Predict, plugins.Interactions:
 		return googleBody{googleError{e.Status, e.Message, GoogleCode(e.Status).String(), attempts}}
 	default:
@@ -75,9 +79,16 @@ type anthropicBody struct {
 }
 
 type anthropicError struct {
-	Type     string    `json:"type"`
-	Message  string    `json:"message"`
-	Attempts []Attempt `json:"attempts,omitempty"`
+	Type     string            `json:"type"`
+	Message  string            `json:"message"`
+	Details  *anthropicDetails `json:"details,omitempty"`
+	Attempts []Attempt         `json:"attempts,omitempty"`
+}
+
+// anthropicDetails name the cause of an error. Libraries treat a code that they do not know
+// as the error's type alone (https://platform.claude.com/docs/en/api/errors).
+type anthropicDetails struct {
+	ErrorCode string `json:"error_code"`
 }
 
 type googleBody struct {

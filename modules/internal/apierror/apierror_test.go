@@ -23,7 +23,7 @@ func TestWrite(t *testing.T) {
 			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null}}`},
 		"OpenAI, attempts": {plugins.Responses, unavailable, []Attempt{{"openai/m", 500, "No."}},
 			`{"error":{"message":"Later.","type":"server_error","param":null,"code":null,"attempts":[{"target":"openai/m","status":500,"message":"No."}]}}`},
-		"Anthropic":                {plugins.Messages, invalid, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},
+		"Anthropic":                {plugins.Messages, invalid, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"No.","details":{"error_code":"bad"}}}`},
 		"Anthropic is unavailable": {plugins.CountTokens, unavailable, nil, `{"type":"error","error":{"type":"api_error","message":"Later."}}`},
 		"Anthropic is overloaded":  {plugins.Messages, overloaded, nil, `{"type":"error","error":{"type":"overloaded_error","message":"Later."}}`},
 		"Gemini":                   {plugins.GenerateContent, invalid, nil, `{"error":{"code":400,"message":"No.","status":"INVALID_ARGUMENT"}}`},

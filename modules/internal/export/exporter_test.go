@@ -20,7 +20,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -90,9 +89,7 @@ func start(t *testing.T, endpoint string, content bool) (*Exporter, func(result 
 		Store: t.Name(), Endpoint: endpoint + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer key"},
 		Content: content, Logger: zap.NewNop(),
 	})
-	return e, func(result string) int {
-		return int(testutil.ToFloat64(Spans.With(metric.Configured(t.Name()), metric.Configured(result))))
-	}
+	return e, func(result string) int { return int(testutil.ToFloat64(Spans.WithLabelValues(t.Name(), result))) }
 }
 
 func record() *storage.Record {

@@ -1,0 +1,419 @@
+package plugintest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// Strict is a provider that refuses what the vendor refuses. The types of fields are not
+// checked here: test/compat holds them against the types that the vendors publish.
+type Strict struct {
+	// Vendor is a kind of provider, such as "mistral".
+	Vendor string
+	// Model is what is known of the model, nil for nothing.
+	Model *translate.Capabilities
+}
+
+// Handler answers 400 to the requests that the vendor refuses, and lets next answer the
+// others.
+func (s Strict) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = s.Refusal(r.URL.Path, body)
+		}
+		if err != nil {
+			http.Error(w, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, err), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Refusal is why the vendor refuses a request to a path, nil if the vendor takes the
+// request.
+func (s Strict) Refusal(path string, body []byte) error {
+	v := gjson.ParseBytes(body)
+	for _, format := range []struct {
+		suffix string
+		refuse func(Strict, gjson.Result) error
+	}{
+		{"/chat/completions", Strict.chat},
+		{"/responses", Strict.responses},
+		{"/messages", Strict.messages},
+		{"awPredict", Strict.messages},
+		{"/converse", Strict.converse},
+		{"/converse-stream", Strict.converse},
+		{"enerateContent", Strict.generateContent},
+	} {
+		if strings.HasSuffix(path, format.suffix) {
+			return format.refuse(s, v)
+		}
+	}
+	return nil
+}
+
+// strictly fails the test if the vendor of a provider refuses the request that the provider
+// made.
+func strictly(t testing.TB, p translate.Provider, target translate.Target, req *http.Request, body string) {
+	t.Helper()
+	m, ok := p.(caddy.Module)
+	if !ok {
+		return
+	}
+	s := Strict{Vendor: m.CaddyModule().ID.Name(), Model: target.Capabilities}
+	if err := s.Refusal(req.URL.Path, []byte(body)); err != nil {
+		t.Errorf("%s refuses the request: %v\n%s", s.Vendor, err, body)
+	}
+}
+
+// reasons reports whether the model is known to reason.
+func (s Strict) reasons() bool { return s.Model != nil && s.Model.Reasoning }
+
+// sampling refuses what reasoning models refuse
+// (https://platform.openai.com/docs/guides/latest-model).
+func (s Strict) sampling(v gjson.Result, effort string) error {
+	for _, field := range []string{"temperature", "top_p"} {
+		if value := v.Get(field); s.reasons() && !s.Model.Temperature && value.Exists() && value.Num != 1 {
+			return fmt.Errorf("unsupported parameter: '%s' is not supported with this model", field)
+		}
+	}
+	asked := v.Get(effort)
+	switch {
+	case !asked.Exists():
+	case s.Model.Described() && !s.Model.Reasoning:
+		return fmt.Errorf("unsupported parameter: '%s' is not supported with this model", effort)
+	case s.Model != nil && len(s.Model.Efforts) > 0 && !slices.Contains(s.Model.Efforts, asked.Str):
+		return fmt.Errorf("unsupported value: '%s' is not supported with the model, supported values are %q", asked.Str, s.Model.Efforts)
+	}
+	return nil
+}
+
+// responses has the rules of OpenAI's Responses, and of all who speak them
+// (https://platform.openai.com/docs/api-reference/responses/create).
+func (s Strict) responses(v gjson.Result) error {
+	own := s.Vendor == "openai" || s.Vendor == "azure"
+	if limit := v.Get("max_output_tokens"); own && limit.Exists() && limit.Num < 16 {
+		return errors.New("invalid 'max_output_tokens': integer below minimum value, expected a value >= 16")
+	}
+	for _, field := range []string{"stop", "seed", "top_k", "messages", "max_tokens", "thinking"} {
+		if v.Get(field).Exists() {
+			return fmt.Errorf("unknown parameter: '%s'", field)
+		}
+	}
+	if own && len(v.Get("user").Str) > 64 {
+		return errors.New("invalid 'user': string too long, expected a string with maximum length 64")
+	}
+	if s.Model.Described() && !s.Model.Reasoning && strings.Contains(v.Get("include").Raw, "encrypted") {
+		return errors.New("encrypted content is not supported with this model")
+	}
+	var calls pairs
+	for i, item := range v.Get("input").Array() {
+		at := fmt.Sprintf("input[%d]", i)
+		if err := calls.item(at, item); err != nil {
+			return err
+		}
+		role := item.Get("role").Str
+		for j, part := range item.Get("content").Array() {
+			kind := part.Get("type").Str
+			said := kind == "output_text" || kind == "refusal"
+			if role != "" && part.IsObject() && said != (role == "assistant") {
+				return fmt.Errorf("%s.content[%d]: invalid value '%s' of the role '%s': "+
+					"the assistant has 'output_text' and 'refusal', and nobody else has these", at, j, kind, role)
+			}
+		}
+	}
+	if err := calls.answered(); err != nil {
+		return err
+	}
+	return s.sampling(v, "reasoning.effort")
+}
+
+// pairs are calls of tools, which need one output each.
+type pairs struct {
+	open []string // ids
+	seen []string
+}
+
+func (p *pairs) call(id string) error {
+	if id == "" || slices.Contains(p.seen, id) {
+		return fmt.Errorf("the id '%s' of a call is not its own", id)
+	}
+	p.open, p.seen = append(p.open, id), append(p.seen, id)
+	return nil
+}
+
+func (p *pairs) output(id string) error {
+	i := slices.Index(p.open, id)
+	if i < 0 {
+		return fmt.Errorf("no tool call found for the output of '%s'", id)
+	}
+	p.open = slices.Delete(p.open, i, i+1)
+	return nil
+}
+
+func (p *pairs) answered() error {
+	if len(p.open) > 0 {
+		return fmt.Errorf("no tool output found for the calls %q", p.open)
+	}
+	return nil
+}
+
+func (p *pairs) item(at string, item gjson.Result) error {
+	id := item.Get("call_id").Str
+	switch item.Get("type").Str {
+	case "function_call", "custom_tool_call":
+		if len(id) > 64 {
+			return fmt.Errorf("invalid '%s.call_id': string too long, expected a string with maximum length 64", at)
+		}
+		return p.call(id)
+	case "function_call_output", "custom_tool_call_output":
+		return p.output(id)
+	}
+	return nil
+}
+
+var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+// chat has the rules of Chat Completions, and those of its vendors.
+func (s Strict) chat(v gjson.Result) error {
+	var calls pairs
+	messages := v.Get("messages").Array()
+	for i, m := range messages {
+		role, id := m.Get("role").Str, m.Get("tool_call_id").Str
+		if role == "tool" {
+			if err := calls.output(id); err != nil {
+				return fmt.Errorf("messages[%d]: %w", i, err)
+			}
+		} else if err := calls.answered(); err != nil {
+			return fmt.Errorf("messages[%d]: %w", i, err)
+		}
+		for _, call := range m.Get("tool_calls").Array() {
+			if err := calls.call(call.Get("id").Str); err != nil {
+				return fmt.Errorf("messages[%d]: %w", i, err)
+			}
+		}
+	}
+	for _, field := range []string{"tool_choice", "parallel_tool_calls"} {
+		if v.Get(field).Exists() && len(v.Get("tools").Array()) == 0 {
+			return fmt.Errorf("'%s' is only allowed when 'tools' are specified", field)
+		}
+	}
+	refuse := map[string]func(gjson.Result) error{
+		"openai": s.openAIChat, "azure": s.openAIChat, "mistral": mistralChat, "ollama": ollamaChat,
+		"vllm": alternating, "lmstudio": alternating, "compatible": alternating,
+	}[s.Vendor]
+	if refuse != nil {
+		if err := refuse(v); err != nil {
+			return err
+		}
+	}
+	return calls.answered()
+}
+
+// openAIChat has the rules of OpenAI's Chat Completions
+// (https://platform.openai.com/docs/api-reference/chat/create).
+func (s Strict) openAIChat(v gjson.Result) error {
+	if s.reasons() && v.Get("max_tokens").Exists() {
+		return errors.New("unsupported parameter: 'max_tokens' is not supported with this model, use 'max_completion_tokens' instead")
+	}
+	for _, id := range v.Get("messages.#.tool_calls.#.id|@flatten").Array() {
+		if len(id.Str) > 40 {
+			return fmt.Errorf("invalid id '%s' of a call: string too long, expected a string with maximum length 40", id.Str)
+		}
+	}
+	return s.sampling(v, "reasoning_effort")
+}
+
+// mistralFollows are the roles that Mistral takes after a role
+// (https://github.com/mistralai/mistral-common, validator.py).
+var mistralFollows = map[string][]string{
+	"":          {"system", "user", "assistant"},
+	"system":    {"system", "user", "assistant"},
+	"user":      {"system", "user", "assistant"},
+	"assistant": {"user", "assistant", "tool"},
+	"tool":      {"assistant", "tool"},
+}
+
+// mistralChat has the rules of Mistral (https://docs.mistral.ai/api/endpoint/chat).
+func mistralChat(v gjson.Result) error {
+	for _, field := range []string{"stream_options", "max_completion_tokens", "user", "logprobs", "top_logprobs", "store", "seed"} {
+		if v.Get(field).Exists() {
+			return fmt.Errorf("%s: extra inputs are not permitted", field)
+		}
+	}
+	if v.Get("temperature").Num > 1.5 {
+		return errors.New("temperature: input should be less than or equal to 1.5")
+	}
+	last := ""
+	for i, m := range v.Get("messages").Array() {
+		role := m.Get("role").Str
+		if !slices.Contains(mistralFollows[last], role) {
+			return fmt.Errorf("messages[%d]: unexpected role '%s' after role '%s'", i, role, last)
+		}
+		for _, call := range m.Get("tool_calls").Array() {
+			if id := call.Get("id").Str; !nineLetters.MatchString(id) {
+				return fmt.Errorf("tool call id was %s but must be a-z, A-Z, 0-9, with a length of 9", id)
+			}
+		}
+		if last = role; m.Get("prefix").Bool() {
+			last = "prefix"
+		}
+	}
+	if last != "user" && last != "tool" && last != "prefix" {
+		return fmt.Errorf("expected last role User or Tool (or Assistant with prefix True) for serving but got %s", last)
+	}
+	return nil
+}
+
+// ollamaChat has the rules of Ollama, which fetches no images
+// (https://docs.ollama.com/api/openai-compatibility).
+func ollamaChat(v gjson.Result) error {
+	for _, url := range v.Get("messages.#.content.#.image_url.url|@flatten").Array() {
+		if !strings.HasPrefix(url.Str, "data:") {
+			return errors.New("invalid image input")
+		}
+	}
+	return nil
+}
+
+// alternating has the rules of the chat templates of many open models.
+func alternating(v gjson.Result) error {
+	last := "assistant"
+	for i, m := range v.Get("messages").Array() {
+		switch role := m.Get("role").Str; {
+		case role == "system" && i > 0:
+			return errors.New("the system message must be at the beginning")
+		case role == "user" && last == "user":
+			return errors.New("conversation roles must alternate user/assistant/user/assistant")
+		case role != "system":
+			last = role
+		}
+	}
+	return nil
+}
+
+// wordID is what Anthropic takes for the id of a call, and wordName for the name of a tool.
+var (
+	wordID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	wordName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+)
+
+// messages has the rules of Anthropic's Messages
+// (https://platform.claude.com/docs/en/api/messages).
+func (Strict) messages(v gjson.Result) error {
+	limit, budget := v.Get("max_tokens"), v.Get("thinking.budget_tokens")
+	choice, thinks := v.Get("tool_choice.type").Str, slices.Contains([]string{"enabled", "adaptive"}, v.Get("thinking.type").Str)
+	switch {
+	case limit.Num < 1:
+		return errors.New("max_tokens: Input should be greater than or equal to 1")
+	case budget.Exists() && budget.Num < 1024:
+		return errors.New("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
+	case budget.Exists() && budget.Num >= limit.Num:
+		return errors.New("`max_tokens` must be greater than `thinking.budget_tokens`")
+	case v.Get("temperature").Num > 1:
+		return errors.New("temperature: range: 0..1")
+	case thinks && v.Get("temperature").Exists() && v.Get("temperature").Num != 1:
+		return errors.New("`temperature` may only be set to 1 when thinking is enabled")
+	case thinks && (choice == "any" || choice == "tool"):
+		return errors.New("thinking may not be enabled when tool_choice forces tool use")
+	case choice != "" && len(v.Get("tools").Array()) == 0:
+		return errors.New("tool_choice may only be specified while providing tools")
+	}
+	for _, t := range v.Get("tools").Array() {
+		if !wordName.MatchString(t.Get("name").Str) {
+			return fmt.Errorf("tools: the name '%s' should match pattern", t.Get("name").Str)
+		}
+	}
+	return turns(v.Get("messages").Array(), "assistant", func(block gjson.Result) (call, output string) {
+		if block.Get("type").Str == "tool_use" {
+			return block.Get("id").Str, ""
+		}
+		return "", block.Get("tool_use_id").Str
+	})
+}
+
+// converse has the rules of Bedrock's Converse
+// (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html).
+func (Strict) converse(v gjson.Result) error {
+	last := "assistant"
+	for i, m := range v.Get("messages").Array() {
+		if m.Get("role").Str == last {
+			return fmt.Errorf("messages[%d]: a conversation must alternate between user and assistant roles, and start with a user message", i)
+		}
+		last = m.Get("role").Str
+	}
+	return turns(v.Get("messages").Array(), "assistant", func(block gjson.Result) (call, output string) {
+		return block.Get("toolUse.toolUseId").Str, block.Get("toolResult.toolUseId").Str
+	})
+}
+
+// turns refuses a conversation in which a blank text is said, or calls are not answered by
+// the message that follows them. ids returns the id of the call or output that a block is.
+func turns(messages []gjson.Result, assistant string, ids func(block gjson.Result) (call, output string)) error {
+	if len(messages) == 0 || messages[0].Get("role").Str != "user" {
+		return errors.New("messages: the first message must use the user role")
+	}
+	var calls pairs
+	for i, m := range messages {
+		for _, block := range m.Get("content").Array() {
+			if text := block.Get("text"); text.Exists() && strings.TrimSpace(text.Str) == "" {
+				return fmt.Errorf("messages[%d]: text content blocks must contain non-whitespace text", i)
+			}
+			if _, output := ids(block); output != "" && !strings.HasPrefix(output, "srvtoolu_") {
+				if err := calls.output(output); err != nil {
+					return fmt.Errorf("messages[%d]: %w", i, err)
+				}
+			}
+		}
+		if err := calls.answered(); err != nil {
+			return fmt.Errorf("messages[%d]: %w", i, err)
+		}
+		for _, block := range m.Get("content").Array() {
+			call, _ := ids(block)
+			switch {
+			case call == "":
+			case m.Get("role").Str != assistant || !wordID.MatchString(call):
+				return fmt.Errorf("messages[%d]: the id '%s' of a call should match pattern '%s'", i, call, wordID)
+			default:
+				if err := calls.call(call); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return calls.answered()
+}
+
+// generateContent has the rules of Gemini (https://ai.google.dev/api/generate-content).
+func (Strict) generateContent(v gjson.Result) error {
+	contents := v.Get("contents").Array()
+	if len(contents) == 0 {
+		return errors.New("* GenerateContentRequest.contents: contents is not specified")
+	}
+	calls := 0
+	for i, c := range contents {
+		if n := len(c.Get("parts").Array()); n == 0 {
+			return fmt.Errorf("* GenerateContentRequest.contents[%d].parts: must not be empty", i)
+		}
+		outputs := len(c.Get("parts.#.functionResponse").Array())
+		if outputs != calls {
+			return fmt.Errorf("contents[%d]: the number of function response parts must be equal to the number of function call parts of the function call turn", i)
+		}
+		calls = len(c.Get("parts.#.functionCall").Array())
+	}
+	return nil
+}
