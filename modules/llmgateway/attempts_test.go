@@ -82,6 +82,23 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
+// An answer that the provider charges, and that is none for the model's fault, is not asked
+// for again: it would be charged again.
+func TestTheModelsFaultIsAskedForOnce(t *testing.T) {
+	asked := 0
+	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, "data: usage 3 5\n\ndata: wrong call\n\n")
+	}}})
+	resp, body := s.post(`{"model":"one/m","input":"hi"}`)
+	if asked != 1 || resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, `"call"`) {
+		t.Errorf("asked %d times, the client got %d %s", asked, resp.StatusCode, body)
+	}
+	if kept := s.kept.all(); len(kept) != 1 || kept[0].Usage.Output.N != 5 {
+		t.Errorf("%d records, the first is %+v", len(kept), kept[0].Usage)
+	}
+}
+
 // A client that leaves between two attempts is waited for no longer.
 func TestClientGoneEndsAttempts(t *testing.T) {
 	s := serve(t, nil)

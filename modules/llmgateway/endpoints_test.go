@@ -52,8 +52,9 @@ func TestEndpointsPassBytes(t *testing.T) {
 		{"/v1/images/edits", `{"model":"%s", "images":[{"image_url":"https://a.example"}]}`, `{"data":[{"url":"https://a.example"}]}`, plugins.Usage{Images: plugins.Known(1)}},
 		{"/v1/audio/transcriptions", `{"model":"%s", "file":"AA"}`, `{"text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":5}}`,
 			plugins.Usage{Input: plugins.Known(14), Output: plugins.Known(5)}},
+		{"/v1/audio/speech", `{"model":"%s", "input":"a"}`, `{"audio_data":"AAAA"}`, plugins.Usage{}},
 		{"/v1/rerank", `{"model":"%s", "query":"a","documents":["b"]}`, `{"results":[ ],"meta":{"billed_units":{"search_units":2}}}`, plugins.Usage{SearchUnits: plugins.Known(2)}},
-		{"/v1/rerank/", `{"model":"%s", "query":"a","documents":["b"]}`, `{"data":[ ],"usage":{"total_tokens":26}}`, plugins.Usage{Input: plugins.Known(26)}},
+		{"/v1/rerank/", `{"model":"%s", "query":"a","documents":["b"]}`, `{"data":[ ],"usage":{"total_tokens":26}}`, plugins.Usage{Input: plugins.Known(26), Output: plugins.Known(0)}},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			var sent, path string

@@ -91,7 +91,8 @@ var required = map[plugins.Dialect]struct {
 	plugins.Moderations:   {"results", gjson.Result.IsArray},
 	plugins.Images:        {"data", gjson.Result.IsArray},
 	plugins.Transcription: {"text", func(v gjson.Result) bool { return v.Type == gjson.String }},
-	plugins.Rerank:        {"[results,data]|0", gjson.Result.IsArray}, // Cohere's, or Voyage's
+	plugins.Speech:        {"audio_data", func(v gjson.Result) bool { return v.Type == gjson.String }}, // Mistral
+	plugins.Rerank:        {"[results,data]|0", gjson.Result.IsArray},                                  // Cohere's, or Voyage's
 }
 
 func isNumber(v gjson.Result) bool { return v.Type == gjson.Number }

@@ -113,6 +113,8 @@ func (*plain) Decode(resp *http.Response, a *translate.Assembler) error {
 			a.Usage(u)
 		case "stop":
 			a.Finish(translate.ReasonStop)
+		case "wrong": // a call that the model has got wrong
+			a.Fail(&plugins.Error{Status: http.StatusUnprocessableEntity, Type: "server_error", Message: rest})
 		case "panic":
 			panic("told to")
 		}

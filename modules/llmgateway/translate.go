@@ -43,7 +43,7 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	}
 	if e := assembler.Failure(); e != nil && !assembler.Committed() {
 		outcome, e := a.broken(e)
-		if a.round > 0 {
+		if a.round > 0 || e.Status < http.StatusInternalServerError { // an answer that was charged
 			outcome = routing.Abort
 		}
 		return outcome, e

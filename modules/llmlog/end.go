@@ -56,6 +56,8 @@ func (x *exchange) endState() storage.EndState {
 		return storage.ClientAborted
 	case w.Status() == recording.StatusClientLeft && x.r.Context().Err() != nil:
 		return storage.Failed // reverse_proxy's answer when the process ended before the provider answered
+	case x.gaveUp():
+		return storage.UpstreamAborted
 	case x.returned && x.err == nil && w.Err() == nil && !w.Short():
 		return storage.Complete
 	case x.phase() == plugins.Ended && w.Err() == nil && !w.Short():
@@ -67,6 +69,12 @@ func (x *exchange) endState() storage.EndState {
 	default:
 		return storage.UpstreamAborted
 	}
+}
+
+// gaveUp reports whether the provider ended a stream by an error, and not by the event that
+// ends an answer.
+func (x *exchange) gaveUp() bool {
+	return x.Record.Stream && x.Answer != nil && x.Answer.Info().ErrorType != "" && x.phase() != plugins.Ended
 }
 
 // answerError answers an error that next returned without having written

@@ -57,6 +57,8 @@ func TestEndStates(t *testing.T) {
 		leave  string // the client leaves once it has read this
 		state  storage.EndState
 	}{
+		{"error in a line of its own", []string{deltaEvent, "error: {\"code\":500,\"message\":\"x\"}\n\n"}, nil, "", storage.UpstreamAborted},
+		{"error in an event", []string{deltaEvent, event(`{"error":{"message":"x","type":"server_error"}}`)}, nil, "", storage.UpstreamAborted},
 		{"whole stream", []string{deltaEvent, finishEvent, doneEvent}, nil, "", storage.Complete},
 		{"provider breaks off", []string{deltaEvent}, hangUp, "", storage.UpstreamAborted},
 		{"client leaves", []string{deltaEvent}, wait, deltaEvent, storage.ClientAborted},

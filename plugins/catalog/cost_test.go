@@ -128,6 +128,7 @@ func TestCost(t *testing.T) {
 		{"unknown model", "openai", "gpt-zero", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
 		{"no model", "openai", "", plugins.Usage{Input: n(1)}, "", noon, plugins.Cost{}},
 		{"unknown usage", "openai", "gpt-4o", plugins.Usage{CacheRead: n(1)}, "", noon, plugins.Cost{}},
+		{"a batch of before its prices were listed: 1000 x 0.625", "openai", "gpt-5", plugins.Usage{Input: n(1000)}, "batch", noon, cost(625_000)},
 		{"unknown price of the tier", "openai", "gpt-4o", plugins.Usage{Input: n(1)}, "flex", noon, plugins.Cost{}},
 		{"unknown price of images in the tier", "vertex", "gemini-3-pro-image",
 			plugins.Usage{Input: n(10), Output: n(10), OutputImage: n(5)}, "priority", late, plugins.Cost{}},

@@ -208,18 +208,25 @@ func (c Conditions) regional() bool {
 	return c.Geography != "" && c.Geography != "global" && c.Geography != "not_available"
 }
 
-// price is the one that holds for a call with so much input, nil if none does.
+// price is the one that holds for a call with so much input, nil if none does. A price whose
+// first day is to come holds if no other does: the collections know some tiers only since
+// they began to list them.
 func (m *Model) price(input int64, c Conditions) *Price {
 	tier, at, regional := tierName(c.Tier), c.At.UTC(), c.regional()
 	today, minute := dateOf(at), minutes(at)
+	var first *Price
 	for i := len(m.Prices) - 1; i >= 0; i-- {
 		p := &m.Prices[i]
-		if strings.EqualFold(p.Tier, tier) && (regional || !p.Regional) && p.Hours.hold(minute) &&
-			(p.From == 0 || p.From <= today) && (p.InputAbove == 0 || input > p.InputAbove) {
+		if !strings.EqualFold(p.Tier, tier) || p.Regional && !regional || !p.Hours.hold(minute) ||
+			p.InputAbove > 0 && input <= p.InputAbove {
+			continue
+		}
+		if p.From <= today {
 			return p
 		}
+		first = p
 	}
-	return nil
+	return first
 }
 
 // tierName is the catalogue's name for a service tier that a provider reports:

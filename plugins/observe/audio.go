@@ -18,6 +18,7 @@ func init() {
 		Response: tables(errorFields.Under("error"), Table{
 			"type":                EventType,
 			"audio":               Content,
+			"audio_data":          Content, // Mistral
 			"usage.input_tokens":  Input,
 			"usage.output_tokens": Output,
 			"usage.total_tokens":  Total,
@@ -37,9 +38,13 @@ func init() {
 		Paths:     []string{"/moderations", "/chat/moderations"},
 		Signs:     []string{"results.#.category_scores:"},
 		Request:   tables(modelRequest, typedPart.Under("input.#")),
-		Response: tables(chatUsage.Under("usage"), errorFields.Under("error"), Table{
+		Response: tables(errorFields.Under("error"), Table{
 			"id":    ResponseID,
 			"model": Model,
+
+			// Mistral's total may be more than the sum of both.
+			"usage.prompt_tokens":     Input,
+			"usage.completion_tokens": Output,
 		}),
 		Transcript: transcript.Format{Input: []string{"input"}},
 	})

@@ -58,6 +58,7 @@ func init() {
 	Register(Dialect{
 		Name:       plugins.CohereEmbed,
 		Operation:  "embeddings",
+		NoOutput:   true,
 		Paths:      []string{"/v1/embed", "/v2/embed"},
 		Signs:      []string{`response_type:"embeddings_by_type"`, `response_type:"embeddings_floats"`},
 		Request:    tables(modelRequest, Table{"images.#": Media, "inputs.#.content.#.type": MediaType}),
@@ -72,6 +73,7 @@ func init() {
 	Register(Dialect{
 		Name:      plugins.Rerank,
 		Operation: "rerank", // OpenTelemetry has no name for it
+		NoOutput:  true,
 		Paths:     []string{"/rerank"},
 		Signs:     []string{"results.#.relevance_score:"},
 		Request:   modelRequest,

@@ -53,6 +53,9 @@ type Dialect struct {
 	// AfterFinish is how near its end a FinishReason brings a stream. Default:
 	// plugins.Running, for one that says by its last event when it ends.
 	AfterFinish plugins.Phase
+	// NoOutput is true where the model makes no tokens, as of embeddings: a report of the
+	// input is a report of the total.
+	NoOutput bool
 	// Lines is true where a stream is newline-delimited JSON even if its media
 	// type does not say so.
 	Lines bool

@@ -12,6 +12,7 @@ func init() {
 	Register(Dialect{
 		Name:      plugins.Embeddings,
 		Operation: "embeddings",
+		NoOutput:  true,
 		Paths: []string{
 			"/embeddings", "/deployments/{model}/embeddings",
 			"/multimodalembeddings", "/contextualizedembeddings", // Voyage

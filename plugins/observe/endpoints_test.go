@@ -29,7 +29,7 @@ func TestEndpoints(t *testing.T) {
 	}, {
 		"voyage's rerank", "", "/v1/rerank", typed(jsonType),
 		`{"object":"list","data":[{"relevance_score":0.4,"index":0}],"model":"rerank-x","usage":{"total_tokens":26}}`,
-		plugins.ResponseInfo{Dialect: plugins.Rerank, Model: "rerank-x", Usage: usage{Input: known(26)}},
+		plugins.ResponseInfo{Dialect: plugins.Rerank, Model: "rerank-x", Usage: usage{Input: known(26), Output: known(0)}},
 	}, {
 		"openrouter's rerank", "openrouter", "/api/v1/rerank", typed(jsonType),
 		`{"id":"g","model":"cohere/rerank-x","results":[],"usage":{"cost":0.002,"search_units":1}}`,
@@ -104,12 +104,19 @@ func TestEndpoints(t *testing.T) {
 		events(`{"type":"speech.audio.delta","audio":"AAAA"}`, `{"type":"speech.audio.done","usage":{"input_tokens":14,"output_tokens":101,"total_tokens":115}}`),
 		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true, Usage: usage{Input: known(14), Output: known(101)}},
 	}, {
+		"mistral's speech", "mistral", "/v1/audio/speech", typed(jsonType), `{"audio_data":"AAAA"}`,
+		plugins.ResponseInfo{Dialect: plugins.Speech, Content: true},
+	}, {
+		"openrouter's images", "openrouter", "/api/v1/images/generations", typed(jsonType),
+		`{"created":1,"data":[{"b64_json":"AA"}],"usage":{"prompt_tokens":3,"completion_tokens":1290,"total_tokens":1293,"cost":0.04}}`,
+		plugins.ResponseInfo{Dialect: plugins.Images, Content: true, Usage: usage{Input: known(3), Output: known(1290), ReportedCost: cost(40_000_000)}},
+	}, {
 		"moderations", "openai", "/v1/moderations", typed(jsonType),
 		`{"id":"modr","model":"omni-moderation-latest","results":[{"flagged":false,"category_scores":{"hate":0.1}}]}`,
 		plugins.ResponseInfo{Dialect: plugins.Moderations, ResponseID: "modr", Model: "omni-moderation-latest"},
 	}, {
 		"mistral's moderations", "mistral", "/v1/chat/moderations", typed(jsonType),
-		`{"id":"modr","model":"mistral-moderation-x","results":[],"usage":{"prompt_tokens":5,"completion_tokens":0,"total_tokens":5}}`,
+		`{"id":"modr","model":"mistral-moderation-x","results":[],"usage":{"prompt_tokens":5,"completion_tokens":0,"total_tokens":74}}`,
 		plugins.ResponseInfo{Dialect: plugins.Moderations, ResponseID: "modr", Model: "mistral-moderation-x", Usage: usage{Input: known(5), Output: known(0)}},
 	}, {
 		"mistral's OCR", "mistral", "/v1/ocr", typed(jsonType),

@@ -50,6 +50,7 @@ func init() {
 	Register(Dialect{
 		Name:      plugins.EmbedContent,
 		Operation: "embeddings",
+		NoOutput:  true,
 		Paths:     []string{"/{model}:embedContent", "/{model}:batchEmbedContents"},
 		Signs:     []string{"embedding.values:["},
 		Request: tables(namedPart.Under("content.parts.#"),

@@ -6,7 +6,8 @@ import (
 )
 
 // Images is OpenAI's making and editing of images, as JSON or as a stream. Models
-// that are charged by the image report no tokens.
+// that are charged by the image report no tokens. OpenRouter reports those of Chat
+// Completions.
 // https://platform.openai.com/docs/api-reference/images
 func init() {
 	Register(Dialect{
@@ -20,7 +21,7 @@ func init() {
 		Signs: []string{"data.#.b64_json:", `type:"image_generation.partial_image"`, `type:"image_edit.partial_image"`,
 			`type:"image_generation.completed"`, `type:"image_edit.completed"`},
 		Request: tables(modelRequest, Table{"image": Media, "images.#": Media}),
-		Response: tables(responsesUsage.Under("usage"), errorFields.Under("error"), Table{
+		Response: tables(chatUsage.Under("usage"), responsesUsage.Under("usage"), errorFields.Under("error"), Table{
 			"id":       ResponseID,
 			"model":    Model,
 			"type":     EventType,

@@ -115,8 +115,8 @@ func (x *observer) Close() {
 func (x *observer) refresh() {
 	if x.changed {
 		x.seen.Usage = x.report.usage()
-		if u := &x.seen.Usage; x.dialect.Operation == "embeddings" && u.Input.Valid {
-			u.Output = u.Output.Or(plugins.Known(0)) // there is none
+		if u := &x.seen.Usage; x.dialect.NoOutput && u.Input.Valid {
+			u.Output = u.Output.Or(plugins.Known(0))
 		}
 		x.changed = false
 	}

@@ -40,6 +40,7 @@ func init() {
 	Register(Dialect{
 		Name:       plugins.OllamaEmbed,
 		Operation:  "embeddings",
+		NoOutput:   true,
 		Paths:      []string{"/api/embed"},
 		Request:    modelRequest,
 		Response:   ollamaResponse,
