@@ -81,11 +81,26 @@ type ResponseInfo struct {
 	ErrorType string
 	// Usage is merged field by field; a later report of a field wins.
 	Usage Usage
+	// Beside is the first of what the provider bills beside Usage, nil if there is
+	// nothing.
+	Beside *Billed
 	// Content is true once a first piece of content was seen: text, reasoning,
 	// refusal, tool call or media, not a role or an opening event.
 	Content bool
 	// Phase only ever grows.
 	Phase Phase
+}
+
+// Billed is a part of an answer that its ResponseInfo.Usage leaves out and that the
+// provider bills nevertheless: another model that it asked, a picture, a summary of the
+// conversation.
+type Billed struct {
+	// Model has the price, "" if it is the model that answered.
+	Model string
+	// Usage is the zero Usage if the provider does not state how much it bills.
+	Usage Usage
+	// Next is nil after the last part. A list keeps ResponseInfo comparable.
+	Next *Billed
 }
 
 // Observer reads one response as it passes, at any chunking and in constant

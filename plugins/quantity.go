@@ -60,6 +60,14 @@ func (q Quantity[T]) Plus(other Quantity[T]) Quantity[T] {
 	return Quantity[T]{N: q.N + other.N, Valid: q.Valid || other.Valid}
 }
 
+// Both returns the sum, which is unknown if either quantity is.
+func (q Quantity[T]) Both(other Quantity[T]) Quantity[T] {
+	if !q.Valid || !other.Valid {
+		return Quantity[T]{}
+	}
+	return q.Plus(other)
+}
+
 // Float is the number that JSON has, 0 where it is unknown.
 func (q Quantity[T]) Float() float64 {
 	if money, ok := any(q.N).(Nanodollars); ok {

@@ -65,9 +65,8 @@ func (u Usage) Total() Count {
 // Add adds what another call consumed. The input and the output are unknown where one of
 // the two calls did not report them, and of their parts those that neither reported.
 func (u *Usage) Add(other Usage) {
-	input, output := u.Input.Valid && other.Input.Valid, u.Output.Valid && other.Output.Valid
-	u.Input = u.Input.Plus(other.Input)
-	u.Output = u.Output.Plus(other.Output)
+	u.Input = u.Input.Both(other.Input)
+	u.Output = u.Output.Both(other.Output)
 	u.CacheRead = u.CacheRead.Plus(other.CacheRead)
 	u.CacheWrite = u.CacheWrite.Plus(other.CacheWrite)
 	u.CacheWrite1h = u.CacheWrite1h.Plus(other.CacheWrite1h)
@@ -85,12 +84,6 @@ func (u *Usage) Add(other Usage) {
 	u.Pages = u.Pages.Plus(other.Pages)
 	u.AudioDuration = u.AudioDuration.Plus(other.AudioDuration)
 	u.ReportedCost = u.ReportedCost.Plus(other.ReportedCost)
-	if !input {
-		u.Input = Count{}
-	}
-	if !output {
-		u.Output = Count{}
-	}
 }
 
 // Merge takes over what patch knows: a later report of a count wins.

@@ -1,7 +1,9 @@
 package plugins
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -86,6 +88,9 @@ func RegisterVendor(v Vendor) {
 		vendorOfDomain[u.Host] = v.Name
 	}
 }
+
+// Vendors returns the names of all vendors, in no order.
+func Vendors() []string { return slices.Collect(maps.Keys(vendorNamed)) }
 
 // DefaultTarget returns the public base URL of a vendor, as the vendor's own SDK
 // takes it, and the environment variable from which the vendor's own tools take

@@ -3,53 +3,111 @@ package storage
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
+
+	"github.com/weirhq/weir/plugins"
 )
 
-// rowCounts count the rows of each group of each set, which costs less than totals.
-type rowCounts struct {
-	query *GroupQuery
-	rows  Rows
-	sets  [][]count
-}
-
-// count tells of the rows of a group how many there are, and of when the first and
-// the last is.
+// count tells of the rows of a group how many there are, what the group is put into
+// order by, and when the first and the last is.
 type count struct {
-	rows, requests int64
-	first, last    Timestamp
+	rows        int64
+	total       plugins.Count
+	first, last Timestamp
 }
 
-func newRowCounts(q *GroupQuery, rows Rows) (*rowCounts, error) {
-	t := &rowCounts{query: q, rows: rows, sets: make([][]count, max(1, len(q.By)))}
+// countGroups counts the rows of each group of each set, which takes less memory than
+// all totals.
+func countGroups(q *GroupQuery, rows Rows) ([][]count, error) {
+	sets := make([][]count, max(1, len(q.By)))
 	if !q.Apart {
-		t.sets = t.sets[:1]
+		sets = sets[:1]
 	}
-	return t, rows.Scan(q.Filter, q.Window, CountParts, func(r *Row) bool {
-		if q.Known && r.Groups[0] == 0 {
-			return true
+	parts, value := q.rowTotal()
+	err := q.scanGroups(rows, parts, func(set, group int, r *Row) {
+		sets[set] = grown(sets[set], group+1)
+		c := &sets[set][group]
+		if c.rows == 0 {
+			c.first, c.last = r.CreatedAt, r.CreatedAt
 		}
-		for i := range t.sets {
-			group := 0
-			if len(q.By) > 0 {
-				group = r.Groups[i]
-			}
-			t.sets[i] = grown(t.sets[i], group+1)
-			c := &t.sets[i][group]
-			if c.rows == 0 {
-				c.first, c.last = r.CreatedAt, r.CreatedAt
-			}
-			c.rows++
-			c.first, c.last = min(c.first, r.CreatedAt), max(c.last, r.CreatedAt)
-			if !r.Attempt || q.CountOnly {
-				c.requests++
+		c.rows++
+		c.first, c.last = min(c.first, r.CreatedAt), max(c.last, r.CreatedAt)
+		c.total = c.total.Plus(value(r))
+	})
+	if duration := q.Top.GroupSort().Key.duration(); duration != nil && err == nil {
+		err = q.setPercentiles(rows, sets, duration)
+	}
+	return sets, err
+}
+
+// scanGroups gives each the chosen rows, once for the group of each set.
+func (q *GroupQuery) scanGroups(rows Rows, parts RowParts, each func(set, group int, r *Row)) error {
+	return rows.Scan(q.Filter, q.Window, parts, func(r *Row) bool {
+		switch {
+		case q.Known && r.Groups[0] == 0:
+		case len(q.By) == 0:
+			each(0, 0, r)
+		case !q.Apart:
+			each(0, r.Groups[0], r)
+		default:
+			for set, group := range r.Groups {
+				each(set, group, r)
 			}
 		}
 		return true
 	})
 }
 
-// largestGroups are the groups with the most requests.
+// setPercentiles makes the totals percentiles of a duration. The durations of as many
+// groups as there is room for are in memory at the same time.
+func (q *GroupQuery) setPercentiles(rows Rows, sets [][]count, duration func(*Row) plugins.Duration) error {
+	most, _ := rows.Room()
+	for from, behind := 0, true; behind; from += most {
+		behind = false
+		durations := make([]pages[distribution], len(sets))
+		err := q.scanGroups(rows, DetailParts, func(set, group int, r *Row) {
+			switch {
+			case group >= from+most:
+				behind = true
+			case group >= from && !r.Attempt && duration(r).Valid:
+				durations[set].at(group - from).add(duration(r).N)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for set, counts := range sets {
+			for group := from; group < min(from+most, len(counts)); group++ {
+				p := durations[set].at(group - from).percentiles()
+				counts[group].total = q.Top.total(nil, &Details{Latency: p, TimeToFirstToken: p})
+			}
+		}
+	}
+	return nil
+}
+
+// rowTotal tells what one row adds to the total by which groups are put into order, and
+// which parts of the row that takes.
+func (q *GroupQuery) rowTotal() (RowParts, func(*Row) plugins.Count) {
+	if q.Top.GroupSort().Key == totalRequests {
+		return CountParts, func(r *Row) plugins.Count {
+			if r.Attempt && !q.CountOnly {
+				return plugins.Known(0)
+			}
+			return plugins.Known(1)
+		}
+	}
+	c, d := new(Counts), new(Details)
+	return DetailParts, func(r *Row) plugins.Count {
+		*c, *d = Counts{}, Details{}
+		c.add(r)
+		d.add(r)
+		return q.Top.total(c, d)
+	}
+}
+
+// largestGroups are the groups that a query with LargestGroups answers.
 type largestGroups struct {
 	groups []int
 	// places has the place in groups of each group, and the one behind the last for
@@ -66,17 +124,17 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 			groups = append(groups, group)
 		}
 	}
-	slices.SortFunc(groups, CancellableOrder(NewCancelCheck(rows.Err), func(a, b int) int {
-		return cmp.Compare(counts[b].requests, counts[a].requests)
-	}))
+	all := len(groups)
+	order := func(a, b int) int { return q.Top.compare(counts[a].total, counts[b].total) }
+	slices.SortFunc(groups, CancellableOrder(NewCancelCheck(rows.Err), order))
+	groups = q.behindOf(rows, set, groups, counts)
 	most := min(q.Top.Count, len(groups))
-	l := &largestGroups{groups: groups[:most], places: slices.Repeat([]int{most}, len(counts)), others: len(groups) - most}
+	l := &largestGroups{groups: groups[:most], places: slices.Repeat([]int{most}, len(counts)), others: all - most}
 	if len(q.By) > 0 && 0 < most && most < len(groups) {
-		last := counts[groups[most-1]].requests
-		isLast := func(group int) bool { return counts[group].requests == last }
-		above := slices.IndexFunc(groups, isLast)
+		last := groups[most-1]
+		above := slices.IndexFunc(groups, func(group int) bool { return order(group, last) == 0 })
 		equal := groups[above:]
-		if others := slices.IndexFunc(equal, func(group int) bool { return !isLast(group) }); others >= 0 {
+		if others := slices.IndexFunc(equal, func(group int) bool { return order(group, last) != 0 }); others >= 0 {
 			equal = equal[:others]
 		}
 		l.groups = append(groups[:above], leastByKey(rows, set, equal, most-above)...)
@@ -85,6 +143,27 @@ func (q *GroupQuery) largest(rows Rows, set int, counts []count) *largestGroups 
 		l.places[group] = i
 	}
 	return l
+}
+
+// behindOf are those of ordered groups that come behind After.
+func (q *GroupQuery) behindOf(rows Rows, set int, groups []int, counts []count) []int {
+	after, _, ok := q.AfterTotal(set)
+	if !ok {
+		return groups
+	}
+	at := func(order int) int { // the first group whose total comes behind the place by so much
+		return sort.Search(len(groups), func(i int) bool { return q.Top.compare(counts[groups[i]].total, after) >= order })
+	}
+	equal, behind := groups[at(0):at(1)], groups[at(1):]
+	var kept []int
+	for block := range slices.Chunk(equal, keysAtOnce) {
+		for i, key := range rows.Keys(set, block) {
+			if q.behind(set, after, key.ID) {
+				kept = append(kept, block[i])
+			}
+		}
+	}
+	return append(kept, behind...)
 }
 
 // leastByKey are so many of some groups.
@@ -112,24 +191,24 @@ func leastByKey(rows Rows, set int, groups []int, n int) []int {
 
 // countRows answers a query that asks for nothing but counts.
 func countRows(q *GroupQuery, rows Rows, each func(*GroupTotals) error) error {
-	t, err := newRowCounts(q, rows)
+	sets, err := countGroups(q, rows)
 	if err != nil {
 		return err
 	}
-	g := &rowGrouper{query: q, rows: rows, sets: make([]rowSet, len(t.sets))}
+	g := &rowGrouper{query: q, rows: rows, sets: make([]rowSet, len(sets))}
 	for i := range g.sets {
 		s := &g.sets[i]
 		if q.Top.By == LargestGroups {
-			s.largest = q.largest(rows, i, t.sets[i])
+			s.largest = q.largest(rows, i, sets[i])
 		}
-		for group, c := range t.sets[i] {
+		for group, c := range sets[i] {
 			if c.rows == 0 {
 				continue
 			}
 			if s.largest != nil {
 				group = s.largest.places[group]
 			}
-			s.sums.at(group).merge(&Totals{Counts: Counts{Requests: c.requests}, First: c.first, Last: c.last})
+			s.sums.at(group).merge(&Totals{Counts: Counts{Requests: c.total.N}, First: c.first, Last: c.last})
 		}
 		if err := g.answer(i, each); err != nil {
 			return err

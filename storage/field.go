@@ -104,13 +104,12 @@ func (f *Field) Bool(r *Record) (value, known bool) {
 	return f.boolean(r)
 }
 
-// The fields of each group: see Columns for those that compare one.
+// The fields of each group: see Schema for those that compare one.
 var (
 	fields = slices.Concat(
 		in(RequestResponse,
 			&Field{Name: "scores_column", text: func(r *Record, _ *Content) string { return r.ScoresColumn() }},
 			&Field{Name: "assets", list: func(r *Record) []string { return r.Assets }},
-			&Field{Name: "total_tokens", Kind: Number, number: totalTokens},
 			&Field{Name: "cached", Kind: Boolean, boolean: func(r *Record) (value, known bool) { return r.Cached(), true }},
 			&Field{Name: FeedbackScore, Kind: Boolean, boolean: rating},
 			&Field{Name: "request_body", Kind: ContainsText, Content: RequestPart, body: func(c *Content) *Body { return &c.Request }},
@@ -181,11 +180,6 @@ func in(g Group, others ...*Field) []*Field {
 		f.Group = g
 	}
 	return fields
-}
-
-func totalTokens(r *Record, _ string) (float64, bool) {
-	total := r.Usage.Total()
-	return total.Float(), total.Valid
 }
 
 func properties(r *Record, _ *Content) map[string]string { return r.Properties }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
 )
 
 // RecordGrouper adds records up, in the plainest way: what it answers is what
@@ -209,18 +211,27 @@ func (g *RecordGrouper) largest() (groups []*recordGroup) {
 	for _, x := range g.groups {
 		bySet[x.Set] = append(bySet[x.Set], x)
 	}
+	top := &g.query.Top
 	for set, all := range bySet {
+		totals := make(map[*recordGroup]plugins.Count, len(all))
+		for _, x := range all {
+			totals[x] = top.total(&x.totals.Counts, x.details.answer(g.query))
+		}
 		slices.SortFunc(all, func(a, b *recordGroup) int {
-			return cmp.Or(cmp.Compare(b.totals.Requests, a.totals.Requests), slices.Compare(a.Key, b.Key))
+			return cmp.Or(top.compare(totals[a], totals[b]), slices.Compare(a.Key, b.Key))
 		})
-		count := min(g.query.Top.Count, len(all))
-		groups = append(groups, all[:count]...)
-		if count < len(all) {
-			others := &recordGroup{cells: make(map[Timestamp]*recordSums)}
-			others.Set, others.Any = set, make([]bool, len(g.any))
-			for _, x := range all[count:] {
+		others := &recordGroup{cells: make(map[Timestamp]*recordSums)}
+		others.Set, others.Any = set, make([]bool, len(g.any))
+		wanted := top.Count
+		for _, x := range all {
+			if wanted > 0 && (top.After == nil || g.query.behind(set, totals[x], x.Key[0])) {
+				wanted--
+				groups = append(groups, x)
+			} else {
 				others.merge(x)
 			}
+		}
+		if others.Others > 0 {
 			groups = append(groups, others)
 		}
 	}

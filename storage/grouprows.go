@@ -78,7 +78,7 @@ func (g *rowGrouper) scan() error {
 		return err
 	}
 	if g.many {
-		counts, err := newRowCounts(g.query, g.rows)
+		counts, err := countGroups(g.query, g.rows)
 		if err == nil {
 			err = g.addUp(counts)
 		}
@@ -91,7 +91,7 @@ func (g *rowGrouper) scan() error {
 }
 
 // addUp adds the rows to their groups, or if they are counted to the largest.
-func (g *rowGrouper) addUp(counted *rowCounts) error {
+func (g *rowGrouper) addUp(counted [][]count) error {
 	q := g.query
 	if g.from == 0 {
 		g.sets = make([]rowSet, max(1, len(q.By)))
@@ -102,7 +102,7 @@ func (g *rowGrouper) addUp(counted *rowCounts) error {
 	g.later = never
 	if counted != nil {
 		for i := range g.sets {
-			g.sets[i].largest = q.largest(g.rows, i, counted.sets[i])
+			g.sets[i].largest = q.largest(g.rows, i, counted[i])
 		}
 	}
 	parts := TotalParts
@@ -128,7 +128,11 @@ func (g *rowGrouper) keepLargest(set int) {
 	var counts []count
 	for group, totals := range of.sums.all() {
 		counts = grown(counts, group+1)
-		counts[group] = count{rows: 1, requests: totals.Requests}
+		var details detailSums
+		for _, d := range of.details.of(group) {
+			details.merge(d)
+		}
+		counts[group] = count{rows: 1, total: g.query.Top.total(&totals.Counts, details.answer(g.query))}
 	}
 	s := rowSet{largest: g.query.largest(g.rows, set, counts)}
 	s.merge(&of, func(group int) int { return s.largest.places[group] })

@@ -69,6 +69,12 @@ type Top struct {
 	// Until leaves out, of NewestGroups, those of a First behind it; those of this
 	// First are answered but do not count. Nil is no bound.
 	Until *Timestamp
+	// Sort says which of LargestGroups are large. The query asks for Details unless
+	// Sort is by requests.
+	Sort GroupSort
+	// After leaves out, of LargestGroups, those up to a place. The query has one
+	// dimension then, or groups by each separately. Nil leaves out none.
+	After *Cursor[TotalKey]
 }
 
 // TopBy is the order of a Top.
@@ -79,9 +85,8 @@ const (
 	AnyGroups TopBy = iota
 	// NewestGroups are those of the latest First, with all that share the last one.
 	NewestGroups
-	// LargestGroups are those with the most requests, of equal ones the least by
-	// key. What is left is added up in one more group, which tells no ActiveDays.
-	// No backend answers more of them.
+	// LargestGroups are the first in the order of Sort. All others are added up in
+	// one more group, which tells no ActiveDays. No backend answers more of them.
 	LargestGroups
 )
 

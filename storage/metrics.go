@@ -23,8 +23,12 @@ type MetricsQuery struct {
 	Bucket BucketWidth
 	// Compare asks for the totals of the period before, of the same length.
 	Compare bool
-	// Limit is the number of groups, those with the most requests; all others make
-	// one more.
+	// Sort puts the groups into order.
+	Sort GroupSort
+	// After, if not nil, is the place behind which the groups begin.
+	After *Cursor[TotalKey]
+	// Limit is the number of groups, the first in the order of Sort behind After. All
+	// others make one more, also those before After.
 	Limit int
 }
 
@@ -37,8 +41,8 @@ type Metrics struct {
 	Points []MetricPoint `json:"points"`
 	// Previous is nil unless it was asked for, and there is a period.
 	Previous *MetricTotals `json:"previous"`
-	// Groups begin with the one of most requests; the one of all others is the last.
-	// Without a dimension there is none.
+	// Groups are in the order of the query; the one of all others is the last. Without
+	// a dimension there is none.
 	Groups []MetricGroup `json:"groups"`
 }
 
@@ -51,6 +55,9 @@ type MetricGroup struct {
 	Others int           `json:"others,omitempty"`
 	Totals MetricTotals  `json:"totals"`
 	Points []MetricPoint `json:"points"`
+
+	// order is the total that the query sorts by.
+	order plugins.Count
 }
 
 // MetricPoint is what the requests of a bucket add up to.
@@ -118,7 +125,7 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 	answer := &Metrics{Bucket: width, Groups: []MetricGroup{}}
 	question := &GroupQuery{
 		Org: q.Org, Filter: q.Filter, Window: w, Zone: q.Zone, Buckets: buckets, Details: true,
-		By: []Dimension{{}}, Apart: true, Top: Top{Count: q.Limit, By: LargestGroups},
+		By: []Dimension{{}}, Apart: true, Top: Top{Count: q.Limit, By: LargestGroups, Sort: q.Sort, After: q.After},
 	}
 	if q.By != (Dimension{}) {
 		question.By = append(question.By, q.By)
@@ -129,7 +136,7 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 			answer.Totals, answer.Points = totals, points
 			return nil
 		}
-		m := MetricGroup{Others: group.Others, Totals: totals, Points: points}
+		m := MetricGroup{Others: group.Others, Totals: totals, Points: points, order: question.Top.total(&group.Counts, group.Details)}
 		if group.Key != nil {
 			m.Key = new(group.Key[0])
 		}
@@ -139,7 +146,15 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(answer.Groups, compareMetricGroups)
+	slices.SortFunc(answer.Groups, func(a, b MetricGroup) int {
+		switch { // the group of all others is the last
+		case a.Key == nil:
+			return 1
+		case b.Key == nil:
+			return -1
+		}
+		return cmp.Or(question.Top.compare(a.order, b.order), cmp.Compare(*a.Key, *b.Key))
+	})
 	if !q.Compare || w.To < w.From {
 		return answer, nil
 	}
@@ -152,16 +167,27 @@ func (q *MetricsQuery) Answer(ctx context.Context, g Grouper) (*Metrics, error) 
 	return answer, err
 }
 
-// compareMetricGroups puts the largest groups first, and that of others last.
-func compareMetricGroups(a, b MetricGroup) int {
-	switch {
-	case a.Key == nil:
-		return 1
-	case b.Key == nil:
-		return -1
+// Named are the groups but that of all others.
+func (m *Metrics) Named() []MetricGroup {
+	if n := len(m.Groups); n > 0 && m.Groups[n-1].Key == nil {
+		return m.Groups[:n-1]
 	}
-	return cmp.Or(cmp.Compare(b.Totals.Requests, a.Totals.Requests), cmp.Compare(*a.Key, *b.Key))
+	return m.Groups
 }
+
+// Cursor is the place of a group in the order of the query.
+func (q *MetricsQuery) Cursor(g *MetricGroup) *Cursor[TotalKey] {
+	return &Cursor[TotalKey]{Sorts: q.sorts(), Values: []Value{exact(g.order)}, Tie: [2]string{*g.Key}}
+}
+
+// ContinueAfter sets After to a cursor of a query with the same sort, in the form of
+// its String; otherwise the error is ErrCursor.
+func (q *MetricsQuery) ContinueAfter(cursor string) (err error) {
+	q.After, err = parseCursor(cursor, q.sorts(), false)
+	return err
+}
+
+func (q *MetricsQuery) sorts() []GroupSort { return []GroupSort{(&Top{Sort: q.Sort}).GroupSort()} }
 
 // window is that of the query, with both bounds.
 func (q *MetricsQuery) window(ctx context.Context, g Grouper) (Window, error) {

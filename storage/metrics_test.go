@@ -1,11 +1,15 @@
 package storage_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -122,6 +126,74 @@ func TestMetricsAreSumsOverRecords(t *testing.T) {
 			}
 			if t.Failed() {
 				t.Fatalf("seed %d: %+v", seed, q)
+			}
+		}
+	}
+}
+
+// Whatever total the groups are sorted by, pages hold all of them in its order, and the
+// groups of each answer add up to the whole.
+func TestPagesOfGroupsByAnyTotal(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 3))
+	records, contents := storagetest.Records(r, 400)
+	rows := storage.Records{All: records, Content: contents.Of}
+	for _, key := range storage.TotalKeys() {
+		for _, desc := range []bool{true, false} {
+			q := &storage.MetricsQuery{
+				Org: records[0].Org, Filter: storage.All{}, Window: storage.Always, Bucket: storage.BucketNone,
+				By: storage.Dimension{Name: storage.ByUser}, Limit: 1000,
+			}
+			all, err := q.Answer(t.Context(), rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total := func(g storage.MetricGroup) gjson.Result {
+				encoded, _ := json.Marshal(g.Totals)
+				return gjson.GetBytes(encoded, string(key))
+			}
+			want := slices.Clone(all.Groups)
+			slices.SortFunc(want, func(a, b storage.MetricGroup) int {
+				x, y := total(a), total(b)
+				switch xNull, yNull := x.Type == gjson.Null, y.Type == gjson.Null; {
+				case xNull != yNull && xNull:
+					return 1
+				case xNull != yNull:
+					return -1
+				case desc:
+					x, y = y, x
+				}
+				return cmp.Or(cmp.Compare(x.Float(), y.Float()), cmp.Compare(*a.Key, *b.Key))
+			})
+			q.Sort, q.Limit = storage.GroupSort{Key: key, Desc: desc}, 3
+			var got []storage.MetricGroup
+			for {
+				page, err := q.Answer(t.Context(), rows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var requests int64
+				for _, g := range page.Groups {
+					requests += g.Totals.Requests
+				}
+				if requests != page.Totals.Requests {
+					t.Fatalf("sorted by %s, the groups of a page have %d requests of %d", key, requests, page.Totals.Requests)
+				}
+				named := page.Named()
+				if got = append(got, named...); len(named) < q.Limit {
+					break
+				}
+				if err := q.ContinueAfter(q.Cursor(&named[len(named)-1]).String()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keys := func(groups []storage.MetricGroup) (keys []string) {
+				for _, g := range groups {
+					keys = append(keys, *g.Key)
+				}
+				return keys
+			}
+			if !slices.Equal(keys(got), keys(want)) {
+				t.Errorf("sorted by %s (descending: %v):\ngot  %q\nwant %q", key, desc, keys(got), keys(want))
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func TestParseFilterErrors(t *testing.T) {
 		`{"request":{}}`:                                             `filter.request: expected one field, got an empty object`,
 		`{"request":[]}`:                                             `filter.request: expected an object, got an array`,
 		`{"request":{"mdoel":{}}}`:                                   `filter.request: unknown field "mdoel" (did you mean "model"?)`,
-		`{"request":{"tokens":{}}}`:                                  `filter.request: unknown field "tokens" (known are id, created_at, org_id, user_id, model, modelOverride, country_code, path, auth_hash, prompt_id, node_id, prompt)`,
+		`{"request":{"tokens":{}}}`:                                  `filter.request: unknown field "tokens" (known are id, created_at, path, user_id, model, modelOverride, org_id, prompt_id, node_id, country_code, auth_hash, prompt)`,
 		`{"request":{"model_override":{}}}`:                          `filter.request: unknown field "model_override" (did you mean "modelOverride"?)`,
 		`{"request":{"path":"x"}}`:                                   `filter.request.path: expected an object, got the string "x"`,
 		`{"request":{"path":{}}}`:                                    `filter.request.path: expected one operator, got an empty object`,

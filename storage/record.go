@@ -102,7 +102,7 @@ type Record struct {
 	ListCost     plugins.Cost
 	// RateLimits is the JSON object of the headers in which the provider told what is
 	// left of the subscription, "" for none.
-	RateLimits string
+	RateLimits JSONText
 
 	UserID                              string
 	SessionID, SessionName, SessionPath string
@@ -157,6 +157,225 @@ type Record struct {
 	Number uint64
 }
 
+// Schema has every value of a record. Answers have them in this order.
+var Schema = []*Column{
+	{Wire: 1, Name: "request_id", Field: "request_id", Filter: true, Required: true, others: []fieldName{{RequestGroup, "id"}},
+		At: func(r *Record) any { return &r.ID }, About: "The id of the record, which the client has as `Service-Id`."},
+	{Wire: 4, Name: "created_at", Field: "request_created_at", Filter: true, Required: true, others: []fieldName{{RequestGroup, "created_at"}}, Sort: SortCreatedAt,
+		At: func(r *Record) any { return &r.CreatedAt }, About: "When the request's head had been read."},
+	{Wire: 16, Name: "path", Names: "path", Field: "request_path", Filter: true, Required: true, others: []fieldName{{RequestGroup, "path"}},
+		At: func(r *Record) any { return &r.Path }, About: "The path at the provider, after any prefix was stripped."},
+	{Wire: 43, Name: "user", Names: "user", Field: "user_id", Answer: "request_user_id", Filter: true, others: []fieldName{{RequestGroup, "user_id"}}, Sort: SortUserID,
+		At: func(r *Record) any { return &r.UserID }, About: "The end user, from `Service-User-Id`."},
+	{Wire: 44, Name: "session", Names: "session", Field: "session_id", Filter: true,
+		At: func(r *Record) any { return &r.SessionID }, About: "The session, from `Service-Session-Id`."},
+	{Wire: 13, Name: "request_model", Names: "model", Field: "request_model", Filter: true, others: []fieldName{{RequestGroup, "model"}},
+		At: func(r *Record) any { return &r.RequestModel }, About: "The model that was asked for."},
+	{Wire: 53, Name: "referrer", Names: "referrer", Field: "request_referrer", Filter: true,
+		At: func(r *Record) any { return &r.Referrer }, About: "The page or the program that the call came from."},
+	{Wire: 55, Field: "properties",
+		At: func(r *Record) any { return &r.Properties }, About: "The caller's labels."},
+	{Answer: "request_properties", At: func(r *Record) any { return &r.Properties },
+		About: "`properties` under an older name."},
+	{Wire: 18, Name: "response_id", Field: "response_id", Detail: true,
+		At: func(r *Record) any { return &r.ResponseID }, About: "The provider's id of the answer."},
+	{Wire: 5, Name: "responded_at", Field: "response_created_at", Filter: true,
+		At: func(r *Record) any { return &r.RespondedAt }, About: "When the answer ended."},
+	{Wire: 8, Name: "status", Field: "status", Answer: "response_status", Filter: true, others: []fieldName{{ResponseGroup, "status"}},
+		At:    func(r *Record) any { return &r.Status },
+		About: "The status that the provider answered; 499 when the client left before, 502 or 504 when the provider could not be reached."},
+	{Wire: 14, Name: "response_model", Names: "model", Field: "response_model", others: []fieldName{{ResponseGroup, "body_model"}, {ResponseGroup, "model"}}, Sort: SortBodyModel,
+		At: func(r *Record) any { return &r.ResponseModel }, About: "The model that the provider reported."},
+	{Wire: 9, Name: "end_state", Field: "end_state", Filter: true,
+		At:    func(r *Record) any { return &r.EndState },
+		About: "How the call ended: `complete`, `client_aborted`, `upstream_aborted`, `failed` or, after a crash, `interrupted`."},
+	{Wire: 20, Name: "finish", Names: "finish", Field: "finish_reason", Filter: true,
+		At: func(r *Record) any { return &r.Finish }, About: "The provider's own, such as `stop` or `length`."},
+	{Wire: 21, Name: "error_type", Names: "error_type", Field: "error_type", Filter: true,
+		At: func(r *Record) any { return &r.ErrorType }, About: "The type or code of the error that the provider reported."},
+	{Wire: 19, Name: "stream", Field: "stream", Filter: true,
+		At: func(r *Record) any { return &r.Stream }, About: "Whether the answer was a stream of events."},
+	{Wire: 10, Name: "provider", Names: "provider", Field: "provider", Filter: true, Required: true,
+		At: func(r *Record) any { return &r.Provider }, About: "The name of the provider, `custom` if it is unknown."},
+	{Wire: 12, Name: "model", Names: "model", Field: "model", Filter: true,
+		At: func(r *Record) any { return &r.Model }, About: "The override, else the answered model, else the requested one."},
+	{Wire: 15, Name: "model_override", Names: "model", Field: "model_override", others: []fieldName{{RequestGroup, "modelOverride"}},
+		At: func(r *Record) any { return &r.ModelOverride }, About: "The model of `Service-Model-Override`."},
+	{Wire: 17, Name: "target_url", Names: "target_url", Field: "target_url", Filter: true, Required: true,
+		At: func(r *Record) any { return &r.TargetURL }, About: "The address that was called, without secrets."},
+	{Wire: 6, Name: "latency", Field: "latency", Answer: "delay_ms", Filter: true, Sort: SortLatency,
+		At: func(r *Record) any { return &r.Latency }, About: "Milliseconds until the answer ended."},
+	{Wire: 7, Name: "ttft", Field: "time_to_first_token", Filter: true, Sort: SortTimeToFirstToken,
+		At:    func(r *Record) any { return &r.TimeToFirstToken },
+		About: "Milliseconds until the first content of a stream; null without a stream."},
+	{Field: "time_to_last_token",
+		At: func(r *Record) any {
+			if !r.Stream {
+				return nil
+			}
+			return &r.Latency
+		},
+		About: "Milliseconds until the end of a stream; null without a stream."},
+	{Field: "total_tokens", Filter: true, Sort: SortTotalTokens,
+		At: func(r *Record) any { return new(r.Usage.Total()) }, About: "The sum of `prompt_tokens` and `completion_tokens`."},
+	{Wire: 25, Name: "input", Field: "prompt_tokens", Filter: true, Sort: SortPromptTokens,
+		At: func(r *Record) any { return &r.Usage.Input }, About: "All input that the provider charges, cache reads and writes included."},
+	{Wire: 26, Name: "output", Field: "completion_tokens", Filter: true, others: []fieldName{{ResponseGroup, "body_tokens"}}, Sort: SortCompletionTokens,
+		At: func(r *Record) any { return &r.Usage.Output }, About: "All output, reasoning included."},
+	{Wire: 27, Name: "cache_read", Field: "prompt_cache_read_tokens", Filter: true,
+		At: func(r *Record) any { return &r.Usage.CacheRead }, About: "The part of `prompt_tokens` that the provider's cache served."},
+	{Wire: 28, Name: "cache_write", Field: "prompt_cache_write_tokens", Filter: true,
+		At:    func(r *Record) any { return &r.Usage.CacheWrite },
+		About: "The part of `prompt_tokens` that was written to the provider's cache."},
+	{Wire: 30, Name: "input_audio", Field: "prompt_audio_tokens", Detail: true,
+		At: func(r *Record) any { return &r.Usage.InputAudio }, About: "The part of `prompt_tokens` that was audio."},
+	{Wire: 34, Name: "output_audio", Field: "completion_audio_tokens", Detail: true,
+		At: func(r *Record) any { return &r.Usage.OutputAudio }, About: "The part of `completion_tokens` that was audio."},
+	{Wire: 33, Name: "reasoning", Field: "reasoning_tokens",
+		At: func(r *Record) any { return &r.Usage.Reasoning }, About: "The part of `completion_tokens` that was spent on thinking."},
+	{Wire: 40, Name: "cost", Field: "cost", Filter: true, Sort: SortCost,
+		At: func(r *Record) any { return &r.Cost }, About: "US dollars; null when a price or the usage is unknown."},
+	{Answer: "costUSD", At: func(r *Record) any { return &r.Cost },
+		About: "`cost` under an older name."},
+	{Wire: 78, Name: "cache_savings", Field: "cache_savings", Filter: true,
+		At:    func(r *Record) any { return &r.CacheSavings },
+		About: "US dollars that the provider's cache saved, by the catalogue: what the call would have cost without it, less `cost`. Negative where writing cost more; null when the cost or the use of a cache is unknown, or the provider said the cost."},
+	{Wire: 85, Name: "cache_miss", Names: "cache_miss", Field: "cache_miss_reason", Filter: true,
+		At:    func(r *Record) any { return &r.CacheMiss },
+		About: "Why the provider's cache served less than the turn before had sent: `below_minimum`, `never_marked`, `model`, `other_key`, `tools_changed`, `system_changed`, `history_edited`, `ttl` or `unexplained`. Null where the cache served all of that, and where there is no turn before or no report of the cache."},
+	{Wire: 86, Name: "cache_miss_at", Field: "cache_miss_at", Detail: true,
+		At:    func(r *Record) any { return &r.CacheMissAt },
+		About: "The part of the request that is not as it was in the turn before: `tools`, `system`, or a message as in `messages[4]`."},
+	{Wire: 87, Name: "cache_missed", Field: "cache_missed_tokens", Filter: true,
+		At: func(r *Record) any { return &r.CacheMissed }, About: "Tokens of the turn before that the cache did not serve."},
+	{Wire: 88, Name: "cache_loss", Field: "cache_loss", Filter: true, Sort: SortCacheLoss,
+		At: func(r *Record) any { return &r.CacheLoss }, About: "US dollars that these cost more than from the cache, by the catalogue."},
+	{Wire: 41, Name: "price_version", Field: "price_version", Detail: true,
+		At: func(r *Record) any { return &r.PriceVersion }, About: "The price list that `cost` was computed with."},
+	{Wire: 42, Name: "passthrough", Field: "is_passthrough_billing", Filter: true,
+		At: func(r *Record) any { return &r.PassthroughBilling }, About: "Whether the operator's key paid, against credits."},
+	{Wire: 79, Name: "subscription", Field: "is_subscription", Filter: true,
+		At:    func(r *Record) any { return &r.Subscription },
+		About: "Whether a subscription of the client's paid, such as that of Claude or ChatGPT. Then `cost` is null."},
+	{Wire: 80, Name: "list_cost", Field: "list_cost", Detail: true,
+		At:    func(r *Record) any { return &r.ListCost },
+		About: "US dollars that the tokens of a call on a subscription would have cost by the catalogue. It is added to no `cost`."},
+	{Wire: 81, Name: "rate_limits", Field: "rate_limits", Detail: true,
+		At:    func(r *Record) any { return &r.RateLimits },
+		About: "The headers in which the provider told what is left of the subscription, by their lower-case names."},
+	{Wire: 82, Name: "parent", Field: "parent_request_id", Filter: true,
+		At:    func(r *Record) any { return &r.ParentID },
+		About: "The call that this one continues: the turn before or, of the first turn of a sub-agent, the call that asked for it. Null for none, or an unknown one."},
+	{Wire: 83, Name: "root", Names: "root", Field: "root_request_id", Filter: true,
+		At: func(r *Record) any { return &r.RootID }, About: "The first call of the tree that the parents make, null of that call itself."},
+	{Wire: 84, Name: "turn", Field: "turn", Filter: true,
+		At:    func(r *Record) any { return &r.Turn },
+		About: "Counts the calls of a conversation from 1; null where those before are unknown."},
+	{Wire: 2, Name: "org", Names: "org", Field: "organization_id", Filter: true, Required: true, others: []fieldName{{RequestGroup, "org_id"}},
+		At: func(r *Record) any { return &r.Org }, About: "The organisation that the record belongs to."},
+	{Wire: 47, Name: "prompt", Names: "prompt", Field: "prompt_id", Filter: true, others: []fieldName{{RequestGroup, "prompt_id"}},
+		At: func(r *Record) any { return &r.PromptID }, About: "The prompt template, from `Service-Prompt-Id`."},
+	{Wire: 48, Name: "prompt_version", Names: "prompt_version", Field: "prompt_version", Filter: true,
+		At: func(r *Record) any { return &r.PromptVersion }, About: "The version of the prompt template."},
+	{Wire: 49, Name: "node", Names: "node", Field: "node_id", Filter: true, others: []fieldName{{RequestGroup, "node_id"}},
+		At: func(r *Record) any { return &r.NodeID }, About: "The node of the caller's workflow, from `Service-Node-Id`."},
+	{Wire: 50, Name: "job", Names: "job", Field: "job_id", Filter: true,
+		At: func(r *Record) any { return &r.JobID }, About: "The caller's job, from `Service-Job-Id`."},
+	{Wire: 52, Name: "country", Names: "country", Field: "country_code", Filter: true, others: []fieldName{{RequestGroup, "country_code"}},
+		At: func(r *Record) any { return &r.CountryCode }, About: "The country of the client, as the edge says."},
+	{Wire: 54, Name: "threat", Field: "threat", Filter: true,
+		At: func(r *Record) any { return &r.Threat }, About: "Whether the edge took the call for a threat."},
+	{Wire: 60, Name: "trace_id", Field: "trace_id", Detail: true,
+		At: func(r *Record) any { return &r.TraceID }, About: "From `traceparent`, in hexadecimal."},
+	{Wire: 61, Name: "span_id", Field: "span_id", Detail: true,
+		At: func(r *Record) any { return &r.SpanID }, About: "From `traceparent`, in hexadecimal."},
+	{Wire: 58, Name: "attempt", Field: "attempt", Detail: true,
+		At: func(r *Record) any { return &r.Attempt }, About: "The number of the try, from 1; null outside the gateway."},
+	{Wire: 59, Name: "attempt_of", Field: "attempt_of", Filter: true,
+		At: func(r *Record) any { return &r.AttemptOf }, About: "The request that answered the call, when this attempt did not."},
+	{Wire: 56, Name: "cache_enabled", Field: "cache_enabled", Filter: true,
+		At: func(r *Record) any { return &r.CacheEnabled }, About: "Whether the caller asked for Weir's cache."},
+	{Wire: 57, Name: "cache_reference", Field: "cache_reference_id", Filter: true,
+		At: func(r *Record) any { return &r.CacheReferenceID }, About: "The request whose answer was served again."},
+	{Field: "scores", At: func(r *Record) any { return new(r.allScores()) },
+		About: "The scores by name; feedback is `service-score-feedback`, 0 or 1."},
+	{Field: "feedback_id",
+		At: func(r *Record) any {
+			if r.Feedback == nil {
+				return nil
+			}
+			return &r.Feedback.ID
+		},
+		About: "The number of the feedback."},
+	{Field: FeedbackScore, Answer: "feedback_rating",
+		At: func(r *Record) any {
+			if r.Feedback == nil {
+				return nil
+			}
+			return &r.Feedback.Rating
+		},
+		About: "Whether the answer was good, by its feedback."},
+	{Field: "feedback_created_at",
+		At: func(r *Record) any {
+			if r.Feedback == nil {
+				return nil
+			}
+			return &r.Feedback.CreatedAt
+		},
+		About: "When the feedback was given."},
+	{Wire: 66, Field: "assets",
+		At: func(r *Record) any { return &r.Assets }, About: "The SHA-256 of each image, audio or file of the request."},
+	{Answer: "asset_ids", At: func(r *Record) any { return &r.Assets },
+		About: "`assets` under an older name."},
+	{Answer: "asset_urls", At: func(*Record) any { return new(map[string]string) },
+		About: "Always empty."},
+	{Wire: 62, Name: "request_omitted", Field: "request_omitted", Detail: true,
+		At: func(r *Record) any { return &r.RequestOmitted }, About: "The caller forbade to keep the request's body."},
+	{Wire: 63, Name: "response_omitted", Field: "response_omitted", Detail: true,
+		At: func(r *Record) any { return &r.ResponseOmitted }, About: "The caller forbade to keep the answer's body."},
+	{Wire: 64, Name: "request_truncated", Field: "request_truncated", Detail: true,
+		At: func(r *Record) any { return &r.RequestTruncated }, About: "The request's body was longer than what is kept."},
+	{Wire: 65, Name: "response_truncated", Field: "response_truncated", Detail: true,
+		At: func(r *Record) any { return &r.ResponseTruncated }, About: "The answer's body was longer than what is kept."},
+	{Field: "size_bytes", Required: true,
+		At:    func(r *Record) any { return new(plugins.Known(r.RequestBytes + r.ResponseBytes)) },
+		About: "Bytes of both bodies on the wire."},
+	{Wire: 69, Name: "updated_at", Field: "updated_at", Detail: true, Required: true,
+		At: func(r *Record) any { return &r.UpdatedAt }, About: "When the newest annotation arrived, else when the call ended."},
+	{Answer: "signed_body_url", At: func(*Record) any { return nil },
+		About: "Always null: bodies are inline."},
+	{Answer: "llmSchema", At: func(*Record) any { return nil },
+		About: "Always null."},
+
+	// These are in no answer.
+	{Wire: 67, At: func(r *Record) any { return &r.Scores }},
+	{Wire: 68, At: func(r *Record) any { return &r.Feedback }},
+	{Wire: 3, Name: "auth_hash", Names: "auth_hash", others: []fieldName{{RequestGroup, "auth_hash"}}, At: func(r *Record) any { return &r.AuthHash }},
+	{Wire: 45, Name: "session_name", Names: "session_name", At: func(r *Record) any { return &r.SessionName }},
+	{Wire: 51, Name: "experiment", Names: "experiment", At: func(r *Record) any { return &r.ExperimentID }},
+	{Wire: 46, Name: "session_path", Detail: true, At: func(r *Record) any { return &r.SessionPath }},
+	{Wire: 11, Name: "dialect", Detail: true, At: func(r *Record) any { return &r.Dialect }},
+	{Wire: 22, Name: "service_tier", Detail: true, At: func(r *Record) any { return &r.ServiceTier }},
+	{Wire: 77, Name: "inference_geo", Detail: true, At: func(r *Record) any { return &r.InferenceGeo }},
+	{Wire: 23, Name: "request_bytes", Detail: true, At: func(r *Record) any { return &r.RequestBytes }},
+	{Wire: 24, Name: "response_bytes", Detail: true, At: func(r *Record) any { return &r.ResponseBytes }},
+	{Wire: 29, Name: "cache_write_1h", Detail: true, At: func(r *Record) any { return &r.Usage.CacheWrite1h }},
+	{Wire: 31, Name: "cache_read_audio", Detail: true, At: func(r *Record) any { return &r.Usage.CacheReadAudio }},
+	{Wire: 32, Name: "input_image", Detail: true, At: func(r *Record) any { return &r.Usage.InputImage }},
+	{Wire: 35, Name: "output_image", Detail: true, At: func(r *Record) any { return &r.Usage.OutputImage }},
+	{Wire: 36, Name: "billed_input", Detail: true, At: func(r *Record) any { return &r.Usage.BilledInput }},
+	{Wire: 37, Name: "billed_output", Detail: true, At: func(r *Record) any { return &r.Usage.BilledOutput }},
+	{Wire: 38, Name: "web_searches", Detail: true, At: func(r *Record) any { return &r.Usage.WebSearches }},
+	{Wire: 73, Name: "search_units", Detail: true, At: func(r *Record) any { return &r.Usage.SearchUnits }},
+	{Wire: 74, Name: "images", Detail: true, At: func(r *Record) any { return &r.Usage.Images }},
+	{Wire: 75, Name: "pages", Detail: true, At: func(r *Record) any { return &r.Usage.Pages }},
+	{Wire: 76, Name: "audio_duration", Detail: true, At: func(r *Record) any { return &r.Usage.AudioDuration }},
+	{Wire: 39, Name: "reported_cost", Detail: true, At: func(r *Record) any { return &r.Usage.ReportedCost }},
+	{Wire: 70, Name: "content_segment", Detail: true, At: func(r *Record) any { return &r.Content.Segment }},
+	{Wire: 71, Name: "content_ordinal", Detail: true, At: func(r *Record) any { return &r.Content.Ordinal }},
+	{Wire: 72, At: func(r *Record) any { return &r.Number }},
+}
+
 // Cached is true when the answer came from Weir's response cache.
 func (r *Record) Cached() bool { return r.CacheReferenceID != uuid.Nil }
 
@@ -172,25 +391,34 @@ func (r *Record) Score(name string) (float64, bool) {
 	return v, ok
 }
 
+// allScores are the scores with feedback among them.
+func (r *Record) allScores() map[string]float64 {
+	if r.Feedback == nil {
+		return r.Scores
+	}
+	scores := make(map[string]float64, len(r.Scores)+1)
+	maps.Copy(scores, r.Scores)
+	scores[FeedbackScore] = r.Feedback.score()
+	return scores
+}
+
 // ScoresColumn is the compact JSON text of all scores, feedback included, with
 // sorted keys: {} when there are none.
 func (r *Record) ScoresColumn() string {
 	if !r.Scored() {
 		return "{}"
 	}
-	scores := make(map[string]float64, len(r.Scores)+1)
-	maps.Copy(scores, r.Scores)
-	if r.Feedback != nil {
-		scores[FeedbackScore] = r.Feedback.score()
-	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(scores) != nil { // a score that is no number, as JSON knows them
+	if e.Encode(r.allScores()) != nil { // a score that JSON has no number for, such as NaN
 		return "{}"
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// JSONText is a JSON value as text, "" for none.
+type JSONText string
 
 // EndState is how an exchange ended.
 type EndState uint8
@@ -234,43 +462,3 @@ func (f *Feedback) score() float64 {
 
 // FeedbackScore is the score under which feedback appears, as 0 or 1.
 const FeedbackScore = "service-score-feedback"
-
-// Content is what a record may carry besides its metrics. What must not be
-// kept has no Content to stand in: the omitted side of it is empty.
-type Content struct {
-	Request, Response Body
-	// Inputs are the inputs of a prompt template; they go with the request.
-	Inputs map[string]string
-	// Media is true when the request has media parts, whose hashes become the
-	// record's Assets.
-	Media bool
-}
-
-// ContentPart is a part of a Content, or several.
-type ContentPart uint8
-
-const (
-	// RequestPart is Request, Inputs and Media.
-	RequestPart ContentPart = 1 << iota
-	// ResponsePart is Response.
-	ResponsePart
-	// WholeContent is all of it.
-	WholeContent = RequestPart | ResponsePart
-)
-
-// Body is a body without Content-Encoding.
-type Body struct {
-	// Type is the media type, with its parameters, as it was sent.
-	Type string
-	// Data is nil when there is no body, or none is kept.
-	Data []byte
-}
-
-// ContentRef says where in the journal a record's content stands. The zero
-// ContentRef is a record without content.
-type ContentRef struct {
-	// Segment numbers the journal's segments from 1.
-	Segment uint64
-	// Ordinal counts the entries of a segment from 0.
-	Ordinal uint32
-}

@@ -87,14 +87,19 @@ func exact[T plugins.Unit](q plugins.Quantity[T]) Value {
 	return whole(q.N)
 }
 
-// Column is what the key sorts by, nil if that is no column.
-func (k SortKey) Column() *Column { return sortColumns[k] }
+// Column is the column of a database that the key sorts by, nil if there is none.
+func (k SortKey) Column() *Column {
+	if c := sortColumns[k]; c != nil && c.Name != "" {
+		return c
+	}
+	return nil
+}
 
 var sortColumns = func() map[SortKey]*Column {
 	m := make(map[SortKey]*Column)
-	for _, c := range Columns {
-		if c.sort != "" {
-			m[c.sort] = c
+	for _, c := range Schema {
+		if c.Sort != "" {
+			m[c.Sort] = c
 		}
 	}
 	return m
@@ -109,8 +114,7 @@ var sortValues = func() map[SortKey]func(r *Record, c *Content, name string) Val
 			}
 			return whole(r.CreatedAt)
 		},
-		SortLastActive:  func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
-		SortTotalTokens: func(r *Record, _ *Content, _ string) Value { return exact(r.Usage.Total()) },
+		SortLastActive: func(r *Record, _ *Content, _ string) Value { return whole(cmp.Or(r.RespondedAt, r.CreatedAt)) },
 		SortIsCached: func(r *Record, _ *Content, _ string) Value {
 			if r.Cached() {
 				return whole[int64](1)

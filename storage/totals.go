@@ -145,11 +145,11 @@ type detailSums struct {
 	latencies, ttfts distribution
 }
 
-func (s *detailSums) add(r *Row) {
+// add adds all but the Percentiles.
+func (d *Details) add(r *Row) {
 	if r.Attempt {
 		return
 	}
-	d := &s.sums
 	if r.Status.Valid && r.Status.N >= http.StatusBadRequest || r.EndState != Complete {
 		d.Errors++
 	}
@@ -157,6 +157,13 @@ func (s *detailSums) add(r *Row) {
 	d.CacheRead, d.CacheWrite = d.CacheRead.Plus(r.CacheRead), d.CacheWrite.Plus(r.CacheWrite)
 	d.Reasoning, d.CacheSavings = d.Reasoning.Plus(r.Reasoning), d.CacheSavings.Plus(r.CacheSavings)
 	d.CacheLoss = d.CacheLoss.Plus(r.CacheLoss)
+}
+
+func (s *detailSums) add(r *Row) {
+	s.sums.add(r)
+	if r.Attempt {
+		return
+	}
 	if r.Latency.Valid {
 		s.latencies.add(r.Latency.N)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -81,12 +82,17 @@ type App struct {
 	Queries       int `json:"queries,omitempty"`
 	QueriesPerKey int `json:"queries_per_key,omitempty"`
 
-	headers   *Headers
-	memory    *admission.Memory
-	keys      keyring
-	catalog   *catalog.Catalog
-	platform  []*Account // configured for all organisations, with a key
-	keyless   []*Account // likewise, without one
+	headers  *Headers
+	memory   *admission.Memory
+	keys     keyring
+	catalog  *catalog.Catalog
+	platform []*Account // configured for all organisations, with a key
+	keyless  []*Account // likewise, without one
+
+	// providerNames and modelNames are the names that metrics have of calls, beside the
+	// catalogue's ids of models.
+	providerNames, modelNames metric.Set
+
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger
 	ctx       caddy.Context
@@ -148,6 +154,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.provisionProviders(ctx); err != nil {
 		return err
 	}
+	a.provisionLabels()
 	if err := a.provisionAliases(); err != nil {
 		return err
 	}
@@ -243,12 +250,6 @@ func (a *App) Memory() *admission.Memory { return a.memory }
 
 // Headers returns how control headers are spelled.
 func (a *App) Headers() *Headers { return a.headers }
-
-// Observe counts a record in the metrics.
-func (a *App) Observe(r *storage.Record) {
-	_, listed := a.catalog.Lookup(r.Provider, r.Model)
-	observe(r, listed)
-}
 
 // Export sends the record of a call that is over to the collector of its store,
 // if that has one. It never waits, and keeps nothing of c.

@@ -3,9 +3,10 @@ package llmapp
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/weirhq/weir/modules/internal/metric"
 )
 
 // Of each message, so many lines are logged in an interval: an error of
@@ -16,15 +17,14 @@ const (
 )
 
 // suppressedLines lives as long as the process, so that it survives reloads.
-var suppressedLines = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "weir_suppressed_log_lines_total", Help: "Lines that were not logged because many with the same message were, by message.",
-}, []string{"message"})
+var suppressedLines = metric.NewCounters("weir_suppressed_log_lines_total",
+	"Lines that were not logged because many with the same message were, by message.", "message")
 
 // BoundedLogger returns a logger that leaves out what exceeds that.
 func BoundedLogger(logger *zap.Logger) *zap.Logger {
 	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
 		if decision&zapcore.LogDropped != 0 {
-			suppressedLines.WithLabelValues(entry.Message).Inc()
+			suppressedLines.With(metric.Configured(entry.Message)).Inc() // a constant of the code
 		}
 	})
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {

@@ -7,13 +7,15 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/weirhq/weir/modules/internal/metric"
 )
 
 // What goes wrong with every call must not fill the disk.
 func TestLogLinesAreBounded(t *testing.T) {
 	core, lines := observer.New(zapcore.InfoLevel)
 	logger := BoundedLogger(zap.New(core))
-	before := testutil.ToFloat64(suppressedLines.WithLabelValues("it fails"))
+	before := testutil.ToFloat64(suppressedLines.With(metric.Constant("it fails")))
 	for range 1000 {
 		logger.Error("it fails")
 	}
@@ -21,7 +23,7 @@ func TestLogLinesAreBounded(t *testing.T) {
 	if n := lines.FilterMessage("it fails").Len(); n != logLines {
 		t.Errorf("%d lines, want %d", n, logLines)
 	}
-	if n := testutil.ToFloat64(suppressedLines.WithLabelValues("it fails")) - before; n != 1000-logLines {
+	if n := testutil.ToFloat64(suppressedLines.With(metric.Constant("it fails"))) - before; n != 1000-logLines {
 		t.Errorf("%v lines are counted, want %d", n, 1000-logLines)
 	}
 	if lines.FilterMessage("something else").Len() != 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -16,31 +17,17 @@ import (
 // The collectors live as long as the process, so that counters survive reloads;
 // each configuration registers them with its own registry.
 var (
-	callLabels = []string{"provider", "model"}
-
-	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_requests_total", Help: "Recorded calls, by how they ended.",
-	}, append(callLabels, "end_state", "status"))
-	tokens = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_tokens_total", Help: "Tokens that providers reported; cache_read, cache_write and reasoning are parts of input and output.",
-	}, append(callLabels, "type"))
-	cost = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_cost_dollars_total", Help: "Cost of calls with a known price, in US dollars.",
-	}, callLabels)
-	costless = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_requests_without_cost_total", Help: "Calls whose cost is unknown.",
-	}, callLabels)
-	unpriced = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_unpriced_total", Help: "Calls whose usage is known and whose cost is not: the catalogue lacks the model, or the price of what was used.",
-	}, callLabels)
-	duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "weir_request_duration_seconds", Help: "Time from a request to the end of its response.",
-		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640},
-	}, callLabels)
-	firstToken = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "weir_time_to_first_token_seconds", Help: "Time from a request to the first content of its stream.",
-		Buckets: []float64{.05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2},
-	}, callLabels)
+	requests = metric.NewCounters("weir_requests_total", "Recorded calls, by how they ended.",
+		"provider", "model", "end_state", "status")
+	tokens = metric.NewCounters("weir_tokens_total", "Tokens that providers reported; cache_read, cache_write and reasoning are parts of input and output.",
+		"provider", "model", "type")
+	cost     = metric.NewCounters("weir_cost_dollars_total", "Cost of calls with a known price, in US dollars.", "provider", "model")
+	costless = metric.NewCounters("weir_requests_without_cost_total", "Calls whose cost is unknown.", "provider", "model")
+	unpriced = metric.NewCounters("weir_unpriced_total", "Calls whose usage is known and whose cost is not: the catalogue lacks the model, or the price of what was used.", "provider", "model")
+	duration = metric.NewHistograms("weir_request_duration_seconds", "Time from a request to the end of its response.",
+		[]float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}, "provider", "model")
+	firstToken = metric.NewHistograms("weir_time_to_first_token_seconds", "Time from a request to the first content of its stream.",
+		[]float64{.05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2}, "provider", "model")
 )
 
 func registerMetrics(registry *prometheus.Registry) error {
@@ -66,7 +53,9 @@ type call struct {
 	duration, firstToken                            prometheus.Observer
 }
 
-type callKey struct{ provider, model string }
+// callKey names the series of a call. Callers and spans choose providers and models, so
+// both are labels of closed sets.
+type callKey struct{ provider, model metric.Label }
 
 var calls sync.Map // callKey -> *call
 
@@ -74,30 +63,62 @@ func callOf(key callKey) *call {
 	if c, ok := calls.Load(key); ok {
 		return c.(*call)
 	}
+	count := func(kind metric.Label) prometheus.Counter { return tokens.With(key.provider, key.model, kind) }
 	c, _ := calls.LoadOrStore(key, &call{
-		input:      tokens.WithLabelValues(key.provider, key.model, "input"),
-		output:     tokens.WithLabelValues(key.provider, key.model, "output"),
-		cacheRead:  tokens.WithLabelValues(key.provider, key.model, "cache_read"),
-		cacheWrite: tokens.WithLabelValues(key.provider, key.model, "cache_write"),
-		reasoning:  tokens.WithLabelValues(key.provider, key.model, "reasoning"),
-		cost:       cost.WithLabelValues(key.provider, key.model),
-		costless:   costless.WithLabelValues(key.provider, key.model),
-		unpriced:   unpriced.WithLabelValues(key.provider, key.model),
-		duration:   duration.WithLabelValues(key.provider, key.model),
-		firstToken: firstToken.WithLabelValues(key.provider, key.model),
+		input:      count(metric.Constant("input")),
+		output:     count(metric.Constant("output")),
+		cacheRead:  count(metric.Constant("cache_read")),
+		cacheWrite: count(metric.Constant("cache_write")),
+		reasoning:  count(metric.Constant("reasoning")),
+		cost:       cost.With(key.provider, key.model),
+		costless:   costless.With(key.provider, key.model),
+		unpriced:   unpriced.With(key.provider, key.model),
+		duration:   duration.With(key.provider, key.model),
+		firstToken: firstToken.With(key.provider, key.model),
 	})
 	return c.(*call)
 }
 
-// observe counts a record. Models come from callers, who could name any number
-// of them: those that the catalogue does not list are counted as "other".
-func observe(r *storage.Record, listed bool) {
-	key := callKey{r.Provider, r.Model}
-	if !listed {
-		key.model = "other"
+// provisionLabels collects the names of providers and models that metrics have.
+func (a *App) provisionLabels() {
+	a.providerNames, a.modelNames = make(metric.Set), make(metric.Set)
+	a.providerNames.Add(NoProvider)
+	a.providerNames.Add(plugins.Vendors()...)
+	for m := range a.catalog.Models() {
+		a.providerNames.Add(m.Provider)
 	}
+	for _, account := range a.AllAccounts() {
+		a.providerNames.Add(account.Provider)
+		a.modelNames.Add(account.Models...)
+	}
+}
+
+// NoProvider is the name of a provider that has no name of its own.
+const NoProvider = "custom"
+
+// NameProvider makes the provider that a handler is configured with a name of metrics.
+// It is called while the configuration is provisioned.
+func (a *App) NameProvider(name string) {
+	if name != "" {
+		a.providerNames.Add(name)
+	}
+}
+
+// labels returns the names of a call in metrics. A model has the catalogue's id, however
+// the call spells it.
+func (a *App) labels(r *storage.Record) callKey {
+	key := callKey{a.providerNames.Of(r.Provider), a.modelNames.Of(r.Model)}
+	if m, ok := a.catalog.Lookup(r.Provider, r.Model); ok {
+		key.model = metric.Configured(m.ID)
+	}
+	return key
+}
+
+// Observe counts a record in the metrics.
+func (a *App) Observe(r *storage.Record) {
+	key := a.labels(r)
 	c := callOf(key)
-	requests.WithLabelValues(key.provider, key.model, r.EndState.String(), statusClass(r.Status)).Inc()
+	requests.With(key.provider, key.model, metric.Configured(r.EndState.String()), statusClass(r.Status)).Inc()
 	for _, t := range []struct {
 		plugins.Count
 		prometheus.Counter
@@ -128,11 +149,15 @@ func observe(r *storage.Record, listed bool) {
 	}
 }
 
-func statusClass(status plugins.Count) string {
+var statusClasses = [...]metric.Label{
+	metric.Constant("1xx"), metric.Constant("2xx"), metric.Constant("3xx"), metric.Constant("4xx"), metric.Constant("5xx"),
+}
+
+func statusClass(status plugins.Count) metric.Label {
 	if !status.Valid || status.N < 100 || status.N > 599 {
-		return "none"
+		return metric.Constant("none")
 	}
-	return [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}[status.N/100-1]
+	return statusClasses[status.N/100-1]
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -13,17 +14,20 @@ import (
 // nothing lacks no price. Names that the catalogue does not list share one series.
 func TestUnpricedCallsAreCounted(t *testing.T) {
 	usage := plugins.Usage{Input: plugins.Known(10)}
-	for _, r := range []struct {
-		storage.Record
-		listed bool
-	}{
-		{storage.Record{Provider: "lab", Model: "listed", Usage: usage}, true},
-		{storage.Record{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)}, true},
-		{storage.Record{Provider: "lab", Model: "listed"}, true},
-		{storage.Record{Provider: "lab", Model: "made-up-1", Usage: usage}, false},
-		{storage.Record{Provider: "lab", Model: "made-up-2", Usage: usage}, false},
+	listed, err := catalog.Parse([]byte(`{"providers": [{"id": "lab", "models": [{"id": "listed"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &App{catalog: listed}
+	a.provisionLabels()
+	for _, r := range []storage.Record{
+		{Provider: "lab", Model: "listed", Usage: usage},
+		{Provider: "lab", Model: "listed", Usage: usage, Cost: plugins.KnownCost(1)},
+		{Provider: "lab", Model: "listed"},
+		{Provider: "lab", Model: "made-up-1", Usage: usage},
+		{Provider: "lab", Model: "made-up-2", Usage: usage},
 	} {
-		observe(&r.Record, r.listed)
+		a.Observe(&r)
 	}
 	registry := prometheus.NewRegistry()
 	if err := registerMetrics(registry); err != nil {

@@ -301,7 +301,7 @@ func missingModel() error {
 }
 
 // noAccount is the account of calls that reach none.
-var noAccount = &llmapp.Account{Provider: "custom"}
+var noAccount = &llmapp.Account{Provider: llmapp.NoProvider}
 
 // refuse answers a call of which nothing was sent to a provider.
 func (c *call) refuse(e *plugins.Error) {

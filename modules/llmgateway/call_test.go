@@ -425,6 +425,17 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
+// Clients that offer another protocol, such as HTTP/2, are answered in this one
+// (RFC 9110, section 7.8).
+func TestUpgradesToOtherProtocolsAreIgnored(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	for _, protocol := range []string{"h2c", "websocket"} {
+		if resp, body := s.post(ask, "Connection", "Upgrade", "Upgrade", protocol); resp.StatusCode != http.StatusOK {
+			t.Errorf("a POST with Upgrade: %s: %d %s", protocol, resp.StatusCode, body)
+		}
+	}
+}
+
 // What cannot be served says so in JSON, on every endpoint that calls models.
 func TestRefusals(t *testing.T) {
 	s := serve(t, nil)

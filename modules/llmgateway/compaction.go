@@ -107,7 +107,7 @@ func (a *attempt) answerItem(item []byte, reader *translate.Assembler, upstream 
 	assembler.Start(seen.Model, seen.ResponseID)
 	assembler.ServiceTier(seen.ServiceTier)
 	assembler.InferenceGeo(seen.InferenceGeo)
-	assembler.Usage(seen.Usage)
+	assembler.Report(seen)
 	assembler.Item(item)
 	assembler.Finish(translate.ReasonStop)
 	rest := assembler.End()

@@ -255,3 +255,26 @@ func TestConversationsRefuseWhatTheyDoNotTake(t *testing.T) {
 		}
 	}
 }
+
+// Content that must not be kept does not get into a conversation.
+func TestConversationsRefuseOmittedContent(t *testing.T) {
+	s := serve(t, nil)
+	id := s.conversation("before")
+	for _, path := range []string{"/v1/conversations", "/v1/conversations/" + id, "/v1/conversations/" + id + "/items"} {
+		for _, header := range []string{"Service-Omit-Request", "Service-Omit-Response"} {
+			resp, body := s.postTo(path, strings.NewReader(`{"items":[{"role":"user","content":"canary"}],"metadata":{"a":"canary"}}`), header, "true")
+			if resp.StatusCode != http.StatusBadRequest || !strings.Contains(gjson.Get(body, "error.message").Str, header) {
+				t.Errorf("%s with %s: %d %s", path, header, resp.StatusCode, body)
+			}
+		}
+	}
+	for _, a := range s.kept.changes {
+		if kept := fmt.Sprintf("%+v", a.Conversation); strings.Contains(kept, "canary") {
+			t.Errorf("kept: %s", kept)
+		}
+	}
+	resp, body := s.postTo("/v1/conversations", strings.NewReader(`{}`), "Service-Omit-Request", "false")
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("nothing is omitted: %d %s", resp.StatusCode, body)
+	}
+}

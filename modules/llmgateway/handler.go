@@ -291,7 +291,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case dialect == plugins.Realtime && r.Method == http.MethodGet:
 		w.Header().Set("Upgrade", "websocket")
 		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_required", "This endpoint is a WebSocket."))
-	case calls && r.Header.Get("Upgrade") != "":
+	case calls && upgrades:
 		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
 			"This endpoint speaks no WebSocket: send a POST."))
 	case !slices.Contains(strings.Split(methods, ", "), r.Method):

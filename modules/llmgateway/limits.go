@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/coding"
 	"github.com/weirhq/weir/plugins/translate"
@@ -123,16 +124,17 @@ func (h *Handler) checkSize(body []byte, itemsField string) error {
 	items := elements(body, itemsField, h.MaxItems)
 	tools := elements(body, "tools", h.MaxTools)
 	for _, l := range [...]struct {
-		limit, param, what string
-		n, most            int
+		limit       metric.Label
+		param, what string
+		n, most     int
 	}{
-		{"values", "", "The request has more than %d JSON values.", values, maxValues},
-		{"depth", "", "The request is nested deeper than %d levels.", depth, maxDepth},
-		{"items", itemsField, "The input has more than %d items.", items, h.MaxItems},
-		{"tools", "tools", "The request has more than %d tools.", tools, h.MaxTools},
+		{metric.Constant("values"), "", "The request has more than %d JSON values.", values, maxValues},
+		{metric.Constant("depth"), "", "The request is nested deeper than %d levels.", depth, maxDepth},
+		{metric.Constant("items"), itemsField, "The input has more than %d items.", items, h.MaxItems},
+		{metric.Constant("tools"), "tools", "The request has more than %d tools.", tools, h.MaxTools},
 	} {
 		if l.n > l.most {
-			admission.Refusals.WithLabelValues(l.limit).Inc()
+			admission.Refusals.With(l.limit).Inc()
 			e := rejected(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf(l.what, l.most))
 			e.Param = l.param
 			return e

@@ -39,6 +39,7 @@ type stateCall struct {
 	r        *http.Request
 	store    *stored.Store
 	id, item string // in the path
+	omits    string // the header that forbids to keep content, "" if none does
 	body     gjson.Result
 }
 
@@ -98,7 +99,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func
 // admit authenticates the caller, and finds what belongs to it.
 func (c *stateCall) admit() (err error) {
 	var caller storage.Record
-	control.Read(c.r.Header, c.h.site.App.Headers(), &caller)
+	c.omits = control.Read(c.r.Header, c.h.site.App.Headers(), &caller).OmitHeader
 	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, "Authorization")
 	if e != nil {
 		return e
@@ -120,8 +121,14 @@ func (h *Handler) stored(org, user string) (*stored.Store, error) {
 // maxStateBody bounds the body of a request about what is kept, in bytes.
 const maxStateBody = 12 << 20
 
-// readBody reads an object that has these fields at most. An empty body is one without any.
+// readBody reads an object that has these fields at most. An empty body is one without
+// any. What is read will be kept, so a caller who forbids that is refused.
 func (c *stateCall) readBody(fields ...string) error {
+	if c.omits != "" {
+		e := plugins.Invalid(c.omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.omits)
+		e.Code = "content_omitted"
+		return e
+	}
 	held, refused := c.h.site.App.Memory().Hold(c.r.Context(), max(c.r.ContentLength, 0))
 	if refused != nil {
 		return refused

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
@@ -67,5 +68,5 @@ func (x *exchange) updateTunnel() {
 // provider is who answers: as configured, else by the host of the upstream. An
 // unknown host is not the vendor whose dialect it speaks, and has other prices.
 func (x *exchange) provider() string {
-	return cmp.Or(x.h.Provider, x.upstream, "custom")
+	return cmp.Or(x.h.Provider, x.upstream, llmapp.NoProvider)
 }

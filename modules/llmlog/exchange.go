@@ -147,7 +147,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 	}
 	x.locate()
 	if x.Record.Subscription {
-		x.Record.RateLimits = control.RateLimits(header)
+		x.Record.RateLimits = storage.JSONText(control.RateLimits(header))
 	}
 
 	contentType := header.Get("Content-Type")

@@ -30,7 +30,7 @@ func TestSubscriptionsCostNothing(t *testing.T) {
 			switch {
 			case r.Subscription != subscription:
 				t.Errorf("subscription is %v", r.Subscription)
-			case subscription && (r.Cost.Valid || r.CacheSavings.Valid || r.ListCost != dollar || r.PriceVersion == "" || r.RateLimits != limits):
+			case subscription && (r.Cost.Valid || r.CacheSavings.Valid || r.ListCost != dollar || r.PriceVersion == "" || string(r.RateLimits) != limits):
 				t.Errorf("the record is %+v", r.Record)
 			case !subscription && (r.Cost != dollar || r.ListCost.Valid || r.RateLimits != ""):
 				t.Errorf("the record is %+v", r.Record)

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
@@ -102,7 +103,7 @@ func (c *call) describe(r *storage.Record, prices *catalog.Catalog) {
 	}
 
 	r.Provider, r.TargetURL, r.Path, r.Dialect = short(c.provider()), short(c.target()), short(c.path()), c.dialect
-	if r.Provider == unknownProvider {
+	if r.Provider == llmapp.NoProvider {
 		r.Provider = cmp.Or(c.maker(prices), r.Provider)
 	}
 	r.RequestModel = short(c.requested())

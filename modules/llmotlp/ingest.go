@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
@@ -78,11 +78,11 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 func (b *batch) record(span *tracepb.Span, resource attributes) error {
 	c, ok := newCall(span, resource)
 	if !ok {
-		spans.WithLabelValues(ignored).Inc()
+		spans.With(ignored).Inc()
 		return nil
 	}
 	if err := check(span, time.Now()); err != nil {
-		spans.WithLabelValues(rejected).Inc()
+		spans.With(rejected).Inc()
 		if b.rejected++; b.reason == "" {
 			b.reason = err.Error()
 		}
@@ -93,7 +93,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
 	}
 	if b.known(r) {
-		spans.WithLabelValues(duplicate).Inc()
+		spans.With(duplicate).Inc()
 		return nil
 	}
 	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
@@ -108,7 +108,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 		return unavailable("the journal takes nothing now")
 	}
-	spans.WithLabelValues(recorded).Inc()
+	spans.With(recorded).Inc()
 	return nil
 }
 
@@ -198,14 +198,12 @@ func restoreIDs(request *collector.ExportTraceServiceRequest) {
 }
 
 // spans lives as long as the process, so that it survives reloads.
-var spans = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "weir_otlp_spans_total", Help: "Spans that came by OTLP, by what became of them.",
-}, []string{"result"})
+var spans = metric.NewCounters("weir_otlp_spans_total", "Spans that came by OTLP, by what became of them.", "result")
 
 // The results of a span.
-const (
-	recorded  = "recorded"
-	ignored   = "ignored"   // is no call of a model
-	duplicate = "duplicate" // came before
-	rejected  = "rejected"
+var (
+	recorded  = metric.Constant("recorded")
+	ignored   = metric.Constant("ignored")   // is no call of a model
+	duplicate = metric.Constant("duplicate") // came before
+	rejected  = metric.Constant("rejected")
 )

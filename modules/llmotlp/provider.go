@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
 )
 
@@ -37,9 +38,6 @@ var providers = map[string]string{
 	// OpenInference has nothing but the above.
 }
 
-// unknownProvider is who answered where nothing tells.
-const unknownProvider = "custom"
-
 // provider is the lower-case name of who answered: whose address it was, else
 // what the instrumentation says, which knows its own library best.
 func (c *call) provider() string {
@@ -47,7 +45,7 @@ func (c *call) provider() string {
 		return provider
 	}
 	name := strings.ToLower(c.text("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system"))
-	return cmp.Or(providers[name], name, unknownProvider)
+	return cmp.Or(providers[name], name, llmapp.NoProvider)
 }
 
 func (c *call) host() string {

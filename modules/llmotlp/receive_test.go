@@ -377,3 +377,33 @@ func TestAnyPlaceOmits(t *testing.T) {
 		}
 	}
 }
+
+// Spans that report a conversation one after the other are linked as calls through the
+// proxy are, and what the provider's cache missed is explained.
+func TestSpansOfAConversationAreLinked(t *testing.T) {
+	s := newSite(t, "")
+	question := `[{"role":"system","content":"You are brief."},{"role":"user","content":"What colour is the sky?"}]`
+	later := `[{"role":"system","content":"You are brief."},{"role":"user","content":"What colour is the sky?"},{"role":"assistant","content":"Blue."},{"role":"user","content":"And the sea?"}]`
+	for i, c := range []struct{ messages, tools string }{{question, "[]"}, {later, `[{"type":"function","function":{"name":"look"}}]`}} {
+		start := uint64(1_790_000_000_000_000_000 + 10_000_000_000*i)
+		var attributes []*commonpb.KeyValue
+		for key, value := range map[string]string{
+			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5-mini", "url.path": "/v1/chat/completions",
+			"weir.request.body":  `{"model":"gpt-5-mini","messages":` + c.messages + `,"tools":` + c.tools + `}`,
+			"weir.response.body": `{"object":"chat.completion","model":"gpt-5-mini","choices":[{"message":{"role":"assistant","content":"Blue."}}],"usage":{"prompt_tokens":5000,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}}}`,
+		} {
+			attributes = append(attributes, &commonpb.KeyValue{Key: key, Value: text(value)})
+		}
+		s.send("root", export(t, &tracepb.Span{
+			TraceId: bytes.Repeat([]byte{7}, 16), SpanId: bytes.Repeat([]byte{byte(i + 1)}, 8), StartTimeUnixNano: start, EndTimeUnixNano: start + 1_000_000_000, Attributes: attributes,
+		}), binary...)
+	}
+	records := s.records("root")
+	if len(records) != 2 {
+		t.Fatalf("%d records", len(records))
+	}
+	first, second := records[0], records[1]
+	if second.Get("parent_request_id").Str != first.Get("request_id").Str || second.Get("turn").Int() != 2 || second.Get("cache_miss_reason").Str != "tools_changed" || second.Get("cache_loss").Float() <= 0 {
+		t.Errorf("the second span is the record %s", second)
+	}
+}

@@ -138,7 +138,11 @@ func getSessionTag(c *call) error {
 	if err != nil {
 		return err
 	}
-	return apierror.Envelope{Data: orNull(tag)}.Write(c.w, http.StatusOK)
+	var answer apierror.Envelope
+	if tag != "" {
+		answer.Data = tag
+	}
+	return answer.Write(c.w, http.StatusOK)
 }
 
 func (c *call) rating() (bool, error) {

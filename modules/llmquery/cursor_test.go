@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -125,5 +127,49 @@ func TestListWithoutContent(t *testing.T) {
 	_, answer = s.do("POST", bulk, "root", `{"filter":"all","includeContent":true}`)
 	if got := answer.Get("data.0.request_body").Str; got != "hello" {
 		t.Errorf("with content, the request is %q", got)
+	}
+}
+
+// The model that costs most comes first however few its requests are, and pages of
+// groups go on from there.
+func TestGroupsByCost(t *testing.T) {
+	s := newSite(t)
+	for model, requests := range map[string]int{"cheap": 3, "dear": 1, "free": 2} {
+		for range requests {
+			cost := map[string]plugins.Cost{"cheap": plugins.KnownCost(1), "dear": plugins.KnownCost(3e9)}[model]
+			s.record("default", &storage.Record{Org: "default", Model: model, Cost: cost}, nil)
+		}
+	}
+	const byCost = `{"groupBy":"model","sort":{"cost":"desc"},"limit":1`
+	var keys []string
+	body := byCost + "}"
+	for {
+		_, answer := s.do("POST", "/v1/metrics/query", "root", body)
+		if requests := answer.Get("data.groups.#.totals.requests").Raw; answer.Get("data.totals.requests").Int() != 6 {
+			t.Fatalf("%s: %s", body, requests)
+		}
+		for _, key := range answer.Get("data.groups.#.key").Array() {
+			if key.Type != gjson.Null {
+				keys = append(keys, key.Str)
+			}
+		}
+		if answer.Get("next").Type == gjson.Null {
+			break
+		}
+		body = byCost + `,"after":` + answer.Get("next").Raw + `}`
+	}
+	if want := []string{"dear", "cheap", "free"}; !slices.Equal(keys, want) {
+		t.Errorf("by cost: %q, want %q", keys, want)
+	}
+	for _, body := range []string{
+		`{"groupBy":"model","sort":{"costs":"desc"}}`,
+		`{"groupBy":"model","sort":{"latency":"desc"}}`,
+		`{"groupBy":"model","sort":{"latency":{"p90":"desc"}}}`,
+		`{"groupBy":"model","sort":{"cost":"desc","errors":"desc"}}`,
+		`{"groupBy":"model","after":"x"}`,
+	} {
+		if response, answer := s.do("POST", "/v1/metrics/query", "root", body); response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", body, response.StatusCode, answer)
+		}
 	}
 }

@@ -2,8 +2,6 @@ package llmquery
 
 import (
 	"encoding/csv"
-	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +39,18 @@ func exportRequests(c *call) error {
 	if content := b.boolean("includeContent"); content != nil {
 		s = shape{content: *content, inputs: *content}
 	}
+	columns := tableColumns
+	if b.raw("columns") != nil {
+		columns = b.texts("columns", maxColumns)
+		for _, name := range columns {
+			if !slices.Contains(tableColumns, name) && !strings.HasPrefix(name, propertyColumn) {
+				b.fail("columns", "a field of records or property:<name> is expected, not %q", name)
+			}
+		}
+		if format != formatCSV {
+			b.fail("columns", "only a table has columns: add \"format\": %q", formatCSV)
+		}
+	}
 	switch format {
 	case "", formatNDJSON:
 	case formatCSV:
@@ -63,7 +73,7 @@ func exportRequests(c *call) error {
 	a.contentType = "application/x-ndjson"
 	if format == formatCSV {
 		a.contentType, name = "text/csv; charset=utf-8", name+".csv"
-		write = a.csv()
+		write = a.csv(columns)
 	} else {
 		name += ".ndjson"
 	}
@@ -90,37 +100,63 @@ func exportRequests(c *call) error {
 	}
 }
 
-// csvColumns are the fields of a record in the order of an answer.
-var csvColumns = func() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[record]()) {
-		name := f.Tag.Get("json")
-		if !slices.Contains([]string{"request_properties", "asset_ids", "asset_urls", "costUSD", "signed_body_url", "llmSchema"}, name) {
-			names = append(names, name)
+const (
+	// maxColumns bounds the columns of a table that are asked for.
+	maxColumns = 200
+	// propertyColumn begins the name of a column that holds a property.
+	propertyColumn = "property:"
+)
+
+// tableColumns are the columns of a table unless others are asked for: what filters and
+// tables name. Other values of answers repeat these.
+var tableColumns = func() (names []string) {
+	for _, c := range storage.Schema {
+		if c.Field != "" {
+			names = append(names, c.Shown())
 		}
 	}
 	return names
 }()
 
 // csv writes the head of a table, and returns what writes a row.
-func (a *answer) csv() func(*storage.Record) error {
-	w := csv.NewWriter((*answerWriter)(a))
-	_ = w.Write(csvColumns)
-	w.Flush()
-	cells := make([]string, len(csvColumns))
-	return func(r *storage.Record) error {
-		metrics, err := json.Marshal(newRecord(r))
-		if err != nil {
-			return err
+func (a *answer) csv(names []string) func(*storage.Record) error {
+	columns := make([]*storage.Column, len(names)) // nil for a property
+	for i, name := range names {
+		if at := slices.IndexFunc(storage.Schema, func(c *storage.Column) bool { return c.Field != "" && c.Shown() == name }); at >= 0 {
+			columns[i] = storage.Schema[at]
 		}
-		for i, value := range gjson.GetManyBytes(metrics, csvColumns...) {
-			cells[i] = value.String()
-			if value.Type == gjson.String {
-				cells[i] = asText(cells[i])
+	}
+	cells := make([]string, len(columns))
+	w := csv.NewWriter((*answerWriter)(a))
+	_ = w.Write(names)
+	w.Flush()
+	var value []byte
+	return func(r *storage.Record) (err error) {
+		for i, c := range columns {
+			if c == nil {
+				cells[i] = asText(r.Properties[strings.TrimPrefix(names[i], propertyColumn)])
+				continue
 			}
+			if value, err = appendValue(value[:0], c, r); err != nil {
+				return err
+			}
+			cells[i] = cellOf(value)
 		}
 		_ = w.Write(cells)
 		w.Flush()
 		return nil
+	}
+}
+
+// cellOf is a value as a table has it: nothing where it is null.
+func cellOf(value []byte) string {
+	switch v := gjson.ParseBytes(value); v.Type {
+	case gjson.Null:
+		return ""
+	case gjson.String:
+		return asText(v.Str)
+	default:
+		return v.Raw
 	}
 }
 

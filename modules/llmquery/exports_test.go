@@ -102,3 +102,18 @@ func TestExportOfTable(t *testing.T) {
 		}
 	}
 }
+
+// A table has the columns that are asked for, in their order.
+func TestExportOfChosenColumns(t *testing.T) {
+	s := newSite(t)
+	s.record("default", &storage.Record{Org: "default", UserID: "ada", Model: "m", Properties: map[string]string{"Team": "=care", "a.b": "c"}}, nil)
+	_, _, body := s.fetch("POST", "/v1/export", "root", `{"format":"csv","columns":["property:Team","model","property:a.b","request_user_id"]}`)
+	if want := "property:Team,model,property:a.b,request_user_id\n'=care,m,c,ada\n"; body != want {
+		t.Errorf("the table is %q, want %q", body, want)
+	}
+	for _, wrong := range []string{`{"format":"csv","columns":["modle"]}`, `{"columns":["model"]}`} {
+		if response, answer := s.do("POST", "/v1/export", "root", wrong); response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", wrong, response.StatusCode, answer)
+		}
+	}
+}

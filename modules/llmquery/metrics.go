@@ -1,8 +1,10 @@
 package llmquery
 
 import (
+	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -15,7 +17,11 @@ const (
 
 // queryMetrics answers POST /v1/metrics/query.
 func queryMetrics(c *call) error {
-	return ask(c, func(b *body) *storage.MetricsQuery {
+	q, metrics, err := query(c, func(b *body) *storage.MetricsQuery {
+		sort, err := storage.ParseGroupSort(b.raw("sort"))
+		if err != nil {
+			b.reject("%v", err)
+		}
 		q := &storage.MetricsQuery{
 			Org:     c.org,
 			Filter:  b.filter("filter", storage.RequestResponse),
@@ -24,13 +30,22 @@ func queryMetrics(c *call) error {
 			By:      parsed(b, "groupBy", storage.ParseDimension, storage.Dimension{}),
 			Bucket:  parsed(b, "bucket", storage.ParseBucketWidth, storage.BucketAuto),
 			Compare: b.flag("compare"),
+			Sort:    sort,
 			Limit:   b.integer("limit", defaultMetricGroups, maxMetricGroups),
 		}
-		if q.Limit == 0 {
+		b.after(q)
+		switch {
+		case q.Limit == 0:
 			b.fail("limit", "at least 1 is expected")
+		case q.After != nil && q.By == (storage.Dimension{}):
+			b.fail("after", "pages are of groups: name what to group by in groupBy")
 		}
 		return q
 	})
+	if err != nil {
+		return err
+	}
+	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
 }
 
 // queryFacets answers POST /v1/facets/query.

@@ -32,11 +32,15 @@ func TestAnswersAsDescribed(t *testing.T) {
 	prices := catalog.Default()
 	id := s.record("default", &storage.Record{
 		Org: "default", UserID: "ada", SessionID: "s1", SessionName: "chat", Properties: map[string]string{"Service-Session-Id": "s1"},
-		RespondedAt: 1_790_000_001_000, Latency: plugins.KnownDuration(1000 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200), Stream: true,
+		Dialect: plugins.Chat, RespondedAt: 1_790_000_001_000, Latency: plugins.KnownDuration(1000 * time.Millisecond), TimeToFirstToken: plugins.KnownDuration(200 * time.Millisecond), Status: plugins.Known(200), Stream: true,
 		Provider: "anthropic", Model: "m", RequestModel: "m", ResponseModel: "claude-sonnet-4-6", ModelOverride: "m", ResponseID: "r", Finish: "stop", ErrorType: "e", Path: "/v1/responses", TargetURL: "https://localhost",
 		Usage: usage, Cost: prices.Cost("anthropic", "claude-sonnet-4-6", usage, catalog.Conditions{}), PriceVersion: prices.Version(), Referrer: "gateway", PromptID: "p", PromptVersion: "1", NodeID: "n", JobID: "j", CountryCode: "DE",
 		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7", Attempt: 1, CacheReferenceID: uuid.New(), Assets: []string{"a"},
-	}, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{}`)}, Inputs: map[string]string{"city": "Ulm"}}).String()
+	}, &storage.Content{
+		Request:  storage.Body{Type: "application/json", Data: []byte(`{}`)},
+		Response: storage.Body{Type: "application/json", Data: []byte(`{"choices":[{"message":{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"look","arguments":"{}"}}]}}]}`)},
+		Inputs:   map[string]string{"city": "Ulm"},
+	}).String()
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2", AttemptOf: uuid.New()}, nil)
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", SessionID: "s2"}, nil)
 	s.record("default", &storage.Record{Org: "default", UserID: "bo", RootID: uuid.New()}, nil)
@@ -102,7 +106,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		}
 		ask(pointer, "", "root", known, `{}`)
 		ask(pointer, "", "root", known, `{"sessionId":"`+unknown+`"}`)
-		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"limit":1000}`)
+		ask(pointer, "", "root", known, `{"filter":"all","includeInputs":true,"includePreview":true,"limit":1000}`)
 		ask(pointer, "", "root", known, `{"filter":7,"userFilter":7,"rating":7,"scores":7,"key":7,"tag":7}`)
 		ask(pointer, "", "root", unknown, exampleOf(d, pointer))
 		ask(pointer, "", "", known, exampleOf(d, pointer))

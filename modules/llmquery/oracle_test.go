@@ -129,6 +129,11 @@ func (o *oracle) ask() {
 		f.add("bucket", q.Bucket)
 		f.add("compare", q.Compare)
 		f.add("limit", q.Limit)
+		if name, percentile, ok := strings.Cut(string(q.Sort.Key), "."); ok {
+			f.add("sort", map[string]any{name: map[string]any{percentile: direction(q.Sort.Desc)}})
+		} else if name != "" {
+			f.add("sort", map[string]any{name: direction(q.Sort.Desc)})
+		}
 		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/metrics/query", f, want, err)
 	case 0:

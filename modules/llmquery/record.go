@@ -1,10 +1,11 @@
 package llmquery
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -15,127 +16,44 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// record is a request record as answers have it, but for its bodies. What is
-// unknown is null.
-type record struct {
-	RequestID        string            `json:"request_id"`
-	RequestCreatedAt string            `json:"request_created_at"`
-	RequestPath      string            `json:"request_path"`
-	RequestUserID    *string           `json:"request_user_id"`
-	SessionID        *string           `json:"session_id"`
-	RequestModel     *string           `json:"request_model"`
-	RequestReferrer  *string           `json:"request_referrer"`
-	Properties       map[string]string `json:"properties"`
-	// RequestProperties is Properties under its older name.
-	RequestProperties map[string]string `json:"request_properties"`
-
-	ResponseID        *string       `json:"response_id"`
-	ResponseCreatedAt *string       `json:"response_created_at"`
-	ResponseStatus    plugins.Count `json:"response_status"`
-	ResponseModel     *string       `json:"response_model"`
-	EndState          string        `json:"end_state"`
-	FinishReason      *string       `json:"finish_reason"`
-	ErrorType         *string       `json:"error_type"`
-	Stream            bool          `json:"stream"`
-
-	Provider      string  `json:"provider"`
-	Model         *string `json:"model"`
-	ModelOverride *string `json:"model_override"`
-	TargetURL     string  `json:"target_url"`
-
-	DelayMS          plugins.Duration `json:"delay_ms"`
-	TimeToFirstToken plugins.Duration `json:"time_to_first_token"`
-	TimeToLastToken  plugins.Duration `json:"time_to_last_token"`
-
-	TotalTokens            plugins.Count `json:"total_tokens"`
-	PromptTokens           plugins.Count `json:"prompt_tokens"`
-	CompletionTokens       plugins.Count `json:"completion_tokens"`
-	PromptCacheReadTokens  plugins.Count `json:"prompt_cache_read_tokens"`
-	PromptCacheWriteTokens plugins.Count `json:"prompt_cache_write_tokens"`
-	PromptAudioTokens      plugins.Count `json:"prompt_audio_tokens"`
-	CompletionAudioTokens  plugins.Count `json:"completion_audio_tokens"`
-	ReasoningTokens        plugins.Count `json:"reasoning_tokens"`
-	Cost                   plugins.Cost  `json:"cost"`
-	CostUSD                plugins.Cost  `json:"costUSD"`
-	CacheSavings           plugins.Cost  `json:"cache_savings"`
-	CacheMissReason        *string       `json:"cache_miss_reason"`
-	CacheMissAt            *string       `json:"cache_miss_at"`
-	CacheMissedTokens      plugins.Count `json:"cache_missed_tokens"`
-	CacheLoss              plugins.Cost  `json:"cache_loss"`
-	PriceVersion           *string       `json:"price_version"`
-	PassthroughBilling     bool          `json:"is_passthrough_billing"`
-	Subscription           bool          `json:"is_subscription"`
-	ListCost               plugins.Cost  `json:"list_cost"`
-	// RateLimits is an object of headers.
-	RateLimits json.RawMessage `json:"rate_limits"`
-
-	ParentRequestID *string       `json:"parent_request_id"`
-	RootRequestID   *string       `json:"root_request_id"`
-	Turn            plugins.Count `json:"turn"`
-
-	OrganizationID string  `json:"organization_id"`
-	PromptID       *string `json:"prompt_id"`
-	PromptVersion  *string `json:"prompt_version"`
-	NodeID         *string `json:"node_id"`
-	JobID          *string `json:"job_id"`
-	CountryCode    *string `json:"country_code"`
-	Threat         bool    `json:"threat"`
-	TraceID        *string `json:"trace_id"`
-	SpanID         *string `json:"span_id"`
-	Attempt        *int    `json:"attempt"`
-	AttemptOf      *string `json:"attempt_of"`
-
-	CacheEnabled     bool    `json:"cache_enabled"`
-	CacheReferenceID *string `json:"cache_reference_id"`
-
-	Scores            json.RawMessage `json:"scores"`
-	FeedbackID        *int64          `json:"feedback_id"`
-	FeedbackRating    *bool           `json:"feedback_rating"`
-	FeedbackCreatedAt *string         `json:"feedback_created_at"`
-
-	Assets    []string          `json:"assets"`
-	AssetIDs  []string          `json:"asset_ids"`
-	AssetURLs map[string]string `json:"asset_urls"`
-
-	RequestOmitted    bool   `json:"request_omitted"`
-	ResponseOmitted   bool   `json:"response_omitted"`
-	RequestTruncated  bool   `json:"request_truncated"`
-	ResponseTruncated bool   `json:"response_truncated"`
-	SizeBytes         int64  `json:"size_bytes"`
-	UpdatedAt         string `json:"updated_at"`
-
-	// Always null: bodies are inline, and records are in no other schema.
-	SignedBodyURL *string `json:"signed_body_url"`
-	LLMSchema     *string `json:"llmSchema"`
-}
-
 // appendRecord appends a record with its bodies, which pass as they are.
 func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) ([]byte, error) {
-	metrics, err := json.Marshal(newRecord(r))
-	if err != nil {
-		return b, err
-	}
 	if content == nil {
 		content = new(storage.Content)
 	}
-	b = append(b, metrics[:len(metrics)-1]...)
+	b = append(b, '{')
+	for i, c := range shown {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, c.key...)
+		var err error
+		if b, err = appendValue(b, c.Column, r); err != nil {
+			return b, err
+		}
+	}
 	if s.content {
 		b = appendBody(append(b, `,"request_body":`...), content.Request)
 		b = appendBody(append(b, `,"response_body":`...), content.Response)
 	}
 	if s.inputs {
-		text, err := json.Marshal(orEmpty(content.Inputs))
+		var err error
+		if b, err = appendJSON(append(b, `,"inputs":`...), orEmpty(content.Inputs)); err != nil {
+			return b, err
+		}
+	}
+	if s.preview != nil {
+		text, err := json.Marshal(newPreview(r, content, s.preview))
 		if err != nil {
 			return b, err
 		}
-		b = append(append(b, `,"inputs":`...), text...)
+		b = append(append(b, `,"preview":`...), text...)
 	}
 	if s.charges != nil {
-		text, err := json.Marshal(charges(s.charges, r))
-		if err != nil {
+		var err error
+		if b, err = appendJSON(append(b, `,"cost_details":`...), charges(s.charges, r)); err != nil {
 			return b, err
 		}
-		b = append(append(b, `,"cost_details":`...), text...)
 	}
 	return append(b, '}'), nil
 }
@@ -159,115 +77,93 @@ func appendBody(b []byte, body storage.Body) []byte {
 	}
 }
 
+// appendString appends a JSON string. Most texts stand in it as they are.
 func appendString(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string always marshals
-	return append(b, text...)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 {
+			text, _ := json.Marshal(s) // a string always marshals
+			return append(b, text...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
-func newRecord(r *storage.Record) *record {
-	u := r.Usage
-	out := &record{
-		RequestID:              r.ID.String(),
-		RequestCreatedAt:       r.CreatedAt.String(),
-		RequestPath:            r.Path,
-		RequestUserID:          orNull(r.UserID),
-		SessionID:              orNull(r.SessionID),
-		RequestModel:           orNull(r.RequestModel),
-		RequestReferrer:        orNull(r.Referrer),
-		Properties:             orEmpty(r.Properties),
-		RequestProperties:      orEmpty(r.Properties),
-		ResponseID:             orNull(r.ResponseID),
-		ResponseStatus:         r.Status,
-		ResponseModel:          orNull(r.ResponseModel),
-		EndState:               r.EndState.String(),
-		FinishReason:           orNull(r.Finish),
-		ErrorType:              orNull(r.ErrorType),
-		Stream:                 r.Stream,
-		Provider:               r.Provider,
-		Model:                  orNull(r.Model),
-		ModelOverride:          orNull(r.ModelOverride),
-		TargetURL:              r.TargetURL,
-		DelayMS:                r.Latency,
-		TimeToFirstToken:       r.TimeToFirstToken,
-		TotalTokens:            u.Total(),
-		PromptTokens:           u.Input,
-		CompletionTokens:       u.Output,
-		PromptCacheReadTokens:  u.CacheRead,
-		PromptCacheWriteTokens: u.CacheWrite,
-		PromptAudioTokens:      u.InputAudio,
-		CompletionAudioTokens:  u.OutputAudio,
-		ReasoningTokens:        u.Reasoning,
-		Cost:                   r.Cost,
-		CostUSD:                r.Cost,
-		CacheSavings:           r.CacheSavings,
-		CacheMissReason:        orNull(r.CacheMiss),
-		CacheMissAt:            orNull(r.CacheMissAt),
-		CacheMissedTokens:      r.CacheMissed,
-		CacheLoss:              r.CacheLoss,
-		PriceVersion:           orNull(r.PriceVersion),
-		ParentRequestID:        idOrNull(r.ParentID),
-		RootRequestID:          idOrNull(r.RootID),
-		Turn:                   r.Turn,
-		PassthroughBilling:     r.PassthroughBilling,
-		Subscription:           r.Subscription,
-		ListCost:               r.ListCost,
-		RateLimits:             json.RawMessage(cmp.Or(r.RateLimits, "null")),
-		OrganizationID:         r.Org,
-		PromptID:               orNull(r.PromptID),
-		PromptVersion:          orNull(r.PromptVersion),
-		NodeID:                 orNull(r.NodeID),
-		JobID:                  orNull(r.JobID),
-		CountryCode:            orNull(r.CountryCode),
-		Threat:                 r.Threat,
-		TraceID:                orNull(r.TraceID),
-		SpanID:                 orNull(r.SpanID),
-		AttemptOf:              idOrNull(r.AttemptOf),
-		CacheEnabled:           r.CacheEnabled,
-		CacheReferenceID:       idOrNull(r.CacheReferenceID),
-		Scores:                 json.RawMessage(r.ScoresColumn()),
-		Assets:                 append([]string{}, r.Assets...),
-		AssetIDs:               append([]string{}, r.Assets...),
-		AssetURLs:              map[string]string{},
-		RequestOmitted:         r.RequestOmitted,
-		ResponseOmitted:        r.ResponseOmitted,
-		RequestTruncated:       r.RequestTruncated,
-		ResponseTruncated:      r.ResponseTruncated,
-		SizeBytes:              r.RequestBytes + r.ResponseBytes,
-		UpdatedAt:              r.UpdatedAt.String(),
+// shown are the columns of answers, each with its key in JSON.
+var shown = func() (columns []struct {
+	*storage.Column
+	key string
+}) {
+	for _, c := range storage.Schema {
+		if name := c.Shown(); name != "" {
+			columns = append(columns, struct {
+				*storage.Column
+				key string
+			}{c, `"` + name + `":`})
+		}
 	}
-	if r.RespondedAt != 0 {
-		out.ResponseCreatedAt = orNull(r.RespondedAt.String())
+	return columns
+}()
+
+// appendValue appends a value of a record: null unless it is known or required.
+func appendValue(b []byte, c *storage.Column, r *storage.Record) ([]byte, error) {
+	switch v := c.At(r).(type) {
+	case *string:
+		if *v == "" && !c.Required {
+			break
+		}
+		return appendString(b, *v), nil
+	case *plugins.Count:
+		return v.AppendJSON(b), nil
+	case *plugins.Duration:
+		return v.AppendJSON(b), nil
+	case *plugins.Cost:
+		return v.AppendJSON(b), nil
+	case *bool:
+		return strconv.AppendBool(b, *v), nil
+	case *uuid.UUID:
+		if *v == uuid.Nil && !c.Required {
+			break
+		}
+		return appendString(b, v.String()), nil
+	case *storage.Timestamp:
+		if *v == 0 && !c.Required {
+			break
+		}
+		return appendString(b, v.String()), nil
+	case *storage.EndState:
+		return appendString(b, v.String()), nil
+	case *int:
+		if *v == 0 {
+			break
+		}
+		return strconv.AppendInt(b, int64(*v), 10), nil
+	case *int64:
+		return strconv.AppendInt(b, *v, 10), nil
+	case *storage.JSONText:
+		if *v == "" {
+			break
+		}
+		return appendJSON(b, json.RawMessage(*v))
+	case *map[string]string:
+		return appendJSON(b, orEmpty(*v))
+	case *map[string]float64:
+		return appendJSON(b, orEmpty(*v))
+	case *[]string:
+		return appendJSON(b, append([]string{}, *v...))
 	}
-	if r.Stream {
-		out.TimeToLastToken = r.Latency
-	}
-	if r.Attempt != 0 {
-		out.Attempt = &r.Attempt
-	}
-	if f := r.Feedback; f != nil {
-		out.FeedbackID, out.FeedbackRating = &f.ID, &f.Rating
-		out.FeedbackCreatedAt = orNull(f.CreatedAt.String())
-	}
-	return out
+	return append(b, "null"...), nil
 }
 
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
+func appendJSON(b []byte, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	return append(b, text...), err
 }
 
-func idOrNull(id uuid.UUID) *string {
-	if id == uuid.Nil {
-		return nil
-	}
-	return orNull(id.String())
-}
-
-func orEmpty(m map[string]string) map[string]string {
+func orEmpty[V any](m map[string]V) map[string]V {
 	if m == nil {
-		return map[string]string{}
+		return map[string]V{}
 	}
 	return m
 }
@@ -301,19 +197,23 @@ func (a *answer) raw(json string) { a.buf = append(a.buf, json...) }
 // was charged for, nil for none.
 type shape struct {
 	content, inputs bool
+	preview         storage.Filter // that chose the record, nil for no preview
 	charges         *catalog.Catalog
 }
 
+// readsContent reports whether the shape needs the bodies.
+func (s *shape) readsContent() bool { return s.content || s.inputs || s.preview != nil }
+
 // expect says which records come next.
 func (a *answer) expect(records []*storage.Record, s shape) {
-	if p, ok := a.contents.(storage.Prefetcher); ok && (s.content || s.inputs) {
+	if p, ok := a.contents.(storage.Prefetcher); ok && s.readsContent() {
 		p.Prefetch(records)
 	}
 }
 
 func (a *answer) record(r *storage.Record, s shape) (err error) {
 	var content *storage.Content
-	if s.content || s.inputs {
+	if s.readsContent() {
 		if content, err = a.contents.Content(a.ctx, r); err != nil {
 			return err
 		}

@@ -69,6 +69,9 @@ func (c *call) requests(groups []storage.Group) error {
 	if content := b.boolean("includeContent"); content != nil {
 		s.content = *content
 	}
+	if b.flag("includePreview") {
+		s.preview = filter
+	}
 	if err := b.finish(); err != nil {
 		return err
 	}

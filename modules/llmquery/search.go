@@ -41,6 +41,9 @@ func searchRequests(c *call) error {
 	if content := b.boolean("includeContent"); content != nil {
 		s.content = *content
 	}
+	if b.flag("includePreview") {
+		s.preview = q.Filter
+	}
 	if err := b.finish(); err != nil {
 		return err
 	}

@@ -94,11 +94,15 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 		if !slices.Contains(required, any(name)) && random.IntN(2) == 0 {
 			continue
 		}
+		if most, ok := object["maxProperties"].(float64); ok && len(body) == int(most) {
+			break
+		}
 		pointer, property := d.object(schema + "/properties/" + name)
 		switch {
 		case name == "filter" || name == "userFilter":
 			body[name] = "all"
 		case name == "after": // it takes what an answer gave
+		case name == "columns": // a table alone takes them
 		case name == "groupBy":
 			body[name] = "model"
 		case name == "fields":

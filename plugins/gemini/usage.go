@@ -16,9 +16,18 @@ func (d *decoder) report(v gjson.Result) {
 	}
 }
 
-// count adds the last report of usage, at the end of the answer.
+// count adds the last report of usage and the searches, which are billed beside the tokens,
+// at the end of the answer.
 func (d *decoder) count() {
-	info := d.a.Observe(plugins.GenerateContent, "gemini", []byte(`{"usageMetadata":`), d.usage, []byte("}"))
+	body := plugins.AppendString([]byte(`{"modelVersion":`), d.a.Model())
+	if len(d.grounding) > 0 {
+		body = append(body, `,"candidates":[{"groundingMetadata":`...)
+		body = append(append(body, d.grounding...), "}]"...)
+	}
+	if len(d.usage) > 0 {
+		body = append(append(body, `,"usageMetadata":`...), d.usage...)
+	}
+	info := d.a.Observe(plugins.GenerateContent, "gemini", append(body, '}'))
 	d.a.ServiceTier(tier(info.ServiceTier))
 }
 

@@ -70,6 +70,26 @@ const (
 	// it replaces the report before it.
 	Report
 
+	// Items is the list of what a response consists of, or of what it has searched for: the
+	// SearchQuery and Item values in it replace those of an earlier list.
+	Items
+	// Item is the type of an output item, such as "web_search_call": like OutputType, and some
+	// types are billed by the piece.
+	Item
+	// ItemAction is what an item of the web search tool does. Opening a page is free.
+	ItemAction
+	// SearchQuery is one search, billed where no WebSearches states how many were.
+	SearchQuery
+	// Unstated is billed, and the provider does not state how much.
+	Unstated
+	// Parts has the usage of what is billed beside the response's usage: a list of Part, or
+	// one part if it is an object. The fields within are of Table.inParts.
+	Parts
+	// Part is one element of Parts.
+	Part
+	// PictureModel is the model that makes pictures for the one that answers.
+	PictureModel
+
 	sentinel // the whole event, which may be [DONE]
 	shape    // what tells an unknown dialect
 
@@ -93,6 +113,7 @@ const (
 	cachedDetail  // of input read from a cache,
 	writtenDetail // of input written to a cache,
 	outputDetail  // of output
+	groundDetail  // of searches
 
 	firstCount
 
@@ -101,7 +122,9 @@ const (
 )
 
 // again reports whether reading the field a second time could change anything.
-func (f Field) again() bool { return f >= firstDetail || f == Report || f == shape }
+func (f Field) again() bool {
+	return f >= firstDetail || f == Report || f == shape || Items <= f && f <= Part
+}
 
 // The counts of a usage report, in tokens unless they say otherwise. The last
 // report of a count wins. See plugins.Usage for the totals they make.
@@ -182,3 +205,8 @@ const (
 
 	endOfCounts
 )
+
+// inPart marks a Field that says something of the Part under way, not of the response.
+const inPart Field = 1 << 7
+
+const _ = uint(inPart - endOfCounts) // no Field has that bit

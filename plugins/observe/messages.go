@@ -61,8 +61,11 @@ var messagesResponse = tables(
 		"delta.thinking":     Content,
 		"delta.partial_json": Content,
 		"content_block.type": OutputType,
-		"content_block.text": Content,
-		"content_block.data": Content, // redacted thinking
+		// Another model goes on where one has declined: message_start named the first.
+		// https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback
+		"content_block.to.model": Model,
+		"content_block.text":     Content,
+		"content_block.data":     Content, // redacted thinking
 	},
 )
 
@@ -73,17 +76,26 @@ var message = Table{
 	"content.#":   Content,
 }
 
+var messagesUsage = tables(messagesTokens, Table{
+	"output_tokens_details.thinking_tokens": Reasoning,
+	"server_tool_use.web_search_requests":   WebSearches,
+	"service_tier":                          ServiceTier,
+	"speed":                                 Speed,
+	"inference_geo":                         InferenceGeo,
+
+	"iterations":   Parts,
+	"iterations.#": Part,
+}, messagesIteration.inParts().Under("iterations.#"))
+
+// messagesIteration is one time that a model was asked for a message, see observer.bill.
+var messagesIteration = tables(messagesTokens, Table{"type": EventType, "model": Model})
+
 // The counts of input leave out what the cache served or took.
-var messagesUsage = Table{
+var messagesTokens = Table{
 	"input_tokens":                             UncachedInput,
 	"cache_read_input_tokens":                  CacheRead,
 	"cache_creation_input_tokens":              CacheWrite,
 	"cache_creation.ephemeral_5m_input_tokens": CacheWrite5m,
 	"cache_creation.ephemeral_1h_input_tokens": CacheWrite1h,
 	"output_tokens":                            Output,
-	"output_tokens_details.thinking_tokens":    Reasoning,
-	"server_tool_use.web_search_requests":      WebSearches,
-	"service_tier":                             ServiceTier,
-	"speed":                                    Speed,
-	"inference_geo":                            InferenceGeo,
 }

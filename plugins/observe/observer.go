@@ -35,6 +35,7 @@ type observer struct {
 	cause rank // what seen.ErrorType is
 
 	detail detailCount
+	beside beside
 }
 
 // framing finds events in a body.
@@ -118,6 +119,7 @@ func (x *observer) refresh() {
 		if u := &x.seen.Usage; x.dialect.NoOutput && u.Input.Valid {
 			u.Output = u.Output.Or(plugins.Known(0))
 		}
+		x.bill()
 		x.changed = false
 	}
 }

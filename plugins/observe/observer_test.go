@@ -3,6 +3,7 @@ package observe
 import (
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +180,91 @@ func TestObserver(t *testing.T) {
 			Usage: usage{Input: known(186), Output: known(9), CacheRead: known(100), CacheWrite: known(70), CacheWrite1h: known(40),
 				Reasoning: known(3), WebSearches: known(1)}},
 	}, {
+		"messages that were compacted, and an advisor", plugins.Messages, "anthropic", jsonType,
+		`{"model":"claude","type":"message","stop_reason":"end_turn","usage":{"input_tokens":162,"output_tokens":11,"iterations":[
+			{"type":"compaction","input_tokens":9000,"cache_read_input_tokens":1000,"output_tokens":700},
+			{"output_tokens":5,"model":"advisor","input_tokens":20,"type":"advisor_message"},
+			{"type":"message","input_tokens":162,"output_tokens":11}]}}`,
+		plugins.ResponseInfo{Model: "claude", Finish: "end_turn", Phase: plugins.Ended, Usage: usage{Input: known(162), Output: known(11)},
+			Beside: &plugins.Billed{Model: "advisor", Usage: usage{Input: known(20), Output: known(5)}, Next: &plugins.Billed{
+				Usage: usage{Input: known(10_000), Output: known(700), CacheRead: known(1000)}}}},
+	}, {
+		"messages, after another model declined", plugins.Messages, "anthropic", sseType,
+		events(`{"type":"message_start","message":{"model":"fable","content":[],"usage":{"input_tokens":5,"output_tokens":1}}}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"fallback","from":{"model":"fable"},"to":{"model":"opus"}}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":7,"output_tokens":20,"iterations":[
+				{"type":"message","model":"fable","input_tokens":5,"output_tokens":3},
+				{"type":"message","model":"haiku","input_tokens":6,"output_tokens":0},
+				{"type":"fallback_message","model":"opus","input_tokens":7,"output_tokens":20}]}}`),
+		plugins.ResponseInfo{Model: "opus", Finish: "end_turn", Usage: usage{Input: known(7), Output: known(20)},
+			Beside: &plugins.Billed{Model: "fable", Usage: usage{Input: known(5), Output: known(3)}}},
+	}, {
+		"messages with an iteration of a kind that is not known", plugins.Messages, "anthropic", jsonType,
+		`{"usage":{"input_tokens":1,"output_tokens":1,"iterations":[{"type":"dream","input_tokens":9,"output_tokens":9}]}}`,
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(1), Output: known(1)}, Beside: new(plugins.Billed)},
+	}, {
+		"a picture in a response", plugins.Responses, "openai", sseType,
+		events(`{"type":"response.created","response":{"status":"in_progress","output":[],"tools":[{"type":"image_generation","model":"painter"}]}}`,
+			`{"type":"response.completed","response":{"status":"completed","output":[{"type":"image_generation_call","result":"AA"}],
+				"tool_usage":{"image_gen":{"input_tokens":30,"input_tokens_details":{"image_tokens":10,"text_tokens":20},
+					"output_tokens":4160,"output_tokens_details":{"image_tokens":4000,"text_tokens":160}},"web_search":{"num_requests":0}},
+				"tools":[{"model":"painter","type":"image_generation"}],"usage":{"input_tokens":3,"output_tokens":2,"total_tokens":5}}}`),
+		plugins.ResponseInfo{Finish: "completed", Content: true, Phase: plugins.Ended,
+			Usage:  usage{Input: known(3), Output: known(2), WebSearches: known(0)},
+			Beside: &plugins.Billed{Model: "painter", Usage: usage{Input: known(30), InputImage: known(10), Output: known(4160), OutputImage: known(4000)}}},
+	}, {
+		"a picture whose tokens are not stated", plugins.Responses, "azure", jsonType,
+		`{"status":"completed","output":[{"type":"image_generation_call"}],"tools":[{"type":"image_generation","model":"painter"}],
+			"tool_usage":{"image_gen":{"input_tokens":0,"output_tokens":0}},"usage":{"input_tokens":3,"output_tokens":2}}`,
+		plugins.ResponseInfo{Finish: "completed", Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
+	}, {
+		"a picture of a model that is not named", plugins.Responses, "openai", jsonType,
+		`{"tool_usage":{"image_gen":{"input_tokens":1,"output_tokens":9}},"usage":{"input_tokens":3,"output_tokens":2}}`,
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
+	}, {
+		"a response without pictures", plugins.Responses, "openai", jsonType,
+		`{"tools":[{"type":"image_generation","model":"painter"}],"tool_usage":{"image_gen":{"input_tokens":0,"output_tokens":0}},"usage":{"input_tokens":3,"output_tokens":2}}`,
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}},
+	}, {
+		"searches by their items", plugins.Responses, "azure", sseType,
+		events(`{"type":"response.output_item.done","item":{"type":"web_search_call","action":{"type":"search"}}}`,
+			`{"type":"response.completed","response":{"output":[{"type":"web_search_call","action":{"type":"search","query":"a"}},
+				{"action":{"type":"open_page"},"type":"web_search_call"},{"type":"web_search_call"},{"type":"message","content":[]}],
+				"usage":{"input_tokens":3,"output_tokens":2}}}`),
+		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2), WebSearches: known(2)}},
+	}, {
+		"the stated number of searches wins", plugins.Responses, "openai", jsonType,
+		`{"tool_usage":{"web_search":{"num_requests":1}},"output":[{"type":"web_search_call"},{"type":"web_search_call"}],"usage":{"input_tokens":3,"output_tokens":2}}`,
+		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2), WebSearches: known(1)}},
+	}, {
+		"a tool that is billed by the piece", plugins.Responses, "openai", jsonType,
+		`{"output":[{"type":"file_search_call"}],"usage":{"input_tokens":3,"output_tokens":2}}`,
+		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
+	}, {
+		"gemini searches", plugins.GenerateContent, "gemini", sseType,
+		events(`{"candidates":[{"content":{"parts":[{"text":"x"}]}}],"usageMetadata":{"promptTokenCount":1,"totalTokenCount":1},"modelVersion":"gemini-3-flash"}`,
+			`{"candidates":[{"groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3},"modelVersion":"gemini-3-flash"}`,
+			`{"candidates":[{"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":3,"totalTokenCount":4}}`),
+		plugins.ResponseInfo{Model: "gemini-3-flash", Finish: "STOP", Content: true, Phase: plugins.Ended,
+			Usage: usage{Input: known(1), Output: known(3), WebSearches: known(2)}},
+	}, {
+		"gemini 2 charges the call that searches", plugins.GenerateContent, "vertex", jsonType,
+		`{"candidates":[{"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":3,"totalTokenCount":4},"modelVersion":"gemini-2.5-flash"}`,
+		plugins.ResponseInfo{Model: "gemini-2.5-flash", Finish: "STOP", Phase: plugins.Ended, Usage: usage{Input: known(1), Output: known(3), WebSearches: known(1)}},
+	}, {
+		"gemini looks at maps", plugins.GenerateContent, "gemini", jsonType,
+		`{"candidates":[{"groundingMetadata":{"groundingChunks":[{"maps":{"title":"x"}}]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":3,"totalTokenCount":4}}`,
+		plugins.ResponseInfo{Phase: plugins.Ended, Usage: usage{Input: known(1), Output: known(3)}, Beside: new(plugins.Billed)},
+	}, {
+		"an interaction that searches", plugins.Interactions, "gemini", jsonType,
+		`{"status":"completed","steps":[{"type":"google_search_call","arguments":{"queries":["a","b"]}},{"type":"google_search_call","arguments":{"queries":["c"]}}],
+			"usage":{"total_input_tokens":3,"total_output_tokens":4}}`,
+		plugins.ResponseInfo{Finish: "completed", Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(4), WebSearches: known(3)}},
+	}, {
+		"an interaction that counts its searches", plugins.Interactions, "gemini", jsonType,
+		`{"status":"completed","usage":{"total_input_tokens":3,"total_output_tokens":4,"grounding_tool_count":[{"type":"google_search","count":5}]}}`,
+		plugins.ResponseInfo{Finish: "completed", Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(4), WebSearches: known(5)}},
+	}, {
 		"messages, faster and in a geography", plugins.Messages, "anthropic", jsonType,
 		`{"model":"claude","type":"message","stop_reason":"end_turn",
 		"usage":{"input_tokens":1,"output_tokens":2,"speed":"fast","service_tier":"standard","inference_geo":"us"}}`,
@@ -315,7 +401,7 @@ func TestObserver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Dialect = c.dialect
 			for name, size := range chunkings {
-				if got := observe(c.dialect, c.provider, c.contentType, []byte(c.body), size); got != c.want {
+				if got := observe(c.dialect, c.provider, c.contentType, []byte(c.body), size); !reflect.DeepEqual(got, c.want) {
 					t.Errorf("%s:\n got %+v\nwant %+v", name, got, c.want)
 				}
 			}
@@ -447,7 +533,7 @@ func FuzzObserver(f *testing.F) {
 		by := fuzzedProviders[int(provider)%len(fuzzedProviders)]
 		whole := observe(dialect, by, contentType, b, chunkings["whole"])
 		cut := observe(dialect, by, contentType, b, cuts(seed))
-		if whole != cut {
+		if !reflect.DeepEqual(whole, cut) {
 			t.Fatalf("in pieces %+v\nas a whole %+v", cut, whole)
 		}
 	})

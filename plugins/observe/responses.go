@@ -85,17 +85,30 @@ var responsesResponse = tables(
 	},
 )
 
-var responseObject = Table{
+var responseObject = tables(Table{
 	"id":                                 ResponseID,
 	"model":                              Model,
 	"status":                             FinishReason,
 	"service_tier":                       ServiceTier,
-	"output.#.type":                      OutputType,
+	"output":                             Items,
+	"output.#.type":                      Item,
+	"output.#.action.type":               ItemAction,
 	"output.#.content.#.text":            Content,
 	"output.#.content.#.refusal":         Content,
 	"output.#.summary.#.text":            Content,
 	"output.#.encrypted_content":         Content, // a compaction
+	"tools.#.model":                      PictureModel,
+	"tool_usage.image_gen":               Parts,
 	"tool_usage.web_search.num_requests": WebSearches,
+}, imageTokens.inParts().Under("tool_usage.image_gen"))
+
+// imageTokens are the counts of the models that make pictures.
+var imageTokens = Table{
+	"input_tokens":                       Input,
+	"input_tokens_details.image_tokens":  InputImage,
+	"cached_tokens":                      CacheRead,
+	"output_tokens":                      Output,
+	"output_tokens_details.image_tokens": OutputImage,
 }
 
 var responsesUsage = Table{

@@ -19,6 +19,15 @@ func (t Table) Under(path string) Table {
 	return moved
 }
 
+// inParts is the same table for what says something of a Part.
+func (t Table) inParts() Table {
+	marked := make(Table, len(t))
+	for p, f := range t {
+		marked[p] = f | inPart
+	}
+	return marked
+}
+
 // node is one step of the paths of a table, compiled.
 type node struct {
 	key   string

@@ -222,7 +222,7 @@ func (f Field) count(v value) (int64, bool) {
 // detailCount is an element of a list of counts by modality (Gemini) or by lifetime
 // (Bedrock), while it is read: name and count come in any order.
 type detailCount struct {
-	name  [len("AUDIO")]byte // longer ones are none that counts
+	name  [len("google_search")]byte // a longer name is cut off, and none that counts
 	n     int
 	list  Field
 	count int64
@@ -243,7 +243,10 @@ func (x *observer) listed(f Field, v value) {
 		}
 		d.list, d.count = f, n
 	}
-	if to := d.means(); to != none {
+	switch to := d.means(); {
+	case to == Unstated:
+		x.billed(to, v)
+	case to != none:
 		x.report.set(to, d.count)
 		x.changed = true
 	}
@@ -270,6 +273,13 @@ func (d *detailCount) means() Field {
 			return OutputAudio
 		case "IMAGE", "image":
 			return OutputImage
+		}
+	case groundDetail:
+		switch {
+		case name == "google_search":
+			return WebSearches
+		case d.n > 0 && d.count > 0:
+			return Unstated
 		}
 	case writtenDetail:
 		switch name {

@@ -18,6 +18,8 @@ func (x *observer) value(f Field, v value) {
 	}
 	switch {
 	case v.kind == null:
+	case f >= inPart:
+		x.part(f&^inPart, v)
 	case f >= firstCount:
 		if n, ok := f.count(v); ok {
 			x.report.set(f, n)
@@ -37,7 +39,9 @@ func (x *observer) value(f Field, v value) {
 func (x *observer) response(f Field, v value) {
 	switch f {
 	case Model:
-		set(&x.seen.Model, v)
+		if set(&x.seen.Model, v) { // on which may depend what is billed
+			x.changed = true
+		}
 	case ResponseID:
 		// Groq's Compound has another id in each chunk.
 		if x.seen.ResponseID == "" {
@@ -67,10 +71,10 @@ func (x *observer) response(f Field, v value) {
 		if v.kind == object || v.kind == text && len(v.bytes) > 0 {
 			x.seen.Content = true
 		}
+	case Item, ItemAction, Items, SearchQuery, Unstated, Parts, Part, PictureModel:
+		x.billed(f, v)
 	case OutputType:
-		if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
-			x.seen.Content = true
-		}
+		x.outputType(v)
 	case EventType:
 		x.event(v.bytes)
 	case sentinel:
@@ -88,11 +92,21 @@ func (x *observer) response(f Field, v value) {
 	}
 }
 
-// set keeps the text of v, and allocates only for one that is new.
-func set(s *string, v value) {
-	if v.kind == text && len(v.bytes) > 0 && *s != string(v.bytes) {
-		*s = string(v.bytes)
+// outputType sees the content in an item or block that is a tool call.
+func (x *observer) outputType(v value) {
+	if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
+		x.seen.Content = true
 	}
+}
+
+// set keeps the text of v, and allocates only for one that is new. It reports whether the
+// text was new.
+func set(s *string, v value) bool {
+	if v.kind != text || len(v.bytes) == 0 || *s == string(v.bytes) {
+		return false
+	}
+	*s = string(v.bytes)
+	return true
 }
 
 // finish takes the finish reason of the first choice; of Responses the status,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -82,6 +83,7 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 			x.decode(t, io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		}
 		f.compare(t, whole)
+		x.bills(t, body)
 		x.runForeign(t, body)
 		responses = append(responses, whole)
 	}
@@ -96,6 +98,25 @@ func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target
 			t.Errorf("the stream comes to %v, the object to %v", responses[0], responses[1])
 		}
 	})
+}
+
+// bills checks that what the provider bills is the same in the gateway, which translates an
+// answer, and in the proxy, which observes it. It knows the answer by its shape.
+func (x exchange) bills(t *testing.T, body []byte) {
+	t.Helper()
+	header, _ := x.answer(x.stream)
+	o := observe.New(plugins.Unknown, "", header)
+	o.Write(body)
+	o.Close()
+	a := translate.NewAssembler(x.request(t, x.stream), io.Discard, options())
+	if decodeAnswer(x.provider, nil, header, bytes.NewReader(body), a) != nil || a.Failure() != nil || o.Info().Dialect == plugins.Unknown {
+		return
+	}
+	got, want := a.Info(), o.Info()
+	got.Usage.ReportedCost, want.Usage.ReportedCost = plugins.Cost{}, plugins.Cost{} // which depends on who is asked
+	if got.Usage != want.Usage || !reflect.DeepEqual(got.Beside, want.Beside) {
+		t.Errorf("the gateway bills %+v and %+v, the proxy %+v and %+v", got.Usage, got.Beside, want.Usage, want.Beside)
+	}
 }
 
 // unstreamed checks that an object in place of a stream gives the response that the

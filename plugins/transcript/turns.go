@@ -15,6 +15,8 @@ type Turn struct {
 	Texts []string
 	// Calls are those of tools.
 	Calls []Call
+	// Results counts the results of tools, and FailedResults those that report an error.
+	Results, FailedResults int
 	// Finish is why a choice of a response ended, "" where the body does not say.
 	Finish string
 }
@@ -95,12 +97,13 @@ func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
 	eachPart(v, 0, func(part gjson.Result) {
 		if part.Type == gjson.JSON {
 			t.addCalls(part)
+			t.addResult(part)
 		}
 		if text := textOf(part).Str; text != "" {
 			t.Texts = append(t.Texts, text)
 		}
 	})
-	if t.Texts == nil && t.Calls == nil {
+	if t.Texts == nil && t.Calls == nil && t.Results == 0 {
 		return turns
 	}
 	return append(turns, t)
@@ -131,4 +134,29 @@ func (t *Turn) addCalls(part gjson.Result) {
 	if call := part.Get("toolUse"); call.Exists() { // Converse
 		add(call.Get("toolUseId"), call.Get("name"), call.Get("input"))
 	}
+}
+
+// addResult counts a message or part that is the result of a tool.
+func (t *Turn) addResult(part gjson.Result) {
+	kind, converse := part.Get("type").Str, part.Get("toolResult")
+	text := part.Get("content")
+	switch {
+	case part.Get("role").Str == "tool": // Chat, Cohere, Ollama
+	case kind == "tool_result": // Messages
+	case converse.Exists(), part.Get("functionResponse").Exists(): // Converse, Gemini
+	case kind == "function_call_output": // Responses
+		text = part.Get("output")
+	default:
+		return
+	}
+	t.Results++
+	if part.Get("is_error").Bool() || converse.Get("status").Str == "error" || reportsError(text.Str) {
+		t.FailedResults++
+	}
+}
+
+// reportsError tells whether a text is what tools answer that have failed. Most dialects
+// have no other sign.
+func reportsError(text string) bool {
+	return len(text) >= len("error") && strings.EqualFold(text[:len("error")], "error") || strings.HasPrefix(text, `{"error"`)
 }

@@ -101,14 +101,14 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 	return e
 }
 
-// Observe reports the usage that a body of dialect d states, and returns all else
-// that the body says. The body is an object, and may come in pieces.
+// Observe reports what a body of dialect d says of usage, and returns all else that the
+// body says. The body is an object, and may come in pieces.
 func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
 	o := observe.New(d, provider, nil)
 	for _, piece := range body {
 		o.Write(piece)
 	}
 	o.Close()
-	a.Usage(o.Info().Usage)
+	a.Report(o.Info())
 	return o.Info()
 }

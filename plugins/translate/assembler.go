@@ -227,6 +227,12 @@ func (a *Assembler) Close(key int) {
 // Usage reports usage; a later report of a count wins.
 func (a *Assembler) Usage(patch plugins.Usage) { a.seen.Usage.Merge(patch) }
 
+// Report reports all that the provider bills, as an observer of its answer has read it.
+func (a *Assembler) Report(seen *plugins.ResponseInfo) {
+	a.Usage(seen.Usage)
+	a.seen.Beside = seen.Beside
+}
+
 // Finish sets why the model stopped; the last call counts. Usage may follow.
 func (a *Assembler) Finish(r Reason) {
 	a.reason = r

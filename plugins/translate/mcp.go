@@ -201,7 +201,7 @@ func (a *Assembler) NextRound() {
 		a.earlier.Add(a.seen.Usage)
 	}
 	a.round = len(a.items)
-	a.seen.Usage = plugins.Usage{}
+	a.seen.Usage, a.seen.Beside = plugins.Usage{}, nil
 	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
 }
 

@@ -28,7 +28,7 @@ func values(r *storage.Record) []any {
 	values := make([]any, 0, len(columns)+3)
 	for _, c := range columns {
 		v := c.Get(r)
-		switch c.Type {
+		switch c.Type() {
 		case storage.TextColumn:
 			v = orZero[string](v)
 		case storage.TimeColumn:
@@ -42,7 +42,7 @@ func values(r *storage.Record) []any {
 		case storage.EndStateColumn:
 			v = r.EndState.String()
 		case storage.IntegerColumn:
-			if c.Required {
+			if c.NotNull() {
 				v = orZero[int64](v)
 			}
 		}
@@ -70,7 +70,7 @@ func newScanner() *scanner {
 
 // target is what a column is scanned into.
 func target(c *storage.Column) any {
-	switch c.Type {
+	switch c.Type() {
 	case storage.TextColumn:
 		return new(string)
 	case storage.TimeColumn:
@@ -82,7 +82,7 @@ func target(c *storage.Column) any {
 	case storage.EndStateColumn:
 		return new(int8)
 	}
-	if c.Required {
+	if c.NotNull() {
 		return new(int64)
 	}
 	return new(*int64)

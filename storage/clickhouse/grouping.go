@@ -150,7 +150,7 @@ func (g *grouping) cell() string {
 // Rows of it are totalsRow.
 func (g *grouping) statement(sets []int) string {
 	q := g.query
-	inner := []string{"(attempt_of = " + noID + ") AS answered", "created_at", "responded_at", "status", "end_state", "cost",
+	inner := []string{isAnswered + " AS answered", "created_at", "responded_at", "status", "end_state", "cost",
 		"latency", "ttft", "input", "output", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss"}
 	first := g.totals()
 	var grouped, by []string
@@ -195,17 +195,34 @@ func (g *grouping) statement(sets []int) string {
 }
 
 // requests counts the requests of a group.
-func (g *grouping) requests(answered string) string {
+func (g *grouping) requests() string {
 	if g.query.CountOnly {
 		return "count()"
 	}
-	return "countIf(" + answered + ")"
+	return "countIf(answered)"
 }
+
+// isAnswered is true of a record that is no attempt which did not answer its call.
+const isAnswered = "(attempt_of = " + noID + ")"
 
 // largest selects the keys of the largest groups of a set.
 func (g *grouping) largest(set int) string {
-	return fmt.Sprintf("SELECT key FROM (SELECT %s AS key FROM records FINAL WHERE %s GROUP BY key ORDER BY %s DESC, key LIMIT %s)",
-		g.keys[set], g.where.sql, g.requests("attempt_of = "+noID), g.integer(int64(g.query.Top.Count)))
+	having := ""
+	sort := g.query.Top.GroupSort()
+	if total, key, ok := g.query.AfterTotal(set); ok {
+		next := "key > [" + g.text(key) + "]"
+		if total.Valid {
+			having = " HAVING " + behind("total", beyond(sort.Desc), g.integer(total.N), next)
+		} else {
+			having = " HAVING isNull(total) AND " + next
+		}
+	}
+	total := sums[sort.Key]
+	if sort.Key == "requests" {
+		total = g.requests()
+	}
+	return fmt.Sprintf("SELECT key FROM (SELECT key, %s AS total FROM (SELECT *, %s AS key, %s AS answered FROM records FINAL WHERE %s) GROUP BY key%s ORDER BY total%s NULLS LAST, key LIMIT %s)",
+		total, g.keys[set], isAnswered, g.where.sql, having, direction(sort.Desc), g.integer(int64(g.query.Top.Count)))
 }
 
 // answer runs a statement for all sets but those that make several rows of a record,

@@ -60,7 +60,7 @@ func (p *params) leaf(l *storage.Leaf) clause {
 	case f.Column == nil:
 		return unsupported
 	}
-	if c := l.Field.Column; c.Type == storage.IDColumn && l.Op == storage.Equals {
+	if c := l.Field.Column; c.Type() == storage.IDColumn && l.Op == storage.Equals {
 		id, err := uuid.Parse(l.Text)
 		if l.Text != "" && (err != nil || id.String() != l.Text) { // Parse takes other spellings too
 			return exactly("0")
@@ -86,11 +86,11 @@ const noID = "toUUID('00000000-0000-0000-0000-000000000000')"
 // textOf is a column as the text that leaves compare.
 func textOf(c *storage.Column) string {
 	switch {
-	case c.Type == storage.IDColumn && c.Required:
+	case c.Type() == storage.IDColumn && c.Required:
 		return "toString(" + c.Name + ")"
-	case c.Type == storage.IDColumn:
+	case c.Type() == storage.IDColumn:
 		return "if(" + c.Name + " = " + noID + ", '', toString(" + c.Name + "))"
-	case c.Type == storage.EndStateColumn:
+	case c.Type() == storage.EndStateColumn:
 		return "CAST(" + c.Name + ", 'String')"
 	}
 	return c.Name

@@ -40,7 +40,7 @@ func (p *params) sortKey(s storage.Sort) string {
 		return by
 	}
 	column := s.Key.Column()
-	if column.Type == storage.TextColumn {
+	if column.Type() == storage.TextColumn {
 		return "nullIf(" + column.Name + ", '')"
 	}
 	return column.Name
@@ -68,6 +68,14 @@ func (r *reader) order(ctx context.Context, q *storage.RequestQuery) (order stri
 	return strings.Join(append(keys, "UUIDToNum(request_id)"+direction(q.Sort[0].Desc)), ", "), true, nil
 }
 
+// beyond compares with what comes earlier in an order.
+func beyond(desc bool) string {
+	if desc {
+		return " < "
+	}
+	return " > "
+}
+
 func direction(desc bool) string {
 	if desc {
 		return " DESC"
@@ -79,12 +87,6 @@ func direction(desc bool) string {
 // beyond the cursor's, or the same and the next one beyond, and so on.
 func (p *params) after(q *storage.RequestQuery) string {
 	id := uuid.UUID([]byte(q.After.Tie[0]))
-	beyond := func(desc bool) string {
-		if desc {
-			return " < "
-		}
-		return " > "
-	}
 	condition := "UUIDToNum(request_id)" + beyond(q.Sort[0].Desc) + "UUIDToNum(" + p.bind(id.String(), "UUID") + ")"
 	for i := len(q.Sort) - 1; i >= 0; i-- {
 		column := p.sortKey(q.Sort[i])

@@ -17,8 +17,8 @@ func (g *grouping) totals() []string {
 	}
 	list := []string{
 		"countIf(answered)", "minIf(" + millis + ", answered)", "maxIf(" + millis + ", answered)",
-		"countIf(isNull(cost))", "sum(cost)", "maxIf(toUnixTimestamp64Milli(responded_at), answered)",
-		"sumIf(input, answered)", "sumIf(output, answered)",
+		sums["requests_without_cost"], sums["cost"], "maxIf(toUnixTimestamp64Milli(responded_at), answered)",
+		sums["prompt_tokens"], sums["completion_tokens"],
 		"countIf(answered AND (isNotNull(input) OR isNotNull(output)))",
 		"sumIf(ifNull(latency, 0), answered)", "countIf(answered AND isNotNull(latency))",
 		"countIf(answered AND ifNull(status = 429, 0))",
@@ -31,11 +31,40 @@ func (g *grouping) totals() []string {
 	}
 	if q.Details {
 		list = append(list,
-			"countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
-			"sumIf(cache_read, answered)", "sumIf(cache_write, answered)", "sumIf(reasoning, answered)", "sumIf(cache_savings, answered)", "sumIf(cache_loss, answered)",
+			sums["errors"], sums["prompt_cache_read_tokens"], sums["prompt_cache_write_tokens"], sums["reasoning_tokens"],
+			sums["cache_savings"], sums["cache_loss"],
 			quantiles("latency"), quantiles("ttft"))
 	}
 	return list
+}
+
+// sums are the totals by which groups are put into order, but for the requests.
+var sums = map[storage.TotalKey]string{
+	"errors":                    "countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
+	"cost":                      "sum(cost)",
+	"requests_without_cost":     "countIf(isNull(cost))",
+	"prompt_tokens":             "sumIf(input, answered)",
+	"completion_tokens":         "sumIf(output, answered)",
+	"total_tokens":              "sumIf(if(isNull(input), output, input + ifNull(output, 0)), answered)",
+	"prompt_cache_read_tokens":  "sumIf(cache_read, answered)",
+	"prompt_cache_write_tokens": "sumIf(cache_write, answered)",
+	"reasoning_tokens":          "sumIf(reasoning, answered)",
+	"cache_savings":             "sumIf(cache_savings, answered)",
+	"cache_loss":                "sumIf(cache_loss, answered)",
+	"latency.p50":               percentile("latency", 500),
+	"latency.p95":               percentile("latency", 950),
+	"latency.p99":               percentile("latency", 990),
+	"time_to_first_token.p50":   percentile("ttft", 500),
+	"time_to_first_token.p95":   percentile("ttft", 950),
+	"time_to_first_token.p99":   percentile("ttft", 990),
+}
+
+// percentile is a quantile of a column in thousandths of a millisecond, interpolated as
+// storage.Percentiles are.
+func percentile(column string, level int) string {
+	place := fmt.Sprintf("%d * (length(sorted) - 1)", level)
+	return fmt.Sprintf("if(length(arraySort(groupArrayIf(%s, answered)) AS sorted) = 0, NULL, "+
+		"sorted[intDiv(%[2]s, 1000) + 1] * (1000 - modulo(%[2]s, 1000)) + sorted[intDiv(%[2]s, 1000) + 2] * modulo(%[2]s, 1000))", column, place)
 }
 
 // levels are the quantiles of storage.Percentiles, in thousandths.

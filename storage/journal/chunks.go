@@ -255,7 +255,7 @@ type layout struct{ extents []byte }
 // extentsField is the number of the extents among the fields of contentWire.
 const extentsField = requestData + 2
 
-var layoutWire = message[layout]{extentsField: data[layout](func(l *layout) *[]byte { return &l.extents })}
+var layoutWire = message[layout]{extentsField: func(l *layout) any { return &l.extents }}
 
 // appendShared appends the extents of a request of some checksum and size, and the head of
 // the field of so many bytes of its own, which follow.

@@ -2,25 +2,21 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // A message is encoded as protobuf does it, by a table whose index is the
 // field's number. Numbers stay taken for ever. Fields that a version does not
-// know are skipped, so versions read each other.
-type message[M any] []field[M]
-
-// field moves one field of an M, or a few, to the wire and back. What has its
-// zero value is left out.
-type field[M any] interface {
-	append(b []byte, n protowire.Number, m *M) []byte
-	parse(m *M, v value)
-}
+// know are skipped, so versions read each other. Each entry returns a pointer to
+// its field of an M.
+type message[M any] []func(*M) any
 
 // value is one field as read: number for varints and fixed64, bytes for the rest.
 type value struct {
@@ -32,9 +28,21 @@ type value struct {
 var errWire = errors.New("malformed metadata")
 
 func (f message[M]) append(b []byte, m *M) []byte {
-	for n, field := range f {
-		if field != nil {
-			b = field.append(b, protowire.Number(n), m)
+	for n, at := range f {
+		if at == nil {
+			continue
+		}
+		switch p := at(m).(type) { // most texts and counts of a record are zero
+		case *string:
+			if *p != "" {
+				b = appendText(b, protowire.Number(n), *p)
+			}
+		case *plugins.Count:
+			if p.Valid {
+				b = appendQuantity(b, protowire.Number(n), *p)
+			}
+		default:
+			b = appendAt(b, protowire.Number(n), p)
 		}
 	}
 	return b
@@ -63,231 +71,152 @@ func (f message[M]) parse(b []byte, m *M) error {
 		}
 		b = b[size:]
 		if int(n) < len(f) && f[n] != nil {
-			f[n].parse(m, v)
+			v.parse(f[n](m))
 		}
 	}
 	return nil
 }
 
-// varint are the types that a varint holds.
-type varint interface {
-	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
+// appendAt appends the field that p points to, unless the field has its zero value.
+func appendAt(b []byte, n protowire.Number, p any) []byte {
+	switch p := p.(type) {
+	case *plugins.Dialect:
+		return appendText(b, n, *p)
+	case *storage.JSONText:
+		return appendText(b, n, *p)
+	case *plugins.Duration:
+		return appendQuantity(b, n, *p)
+	case *plugins.Cost:
+		return appendQuantity(b, n, *p)
+	case *bool:
+		if *p {
+			return appendVarint(b, n, 1)
+		}
+	case *uuid.UUID:
+		if *p != uuid.Nil {
+			return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), p[:])
+		}
+	case *storage.Timestamp:
+		return appendVarint(b, n, uint64(*p))
+	case *storage.EndState:
+		return appendVarint(b, n, uint64(*p))
+	case *int:
+		return appendVarint(b, n, uint64(*p))
+	case *int64:
+		return appendVarint(b, n, uint64(*p))
+	case *uint32:
+		return appendVarint(b, n, uint64(*p))
+	case *uint64:
+		return appendVarint(b, n, *p)
+	case *float64: // is there in any case: it is the value of an entry of a map
+		return protowire.AppendFixed64(protowire.AppendTag(b, n, protowire.Fixed64Type), math.Float64bits(*p))
+	case *[]byte:
+		if len(*p) > 0 {
+			return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), *p)
+		}
+	case **string:
+		if *p != nil {
+			return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), **p)
+		}
+	case *[]string:
+		for _, s := range *p {
+			b = protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+		}
+	case *map[string]string:
+		return appendLabels(b, n, *p)
+	case *map[string]float64:
+		return appendNumbers(b, n, *p)
+	case **storage.Feedback:
+		return appendMessage(b, n, feedbackWire, *p)
+	case **storage.Property:
+		return appendMessage(b, n, propertyWire, *p)
+	case **storage.View:
+		return appendMessage(b, n, viewWire, *p)
+	case **conversation:
+		return appendMessage(b, n, conversationWire, *p)
+	default:
+		panic(fmt.Sprintf("the journal has no encoding of %T", p))
+	}
+	return b
 }
 
-// The codecs are named by what they move; each is the way from a message to its
-// field.
-type (
-	text[M any]                     func(*M) *string
-	optional[M any]                 func(*M) **string
-	texts[M any]                    func(*M) *[]string
-	data[M any]                     func(*M) *[]byte
-	integer[M any, T varint]        func(*M) *T
-	quantity[M any, T plugins.Unit] func(*M) *plugins.Quantity[T]
-	double[M any]                   func(*M) *float64
-	flag[M any]                     func(*M) *bool
-	id[M any]                       func(*M) *uuid.UUID
-	labels[M any]                   func(*M) *map[string]string
-	numbers[M any]                  func(*M) *map[string]float64
-)
+// parse sets what p points to. A value of another wire type, or for which the field has
+// no room, is left out.
+func (v value) parse(p any) {
+	switch p := p.(type) {
+	case *string:
+		parseText(v, p)
+	case *plugins.Dialect:
+		parseText(v, p)
+	case *storage.JSONText:
+		parseText(v, p)
+	case *plugins.Count:
+		parseQuantity(v, p)
+	case *plugins.Duration:
+		parseQuantity(v, p)
+	case *plugins.Cost:
+		parseQuantity(v, p)
+	case *bool:
+		if v.kind == protowire.VarintType {
+			*p = v.number != 0
+		}
+	case *uuid.UUID:
+		if len(v.bytes) == len(uuid.UUID{}) {
+			*p = uuid.UUID(v.bytes)
+		}
+	case *storage.Timestamp:
+		parseInteger(v, p)
+	case *storage.EndState:
+		parseInteger(v, p)
+	case *int:
+		parseInteger(v, p)
+	case *int64:
+		parseInteger(v, p)
+	case *uint32:
+		parseInteger(v, p)
+	case *uint64:
+		parseInteger(v, p)
+	case *float64:
+		if v.kind == protowire.Fixed64Type {
+			*p = math.Float64frombits(v.number)
+		}
+	case *[]byte: // the bytes stay the reader's own
+		if v.kind == protowire.BytesType && len(v.bytes) > 0 {
+			*p = v.bytes[:len(v.bytes):len(v.bytes)]
+		}
+	case **string:
+		if v.kind == protowire.BytesType {
+			*p = new(string(v.bytes))
+		}
+	case *[]string:
+		if v.kind == protowire.BytesType {
+			*p = append(*p, string(v.bytes))
+		}
+	case *map[string]string:
+		parseEntry(v, p)
+	case *map[string]float64:
+		parseEntry(v, p)
+	case **storage.Feedback:
+		parseMessage(v, feedbackWire, p)
+	case **storage.Property:
+		parseMessage(v, propertyWire, p)
+	case **storage.View:
+		parseMessage(v, viewWire, p)
+	case **conversation:
+		parseMessage(v, conversationWire, p)
+	}
+}
 
-func (f text[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	s := *f(m)
+func appendText[T ~string](b []byte, n protowire.Number, s T) []byte {
 	if s == "" {
 		return b
 	}
-	return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+	return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), string(s))
 }
 
-func (f text[M]) parse(m *M, v value) {
+func parseText[T ~string](v value, p *T) {
 	if v.kind == protowire.BytesType {
-		*f(m) = string(v.bytes)
-	}
-}
-
-func (f optional[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	s := *f(m)
-	if s == nil {
-		return b
-	}
-	return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), *s)
-}
-
-func (f optional[M]) parse(m *M, v value) {
-	if v.kind == protowire.BytesType {
-		s := string(v.bytes)
-		*f(m) = &s
-	}
-}
-
-func (f texts[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	for _, s := range *f(m) {
-		b = protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
-	}
-	return b
-}
-
-func (f texts[M]) parse(m *M, v value) {
-	if v.kind == protowire.BytesType {
-		*f(m) = append(*f(m), string(v.bytes))
-	}
-}
-
-func (f data[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	p := *f(m)
-	if len(p) == 0 {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), p)
-}
-
-// parse keeps the bytes, which are the reader's own.
-func (f data[M]) parse(m *M, v value) {
-	if v.kind == protowire.BytesType && len(v.bytes) > 0 {
-		*f(m) = v.bytes[:len(v.bytes):len(v.bytes)]
-	}
-}
-
-func (f integer[M, T]) append(b []byte, n protowire.Number, m *M) []byte {
-	return appendVarint(b, n, uint64(*f(m)))
-}
-
-// parse leaves out what T has no room for.
-func (f integer[M, T]) parse(m *M, v value) {
-	if v.kind == protowire.VarintType && uint64(T(v.number)) == v.number {
-		*f(m) = T(v.number)
-	}
-}
-
-// A quantity that is there is known, also when it is 0.
-func (f quantity[M, T]) append(b []byte, n protowire.Number, m *M) []byte {
-	c := f(m)
-	if !c.Valid {
-		return b
-	}
-	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), uint64(c.N))
-}
-
-func (f quantity[M, T]) parse(m *M, v value) {
-	if v.kind == protowire.VarintType {
-		*f(m) = plugins.Quantity[T]{N: T(v.number), Valid: true}
-	}
-}
-
-func (f double[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	return protowire.AppendFixed64(protowire.AppendTag(b, n, protowire.Fixed64Type), math.Float64bits(*f(m)))
-}
-
-func (f double[M]) parse(m *M, v value) {
-	if v.kind == protowire.Fixed64Type {
-		*f(m) = math.Float64frombits(v.number)
-	}
-}
-
-func (f flag[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	if !*f(m) {
-		return b
-	}
-	return appendVarint(b, n, 1)
-}
-
-func (f flag[M]) parse(m *M, v value) {
-	if v.kind == protowire.VarintType {
-		*f(m) = v.number != 0
-	}
-}
-
-func (f id[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	u := f(m)
-	if *u == uuid.Nil {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), u[:])
-}
-
-func (f id[M]) parse(m *M, v value) {
-	if len(v.bytes) == len(uuid.UUID{}) {
-		*f(m) = uuid.UUID(v.bytes)
-	}
-}
-
-// Maps are repeated messages of a name (1) and a value (2), as protobuf's are.
-func (f labels[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	for name, value := range *f(m) {
-		b = protowire.AppendTag(b, n, protowire.BytesType)
-		b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))
-		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
-		b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), value)
-	}
-	return b
-}
-
-type label struct{ name, value string }
-
-var labelWire = message[label]{
-	1: text[label](func(l *label) *string { return &l.name }),
-	2: text[label](func(l *label) *string { return &l.value }),
-}
-
-func (f labels[M]) parse(m *M, v value) {
-	var l label
-	if labelWire.parse(v.bytes, &l) != nil {
-		return
-	}
-	if *f(m) == nil {
-		*f(m) = map[string]string{}
-	}
-	(*f(m))[l.name] = l.value
-}
-
-func (f numbers[M]) append(b []byte, n protowire.Number, m *M) []byte {
-	for name, value := range *f(m) {
-		b = protowire.AppendTag(b, n, protowire.BytesType)
-		b = protowire.AppendVarint(b, uint64(1+protowire.SizeBytes(len(name))+1+protowire.SizeFixed64()))
-		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
-		b = protowire.AppendFixed64(protowire.AppendTag(b, 2, protowire.Fixed64Type), math.Float64bits(value))
-	}
-	return b
-}
-
-type number struct {
-	name  string
-	value float64
-}
-
-var numberWire = message[number]{
-	1: text[number](func(n *number) *string { return &n.name }),
-	2: double[number](func(n *number) *float64 { return &n.value }),
-}
-
-func (f numbers[M]) parse(m *M, v value) {
-	var n number
-	if numberWire.parse(v.bytes, &n) != nil {
-		return
-	}
-	if *f(m) == nil {
-		*f(m) = map[string]float64{}
-	}
-	(*f(m))[n.name] = n.value
-}
-
-// sub is a message within a message, nil when it is not there.
-type sub[M, S any] struct {
-	of   func(*M) **S
-	wire message[S]
-}
-
-func (f sub[M, S]) append(b []byte, n protowire.Number, m *M) []byte {
-	s := *f.of(m)
-	if s == nil {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), f.wire.append(nil, s))
-}
-
-func (f sub[M, S]) parse(m *M, v value) {
-	s := new(S)
-	if v.kind == protowire.BytesType && f.wire.parse(v.bytes, s) == nil {
-		*f.of(m) = s
+		*p = T(v.bytes)
 	}
 }
 
@@ -296,4 +225,82 @@ func appendVarint(b []byte, n protowire.Number, v uint64) []byte {
 		return b
 	}
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
+}
+
+// parseInteger leaves out what T has no room for.
+func parseInteger[T ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](v value, p *T) {
+	if v.kind == protowire.VarintType && uint64(T(v.number)) == v.number {
+		*p = T(v.number)
+	}
+}
+
+// A quantity that is there is known, also when it is 0.
+func appendQuantity[T plugins.Unit](b []byte, n protowire.Number, q plugins.Quantity[T]) []byte {
+	if !q.Valid {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), uint64(q.N))
+}
+
+func parseQuantity[T plugins.Unit](v value, q *plugins.Quantity[T]) {
+	if v.kind == protowire.VarintType {
+		*q = plugins.Quantity[T]{N: T(v.number), Valid: true}
+	}
+}
+
+// Maps are repeated messages of a name (1) and a value (2), as protobuf's are.
+func appendLabels(b []byte, n protowire.Number, m map[string]string) []byte {
+	for name, value := range m {
+		b = protowire.AppendTag(b, n, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))
+		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
+		b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), value)
+	}
+	return b
+}
+
+func appendNumbers(b []byte, n protowire.Number, m map[string]float64) []byte {
+	for name, value := range m {
+		b = protowire.AppendTag(b, n, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(1+protowire.SizeBytes(len(name))+1+protowire.SizeFixed64()))
+		b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
+		b = protowire.AppendFixed64(protowire.AppendTag(b, 2, protowire.Fixed64Type), math.Float64bits(value))
+	}
+	return b
+}
+
+// mapEntry is a name of a map with its value.
+type mapEntry[V any] struct {
+	name  string
+	value V
+}
+
+func parseEntry[V any](v value, m *map[string]V) {
+	var e mapEntry[V]
+	wire := message[mapEntry[V]]{
+		1: func(e *mapEntry[V]) any { return &e.name },
+		2: func(e *mapEntry[V]) any { return &e.value },
+	}
+	if wire.parse(v.bytes, &e) != nil {
+		return
+	}
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[e.name] = e.value
+}
+
+// appendMessage appends a message within a message, nil if there is none.
+func appendMessage[S any](b []byte, n protowire.Number, wire message[S], s *S) []byte {
+	if s == nil {
+		return b
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), wire.append(nil, s))
+}
+
+func parseMessage[S any](v value, wire message[S], p **S) {
+	s := new(S)
+	if v.kind == protowire.BytesType && wire.parse(v.bytes, s) == nil {
+		*p = s
+	}
 }

@@ -362,6 +362,18 @@ func TestLargestGroups(t *testing.T) {
 		for _, bucket := range []storage.BucketWidth{storage.BucketAuto, storage.BucketNone} {
 			q := &storage.MetricsQuery{Org: f.records[0].Org, Filter: storage.All{}, Window: storage.Window{From: f.records[0].CreatedAt - 1000*3600*24*30, To: f.records[0].CreatedAt + 1000*3600*24*30}, By: storage.Dimension{Name: storage.ByUser}, Bucket: bucket, Limit: 5, Compare: true}
 			f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(t.Context(), b) })
+			for _, key := range storage.TotalKeys() {
+				q.Sort = storage.GroupSort{Key: key, Desc: f.IntN(2) == 0}
+				q.After = nil
+				f.ask(q, func(b storage.Backend) (any, error) {
+					answer, err := q.Answer(t.Context(), b)
+					if err == nil && b == &f.want {
+						q.After = q.Cursor(&answer.Groups[f.IntN(len(answer.Named()))])
+					}
+					return answer, err
+				})
+				f.ask(q, func(b storage.Backend) (any, error) { return q.Answer(t.Context(), b) })
+			}
 		}
 	}
 }

@@ -291,7 +291,7 @@ func cachedColumnOf(f *storage.Field) int {
 	if f.Name == "cached" {
 		return cachedColumn
 	}
-	if f.Column != nil && f.Column.Type == storage.IDColumn && f.Column.Names == "" { // chunks know but whether there is one
+	if f.Column != nil && f.Column.Type() == storage.IDColumn && f.Column.Names == "" { // chunks know but whether there is one
 		return -1
 	}
 	return slices.Index(cachedNames[:], columnOf(f))

@@ -53,7 +53,7 @@ func columns(of []*storage.Column) (columns []column) {
 			continue
 		}
 		decode := func(r *row, v driver.Value) { c.Set(&r.Record, v) }
-		if c.Type == storage.IDColumn && c.Names != "" {
+		if c.Type() == storage.IDColumn && c.Names != "" {
 			decode = func(r *row, v driver.Value) {
 				id, _ := uuid.Parse(v.(string))
 				c.Set(&r.Record, id[:])
@@ -65,7 +65,7 @@ func columns(of []*storage.Column) (columns []column) {
 			decode:   decode,
 			names:    c.Names,
 			text:     func(r *row) string { return c.Text(&r.Record) },
-			required: c.Required,
+			required: c.NotNull(),
 		})
 	}
 	return columns

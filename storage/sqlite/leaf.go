@@ -161,7 +161,7 @@ func (c *condition) text(l *storage.Leaf) clause {
 		}
 		states.sql += ")"
 		return states
-	case l.Field.Column != nil && l.Field.Column.Type == storage.IDColumn && l.Field.Column.Names == "":
+	case l.Field.Column != nil && l.Field.Column.Type() == storage.IDColumn && l.Field.Column.Names == "":
 		return uuidEquals("r."+column, l)
 	case column != "":
 		return c.named("r."+column, l.Field.Column.Names, l)

@@ -119,6 +119,11 @@ func checkAnalytics(t *testing.T, r *rand.Rand, b storage.Grouper, reference sto
 	switch r.IntN(8) {
 	case 7:
 		q := MetricsQuery(r, records)
+		if answer, err := q.Answer(ctx, reference); err == nil && chance(r, 2) {
+			if named := answer.Named(); len(named) > 0 {
+				q.After = q.Cursor(&named[r.IntN(len(named))])
+			}
+		}
 		checkAnswer(t, q, q.Filter, b, reference)
 	case 6:
 		q := FacetQuery(r, records)

@@ -103,6 +103,9 @@ func MetricsQuery(r *rand.Rand, records []*storage.Record) *storage.MetricsQuery
 	if !chance(r, 3) {
 		q.By = dimension(r)
 	}
+	if chance(r, 2) {
+		q.Sort = storage.GroupSort{Key: pick(r, storage.TotalKeys()), Desc: chance(r, 2)}
+	}
 	if !chance(r, 3) {
 		q.Filter = leafOf(r, records, pick(r, requestFields))
 	}

@@ -96,7 +96,7 @@ func record(r *rand.Rand, n int64) *storage.Record {
 		PassthroughBilling: chance(r, 2),
 		Subscription:       chance(r, 3),
 		ListCost:           cost(r),
-		RateLimits:         pick(r, []string{"", `{"anthropic-ratelimit-unified-5h-utilization":"0.4"}`}),
+		RateLimits:         pick(r, []storage.JSONText{"", `{"anthropic-ratelimit-unified-5h-utilization":"0.4"}`}),
 		UserID:             word(r),
 		SessionID:          word(r),
 		SessionName:        word(r),

@@ -164,7 +164,7 @@ func TestOpenLoop(t *testing.T) {
 // TestTraffic composes what providers and clients really say, in the size that
 // was asked for.
 func TestTraffic(t *testing.T) {
-	for _, k := range []traffic{small, large, stream} {
+	for _, k := range []traffic{small, large, stream, same, tooled, embedded} {
 		pool := compose(k, 7)
 		for i, x := range pool {
 			if n, err := exchangeOf(x.request); n != i+7 || err != nil {
@@ -189,6 +189,50 @@ func TestTraffic(t *testing.T) {
 				}
 				from = x.ends[0]
 			}
+		}
+	}
+}
+
+// TestMixture numbers exchanges of all kinds, so that the provider finds their answers.
+func TestMixture(t *testing.T) {
+	kinds := map[string]int{}
+	for i, x := range compose(mixed, 7) {
+		if n, err := exchangeOf(x.request); n != i+7 || err != nil {
+			t.Fatalf("exchange %d says that it is %d, %v", i+7, n, err)
+		}
+		kinds[fmt.Sprint(x.path, x.status, len(x.ends) > 0)]++
+	}
+	if len(kinds) != 4 {
+		t.Errorf("%v, want questions, streams, embeddings and refusals", kinds)
+	}
+	if pool := compose(same, 7); len(pool) != 1 {
+		t.Errorf("%d prompts that repeat, want 1", len(pool))
+	}
+}
+
+// TestAgainst compares a call with that of an older binary, and names what is dearer.
+func TestAgainst(t *testing.T) {
+	b := newBench(t, []target{{Name: plain, Command: []string{"$WEIR"}}, {Name: "weir", Command: []string{"$WEIR"}}}, "small-1")
+	if err := b.addOlder(t.Context(), b.weir); err != nil {
+		t.Fatal(err)
+	}
+	old := b.targets[len(b.targets)-1]
+	if p, err := b.newVariables(&old); err != nil || p["WEIR"] != b.weir || len(b.targets) != 3 || old.newer != "weir" {
+		t.Fatalf("%+v, %v", b.targets, err)
+	}
+	if err := b.addOlder(t.Context(), "no-such-version"); err == nil || !strings.Contains(err.Error(), "neither a file nor a commit") {
+		t.Errorf("an unknown version: %v", err)
+	}
+	for _, c := range []struct {
+		now    float64
+		dearer int
+	}{{104, 0}, {106, 1}, {90, 0}} {
+		of := func(target string, cpu float64) *cell {
+			return &cell{Case: "small-1", Target: target, Round: 1, Calls: 10, Server: &server{CPU: cpu, PeakMB: 1}}
+		}
+		var table strings.Builder
+		if dearer := b.reportOlder(&table, []*cell{of("weir", c.now), of(old.Name, 100)}); len(dearer) != c.dearer {
+			t.Errorf("%v µs for 100: %v dearer\n%s", c.now, dearer, table.String())
 		}
 	}
 }

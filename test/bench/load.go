@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +21,8 @@ import (
 // second, whatever becomes of those before.
 type load struct {
 	clients  int
-	rate     float64 // of an open loop, a second
+	rate     float64       // of an open loop, a second
+	pause    time.Duration // of a client of a closed loop between its calls
 	duration time.Duration
 }
 
@@ -97,7 +100,11 @@ func (c *caller) exchange(ctx context.Context, x *exchange, due time.Time, t *ta
 		}
 	}
 	t.sent += int64(len(request))
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(request))
+	url := c.url
+	if x.path != "" {
+		url = strings.Replace(url, "/chat/completions", x.path, 1)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
 	if err != nil {
 		return err
 	}
@@ -107,7 +114,7 @@ func (c *caller) exchange(ctx context.Context, x *exchange, due time.Time, t *ta
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode != cmp.Or(x.status, http.StatusOK) {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
 		return fmt.Errorf("status %d: %s", answer.StatusCode, text)
 	}
@@ -164,10 +171,12 @@ func (c *caller) closed(ctx context.Context, l load, pool []exchange) *tally {
 	end := time.Now().Add(l.duration)
 	for i := range tallies {
 		wait.Go(func() {
+			time.Sleep(l.pause * time.Duration(i) / time.Duration(l.clients))
 			next := i * len(pool) / l.clients
 			for due := time.Now(); due.Before(end) && ctx.Err() == nil; due = time.Now() {
 				c.call(ctx, &pool[next%len(pool)], due, &tallies[i])
 				next++
+				time.Sleep(l.pause)
 			}
 		})
 	}

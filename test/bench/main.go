@@ -6,6 +6,10 @@
 //
 //	go run ./test/bench          # in the root of the repository; up to ten minutes
 //	go run ./test/bench -quick   # up to two
+//	go run ./test/bench -against v0.1.0 -against 68adccf
+//
+// The last measures older versions in the same rounds, and fails if a call has become
+// more than 5 % dearer.
 package main
 
 import (
@@ -36,6 +40,11 @@ type benchCase struct {
 
 var (
 	small     = traffic{requestBytes: 2 << 10, answerBytes: 1500}
+	same      = traffic{requestBytes: 2 << 10, answerBytes: 1500, repeats: true}
+	tooled    = traffic{requestBytes: 8 << 10, answerBytes: 1500, tools: 20}
+	refused   = traffic{requestBytes: 2 << 10, answerBytes: 200, refused: true}
+	embedded  = traffic{requestBytes: 20 << 10, answerBytes: 20 << 10, inputs: 100}
+	mixed     = traffic{requestBytes: 8 << 10, mixed: true}
 	large     = traffic{requestBytes: 100 << 10, answerBytes: 1500, serials: true}
 	turns     = traffic{agents: true}
 	stream    = traffic{requestBytes: 2 << 10, events: 200}
@@ -50,6 +59,14 @@ var cases = []benchCase{
 	{name: "small-16", traffic: small, load: load{clients: 16}},
 	{name: "small-256", traffic: small, load: load{clients: 256}},
 	{name: "small-200/s", traffic: small, load: load{rate: 200}},
+	{name: "same-1", traffic: same, load: load{clients: 1}},
+	{name: "same-16", traffic: same, load: load{clients: 16}},
+	{name: "tools-16", traffic: tooled, load: load{clients: 16}},
+	{name: "errors-16", traffic: refused, load: load{clients: 16}},
+	{name: "embeddings-16", traffic: embedded, load: load{clients: 16}},
+	{name: "mixed-16", traffic: mixed, load: load{clients: 16}},
+	// 1,000 agents that work on something else between their calls.
+	{name: "agents-1000", traffic: turns, load: load{clients: 1000, pause: 2 * time.Second, duration: 4 * time.Second}},
 	{name: "large-16", traffic: large, load: load{clients: 16}},
 	{name: "conversation-16", traffic: turns, load: load{clients: 16}},
 	{name: "stream-16", traffic: stream, load: load{clients: 16}},
@@ -61,7 +78,7 @@ var cases = []benchCase{
 }
 
 // quickCases are those of -quick.
-var quickCases = []string{"small-1", "small-16", "large-16", "conversation-16", "stream-16", "responses-16"}
+var quickCases = []string{"small-1", "small-16", "same-16", "large-16", "conversation-16", "stream-16", "responses-16"}
 
 // bench is a run of the harness.
 type bench struct {
@@ -82,6 +99,7 @@ func main() {
 		names string
 		quick bool
 		raw   bool
+		older versions
 	)
 	flag.StringVar(&b.targetsFile, "targets", "test/bench/targets.json", "the `file` that describes the targets")
 	flag.StringVar(&names, "cases", "", "the cases to run, with commas between; default: all ("+strings.Join(caseNames(), ", ")+")")
@@ -89,6 +107,7 @@ func main() {
 	flag.DurationVar(&b.duration, "duration", 1200*time.Millisecond, "how long each load lasts")
 	flag.BoolVar(&quick, "quick", false, "one short round of the main cases")
 	flag.BoolVar(&raw, "json", false, "print every measurement as a line of JSON, and no table")
+	flag.Var(&older, "against", "an older `version` to compare with: a commit or a binary; may be repeated")
 	flag.Parse()
 	if quick {
 		b.rounds, b.duration = 1, 500*time.Millisecond
@@ -100,25 +119,30 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
 	}
-	if err := b.main(ctx, names, raw); err != nil {
+	if err := b.main(ctx, names, older, raw); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func (b *bench) main(ctx context.Context, names string, raw bool) (err error) {
+func (b *bench) main(ctx context.Context, names string, older []string, raw bool) (err error) {
 	if b.cases, err = choose(names); err != nil {
 		return err
 	}
 	if b.targets, err = readTargets(b.targetsFile); err != nil {
 		return err
 	}
+	for _, version := range older {
+		if err := b.addOlder(ctx, version); err != nil {
+			return err
+		}
+	}
 	if b.dir, err = os.MkdirTemp("", "weir-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
 	b.weir = filepath.Join(b.dir, "weir")
-	if err := build(ctx, b.weir); err != nil {
+	if err := build(ctx, ".", b.weir); err != nil {
 		return err
 	}
 	if err := b.compose(); err != nil {
@@ -134,14 +158,23 @@ func (b *bench) main(ctx context.Context, names string, raw bool) (err error) {
 		fmt.Fprintf(os.Stderr, "round %d/%d %s %s: %d calls, %d failed\n", c.Round, b.rounds, c.Case, c.Target, c.Calls, c.Failed)
 		return nil
 	})
-	if err == nil && !raw {
-		b.report(os.Stdout, cells)
+	if err != nil || raw {
+		return err
 	}
-	return err
+	b.report(os.Stdout, cells)
+	if len(older) > 0 {
+		fmt.Println()
+		if dearer := b.reportOlder(os.Stdout, cells); len(dearer) > 0 {
+			return fmt.Errorf("dearer by more than %g %%: %s", 100*tolerance, strings.Join(dearer, ", "))
+		}
+	}
+	return nil
 }
 
-func build(ctx context.Context, binary string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/weirhq/weir/xcaddy/weir")
+// build builds the Weir of a directory.
+func build(ctx context.Context, dir, binary string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./xcaddy/weir")
+	command.Dir = dir
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("building Weir: %w", err)

@@ -64,7 +64,7 @@ const (
 
 // measure starts a target, puts it under the load of a case, and stops it.
 func (b *bench) measure(ctx context.Context, t *target, c *benchCase) (*cell, error) {
-	p, err := b.newVariables()
+	p, err := b.newVariables(t)
 	if err != nil {
 		return nil, err
 	}

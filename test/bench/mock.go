@@ -57,6 +57,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if reply.ends == nil {
 		w.Header()["Content-Type"] = []string{"application/json"}
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(reply.answer))}
+		if x.status != 0 {
+			w.WriteHeader(x.status)
+		}
 		_, _ = w.Write(reply.answer) // a client that has left is none of its concern
 		return
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -45,6 +46,10 @@ type target struct {
 	// Rewrites says that the target changes bodies. Then only their status is
 	// checked; else each byte is, in both directions.
 	Rewrites bool `json:"rewrites,omitempty"`
+
+	// Of a target that runs an older Weir: the name of the target that runs this one, the
+	// older version, and its binary.
+	newer, older, binary string
 }
 
 func readTargets(file string) ([]target, error) {
@@ -80,7 +85,7 @@ func (t *target) url(k traffic) string {
 // variables are the values of the variables of a target.
 type variables map[string]string
 
-func (b *bench) newVariables() (variables, error) {
+func (b *bench) newVariables(t *target) (variables, error) {
 	dir, err := os.MkdirTemp(b.dir, "target-")
 	if err != nil {
 		return nil, err
@@ -94,7 +99,7 @@ func (b *bench) newVariables() (variables, error) {
 		"UPSTREAM_HOST": b.provider.address,
 		"DIR":           dir,
 		"HERE":          here,
-		"WEIR":          b.weir,
+		"WEIR":          cmp.Or(t.binary, b.weir),
 	}
 	p["PORT"], p["ADMIN_PORT"], err = freePorts()
 	return p, err

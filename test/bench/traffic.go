@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -21,7 +23,9 @@ type exchange struct {
 	// serials are the places in the request where each call has another number.
 	serials []int
 	reply
-	gap time.Duration // from one event to the next
+	path   string        // of the API, "" for /chat/completions
+	status int           // of the answer, 0 for 200
+	gap    time.Duration // from one event to the next
 	// messages and gemini are what providers answer to calls that were translated for
 	// them.
 	messages, gemini reply
@@ -35,6 +39,11 @@ type traffic struct {
 	// messages. "" is Chat Completions that pass.
 	streams string
 	agents  bool // whole conversations
+	repeats bool // all calls have one prompt
+	tools   int  // that a conversation begins with, and of which the answer calls one
+	inputs  int  // of embeddings
+	refused bool // the provider answers 429
+	mixed   bool // calls of all kinds
 	serials bool // no two calls have a paragraph in common
 	gap     time.Duration
 }
@@ -53,9 +62,15 @@ func compose(k traffic, first int) []exchange {
 	if k.agents {
 		return conversations(first)
 	}
+	if k.mixed {
+		return mixture(first)
+	}
 	words := words{prose.New(uint64(first))}
 	const event = 220 // bytes
 	pool := make([]exchange, poolBytes/(k.requestBytes+k.answerBytes+k.events*event)+1)
+	if k.repeats {
+		pool = pool[:1]
+	}
 	for i := range pool {
 		x := &pool[i]
 		if k.streams != "" {
@@ -66,12 +81,32 @@ func compose(k traffic, first int) []exchange {
 		if k.serials {
 			x.number()
 		}
-		if k.events == 0 {
+		switch {
+		case k.inputs > 0:
+			x.path, x.answer = "/embeddings", words.embeddings(k)
+		case k.refused:
+			x.status, x.answer = http.StatusTooManyRequests, encode(object{"error": object{
+				"message": "Rate limit reached for gpt-4o-mini on requests per min.", "type": "requests", "code": "rate_limit_exceeded",
+			}})
+		case k.events == 0:
 			x.answer = words.answer(k, first+i)
-		} else {
+		default:
 			x.reply = chat(k, first+i, words.deltas(k.events-4))
 			x.gap = k.gap
 		}
+	}
+	return pool
+}
+
+// mixture is a day of an application: agents, single questions, and what goes wrong. The
+// clients begin at different places, and so mix the kinds.
+func mixture(first int) (pool []exchange) {
+	for _, share := range []struct {
+		of    traffic
+		calls int
+	}{{turns, 300}, {small, 300}, {same, 100}, {tooled, 100}, {embedded, 100}, {stream, 60}, {refused, 20}, {large, 20}} {
+		some := compose(share.of, first+len(pool))
+		pool = append(pool, some[:min(share.calls, len(some))]...)
 	}
 	return pool
 }
@@ -130,13 +165,28 @@ type usage struct {
 
 func (w *words) request(k traffic, number int) []byte {
 	const frame = 200 // bytes that are not content
+	text := k.requestBytes - 200 - frame
+	if k.tools > 0 {
+		text -= k.requestBytes / 2
+	}
 	r := object{
 		"model": "gpt-4o-mini",
 		"messages": []object{
 			{"role": "system", "content": w.Text(200)},
-			{"role": "user", "content": fmt.Sprintf("%s%d: %s", marker, number, w.Text(k.requestBytes-200-frame))},
+			{"role": "user", "content": fmt.Sprintf("%s%d: %s", marker, number, w.Text(text))},
 		},
 		"temperature": 0.7,
+	}
+	if k.inputs > 0 {
+		inputs := make([]string, k.inputs)
+		for i := range inputs {
+			inputs[i] = w.Text(k.requestBytes / k.inputs)
+		}
+		inputs[0] = fmt.Sprintf("%s%d: %s", marker, number, inputs[0])
+		return encode(object{"model": "text-embedding-3-small", "input": inputs})
+	}
+	if k.tools > 0 {
+		r["tools"] = w.toolDefinitions(k)
 	}
 	if k.events > 0 {
 		r["stream"], r["stream_options"] = true, object{"include_usage": true}
@@ -145,9 +195,39 @@ func (w *words) request(k traffic, number int) []byte {
 }
 
 func (w *words) answer(k traffic, number int) []byte {
-	const frame = 300 // bytes that are not content
-	message := object{"role": "assistant", "content": w.Text(k.answerBytes - frame)}
-	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": "stop"}))
+	const frame = 300 // bytes that are not content, nor a call of a tool
+	message, finish := object{"role": "assistant", "content": w.Text(k.answerBytes - frame)}, "stop"
+	if k.tools > 0 {
+		call := object{"name": "tool_1", "arguments": string(encode(object{"query": w.Text(k.answerBytes - frame - 100)}))}
+		message["content"] = nil
+		message["tool_calls"], finish = []object{{"id": "call_1", "type": "function", "function": call}}, "tool_calls"
+	}
+	return encode(completion("chat.completion", number, usageOf(k), object{"index": 0, "message": message, "finish_reason": finish}))
+}
+
+// toolDefinitions take half of the request.
+func (w *words) toolDefinitions(k traffic) (tools []object) {
+	const frame = 150 // bytes that are not text
+	for i := range k.tools {
+		tools = append(tools, object{"type": "function", "function": object{
+			"name": fmt.Sprintf("tool_%d", i), "description": w.Text(k.requestBytes/2/k.tools - frame),
+			"parameters": object{"type": "object", "properties": object{"query": object{"type": "string"}}},
+		}})
+	}
+	return tools
+}
+
+// embeddings are vectors in Base64, as SDKs ask for them.
+func (w *words) embeddings(k traffic) []byte {
+	const frame = 50 // bytes of each that are not the vector
+	data := make([]object, k.inputs)
+	for i := range data {
+		vector := base64.StdEncoding.EncodeToString([]byte(w.Text((k.answerBytes/k.inputs - frame) * 3 / 4)))
+		data[i] = object{"object": "embedding", "index": i, "embedding": vector}
+	}
+	u := usageOf(k)
+	return encode(object{"object": "list", "model": "text-embedding-3-small", "data": data,
+		"usage": object{"prompt_tokens": u.PromptTokens, "total_tokens": u.PromptTokens}})
 }
 
 func (w *words) deltas(n int) []string {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -71,7 +72,7 @@ func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
 	if held.pool.Acquire(ctx, held.weight) == nil {
 		return held, nil
 	}
-	Refusals.WithLabelValues("request_memory").Inc()
+	Refusals.With(metric.Constant("request_memory")).Inc()
 	return Held{}, &plugins.Error{
 		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "overloaded", RetryAfter: retryAfter,
 		Message: "The requests of other calls take all memory that there is for them. Try again later.",

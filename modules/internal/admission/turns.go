@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/modules/internal/metric"
 )
 
 // Limits bound what runs at the same time.
@@ -20,7 +22,7 @@ type Limits struct {
 // keeps none waiting that has few.
 type Turns struct {
 	limits Limits
-	limit  string // in Refusals
+	limit  metric.Label // in Refusals
 
 	mu               sync.Mutex
 	running, waiting int
@@ -36,7 +38,7 @@ type queue struct {
 
 // NewTurns returns Turns whose refusals are counted under a name.
 func NewTurns(name string, limits Limits) *Turns {
-	return &Turns{limits: limits, limit: name, queues: make(map[string]*queue)}
+	return &Turns{limits: limits, limit: metric.Configured(name), queues: make(map[string]*queue)}
 }
 
 // Take waits for the turn of a key, which lasts until release is called. ok is
@@ -56,7 +58,7 @@ func (t *Turns) Take(ctx context.Context, key string) (release func(), ok bool) 
 			return nil, false // nobody is there to be refused
 		}
 	}
-	Refusals.WithLabelValues(t.limit).Inc()
+	Refusals.With(t.limit).Inc()
 	return nil, false
 }
 

@@ -40,8 +40,10 @@ type Controls struct {
 	Keyed  bool
 	// ID is the value of Service-Request-Id.
 	ID string
-	// OmitRequest and OmitResponse forbid to keep the content.
+	// OmitRequest and OmitResponse forbid to keep the content. OmitHeader is the name of
+	// a header that says so, "" if neither is set.
 	OmitRequest, OmitResponse bool
+	OmitHeader                string
 	// Strict refuses what would else be changed of the request with a warning.
 	Strict bool
 	// Cost asks for the cost and the tokens of a call of the gateway.
@@ -192,6 +194,9 @@ func (c *Controls) omits(key string, values []string) (on bool) {
 				c.Warn(key, "on, but write true or false")
 			}
 		}
+	}
+	if on {
+		c.OmitHeader = key
 	}
 	return on
 }

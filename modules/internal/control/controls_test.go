@@ -151,7 +151,10 @@ func TestControlHeaders(t *testing.T) {
 			if slices.Sort(got.Warnings); !slices.Equal(got.Warnings, c.warnings) {
 				t.Errorf("warnings %q", got.Warnings)
 			}
-			got.headers, got.record, got.Warnings = nil, nil, nil
+			if omits := got.OmitRequest || got.OmitResponse; (got.OmitHeader != "") != omits {
+				t.Errorf("the header that omits content is %q", got.OmitHeader)
+			}
+			got.headers, got.record, got.Warnings, got.OmitHeader = nil, nil, nil, ""
 			if !reflect.DeepEqual(got, c.controls) {
 				t.Errorf("controls %+v", got)
 			}

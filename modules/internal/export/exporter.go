@@ -10,20 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/storage"
 )
 
 // Spans counts what became of the records of each store. It lives as long as the
 // process, so that it survives reloads.
-var Spans = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "weir_export_spans_total", Help: "Records for OpenTelemetry collectors, by what became of them.",
-}, []string{"store", "result"})
+var Spans = metric.NewCounters("weir_export_spans_total",
+	"Records for OpenTelemetry collectors, by what became of them.", "store", "result")
 
 // The results of a record.
 const (
@@ -247,5 +246,5 @@ func (e *Exporter) pause(ctx context.Context, wait time.Duration) bool {
 }
 
 func (e *Exporter) count(result string, n int) {
-	Spans.WithLabelValues(e.options.Store, result).Add(float64(n))
+	Spans.With(metric.Configured(e.options.Store), metric.Configured(result)).Add(float64(n))
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -89,7 +90,9 @@ func start(t *testing.T, endpoint string, content bool) (*Exporter, func(result 
 		Store: t.Name(), Endpoint: endpoint + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer key"},
 		Content: content, Logger: zap.NewNop(),
 	})
-	return e, func(result string) int { return int(testutil.ToFloat64(Spans.WithLabelValues(t.Name(), result))) }
+	return e, func(result string) int {
+		return int(testutil.ToFloat64(Spans.With(metric.Configured(t.Name()), metric.Configured(result))))
+	}
 }
 
 func record() *storage.Record {

@@ -7,10 +7,10 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/google/uuid"
 
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
@@ -19,40 +19,75 @@ import (
 // room. The zero Index is empty.
 type Index struct {
 	mu             sync.Mutex
-	calls          map[uint64]*call   // by what they can be found by
-	tasks          map[uint64][]*call // that asked for what no sub-agent has begun, the first one first
-	oldest, newest *call
-	size           int
+	slots          slab[call]
+	blocks         slab[block]
+	toolCounts     slab[toolCounts]
+	calls          map[uint64]ref   // by what they can be found by
+	tasks          map[uint64]stack // calls that asked for a task which no sub-agent has begun, the first call on top
+	oldest, newest uint32           // slots, 0 if there are no calls
+	born           uint32           // the calls that were ever remembered
+	size           int              // bytes
+	unread         unread
 }
 
-// maxSize bounds what an index remembers, in bytes: about 100,000 calls.
-const maxSize = 64 << 20
+// maxSize bounds what an index remembers beside unread answers, in bytes: about 100,000
+// calls.
+const maxSize = 32 << 20
 
-// call is one that later calls may continue.
+// ref names a call, also after it is forgotten and another one has its slot. The zero ref
+// names no call.
+type ref struct{ slot, born uint32 }
+
+// word is the ref in a stack.
+func (r ref) word() uint64      { return uint64(r.slot)<<32 | uint64(r.born) }
+func refOfWord(word uint64) ref { return ref{uint32(word >> 32), uint32(word)} }
+
+// call is one that later calls may continue. It holds no pointers.
 type call struct {
 	id, parent, root uuid.UUID
-	turn             int64 // 0 is unknown
 	created          storage.Timestamp
 	agent            uint64
+	features         features
 
-	// messages are those of a call that none continues. The others are what the
-	// messages of the next one begin with.
-	messages []uint64
-	outline  observe.Outline // but for its messages and tasks
-	edited   int             // the position of the first message that is not as before, -1 if all are
-	before   *call           // the turn before, until the provider has reported what this one sent
-	same     *call           // an earlier one with the same messages
+	// messages are those of a call that no other continues. The messages of the others are
+	// what those of the next call begin with.
+	messages stack
+	count    int32 // of messages
+	edited   int32 // the position of the first message that is not as before, -1 if all are
+	turn     int32 // 0 is unknown
+	before   ref   // the turn before, until the provider has reported what this call sent
+	same     ref   // an earlier call with the same messages
 
-	answered bool
-	answer   []uint64    // the texts of what the model said, where another call has the same messages
-	tools    *toolCounts // of the conversation, nil before it has called one
-	account  uint64
-	model    string
-	input    plugins.Count
+	answered       bool
+	unread         place  // of the answer, if another call has the same messages
+	answer         stack  // the hashes of its texts, once they are read
+	toolCounts     uint32 // of the conversation, 0 before it has called a tool
+	account, model uint64
+	input          int64 // tokens, or unknown
 
-	keys []uint64 // of calls
-	next *call    // by age
+	slot, born uint32
+	keys       stack  // of the index
+	next       uint32 // the slot of the next younger call
 }
+
+func (c *call) ref() ref { return ref{c.slot, c.born} }
+
+// features are what a provider's cache depends on, beside the messages.
+type features struct {
+	tools, instructions, cacheKey uint64
+	cacheLife                     storage.Timestamp // milliseconds, 0 if the request does not say
+	marked                        bool              // the request asks for caching
+	messagesMarked                bool              // so does one of its messages
+}
+
+const unknown = -1
+
+// Sizes in memory, about, in bytes.
+const (
+	callSize       = int(unsafe.Sizeof(call{}))
+	toolCountsSize = int(unsafe.Sizeof(toolCounts{}))
+	keySize        = 24
+)
 
 // The kinds of keys that a call is found by.
 const (
@@ -85,56 +120,94 @@ func Hash(texts ...string) uint64 {
 	return h.Sum64()
 }
 
-// add makes a call be found by a key, in place of the one before.
-func (x *Index) add(c *call, k uint64) (before *call) {
+// get returns the call of a ref, nil if it is forgotten.
+func (x *Index) get(r ref) *call {
+	if r.slot != 0 {
+		if c := x.slots.at(r.slot); c.born == r.born {
+			return c
+		}
+	}
+	return nil
+}
+
+// by returns the newest call of a key, nil if there is none.
+func (x *Index) by(k uint64) *call { return x.get(x.calls[k]) }
+
+// add makes a call be found by a key, in place of the call before.
+func (x *Index) add(c *call, k uint64) (before ref) {
 	if x.calls == nil {
-		x.calls = make(map[uint64]*call)
+		x.calls = make(map[uint64]ref)
 	}
 	before = x.calls[k]
-	x.calls[k] = c
-	c.keys = append(c.keys, k)
-	x.size += keySize
+	x.calls[k] = c.ref()
+	x.addKey(c, k)
 	return before
 }
 
-// Sizes in memory, about.
-const (
-	callSize = 500
-	keySize  = 48
-)
+// addKey makes the key be forgotten with the call.
+func (x *Index) addKey(c *call, k uint64) {
+	x.size += keySize + push(&x.blocks, &c.keys, k)
+}
 
-// remember takes a call in, and forgets the oldest for which there is no room.
-func (x *Index) remember(c *call) {
-	if x.newest != nil {
-		x.newest.next = c
+// remember takes a call in. Those for which there is no room then, the oldest, are
+// forgotten.
+func (x *Index) remember(of call) *call {
+	slot := x.slots.take()
+	c := x.slots.at(slot)
+	x.born++
+	*c = of
+	c.slot, c.born = slot, x.born
+	if x.newest != 0 {
+		x.slots.at(x.newest).next = slot
 	} else {
-		x.oldest = c
+		x.oldest = slot
 	}
-	x.newest = c
-	x.size += c.size()
-	for x.size > maxSize && x.oldest != c {
+	x.newest = slot
+	x.size += callSize
+	return c
+}
+
+// trim forgets the oldest calls for which there is no room.
+func (x *Index) trim() {
+	for x.size > maxSize && x.oldest != x.newest {
 		x.forget()
 	}
 }
 
+// forget forgets the oldest call.
 func (x *Index) forget() {
-	c := x.oldest
-	x.oldest = c.next
-	x.size -= c.size() + keySize*len(c.keys)
-	for _, k := range c.keys {
-		if x.calls[k] == c {
+	c := x.slots.at(x.oldest)
+	for k := range words(&x.blocks, c.keys) {
+		x.size -= keySize
+		if x.calls[k] == c.ref() {
 			delete(x.calls, k)
 		}
-		x.wait(k, slices.DeleteFunc(x.tasks[k], func(asked *call) bool { return asked == c }))
+		if asked := x.asked(k); len(asked) > 0 {
+			x.wait(k, slices.DeleteFunc(asked, func(r ref) bool { return r == c.ref() }))
+		}
 	}
-	c.keys, c.messages, c.answer, c.tools, c.before, c.same, c.next = nil, nil, nil, nil, nil, nil, nil
+	x.letGo(c)
+	x.size -= callSize + drop(&x.blocks, &c.keys) + drop(&x.blocks, &c.answer)
+	if c.toolCounts != 0 {
+		x.leaveTools(c.toolCounts)
+	}
+	slot := x.oldest
+	if x.oldest = c.next; x.oldest == 0 {
+		x.newest = 0
+	}
+	x.slots.give(slot)
 }
 
-// size is that of a call but for its keys.
-func (c *call) size() int { return callSize + 8*(len(c.messages)+len(c.answer)) }
+// keep gives a call its messages.
+func (x *Index) keep(c *call, messages []observe.MessageHash) {
+	c.count = int32(len(messages))
+	for i := len(messages) - 1; i >= 0; i-- { // the first message is on top
+		x.size += push(&x.blocks, &c.messages, messages[i].Hash)
+	}
+}
 
-// extend lets go of the messages of a call which begin those of the next.
-func (x *Index) extend(c *call) {
-	x.size -= 8 * len(c.messages)
-	c.messages = nil
+// letGo drops the messages of a call.
+func (x *Index) letGo(c *call) {
+	c.count = 0
+	x.size -= drop(&x.blocks, &c.messages)
 }

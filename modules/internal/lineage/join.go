@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -19,10 +20,13 @@ const (
 // Link is a call in an index.
 type Link struct {
 	index    *Index
-	call     *call
+	call     ref
 	scope    uint64
 	messages uint64 // the key of its messages
-	before   *call  // the turn before, or of another try the one before, nil of a first one
+	features features
+	turn     int32 // 0 is unknown
+	edited   int32 // as the call's
+	before   ref   // the turn before, or of another try the try before; zero for a first call
 }
 
 // Join finds which call goes before that of r, tells r, and remembers the call for
@@ -32,28 +36,29 @@ type Link struct {
 func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) *Link {
 	q := newQuery(r, o)
 	q.previous = previous
-	c := &call{id: r.ID, created: r.CreatedAt, agent: q.agent, messages: q.messages, outline: *o, edited: -1}
-	c.outline.Messages, c.outline.Tasks = nil, nil
-	l := &Link{index: x, call: c, scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1])}
-
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	parent, kind := x.find(q)
+	c := x.remember(call{id: r.ID, created: r.CreatedAt, agent: q.agent, features: featuresOf(o), edited: -1, input: unknown})
+	x.keep(c, o.Messages)
+	l := &Link{index: x, call: c.ref(), scope: q.scope, messages: key(byMessages, q.scope, q.prefixes[len(q.prefixes)-1]), features: c.features}
 	switch kind {
 	case repeats:
-		c.parent, c.root, c.turn, c.tools = parent.parent, parent.root, parent.turn, parent.tools
-		if l.before = parent; !parent.input.Valid { // it has failed
+		c.parent, c.root, c.turn = parent.parent, parent.root, parent.turn
+		x.shareTools(c, parent)
+		if l.before = parent.ref(); parent.input == unknown { // it has failed
 			c.before, c.edited = parent.before, parent.edited
 			l.before = c.before
 		}
 	case continues:
-		c.before, c.edited = parent, q.edited(parent)
-		l.before = parent
-		c.parent, c.root, c.tools = parent.id, rootOf(parent), parent.tools
+		c.before, c.edited = parent.ref(), x.firstEdited(q, parent)
+		l.before = c.before
+		c.parent, c.root = parent.id, rootOf(parent)
+		x.shareTools(c, parent)
 		if parent.turn > 0 {
 			c.turn = parent.turn + 1
 		}
-		x.extend(parent)
+		x.letGo(parent)
 	case delegated:
 		c.parent, c.root, c.turn = parent.id, rootOf(parent), 1
 	default:
@@ -62,23 +67,31 @@ func (x *Index) Join(r *storage.Record, o *observe.Outline, previous uuid.UUID) 
 			c.turn = 1
 		}
 	}
+	l.turn, l.edited = c.turn, c.edited
 	r.ParentID, r.RootID = c.parent, c.root
 	if c.turn > 0 {
-		r.Turn = plugins.Known(c.turn)
+		r.Turn = plugins.Known(int64(c.turn))
 	}
 	if r.Dialect == plugins.Responses {
 		x.add(c, key(byID, Hash(q.org), Hash(r.ID.String())))
 	}
 	c.same = x.add(c, l.messages)
-	x.add(c, key(byLast, q.scope, c.messages[len(c.messages)-1]))
+	x.add(c, key(byLast, q.scope, o.Messages[len(o.Messages)-1].Hash))
 	if r.SessionID != "" {
 		x.add(c, key(byAgent, q.scope, q.agent))
 		if !q.named {
 			x.add(c, key(byInstructions, q.scope, q.role()))
 		}
 	}
-	x.remember(c)
+	x.trim()
 	return l
+}
+
+func featuresOf(o *observe.Outline) features {
+	return features{
+		tools: o.Tools, instructions: o.Instructions, cacheKey: o.CacheKey,
+		cacheLife: cacheLife(o.CacheLife), marked: o.Marked, messagesMarked: o.MarkedMessages > 0,
+	}
 }
 
 func rootOf(c *call) uuid.UUID {
@@ -88,41 +101,37 @@ func rootOf(c *call) uuid.UUID {
 	return c.root
 }
 
-// HasTools reports whether the call has tools, so that its answer may call one.
-func (l *Link) HasTools() bool { return l.call.outline.Tools != 0 }
-
-// Ambiguous reports whether another call has the same messages, so that nothing but their
-// answers says from which of them a later one goes on. A single question without tools is
-// not: it is often asked again, mostly by programs, and seldom goes on.
-func (l *Link) Ambiguous() bool {
-	if !l.HasTools() && l.call.turn == 1 {
-		return false
-	}
-	l.index.mu.Lock()
-	defer l.index.mu.Unlock()
-	return l.call.same != nil || l.index.calls[l.messages] != l.call
+// ambiguous reports whether another call has the same messages, so that nothing but their
+// answers says which of them a later call continues. A single question without tools is
+// not ambiguous: programs repeat such questions, and seldom continue them.
+func (l *Link) ambiguous(c *call) bool {
+	return (l.features.tools != 0 || l.turn != 1) && (c.same != ref{} || l.index.calls[l.messages] != l.call)
 }
 
-// Answered notes what came of the call, so that others can go on from it, and whether the
-// conversation is in a loop: calls are those of tools that the model asked for, tasks
-// the texts in their arguments, and answer those of what
-// it said where the link is ambiguous, by observe.TextHash of as many letters as they
-// count by. account is at which the provider keeps what it caches.
-func (l *Link) Answered(r *storage.Record, account uint64, calls []ToolCall, tasks, answer []uint64) {
-	x, c := l.index, l.call
+// Answered notes what came of the call, so that others can continue it, and tells r
+// whether the conversation is in a loop. account is at which the provider keeps what it
+// caches. body is the answer, empty if its content is omitted.
+func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
+	if len(body.Data) > maxAnswer {
+		body = storage.Body{}
+	}
+	var calls []toolCall
+	var tasks []uint64
+	if l.features.tools != 0 && mayCallTools(body) {
+		calls, tasks = toolCalls(turnsOf(r.Dialect, body))
+	}
+	x := l.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if c.keys == nil { // it is forgotten
+	c := x.get(l.call)
+	if c == nil {
 		return
 	}
 	if !c.answered {
 		if r.ResponseID != "" {
 			x.add(c, key(byResponse, Hash(r.Org), Hash(r.ResponseID)))
 		}
-		if c.tools == nil && len(calls) > 0 {
-			c.tools = new(toolCounts)
-		}
-		if loop := c.tools.add(c.turn, calls); loop != "" {
+		if loop := x.countTools(c, calls); loop != "" {
 			r.Properties = maps.Clone(r.Properties) // which the attempts of a call share
 			if r.Properties == nil {
 				r.Properties = make(map[string]string, 1)
@@ -133,11 +142,14 @@ func (l *Link) Answered(r *storage.Record, account uint64, calls []ToolCall, tas
 			x.offer(c, l.scope, task)
 		}
 	}
-	if r.Usage.Input.Valid {
-		c.before = nil
+	if len(body.Data) > 0 && l.ambiguous(c) {
+		c.unread = x.unread.keep(r.Dialect, body)
 	}
-	x.size += 8 * (len(answer) - len(c.answer))
-	c.answered, c.account, c.model, c.input, c.answer = true, account, r.Model, r.Usage.Input, answer
+	c.answered, c.account, c.model, c.input = true, account, Hash(r.Model), unknown
+	if r.Usage.Input.Valid {
+		c.before, c.input = ref{}, r.Usage.Input.N
+	}
+	x.trim()
 }
 
 // relation is what a call is to the one before it.
@@ -157,8 +169,7 @@ type query struct {
 	org, session       string
 	scope              uint64
 	agent, parentAgent uint64
-	named              bool // the agent has a name
-	messages           []uint64
+	named              bool     // the agent has a name
 	prefixes           []uint64 // of the messages up to each
 	history            bool     // a model has said something
 	set                map[uint64]bool
@@ -169,11 +180,11 @@ func newQuery(r *storage.Record, o *observe.Outline) *query {
 	agent := r.Properties[AgentProperty]
 	q.scope = Hash(r.Org, r.AuthHash, r.UserID, r.SessionID)
 	q.agent, q.parentAgent, q.named = Hash(agent), Hash(r.Properties[ParentAgentProperty]), agent != ""
-	q.messages, q.prefixes = make([]uint64, len(o.Messages)), make([]uint64, len(o.Messages)) // the index keeps the former
+	q.prefixes = make([]uint64, len(o.Messages))
 	var prefix uint64
 	for i, m := range o.Messages {
 		prefix = key(byMessages, prefix, m.Hash)
-		q.messages[i], q.prefixes[i] = m.Hash, prefix
+		q.prefixes[i] = prefix
 		q.history = q.history || m.Model
 	}
 	return q
@@ -184,16 +195,16 @@ func (q *query) role() uint64 { return key(byInstructions, q.agent, q.Instructio
 
 func (x *Index) find(q *query) (*call, relation) {
 	if q.PreviousResponse != "" {
-		if c := x.calls[key(byResponse, Hash(q.org), Hash(q.PreviousResponse))]; c != nil {
+		if c := x.by(key(byResponse, Hash(q.org), Hash(q.PreviousResponse))); c != nil {
 			return c, continues
 		}
-		if c := x.calls[key(byID, Hash(q.org), Hash(q.previous.String()))]; c != nil {
+		if c := x.by(key(byID, Hash(q.org), Hash(q.previous.String()))); c != nil {
 			return c, continues
 		}
 		return nil, begins
 	}
-	n := len(q.messages)
-	if c := x.calls[key(byMessages, q.scope, q.prefixes[n-1])]; c != nil && c.agent == q.agent && q.history {
+	n := len(q.Messages)
+	if c := x.by(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && q.history {
 		return c, repeats
 	}
 	before, length, repeated := x.longest(q)
@@ -211,7 +222,7 @@ func (x *Index) find(q *query) (*call, relation) {
 				return c, delegated
 			}
 		}
-		if c := x.calls[key(byMessages, q.scope, q.prefixes[n-1])]; c != nil && c.agent == q.agent && c.parent != uuid.Nil {
+		if c := x.by(key(byMessages, q.scope, q.prefixes[n-1])); c != nil && c.agent == q.agent && c.parent != uuid.Nil {
 			return c, repeats // of a sub-agent
 		}
 	}
@@ -221,33 +232,43 @@ func (x *Index) find(q *query) (*call, relation) {
 // offer makes a task be found, behind the same ones that other calls asked for before.
 func (x *Index) offer(c *call, scope, task uint64) {
 	k := key(byTask, scope, task)
-	asked := x.tasks[k]
-	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c))
-	c.keys = append(c.keys, k)
-	x.size += keySize
+	asked := x.asked(k)
+	x.wait(k, append(asked[:min(len(asked), maxSameTasks-1)], c.ref()))
+	x.addKey(c, k)
 }
 
 // take returns the first call that asked for a task which no sub-agent has begun, nil if
 // there is none.
 func (x *Index) take(scope, task uint64) *call {
 	k := key(byTask, scope, task)
-	asked := x.tasks[k]
+	asked := x.asked(k)
 	if len(asked) == 0 {
 		return nil
 	}
 	x.wait(k, asked[1:])
-	return asked[0]
+	return x.get(asked[0])
+}
+
+// asked returns the calls that wait for a sub-agent, the first one first.
+func (x *Index) asked(k uint64) (refs []ref) {
+	for word := range words(&x.blocks, x.tasks[k]) {
+		refs = append(refs, refOfWord(word))
+	}
+	return refs
 }
 
 // wait keeps the calls that wait for a sub-agent.
-func (x *Index) wait(k uint64, asked []*call) {
-	switch {
-	case len(asked) == 0:
+func (x *Index) wait(k uint64, asked []ref) {
+	if x.tasks == nil {
+		x.tasks = make(map[uint64]stack)
+	}
+	waiting := x.tasks[k]
+	x.size -= drop(&x.blocks, &waiting)
+	for _, r := range slices.Backward(asked) {
+		x.size += push(&x.blocks, &waiting, r.word())
+	}
+	if x.tasks[k] = waiting; waiting == 0 {
 		delete(x.tasks, k)
-	case x.tasks == nil:
-		x.tasks = map[uint64][]*call{k: asked}
-	default:
-		x.tasks[k] = asked
 	}
 }
 
@@ -258,50 +279,65 @@ const maxSameMessages = 64
 // many these are less one. Of several with the same ones it is the one whose answer the
 // query repeats next.
 func (x *Index) longest(q *query) (before *call, length int, repeated bool) {
-	for length = len(q.messages) - 1; length > 0 && before == nil; length-- {
-		before = x.calls[key(byMessages, q.scope, q.prefixes[length-1])]
+	for length = len(q.Messages) - 1; length > 0 && before == nil; length-- {
+		before = x.by(key(byMessages, q.scope, q.prefixes[length-1]))
 	}
 	if before == nil {
 		return nil, length, false
 	}
 	next, most := &q.Messages[length+1], 0
+	ambiguous := before.same != ref{}
 	var unread *call // was answered before another one had its messages
-	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = c.same, i+1 {
-		if n := next.Matches(c.answer); n > most && c.agent == q.agent {
+	for c, i := before, 0; c != nil && i < maxSameMessages; c, i = x.get(c.same), i+1 {
+		if c.agent != q.agent {
+			continue
+		}
+		answer := x.answerOf(c)
+		if n := next.Matches(answer); n > most {
 			before, most = c, n
 		}
-		if c.answer == nil && c.agent == q.agent {
+		if answer == nil {
 			unread = c
 		}
 	}
 	if most == 0 && unread != nil && next.Texts[0] != 0 {
-		return unread, length, before.same != nil
+		return unread, length, ambiguous
 	}
 	return before, length, most > 0
+}
+
+// answerOf returns the hashes of the texts in the answer of a call, nil if they are not
+// known.
+func (x *Index) answerOf(c *call) []uint64 {
+	for _, hash := range x.unread.texts(c.unread) {
+		x.size += push(&x.blocks, &c.answer, hash)
+	}
+	c.unread = place{}
+	return slices.Collect(words(&x.blocks, c.answer))
 }
 
 // edited returns the call that the query continues although not all of its messages
 // are as they were: half of them, and the last, are still there. It has more messages
 // than so many.
 func (x *Index) edited(q *query, messages int) *call {
-	for i := len(q.messages) - 1; i > messages; i-- {
-		c := x.calls[key(byLast, q.scope, q.messages[i])]
-		if c == nil || len(c.messages) <= messages+1 || c.agent != q.agent {
+	for i := len(q.Messages) - 1; i > messages; i-- {
+		c := x.by(key(byLast, q.scope, q.Messages[i].Hash))
+		if c == nil || int(c.count) <= messages+1 || c.agent != q.agent {
 			continue
 		}
 		if q.set == nil {
-			q.set = make(map[uint64]bool, len(q.messages))
-			for _, m := range q.messages {
-				q.set[m] = true
+			q.set = make(map[uint64]bool, len(q.Messages))
+			for _, m := range q.Messages {
+				q.set[m.Hash] = true
 			}
 		}
 		kept := 0
-		for _, m := range c.messages {
+		for m := range words(&x.blocks, c.messages) {
 			if q.set[m] {
 				kept++
 			}
 		}
-		if 2*kept >= len(c.messages) {
+		if 2*kept >= int(c.count) {
 			return c
 		}
 	}
@@ -318,31 +354,33 @@ func (x *Index) inSession(q *query) (*call, relation) {
 	if q.named {
 		k = key(byAgent, q.scope, q.agent)
 	}
-	if c := x.calls[k]; c != nil {
+	if c := x.by(k); c != nil {
 		if q.history || c.turn != 1 {
 			return c, continues
 		}
 		return nil, begins
 	}
-	if c := x.calls[key(byAgent, q.scope, q.parentAgent)]; c != nil && q.named {
+	if c := x.by(key(byAgent, q.scope, q.parentAgent)); c != nil && q.named {
 		return c, delegated
 	}
 	return nil, begins
 }
 
-// edited is the position in the request of the first message that is not as it was in
-// the call before, -1 if there is none.
-func (q *query) edited(before *call) int {
+// firstEdited returns the position in the request of the first message that is not as in
+// the call before, -1 if all are.
+func (x *Index) firstEdited(q *query, before *call) int32 {
 	if q.PreviousResponse != "" {
 		return -1 // what came before is not in the request
 	}
-	for i, m := range before.messages {
-		if i == len(q.messages) {
-			return int(q.Messages[i-1].At) + 1
+	i := 0
+	for m := range words(&x.blocks, before.messages) {
+		if i == len(q.Messages) {
+			return q.Messages[i-1].At + 1
 		}
-		if m != q.messages[i] {
-			return int(q.Messages[i].At)
+		if m != q.Messages[i].Hash {
+			return q.Messages[i].At
 		}
+		i++
 	}
 	return -1
 }

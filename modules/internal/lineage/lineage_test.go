@@ -3,6 +3,7 @@ package lineage
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -33,6 +34,38 @@ func outline(t *testing.T, system string, messages ...said) *observe.Outline {
 	reader.Write(body)
 	return reader.Outline()
 }
+
+// withTools is an outline of a request that has tools.
+func withTools(t *testing.T, messages ...said) *observe.Outline {
+	t.Helper()
+	o := outline(t, "S", messages...)
+	o.Tools = 1
+	return o
+}
+
+// tool is a call of a tool in an answer.
+type tool struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// answer is an answer of Chat Completions.
+func answer(t *testing.T, text string, tools ...tool) storage.Body {
+	t.Helper()
+	var calls []map[string]any
+	for _, tool := range tools {
+		calls = append(calls, map[string]any{"id": "c", "type": "function", "function": tool})
+	}
+	message := map[string]any{"role": "assistant", "content": text, "tool_calls": calls}
+	data, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": message}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage.Body{Type: "application/json", Data: data}
+}
+
+// task is a call of a tool that asks for a sub-agent.
+func task(text string) tool { return tool{"task", fmt.Sprintf(`{"prompt": %q}`, text)} }
 
 func newRecord() *storage.Record {
 	return &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "acme", Dialect: plugins.Chat, CreatedAt: 1}
@@ -97,10 +130,9 @@ func TestOthersConversationsAreNeverLinked(t *testing.T) {
 	} {
 		x := new(Index)
 		first := newRecord()
-		l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
-		task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
+		l := x.Join(first, withTools(t, user("a")), uuid.Nil)
 		first.ResponseID = "resp_1"
-		l.Answered(first, 0, nil, []uint64{task}, nil)
+		l.Answered(first, 0, answer(t, "", task("Find whatever there is to be found.")))
 
 		for _, o := range []*observe.Outline{
 			outline(t, "S", user("a"), model("b"), user("c")),
@@ -127,9 +159,8 @@ func TestOthersConversationsAreNeverLinked(t *testing.T) {
 func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 	x := new(Index)
 	main := newRecord()
-	l := x.Join(main, outline(t, "S", user("a")), uuid.Nil)
-	task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
-	l.Answered(main, 0, nil, []uint64{task}, nil)
+	l := x.Join(main, withTools(t, user("a")), uuid.Nil)
+	l.Answered(main, 0, answer(t, "", task("Find whatever there is to be found.")))
 
 	sub := newRecord()
 	x.Join(sub, outline(t, "You help.", user("Find whatever there is to be found.")), uuid.Nil)
@@ -141,39 +172,30 @@ func TestASubAgentIsOfTheCallThatAskedForIt(t *testing.T) {
 
 func TestTheSameFirstMessageBeginsConversationsOfTheirOwn(t *testing.T) {
 	x := new(Index)
-	ask := func(answer string, messages ...said) (*storage.Record, *Link) {
+	ask := func(text string, messages ...said) *storage.Record {
 		r := newRecord()
-		o := outline(t, "S", messages...)
-		o.Tools = 1
-		l := x.Join(r, o, uuid.Nil)
-		var answers []uint64
-		if l.Ambiguous() {
-			hash, _ := observe.TextHash(answer, observe.AnswerLetters)
-			answers = []uint64{hash}
-		}
-		l.Answered(r, 0, nil, nil, answers)
-		return r, l
+		x.Join(r, withTools(t, messages...), uuid.Nil).Answered(r, 0, answer(t, text))
+		return r
 	}
 	const one, two, three = "The first of the answers.", "The second of the answers.", "The third of the answers."
-	a, _ := ask(one, user("q"))
-	b, _ := ask(two, user("q"))
-	c, l := ask(three, user("q"))
-	if !l.Ambiguous() || a.ParentID != uuid.Nil || c.ParentID != uuid.Nil {
+	a := ask(one, user("q"))
+	b := ask(two, user("q"))
+	c := ask(three, user("q"))
+	if a.ParentID != uuid.Nil || c.ParentID != uuid.Nil {
 		t.Errorf("parents %s and %s", a.ParentID, c.ParentID)
 	}
 	for answer, first := range map[string]*storage.Record{one: a, two: b, three: c} {
-		r, _ := ask("Well.", user("q"), model(answer), user("Go on."))
+		r := ask("Well.", user("q"), model(answer), user("Go on."))
 		expect(t, r, first.ID, first.ID, plugins.Known(2))
 	}
 }
 
 func TestTheSameTaskIsOfEachCallThatAskedForIt(t *testing.T) {
 	x := new(Index)
-	task, _ := observe.TextHash("Find whatever there is to be found.", observe.TaskLetters)
 	var main []*storage.Record
 	for _, question := range []string{"a", "b"} {
 		r := newRecord()
-		x.Join(r, outline(t, "S", user(question)), uuid.Nil).Answered(r, 0, nil, []uint64{task}, nil)
+		x.Join(r, withTools(t, user(question)), uuid.Nil).Answered(r, 0, answer(t, "", task("Find whatever there is to be found.")))
 		main = append(main, r)
 	}
 	for _, r := range main {
@@ -209,7 +231,7 @@ func TestAResponseNamesTheOneBefore(t *testing.T) {
 	first.Dialect = plugins.Responses
 	l := x.Join(first, outline(t, "S", user("a")), uuid.Nil)
 	first.ResponseID = "resp_1"
-	l.Answered(first, 0, nil, nil, nil)
+	l.Answered(first, 0, storage.Body{})
 	o := outline(t, "S", user("b"))
 	o.PreviousResponse = "resp_1"
 	second := newRecord()
@@ -235,19 +257,45 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for i := range 5000 {
 		own := append(messages[:len(messages):len(messages)], observe.MessageHash{Hash: uint64(10_000 + i)})
-		l := x.Join(newRecord(), &observe.Outline{Messages: own}, uuid.Nil)
-		l.Answered(newRecord(), 0, nil, []uint64{uint64(i)}, nil)
+		l := x.Join(newRecord(), &observe.Outline{Messages: own, Tools: 1}, uuid.Nil)
+		l.Answered(newRecord(), 0, answer(t, "", task(fmt.Sprint("Find whatever there is to be found, number ", i))))
 		if x.size > maxSize {
 			t.Fatalf("%d bytes after %d calls", x.size, i)
 		}
 	}
-	size, keys := 0, 0
-	for c := x.oldest; c != nil; c = c.next {
-		size += c.size() + keySize*len(c.keys)
-		keys += len(c.keys)
+	calls, keys := 0, 0
+	for slot := x.oldest; slot != 0; slot = x.slots.at(slot).next {
+		calls++
+		for range words(&x.blocks, x.slots.at(slot).keys) {
+			keys++
+		}
 	}
-	if size != x.size || len(x.calls) > keys || size < maxSize/2 {
-		t.Errorf("%d bytes are counted, %d are there; %d of %d keys", x.size, size, len(x.calls), keys)
+	blocks, counts := int(x.blocks.made)-len(x.blocks.free), int(x.toolCounts.made)-len(x.toolCounts.free)
+	if size := callSize*calls + keySize*keys + blockSize*blocks + toolCountsSize*counts; size != x.size || size < maxSize/2 {
+		t.Errorf("%d bytes are counted, %d are there", x.size, size)
+	}
+	if len(x.calls)+len(x.tasks) > keys || len(x.tasks) != calls {
+		t.Errorf("%d calls and %d tasks are found by %d keys of %d calls", len(x.calls), len(x.tasks), keys, calls)
+	}
+}
+
+// The garbage collector has as little to mark with many calls as with few.
+func TestCallsAreNoObjects(t *testing.T) {
+	x := new(Index)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const calls = 20_000
+	for i := range calls {
+		x.Join(newRecord(), &observe.Outline{Messages: []observe.MessageHash{{Hash: uint64(i)}}}, uuid.Nil)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if objects := after.HeapObjects - before.HeapObjects; objects > calls/20 {
+		t.Errorf("%d objects for %d calls", objects, calls)
+	}
+	if bytes := int(after.HeapAlloc - before.HeapAlloc); bytes > 2*x.size {
+		t.Errorf("%d bytes are taken, %d are counted", bytes, x.size)
 	}
 }
 
@@ -290,7 +338,7 @@ func TestWhyTheCacheMissed(t *testing.T) {
 		}
 		is.record.Usage.Input = plugins.Known(12_000)
 		c.change(&was, &is)
-		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, nil, nil, nil)
+		x.Join(&was.record, was.o, uuid.Nil).Answered(&was.record, was.account, storage.Body{})
 		l := x.Join(&is.record, is.o, uuid.Nil)
 		l.Miss(&is.record, is.account)
 		if r := is.record; r.CacheMiss != c.reason || r.CacheMissAt != c.at || r.CacheMissed.N != c.missed || r.CacheMissed.Valid != (c.reason != "") {
@@ -304,7 +352,7 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 		x := new(Index)
 		answer := func(l *Link, r *storage.Record, input int64) {
 			r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(input), CacheRead: plugins.Known(0)}
-			l.Answered(r, 0, nil, nil, nil)
+			l.Answered(r, 0, storage.Body{})
 		}
 		first, try, again := newRecord(), newRecord(), newRecord()
 		answer(x.Join(first, outline(t, "S", user("a"), model("b"), user("c")), uuid.Nil), first, 10_000)
@@ -329,22 +377,22 @@ func TestAnotherTryHasTheCauseOfTheFirst(t *testing.T) {
 func TestTheFirstThatAskedForATaskIsTakenFirst(t *testing.T) {
 	x := new(Index)
 	const scope, task = 1, 2
-	a, b, c := new(call), new(call), new(call)
+	a, b := x.remember(call{}), x.remember(call{})
 	x.offer(a, scope, task)
 	x.offer(b, scope, task)
 	if x.take(scope, task) != a {
 		t.Error("the first did not come first")
 	}
+	c := x.remember(call{})
 	x.offer(c, scope, task)
 	for _, want := range []*call{b, c, nil} {
 		if x.take(scope, task) != want {
 			t.Error("a later one came before an earlier one")
 		}
 	}
-	x.remember(a)
 	x.offer(a, scope, task)
 	x.forget()
-	if x.take(scope, task) != nil {
+	if x.take(scope, task) != nil || len(x.tasks) != 0 {
 		t.Error("a call that is forgotten was taken")
 	}
 }
@@ -380,6 +428,6 @@ func BenchmarkCall(b *testing.B) {
 		l := x.Join(r, reader.Outline(), uuid.Nil)
 		r.Model, r.Usage = "gpt-5", plugins.Usage{Input: plugins.Known(25_000), CacheRead: plugins.Known(0)}
 		l.Miss(r, 0)
-		l.Answered(r, 0, nil, nil, nil)
+		l.Answered(r, 0, storage.Body{})
 	}
 }

@@ -12,21 +12,19 @@ import (
 // TestLoops holds that a conversation is in a loop from the fifth turn on in which it
 // calls a tool with the same arguments, whatever it calls between.
 func TestLoops(t *testing.T) {
-	tool := func(name string, arguments int) ToolCall {
-		return ToolCall{name, Hash(name, fmt.Sprint(arguments))}
-	}
+	called := func(name string, argument int) tool { return tool{name, fmt.Sprintf(`{"n":%d}`, argument)} }
 	for name, c := range map[string]struct {
-		calls func(turn int) []ToolCall
+		calls func(turn int) []tool
 		tries int // of each turn
 		first int // turn in the loop, 0 for none
 	}{
-		"the same":              {func(int) []ToolCall { return []ToolCall{tool("wait", 1)} }, 1, 5},
-		"other arguments":       {func(turn int) []ToolCall { return []ToolCall{tool("read", turn)} }, 1, 0},
-		"beside others":         {func(turn int) []ToolCall { return []ToolCall{tool("read", turn), tool("wait", 1)} }, 1, 5},
-		"every third":           {func(turn int) []ToolCall { return []ToolCall{tool("wait", turn%3)} }, 1, 13},
-		"twice in a turn":       {func(turn int) []ToolCall { return []ToolCall{tool("wait", 1), tool("wait", 1)} }, 1, 5},
-		"three tries of a turn": {func(turn int) []ToolCall { return []ToolCall{tool("wait", turn/4)} }, 3, 0},
-		"no call":               {func(int) []ToolCall { return nil }, 1, 0},
+		"the same":              {func(int) []tool { return []tool{called("wait", 1)} }, 1, 5},
+		"other arguments":       {func(turn int) []tool { return []tool{called("read", turn)} }, 1, 0},
+		"beside others":         {func(turn int) []tool { return []tool{called("read", turn), called("wait", 1)} }, 1, 5},
+		"every third":           {func(turn int) []tool { return []tool{called("wait", turn%3)} }, 1, 13},
+		"twice in a turn":       {func(turn int) []tool { return []tool{called("wait", 1), called("wait", 1)} }, 1, 5},
+		"three tries of a turn": {func(turn int) []tool { return []tool{called("wait", turn/4)} }, 3, 0},
+		"no call":               {func(int) []tool { return nil }, 1, 0},
 	} {
 		x := new(Index)
 		messages := []said{user("Go " + name)}
@@ -35,9 +33,9 @@ func TestLoops(t *testing.T) {
 				r := newRecord()
 				shared := map[string]string{"Env": "prod"}
 				r.Properties = shared
-				l := x.Join(r, outline(t, "S", messages...), uuid.Nil)
-				l.Answered(r, 0, c.calls(turn), nil, nil)
-				l.Answered(r, 0, c.calls(turn), nil, nil) // a later version of the record
+				l := x.Join(r, withTools(t, messages...), uuid.Nil)
+				l.Answered(r, 0, answer(t, "", c.calls(turn)...))
+				l.Answered(r, 0, answer(t, "", c.calls(turn)...)) // a later version of the record
 				in := c.first > 0 && turn >= c.first
 				if loop := r.Properties[LoopProperty]; (loop != "") != in {
 					t.Errorf("%s: turn %d is in a loop of %q", name, turn, loop)
@@ -51,7 +49,7 @@ func TestLoops(t *testing.T) {
 	}
 	x, r := new(Index), new(storage.Record)
 	*r = *newRecord()
-	x.Join(r, outline(t, "S", user("another")), uuid.Nil).Answered(r, 0, []ToolCall{tool("wait", 1)}, nil, nil)
+	x.Join(r, withTools(t, user("another")), uuid.Nil).Answered(r, 0, answer(t, "", called("wait", 1)))
 	if r.Properties != nil {
 		t.Errorf("a conversation that begins has %v", r.Properties)
 	}

@@ -32,45 +32,45 @@ const minMissed = 128
 func (l *Link) Miss(r *storage.Record, account uint64) {
 	r.CacheMiss, r.CacheMissAt, r.CacheMissed = "", "", plugins.Count{}
 	u := &r.Usage
-	if l.before == nil || !u.Input.Valid || !u.CacheRead.Valid {
+	if l.before == (ref{}) || !u.Input.Valid || !u.CacheRead.Valid {
 		return
 	}
 	l.index.mu.Lock()
-	before := *l.before
-	l.index.mu.Unlock()
-	if !before.answered || !before.input.Valid {
+	defer l.index.mu.Unlock()
+	before := l.index.get(l.before)
+	if before == nil || !before.answered || before.input == unknown {
 		return
 	}
-	cacheable := min(before.input.N, u.Input.N)
+	cacheable := min(before.input, u.Input.N)
 	missed := cacheable - u.CacheRead.N
 	if missed < minMissed || 10*missed < cacheable {
 		return
 	}
 	r.CacheMissed = plugins.Known(missed)
-	r.CacheMiss, r.CacheMissAt = l.reason(&before, r, account, cacheable)
+	r.CacheMiss, r.CacheMissAt = l.reason(before, r, account, cacheable)
 }
 
 func (l *Link) reason(before *call, r *storage.Record, account uint64, cacheable int64) (reason, at string) {
-	was, is := &before.outline, &l.call.outline
+	was, is := &before.features, &l.features
 	marks := needsMarks(r)
 	switch {
 	case cacheable < minCacheable(r.Model):
 		return BelowMinimum, ""
-	case marks && !(was.Marked && is.Marked):
+	case marks && !(was.marked && is.marked):
 		return NeverMarked, ""
-	case before.model != r.Model:
+	case before.model != Hash(r.Model):
 		return ModelChanged, ""
-	case before.account != account || was.CacheKey != is.CacheKey:
+	case before.account != account || was.cacheKey != is.cacheKey:
 		return OtherKey, ""
-	case was.Tools != is.Tools:
+	case was.tools != is.tools:
 		return ToolsChanged, "tools"
-	case was.Instructions != is.Instructions:
+	case was.instructions != is.instructions:
 		return SystemChanged, "system"
-	case l.call.edited >= 0:
-		return HistoryEdited, fmt.Sprintf("messages[%d]", l.call.edited)
-	case time.Duration(r.CreatedAt-before.created)*time.Millisecond > cacheLife(was.CacheLife):
+	case l.edited >= 0:
+		return HistoryEdited, fmt.Sprintf("messages[%d]", l.edited)
+	case r.CreatedAt-before.created > was.cacheLife:
 		return Expired, ""
-	case marks && was.MarkedMessages == 0: // nothing but what stands before the messages
+	case marks && !was.messagesMarked: // nothing but what stands before the messages
 		return NeverMarked, "messages"
 	}
 	return MissUnexpected, ""
@@ -100,10 +100,14 @@ func minCacheable(model string) int64 {
 	return 1024
 }
 
-// cacheLife is how long a provider keeps what nobody asks for again, at least.
-func cacheLife(asked string) time.Duration {
-	if life, err := time.ParseDuration(asked); err == nil {
-		return life
+// cacheLife returns how long a provider keeps what nobody asks for again, at least, in
+// milliseconds. asked is what the request says, in the provider's words.
+func cacheLife(asked string) storage.Timestamp {
+	life := 5 * time.Minute
+	if asked != "" {
+		if told, err := time.ParseDuration(asked); err == nil {
+			life = told
+		}
 	}
-	return 5 * time.Minute
+	return storage.Timestamp(life.Milliseconds())
 }

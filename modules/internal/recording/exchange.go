@@ -157,12 +157,11 @@ func (x *Exchange) Commit(end storage.EndState) {
 		x.Pay(r.Cost)
 	}
 	if x.link != nil && end != storage.Interrupted { // before the client can go on from it
-		calls, tasks, answer := textsOf(r.Dialect, x.Content.Response, x.link.HasTools(), x.link.Ambiguous())
 		used := r.Usage
 		if x.spent != nil {
 			r.Usage = x.info().Usage // the next call goes on from the input of the last round
 		}
-		x.link.Answered(r, x.Account, calls, tasks, answer)
+		x.link.Answered(r, x.Account, x.Content.Response)
 		r.Usage = used
 	}
 	if x.lost {
@@ -208,9 +207,9 @@ func (x *Exchange) measure() {
 		x.link.Miss(r, x.Account)
 	}
 	if r.PassthroughBilling { // what a caller says does not choose what is paid
-		price(r, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
+		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.ResponseModel, x.TargetModel)
 	} else {
-		price(r, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
+		price(r, x.info().Beside, x.site.App.Catalog(), x.started, r.Model, x.TargetModel, r.RequestModel)
 	}
 	x.addRounds()
 }
@@ -221,10 +220,7 @@ func (x *Exchange) addRounds() {
 	r := &x.Record
 	if e := x.spent; e != nil {
 		r.Usage.Add(e.usage)
-		known := r.Cost.Valid && e.cost.Valid
-		if r.Cost = r.Cost.Plus(e.cost); !known {
-			r.Cost = plugins.Cost{}
-		}
+		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 	}
 	if x.Charged > r.Cost.N {

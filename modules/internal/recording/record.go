@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -24,18 +27,20 @@ func learn(r *storage.Record, seen *plugins.ResponseInfo) {
 	r.InferenceGeo = cmp.Or(seen.InferenceGeo, r.InferenceGeo)
 }
 
-// price computes the cost by the first of the models that has a price. A count of
-// tokens costs nothing, nor does a batch beside its calls, nor an error that reports no
-// usage; otherwise, without usage or without a price, the cost is unknown.
-func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string) {
+// price computes the cost of the record's usage, by the first of the models that has a
+// price, and of what the provider bills beside the usage. A count of tokens costs nothing,
+// nor does a batch beside its calls, nor an error that reports no usage. Otherwise the
+// cost is unknown where a usage or a price is unknown.
+func price(r *storage.Record, beside *plugins.Billed, c *catalog.Catalog, at time.Time, models ...string) {
 	r.Cost, r.CacheSavings, r.CacheLoss, r.PriceVersion = plugins.Cost{}, plugins.Cost{}, plugins.Cost{}, ""
 	if r.Dialect.CountsTokens() || r.Dialect == plugins.Batches {
 		r.Cost = plugins.KnownCost(0)
 		return
 	}
+	prices := prices{c, r.Provider, catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}}
 	if r.Usage == (plugins.Usage{}) {
 		status := r.Status.N
-		if status >= http.StatusBadRequest && status != StatusClientLeft || r.Dialect == plugins.Moderations && isFree(r.Provider, c, at, models) {
+		if status >= http.StatusBadRequest && status != StatusClientLeft || r.Dialect == plugins.Moderations && prices.freeOfTokens(models) {
 			r.Cost = plugins.KnownCost(0)
 		}
 		return
@@ -43,40 +48,72 @@ func price(r *storage.Record, c *catalog.Catalog, at time.Time, models ...string
 	if asked := models[len(models)-1]; r.Provider == "bedrock" && models[0] != "" && strings.Contains(asked, "."+models[0]) {
 		slices.Reverse(models) // Claude's answers leave out the inference profile, as in us.anthropic, on which the price depends
 	}
-	conditions := catalog.Conditions{At: at, Tier: r.ServiceTier, Geography: r.InferenceGeo}
-	for _, model := range models {
-		if r.Cost = c.Cost(r.Provider, model, r.Usage, conditions); r.Cost.Valid {
-			r.CacheSavings = c.CacheSavings(r.Provider, model, r.Usage, conditions)
-			if r.CacheMissed.Valid {
-				r.CacheLoss = c.CacheLoss(r.Provider, model, r.Usage, r.CacheMissed.N, conditions)
-			}
-			r.PriceVersion = c.Version()
-			return
+	cost, model := prices.first(r.Usage, models)
+	for ; beside != nil && !r.Usage.ReportedCost.Valid; beside = beside.Next {
+		ran := models
+		if beside.Model != "" {
+			ran = []string{beside.Model}
 		}
+		part, _ := prices.first(beside.Usage, ran)
+		cost = cost.Both(part)
+	}
+	if !cost.Valid {
+		return
+	}
+	r.Cost, r.PriceVersion = cost, c.Version()
+	r.CacheSavings = c.CacheSavings(r.Provider, model, r.Usage, prices.conditions)
+	if r.CacheMissed.Valid {
+		r.CacheLoss = c.CacheLoss(r.Provider, model, r.Usage, r.CacheMissed.N, prices.conditions)
 	}
 }
 
-// isFree reports whether the first of the models that has a price charges no tokens, as
-// OpenAI's moderation, which reports none.
-func isFree(provider string, c *catalog.Catalog, at time.Time, models []string) bool {
-	one := plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}
-	for _, model := range models {
-		if cost := c.Cost(provider, model, one, catalog.Conditions{At: at}); cost.Valid {
-			return cost.N == 0
+// prices are those of a provider under some conditions.
+type prices struct {
+	catalog    *catalog.Catalog
+	provider   string
+	conditions catalog.Conditions
+}
+
+// first returns the cost of a usage by the first of the models that has a price, and that
+// model. The cost is unknown if no model has a price.
+func (p *prices) first(u plugins.Usage, models []string) (cost plugins.Cost, model string) {
+	for _, model = range models {
+		if cost = p.catalog.Cost(p.provider, model, u, p.conditions); cost.Valid {
+			break
 		}
 	}
-	return false
+	return cost, model
+}
+
+// freeOfTokens reports whether the first of the models that has a price charges no tokens,
+// as OpenAI's moderation, which reports none.
+func (p *prices) freeOfTokens(models []string) bool {
+	cost, _ := p.first(plugins.Usage{Input: plugins.Known(1_000_000), Output: plugins.Known(1_000_000)}, models)
+	return cost.Valid && cost.N == 0
 }
 
 // Import records an exchange that was made elsewhere. r and c have all but what the
-// answer reported and what it cost.
+// answer reported, what it cost, and which call it continues.
 func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
-	price(r, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	reader := observe.NewRequestReader(r.Dialect)
+	reader.Write(c.Request.Data)
+	link := s.join(r, reader.Outline(), uuid.Nil)
+	if link != nil {
+		link.Miss(r, unknownAccount)
+	}
+	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	if link != nil {
+		link.Answered(r, unknownAccount, c.Response)
+	}
 	if err := to.Append(r, c); err != nil {
 		return err
 	}
 	s.App.Observe(r)
 	return nil
 }
+
+// unknownAccount stands for the account at the provider of an exchange that was made
+// elsewhere.
+const unknownAccount = 0

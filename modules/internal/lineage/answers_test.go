@@ -1,4 +1,4 @@
-package recording
+package lineage
 
 import (
 	"slices"
@@ -25,11 +25,15 @@ func TestTasksAreTheArgumentsOfCalledTools(t *testing.T) {
 		"Gemini":           {plugins.GenerateContent, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"task","args":{"prompt":"` + task + `"}}}]}}]}`, true},
 		"no call":          {plugins.Chat, `{"choices":[{"message":{"role":"assistant","content":"` + task + `"},"finish_reason":"tool_calls"}]}`, false},
 	} {
-		calls, got, _ := textsOf(c.dialect, storage.Body{Type: "application/json", Data: []byte(c.answer)}, true, false)
+		body := storage.Body{Type: "application/json", Data: []byte(c.answer)}
+		calls, got := toolCalls(turnsOf(c.dialect, body))
+		if c.found && !mayCallTools(body) {
+			t.Errorf("%s: the calls are not looked for", name)
+		}
 		if slices.Contains(got, want) != c.found {
 			t.Errorf("%s: %v", name, got)
 		}
-		if (len(calls) == 1 && strings.EqualFold(calls[0].Name, "task")) != c.found {
+		if (len(calls) == 1 && strings.EqualFold(calls[0].name, "task")) != c.found {
 			t.Errorf("%s: calls %v", name, calls)
 		}
 	}

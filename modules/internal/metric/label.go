@@ -1,0 +1,91 @@
+// Package metric makes the labels of metrics. A series lives as long as the process, so a
+// label must never be a name that a caller chose: only closed sets make a Label, and the
+// collectors here take nothing else.
+package metric
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Label is the value of a metric's label, out of a set that calls cannot extend.
+type Label struct{ text string }
+
+// String returns the value.
+func (l Label) String() string { return l.text }
+
+// Other stands for every name outside of a set.
+var Other = Constant("other")
+
+// constant is a type that no other package can name: only constants of the code convert
+// to it.
+type constant string
+
+// Constant returns the label of a constant.
+func Constant(text constant) Label { return Label{string(text)} }
+
+// Configured returns the label of a name that the operator has written, such as that of
+// a store.
+func Configured(name string) Label { return Label{name} }
+
+// Set is a closed set of names.
+type Set map[string]struct{}
+
+// Add extends the set by names of the code, of the configuration or of the catalogue.
+func (s Set) Add(names ...string) {
+	for _, name := range names {
+		s[name] = struct{}{}
+	}
+}
+
+// Of returns the label of a name that a caller may have chosen: Other unless the set has
+// the name.
+func (s Set) Of(name string) Label {
+	if _, ok := s[name]; ok {
+		return Label{name}
+	}
+	return Other
+}
+
+// Counters are counters with labels.
+type Counters struct{ vec *prometheus.CounterVec }
+
+// NewCounters returns counters with labels of those names.
+func NewCounters(name, help string, labels ...string) Counters {
+	return Counters{prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)}
+}
+
+// With returns the counter with the labels, in the order of their names.
+func (c Counters) With(labels ...Label) prometheus.Counter {
+	return c.vec.WithLabelValues(texts(labels)...)
+}
+
+// Describe implements prometheus.Collector.
+func (c Counters) Describe(to chan<- *prometheus.Desc) { c.vec.Describe(to) }
+
+// Collect implements prometheus.Collector.
+func (c Counters) Collect(to chan<- prometheus.Metric) { c.vec.Collect(to) }
+
+// Histograms are histograms with labels.
+type Histograms struct{ vec *prometheus.HistogramVec }
+
+// NewHistograms returns histograms with those buckets, with labels of those names.
+func NewHistograms(name, help string, buckets []float64, labels ...string) Histograms {
+	return Histograms{prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)}
+}
+
+// With returns the histogram with the labels, in the order of their names.
+func (h Histograms) With(labels ...Label) prometheus.Observer {
+	return h.vec.WithLabelValues(texts(labels)...)
+}
+
+// Describe implements prometheus.Collector.
+func (h Histograms) Describe(to chan<- *prometheus.Desc) { h.vec.Describe(to) }
+
+// Collect implements prometheus.Collector.
+func (h Histograms) Collect(to chan<- prometheus.Metric) { h.vec.Collect(to) }
+
+func texts(labels []Label) []string {
+	var list [8]string // metrics have fewer labels
+	for i, l := range labels {
+		list[i] = l.text
+	}
+	return list[:len(labels)]
+}

@@ -1,0 +1,41 @@
+package storage
+
+// Content is what a record may carry besides its metrics. What must not be
+// kept has no Content to stand in: the omitted side of it is empty.
+type Content struct {
+	Request, Response Body
+	// Inputs are the inputs of a prompt template; they go with the request.
+	Inputs map[string]string
+	// Media is true when the request has media parts, whose hashes become the
+	// record's Assets.
+	Media bool
+}
+
+// ContentPart is a part of a Content, or several.
+type ContentPart uint8
+
+const (
+	// RequestPart is Request, Inputs and Media.
+	RequestPart ContentPart = 1 << iota
+	// ResponsePart is Response.
+	ResponsePart
+	// WholeContent is all of it.
+	WholeContent = RequestPart | ResponsePart
+)
+
+// Body is a body without Content-Encoding.
+type Body struct {
+	// Type is the media type, with its parameters, as it was sent.
+	Type string
+	// Data is nil when there is no body, or none is kept.
+	Data []byte
+}
+
+// ContentRef says where in the journal a record's content stands. The zero
+// ContentRef is a record without content.
+type ContentRef struct {
+	// Segment numbers the journal's segments from 1.
+	Segment uint64
+	// Ordinal counts the entries of a segment from 0.
+	Ordinal uint32
+}

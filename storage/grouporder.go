@@ -1,0 +1,131 @@
+package storage
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/plugins"
+)
+
+// GroupSort says by which total groups are put into order. Groups without the total come
+// last in both directions; groups with equal totals ascend by their keys. The zero
+// GroupSort is by requests, descending.
+type GroupSort = OrderBy[TotalKey]
+
+// TotalKey names one of MetricTotals by its name in JSON. Percentiles have two names,
+// as "latency.p95".
+type TotalKey string
+
+// totalRequests is the key of the zero GroupSort.
+const totalRequests TotalKey = "requests"
+
+// groupTotals are the totals by which groups are put into order. Each is a whole number,
+// so that comparisons are exact: nanodollars, tokens, and thousandths of a millisecond.
+var groupTotals = map[TotalKey]func(*Counts, *Details) plugins.Count{
+	totalRequests:              func(c *Counts, _ *Details) plugins.Count { return plugins.Known(c.Requests) },
+	"errors":                   func(_ *Counts, d *Details) plugins.Count { return plugins.Known(d.Errors) },
+	"cost":                     func(c *Counts, _ *Details) plugins.Count { return unitless(c.Cost) },
+	"requests_without_cost":    func(c *Counts, _ *Details) plugins.Count { return plugins.Known(c.WithoutCost) },
+	"prompt_tokens":            func(_ *Counts, d *Details) plugins.Count { return d.Input },
+	"completion_tokens":        func(_ *Counts, d *Details) plugins.Count { return d.Output },
+	"total_tokens":             func(_ *Counts, d *Details) plugins.Count { return d.Input.Plus(d.Output) },
+	"prompt_cache_read_tokens": func(_ *Counts, d *Details) plugins.Count { return d.CacheRead },
+	"prompt_cache_write_tokens": func(_ *Counts, d *Details) plugins.Count {
+		return d.CacheWrite
+	},
+	"reasoning_tokens":        func(_ *Counts, d *Details) plugins.Count { return d.Reasoning },
+	"cache_savings":           func(_ *Counts, d *Details) plugins.Count { return unitless(d.CacheSavings) },
+	"cache_loss":              func(_ *Counts, d *Details) plugins.Count { return unitless(d.CacheLoss) },
+	"latency.p50":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P50) },
+	"latency.p95":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P95) },
+	"latency.p99":             func(_ *Counts, d *Details) plugins.Count { return thousandths(d.Latency.P99) },
+	"time_to_first_token.p50": func(_ *Counts, d *Details) plugins.Count { return thousandths(d.TimeToFirstToken.P50) },
+	"time_to_first_token.p95": func(_ *Counts, d *Details) plugins.Count { return thousandths(d.TimeToFirstToken.P95) },
+	"time_to_first_token.p99": func(_ *Counts, d *Details) plugins.Count { return thousandths(d.TimeToFirstToken.P99) },
+}
+
+// TotalKeys are the names of all totals by which groups are put into order.
+func TotalKeys() []TotalKey { return slices.Sorted(maps.Keys(groupTotals)) }
+
+func unitless[T plugins.Unit](q plugins.Quantity[T]) plugins.Count {
+	return plugins.Count{N: int64(q.N), Valid: q.Valid}
+}
+
+func thousandths(a Amount) plugins.Count {
+	return plugins.Count{N: int64(math.Round(a.N * 1000)), Valid: a.Valid}
+}
+
+// duration is of which the total is a percentile, nil of a sum.
+func (k TotalKey) duration() func(*Row) plugins.Duration {
+	switch name, _, _ := strings.Cut(string(k), "."); name {
+	case "latency":
+		return func(r *Row) plugins.Duration { return r.Latency }
+	case "time_to_first_token":
+		return func(r *Row) plugins.Duration { return r.TimeToFirstToken }
+	}
+	return nil
+}
+
+// GroupSort is how LargestGroups are put into order.
+func (t *Top) GroupSort() GroupSort {
+	if t.Sort == (GroupSort{}) {
+		return GroupSort{Key: totalRequests, Desc: true}
+	}
+	return t.Sort
+}
+
+// total is what a group is put into order by.
+func (t *Top) total(c *Counts, d *Details) plugins.Count { return groupTotals[t.GroupSort().Key](c, d) }
+
+// compare is the order of two totals.
+func (t *Top) compare(a, b plugins.Count) int {
+	return exact(a).compare(exact(b), t.GroupSort().Desc)
+}
+
+// AfterTotal is the place behind which the LargestGroups of a set begin: a total, and the
+// key of a group that has it. It is false if they begin with the first.
+func (q *GroupQuery) AfterTotal(set int) (total plugins.Count, key string, ok bool) {
+	after := q.Top.After
+	if after == nil || len(q.By) == 0 || q.By[set] == (Dimension{}) {
+		return total, "", false
+	}
+	n, known := after.Values[0].Any().(int64)
+	return plugins.Count{N: n, Valid: known}, after.Tie[0], true
+}
+
+// behind tells whether a group of a set comes behind the place of AfterTotal.
+func (q *GroupQuery) behind(set int, total plugins.Count, key string) bool {
+	after, last, ok := q.AfterTotal(set)
+	return !ok || cmp.Or(q.Top.compare(total, after), strings.Compare(key, last)) > 0
+}
+
+// ParseGroupSort reads the sort of a MetricsQuery: one total, of percentiles the name
+// and which of them. Errors are *FilterError.
+func ParseGroupSort(raw []byte) (GroupSort, error) {
+	known := make(map[TotalKey]bool)
+	var named []TotalKey
+	for key := range groupTotals {
+		name, _, percentile := strings.Cut(string(key), ".")
+		if known[TotalKey(name)] = true; percentile {
+			named = append(named, TotalKey(name))
+		}
+	}
+	sorts, err := parseOrder(raw, known, named, nil)
+	if err != nil || len(sorts) == 0 {
+		return GroupSort{}, err
+	}
+	sort := sorts[0]
+	if sort.Name != "" {
+		sort.Key, sort.Name = sort.Key+"."+TotalKey(sort.Name), ""
+	}
+	switch {
+	case len(sorts) > 1:
+		return GroupSort{}, &FilterError{Path: "sort", Problem: "groups are put into order by one total"}
+	case groupTotals[sort.Key] == nil:
+		return GroupSort{}, &FilterError{Path: "sort", Problem: Unknown("total", string(sort.Key), TotalKeys())}
+	}
+	return sort, nil
+}
