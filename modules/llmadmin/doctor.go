@@ -165,13 +165,8 @@ func reach(ctx context.Context, a *llmapp.Account) []Finding {
 		return nil // it answers by itself
 	}
 	f := Finding{Level: OK, About: "provider " + a.Label}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.BaseURL, nil)
-	if err != nil {
-		f.Level, f.Found, f.Fix = Error, err.Error(), "correct its base_url"
-		return []Finding{f}
-	}
 	begin := time.Now()
-	response, err := a.Transport.RoundTrip(request)
+	response, err := a.Probe(ctx)
 	if err != nil {
 		f.Level, f.Found, f.Fix = Error, fmt.Sprintf("%s does not answer: %v", a.BaseURL, err), "look at DNS, the firewall and the provider's status; calls go to fallbacks meanwhile"
 		return []Finding{f}

@@ -92,7 +92,7 @@ type Account struct {
 	API       API
 	BaseURL   string
 	Key       string
-	Transport http.RoundTripper
+	Transport Transport
 }
 
 const (
@@ -279,7 +279,7 @@ func (p *Provider) account(a *App, org string) (*Account, error) {
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
 		Label: p.Label, Provider: p.name(a.catalog), Platform: org == "", Models: p.Models,
-		API: p.api, BaseURL: baseURL, Key: key, Transport: p.transport,
+		API: p.api, BaseURL: baseURL, Key: key, Transport: Transport{p.transport},
 	}, nil
 }
 

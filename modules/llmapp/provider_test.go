@@ -95,7 +95,7 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("acme has a key of its own, and is told to set that of %s", k[0].Label)
 	}
 	acme := app.Accounts("acme")
-	if acme[0].ID == acme[1].ID || acme[0].ID == acme[2].ID || acme[0].Transport == nil {
+	if acme[0].ID == acme[1].ID || acme[0].ID == acme[2].ID || acme[0].Transport == (Transport{}) {
 		t.Error("accounts that differ by their key are the same")
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/credits"
 )
 
 // attempt is one try at one target. It has a record of its own, which becomes the
@@ -31,11 +31,10 @@ type attempt struct {
 	x      *recording.Exchange
 	req    *http.Request
 
-	request     *translate.Request // what is sent, in the translating lane; nil in the other
-	sealer      *sealer            // of reasoning, likewise
-	warnings    []string           // of the other lane
-	ledger      credits.Ledger     // nil unless the organisation pays with credits
-	reservation credits.Reservation
+	request  *translate.Request // what is sent, in the translating lane; nil in the other
+	sealer   *sealer            // of reasoning, likewise
+	warnings []string           // of the other lane
+	ticket   *llmapp.Ticket     // by which it is sent
 
 	mcp    *mcpTools           // that the gateway calls, nil for none
 	rounds translate.Request   // what the model is asked, with what it has said to it
@@ -72,7 +71,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 		return nil, err
 	}
 	a.x.Record.InferenceGeo = observe.Geography(t.Account.Provider, a.req.URL.Host, a.req.URL.Path)
-	if err := a.reserve(); err != nil {
+	if err := a.admit(); err != nil {
 		return nil, err
 	}
 	a.x.Record.Path, a.x.Record.TargetURL = a.req.URL.Path, redact.URL(a.req.URL.String())
@@ -174,7 +173,7 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 	defer cancel(nil)
 	a.req = a.req.WithContext(ctx)
 	timer := time.AfterFunc(firstByte, func() { cancel(errFirstByte) })
-	resp, err := a.target.Account.Transport.RoundTrip(a.req)
+	resp, err := a.ticket.Send(a.req)
 	timer.Stop()
 	if err != nil {
 		return a.unreachable(ctx, err)

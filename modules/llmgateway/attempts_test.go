@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 )
 
@@ -30,7 +31,7 @@ func (s *site) script(failures map[string][]failing) func() string {
 	var made []string
 	for _, account := range s.handler.site.App.Accounts("default") {
 		account.ID = sha256.Sum256([]byte(s.t.Name() + account.Label)) // whose circuit no other test has opened
-		account.Transport = transport(func(*http.Request) (*http.Response, error) {
+		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			made = append(made, fmt.Sprintf("%s@%s", account.Label, time.Since(begin).Round(time.Second)))
 			resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answered))}
 			if left := failures[account.Label]; len(left) > 0 {
@@ -39,7 +40,7 @@ func (s *site) script(failures map[string][]failing) func() string {
 				resp.Header.Set("Retry-After", fmt.Sprint(left[0].retryAfter))
 			}
 			return resp, nil
-		})
+		}))
 	}
 	return func() string { return strings.Join(made, " ") }
 }
@@ -153,15 +154,16 @@ func TestHangingProvider(t *testing.T) {
 			s.handler.policy.FirstByteTimeout = c.timeout
 			synctest.Test(t, func(t *testing.T) {
 				s.script(nil)
-				answer := s.handler.site.App.Accounts("default")[2].Transport
-				s.handler.site.App.Accounts("default")[2].Transport = transport(func(r *http.Request) (*http.Response, error) {
+				s.handler.site.App.Accounts("default")[2].Transport = llmapp.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
 					select {
 					case <-r.Context().Done():
 						return nil, r.Context().Err()
 					case <-time.After(time.Hour):
-						return answer.RoundTrip(r)
+						return &http.Response{
+							StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answered)),
+						}, nil
 					}
-				})
+				}))
 				begin := time.Now()
 				w := httptest.NewRecorder()
 				s.call(t, w, "/v1/responses", c.body)
@@ -191,13 +193,13 @@ func TestErrorsWithoutAnEnd(t *testing.T) {
 			s.handler.policy.Retries = 0
 			synctest.Test(t, func(t *testing.T) {
 				s.script(nil)
-				s.handler.site.App.Accounts("default")[2].Transport = transport(func(r *http.Request) (*http.Response, error) {
+				s.handler.site.App.Accounts("default")[2].Transport = llmapp.NewTransport(transport(func(r *http.Request) (*http.Response, error) {
 					body := endless{r.Context().Done()}
 					if status < 400 {
 						body.cancelled = nil // an upgraded connection has no end, a redirect's body no use
 					}
 					return &http.Response{StatusCode: status, Header: http.Header{}, Body: body}, nil
-				})
+				}))
 				begin := time.Now()
 				w := httptest.NewRecorder()
 				s.call(t, w, "/v1/responses", `{"model":"raws","input":"hi"}`)

@@ -92,10 +92,10 @@ func BenchmarkStream(b *testing.B) {
 		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
 	}
 	for _, account := range h.site.App.Accounts("default") {
-		account.Transport = transport(func(*http.Request) (*http.Response, error) {
+		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			body := chunks(bytes.SplitAfter(bytes.Join(streams[account.Label], nil), []byte("\n\n")))
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}, nil
-		})
+		}))
 	}
 	for _, model := range []string{"openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"} {
 		b.Run(model, func(b *testing.B) {

@@ -2,74 +2,36 @@ package llmgateway
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"math"
-	"net/http"
-	"time"
+	"slices"
 
-	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/credits"
 )
 
-const (
-	// bytesPerToken is by which the tokens of a text are estimated.
-	bytesPerToken = 4
-	// assumedOutput is the output, in tokens, that is reserved where neither
-	// the request nor the model bounds it lower.
-	assumedOutput = 4096
-)
+// bytesPerToken is by which the tokens of a text are estimated, where an estimate that is
+// too low harms nobody.
+const bytesPerToken = 4
 
-// reserve sets aside what the attempt may cost, where an organisation pays with
-// credits for platform credentials, and for more than a count.
-func (a *attempt) reserve() error {
-	if !a.shared() || a.call.dialect.CountsTokens() {
-		return nil
-	}
-	a.x.Record.PassthroughBilling = true
-	output, err := a.outputTokenLimit()
-	if err != nil {
+// admit gets the ticket by which the attempt is sent, for a call that costs no more than
+// the whole request can make the provider read and write.
+func (a *attempt) admit() error {
+	a.x.Record.PassthroughBilling = a.shared() && !a.call.dialect.CountsTokens()
+	ticket, err := a.call.h.money.Admit(a.call.ctx, llmapp.Spending{
+		Org: a.x.Record.Org, Account: a.target.Account, Model: a.target.Name(), AtMost: a.atMost,
+	})
+	if err != nil { // of the round before there may be one, which has ended
 		return err
 	}
-	price := a.estimate(output, a.call.tier()).Or(a.estimate(output, ""))
-	if !price.Valid {
-		e := plugins.Invalid("model", "The model '%s' has no known price, and cannot be paid for with credits.", a.target.Name())
-		e.Code = "model_not_priced"
-		return e
+	if a.ticket = ticket; ticket.Paid() {
+		a.x.Pay = a.charge
 	}
-	// The record's id may be the client's choice, and used elsewhere at the same time.
-	r := credits.Reservation{ID: uuid.New(), Org: a.x.Record.Org, Amount: price.N}
-	ledger, err := a.call.h.credits()
-	if err == nil {
-		err = ledger.Reserve(a.call.ctx, r)
-	}
-	if errors.Is(err, credits.ErrInsufficient) {
-		if err = a.call.h.site.App.SeedCredits(a.call.ctx, ledger, r.Org); err == nil {
-			err = ledger.Reserve(a.call.ctx, r)
-		}
-	}
-	if errors.Is(err, credits.ErrInsufficient) {
-		return &plugins.Error{
-			Status: http.StatusPaymentRequired, Type: "insufficient_quota", Code: "insufficient_quota",
-			Message: "Insufficient credits for this call. Lower the limit of output tokens, or ask for more credits.",
-		}
-	}
-	if err != nil {
-		a.call.h.site.Logger.Error("a call cannot be paid from credits", zap.Stringer("id", a.x.Record.ID), zap.String("store", a.call.h.site.Store), zap.Error(err))
-		return &plugins.Error{
-			Status: http.StatusServiceUnavailable, Type: "server_error", Code: "credits_unavailable",
-			Message: "The gateway cannot read its credits, and makes no call that is paid from them.",
-		}
-	}
-	a.ledger, a.reservation, a.x.Pay = ledger, r, a.charge
 	return nil
 }
 
@@ -84,13 +46,8 @@ var outputLimits = map[plugins.Dialect][]string{
 // maxChoices is how many answers one call can ask for, OpenAI's own limit.
 const maxChoices = 128
 
-// outputTokenLimit returns how many tokens the provider may answer.
-func (a *attempt) outputTokenLimit() (int64, error) {
-	c := a.call
-	output := int64(assumedOutput)
-	if m := a.target.Listed; m != nil && m.MaxOutput > 0 {
-		output = min(output, m.MaxOutput)
-	}
+// outputAsked returns the limit of output tokens that the request sets, 0 for none.
+func (c *call) outputAsked() (int64, error) {
 	for _, field := range outputLimits[c.dialect] {
 		asked := c.field(field)
 		if asked.Type != gjson.Number {
@@ -101,38 +58,137 @@ func (a *attempt) outputTokenLimit() (int64, error) {
 			e.Code = "integer_below_min_value"
 			return 0, e
 		}
-		output = min(asked.Int(), math.MaxInt32) // which can be multiplied
-		break
+		return max(asked.Int(), 1), nil
 	}
-	if c.dialect == plugins.Chat || c.dialect == plugins.Completions {
-		output *= min(max(c.field("n").Int(), c.field("best_of").Int(), 1), maxChoices)
-	}
-	return output, nil
+	return 0, nil
 }
 
-// estimate returns what the call costs with so many tokens of output.
+// unpaidFields are fields that make a provider charge for something that the model's
+// price does not tell: other models, and audio that it fetches.
+var unpaidFields = []string{"models", "fallbacks", "file_url", "file_id"}
+
+// checkSpending refuses a request that does not tell what it may cost. Of a field that
+// stands twice, libraries differ in which they take.
+func (c *call) checkSpending() (err error) {
+	if _, err := c.outputAsked(); err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	check := func(name string) bool {
+		switch {
+		case slices.Contains(unpaidFields, name):
+			err = plugins.Unsupported(name, "Unsupported parameter: '%s' cannot be paid for with credits.", name)
+		case seen[name] && c.form == nil:
+			err = plugins.Invalid(name, "Duplicate parameter: '%.64s' stands twice.", name)
+		}
+		seen[name] = true
+		return err == nil
+	}
+	if c.form != nil {
+		for _, f := range c.form.fields {
+			if !check(f.name) {
+				break
+			}
+		}
+		return err
+	}
+	gjson.Parse(text(c.sent)).ForEach(func(key, _ gjson.Result) bool { return check(key.Str) })
+	return err
+}
+
+// answers is how many answers the request asks for.
+func (c *call) answers() int64 {
+	if c.dialect != plugins.Chat && c.dialect != plugins.Completions {
+		return 1
+	}
+	return min(max(c.field("n").Int(), c.field("best_of").Int(), 1), maxChoices)
+}
+
+// atMost returns the most that the attempt can cost, unknown without a price.
+func (a *attempt) atMost() plugins.Cost {
+	c, m := a.call, a.target.Listed
+	switch {
+	case c.dialect.CountsTokens():
+		return plugins.KnownCost(0)
+	case m == nil:
+		return plugins.Cost{}
+	}
+	asked, _ := c.outputAsked() // allow has refused what is no limit
+	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
+	painted := plugins.KnownCost(0)
+	switch e := endpoints[c.path]; {
+	case c.dialect == plugins.Realtime: // each response reads the conversation
+		usage.InputAudio, usage.InputImage = usage.Input, usage.Input
+		usage.Output.N = min(usage.Output.N, realtimeOutput)
+	case e.usage != nil:
+		usage = e.usage(c, most)
+	default:
+		d := demandOf(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.allowsMCP(tool) })
+		usage = d.usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.answers())
+		painted = a.painted(&d)
+	}
+	if slices.Contains(m.Output, "audio") {
+		usage.OutputAudio = usage.Output
+	}
+	if slices.Contains(m.Output, "image") {
+		usage.OutputImage = usage.Output
+	}
+	// Anthropic's fast mode is priced as a tier
+	// (https://platform.claude.com/docs/en/build-with-claude/fast-mode).
+	cost := m.AtMost(usage, a.conditions(cmp.Or(c.field("speed").Str, c.tier())))
+	if !cost.Valid {
+		return cost
+	}
+	return cost.Plus(painted)
+}
+
+// painted is the most that pictures cost which a hosted tool makes, at the price of the
+// tool's own model.
+func (a *attempt) painted(d *demand) plugins.Cost {
+	if d.paints == "" {
+		return plugins.KnownCost(0)
+	}
+	m, ok := a.call.h.site.App.Catalog().Lookup(a.target.Account.Provider, d.paints)
+	if !ok {
+		return plugins.KnownCost(0)
+	}
+	n := d.mostCalls()
+	tokens := plugins.Known(n * imageTokens)
+	return m.AtMost(plugins.Usage{
+		Input: tokens, InputImage: tokens, Output: tokens, OutputImage: tokens, Images: plugins.Known(n),
+	}, a.conditions(""))
+}
+
+// conditions are those of the attempt's price in a tier.
+func (a *attempt) conditions(tier string) catalog.Conditions {
+	return catalog.Conditions{
+		At: a.x.Record.CreatedAt.Time(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
+	}
+}
+
+// estimate returns what the call costs with so many tokens of output and what is known of
+// the input.
 func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 	if a.target.Listed == nil {
 		return plugins.Cost{}
 	}
 	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
 	if e := endpoints[a.call.path]; e.usage != nil {
-		usage = e.usage(a.call)
+		usage = e.usage(a.call, likely)
 	}
-	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation as long as the answer
-		usage = plugins.Usage{Input: plugins.Known(assumedOutput), InputAudio: plugins.Known(assumedOutput), Output: usage.Output, OutputAudio: usage.Output}
+	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation is not known
+		input := plugins.Known(realtimeInput)
+		usage = plugins.Usage{Input: input, InputAudio: input, Output: usage.Output, OutputAudio: usage.Output}
 	}
-	return a.target.Listed.Cost(usage, catalog.Conditions{
-		At: time.Now(), Tier: tier, Geography: cmp.Or(a.x.Record.InferenceGeo, a.call.field("inference_geo").Str),
-	})
+	return a.target.Listed.Cost(usage, a.conditions(tier))
 }
 
 // inputTokens estimates the tokens of what the provider is sent.
 func (a *attempt) inputTokens() int64 {
 	if a.round > 0 {
-		return (a.req.ContentLength + bytesPerToken - 1) / bytesPerToken
+		return likely.text(a.req.ContentLength)
 	}
-	return a.call.inputTokens()
+	return a.call.inputTokens(likely)
 }
 
 // tier is the one that was asked for.
@@ -148,11 +204,10 @@ func (a *attempt) unpricedTier() bool {
 // charge takes a cost from the credits. One that is lower than what was charged
 // before changes nothing.
 func (a *attempt) charge(cost plugins.Cost) {
-	if a.ledger == nil || !cost.Valid {
+	if a.ticket == nil || !cost.Valid {
 		return
 	}
-	ctx := context.WithoutCancel(a.call.ctx) // a client that leaves is charged, too
-	if err := a.ledger.Charge(ctx, a.reservation, cost.N-a.paid); err != nil {
+	if err := a.ticket.Charge(a.call.ctx, cost.N-a.paid); err != nil {
 		a.call.h.site.Logger.Error("a charge is not on disk", zap.Stringer("id", a.x.Record.ID), zap.Stringer("cost", cost.N), zap.Error(err))
 	}
 }
@@ -163,7 +218,7 @@ func (a *attempt) charge(cost plugins.Cost) {
 // has reported more: until the end, some report only what they began with.
 func (a *attempt) settle(end storage.EndState) {
 	cost := a.x.Record.Cost
-	if a.ledger == nil || cost.Valid && end != storage.ClientAborted {
+	if !a.ticket.Open() || cost.Valid && end != storage.ClientAborted {
 		return
 	}
 	output := a.x.Record.ResponseBytes / realtimeBytes
@@ -171,19 +226,15 @@ func (a *attempt) settle(end storage.EndState) {
 		output = a.length() / bytesPerToken
 	}
 	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-	a.x.Charged = max(a.paid+min(passed.N, a.reservation.Amount), cost.N)
+	a.x.Charged = max(a.paid+min(passed.N, a.ticket.Reserved()), cost.N)
 	a.x.Commit(end)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.
 func (a *attempt) release() {
-	if a.ledger == nil {
-		return
-	}
-	if err := a.ledger.Release(context.WithoutCancel(a.call.ctx), a.reservation); err != nil {
+	if err := a.ticket.Release(a.call.ctx); err != nil {
 		a.call.h.site.Logger.Error("a reservation of credits is not released", zap.Stringer("id", a.x.Record.ID), zap.Error(err))
 	}
-	a.ledger = nil
 }
 
 // length is that of what the model said, in bytes, or of all that passed where

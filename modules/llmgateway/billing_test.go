@@ -57,9 +57,9 @@ func TestCredits(t *testing.T) {
 	}{
 		"charged":                {"payer", bounded, 1000, 200, "", 13, true},
 		"charged stream":         {"payer", `{"model":"one/m","input":"hi","max_output_tokens":10,"stream":true}`, 1000, 200, "", 13, true},
-		"too little":             {"payer", bounded, 33, 402, "insufficient_quota", 0, false},
-		"just enough":            {"payer", bounded, 34, 200, "", 13, true},
-		"unbounded output":       {"payer", ask, 8000, 402, "insufficient_quota", 0, false},
+		"too little":             {"payer", bounded, 46, 402, "insufficient_quota", 0, false},
+		"just enough":            {"payer", bounded, 47, 200, "", 13, true},
+		"unbounded output":       {"payer", ask, 2000, 402, "insufficient_quota", 0, false},
 		"bounded by the model":   {"payer", `{"model":"one/brief","input":"hi"}`, 300, 200, "", 13, true},
 		"no price":               {"payer", `{"model":"two/m","input":"hi"}`, 1000, 400, "model_not_priced", 0, false},
 		"beside the schema":      {"payer", `{"model":"one/m","input":"hi","service_tier":"warp"}`, 10000, 400, "invalid_value", 0, false},
@@ -110,7 +110,7 @@ func TestReservationsHold(t *testing.T) {
 		<-proceed
 		hello(w, r)
 	}}})
-	s.grant(70) // two of 34
+	s.grant(100) // two of 47
 	var calls sync.WaitGroup
 	for range 2 {
 		calls.Go(func() {
@@ -120,8 +120,9 @@ func TestReservationsHold(t *testing.T) {
 		})
 	}
 	inside.Wait()
-	if resp, _ := s.post(bounded, "Authorization", "Bearer payer"); resp.StatusCode != http.StatusPaymentRequired {
-		t.Errorf("the third call got %d", resp.StatusCode)
+	resp, body := s.post(bounded, "Authorization", "Bearer payer")
+	if resp.StatusCode != http.StatusTooManyRequests || gjson.Get(body, "error.code").Str != "budget_reserved" || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("the third call got %d %s", resp.StatusCode, body)
 	}
 	close(proceed)
 	calls.Wait()
@@ -133,7 +134,7 @@ func TestReservationsHold(t *testing.T) {
 // Of many calls at the same time exactly those are let in whose reservations the
 // credits cover.
 func TestCallsThatFit(t *testing.T) {
-	const calls, fit, reserved, cost = 100, 10, 17 + 2*10, 13
+	const calls, fit, reserved, cost = 100, 10, 34 + 2*10, 13
 	for name, mode := range map[string]string{"objects": "false", "streams": "true "} {
 		t.Run(name, func(t *testing.T) {
 			var decided sync.WaitGroup
@@ -149,7 +150,7 @@ func TestCallsThatFit(t *testing.T) {
 			for range calls {
 				group.Go(func() {
 					resp, _ := s.post(`{"model":"one/m","input":"hi","max_output_tokens":10,"stream":`+mode+`}`, "Authorization", "Bearer payer")
-					if resp.StatusCode == http.StatusPaymentRequired {
+					if resp.StatusCode == http.StatusTooManyRequests {
 						decided.Done()
 					} else {
 						in.Add(1)
@@ -177,7 +178,7 @@ func TestChargesAreRecords(t *testing.T) {
 	s := serve(t, map[string][]upstream{"one": {func(w http.ResponseWriter, r *http.Request) {
 		script[int(n.Add(1))%len(script)](w, r)
 	}}})
-	s.grant(10 * 34)
+	s.grant(10 * 54)
 	var group sync.WaitGroup
 	for i := range calls {
 		group.Go(func() {
@@ -262,7 +263,7 @@ func TestLeavingIsNotFree(t *testing.T) {
 			for ; spent == 0 || reserved != 0; spent, reserved = s.balance() {
 				time.Sleep(time.Millisecond)
 			}
-			if spent < c.least || spent > 40 {
+			if spent < c.least || spent > 54 {
 				t.Errorf("spent %d", spent)
 			}
 			if audited := s.audit(); audited != spent {
@@ -296,7 +297,7 @@ func TestUnavailableCreditsPayForNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, body := s.post(bounded, "Authorization", "Bearer payer")
-	if resp.StatusCode != http.StatusServiceUnavailable || gjson.Get(body, "error.code").Str != "credits_unavailable" {
+	if resp.StatusCode != http.StatusServiceUnavailable || gjson.Get(body, "error.code").Str != "budget_unavailable" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	if resp, body := s.post(bounded); resp.StatusCode != http.StatusOK {
@@ -325,7 +326,7 @@ func TestUnpricedTierIsNotFree(t *testing.T) {
 	}}})
 	s.grant(1000)
 	s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/priced","messages":[],"max_tokens":10}`), "Authorization", "Bearer payer")
-	if spent, reserved := s.balance(); spent == 0 || spent > 40 || reserved != 0 {
+	if spent, reserved := s.balance(); spent == 0 || spent > 70 || reserved != 0 {
 		t.Errorf("spent %d, reserved %d", spent, reserved)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
@@ -16,9 +18,8 @@ type endpoint struct {
 	dialect plugins.Dialect
 	// model is the one that is asked where the request names none, "" if it must.
 	model string
-	// usage is an estimate of what a call uses, for those that are paid with credits:
-	// nil where it is text in and text out.
-	usage func(*call) plugins.Usage
+	// usage returns what a call uses, on a scale. It is nil where calls are conversations.
+	usage func(*call, scale) plugins.Usage
 }
 
 // endpoints are those of OpenAI (https://platform.openai.com/docs/api-reference), and
@@ -141,19 +142,39 @@ const (
 	// imageTokens are those of the largest image of the best quality that OpenAI makes
 	// (https://platform.openai.com/docs/guides/image-generation).
 	imageTokens = 6240
-	// audioBytes is what a second of speech takes at least in files of common quality.
-	audioBytes = 4000
-	// audioTokens are those of a second of audio.
-	audioTokens = 20
 	// realtimeBytes is what a token of speech takes in the events of Realtime: 50 ms
 	// of PCM at 24 kHz, in base64.
 	realtimeBytes = 3200
+	// realtimeInput is the input, in tokens, of a response of Realtime that did not end.
+	realtimeInput = 4096
+	// realtimeOutput is the most that a response of Realtime says, in tokens
+	// (https://platform.openai.com/docs/models/gpt-realtime).
+	realtimeOutput = 4096
 	// documents are those of one unit of a search.
 	documents = 100
 )
 
-// inputTokens estimates the tokens of the request's text.
-func (c *call) inputTokens() int64 {
+// scale is how tokens are counted in bytes.
+type scale struct {
+	textBytes                 int64 // of a token of text
+	speechBytes, speechTokens int64 // of a second of audio
+}
+
+var (
+	// likely is that of most calls.
+	likely = scale{bytesPerToken, 4000, 20}
+	// most is that by which no call uses more: code and Chinese have two bytes a
+	// token, the lowest rate of Opus is 6 kbit/s
+	// (https://www.rfc-editor.org/rfc/rfc6716#section-2.1.1), and Gemini counts the most
+	// tokens of audio (https://ai.google.dev/gemini-api/docs/audio#technical-details).
+	most = scale{2, 750, 32}
+)
+
+// text returns the tokens of so many bytes of text.
+func (m scale) text(bytes int64) int64 { return (bytes + m.textBytes - 1) / m.textBytes }
+
+// inputTokens returns the tokens of the request's text.
+func (c *call) inputTokens(by scale) int64 {
 	n := int64(len(c.sent))
 	if c.form != nil {
 		n = 0
@@ -161,44 +182,57 @@ func (c *call) inputTokens() int64 {
 			n += int64(f.end - f.start)
 		}
 	}
-	return (n + bytesPerToken - 1) / bytesPerToken
+	return by.text(n)
 }
 
-func (c *call) textOnly() plugins.Usage {
-	return plugins.Usage{Input: plugins.Known(c.inputTokens()), Output: plugins.Known(0)}
+// textOnly is the usage of endpoints that write nothing. A request has several texts, so
+// that the model's limit does not bound it.
+func (c *call) textOnly(by scale) plugins.Usage {
+	input := c.inputTokens(by)
+	if c.form == nil {
+		input += c.pictures() * pictureTokens
+	}
+	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
+}
+
+// pictures is how many pictures the request has or names.
+func (c *call) pictures() int64 {
+	if c.form != nil {
+		return int64(c.form.files)
+	}
+	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	return d.pictures
 }
 
 // images is the usage of images, which are charged by the piece or in tokens.
-func (c *call) images() plugins.Usage {
+func (c *call) images(by scale) plugins.Usage {
 	n := min(max(c.field("n").Int(), 1), maxChoices)
-	sent := int64(0)
-	if c.form != nil {
-		sent = int64(c.form.files) * imageTokens
-	}
+	sent := c.pictures() * imageTokens
 	return plugins.Usage{
-		Input: plugins.Known(c.inputTokens() + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
+		Input: plugins.Known(c.inputTokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
 		Output: plugins.Known(n * imageTokens), OutputImage: plugins.Known(n * imageTokens),
 	}
 }
 
 // audio is the usage of speech to text, which is charged by its length or in tokens.
-func (c *call) audio() plugins.Usage {
-	seconds := (int64(len(c.body)) + audioBytes - 1) / audioBytes
-	tokens := plugins.Known(seconds * audioTokens)
+func (c *call) audio(by scale) plugins.Usage {
+	seconds := (int64(len(c.body)) + by.speechBytes - 1) / by.speechBytes
+	tokens := plugins.Known(seconds * by.speechTokens)
 	return plugins.Usage{
 		Input: tokens, InputAudio: tokens, Output: tokens, AudioDuration: plugins.Duration{N: plugins.Milliseconds(seconds * 1000), Valid: true},
 	}
 }
 
 // speech is the usage of text to speech: a token of text is spoken in less than a second.
-func (c *call) speech() plugins.Usage {
-	tokens := plugins.Known(c.inputTokens() * audioTokens)
-	return plugins.Usage{Input: plugins.Known(c.inputTokens()), Output: tokens, OutputAudio: tokens}
+func (c *call) speech(by scale) plugins.Usage {
+	input := c.inputTokens(by)
+	tokens := plugins.Known(input * by.speechTokens)
+	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }
 
-func (c *call) rerank() plugins.Usage {
+func (c *call) rerank(by scale) plugins.Usage {
 	units := (c.field("documents.#").Int() + documents - 1) / documents
-	usage := c.textOnly()
+	usage := c.textOnly(by)
 	usage.SearchUnits = plugins.Known(max(units, 1))
 	return usage
 }

@@ -74,7 +74,16 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, route, id s
 	}
 	c.x.Record.Provider, c.x.Record.Path = c.file.account.Provider, req.URL.Path
 	c.x.Record.TargetURL = redact.URL(req.URL.String())
-	resp, err := c.file.account.Transport.RoundTrip(req)
+	// Credits pay for no batch, and all else of files is free: allowFiles refuses what would
+	// have to be paid.
+	ticket, err := h.money.Admit(ctx, llmapp.Spending{
+		Org: c.x.Record.Org, Account: c.file.account, AtMost: func() plugins.Cost { return plugins.Cost{} },
+	})
+	if err != nil {
+		c.refuse(asError(err))
+		return nil
+	}
+	resp, err := ticket.Send(req)
 	c.upload.Look(func(_ *capture.Tap, received int64) { c.x.Record.RequestBytes += received })
 	c.upload.Detach()
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/storage/credits"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -115,7 +115,7 @@ type Handler struct {
 	CORS []string `json:"cors,omitempty"`
 
 	site      *recording.Site
-	credits   func() (credits.Ledger, error)
+	money     llmapp.Gate
 	journal   func() (stored.Journal, error)
 	sealer    func() (*sealer, error)
 	memory    func() (*memory, error)
@@ -150,7 +150,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.site = site
 	app := site.App
 	h.unloaded = ctx.Done()
-	h.credits = store.Credits
+	h.money = llmapp.Gate{App: h.site.App, Credits: store.Credits, Logger: h.site.Logger}
 	h.journal = func() (stored.Journal, error) { return store.Journal() }
 	h.sealer = sync.OnceValues(func() (*sealer, error) {
 		secret, err := app.Secret(store)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/storage"
 )
@@ -29,7 +30,7 @@ type piece struct {
 // play lets every provider answer the pieces of a stream.
 func (s *site) play(pieces ...piece) {
 	for _, account := range s.handler.site.App.Accounts("default") {
-		account.Transport = transport(func(*http.Request) (*http.Response, error) {
+		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			body, provider := io.Pipe()
 			go func() {
 				for _, p := range pieces {
@@ -39,7 +40,7 @@ func (s *site) play(pieces ...piece) {
 				provider.Close()
 			}()
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
-		})
+		}))
 	}
 }
 
@@ -190,10 +191,10 @@ func TestPanicIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, nil)
 			for _, account := range s.handler.site.App.Accounts("default") {
-				account.Transport = transport(func(*http.Request) (*http.Response, error) {
+				account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 					body := io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.DataErrReader(nil)))
 					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
-				})
+				}))
 			}
 			defer func() {
 				if recover() == nil {

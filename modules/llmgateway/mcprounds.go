@@ -91,7 +91,7 @@ func (a *attempt) nextRound(out *translatedStream, assembler *translate.Assemble
 	}
 	var err error
 	if a.req, err = a.target.Account.API.Prepare(a.req.Context(), &request, a.translateTarget()); err == nil {
-		err = a.reserve()
+		err = a.admit()
 	}
 	if err != nil {
 		return nil, asError(err)
@@ -123,7 +123,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		resp, err = a.target.Account.Transport.RoundTrip(req) //nolint:bodyclose // read closes it, or the refusal below
+		resp, err = a.ticket.Send(req) //nolint:bodyclose // read closes it, or the refusal below
 	}()
 	await(answered, out, assembler)
 	if err != nil {

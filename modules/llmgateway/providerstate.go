@@ -111,7 +111,7 @@ func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, err
 func (a *attempt) shared() bool { return a.call.shared(a.target) }
 
 func (c *call) shared(t routing.Target) bool {
-	return t.Account.Platform && c.h.site.App.HasCredits(c.exchange.Record.Org)
+	return c.h.site.App.PaysWithCredits(c.exchange.Record.Org, t.Account)
 }
 
 // allow refuses what an organisation with credits must not ask of an account that
@@ -125,6 +125,9 @@ func (c *call) allow(t routing.Target) error {
 		if err := translate.Validate(c.body); err != nil {
 			return err
 		}
+	}
+	if err := c.checkSpending(); err != nil {
+		return err
 	}
 	var ids []string
 	for _, stored := range c.stored.ids {

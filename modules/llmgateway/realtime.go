@@ -199,7 +199,7 @@ func (s *realtime) forward(to io.Writer, from io.Reader, d *tunnel.Direction) (p
 	for {
 		n, err := from.Read(buf)
 		d.Write(buf[:n])
-		if s.ledger != nil && d.Unreadable() {
+		if s.ticket.Paid() && d.Unreadable() {
 			s.stop(plugins.Invalid("", "The frames of the WebSocket cannot be read, and calls in it not be paid for with credits."))
 			return passed, false
 		}
@@ -261,7 +261,7 @@ func goodbye(e *plugins.Error) (frames []byte) {
 
 // fromClient ends a WebSocket that asks for what an account keeps that others share.
 func (s *realtime) fromClient(message []byte) {
-	if s.ledger == nil {
+	if !s.ticket.Paid() {
 		return
 	}
 	for _, prompt := range gjson.GetManyBytes(message, "session.prompt", "response.prompt") {
@@ -275,13 +275,13 @@ func (s *realtime) fromClient(message []byte) {
 // from what was set aside for the handshake, once, and is the last one.
 func (s *realtime) begin(x *recording.Exchange) (end func(storage.EndState), refused *plugins.Error) {
 	paid := &attempt{call: s.call, target: s.target, x: x}
-	err := paid.reserve()
+	err := paid.admit()
 	if err != nil {
 		if !s.spent.CompareAndSwap(false, true) {
 			s.stop(asError(err))
 			return nil, asError(err)
 		}
-		paid.ledger, paid.reservation, x.Pay = s.ledger, s.reservation, paid.charge
+		paid.ticket, x.Pay = s.ticket, paid.charge
 	}
 	s.running.Add(1)
 	return func(end storage.EndState) {

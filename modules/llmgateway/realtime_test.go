@@ -276,21 +276,21 @@ func TestRealtimeResponsesThatDoNotEnd(t *testing.T) {
 			if len(responses) != 2 || responses[0].EndState != c.begun || responses[1].EndState != c.asked {
 				t.Fatalf("%+v", responses)
 			}
-			// 4096 tokens in, 2 out, and nothing for a response that never began.
-			if spent, reserved := s.balance(); spent != assumedOutput+2*2 || reserved != 0 {
+			// What was set aside, and nothing for a response that never began.
+			if spent, reserved := s.balance(); spent != 3*pricedContext || reserved != 0 {
 				t.Errorf("spent %d, reserved %d", spent, reserved)
 			}
-			if want := plugins.Nanodollars((assumedOutput + 4) * 1e6); responses[0].Cost.N != want || responses[1].Cost.N != 0 {
+			if want := plugins.Nanodollars(3 * pricedContext * 1e6); responses[0].Cost.N != want || responses[1].Cost.N != 0 {
 				t.Errorf("costs %v and %v", responses[0].Cost, responses[1].Cost)
 			}
 		})
 	}
 }
 
-// The model costs a thousandth of a dollar for a token in and two for one out: 12,288 for
+// The model costs a thousandth of a dollar for a token in and two for one out: 3,000 for
 // what a response may cost at most, and 13 for what it does.
 func TestRealtimeIsPaidWithCredits(t *testing.T) {
-	const one = 3 * assumedOutput
+	const one = 3 * pricedContext
 	accepted := make(chan realtimeEnds, 1)
 	s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
 	_, _, _, err := (&ws.Dialer{Header: ws.HandshakeHeaderHTTP{"Authorization": {"Bearer payer"}}}).Dial(t.Context(), s.realtimeURL("raw/priced"))
@@ -311,11 +311,11 @@ func TestRealtimeIsPaidWithCredits(t *testing.T) {
 		}
 		e.answer(`{"type":"rate_limits.updated","rate_limits":[]}`)
 	}
-	s.grant(-one) // what is left does for the handshake alone: one more response
+	s.grant(-one) // what is left does for the handshake alone, which holds it: one more response
 	e.ask(realtimeCreate)
 	e.answer(realtimeCreated, realtimeDone)
 	event, code := e.closed()
-	if gjson.Get(event, "type").Str != "error" || gjson.Get(event, "error.code").Str != "insufficient_quota" || code != ws.StatusPolicyViolation {
+	if gjson.Get(event, "type").Str != "error" || gjson.Get(event, "error.code").Str != "budget_reserved" || code != ws.StatusPolicyViolation {
 		t.Errorf("the client got %s, and %d", event, code)
 	}
 	if _, err := io.ReadAll(e.provider); err != nil {
@@ -327,7 +327,7 @@ func TestRealtimeIsPaidWithCredits(t *testing.T) {
 			t.Errorf("%+v", r.Record)
 		}
 	}
-	if spent, reserved := s.balance(); len(responses) != 4 || spent != 3*13 || reserved != 0 || whole.ErrorType != "insufficient_quota" {
+	if spent, reserved := s.balance(); len(responses) != 4 || spent != 3*13 || reserved != 0 || whole.ErrorType != "rate_limit_error" {
 		t.Errorf("%d responses, spent %d, reserved %d, %+v", len(responses), spent, reserved, whole.Record)
 	}
 }
@@ -343,7 +343,7 @@ func TestRealtimeRefusesWhatCannotBePaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			accepted := make(chan realtimeEnds, 1)
 			s := serve(t, map[string][]upstream{"raw": {realtimeProvider(t, accepted)}})
-			s.grant(3*assumedOutput + 10)
+			s.grant(3*pricedContext + 10)
 			e := s.open(accepted, "raw/priced", "payer")
 			e.ask(realtimeCreate) // paid from what was set aside for the handshake
 			frame := []byte("\x83\x02no frame")
@@ -361,7 +361,7 @@ func TestRealtimeRefusesWhatCannotBePaid(t *testing.T) {
 			}
 			responses, whole := e.records()
 			if want := 1; name == "credits" {
-				if r := responses[len(responses)-1]; len(responses) != 2 || r.Status != plugins.Known(402) || r.ErrorType != "insufficient_quota" {
+				if r := responses[len(responses)-1]; len(responses) != 2 || r.Status != plugins.Known(429) || r.ErrorType != "rate_limit_error" {
 					t.Errorf("%+v", responses)
 				}
 			} else if len(responses) != want || whole.ErrorType == "" {

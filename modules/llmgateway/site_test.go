@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -349,6 +350,9 @@ type site struct {
 // upstream answers one attempt.
 type upstream func(w http.ResponseWriter, r *http.Request)
 
+// pricedContext is the context of the models that have a price, in tokens.
+const pricedContext = 1000
+
 // serve starts a gateway whose provider `one` is of the kind plain, `two` of counting,
 // and `raw` and `raw2` of the kind native. Attempts at them are answered by the
 // upstreams given, in their order; the last one answers all that follow.
@@ -378,7 +382,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	ctx, cancel := caddy.NewContext(base)
 	t.Cleanup(cancel)
 	prices := filepath.Join(t.TempDir(), "prices.json")
-	const price = `"input": ["text"], "output": ["text"], "context": 1000, "prices": [{"input": "1000", "output": "2000"}]`
+	price := `"input": ["text"], "output": ["text"], "context": ` + strconv.Itoa(pricedContext) + `, "prices": [{"input": "1000", "output": "2000"}]`
 	if err := os.WriteFile(prices, []byte(`{"providers": [{"id": "one", "models": [
 		{"id": "m", `+price+`}, {"id": "cheap", "prices": [{"input": "0.001", "output": "0.001"}]}, {"id": "brief", "max_output": 100, `+price+`}]},
 		{"id": "raw", "models": [{"id": "priced", `+price+`}, {"id": "batched", "prices": [{"input": "1", "output": "2"}, {"tier": "batch", "input": "0.5", "output": "1"}]}, {"id": "paint", "prices": [{"image": "0.04"}]},
@@ -407,7 +411,9 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	s.handler = &Handler{
 		journal: func() (stored.Journal, error) { return s.kept, nil },
 		sealer:  func() (*sealer, error) { return newSealer([]byte("secret")) },
-		credits: func() (credits.Ledger, error) { return s.credits, nil },
+		money: llmapp.Gate{
+			App: loaded.(*llmapp.App), Logger: zap.NewNop(), Credits: func() (credits.Ledger, error) { return s.credits, nil },
+		},
 		memory: func() (*memory, error) {
 			return newMemory([]byte("secret"), func() shared.Memory { return s.memory })
 		},

@@ -41,6 +41,9 @@ func SetHeader(header http.Header, e *plugins.Error) {
 	if e.Status == http.StatusUnauthorized { // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.2
 		header.Set("Www-Authenticate", `Bearer realm="weir"`)
 	}
+	if e.Status == http.StatusPaymentRequired { // the SDKs of OpenAI and Anthropic obey it
+		header.Set("X-Should-Retry", "false")
+	}
 	if e.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(e.RetryAfter)/float64(time.Second)))))
 	}
@@ -116,7 +119,7 @@ func GoogleCode(status int) code.Code {
 		return code.Code_UNIMPLEMENTED
 	case http.StatusConflict:
 		return code.Code_ABORTED
-	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusPaymentRequired:
 		return code.Code_RESOURCE_EXHAUSTED
 	case http.StatusInternalServerError:
 		return code.Code_INTERNAL

@@ -1,0 +1,239 @@
+package llmgateway
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+const (
+	// toolTokens are what a host of Claude writes around the tools of a request
+	// (https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing).
+	toolTokens = 1024
+	// pictureTokens are those of the largest picture that a model reads, and
+	// pictureTokens4oMini those of the one model that counts them higher
+	// (https://platform.openai.com/docs/guides/images-vision#calculating-costs).
+	pictureTokens       = 12_000
+	pictureTokens4oMini = 48_200
+	// hostedCalls is how often a provider calls a tool that it hosts, if the request does
+	// not say (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons#pause-turn).
+	hostedCalls = 10
+)
+
+// demand is what a request can make a provider read and make.
+type demand struct {
+	inline   int64 // bytes of pictures and audio within the request
+	pictures int64 // that the model reads
+	audio    int64 // tokens of audio that the model reads
+	tools    bool
+	// unbounded: the provider reads what the request only names. The model's limit alone
+	// bounds the input.
+	unbounded bool
+	searches  bool
+	paints    string // the model of the hosted tool that makes pictures, "" if there is none
+	calls     int64  // of hosted tools, 0 if the request does not bound them
+	// writesCache and writesCache1h: the provider is asked to write its cache, which may
+	// cost more than reading the input.
+	writesCache, writesCache1h bool
+	predicted                  int64 // bytes of an answer that the client expects, charged if they are wrong
+}
+
+// plainFields are fields of requests with objects or arrays that make the provider read
+// nothing beside them.
+var plainFields = []string{
+	"audio", "function_call", "functions", "include", "logit_bias", "metadata", "modalities", "output_config", "output_format",
+	"reasoning", "response_format", "stop", "stop_sequences", "stream_options", "text", "thinking", "tool_choice",
+}
+
+// demandOf reads a request. What it does not know, the provider may look up: the input is
+// then unbounded. gatewayCalls reports of a tool that the gateway calls it.
+func demandOf(d plugins.Dialect, body []byte, gatewayCalls func(tool gjson.Result) bool) (found demand) {
+	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
+		switch name := key.Str; name {
+		case "input", "messages", "system", "images", "mask", "documents":
+			found.readContent(v, 0)
+		case "tools":
+			found.readTools(v, gatewayCalls)
+		case "max_tool_calls":
+			found.calls = max(v.Int(), 1)
+		case "cache_control":
+			found.readCacheControl(v)
+		case "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention":
+			found.writesCache = true
+			found.writesCache1h = found.writesCache1h || name != "prompt_cache_key"
+		case "prediction":
+			found.predicted = int64(len(v.Raw))
+		case "previous_response_id", "conversation":
+			found.unbounded = found.unbounded || v.Type != gjson.Null
+		case "web_search_options", "search_parameters", "plugins":
+			found.unbounded, found.searches = true, true
+		default:
+			known := slices.Contains(plainFields, name) || name == "prompt" && !d.OfResponses()
+			found.unbounded = found.unbounded || !known && (v.IsObject() || v.IsArray() && v.Raw != "[]")
+		}
+		return true
+	})
+	return found
+}
+
+// fetchedFields name what a provider fetches or has, and documents, which have more text
+// than bytes.
+var fetchedFields = []string{"file", "file_data", "file_id", "file_ids", "file_url", "video_url"}
+
+// fetchedTypes are likewise those of parts of a conversation.
+var fetchedTypes = []string{"container_upload", "document", "file", "input_file", "input_video", "item_reference", "video", "video_url"}
+
+// maxContentDepth is how deep the parts of a conversation are read. What is deeper may be
+// anything.
+const maxContentDepth = 32
+
+// readContent reads a part of the conversation, at any depth. All of a field that stands
+// twice are read: libraries differ in which they take.
+func (d *demand) readContent(v gjson.Result, depth int) {
+	if depth > maxContentDepth {
+		d.unbounded = true
+		return
+	}
+	if v.IsObject() && d.readPart(v) || v.IsArray() {
+		v.ForEach(func(_, part gjson.Result) bool {
+			d.readContent(part, depth+1)
+			return true
+		})
+	}
+}
+
+// readPart reads the fields of an object in a conversation, and reports whether the parts
+// within it are content too.
+func (d *demand) readPart(v gjson.Result) bool {
+	picture, audio, fetched, called, sealed, named := false, false, false, false, false, false
+	v.ForEach(func(key, field gjson.Result) bool {
+		switch key.Str {
+		case "type":
+			picture = picture || slices.Contains([]string{"image", "image_url", "input_image", "computer_screenshot"}, field.Str)
+			audio = audio || field.Str == "input_audio"
+			fetched = fetched || slices.Contains(fetchedTypes, field.Str)
+			called = called || field.Str == "tool_use" || field.Str == "function_call"
+			named = named || field.Str == "reasoning"
+		case "image_url", "image":
+			picture = true
+		case "input_audio":
+			audio = true
+		case "audio":
+			fetched = fetched || field.Get("id").Exists() // an earlier answer
+		case "encrypted_content":
+			sealed = sealed || field.Str != ""
+		case "cache_control", "prompt_cache_breakpoint":
+			d.readCacheControl(field)
+		default:
+			fetched = fetched || slices.Contains(fetchedFields, key.Str) && field.Type != gjson.Null
+		}
+		return true
+	})
+	source := v.Get("source.type").Str
+	switch {
+	case fetched && source != "text" && source != "content", named && !sealed && v.Get("id").Exists():
+		d.unbounded = true
+	case picture:
+		d.pictures++
+		d.inline += int64(len(v.Raw))
+	case audio:
+		d.audio += (int64(len(v.Raw))*3/4/most.speechBytes + 1) * most.speechTokens
+		d.inline += int64(len(v.Raw))
+	}
+	return !picture && !called // arguments of a call are the client's own text
+}
+
+func (d *demand) readCacheControl(v gjson.Result) {
+	if v.IsObject() {
+		d.writesCache = true
+		d.writesCache1h = d.writesCache1h || v.Get("ttl").Exists() && v.Get("ttl").Str != "5m"
+	}
+}
+
+// clientTools are the beginnings of the types of tools that the client runs, or that need
+// nothing but the request.
+var clientTools = []string{"apply_patch", "bash", "computer", "custom", "function", "local_shell", "memory", "namespace", "shell", "text_editor", "tool_search"}
+
+func (d *demand) readTools(tools gjson.Result, gatewayCalls func(gjson.Result) bool) {
+	tools.ForEach(func(_, tool gjson.Result) bool {
+		d.tools = true
+		tool.ForEach(func(key, v gjson.Result) bool {
+			switch {
+			case key.Str == "cache_control":
+				d.readCacheControl(v)
+			case key.Str == "max_uses":
+				d.calls = max(d.calls, v.Int(), 1)
+			case key.Str != "type" || gatewayCalls(tool):
+			case v.Str == "image_generation":
+				d.paints = imageModel
+				if model := tool.Get("model").Str; model != "" {
+					d.paints = model
+				}
+				d.unbounded = true
+			case !slices.ContainsFunc(clientTools, func(known string) bool { return strings.HasPrefix(v.Str, known) }):
+				d.unbounded = true
+				d.searches = d.searches || strings.Contains(v.Str, "search")
+			}
+			return true
+		})
+		return true
+	})
+}
+
+// imageModel is the model that paints for others at OpenAI, unless a request names one.
+const imageModel = "gpt-image-1"
+
+// hostsOfClaude are the providers that write their cache only where a request says so. At
+// others, such as OpenAI, each request may write it.
+var hostsOfClaude = []string{"anthropic", "bedrock", "vertex"}
+
+// usage returns the most that a call uses whose request has so many bytes, sent as it is or
+// as a translation, and asks for so many answers of at most asked tokens each; 0 is no limit.
+func (d *demand) usage(m *catalog.Model, bytes, asked, answers int64) plugins.Usage {
+	limit := m.InputLimit()
+	perPicture := int64(pictureTokens)
+	if strings.Contains(m.ID, "gpt-4o-mini") {
+		perPicture = pictureTokens4oMini
+	}
+	pictures := d.pictures * perPicture
+	tokens := most.text(max(bytes-d.inline, 0)) + pictures + d.audio
+	ofClaude := slices.Contains(hostsOfClaude, m.Provider)
+	if d.tools && ofClaude {
+		tokens += toolTokens
+	}
+	if tokens = min(tokens, limit); d.unbounded {
+		tokens = limit
+	}
+	u := plugins.Usage{Input: plugins.Known(tokens), InputAudio: plugins.Known(d.audio), InputImage: plugins.Known(pictures)}
+	if d.unbounded { // what is fetched may be anything
+		u.InputAudio, u.InputImage = u.Input, u.Input
+	}
+	if d.writesCache || !ofClaude {
+		u.CacheWrite = u.Input
+	}
+	if d.writesCache1h {
+		u.CacheWrite1h = u.Input
+	}
+	output := m.OutputLimit()
+	if asked > 0 {
+		output = min(output, asked)
+	}
+	u.Output = plugins.Known(min(output*answers, math.MaxInt32) + most.text(d.predicted))
+	if d.searches {
+		u.WebSearches = plugins.Known(d.mostCalls())
+	}
+	return u
+}
+
+// mostCalls is how often the provider may call tools that it hosts.
+func (d *demand) mostCalls() int64 {
+	if d.calls > 0 {
+		return min(d.calls, maxMCPCalls)
+	}
+	return hostedCalls
+}

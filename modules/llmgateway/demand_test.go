@@ -1,0 +1,168 @@
+package llmgateway
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/catalog"
+)
+
+// What the provider fetches or restores is set aside at the model's limit, here 1,000
+// tokens of a thousandth of a dollar: a balance that does not cover it lets nothing pass.
+func TestWhatTheProviderFetchesIsSetAside(t *testing.T) {
+	for name, c := range map[string]struct{ path, fields string }{
+		"a file by its URL":      {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_url":"https://example.com/a.pdf"}]}]`},
+		"a file within":          {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,AAAA"}]}]`},
+		"a file, named twice":    {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","type":"input_text","text":"a","file_url":"https://example.com/a.pdf"}]}]`},
+		"a picture by its URL":   {"/v1/responses", `"max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
+		"a picture of a tool":    {"/v1/responses", `"max_output_tokens":1,"input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]`},
+		"a hosted search":        {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"web_search"}]`},
+		"an MCP server":          {"/v1/responses", `"max_output_tokens":1,"input":"hi","tools":[{"type":"mcp","server_label":"a","server_url":"https://example.com"}]`},
+		"chat, a picture":        {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`},
+		"chat, a video":          {"/v1/chat/completions", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`},
+		"chat, a search":         {"/v1/chat/completions", `"max_tokens":1,"messages":[],"web_search_options":{}`},
+		"messages, a document":   {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}]}]`},
+		"messages, a tool's":     {"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]}]`},
+		"messages, MCP servers":  {"/v1/messages", `"max_tokens":1,"messages":[],"mcp_servers":[{"type":"url","url":"https://example.com","name":"a"}]`},
+		"messages, what is new":  {"/v1/messages", `"max_tokens":1,"messages":[],"something_new":{"fetch":"https://example.com"}`},
+		"no limit of the output": {"/v1/responses", `"input":"hi"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+			s.grant(900)
+			resp, body := s.postTo(c.path, strings.NewReader(`{"model":"raw/priced",`+c.fields+`}`), "Authorization", "Bearer payer")
+			if resp.StatusCode != http.StatusPaymentRequired || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get("Retry-After") != "" {
+				t.Errorf("%d %s, header %v", resp.StatusCode, body, resp.Header)
+			}
+			s.grant(2000)
+			if resp, body := s.postTo(c.path, strings.NewReader(`{"model":"raw/priced",`+c.fields+`}`), "Authorization", "Bearer payer"); resp.StatusCode == http.StatusPaymentRequired {
+				t.Errorf("with enough: %d %s", resp.StatusCode, body)
+			}
+		})
+	}
+}
+
+// A field that names another model, or that stands twice, tells nothing of the cost.
+func TestWhatCannotBePaidIsRefused(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {speaksResponses}})
+	s.grant(1e6)
+	for fields, param := range map[string]string{
+		`"models":["dear/model"]`:                         "models",
+		`"max_tokens":1,"max_tokens":100000`:              "max_tokens",
+		`"max_tokens":1,"max_\u0074okens":100000`:         "max_tokens",
+		`"max_tokens":1,"messages":[{"role":"user"}]`:     "messages",
+		`"max_tokens":1,"fallbacks":[{"model":"dearer"}]`: "fallbacks",
+	} {
+		resp, body := s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/priced","messages":[],`+fields+`}`), "Authorization", "Bearer payer")
+		if resp.StatusCode != http.StatusBadRequest || gjson.Get(body, "error.param").Str != param {
+			t.Errorf("%s: %d %s", fields, resp.StatusCode, body)
+		}
+	}
+}
+
+// randomCall is a request, and the most that a provider can say that it used.
+type randomCall struct {
+	dialect plugins.Dialect
+	body    string
+	tier    string
+	used    plugins.Usage
+	whole   bool // the provider reads what the request only names
+}
+
+func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
+	c.dialect = []plugins.Dialect{plugins.Responses, plugins.Chat, plugins.Messages}[r.IntN(3)]
+	text := strings.Repeat([]string{"The quick brown fox. ", "if(a[i]!=b){c++;}", "我们明天去北京。"}[r.IntN(3)], 1+r.IntN(1<<r.IntN(16)))
+	tokens := int64(len(text)) / 2
+	fields, parts := "", []string{fmt.Sprintf(`{"type":"text","text":%q}`, text)}
+	for range r.IntN(3) { // pictures of any size
+		picture := []string{"https://example.com/a.png", "data:image/png;base64," + strings.Repeat("A", r.IntN(5000))}[r.IntN(2)]
+		parts = append(parts, fmt.Sprintf(map[plugins.Dialect]string{
+			plugins.Responses: `{"type":"input_image","image_url":%q}`, plugins.Chat: `{"type":"image_url","image_url":{"url":%q}}`,
+			plugins.Messages: `{"type":"image","source":{"type":"url","url":%q}}`,
+		}[c.dialect], picture))
+		n := r.Int64N(pictureTokens)
+		tokens, c.used.InputImage = tokens+n, plugins.Known(c.used.InputImage.N+n)
+	}
+	switch r.IntN(6) {
+	case 0:
+		c.whole = true
+		fields += map[plugins.Dialect]string{
+			plugins.Responses: `,"previous_response_id":"resp_1"`, plugins.Chat: `,"web_search_options":{}`, plugins.Messages: `,"mcp_servers":[{"type":"url"}]`,
+		}[c.dialect]
+	case 1:
+		c.whole = true
+		parts = append(parts, map[plugins.Dialect]string{
+			plugins.Responses: `{"type":"input_file","file_url":"https://example.com/a"}`, plugins.Chat: `{"type":"file","file":{"file_id":"file-1"}}`,
+			plugins.Messages: `{"type":"document","source":{"type":"url","url":"https://example.com/a"}}`,
+		}[c.dialect])
+	case 2:
+		fields += `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
+		c.used.CacheWrite1h = plugins.Known(1)
+	}
+	tokens = min(tokens, m.InputLimit())
+	if c.whole {
+		tokens = r.Int64N(m.InputLimit()) + 1
+	}
+	c.used.Input = plugins.Known(tokens)
+	if c.used.CacheWrite1h.Valid {
+		c.used.CacheWrite1h = plugins.Known(r.Int64N(tokens + 1))
+		c.used.CacheWrite = plugins.Known(c.used.CacheWrite1h.N + r.Int64N(tokens-c.used.CacheWrite1h.N+1))
+	}
+	c.used.CacheRead = plugins.Known(r.Int64N(tokens - c.used.CacheWrite.N + 1))
+	output := m.OutputLimit()
+	if r.IntN(2) == 0 {
+		asked := r.Int64N(2*output) + 1
+		fields += fmt.Sprintf(`,%q:%d`, outputLimits[c.dialect][0], asked)
+		output = min(output, asked)
+	}
+	c.used.Output = plugins.Known(r.Int64N(output + 1))
+	c.used.Reasoning = plugins.Known(r.Int64N(c.used.Output.N + 1))
+	if c.tier = []string{"", "priority", "flex"}[r.IntN(3)]; c.tier != "" {
+		fields += fmt.Sprintf(`,"service_tier":%q`, c.tier)
+	}
+	list := map[bool]string{true: "input", false: "messages"}[c.dialect == plugins.Responses]
+	c.body = fmt.Sprintf(`{"model":"m",%q:[{"role":"user","content":[%s]}]%s}`, list, strings.Join(parts, ","), fields)
+	return c
+}
+
+// Whatever is asked, and whatever the provider makes of it, a call costs no more than what
+// was set aside for it.
+func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var models []*catalog.Model
+	for m := range catalog.Default().Models() {
+		text := !slices.Contains(m.Output, "image") && !slices.Contains(m.Output, "audio")
+		if cost := m.Cost(plugins.Usage{Input: plugins.Known(1), Output: plugins.Known(1)}, catalog.Conditions{At: time.Now()}); text && cost.Valid && cost.N > 0 {
+			models = append(models, m)
+		}
+	}
+	priced := 0
+	for range 10_000 {
+		m := models[r.IntN(len(models))]
+		c := newRandomCall(r, m)
+		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
+		asked := gjson.Get(c.body, outputLimits[c.dialect][0]).Int()
+		d := demandOf(c.dialect, []byte(c.body), func(gjson.Result) bool { return false })
+		reserved := m.AtMost(d.usage(m, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
+		served := []string{c.tier, ""}[r.IntN(2)]
+		charged := m.Cost(c.used, catalog.Conditions{At: at, Tier: served, Geography: []string{"", "us"}[r.IntN(2)]})
+		if !charged.Valid {
+			continue
+		}
+		priced++
+		if !reserved.Valid || reserved.N < charged.N {
+			t.Fatalf("%s/%s, tier %q served as %q: %v is set aside, and %v charged for %+v of %.300s", m.Provider, m.ID, c.tier, served, reserved, charged, c.used, c.body)
+		}
+	}
+	if priced < 5000 {
+		t.Errorf("only %d calls have a price", priced)
+	}
+}

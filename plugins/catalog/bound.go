@@ -1,0 +1,109 @@
+package catalog
+
+import "github.com/weirhq/weir/plugins"
+
+// assumedLimit is how many tokens a model reads or writes whose limits are not known: no
+// model that is sold today writes more at once.
+const assumedLimit = 1 << 17
+
+// InputLimit returns how many tokens the model reads at most in one request.
+func (m *Model) InputLimit() int64 {
+	limit := m.Context
+	if m.MaxInput > 0 {
+		limit = m.MaxInput
+	}
+	for i := range m.Prices { // a price for longer inputs says that there are some
+		if above := m.Prices[i].InputAbove; limit > 0 && above >= limit {
+			limit = 1 << 20
+		}
+	}
+	if limit == 0 {
+		limit = 1 << 20
+	}
+	return limit
+}
+
+// OutputLimit returns how many tokens the model writes at most in one answer.
+func (m *Model) OutputLimit() int64 {
+	switch {
+	case m.MaxOutput > 0:
+		return m.MaxOutput
+	case m.Context > 0:
+		return min(m.Context, assumedLimit)
+	}
+	return assumedLimit
+}
+
+// AtMost returns the most that a call costs which uses no more than u. The parts of the
+// input and output in u are what may be charged at a rate of their own, not what will be:
+// each token is charged at the dearest rate that it may have. A provider may serve the
+// standard tier in place of the one asked for, and process a call in a geography that it
+// was not asked for. A part whose rate is unknown is charged as what it is part of.
+func (m *Model) AtMost(u plugins.Usage, c Conditions) (most plugins.Cost) {
+	inputs := []int64{u.Input.N}
+	for i := range m.Prices { // longer inputs may have lower rates
+		if above := m.Prices[i].InputAbove; 0 < above && above < u.Input.N {
+			inputs = append(inputs, above)
+		}
+	}
+	for _, input := range inputs {
+		for _, tier := range [...]string{c.Tier, ""} {
+			for _, geography := range [...]string{c.Geography, "", "us"} {
+				p := m.price(input, Conditions{At: c.At, Tier: tier, Geography: geography})
+				if p == nil {
+					continue
+				}
+				if cost := p.atMost(input, u); cost.Valid && (!most.Valid || cost.N > most.N) {
+					most = cost
+				}
+			}
+		}
+	}
+	return most
+}
+
+func (p *Price) atMost(input int64, u plugins.Usage) plugins.Cost {
+	var b bill
+	pieces := p.chargePieces(&b, u)
+	if p.Input.Known() || p.Output.Known() || !pieces {
+		read := dearest(p.Input, p.CacheRead)
+		if u.CacheWrite.N > 0 {
+			read = dearest(read, p.CacheWrite)
+		}
+		if u.CacheWrite1h.N > 0 {
+			read = dearest(read, p.CacheWrite1h)
+		}
+		audio := min(u.InputAudio.N, input)
+		image := min(u.InputImage.N, input-audio)
+		b.tokens("input_audio", audio, dearest(read, p.InputAudio, p.CacheReadAudio))
+		b.tokens("input_image", image, dearest(read, p.InputImage))
+		b.tokens("input", input-audio-image, read)
+		written := dearest(p.Output, p.Reasoning)
+		if u.OutputAudio.N > 0 {
+			written = dearest(written, p.OutputAudio)
+		}
+		if u.OutputImage.N > 0 {
+			written = dearest(written, p.OutputImage)
+		}
+		b.tokens("output", u.Output.N, written)
+	}
+	if p.WebSearch.Known() {
+		b.piece("web_search", u.WebSearches.N, p.WebSearch)
+	}
+	if p.Request.Known() {
+		b.piece("request", 1, p.Request)
+	}
+	return b.total()
+}
+
+// dearest returns the highest of the known rates, and an unknown rate if the first, which
+// is that of the whole, is unknown.
+func dearest(whole Rate, parts ...Rate) Rate {
+	if !whole.Known() {
+		return whole
+	}
+	for _, r := range parts {
+		whole.plusOne = max(whole.plusOne, r.plusOne)
+	}
+	return whole
+}
