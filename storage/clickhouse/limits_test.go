@@ -109,15 +109,15 @@ func TestOpenNamesMissingRights(t *testing.T) {
 		return text
 	}
 	all := []string{"CREATE DATABASE ON weir.*", "CREATE TABLE ON weir.*", "TABLE ENGINE ON ReplacingMergeTree", "SELECT ON weir.*", "INSERT ON weir.*",
-		"ALTER DELETE ON weir.*", "ALTER SETTINGS ON weir.*", "SELECT ON system.parts"}
+		"ALTER DELETE ON weir.*", "ALTER SETTINGS ON weir.*", "ALTER ADD COLUMN ON weir.*", "SELECT ON system.parts"}
 	server := clickhousetest.Start(t, fmt.Sprintf(users, fmt.Sprintf(user, "reader", grants("SELECT ON weir.*"))+
 		fmt.Sprintf(user, "writer", grants(all[:5]...))+fmt.Sprintf(user, "whole", grants(all...))))
 	as := func(user string) *Backend {
 		return New(Config{Options: clickhouse.Options{Addr: []string{server.Addr}, Auth: clickhouse.Auth{Database: "weir", Username: user}}})
 	}
 	for user, missing := range map[string][]string{
-		"reader": {"CREATE DATABASE", "CREATE TABLE", "TABLE ENGINE", "INSERT", "ALTER DELETE", "ALTER SETTINGS", "SELECT ON system.parts"},
-		"writer": {"ALTER DELETE", "ALTER SETTINGS", "SELECT ON system.parts"},
+		"reader": {"CREATE DATABASE", "CREATE TABLE", "TABLE ENGINE", "INSERT", "ALTER DELETE", "ALTER SETTINGS", "ALTER ADD COLUMN", "SELECT ON system.parts"},
+		"writer": {"ALTER DELETE", "ALTER SETTINGS", "ALTER ADD COLUMN", "SELECT ON system.parts"},
 	} {
 		_, err := as(user).Open(t.Context(), &storage.Host{})
 		if err == nil {

@@ -15,7 +15,7 @@ import (
 func (b *Backend) checkRights(ctx context.Context, conn clickhouse.Conn, hasDatabase bool) error {
 	user := quoteName(cmp.Or(b.config.Options.Auth.Username, "default"))
 	tables := quoteName(b.config.Options.Auth.Database) + ".*"
-	needed := [][2]string{{"CREATE TABLE", tables}, {"TABLE ENGINE", b.engine()}, {"SELECT", tables}, {"INSERT", tables}, {"ALTER DELETE", tables}, {"ALTER SETTINGS", tables}, {"SELECT", "system.parts"}}
+	needed := [][2]string{{"CREATE TABLE", tables}, {"TABLE ENGINE", b.engine()}, {"SELECT", tables}, {"INSERT", tables}, {"ALTER DELETE", tables}, {"ALTER SETTINGS", tables}, {"ALTER ADD COLUMN", tables}, {"SELECT", "system.parts"}}
 	if !hasDatabase {
 		needed = append(needed, [2]string{"CREATE DATABASE", tables})
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // migrations lead from one version of the schema to the next. Statements change
-// nothing when they run twice, since ClickHouse has no transaction around them.
+// nothing when they run twice, since ClickHouse has no transaction around them. Migrations
+// never change. A value of a record that came later is a column that addColumns adds.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -59,7 +60,60 @@ func (b *Backend) migrate(ctx context.Context, conn clickhouse.Conn) error {
 			return err
 		}
 	}
+	return b.addColumns(ctx, conn)
+}
+
+// addColumns adds the columns that the table of records lacks. Older versions of Weir
+// write rows without these.
+func (b *Backend) addColumns(ctx context.Context, conn clickhouse.Conn) error {
+	rows, err := conn.Query(ctx, "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'records'")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	known := make(map[string]bool)
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		known[name] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, c := range columns {
+		if known[c.Name] {
+			continue
+		}
+		statement := "ALTER TABLE records" + b.onCluster() + " ADD COLUMN IF NOT EXISTS " + c.Name + " " + definition(c)
+		if err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("adding the column %s: %w", c.Name, err)
+		}
+	}
 	return nil
+}
+
+// definition is the type of a column that is added. Its default is what a record without
+// the value has.
+func definition(c *storage.Column) string {
+	switch c.Type() {
+	case storage.TextColumn:
+		if c.Names != "" {
+			return "LowCardinality(String)"
+		}
+		return "String CODEC(ZSTD(1))"
+	case storage.TimeColumn:
+		return "DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1))"
+	case storage.FlagColumn:
+		return "Bool"
+	case storage.IDColumn:
+		return "UUID CODEC(ZSTD(1))"
+	}
+	if c.NotNull() {
+		return "Int64 CODEC(T64, ZSTD(1))"
+	}
+	return "Nullable(Int64) CODEC(T64, ZSTD(1))"
 }
 
 // schemaVersions are the checksums of the migrations that were done.

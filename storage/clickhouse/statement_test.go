@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/storagetest"
@@ -256,6 +258,49 @@ func TestScoreOfTwoMonths(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A table of before a value was recorded gets its column.
+func TestMissingColumnsAreAdded(t *testing.T) {
+	o := clickhousetest.Options(t)
+	conn, err := clickhouse.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reopened := func() *Backend {
+		b := New(Config{Options: *o})
+		if _, err := b.Open(t.Context(), &storage.Host{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+		return b
+	}
+	write := func(b *Backend, r *storage.Record) {
+		if err := b.Write(t.Context(), &storage.Batch{ID: r.Model, Records: []*storage.Record{r}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := storage.Millis(time.Now())
+	before := &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: now, Model: "m"}
+	write(reopened(), before)
+	for _, column := range []string{"job", "threat", "parent", "turn", "trace_id", "request_bytes", "responded_at"} {
+		if err := conn.Exec(t.Context(), "ALTER TABLE records DROP COLUMN "+column); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := reopened()
+	after := &storage.Record{
+		ID: uuid.New(), Org: "acme", CreatedAt: now, Model: "n", JobID: "j", Threat: true, ParentID: before.ID, Turn: plugins.Known(2),
+		TraceID: "t", RequestBytes: 7, RespondedAt: now,
+	}
+	write(b, after)
+	for _, want := range []*storage.Record{before, after} {
+		got, err := b.Request(t.Context(), want.Org, want.ID)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type column struct {
 	text  func(*row) string
 	// required columns have 0 in place of NULL.
 	required bool
+	// definition is the type in the table.
+	definition string
 }
 
 // requestColumns and detailColumns are the columns of the tables but n, which holds
@@ -60,15 +62,32 @@ func columns(of []*storage.Column) (columns []column) {
 			}
 		}
 		columns = append(columns, column{
-			name:     c.Name,
-			encode:   func(r *row) driver.Value { return c.Get(&r.Record) },
-			decode:   decode,
-			names:    c.Names,
-			text:     func(r *row) string { return c.Text(&r.Record) },
-			required: c.NotNull(),
+			name:       c.Name,
+			encode:     func(r *row) driver.Value { return c.Get(&r.Record) },
+			decode:     decode,
+			names:      c.Names,
+			text:       func(r *row) string { return c.Text(&r.Record) },
+			required:   c.NotNull(),
+			definition: definition(c),
 		})
 	}
 	return columns
+}
+
+// definition is the type of a column that is added to a table, with what the rows have
+// that are there.
+func definition(c *storage.Column) string {
+	switch {
+	case c.NotNull():
+		return "INTEGER NOT NULL DEFAULT 0"
+	case c.Names != "":
+		return "INTEGER"
+	case c.Type() == storage.TextColumn:
+		return "TEXT"
+	case c.Type() == storage.IDColumn:
+		return "BLOB"
+	}
+	return "INTEGER"
 }
 
 // propertyNames repeats of the labels which properties a request has, not with which

@@ -2,19 +2,23 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"embed"
+	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/storage"
 )
 
 // migrations lead from one version of the schema to the next: the first from an
-// empty database to version 1, and so on. The version is SQLite's user_version.
+// empty database to version 1, and so on. The version is SQLite's user_version. They
+// never change. A value of a record that came later is a column that addColumns adds.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date, each version in a transaction of its own.
+// migrate brings the schema up to date, each version in a transaction of its own, and the
+// columns in the last.
 func (c *conn) migrate(ctx context.Context) error {
 	steps, err := migrations.ReadDir("migrations")
 	if err != nil {
@@ -43,6 +47,27 @@ func (c *conn) migrate(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("migrating the schema to version %d: %w", i+1, err)
 		}
+	}
+	return c.transaction(ctx, func() error {
+		return errors.Join(c.addColumns(ctx, "requests", requestColumns), c.addColumns(ctx, "details", detailColumns))
+	})
+}
+
+// addColumns adds the columns that a table lacks, as the schema of records has more of
+// them than the migrations. Older versions of Weir write rows without these.
+func (c *conn) addColumns(ctx context.Context, table string, columns []column) error {
+	known := make(map[string]bool)
+	err := c.query(ctx, "SELECT name FROM pragma_table_info(?)", []driver.Value{table}, func(row []driver.Value) error {
+		known[row[0].(string)] = true
+		return nil
+	})
+	for i := 0; err == nil && i < len(columns); i++ {
+		if x := &columns[i]; !known[x.name] {
+			_, err = c.exec("ALTER TABLE " + table + " ADD COLUMN " + x.name + " " + x.definition)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("adding columns to %s: %w", table, err)
 	}
 	return nil
 }

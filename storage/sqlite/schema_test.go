@@ -10,9 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 )
 
 // oddNames are such as a hash or SQL may take for others.
@@ -76,7 +82,7 @@ func copyOf(t *testing.T, path string) (copied string) {
 func contents(t *testing.T, c *conn) string {
 	t.Helper()
 	sum := sha256.New()
-	for _, query := range []string{"SELECT id, kind, name, seen FROM names ORDER BY id", "SELECT * FROM requests ORDER BY n", "SELECT * FROM request_log ORDER BY n"} {
+	for _, query := range []string{"SELECT id, kind, name, seen FROM names ORDER BY id", "SELECT n, org, user, session, end_state, stream, request_id FROM requests ORDER BY n", "SELECT * FROM request_log ORDER BY n"} {
 		rows := 0
 		err := c.query(t.Context(), query, nil, func(row []driver.Value) error {
 			rows++
@@ -135,6 +141,43 @@ func wantMigrated(t *testing.T, path, want string) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A database of before a value was recorded gets its column, and keeps it apart from what
+// it has.
+func TestMissingColumnsAreAdded(t *testing.T) {
+	b := newBackend(t)
+	before := &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: 1, Model: "m"}
+	write(t, b, &storage.Batch{Records: []*storage.Record{before}})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openWriter(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"requests DROP COLUMN job", "requests DROP COLUMN threat", "requests DROP COLUMN parent", "requests DROP COLUMN turn",
+		"details DROP COLUMN trace_id", "details DROP COLUMN request_bytes", "details DROP COLUMN request_omitted"} {
+		if _, err := c.exec("ALTER TABLE " + column); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = New(b.path)
+	opened(t, b)
+	after := &storage.Record{
+		ID: uuid.New(), Org: "acme", CreatedAt: 2, JobID: "j", Threat: true, ParentID: before.ID, Turn: plugins.Known(2),
+		TraceID: "t", RequestBytes: 7, RequestOmitted: true,
+	}
+	write(t, b, &storage.Batch{Records: []*storage.Record{after}})
+	for _, want := range []*storage.Record{before, after} {
+		got, err := b.Request(t.Context(), want.Org, want.ID)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
 	}
 }
 
