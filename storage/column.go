@@ -58,9 +58,12 @@ const (
 	EndStateColumn
 )
 
-// blank is the record that tells the types of columns. A column that is computed may
-// have none there.
-var blank Record
+// blank tells the types of columns, also of those that are computed.
+var blank = Record{Stream: true, Feedback: new(Feedback)}
+
+// Zero returns a pointer to a value of the column's type, not to be changed: nil if the
+// column never has a value.
+func (c *Column) Zero() any { return c.At(&blank) }
 
 // Columns are the columns of databases that filters, sorts and groups compare, and
 // DetailColumns those that answers alone show.
@@ -87,7 +90,7 @@ func (c *Column) Shown() string {
 
 // Type is what a database holds.
 func (c *Column) Type() ColumnType {
-	switch c.At(&blank).(type) {
+	switch c.Zero().(type) {
 	case *string, *plugins.Dialect, *JSONText:
 		return TextColumn
 	case *Timestamp:
@@ -104,7 +107,7 @@ func (c *Column) Type() ColumnType {
 
 // NotNull is true of columns that have 0 in a database in place of none.
 func (c *Column) NotNull() bool {
-	switch c.At(&blank).(type) {
+	switch c.Zero().(type) {
 	case *bool, *EndState, *int, *int64:
 		return true
 	case *string:
@@ -274,7 +277,7 @@ func (c *Column) asField(name string) *Field {
 	if c.Name != "" {
 		f.Column = c
 	}
-	switch c.At(&blank).(type) {
+	switch c.Zero().(type) {
 	case *plugins.Count, *plugins.Duration, *plugins.Cost:
 		f.Kind = Number
 		f.number = func(r *Record, _ string) (float64, bool) { return c.number(r) }

@@ -35,71 +35,29 @@ const (
 )
 
 // allColumns have the metrics of a record, under the names that filters use.
-var allColumns = []column{
-	{"request_id", "request_id", plain},
-	{"request_created_at", "request_created_at", moment},
-	{"response_created_at", "response_created_at", moment},
-	{"provider", "provider", plain},
-	{"model", "model", plain},
-	{"request_model", "request_model", plain},
-	{"response_model", "response_model", plain},
-	{"model_override", "model_override", plain},
-	{"request_path", "request_path", plain},
-	{"target_url", "target_url", plain},
-	{"status", "response_status", code},
-	{"end_state", "end_state", plain},
-	{"finish_reason", "finish_reason", plain},
-	{"error_type", "error_type", plain},
-	{"stream", "stream", plain},
-	{"latency", "delay_ms", millis},
-	{"time_to_first_token", "time_to_first_token", millis},
-	{"prompt_tokens", "prompt_tokens", count},
-	{"completion_tokens", "completion_tokens", count},
-	{"total_tokens", "total_tokens", count},
-	{"prompt_cache_read_tokens", "prompt_cache_read_tokens", count},
-	{"prompt_cache_write_tokens", "prompt_cache_write_tokens", count},
-	{"prompt_audio_tokens", "prompt_audio_tokens", count},
-	{"completion_audio_tokens", "completion_audio_tokens", count},
-	{"reasoning_tokens", "reasoning_tokens", count},
-	{"cost", "cost", dollars},
-	{"cache_savings", "cache_savings", dollars},
-	{"cache_miss_reason", "cache_miss_reason", plain},
-	{"cache_miss_at", "cache_miss_at", plain},
-	{"cache_missed_tokens", "cache_missed_tokens", count},
-	{"cache_loss", "cache_loss", dollars},
-	{"parent_request_id", "parent_request_id", plain},
-	{"root_request_id", "root_request_id", plain},
-	{"turn", "turn", code},
-	{"is_passthrough_billing", "is_passthrough_billing", plain},
-	{"is_subscription", "is_subscription", plain},
-	{"list_cost", "list_cost", dollars},
-	{"rate_limits", "rate_limits", plain},
-	{"user_id", "request_user_id", plain},
-	{"session_id", "session_id", plain},
-	{"organization_id", "organization_id", plain},
-	{"country_code", "country_code", plain},
-	{"request_referrer", "request_referrer", plain},
-	{"prompt_id", "prompt_id", plain},
-	{"prompt_version", "prompt_version", plain},
-	{"node_id", "node_id", plain},
-	{"job_id", "job_id", plain},
-	{"attempt", "attempt", code},
-	{"attempt_of", "attempt_of", plain},
-	{"trace_id", "trace_id", plain},
-	{"span_id", "span_id", plain},
-	{"threat", "threat", plain},
-	{"cache_enabled", "cache_enabled", plain},
-	{"cache_reference_id", "cache_reference_id", plain},
-	{storage.FeedbackScore, "feedback_rating", plain},
-	{"scores", "scores", plain},
-	{"properties", "properties", plain},
-	{"assets", "assets", plain},
-	{"request_omitted", "request_omitted", plain},
-	{"response_omitted", "response_omitted", plain},
-	{"request_truncated", "request_truncated", plain},
-	{"response_truncated", "response_truncated", plain},
-	{"size_bytes", "size_bytes", count},
-	{"updated_at", "updated_at", moment},
+var allColumns = func() (columns []column) {
+	for _, c := range storage.Schema {
+		if c.Field != "" {
+			columns = append(columns, column{c.Field, c.Shown(), formatOf(c)})
+		}
+	}
+	return columns
+}()
+
+func formatOf(c *storage.Column) format {
+	switch c.Zero().(type) {
+	case *storage.Timestamp:
+		return moment
+	case *plugins.Duration:
+		return millis
+	case *plugins.Cost:
+		return dollars
+	case *plugins.Count:
+		return count
+	case *int, *int64:
+		return code
+	}
+	return plain
 }
 
 // bodyColumns are shown when asked for by name.

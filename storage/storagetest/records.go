@@ -59,87 +59,66 @@ func Records(r *rand.Rand, n int) ([]*storage.Record, Contents) {
 }
 
 func record(r *rand.Rand, n int64) *storage.Record {
-	rec := &storage.Record{
-		ID:                 id(r),
-		Org:                pick(r, orgs),
-		AuthHash:           pick(r, []string{"", strings.Repeat("0a", 32), strings.Repeat("ff", 32)}),
-		CreatedAt:          instant(r),
-		Latency:            quantity[plugins.Milliseconds](r),
-		TimeToFirstToken:   quantity[plugins.Milliseconds](r),
-		Status:             status(r),
-		EndState:           storage.EndState(r.IntN(4)),
-		Provider:           word(r),
-		Dialect:            pick(r, []plugins.Dialect{plugins.Unknown, plugins.Chat, plugins.Messages}),
-		Model:              word(r),
-		RequestModel:       word(r),
-		ResponseModel:      word(r),
-		ModelOverride:      word(r),
-		Path:               "/v1/" + word(r),
-		TargetURL:          "https://" + word(r),
-		ResponseID:         word(r),
-		Stream:             chance(r, 2),
-		Finish:             word(r),
-		ErrorType:          word(r),
-		ServiceTier:        word(r),
-		InferenceGeo:       word(r),
-		RequestBytes:       r.Int64N(1 << 33),
-		ResponseBytes:      r.Int64N(1 << 33),
-		Usage:              usage(r),
-		Cost:               cost(r),
-		CacheSavings:       savings(r),
-		CacheMiss:          word(r),
-		CacheMissAt:        word(r),
-		CacheMissed:        quantity[int64](r),
-		CacheLoss:          savings(r),
-		Turn:               quantity[int64](r),
-		PriceVersion:       word(r),
-		PassthroughBilling: chance(r, 2),
-		Subscription:       chance(r, 3),
-		ListCost:           cost(r),
-		RateLimits:         pick(r, []storage.JSONText{"", `{"anthropic-ratelimit-unified-5h-utilization":"0.4"}`}),
-		UserID:             word(r),
-		SessionID:          word(r),
-		SessionName:        word(r),
-		SessionPath:        word(r),
-		PromptID:           word(r),
-		PromptVersion:      word(r),
-		NodeID:             word(r),
-		JobID:              word(r),
-		CountryCode:        word(r),
-		Referrer:           word(r),
-		Threat:             chance(r, 3),
-		Properties:         labels(r, propertyNames),
-		CacheEnabled:       chance(r, 2),
-		Attempt:            r.IntN(3),
-		TraceID:            pick(r, []string{"", "4bf92f3577b34da6a3ce929d0e0e4736"}),
-		SpanID:             pick(r, []string{"", "00f067aa0ba902b7"}),
-		RequestOmitted:     chance(r, 5),
-		ResponseOmitted:    chance(r, 5),
-		RequestTruncated:   chance(r, 5),
-		ResponseTruncated:  chance(r, 5),
+	rec := new(storage.Record)
+	for _, c := range storage.Schema {
+		if c.Wire > 0 {
+			choose(r, c.At(rec))
+		}
 	}
+	// What values of these types are not all like.
+	rec.ID, rec.Org, rec.CreatedAt = id(r), pick(r, orgs), instant(r)
+	rec.AuthHash = pick(r, []string{"", strings.Repeat("0a", 32), strings.Repeat("ff", 32)})
+	rec.Path, rec.TargetURL = "/v1/"+rec.Path, "https://"+rec.TargetURL
+	rec.TraceID = pick(r, []string{"", "4bf92f3577b34da6a3ce929d0e0e4736"})
+	rec.SpanID = pick(r, []string{"", "00f067aa0ba902b7"})
+	rec.Status, rec.EndState = status(r), storage.EndState(r.IntN(4))
+	rec.CacheSavings, rec.CacheLoss = savings(r), savings(r)
 	if chance(r, 2) {
-		rec.ExperimentID = pick(r, words)
+		rec.ExperimentID = ""
 	}
-	if chance(r, 3) {
-		rec.CacheReferenceID = id(r)
-	}
-	if chance(r, 3) {
-		rec.AttemptOf = id(r)
-	}
-	if chance(r, 2) {
-		rec.ParentID, rec.RootID = id(r), id(r)
+	if rec.ParentID == uuid.Nil {
+		rec.RootID = uuid.Nil
 	}
 	for range r.IntN(4) / 2 * r.IntN(4) {
 		rec.Assets = append(rec.Assets, pick(r, words))
 	}
-	rec.UpdatedAt = rec.CreatedAt
+	rec.RespondedAt, rec.UpdatedAt = 0, rec.CreatedAt
 	if !chance(r, 4) {
 		rec.RespondedAt = rec.CreatedAt + storage.Timestamp(r.IntN(3)*r.IntN(5000))
 		rec.UpdatedAt = rec.RespondedAt
 	}
 	annotate(r, rec, n)
 	return rec
+}
+
+// choose sets a value of a record by its type.
+func choose(r *rand.Rand, value any) {
+	switch v := value.(type) {
+	case *string:
+		*v = word(r)
+	case *plugins.Dialect:
+		*v = pick(r, []plugins.Dialect{plugins.Unknown, plugins.Chat, plugins.Messages})
+	case *storage.JSONText:
+		*v = pick(r, []storage.JSONText{"", `{"anthropic-ratelimit-unified-5h-utilization":"0.4"}`})
+	case *plugins.Count:
+		*v = quantity[int64](r)
+	case *plugins.Duration:
+		*v = quantity[plugins.Milliseconds](r)
+	case *plugins.Cost:
+		*v = cost(r)
+	case *bool:
+		*v = chance(r, 3)
+	case *uuid.UUID:
+		if chance(r, 2) {
+			*v = id(r)
+		}
+	case *int:
+		*v = r.IntN(3)
+	case *int64:
+		*v = r.Int64N(1 << 33)
+	case *map[string]string:
+		*v = labels(r, propertyNames)
+	}
 }
 
 // annotate gives some records scores and feedback.
@@ -282,8 +261,6 @@ func instant(r *rand.Rand) storage.Timestamp {
 	return epoch + storage.Timestamp(pick(r, days)*day-day/2+r.Int64N(day))
 }
 
-func count(r *rand.Rand) plugins.Count { return quantity[int64](r) }
-
 func quantity[T plugins.Unit](r *rand.Rand) (q plugins.Quantity[T]) {
 	switch r.IntN(5) {
 	case 0:
@@ -318,14 +295,4 @@ func cost(r *rand.Rand) plugins.Cost {
 		plugins.KnownCost(100_000_000), plugins.KnownCost(300_000_000),
 		plugins.KnownCost(plugins.Nanodollars(r.Int64N(5e12))), plugins.KnownCost(plugins.Nanodollars(r.Int64N(1000))),
 	})
-}
-
-func usage(r *rand.Rand) plugins.Usage {
-	return plugins.Usage{
-		Input: count(r), Output: count(r), CacheRead: count(r), CacheWrite: count(r), CacheWrite1h: count(r),
-		InputAudio: count(r), CacheReadAudio: count(r), InputImage: count(r), Reasoning: count(r),
-		OutputAudio: count(r), OutputImage: count(r), BilledInput: count(r), BilledOutput: count(r),
-		WebSearches: count(r), ReportedCost: quantity[plugins.Nanodollars](r),
-		SearchUnits: count(r), Images: count(r), Pages: count(r), AudioDuration: quantity[plugins.Milliseconds](r),
-	}
 }
