@@ -168,7 +168,7 @@ func TestUpstreamFailures(t *testing.T) {
 		{"dial", closed, chatPath, 502,
 			`{"error":{"message":"The provider could not be reached.","type":"server_error","param":null,"code":"upstream_unreachable"}}`},
 		{"dial", closed, "/v1/messages", 502,
-			`{"type":"error","error":{"type":"api_error","message":"The provider could not be reached."}}`},
+			`{"type":"error","error":{"type":"api_error","message":"The provider could not be reached.","details":{"error_code":"upstream_unreachable"}}}`},
 		{"dial", closed, "/v1beta/models/gemini-2.5-flash:generateContent", 502,
 			`{"error":{"code":502,"message":"The provider could not be reached.","status":"UNAVAILABLE"}}`},
 		{"timeout", silent.Listener.Addr().String(), chatPath, 504,
