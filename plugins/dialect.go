@@ -14,6 +14,7 @@ const (
 	Compaction      Dialect = "compaction"       // OpenAI's compaction of a conversation of Responses
 	InputTokens     Dialect = "input_tokens"     // OpenAI's count of the tokens of a Responses request
 	Realtime        Dialect = "realtime"         // OpenAI Realtime
+	Live            Dialect = "live"             // Gemini's and Vertex's Live
 	Completions     Dialect = "completions"      // OpenAI Completions (legacy)
 	Embeddings      Dialect = "embeddings"       // OpenAI Embeddings
 	Images          Dialect = "images"           // OpenAI Images

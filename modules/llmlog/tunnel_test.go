@@ -295,6 +295,55 @@ func TestRealtime(t *testing.T) {
 	}
 }
 
+// Gemini's events have no type and name no response: the model's first word begins one, and
+// the usage ends it. Each response has the usage that its own event states.
+func TestLive(t *testing.T) {
+	const path = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+	k := dial(t, options{config: object{"provider": "gemini"}}, path, "")
+	k.ask(`{"setup":{"model":"models/gemini-3.1-flash-live-preview"}}`)
+	k.answer(`{"setupComplete":{}}`)
+	k.ask(`{"clientContent":{"turns":[{"role":"user","parts":[{"text":"hello"}]}],"turnComplete":true}}`)
+	k.answer(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm","data":"canary-audio"}}]}}}`,
+		`{"serverContent":{"outputTranscription":{"text":"Hi."}}}`,
+		`{"serverContent":{"generationComplete":true}}`)
+	before := k.site.kept.appended()
+	k.answer(`{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":20,"responseTokenCount":9,"totalTokenCount":29,` +
+		`"promptTokensDetails":[{"modality":"TEXT","tokenCount":20}],"responseTokensDetails":[{"modality":"AUDIO","tokenCount":9}]}}`)
+	if n := k.site.kept.appended(); n != before+1 {
+		t.Error("the client sees the end of an answer before its record stands")
+	}
+	k.ask(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm","data":"canary-audio"}}}`, `{"realtimeInput":{"text":"What is new?"}}`)
+	k.answer(`{"toolCall":{"functionCalls":[{"id":"f1","name":"news","args":{}}]}}`,
+		`{"usageMetadata":{"promptTokenCount":40,"responseTokenCount":5,"thoughtsTokenCount":3,"totalTokenCount":48}}`,
+		`{"serverContent":{"turnComplete":true}}`,
+		`{"goAway":{"timeLeft":"10s"}}`)
+	k.hangUp()
+
+	responses, tunnel := k.records()
+	if len(responses) != 2 {
+		t.Fatalf("%d records of responses", len(responses))
+	}
+	for i, want := range []struct {
+		usage plugins.Usage
+		said  string
+	}{
+		{plugins.Usage{Input: plugins.Known(20), Output: plugins.Known(9), OutputAudio: plugins.Known(9)}, "hello"},
+		{plugins.Usage{Input: plugins.Known(40), Output: plugins.Known(8), Reasoning: plugins.Known(3)}, "What is new?"},
+	} {
+		e := responses[i]
+		if e.Usage != want.usage || !e.Cost.Valid || e.Dialect != plugins.Live || e.EndState != storage.Complete ||
+			e.RequestModel != "models/gemini-3.1-flash-live-preview" || !e.TimeToFirstToken.Valid {
+			t.Errorf("response %d: %+v", i, e.Record)
+		}
+		if !strings.Contains(string(e.Request.Data), want.said) || strings.Contains(string(e.Request.Data)+e.stored(), "canary-audio") {
+			t.Errorf("response %d: %s, %s", i, e.Request.Data, e.stored())
+		}
+	}
+	if tunnel.Usage != (plugins.Usage{}) || tunnel.EndState != storage.Complete {
+		t.Errorf("the tunnel's record: %+v", tunnel.Record)
+	}
+}
+
 // A transcription of what the user says is a call of its own, of another model.
 func TestRealtimeTranscription(t *testing.T) {
 	for _, omit := range []string{"", "Service-Omit-Request", "Service-Omit-Response"} {

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"slices"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
@@ -9,17 +11,25 @@ import (
 
 // TwoWay says how a dialect has responses in a two-way stream, such as a WebSocket's.
 // Events of both sides are JSON objects with a "type"; those of a response that is
-// not the only one have its id as "response_id" or "response.id".
+// not the only one have its id as "response_id" or "response.id". Where events have
+// neither, Speaks and Ends tell the responses.
 type TwoWay struct {
-	// Create is the type of the client's event that asks for a response.
+	// Create is the type of the client's event that asks for a response, "" if the server
+	// begins each.
 	Create string
 	// Conversation is true where a response answers all that the client has said
 	// since the one before, and where the provider may begin one unasked. Its events
 	// without a response's id belong to none.
 	Conversation bool
 	// Media are the types of events that carry a piece of audio or an image, of
-	// which nothing is kept: the object of the whole response has none either.
+	// which nothing is kept: the object of the whole response has none either. Of events
+	// without a type they are gjson paths.
 	Media []string
+	// Speaks are gjson paths of the events by which the model begins a response, or goes on
+	// with it. Default: events name their response.
+	Speaks []string
+	// Ends is the gjson path of the event that ends a response, "" if its type does.
+	Ends string
 	// Transcriber are the places of the model that transcribes what the client says,
 	// as gjson paths. Events without a response's id that report usage report its, of
 	// the "item_id" that an event of the type Heard had.
@@ -30,6 +40,26 @@ type TwoWay struct {
 // TwoWayOf returns how dialect d has responses in a two-way stream, nil if it has
 // none.
 func TwoWayOf(d plugins.Dialect) *TwoWay { return lookup(d).Dialect.TwoWay }
+
+// IsMedia reports whether nothing is kept of an event of that type.
+func (w *TwoWay) IsMedia(kind string, event []byte) bool {
+	if kind == "" {
+		return hasAny(event, w.Media)
+	}
+	return slices.Contains(w.Media, kind)
+}
+
+// IsSpeech reports whether an event that names no response belongs to one.
+func (w *TwoWay) IsSpeech(event []byte) bool { return hasAny(event, w.Speaks) }
+
+// IsEnd reports whether an event that names no response ends the one under way.
+func (w *TwoWay) IsEnd(event []byte) bool {
+	return w.Ends != "" && gjson.GetBytes(event, w.Ends).Exists()
+}
+
+func hasAny(event []byte, paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return gjson.GetBytes(event, path).Exists() })
+}
 
 // Envelope reads the type of an event of a two-way stream, and the id of the response
 // that it belongs to, "" where it names none.

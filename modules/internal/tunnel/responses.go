@@ -69,7 +69,7 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	reader.Write(message)
 	asked := reader.Request()
 	kind, _ := observe.Envelope(message)
-	if kind != rs.how.Create {
+	if kind == "" || kind != rs.how.Create {
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
 		if rs.how.Conversation {
@@ -113,7 +113,7 @@ func (rs *responses) keepRequest(kind string, message []byte, cut bool) {
 	m := &rs.since
 	m.bytes += int64(len(message))
 	m.cut = m.cut || cut
-	if rs.x.Record.RequestOmitted || slices.Contains(rs.how.Media, kind) {
+	if rs.x.Record.RequestOmitted || rs.how.IsMedia(kind, message) {
 		return
 	}
 	before := ","
@@ -172,14 +172,14 @@ func (rs *responses) fromServer(message []byte, cut bool) {
 	r.MarkFirstToken()
 	r.answer.bytes += int64(len(message))
 	r.answer.cut = r.answer.cut || cut
-	if !slices.Contains(rs.how.Media, kind) {
+	if !rs.how.IsMedia(kind, message) {
 		r.keepAnswer(message)
 	}
 	failed := kind == "error"
 	if status := gjson.GetBytes(message, "status").Int(); failed && 400 <= status && status <= 599 {
 		r.Record.Status = plugins.Known(status)
 	}
-	if failed || r.observer.Info().Phase == plugins.Ended {
+	if failed || r.observer.Info().Phase == plugins.Ended || rs.how.IsEnd(message) {
 		rs.begun = slices.DeleteFunc(rs.begun, func(b *response) bool { return b == r })
 		rs.ended = r.id
 		rs.finish(r, storage.Complete)
@@ -207,14 +207,18 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 	}
 	switch {
 	case id != "":
-		r := rs.takeAsked("")
-		if r == nil {
-			r, _ = rs.newResponse(time.Now()) // which the server has begun
-			rs.mu.Lock()
-			rs.takeRequest(r)
-			rs.mu.Unlock()
+		if r := rs.takeAsked(""); r != nil {
+			return rs.begin(r, id)
 		}
-		return rs.begin(r, id)
+		return rs.beginUnasked(id)
+	case len(rs.how.Speaks) > 0:
+		if len(rs.begun) > 0 {
+			return rs.begun[0]
+		}
+		if rs.how.IsSpeech(message) {
+			return rs.beginUnasked("")
+		}
+		return nil
 	case kind == "error":
 		event := gjson.GetBytes(message, "error.event_id").Str
 		if r := rs.takeAsked(event); r != nil || event != "" {
@@ -231,6 +235,15 @@ func (rs *responses) find(kind, id string, message []byte) *response {
 		return rs.begin(r, "")
 	}
 	return nil
+}
+
+// beginUnasked begins a response that the server has begun unasked, or for what the client said.
+func (rs *responses) beginUnasked(id string) *response {
+	r, _ := rs.newResponse(time.Now())
+	rs.mu.Lock()
+	rs.takeRequest(r)
+	rs.mu.Unlock()
+	return rs.begin(r, id)
 }
 
 // takeAsked takes the oldest response that was asked for, by that event unless it is
