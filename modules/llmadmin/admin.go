@@ -4,6 +4,7 @@ package llmadmin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/journal"
 )
 
@@ -64,6 +67,27 @@ func only(method string, next caddy.AdminHandlerFunc) caddy.AdminHandler {
 		}
 		return next(w, r)
 	})
+}
+
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 64 << 10
+
+// readJSON reads the body of a request into v, and returns the app of the running
+// configuration.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) (*llmapp.App, error) {
+	running, err := caddy.ActiveContext().AppIfConfigured("llm")
+	if err != nil {
+		return nil, caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	app := running.(*llmapp.App)
+	err = intake.Reader{Memory: app.Memory(), Most: maxBody}.ReadJSON(w, r, v)
+	if refused, ok := errors.AsType[*plugins.Error](err); ok {
+		return nil, caddy.APIError{HTTPStatus: refused.Status, Err: refused}
+	}
+	if err != nil {
+		return nil, caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("the body: %w", err)}
+	}
+	return app, nil
 }
 
 // StoreStatus is one element of the answer of /llm/status.

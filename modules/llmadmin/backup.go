@@ -1,7 +1,6 @@
 package llmadmin
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage/backup"
 )
 
@@ -26,24 +24,17 @@ func makeBackup(w http.ResponseWriter, r *http.Request) error {
 	var to struct {
 		Directory string `json:"directory"`
 	}
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&to)
-	if err == nil && !filepath.IsAbs(to.Directory) {
-		err = fmt.Errorf("directory: want an absolute path on this machine, not %q", to.Directory)
-	}
+	app, err := readJSON(w, r, &to)
 	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+		return err
+	}
+	if !filepath.IsAbs(to.Directory) {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("directory: want an absolute path on this machine, not %q", to.Directory)}
 	}
 	if !backups.TryLock() {
 		return caddy.APIError{HTTPStatus: http.StatusConflict, Err: errors.New("a backup is being made; wait for its end")}
 	}
 	defer backups.Unlock()
-	running, err := caddy.ActiveContext().AppIfConfigured("llm")
-	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-	}
-	app := running.(*llmapp.App)
 	var stores []backup.Store
 	for _, name := range app.StoreNames() {
 		store, err := app.Store(name)

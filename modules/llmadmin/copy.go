@@ -9,7 +9,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/transfer"
@@ -44,18 +43,12 @@ var copying = make(chan struct{}, 1)
 func copyStore(w http.ResponseWriter, r *http.Request) error {
 	now := storage.Millis(time.Now())
 	var asked copyRequest
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&asked)
-	if err == nil && (asked.From == "" || asked.To == "" || asked.From == asked.To) {
-		err = fmt.Errorf("from %q, to %q: want the names of two stores", asked.From, asked.To)
-	}
+	app, err := readJSON(w, r, &asked)
 	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+		return err
 	}
-	running, err := caddy.ActiveContext().AppIfConfigured("llm")
-	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	if asked.From == "" || asked.To == "" || asked.From == asked.To {
+		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("from %q, to %q: want the names of two stores", asked.From, asked.To)}
 	}
 	window := storage.Always
 	if asked.Since != 0 {
@@ -66,7 +59,7 @@ func copyStore(w http.ResponseWriter, r *http.Request) error {
 	}
 	options := transfer.Options{Window: window, Verify: asked.Verify}
 	for name, j := range map[string]**journal.Journal{asked.From: &options.From, asked.To: &options.To} {
-		store, err := running.(*llmapp.App).Store(name)
+		store, err := app.Store(name)
 		if err != nil {
 			return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: err}
 		}

@@ -66,18 +66,14 @@ func listCredits(w http.ResponseWriter, r *http.Request) error {
 
 func grantCredits(w http.ResponseWriter, r *http.Request) error {
 	var g grant
-	if err := json.NewDecoder(r.Body).Decode(&g); err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("the body: %w", err)}
+	app, err := readJSON(w, r, &g)
+	if err != nil {
+		return err
 	}
 	amount, err := catalog.ParseRate(g.Amount)
 	if err != nil {
 		return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: fmt.Errorf("amount: %w", err)}
 	}
-	running, err := caddy.ActiveContext().AppIfConfigured("llm")
-	if err != nil {
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
-	}
-	app := running.(*llmapp.App)
 	if !app.HasCredits(g.Org) {
 		return caddy.APIError{HTTPStatus: http.StatusNotFound, Err: fmt.Errorf("no organisation %q with credits is configured", g.Org)}
 	}

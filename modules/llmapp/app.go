@@ -5,7 +5,6 @@
 package llmapp
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,9 +57,9 @@ type App struct {
 	// it. Default: one that is made once, and kept beside the store.
 	SecretText string `json:"secret,omitempty"`
 
-	// RequestMemory bounds, in bytes, the requests that all calls of the gateway
-	// together hold in memory. Those beyond it wait, and are then refused with
-	// 503. Default: 256 MiB.
+	// RequestMemory bounds, in bytes, what the requests of all calls together take in
+	// memory. Those beyond it wait, and are then refused with 503. Default: a quarter
+	// of what the process may take, at most 1 GiB.
 	RequestMemory directive.Size `json:"request_memory,omitempty"`
 
 	// HeaderPrefixes are further prefixes of control headers, beside `Service`:
@@ -107,8 +106,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "llm", New: func() caddy.Module { return new(App) }}
 }
 
-const defaultRequestMemory = 256 << 20
-
 // Provision sets the app up. It opens no store: `caddy validate` provisions too.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx, a.logger = ctx, ctx.Logger()
@@ -140,7 +137,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		option, _, _ := strings.Cut(err.Error(), " ")
 		return a.At(err, strings.TrimSuffix(option, ":"))
 	}
-	a.memory = admission.NewMemory(int64(cmp.Or(a.RequestMemory, defaultRequestMemory)))
+	a.memory = admission.NewMemory(int64(a.RequestMemory))
 	if err := a.provisionKeys(); err != nil {
 		return err
 	}

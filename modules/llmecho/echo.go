@@ -2,6 +2,7 @@
 package llmecho
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -9,7 +10,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/echo"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 func init() {
@@ -34,8 +41,12 @@ func init() {
 //
 // Credentials are not looked at, and requests over 32 MiB are refused.
 type Handler struct {
-	provider http.Handler
+	provider *echo.Handler
+	intake   intake.Reader
 }
+
+// maxBody is the length in bytes of the largest request, Anthropic's own limit.
+const maxBody = 32 << 20
 
 // CaddyModule returns the Caddy module information.
 func (Handler) CaddyModule() caddy.ModuleInfo {
@@ -46,9 +57,18 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision sets up the handler.
-func (h *Handler) Provision(caddy.Context) error {
-	h.provider = echo.Handler()
-	return nil
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.provider = new(echo.Handler)
+	h.intake.Most = maxBody
+	app, err := ctx.AppIfConfigured("llm")
+	switch {
+	case err == nil:
+		h.intake.Memory = app.(*llmapp.App).Memory()
+	case errors.Is(err, caddy.ErrNotConfigured):
+		h.intake.Memory = admission.NewMemory(0)
+		err = nil
+	}
+	return err
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
@@ -60,7 +80,12 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // ServeHTTP answers every request itself.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	h.provider.ServeHTTP(w, r)
+	body, err := h.intake.Read(w, r)
+	defer body.Release()
+	if refused, ok := errors.AsType[*plugins.Error](err); ok {
+		return apierror.Write(w, observe.Detect("echo", r.URL.Path), refused)
+	}
+	h.provider.Answer(w, r, body.Bytes)
 	return nil
 }
 

@@ -35,6 +35,24 @@ func TestHandlerAnswersAsConfigured(t *testing.T) {
 	}
 }
 
+// What is too large is refused in the format of the provider whose endpoint it is.
+func TestHandlerBoundsRequests(t *testing.T) {
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	defer cancel()
+	v, err := ctx.LoadModuleByID("http.handlers.llm_echo", []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/v1/responses": `"code":"request_too_large"`, "/v1/messages": `"type":"error"`} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(`{"input":"`+strings.Repeat("a", maxBody)+`"}`))
+		r.ContentLength = -1
+		if err := v.(caddyhttp.MiddlewareHandler).ServeHTTP(w, r, nil); err != nil || w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %v, %d %s", path, err, w.Code, w.Body)
+		}
+	}
+}
+
 func TestHandlerHasNoOptions(t *testing.T) {
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -41,17 +41,17 @@ type call struct {
 	// streamsBackground is what a call in the background was asked for.
 	streamsBackground bool
 
-	held    admission.Held                     // the memory that the request takes
-	body    []byte                             // the client's
-	outline *observe.Outline                   // of it, nil of what is no conversation
-	form    *form                              // the body, if it is one
-	sent    []byte                             // the same, with what it refers to
-	api     inbound.API                        // that the client speaks, zero where nothing is translated
-	parsed  func() (*translate.Request, error) // sent
-	names   *translate.Names                   // of what the client sent within sent, nil if that is the same
-	own     []string                           // the items of the client's input, if earlier ones stand before them
-	stored  storedState
-	state   translate.State
+	received intake.Body                        // what the client sent, with the memory of the call
+	body     []byte                             // that of received
+	outline  *observe.Outline                   // of it, nil of what is no conversation
+	form     *form                              // the body, if it is one
+	sent     []byte                             // the same, with what it refers to
+	api      inbound.API                        // that the client speaks, zero where nothing is translated
+	parsed   func() (*translate.Request, error) // sent
+	names    *translate.Names                   // of what the client sent within sent, nil if that is the same
+	own      []string                           // the items of the client's input, if earlier ones stand before them
+	stored   storedState
+	state    translate.State
 
 	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
 
@@ -102,7 +102,7 @@ func (c *call) close() {
 		c.mcp.close()
 	}
 	c.exchange.Close()
-	c.held.Release()
+	c.received.Release()
 }
 
 // begin authenticates the caller and begins the record.
@@ -143,7 +143,7 @@ func (c *call) read() ([]routing.Target, error) {
 		return nil, err
 	}
 	if c.dialect.OfResponses() {
-		if err := c.h.checkSize(c.body, "input"); err != nil {
+		if err := c.h.checkSize(c.ctx, &c.received, c.body, "input"); err != nil {
 			return nil, err
 		}
 		if err := c.readBackground(); err != nil {
@@ -251,7 +251,7 @@ func (c *call) keepBody() {
 // parse reads the request to translate it.
 func (c *call) parse() (*translate.Request, error) {
 	if !c.dialect.OfResponses() { // whose size is checked before
-		if err := c.h.checkSize(c.sent, "messages"); err != nil {
+		if err := c.h.checkSize(c.ctx, &c.received, c.sent, "messages"); err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package llmgateway
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -40,8 +39,7 @@ func speaksResponses(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	echo.Handler().ServeHTTP(w, r)
+	new(echo.Handler).Answer(w, r, body)
 }
 
 func TestResponses(t *testing.T) {

@@ -67,10 +67,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if earlier > 0 {
 		c.names = namesBehind(field, earlier, len(own))
 	}
-	if err := c.hold(int64(len(c.body) + len(c.sent))); err != nil {
-		return err
-	}
-	return c.h.checkSize(c.sent, "input")
+	return c.h.checkSize(c.ctx, &c.received, c.sent, "input")
 }
 
 // earlier returns the field that names what the call continues and may be kept here,
@@ -106,7 +103,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		if conversationID(c.body) != "" {
 			return nil, plugins.Invalid("conversation", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'.")
 		}
-		items, err := store.History(c.ctx, id, room)
+		items, err := store.History(c.ctx, id, room, c.received.Grow)
 		if err == nil {
 			c.state.PreviousResponseID = id
 		}

@@ -2,8 +2,6 @@ package llmgateway
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -40,7 +39,8 @@ type stateCall struct {
 	store    *stored.Store
 	id, item string // in the path
 	omits    string // the header that forbids to keep content, "" if none does
-	body     gjson.Result
+	received intake.Body
+	body     gjson.Result // received
 }
 
 // stateRoute returns the endpoints of a path, and the ids in it. ours is true of every
@@ -71,6 +71,7 @@ func methodsOf(methods map[string]func(*stateCall) (any, error)) string {
 // serveState answers an endpoint of what is kept. A nil answer is written already.
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func(*stateCall) (any, error), id, item string) error {
 	c := &stateCall{h: h, w: w, r: r, id: id, item: item}
+	defer c.received.Release()
 	var value any
 	err := c.admit()
 	if err == nil {
@@ -129,25 +130,18 @@ func (c *stateCall) readBody(fields ...string) error {
 		e.Code = "content_omitted"
 		return e
 	}
-	held, refused := c.h.site.App.Memory().Hold(c.r.Context(), max(c.r.ContentLength, 0))
-	if refused != nil {
-		return refused
+	var err error
+	if c.received, err = c.h.intake(maxStateBody).Read(c.w, c.r); err != nil {
+		return err
 	}
-	defer held.Release()
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxStateBody))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return tooLarge()
-		}
-		return plugins.Invalid("", "The body of the request could not be read.")
-	}
+	body := c.received.Bytes
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
 	if err := translate.CheckObject(body); err != nil {
 		return err
 	}
-	if err := c.h.checkSize(body, "items"); err != nil {
+	if err := c.h.checkSize(c.r.Context(), &c.received, body, "items"); err != nil {
 		return err
 	}
 	c.body = gjson.ParseBytes(body)

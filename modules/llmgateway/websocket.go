@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/gobwas/ws"
-	"github.com/gobwas/ws/wsutil"
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
@@ -40,7 +41,7 @@ type socket struct {
 	r        *http.Request // that opened it
 	conn     net.Conn
 	writing  sync.Mutex
-	messages chan []byte
+	messages chan intake.Body
 	ctx      context.Context // ends when the client leaves
 	caller   storage.Record  // its organisation and user
 	omits    bool            // content, of all its calls
@@ -51,6 +52,7 @@ type socket struct {
 type unstored struct {
 	id    string
 	items []string // of the conversation up to its end
+	size  int64    // of the items, in bytes, which are copies as those of bodies are
 }
 
 // serveSocket answers the calls that come over a WebSocket.
@@ -66,11 +68,12 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) error {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &socket{h: h, r: r, conn: conn, messages: make(chan []byte), ctx: ctx}
+	s := &socket{h: h, r: r, conn: conn, messages: make(chan intake.Body), ctx: ctx}
 	ctl := control.Read(r.Header.Clone(), h.site.App.Headers(), &s.caller) // which takes them out, and each call needs them
 	control.ReadEdge(r, "", &s.caller)
 	s.caller.Org = key.Org()
 	s.omits = ctl.OmitRequest || ctl.OmitResponse
+	defer s.forget()
 	go func() {
 		defer cancel()
 		s.read(buffered.Reader)
@@ -105,31 +108,11 @@ func (s *socket) serve() {
 
 // read hands on the messages of the client until it leaves.
 func (s *socket) read(from io.Reader) {
-	reader := wsutil.Reader{
-		Source: from, State: ws.StateServerSide, CheckUTF8: true,
-		OnIntermediate: wsutil.ControlFrameHandler(socketFrames{s}, ws.StateServerSide),
-	}
+	in := s.h.intake(maxRequest).Socket(s.conn, from, socketFrames{s})
 	for {
-		header, err := reader.NextFrame()
-		switch {
-		case err != nil:
-			return
-		case header.OpCode.IsControl():
-			if reader.OnIntermediate(header, &reader) != nil {
-				return
-			}
-			continue
-		case header.OpCode != ws.OpText:
-			s.close(ws.StatusUnsupportedData, "messages are JSON, as text")
-			return
-		case header.Length > maxRequest:
-			s.close(ws.StatusMessageTooBig, "")
-			return
-		}
-		message, err := io.ReadAll(io.LimitReader(&reader, maxRequest+1))
-		if len(message) > maxRequest {
-			s.close(ws.StatusMessageTooBig, "")
-			return
+		message, err := in.Next(s.ctx)
+		if closing, ours := errors.AsType[*intake.Closing](err); ours {
+			s.close(closing.Code, closing.Reason)
 		}
 		if err != nil {
 			return
@@ -137,21 +120,27 @@ func (s *socket) read(from io.Reader) {
 		select {
 		case s.messages <- message:
 		case <-s.ctx.Done():
+			message.Release()
 			return
 		}
 	}
 }
 
 // answer makes the call that a message asks for.
-func (s *socket) answer(message []byte) {
+func (s *socket) answer(message intake.Body) {
 	if err := s.call(message); err != nil {
-		s.last = unstored{}
+		s.forget()
 		s.fail(asError(err))
 	}
 }
 
-func (s *socket) call(message []byte) error {
-	event := gjson.ParseBytes(message)
+func (s *socket) call(received intake.Body) error {
+	defer received.Release()
+	message := received.Bytes
+	if err := received.CheckJSON(s.ctx, message); err != nil {
+		return err
+	}
+	event := gjson.Parse(text(message))
 	switch {
 	case !plugins.ValidJSON(message) || !event.IsObject():
 		return plugins.Invalid("", "The message is not valid JSON: an object is expected.")
@@ -170,7 +159,7 @@ func (s *socket) call(message []byte) error {
 		return err
 	}
 	warmsUp := event.Get("generate").Type == gjson.False
-	body, items, err := s.continued(body, warmsUp || s.omits || event.Get("store").Type == gjson.False)
+	body, items, err := s.continued(&received, body, warmsUp || s.omits || event.Get("store").Type == gjson.False)
 	if err != nil {
 		return err
 	}
@@ -178,10 +167,16 @@ func (s *socket) call(message []byte) error {
 		return s.warmUp(body, items)
 	}
 	w := &socketWriter{socket: s, header: make(http.Header)}
-	if err := s.h.serveCall(w, s.request(body, event.Get("previous_response_id").Str), "/v1/responses"); err != nil {
+	r := s.request(event.Get("previous_response_id").Str)
+	received.Bytes = body
+	if err := received.Give(r); err != nil {
 		return err
 	}
-	s.last = unstored{}
+	defer r.Body.Close()
+	if err := s.h.serveCall(w, r, "/v1/responses"); err != nil {
+		return err
+	}
+	s.forget()
 	switch {
 	case w.answer != nil:
 		return s.answerObject(w)
@@ -199,21 +194,30 @@ const maxUnstored = 8 << 20
 
 // remember keeps the conversation up to the end of a response that no store keeps.
 func (s *socket) remember(response []byte, items []string) {
-	s.last = unstored{gjson.GetBytes(response, "id").Str, items}
-	size := 0
+	s.forget()
+	size := int64(0)
 	for _, item := range items {
-		size += len(item)
+		size += int64(len(item))
 	}
-	if size > maxUnstored {
-		s.last = unstored{}
+	if size <= maxUnstored && capture.Reserve(size) {
+		s.last = unstored{gjson.GetBytes(response, "id").Str, items, size}
 	}
+}
+
+// forget lets go of the conversation that the socket remembers.
+func (s *socket) forget() {
+	capture.Return(s.last.size)
+	s.last = unstored{}
 }
 
 // continued returns the body with the conversation that this socket alone has, and the
 // items of the conversation if remembers says that it must have them afterwards.
-func (s *socket) continued(body []byte, remembers bool) (whole []byte, items []string, err error) {
+func (s *socket) continued(received *intake.Body, body []byte, remembers bool) (whole []byte, items []string, err error) {
 	previous, own := gjson.GetBytes(body, "previous_response_id").Str, stored.InputOf(body)
 	if previous != "" && previous == s.last.id {
+		if err := received.Grow(s.ctx, s.last.size); err != nil {
+			return nil, nil, err
+		}
 		items = slices.Concat(s.last.items, own)
 		if body, err = sjson.DeleteBytes(body, "previous_response_id"); err == nil {
 			body, err = sjson.SetRawBytes(body, "input", []byte("["+strings.Join(items, ",")+"]"))
@@ -228,7 +232,7 @@ func (s *socket) continued(body []byte, remembers bool) (whole []byte, items []s
 		if err != nil {
 			return nil, nil, err
 		}
-		items, err = store.History(s.ctx, previous, maxRequest)
+		items, err = store.History(s.ctx, previous, maxRequest, received.Grow)
 		if errors.Is(err, stored.ErrNotFound) { // the call tells so, or its provider has it
 			return body, nil, nil
 		}
@@ -258,14 +262,14 @@ func (s *socket) warmUp(body []byte, items []string) error {
 	return w.writeEvents(append(events.Bytes(), rest...))
 }
 
-// request is the request of a call over HTTP with the same effect.
-func (s *socket) request(body []byte, previous string) *http.Request {
+// request is the request of a call over HTTP with the same effect, without its body.
+func (s *socket) request(previous string) *http.Request {
 	ctx := s.ctx
 	if previous != "" && previous == s.last.id {
 		ctx = context.WithValue(ctx, continuedResponse{}, previous)
 	}
 	r := s.r.Clone(ctx)
-	r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Method = http.MethodPost
 	for name := range r.Header {
 		if name == "Connection" || name == "Upgrade" || strings.HasPrefix(name, "Sec-Websocket-") {
 			r.Header.Del(name)

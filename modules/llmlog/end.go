@@ -34,6 +34,7 @@ func (x *exchange) end() {
 	x.End(end)
 
 	x.body.Detach()
+	x.ahead.Release()
 	x.reader.Free()
 	x.response.Free()
 	if x.observer != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/capture"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/tunnel"
@@ -32,6 +33,7 @@ type exchange struct {
 
 	writer capture.Writer
 	usage  *usageFilter // takes out the chunk that nobody asked for
+	ahead  intake.Body  // what was read of the body before it passes
 	body   capture.Body
 	reader *observe.RequestReader
 
@@ -141,6 +143,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 
 // Header implements capture.Observer.
 func (x *exchange) Header(header http.Header, bodyless bool) {
+	x.ahead.Release() // it was sent
 	x.announce(header)
 	if _, ok := header["Content-Type"]; !ok {
 		header["Content-Type"] = nil // keeps net/http from guessing one

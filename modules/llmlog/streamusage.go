@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/plugins"
 )
 
@@ -25,20 +26,23 @@ func (x *exchange) askForUsage() bool {
 		x.warnings = append(x.warnings, "stream_usage: not asked for, the request has a Content-Encoding")
 		return false
 	}
-	client := x.r.Body
-	sent, err := io.ReadAll(io.LimitReader(client, int64(x.h.MaxBody)+1))
-	if err != nil || int64(len(sent)) > int64(x.h.MaxBody) {
-		x.r.Body = replay{io.MultiReader(bytes.NewReader(sent), errorReader{err}, client), client}
-		if err == nil {
-			x.warnings = append(x.warnings, "stream_usage: not asked for, the request is longer than max_body")
-		}
+	sent, refused, err := intake.Reader{Memory: x.h.site.App.Memory(), Most: int64(x.h.MaxBody)}.ReadAhead(x.r)
+	x.ahead = sent
+	switch {
+	case err != nil:
+		return false
+	case refused != nil && refused.Status == http.StatusRequestEntityTooLarge:
+		x.warnings = append(x.warnings, "stream_usage: not asked for, the request is longer than max_body")
+		return false
+	case refused != nil:
+		x.warnings = append(x.warnings, "stream_usage: not asked for, the requests of other calls take all memory")
 		return false
 	}
-	asking, asks := withUsage(sent)
-	x.r.Body = replay{bytes.NewReader(asking), client}
+	asking, asks := withUsage(sent.Bytes)
 	if !asks {
 		return false
 	}
+	x.r.Body = replay{bytes.NewReader(asking), x.r.Body}
 	x.r.ContentLength = int64(len(asking))
 	x.r.Header["Content-Length"] = []string{strconv.Itoa(len(asking))}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the chunk could not be found
@@ -59,20 +63,10 @@ func withUsage(body []byte) (asking []byte, changed bool) {
 	return asking, true
 }
 
-// replay is a body that was read ahead.
+// replay is a body with other bytes.
 type replay struct {
 	io.Reader
 	io.Closer
-}
-
-// errorReader fails with an error, or ends where there is none.
-type errorReader struct{ err error }
-
-func (r errorReader) Read([]byte) (int, error) {
-	if r.err == nil {
-		return 0, io.EOF
-	}
-	return 0, r.err
 }
 
 // maxEvent bounds what is held of an event whose end has not come: the chunk to

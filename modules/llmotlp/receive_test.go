@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -124,13 +126,13 @@ func TestRefusals(t *testing.T) {
 		{name: "key with the scope", key: "logger", body: good, status: 200},
 		{name: "no protobuf", key: "root", body: []byte("\xff\xff\xff"), status: 400, want: "ExportTraceServiceRequest"},
 		{name: "no JSON", key: "root", body: []byte("{"), header: []string{"Content-Type", "application/json"}, status: 400, want: "ExportTraceServiceRequest"},
-		{name: "no gzip", key: "root", body: good, header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "not gzip"},
-		{name: "gzip cut short", key: "root", body: zipped(t, good)[:30], header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "broke off"},
-		{name: "another coding", key: "root", body: good, header: append(binary, "Content-Encoding", "br"), status: 415, want: "Content-Encoding"},
+		{name: "no gzip", key: "root", body: good, header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "Content-Encoding"},
+		{name: "gzip cut short", key: "root", body: zipped(t, good)[:30], header: append(binary, "Content-Encoding", "gzip"), status: 400, want: "Content-Encoding"},
+		{name: "another coding", key: "root", body: good, header: append(binary, "Content-Encoding", "compress"), status: 415, want: "Content-Encoding"},
 		{name: "another type", key: "root", body: good, header: []string{"Content-Type", "text/plain"}, status: 415, want: "Content-Type"},
 		{name: "too long", key: "root", body: huge, status: 413, want: "max_request"},
 		{name: "a bomb", key: "root", body: zipped(t, huge), header: append(binary, "Content-Encoding", "gzip"), status: 413, want: "max_request"},
-		{name: "deep JSON", key: "root", body: []byte(strings.Repeat("[", 11*bound)), header: []string{"Content-Type", "application/json"}, status: 400},
+		{name: "deep JSON", key: "root", body: []byte(strings.Repeat("[", 11*bound)), header: []string{"Content-Type", "application/json"}, status: 413},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.header == nil {
@@ -288,6 +290,22 @@ func TestPropertiesNamedLikeCredentials(t *testing.T) {
 	}
 	if got := response.Header["Service-Warnings"]; len(got) != 2 || strings.Contains(strings.Join(got, ""), "canary") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestEmptySpans: what takes two bytes on the wire and hundreds in memory is counted
+// before it is parsed.
+func TestEmptySpans(t *testing.T) {
+	s := newSite(t, "")
+	spans := bytes.Repeat([]byte{0x12, 0}, 5*bound)
+	scope := append(protowire.AppendVarint([]byte{0x12}, uint64(len(spans))), spans...)
+	body := append(protowire.AppendVarint([]byte{0x0a}, uint64(len(scope))), scope...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	response, answer := s.send("root", zipped(t, body), append(binary, "Content-Encoding", "gzip")...)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; response.StatusCode != http.StatusRequestEntityTooLarge || took > 256<<20 {
+		t.Errorf("%s %q, %d MiB", response.Status, answer, took>>20)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,8 +16,10 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 )
@@ -141,9 +142,16 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		if e.scope == llmapp.ScopeWrite {
 			most = maxAnnotation
 		}
-		if body, err = readBody(w, r, most); err != nil {
+		// The body is read before the turn comes, so that no slow sender keeps others waiting.
+		received, err := intake.Reader{Memory: h.app.Memory(), Most: most}.Read(w, r)
+		defer received.Release()
+		if err != nil {
 			return err
 		}
+		if err := received.Weigh(r.Context(), received.Bytes); err != nil {
+			return err
+		}
+		body = received.Bytes
 	}
 	if e.turns != nil {
 		over, ok := e.turns(h.app).Take(r.Context(), key)
@@ -182,9 +190,8 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string,
 	}
 	key, refused := h.gate.Admit(r, scope, "Authorization")
 	if refused != nil {
-		p := &problem{status: refused.Status, message: refused.Code + ": " + refused.Message, header: make(http.Header)}
-		apierror.SetHeader(p.header, refused)
-		return "", "", p
+		refused.Message = refused.Code + ": " + refused.Message
+		return "", "", refused
 	}
 	return key.Org(), key.Hash(), nil
 }
@@ -192,8 +199,12 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string,
 // fail answers a failed call, telling internals to nobody but the log.
 func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
+	var refused *plugins.Error
 	switch {
 	case errors.As(err, &p):
+	case errors.As(err, &refused):
+		p = &problem{status: refused.Status, message: refused.Message, header: make(http.Header)}
+		apierror.SetHeader(p.header, refused)
 	case errors.Is(err, storage.ErrNotFound):
 		p = &problem{status: http.StatusNotFound, message: err.Error()}
 	case r.Context().Err() != nil:
@@ -212,20 +223,6 @@ func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header()[name] = values
 	}
 	_ = apierror.Envelope{Error: &p.message}.Write(w, p.status) // a string always marshals
-}
-
-// readBody reads the body of a call before its turn comes, so that no slow sender
-// keeps others waiting.
-func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, &problem{status: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the body is longer than %d bytes", most)}
-	}
-	if err != nil {
-		return nil, badRequest("the body broke off")
-	}
-	return raw, nil
 }
 
 // question is a query that is answered from groups of requests.

@@ -4,7 +4,6 @@ package llmui
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmquery"
 )
@@ -168,7 +168,7 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 		return fail(w, http.StatusUnsupportedMediaType, "send the key as application/json")
 	}
 	var body struct{ Key string }
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&body); err != nil {
+	if err := (intake.Reader{Memory: h.gate.App.Memory(), Most: maxLogin}).ReadJSON(w, r, &body); err != nil {
 		return fail(w, http.StatusBadRequest, `the body must be {"key": "<API key>"}`)
 	}
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)

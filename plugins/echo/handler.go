@@ -3,10 +3,8 @@ package echo
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -15,14 +13,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/coding"
 )
 
-// maxBody is the length in bytes of the largest request, Anthropic's own limit.
-const maxBody = 32 << 20
-
-// Handler returns a provider. It routes by the end of the path, so that any prefix
-// works:
+// Handler is a provider. It routes by the end of the path, so that any prefix works:
 //
 //	POST .../chat/completions   OpenAI Chat Completions
 //	POST .../responses          OpenAI Responses
@@ -33,9 +26,7 @@ const maxBody = 32 << 20
 // Errors have the format of the dialect: Anthropic's for its endpoint and for
 // requests that carry anthropic-version, OpenAI's for all others. Credentials are
 // ignored.
-func Handler() http.Handler { return new(handler) }
-
-type handler struct {
+type Handler struct {
 	served atomic.Uint64
 	stored storedIDs
 }
@@ -89,11 +80,12 @@ func (d dialect) serve(w http.ResponseWriter, r *http.Request, x *exchange) *fai
 	return nil
 }
 
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Answer answers a request whose body was read: that of r is not looked at.
+func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	e, f := route(w, r)
-	body, unread := readObject(w, r)
+	body, malformed := object(r, body)
 	if f == nil {
-		f = unread
+		f = malformed
 	}
 	sum := fnv.New64a()
 	sum.Write(body)
@@ -134,20 +126,8 @@ func route(w http.ResponseWriter, r *http.Request) (endpoint, *failure) {
 		message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
 }
 
-// readObject reads the JSON object that every POST must carry.
-func readObject(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
-	decoded, ok := coding.NewReader(r.Header.Get("Content-Encoding"), http.MaxBytesReader(w, r.Body, maxBody), maxBody)
-	if !ok {
-		return nil, &failure{status: http.StatusUnsupportedMediaType, message: "the content encoding is not supported"}
-	}
-	defer decoded.Close()
-	body, err := io.ReadAll(decoded)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, coding.ErrTooLong) {
-		return nil, &failure{status: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the request is larger than %d bytes", maxBody)}
-	}
-	if err != nil {
-		return nil, invalid("", "the request body could not be read: %v", err)
-	}
+// object returns the JSON object that every POST must carry, on one line.
+func object(r *http.Request, body []byte) ([]byte, *failure) {
 	if r.Method != http.MethodPost {
 		return nil, nil
 	}

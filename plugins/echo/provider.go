@@ -19,15 +19,15 @@ func init() {
 	caddy.RegisterModule(new(Provider))
 }
 
-// Provider answers by itself, with no network and no key, what Handler answers
+// Provider answers by itself, with no network and no key, what a Handler answers
 // at the path of each dialect. It is its own transport.
 type Provider struct {
 	openai.Provider
-	handler http.Handler
+	handler Handler
 }
 
 // NewProvider returns a provider whose ids are its own.
-func NewProvider() *Provider { return &Provider{handler: Handler()} }
+func NewProvider() *Provider { return new(Provider) }
 
 // CaddyModule returns the Caddy module information.
 func (*Provider) CaddyModule() caddy.ModuleInfo {
@@ -60,7 +60,11 @@ func (p *Provider) PrepareEndpoint(ctx context.Context, method, path string, t t
 func (p *Provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer r.Body.Close()
 	a := answerWriter{header: make(http.Header), status: http.StatusOK}
-	p.handler.ServeHTTP(&a, r)
+	body, err := translate.ReadAll(r.Body, r.ContentLength)
+	if err != nil {
+		return nil, err
+	}
+	p.handler.Answer(&a, r, body)
 	return &http.Response{
 		StatusCode:    a.status,
 		Header:        a.header,

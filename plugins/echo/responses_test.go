@@ -162,7 +162,7 @@ func TestResponseHasTheKeysOfOpenResponses(t *testing.T) {
 }
 
 func TestResponsesGoOnFromStoredOnesAlone(t *testing.T) {
-	h := Handler()
+	h := server()
 	ask := func(body string) gjson.Result {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body)))

@@ -3,7 +3,6 @@ package plugintest
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/echo"
@@ -20,7 +19,7 @@ func TestCheckTakesEcho(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := `{"model":"m","stream":true,"input":"tell me a \"story\""` + fields + `}`
 			w := httptest.NewRecorder()
-			echo.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body)))
+			new(echo.Handler).Answer(w, httptest.NewRequest(http.MethodPost, "/v1/responses", nil), []byte(body))
 			if _, err := Check(w.Body.Bytes()); err != nil {
 				t.Errorf("%v in\n%s", err, w.Body)
 			}

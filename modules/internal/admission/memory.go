@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -12,68 +14,92 @@ import (
 )
 
 const (
-	// Small is up to how many bytes a request is small. Requests with a few images
-	// are.
-	Small = 4 << 20
-	// copies is how many copies of a large request memory holds at worst: the
-	// body, what was read of it, and what is sent.
-	copies = 3
+	// Small is up to how many bytes a request is small.
+	Small = 16 << 20
 	// maxWait is how long a request waits for memory before it is refused.
 	maxWait = 10 * time.Second
 	// retryAfter is when a refused one should come back.
 	retryAfter = 5 * time.Second
 )
 
-// Memory bounds the bytes of requests that are held at the same time. Half of it
-// is for small requests, which large ones never keep waiting.
+// Share returns how much of the process's memory one use of it may take: a quarter of
+// what Go may take, which Caddy sets from the cgroup, and at most so many bytes.
+func Share(most int64) int64 { return min(debug.SetMemoryLimit(-1)/4, most) }
+
+// maxMemory is what requests may take at most where the configuration does not say.
+const maxMemory = 1 << 30
+
+// Memory bounds the bytes that requests take at the same time. Half of it is for small
+// requests, which large ones never keep waiting.
 type Memory struct {
 	small, large *semaphore.Weighted
 	half         int64
 }
 
-// NewMemory returns a Memory of so many bytes. A request that is larger than it
-// could ever hold is admitted alone.
+// NewMemory returns a Memory of so many bytes, 0 for its share of the process's. A
+// request that is larger than it could ever hold is admitted alone.
 func NewMemory(bytes int64) *Memory {
-	half := max(bytes/2, 1)
+	half := max(cmp.Or(bytes, Share(maxMemory))/2, 1)
 	return &Memory{semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
 }
 
 // Held is memory that a request holds. The zero Held holds none.
 type Held struct {
+	memory *Memory
 	pool   *semaphore.Weighted
-	copies int64 // of each byte
 	weight int64
 }
 
-// Release gives the memory back.
-func (h *Held) Release() { h.Reduce(0) }
-
-// Reduce gives back what is beyond so many bytes.
-func (h *Held) Reduce(bytes int64) {
-	if weight := h.copies * bytes; weight < h.weight {
-		h.pool.Release(h.weight - weight)
-		h.weight = weight
-	}
+// Hold waits for room for a request that takes so many bytes. The error is a 503 that
+// says when to come back.
+func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
+	h := Held{memory: m, pool: m.small}
+	return h, h.Resize(ctx, bytes)
 }
 
-// Hold waits for room for a request of so many bytes. The error is a 503 that says
-// when to come back.
-func (m *Memory) Hold(ctx context.Context, bytes int64) (Held, *plugins.Error) {
-	held := Held{pool: m.small, copies: 1}
-	if bytes > Small {
-		held = Held{pool: m.large, copies: copies}
+// Release gives the memory back.
+func (h *Held) Release() {
+	if h.pool != nil {
+		h.pool.Release(h.weight)
 	}
-	held.weight = min(held.copies*bytes, m.half)
-	if held.pool.TryAcquire(held.weight) {
-		return held, nil
+	*h = Held{}
+}
+
+// Resize gives back what is beyond so many bytes, or waits for what is missing, as Hold
+// does. After an error, h holds what it held before.
+func (h *Held) Resize(ctx context.Context, bytes int64) *plugins.Error {
+	weight := min(bytes, h.memory.half)
+	switch large := h.memory.large; {
+	case weight <= h.weight:
+		h.pool.Release(h.weight - weight)
+	case bytes <= Small || h.pool == large:
+		if !acquire(ctx, h.pool, weight-h.weight) {
+			return overloaded()
+		}
+	default: // the small one waits among the large ones, which wait for no small one
+		if !acquire(ctx, large, weight) {
+			return overloaded()
+		}
+		h.pool.Release(h.weight)
+		h.pool = large
+	}
+	h.weight = weight
+	return nil
+}
+
+// acquire waits for room in a pool.
+func acquire(ctx context.Context, pool *semaphore.Weighted, weight int64) bool {
+	if pool.TryAcquire(weight) {
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	if held.pool.Acquire(ctx, held.weight) == nil {
-		return held, nil
-	}
+	return pool.Acquire(ctx, weight) == nil
+}
+
+func overloaded() *plugins.Error {
 	Refusals.With(metric.Constant("request_memory")).Inc()
-	return Held{}, &plugins.Error{
+	return &plugins.Error{
 		Status: http.StatusServiceUnavailable, Type: "server_error", Code: "overloaded", RetryAfter: retryAfter,
 		Message: "The requests of other calls take all memory that there is for them. Try again later.",
 	}

@@ -12,12 +12,12 @@ import (
 // small ones waiting.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory(64 << 20)
-		held, err := m.Hold(t.Context(), 60<<20)
+		m := NewMemory(8 * Small)
+		held, err := m.Hold(t.Context(), 7*Small)
 		if err != nil {
 			t.Fatalf("a request over the bound is not admitted alone: %v", err)
 		}
-		for range 8 {
+		for range 4 {
 			if _, err := m.Hold(t.Context(), Small); err != nil {
 				t.Fatalf("a small request was refused: %v", err)
 			}
@@ -36,17 +36,43 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// What a large request gives back is as many copies of its bytes as it held.
-func TestLargeRequestsGiveBack(t *testing.T) {
-	m := NewMemory(2 * copies * 4 * Small)
-	held, err := m.Hold(t.Context(), 4*Small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held.Reduce(2 * Small)
-	if _, err := m.Hold(t.Context(), 2*Small); err != nil {
-		t.Error("what was given back cannot be had")
-	}
+// A request that turns out to be smaller gives back what it does not take, one that turns
+// out to be larger waits for what it lacks, and one that grows large leaves the small ones.
+func TestRequestsChangeTheirSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(4 * Small)
+		held, err := m.Hold(t.Context(), 2*Small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Resize(t.Context(), Small/2)
+		other, err := m.Hold(t.Context(), Small+1)
+		if err != nil {
+			t.Error("what was given back cannot be had")
+		}
+		if err := held.Resize(t.Context(), Small); err == nil {
+			t.Error("a request got what another one holds")
+		}
+		other.Release()
+		if err := held.Resize(t.Context(), Small); err != nil {
+			t.Error("a request does not get what is free")
+		}
+		held.Release()
+
+		for range 2 {
+			grows, err := m.Hold(t.Context(), Small)
+			if err == nil {
+				err = grows.Resize(t.Context(), Small+1)
+			}
+			if err != nil && err.RetryAfter == 0 {
+				t.Error(err)
+			}
+			defer grows.Release()
+		}
+		if _, err := m.Hold(t.Context(), Small); err != nil {
+			t.Error("a request that has grown keeps small ones waiting")
+		}
+	})
 }
 
 func TestSmallRequestsAreBounded(t *testing.T) {
@@ -62,7 +88,7 @@ func TestSmallRequestsAreBounded(t *testing.T) {
 		if _, err := m.Hold(t.Context(), Small); err == nil {
 			t.Error("more is held than there may be")
 		}
-		held.Reduce(10)
+		held.Resize(t.Context(), 10)
 		if _, err := m.Hold(t.Context(), Small-10); err != nil {
 			t.Error("what was given back is held by nobody, and cannot be had")
 		}

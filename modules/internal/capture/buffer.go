@@ -4,11 +4,13 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weirhq/weir/modules/internal/admission"
 )
 
-// Memory bounds, in bytes, what the copies of all exchanges in flight take
+// Memory returns, in bytes, what the copies of all exchanges in flight may take
 // together. Copies beyond it are truncated; the traffic itself is not touched.
-const Memory = 256 << 20
+var Memory = sync.OnceValue(func() int64 { return admission.Share(256 << 20) })
 
 var inUse atomic.Int64
 
@@ -51,12 +53,20 @@ func classSize(class int) int64 {
 // its class, or false when there is none.
 func take(n, instead int64) (class int, ok bool) {
 	class = sizeClass(n)
-	more := classSize(class) - instead
-	if ok = inUse.Add(more) <= Memory; !ok {
-		inUse.Add(-more)
-	}
-	return class, ok
+	return class, Reserve(classSize(class) - instead)
 }
+
+// Reserve takes so many bytes of the memory of copies for what its caller keeps, until
+// Return. ok is false if there is no room.
+func Reserve(n int64) (ok bool) {
+	if ok = inUse.Add(n) <= Memory(); !ok {
+		Return(n)
+	}
+	return ok
+}
+
+// Return gives back what Reserve took.
+func Return(n int64) { inUse.Add(-n) }
 
 func newBuffer(class int) *buffer {
 	if class < classes {

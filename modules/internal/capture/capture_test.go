@@ -70,8 +70,8 @@ func TestCopyGrowsAsAnnounced(t *testing.T) {
 		}
 		copy.Free()
 	}
-	inUse.Add(Memory - 200<<10)
-	defer inUse.Add(200<<10 - Memory)
+	inUse.Add(Memory() - 200<<10)
+	defer inUse.Add(200<<10 - Memory())
 	var copy Copy
 	copy.Keep(8<<20, 8<<20)
 	copy.Write(make([]byte, 150<<10))
@@ -102,7 +102,7 @@ func TestLentBytesStay(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	const size, room = 1 << 20, 10
-	others := int64(Memory - room*size)
+	others := int64(Memory() - room*size)
 	inUse.Add(others)
 	defer inUse.Add(-others)
 
@@ -114,7 +114,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if copies[i].Truncated() {
 			truncated++
 		}
-		if n := inUse.Load(); n > Memory {
+		if n := inUse.Load(); n > Memory() {
 			t.Fatalf("%d bytes in use", n)
 		}
 	}

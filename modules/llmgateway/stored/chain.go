@@ -15,9 +15,11 @@ import (
 const maxChain = 1000
 
 // History returns the items of the conversation up to the end of the response of an
-// id, as input, or ErrNotFound. size bounds it, in bytes.
-func (s *Store) History(ctx context.Context, id string, size int) ([]string, error) {
+// id, as input, or ErrNotFound. size bounds it, in bytes; grow is asked for the memory of
+// as many as there are so far.
+func (s *Store) History(ctx context.Context, id string, size int, grow func(context.Context, int64) error) ([]string, error) {
 	var turns [][]string // the latest first
+	room := size
 	for id != "" {
 		r, err := s.Find(ctx, id)
 		if err != nil {
@@ -35,10 +37,13 @@ func (s *Store) History(ctx context.Context, id string, size int) ([]string, err
 		}
 		items = append(items, Output(r.Body)...)
 		for _, item := range items {
-			size -= len(item)
+			room -= len(item)
 		}
-		if turns = append(turns, items); len(turns) > maxChain || size < 0 {
+		if turns = append(turns, items); len(turns) > maxChain || room < 0 {
 			return nil, plugins.Invalid("previous_response_id", "The conversation behind '%s' is too long.", r.ID)
+		}
+		if err := grow(ctx, int64(size-room)); err != nil {
+			return nil, err
 		}
 	}
 	slices.Reverse(turns)
