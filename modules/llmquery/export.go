@@ -35,9 +35,9 @@ func exportRequests(c *call) error {
 		Limit:  exportPage,
 	}
 	format, _ := b.text("format")
-	s := shape{content: true, inputs: true}
+	s := shape{content: true, inputs: true, oneLine: true}
 	if content := b.boolean("includeContent"); content != nil {
-		s = shape{content: *content, inputs: *content}
+		s.content, s.inputs = *content, *content
 	}
 	columns := tableColumns
 	if b.raw("columns") != nil {

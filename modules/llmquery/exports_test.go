@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,5 +116,35 @@ func TestExportOfChosenColumns(t *testing.T) {
 		if response, answer := s.do("POST", "/v1/export", "root", wrong); response.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", wrong, response.StatusCode, answer)
 		}
+	}
+}
+
+// A line is a record, also where its bodies have line breaks between their values.
+func TestBodiesWithLineBreaks(t *testing.T) {
+	s := newSite(t)
+	const body = "{\n  \"messages\": [\r\n    {\"content\": \"one\\ntwo\"}\n  ]\n}"
+	s.record("default", &storage.Record{Org: "default", Dialect: plugins.Chat}, &storage.Content{
+		Request: storage.Body{Type: "application/json", Data: []byte(body)}, Response: storage.Body{Type: "text/plain", Data: []byte("a\nb")},
+	})
+	for path, question := range map[string]string{"/v1/export": `{}`, "/v1/request/search": `{"filter":"all"}`} {
+		_, answer := s.do("POST", path, "root", question)
+		lines := slices.Collect(strings.Lines(answer.Raw))
+		if len(lines) != 1 || !gjson.Valid(lines[0]) || strings.ContainsRune(answer.Raw, '\r') {
+			t.Fatalf("%s: %d lines: %q", path, len(lines), answer.Raw)
+		}
+		record := gjson.Parse(lines[0])
+		if record.Get("data").Exists() {
+			record = record.Get("data.0")
+		}
+		if got := record.Get("request_body.messages.0.content").Str; got != "one\ntwo" {
+			t.Errorf("%s: the content is %q", path, got)
+		}
+		if got := record.Get("response_body").Str; got != "a\nb" {
+			t.Errorf("%s: the response is %q", path, got)
+		}
+	}
+	_, answer := s.do("POST", "/v1/request/query", "root", `{"filter":"all"}`)
+	if got := answer.Get("data.0.request_body").Raw; got != body {
+		t.Errorf("a list has the body %q, want it as it was", got)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// appendRecord appends a record with its bodies, which pass as they are.
+// appendRecord appends a record with its bodies, which pass as they are but for the line
+// breaks between their values, if the record is to be one line.
 func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape) ([]byte, error) {
 	if content == nil {
 		content = new(storage.Content)
@@ -33,8 +34,12 @@ func appendRecord(b []byte, r *storage.Record, content *storage.Content, s shape
 		}
 	}
 	if s.content {
+		begin := len(b)
 		b = appendBody(append(b, `,"request_body":`...), content.Request)
 		b = appendBody(append(b, `,"response_body":`...), content.Response)
+		if s.oneLine {
+			joinLines(b[begin:])
+		}
 	}
 	if s.inputs {
 		var err error
@@ -74,6 +79,15 @@ func appendBody(b []byte, body storage.Body) []byte {
 		return append(b, body.Data...)
 	default:
 		return appendString(b, string(body.Data))
+	}
+}
+
+// joinLines makes one line of JSON, whose strings have no line breaks.
+func joinLines(text []byte) {
+	for i, c := range text {
+		if c == '\n' || c == '\r' {
+			text[i] = ' '
+		}
 	}
 }
 
@@ -199,6 +213,8 @@ type shape struct {
 	content, inputs bool
 	preview         storage.Filter // that chose the record, nil for no preview
 	charges         *catalog.Catalog
+	// oneLine is true of a record that is a line, or a part of one.
+	oneLine bool
 }
 
 // readsContent reports whether the shape needs the bodies.

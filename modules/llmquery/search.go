@@ -37,7 +37,7 @@ func searchRequests(c *call) error {
 		b.fail("limit", "at least 1 is expected")
 	}
 	b.after(q)
-	s := shape{content: true}
+	s := shape{content: true, oneLine: true}
 	if content := b.boolean("includeContent"); content != nil {
 		s.content = *content
 	}
