@@ -28,7 +28,7 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 		case "", storage.BySession, storage.ByScore, storage.ByProperty:
 			continue
 		case storage.ByPropertyName:
-			if q.Apart && q.CountOnly {
+			if q.Apart || len(q.By) == 1 {
 				continue
 			}
 		}
@@ -161,7 +161,7 @@ func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) stri
 	}
 }
 
-// groupPropertyNames answers a query that counts by the names of properties, and
+// groupPropertyNames answers a query that groups by the names of properties, and
 // perhaps by other dimensions separately.
 func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.GroupTotals) error) error {
 	part := func(rows storage.Rows, sets []int) error {
@@ -198,7 +198,7 @@ func groupPropertyNames(q *storage.GroupQuery, x *rows, each func(*storage.Group
 }
 
 // propertyRows are storage.Rows of which a request has one for each of its
-// properties, grouped by their names. They have CountParts alone.
+// properties, grouped by their names.
 type propertyRows struct {
 	*rows
 	names  []string // by group; the first is none
@@ -219,10 +219,10 @@ func newPropertyRows(x *rows) *propertyRows {
 }
 
 // Scan gives each the chosen requests once for each of their properties.
-func (x *propertyRows) Scan(f storage.Filter, w storage.Window, _ storage.RowParts, each func(*storage.Row) bool) error {
+func (x *propertyRows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
 	sets := x.textDimension(propertyNamesColumn)
 	x.dimensions = []dimension{sets}
-	return x.rows.Scan(f, w, storage.CountParts, func(r *storage.Row) bool {
+	return x.rows.Scan(f, w, parts, func(r *storage.Row) bool {
 		set := r.Groups[0]
 		for set >= len(x.groupsOf) {
 			x.groupsOf = append(x.groupsOf, x.groupsIn(sets.keys([]int{len(x.groupsOf)})[0].ID))
