@@ -3,6 +3,7 @@ package plugins
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -55,9 +56,17 @@ func (q Quantity[T]) Or(other Quantity[T]) Quantity[T] {
 }
 
 // Plus returns the sum; an unknown quantity counts as 0, but the sum of two unknown
-// ones is unknown.
+// ones is unknown. A sum too large for the type is the largest or the least number of
+// the type: a caller may report any count of tokens.
 func (q Quantity[T]) Plus(other Quantity[T]) Quantity[T] {
-	return Quantity[T]{N: q.N + other.N, Valid: q.Valid || other.Valid}
+	sum := q.N + other.N
+	switch {
+	case q.N > 0 && other.N > 0 && sum < 0:
+		sum = math.MaxInt64
+	case q.N < 0 && other.N < 0 && sum >= 0:
+		sum = math.MinInt64
+	}
+	return Quantity[T]{N: sum, Valid: q.Valid || other.Valid}
 }
 
 // Both returns the sum, which is unknown if either quantity is.

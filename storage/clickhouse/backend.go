@@ -8,6 +8,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,17 @@ type Config struct {
 	// Cluster names the servers that have a replica of the tables each, "" for a
 	// single server.
 	Cluster string
+	// Timeout bounds each change of the store but migrations, so that a server which
+	// hangs is found out. 0 is changeTimeout.
+	Timeout time.Duration
+}
+
+// changeTimeout leaves time for a full batch on a busy server.
+const changeTimeout = 20 * time.Second
+
+// changing is a context for one change of the store.
+func (b *Backend) changing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(b.config.Timeout, changeTimeout))
 }
 
 // Backend is a storage.Backend on a ClickHouse database.
@@ -86,6 +98,8 @@ func (b *Backend) options() *clickhouse.Options {
 
 // prepare makes sure of the server's version, of the user's rights and of the database.
 func (b *Backend) prepare(ctx context.Context) (err error) {
+	ctx, cancel := b.changing(ctx)
+	defer cancel()
 	o := b.options()
 	database := o.Auth.Database
 	o.Auth.Database = "system" // which every server has
@@ -142,6 +156,8 @@ func (b *Backend) opened() (clickhouse.Conn, storage.Contents, error) {
 // The codes of ClickHouse's errors (src/Common/ErrorCodes.cpp) that matter here.
 const (
 	codeSyntax         = 62
+	codeTooManyQueries = 202
+	codeAborted        = 236
 	codeAuthentication = 516
 	codeAccessDenied   = 497
 )
@@ -163,6 +179,8 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: grant the user what this names (docs/storage_clickhouse.md has all that it needs)", err)
 	case isCode(err, codeAuthentication):
 		return fmt.Errorf("%w: check the user and the password of the store", err)
+	case isCode(err, codeAborted), isCode(err, codeTooManyQueries):
+		return fmt.Errorf("%w: the server is stopping, or has too much to do: %w", storage.ErrUnavailable, err)
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, clickhouse.ErrAcquireConnTimeout):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,7 +87,7 @@ func TestLimitsOfEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen[kind]++
-		if seconds != "60" || memory != fmt.Sprint(123<<20) || result != "5000000" {
+		if bound, err := strconv.Atoi(seconds); err != nil || bound < 1 || bound > 60 || memory != fmt.Sprint(123<<20) || result != "5000000" {
 			t.Errorf("a statement has the bounds %q seconds, %q bytes, %q rows: %s", seconds, memory, result, query)
 		}
 	}
@@ -196,4 +199,78 @@ func TestCancel(t *testing.T) {
 			t.Errorf("the server goes on for %v with a query that nobody waits for: %s", best, statement)
 		}
 	}
+}
+
+// A server that takes connections and answers nothing is out of reach: the host learns
+// it, and tries again.
+func TestServerThatHangs(t *testing.T) {
+	o := clickhousetest.Options(t)
+	through := newHangingProxy(t, o.Addr[0])
+	o.Addr, o.DialTimeout = []string{through.Addr().String()}, time.Second
+	b := New(Config{Options: *o, Timeout: time.Second})
+	records, contents := storagetest.Records(rand.New(rand.NewPCG(1, 0)), 5)
+	if _, err := b.Open(t.Context(), &storage.Host{Contents: contents}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	through.hang.Store(true)
+	for range 2 { // on the connection that there is, and on a new one
+		begin := time.Now()
+		batch := storagetest.Batch(records, storage.Position{Segment: 1})
+		batch.ID = "1"
+		if err := b.Write(t.Context(), batch); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("Write = %v, want that the server is unavailable", err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("Write took %s", took)
+		}
+	}
+}
+
+// hangingProxy forwards bytes to a server until it hangs.
+type hangingProxy struct {
+	net.Listener
+	hang atomic.Bool
+}
+
+func newHangingProxy(t *testing.T, to string) *hangingProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &hangingProxy{Listener: l}
+	forward := func(from, to net.Conn) {
+		defer to.Close()
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if err != nil {
+				return
+			}
+			if p.hang.Load() {
+				continue
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go forward(client, server)
+			go forward(server, client)
+		}
+	}()
+	return p
 }

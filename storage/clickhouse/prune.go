@@ -34,12 +34,14 @@ func (b *Backend) drop(ctx context.Context, table string, before storage.Timesta
 	if err != nil {
 		return false, err
 	}
-	old, err := oldPartitions(ctx, conn, table, before)
+	dropping, cancel := b.changing(ctx)
+	defer cancel()
+	old, err := oldPartitions(dropping, conn, table, before)
 	for i := 0; i < len(old) && err == nil; i++ {
 		if i == dropped {
 			return true, nil
 		}
-		err = conn.Exec(ctx, "ALTER TABLE "+table+b.onCluster()+" DROP PARTITION ID '"+old[i]+"'")
+		err = conn.Exec(dropping, "ALTER TABLE "+table+b.onCluster()+" DROP PARTITION ID '"+old[i]+"'")
 	}
 	if err != nil {
 		return false, fmt.Errorf("deleting old partitions of %s from ClickHouse: %w", table, explain(ctx, err))

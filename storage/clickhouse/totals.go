@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -41,22 +42,30 @@ func (g *grouping) totals() []string {
 // sums are the totals by which groups are put into order, but for the requests.
 var sums = map[storage.TotalKey]string{
 	"errors":                    "countIf(answered AND (ifNull(status >= 400, 0) OR end_state != 'complete'))",
-	"cost":                      "sum(cost)",
+	"cost":                      saturated("sum(toInt128(cost))"),
 	"requests_without_cost":     "countIf(isNull(cost))",
-	"prompt_tokens":             "sumIf(input, answered)",
-	"completion_tokens":         "sumIf(output, answered)",
-	"total_tokens":              "sumIf(if(isNull(input), output, input + ifNull(output, 0)), answered)",
-	"prompt_cache_read_tokens":  "sumIf(cache_read, answered)",
-	"prompt_cache_write_tokens": "sumIf(cache_write, answered)",
-	"reasoning_tokens":          "sumIf(reasoning, answered)",
-	"cache_savings":             "sumIf(cache_savings, answered)",
-	"cache_loss":                "sumIf(cache_loss, answered)",
+	"prompt_tokens":             sum("input"),
+	"completion_tokens":         sum("output"),
+	"total_tokens":              sum("if(isNull(input), output, toInt128(input) + ifNull(output, 0))"),
+	"prompt_cache_read_tokens":  sum("cache_read"),
+	"prompt_cache_write_tokens": sum("cache_write"),
+	"reasoning_tokens":          sum("reasoning"),
+	"cache_savings":             sum("cache_savings"),
+	"cache_loss":                sum("cache_loss"),
 	"latency.p50":               percentile("latency", 500),
 	"latency.p95":               percentile("latency", 950),
 	"latency.p99":               percentile("latency", 990),
 	"time_to_first_token.p50":   percentile("ttft", 500),
 	"time_to_first_token.p95":   percentile("ttft", 950),
 	"time_to_first_token.p99":   percentile("ttft", 990),
+}
+
+// sum adds up what requests have in a column.
+func sum(column string) string { return saturated("sumIf(toInt128(" + column + "), answered)") }
+
+// saturated is a sum as plugins.Quantity has it: the largest number where it is larger.
+func saturated(sum string) string {
+	return fmt.Sprintf("toInt64(multiIf(%[1]s > %[2]d, toInt128(%[2]d), %[1]s < %[3]d, toInt128(%[3]d), %[1]s))", sum, math.MaxInt64, math.MinInt64)
 }
 
 // percentile is a quantile of a column in thousandths of a millisecond, interpolated as

@@ -23,12 +23,14 @@ func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
 	if err != nil {
 		return err
 	}
+	writing, cancel := b.changing(ctx)
+	defer cancel()
 	w := &writer{conn: conn, batch: batch}
-	if err = w.content(ctx, contents); err == nil {
-		err = w.records(ctx)
+	if err = w.content(writing, contents); err == nil {
+		err = w.records(writing)
 	}
 	if err == nil {
-		err = w.annotations(ctx)
+		err = w.annotations(writing)
 	}
 	if err == nil {
 		err = ctx.Err() // of a batch of nothing

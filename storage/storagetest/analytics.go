@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -19,6 +23,7 @@ func RunAnalytics(t *testing.T, new func(t *testing.T) storage.Backend, relaxed 
 	open := opener{new, relaxed}
 	t.Run("random queries", func(t *testing.T) { testRandomAnalytics(t, open) })
 	t.Run("errors", func(t *testing.T) { testAnalyticsErrors(t, open) })
+	t.Run("large sums", func(t *testing.T) { testLargeSums(t, open) })
 }
 
 func testRandomAnalytics(t *testing.T, open opener) {
@@ -91,6 +96,26 @@ func testAnalyticsErrors(t *testing.T, open opener) {
 		if err := test.ask(t.Context(), storage.All{}); err != nil {
 			t.Errorf("%s = %v afterwards", test.name, err)
 		}
+	}
+}
+
+// Sums that are too large for a number stay at the largest, and do not become negative.
+func testLargeSums(t *testing.T, open opener) {
+	records, contents := Records(random(2), 3)
+	for _, r := range records {
+		r.Org, r.AttemptOf = orgs[0], uuid.Nil
+		r.Cost, r.Usage.Input, r.Usage.Output = plugins.KnownCost(math.MaxInt64-1), plugins.Known(math.MaxInt64/2), plugins.Known(math.MaxInt64-1)
+	}
+	b := open.new(t)
+	start(t, open, b, contents).write(Batch(records, storage.Position{Segment: 1}))
+	q := &storage.MetricsQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always, Bucket: storage.BucketNone, Limit: 1}
+	got, err := q.Answer(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := plugins.Known(math.MaxInt64)
+	if m := got.Totals; m.Cost != plugins.KnownCost(math.MaxInt64) || m.PromptTokens != most || m.CompletionTokens != most || m.TotalTokens != most {
+		t.Errorf("cost %v, tokens %v, %v and %v: want the largest number", m.Cost, m.PromptTokens, m.CompletionTokens, m.TotalTokens)
 	}
 }
 
