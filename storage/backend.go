@@ -90,6 +90,13 @@ type ContentKeeper interface {
 	PruneContent(ctx context.Context, before Timestamp) (more bool, err error)
 }
 
+// Eraser is a Backend whose files keep what was deleted for a while.
+type Eraser interface {
+	// Erase removes from the files what was deleted. The host calls it each hour; one
+	// that fails is tried again.
+	Erase(ctx context.Context) error
+}
+
 // ResponseFinder is a Backend that finds responses of the Responses API, and batches, by
 // the ids that providers give them.
 type ResponseFinder interface {

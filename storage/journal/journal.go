@@ -162,6 +162,7 @@ type Journal struct {
 	drained         chan struct{} // closed when the drain has ended
 	maintained      chan struct{} // closed when the maintenance has ended
 	upkeep          chan struct{} // has an element while maintenance or a backup runs
+	erased          time.Time     // when the backend erased last; maintenance alone uses it
 }
 
 // Open opens the journal in o.Dir and passes over what a crash left half written.

@@ -16,6 +16,9 @@ import (
 // maintainEvery is how often maintenance looks at what has become old.
 const maintainEvery = time.Minute
 
+// eraseEvery is how often the backend removes from its files what was deleted.
+const eraseEvery = time.Hour
+
 // maintain seals segments and deletes what has outlived its retention.
 func (j *Journal) maintain(ctx context.Context) {
 	defer close(j.maintained)
@@ -97,8 +100,8 @@ func (j *Journal) expire(o *Options) {
 	}
 }
 
-// prune deletes the records that have outlived their retention, in steps
-// between which batches can be written.
+// prune deletes the records that have outlived their retention, in steps between which
+// batches can be written, and then what is left of them in the backend's files.
 func (j *Journal) prune(ctx context.Context, o *Options) {
 	select {
 	case <-j.connected:
@@ -110,6 +113,26 @@ func (j *Journal) prune(ctx context.Context, o *Options) {
 	}
 	j.pruneBy(ctx, o, o.contentRetention(), j.backend.PruneConversations)
 	j.pruneBy(ctx, o, o.Retention, j.backend.Prune)
+	j.erase(ctx, o)
+}
+
+// erase removes what was deleted from the backend's files, and tries again a minute later
+// what fails.
+func (j *Journal) erase(ctx context.Context, o *Options) {
+	eraser, ok := j.backend.(storage.Eraser)
+	if !ok || o.now().Sub(j.erased) < eraseEvery {
+		return
+	}
+	j.writer.Lock()
+	err := eraser.Erase(ctx)
+	j.writer.Unlock()
+	if err != nil {
+		if ctx.Err() == nil {
+			o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
+		}
+		return
+	}
+	j.erased = o.now()
 }
 
 func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {

@@ -73,6 +73,7 @@ func openWriter(path string) (*conn, error) {
 		synchronousNormal,
 		"PRAGMA wal_autocheckpoint = 4000",
 		"PRAGMA journal_size_limit = 67108864",
+		"PRAGMA secure_delete = ON", // zeros in place of what was deleted
 		"PRAGMA temp_store = MEMORY",
 		pageCache,
 	)

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/weirhq/weir/storage"
@@ -20,6 +22,22 @@ var pruneRequests = []string{
 	"DELETE FROM details WHERE n <= ?1",
 	"DELETE FROM requests WHERE n <= ?1",
 	"DELETE FROM buckets WHERE bucket < ?1 >> 43",
+}
+
+// Erase empties the write-ahead log, which has pages as they were before texts in them
+// were deleted. It fails while a long query reads the log.
+func (b *Backend) Erase(ctx context.Context) error {
+	err := b.writing(func(w *writer) error {
+		busy, err := w.c.integer(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		if err == nil && busy != 0 {
+			err = errors.New("queries still read the write-ahead log")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("erasing what was deleted from %s: %w", b.path, explain(err))
+	}
+	return nil
 }
 
 // prune also answers the files of columns that nothing needs any more.

@@ -255,4 +255,7 @@ func (b *Backend) interrupt() *columnFiles {
 	return b.files
 }
 
-var _ storage.Backend = (*Backend)(nil)
+var (
+	_ storage.Backend = (*Backend)(nil)
+	_ storage.Eraser  = (*Backend)(nil)
+)
