@@ -102,7 +102,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 			return nil, err
 		}
 	}
-	if body, err = withKnownTools(body, p); err != nil {
+	if body, err = withTools(body, p); err != nil {
 		return nil, err
 	}
 	if body, err = sjson.DeleteBytes(body, "stream_options.include_usage"); err != nil {
@@ -121,24 +121,41 @@ var hosted = []string{
 	"x_search", // xAI's
 }
 
-// withKnownTools is the body without the tools that another API hosts.
-func withKnownTools(body []byte, p *translate.Request) ([]byte, error) {
-	all := len(p.Tools)
-	err := p.DropTools(func(t *translate.Tool) bool { return !slices.Contains(hosted, t.Type) })
-	if err != nil || len(p.Tools) == all {
-		return body, err
+// withTools is the body with the tools that the Responses API has. Its functions are strict
+// unless they say otherwise, which those of other APIs are not
+// (https://platform.openai.com/docs/guides/migrate-to-responses).
+func withTools(body []byte, p *translate.Request) ([]byte, error) {
+	if err := p.DropTools(func(t *translate.Tool) bool { return !slices.Contains(hosted, t.Type) }); err != nil {
+		return nil, err
 	}
 	if len(p.Tools) == 0 {
-		if body, err = sjson.DeleteBytes(body, "tool_choice"); err != nil {
-			return nil, err
+		for _, field := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
+			body = DeleteField(body, field)
 		}
-		return sjson.DeleteBytes(body, "tools")
+		return body, nil
 	}
 	tools := make([]json.RawMessage, len(p.Tools))
 	for i := range p.Tools {
-		tools[i] = p.Tools[i].Raw
+		t := &p.Tools[i]
+		if tools[i] = t.Raw; t.Type == "function" {
+			f := function{Type: t.Type, Name: t.Name, Strict: t.IsStrict()}
+			f.Description, f.Parameters = t.AsFunction()
+			var err error
+			if tools[i], err = translate.Encode(f); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return sjson.SetBytes(body, "tools", tools)
+}
+
+// function is a tool that the client runs.
+type function struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
 }
 
 // keptItems are the items of the turns by their position in the input.

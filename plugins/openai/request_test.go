@@ -222,6 +222,7 @@ func TestOtherAPIs(t *testing.T) {
 		{"the highest effort", plugins.Messages, thinker, `"max_tokens":100,"output_config":{"effort":"max"}`, "reasoning.effort", `"high"`, []string{"output_config.effort"}, false},
 		{"an effort of a model that does not think", plugins.Messages, plain, `"max_tokens":100,"output_config":{"effort":"low"}`, "reasoning.effort", "", []string{"output_config.effort"}, false},
 		{"few tokens", plugins.Messages, plain, `"max_tokens":1`, "max_output_tokens", "16", []string{"max_tokens"}, false},
+		{"tools", plugins.Messages, plain, `"max_tokens":100,"tools":[{"name":"f","input_schema":{"type":"object","properties":{}}}]`, "tools", `[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false}]`, nil, true},
 		{"penalties", plugins.Chat, plain, `"presence_penalty":1`, "presence_penalty", "", []string{"presence_penalty"}, false},
 		{"a long name of a user", plugins.Messages, plain, `"max_tokens":100,"metadata":{"user_id":"` + strings.Repeat("u", 65) + `"}`, "user",
 			`"f20e249d15fa4b9f44ba21d154f62e1efa76ddfdce5d25139a33a4787cee5a8b"`, nil, true},

@@ -63,7 +63,8 @@ func TestEveryKindIsListed(t *testing.T) {
 // format.
 func startKinds(t *testing.T) *weir {
 	t.Helper()
-	server := httptest.NewServer(strictKinds(t))
+	p := newPublished(t)
+	server := httptest.NewServer(strictKinds(t, p))
 	t.Cleanup(server.Close)
 	var providers strings.Builder
 	for _, k := range providerKinds {
@@ -73,7 +74,7 @@ func startKinds(t *testing.T) *weir {
 		}
 		fmt.Fprintf(&providers, "provider %s {\n%s\n}\n", k.name, strings.Join(options, "\n"))
 	}
-	return startWeir(t, strings.NewReader(`{
+	w := startWeir(t, strings.NewReader(`{
 	admin 127.0.0.1:{$WEIR_ADMIN_PORT}
 	persist_config off
 	grace_period 3s
@@ -90,4 +91,6 @@ http://:{$WEIR_PORT} {
 	}
 	llm_query
 }`))
+	p.watchAnswers(t, w)
+	return w
 }

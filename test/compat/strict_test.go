@@ -17,7 +17,7 @@ import (
 
 // strictKinds answers at /<kind>/… like the kind's vendor: it refuses what the vendor
 // refuses of the model, and answers all else as [upstream] does.
-func strictKinds(t *testing.T) http.Handler {
+func strictKinds(t *testing.T, p *published) http.Handler {
 	t.Helper()
 	mux := http.NewServeMux()
 	for _, k := range providerKinds {
@@ -27,6 +27,9 @@ func strictKinds(t *testing.T) http.Handler {
 				t.Error(err)
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
+			if r.Method == http.MethodPost {
+				p.add(publishedExchange{Kind: k.name, Path: r.URL.Path, Body: string(body)})
+			}
 			model := gjson.GetBytes(body, "model").Str
 			if model == "" {
 				model = k.model // which the path names
