@@ -56,7 +56,7 @@ type Backend interface {
 	// Requests answers one page of records without content.
 	Requests(ctx context.Context, q *RequestQuery) ([]*Record, error)
 	// Request answers one record, or ErrNotFound.
-	Request(ctx context.Context, org string, id uuid.UUID) (*Record, error)
+	Request(ctx context.Context, key RecordKey) (*Record, error)
 
 	Grouper
 	Conversations
@@ -148,7 +148,7 @@ type Batch struct {
 	// ID identifies a batch of a journal. It stays the same when the batch is
 	// written again.
 	ID string
-	// Records are new or amended records; an ID stands at most once.
+	// Records are new or amended records; a key stands at most once.
 	Records []*Record
 	// Annotations apply to records of this batch or earlier ones.
 	Annotations []*Annotation
@@ -180,6 +180,9 @@ type Annotation struct {
 	// Conversation changes a conversation.
 	Conversation *ConversationChange
 }
+
+// Key names the record that the annotation is about.
+func (a *Annotation) Key() RecordKey { return RecordKey{a.Org, a.RequestID} }
 
 // Property is a named label of a record.
 type Property struct{ Name, Value string }
@@ -259,7 +262,7 @@ type Snapshot interface {
 // Checker is the module of a backend that keeps a store in a file.
 type Checker interface {
 	// CheckFile reads all of a file that no process uses, hands each record to match, with
-	// its ID, CreatedAt and Content, and returns the position of a journal. The error says
+	// its Org, ID, CreatedAt and Content, and returns the position of a journal. The error says
 	// what is wrong with the file; it is an fs.ErrNotExist where there is none.
 	CheckFile(ctx context.Context, path string, journal uuid.UUID, match func(*Record)) (Position, error)
 }

@@ -157,6 +157,16 @@ type Record struct {
 	Number uint64
 }
 
+// RecordKey names a record. Organisations choose IDs independently: the same ID may name
+// a record of each of them, so nothing is looked up by the ID alone.
+type RecordKey struct {
+	Org string
+	ID  uuid.UUID
+}
+
+// Key names the record.
+func (r *Record) Key() RecordKey { return RecordKey{r.Org, r.ID} }
+
 // Schema has every value of a record. Answers have them in this order.
 var Schema = []*Column{
 	{Wire: 1, Name: "request_id", Field: "request_id", Filter: true, Required: true, others: []fieldName{{RequestGroup, "id"}},

@@ -129,7 +129,7 @@ func (q *SessionTreeQuery) read(ctx context.Context, b Backend) ([]*treeRequest,
 	if requests, err = q.having(ctx, b, "root_request_id"); err != nil {
 		return nil, err
 	}
-	root, err := b.Request(ctx, q.Org, id)
+	root, err := b.Request(ctx, RecordKey{q.Org, id})
 	switch {
 	case err == nil:
 		requests = append(requests, newTreeRequest(root))

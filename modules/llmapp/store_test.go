@@ -42,7 +42,7 @@ func TestSettingsThatAreNotInForce(t *testing.T) {
 		if err := j.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := j.Backend().Request(t.Context(), old.Org, old.ID); err != nil {
+		if _, err := j.Backend().Request(t.Context(), old.Key()); err != nil {
 			t.Errorf("an old record is gone: %v", err)
 		}
 		if !j.Fits(1000) || s.exported.Load() != nil {

@@ -200,7 +200,7 @@ func TestAResponseInTheBackgroundEndsWithTheProcess(t *testing.T) {
 	s.handler.runs.Forget(s.handler.runs.Find("default", "", id))
 	s.kept.mu.Lock()
 	left[0].EndState = storage.Failed // which the ledger shows
-	s.kept.records[left[0].ID] = left[0]
+	s.kept.records[left[0].Key()] = left[0]
 	s.kept.mu.Unlock()
 	if got := s.ended(id); gjson.Get(got, "status").Str != "failed" || gjson.Get(got, "error.code").Str != "server_error" || gjson.Get(got, "id").Str != id {
 		t.Error(got)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -169,9 +168,9 @@ func (*native) PrepareEndpoint(ctx context.Context, method, path string, t trans
 // ledger is a recorder that remembers what it was given.
 type ledger struct {
 	mu      sync.Mutex
-	order   []uuid.UUID
-	records map[uuid.UUID]entry
-	used    map[uuid.UUID]bool
+	order   []storage.RecordKey
+	records map[storage.RecordKey]entry
+	used    map[storage.RecordKey]bool
 	begun   uint64 // exchanges
 	counted uint64 // those of them that have a record
 
@@ -190,8 +189,8 @@ type entry struct {
 func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.records[r.ID]; !ok {
-		l.order = append(l.order, r.ID)
+	if _, ok := l.records[r.Key()]; !ok {
+		l.order = append(l.order, r.Key())
 		if r.Number == 0 {
 			l.imported++
 		}
@@ -200,7 +199,7 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 		l.counted++
 		r.Number = 0
 	}
-	l.records[r.ID] = entry{*r, string(c.Request.Data), string(c.Response.Data), c.Response.Type}
+	l.records[r.Key()] = entry{*r, string(c.Request.Data), string(c.Response.Data), c.Response.Type}
 	return nil
 }
 
@@ -221,11 +220,11 @@ func (l *ledger) Abandon(r *storage.Record) {
 }
 
 // Request implements stored.Journal.
-func (l *ledger) Request(_ context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+func (l *ledger) Request(_ context.Context, key storage.RecordKey) (*storage.Record, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e, ok := l.records[id]
-	if !ok || e.Org != org || e.EndState == storage.Interrupted {
+	e, ok := l.records[key]
+	if !ok || e.EndState == storage.Interrupted {
 		return nil, storage.ErrNotFound
 	}
 	return &e.Record, nil
@@ -276,9 +275,9 @@ func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
 		l.changes = append(l.changes, a)
 		return nil
 	}
-	e := l.records[a.RequestID]
+	e := l.records[a.Key()]
 	e.Properties = map[string]string{a.Property.Name: a.Property.Value}
-	l.records[a.RequestID] = e
+	l.records[a.Key()] = e
 	return nil
 }
 
@@ -287,7 +286,7 @@ type ledgerContents struct{ *ledger }
 func (l ledgerContents) Content(_ context.Context, r *storage.Record) (*storage.Content, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.records[r.ID]
+	e := l.records[r.Key()]
 	body, _ := observe.Transcript(r.Dialect).Stored(e.responseType, []byte(e.response))
 	return &storage.Content{Request: storage.Body{Data: []byte(e.request)}, Response: storage.Body{Data: body}}, nil
 }
@@ -310,17 +309,18 @@ func (l *ledger) check(t *testing.T) {
 	}
 }
 
-func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
-	defer func() { l.used[id] = true }()
-	return !l.used[id]
+func (l *ledger) Claim(_ context.Context, key storage.RecordKey) bool {
+	defer func() { l.used[key] = true }()
+	return !l.used[key]
 }
 
-func (l *ledger) Release(uuid.UUID) {}
+func (l *ledger) Release(storage.RecordKey) {}
 
-func (l *ledger) Known(_ context.Context, org string, id uuid.UUID) (bool, error) {
+func (l *ledger) Known(_ context.Context, key storage.RecordKey) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.records[id].Org == org, nil
+	_, known := l.records[key]
+	return known, nil
 }
 
 // all are the records in the order of their first commit.
@@ -328,8 +328,8 @@ func (l *ledger) all() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []entry
-	for _, id := range l.order {
-		list = append(list, l.records[id])
+	for _, key := range l.order {
+		list = append(list, l.records[key])
 	}
 	return list
 }
@@ -401,7 +401,7 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, kept: &ledger{records: make(map[uuid.UUID]entry), used: make(map[uuid.UUID]bool)}}
+	s := &site{t: t, kept: &ledger{records: make(map[storage.RecordKey]entry), used: make(map[storage.RecordKey]bool)}}
 	s.memory, s.breakers = new(shared.LocalMemory), new(shared.LocalBreakers)
 	s.creditsDir = t.TempDir()
 	if s.credits, err = embedded.Open(s.creditsDir, zap.NewNop()); err != nil {

@@ -82,7 +82,7 @@ func TestGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		r, err := store.Opened().Backend().Request(t.Context(), "default", uuid.MustParse(id))
+		r, err := store.Opened().Backend().Request(t.Context(), storage.RecordKey{Org: "default", ID: uuid.MustParse(id)})
 		if err != nil {
 			t.Fatal(err)
 		}

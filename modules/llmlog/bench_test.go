@@ -9,7 +9,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/recording"
@@ -23,9 +22,9 @@ type forgetful struct{}
 func (forgetful) Begin(*storage.Record)                          {}
 func (forgetful) Abandon(*storage.Record)                        {}
 func (forgetful) Append(*storage.Record, *storage.Content) error { return nil }
-func (forgetful) Claim(context.Context, string, uuid.UUID) bool  { return true }
-func (forgetful) Release(uuid.UUID)                              {}
-func (forgetful) Known(context.Context, string, uuid.UUID) (bool, error) {
+func (forgetful) Claim(context.Context, storage.RecordKey) bool  { return true }
+func (forgetful) Release(storage.RecordKey)                      {}
+func (forgetful) Known(context.Context, storage.RecordKey) (bool, error) {
 	return false, nil
 }
 func (forgetful) Response(context.Context, string, string) (*storage.Record, error) {

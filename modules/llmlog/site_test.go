@@ -275,7 +275,7 @@ func (nullBackend) Open(_ context.Context, h *storage.Host) (storage.Position, e
 	return h.Position, nil
 }
 func (nullBackend) Limits() storage.Limits { return storage.Limits{} }
-func (nullBackend) Request(context.Context, string, uuid.UUID) (*storage.Record, error) {
+func (nullBackend) Request(context.Context, storage.RecordKey) (*storage.Record, error) {
 	return nil, storage.ErrNotFound
 }
 func (nullBackend) Write(context.Context, *storage.Batch) error            { return nil }
@@ -315,7 +315,7 @@ func (l *lockedBuffer) String() string {
 type ledger struct {
 	mu      sync.Mutex
 	entries []entry
-	claimed map[uuid.UUID]bool
+	claimed map[storage.RecordKey]bool
 	begun   int           // exchanges
 	flying  int           // those in flight
 	counted int           // those that have a record
@@ -330,7 +330,7 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{claimed: make(map[uuid.UUID]bool), entered: make(chan struct{}, 10)}
+	return &ledger{claimed: make(map[storage.RecordKey]bool), entered: make(chan struct{}, 10)}
 }
 
 func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
@@ -354,20 +354,20 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 func (l *ledger) Begin(r *storage.Record) { r.Number = 1 }
 func (*ledger) Abandon(*storage.Record)   {}
 
-func (l *ledger) Claim(_ context.Context, _ string, id uuid.UUID) bool {
+func (l *ledger) Claim(_ context.Context, key storage.RecordKey) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	free := !l.claimed[id]
-	l.claimed[id] = true
+	free := !l.claimed[key]
+	l.claimed[key] = true
 	return free
 }
 
-func (l *ledger) Release(uuid.UUID) {}
+func (l *ledger) Release(storage.RecordKey) {}
 
-func (l *ledger) Known(_ context.Context, org string, id uuid.UUID) (bool, error) {
+func (l *ledger) Known(_ context.Context, key storage.RecordKey) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.ID == id && e.Org == org }), nil
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.Key() == key }), nil
 }
 
 func (l *ledger) Response(_ context.Context, org, id string) (*storage.Record, error) {

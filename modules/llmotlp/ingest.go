@@ -115,10 +115,10 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 // known tells whether the span was sent before. Where the backend cannot tell,
 // the record is made again: the later one replaces the earlier.
 func (b *batch) known(r *storage.Record) bool {
-	if b.journal.Pending(r.Org, r.ID) {
+	if b.journal.Pending(r.Key()) {
 		return true
 	}
-	_, err := b.journal.Backend().Request(b.ctx, r.Org, r.ID)
+	_, err := b.journal.Backend().Request(b.ctx, r.Key())
 	return err == nil
 }
 

@@ -188,7 +188,7 @@ func (c *call) annotateRequest(status int, a *storage.Annotation) error {
 	r, err := c.request()
 	if errors.Is(err, storage.ErrNotFound) {
 		id, _ := uuid.Parse(c.r.PathValue("id"))
-		if !c.journal.Pending(c.org, id) {
+		if !c.journal.Pending(storage.RecordKey{Org: c.org, ID: id}) {
 			return err
 		}
 		r = &storage.Record{ID: id} // its exchange has not ended

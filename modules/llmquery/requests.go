@@ -120,7 +120,7 @@ func (c *call) completeCursor(q *storage.RequestQuery) error {
 	if err != nil {
 		return badRequest("after: %v", storage.ErrCursor)
 	}
-	r, err := c.journal.Request(c.ctx, c.org, id)
+	r, err := c.journal.Request(c.ctx, storage.RecordKey{Org: c.org, ID: id})
 	if errors.Is(err, storage.ErrNotFound) {
 		return badRequest("after: the request of this cursor is gone: begin again without it")
 	}
@@ -187,7 +187,7 @@ func (c *call) request() (*storage.Record, error) {
 	if err != nil {
 		return nil, storage.ErrNotFound
 	}
-	r, err := c.journal.Request(c.ctx, c.org, id)
+	r, err := c.journal.Request(c.ctx, storage.RecordKey{Org: c.org, ID: id})
 	if errors.Is(err, context.DeadlineExceeded) { // one record takes no time, unless the store has none
 		err = &problem{status: http.StatusServiceUnavailable, message: "the store is busy; try again later", header: http.Header{"Retry-After": {"5"}}}
 	}

@@ -39,7 +39,7 @@ func (b *troubled) Requests(ctx context.Context, _ *storage.RequestQuery) ([]*st
 	return nil, b.trouble(ctx)
 }
 
-func (b *troubled) Request(ctx context.Context, _ string, _ uuid.UUID) (*storage.Record, error) {
+func (b *troubled) Request(ctx context.Context, _ storage.RecordKey) (*storage.Record, error) {
 	return nil, b.trouble(ctx)
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -19,7 +18,7 @@ const changeColumns = "org, conversation, changed_at, version, n, change, item, 
 func changeRows(a *storage.Annotation, version *big.Int, n int) (rows []row) {
 	c := a.Conversation
 	add := func(change, item, value, user string) {
-		rows = append(rows, row{uuid.Nil, []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user}})
+		rows = append(rows, row{a.Key(), []any{a.Org, c.ID, int64(a.At), version, uint32(n + len(rows)), change, item, value, user}})
 	}
 	if c.Created {
 		add("created", "", c.Metadata, c.User)

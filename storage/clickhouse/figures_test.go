@@ -118,7 +118,7 @@ func TestFigures(t *testing.T) {
 	}{
 		{"point by id", 20, func(ctx context.Context) (any, error) {
 			at++
-			return b.Request(ctx, "acme", ids[at%len(ids)])
+			return b.Request(ctx, storage.RecordKey{Org: "acme", ID: ids[at%len(ids)]})
 		}},
 		{"newest 50", 10, func(ctx context.Context) (any, error) {
 			return b.Requests(ctx, &storage.RequestQuery{Org: "acme", Filter: storage.All{}, Limit: 50})

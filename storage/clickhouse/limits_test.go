@@ -49,7 +49,7 @@ func TestLimitsOfEveryStatement(t *testing.T) {
 			return err
 		},
 		"Request": func() error {
-			_, err := b.Request(t.Context(), records[0].Org, records[0].ID)
+			_, err := b.Request(t.Context(), records[0].Key())
 			return err
 		},
 		"Content": func() error {

@@ -317,15 +317,15 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	return page, ctx.Err()
 }
 
-// Request answers one record of the organisation, or storage.ErrNotFound.
-func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
-	r, err := b.reader(org)
+// Request answers one record, or storage.ErrNotFound.
+func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
+	r, err := b.reader(key.Org)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := r.request(ctx, id)
+	rec, err := r.request(ctx, key.ID)
 	if err != nil {
-		return nil, fmt.Errorf("reading record %s from ClickHouse: %w", id, explain(ctx, err))
+		return nil, fmt.Errorf("reading record %s from ClickHouse: %w", key.ID, explain(ctx, err))
 	}
 	if rec == nil {
 		return nil, storage.ErrNotFound

@@ -240,7 +240,7 @@ func TestScoreOfTwoMonths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := b.Request(t.Context(), r.Org, r.ID)
+	got, err := b.Request(t.Context(), r.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestMissingColumnsAreAdded(t *testing.T) {
 	}
 	write(b, after)
 	for _, want := range []*storage.Record{before, after} {
-		got, err := b.Request(t.Context(), want.Org, want.ID)
+		got, err := b.Request(t.Context(), want.Key())
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -47,9 +46,9 @@ type writer struct {
 	batch *storage.Batch
 }
 
-// row is a row of a table, with the id of the record that it is about.
+// row is a row of a table. The key names the record that it is about.
 type row struct {
-	id     uuid.UUID
+	key    storage.RecordKey
 	values []any
 }
 
@@ -59,13 +58,14 @@ func (w *writer) insert(ctx context.Context, table, columns string, rows []row) 
 	if len(rows) == 0 {
 		return nil
 	}
-	// The token has the ids because what is written again may be cut otherwise: content
+	// The token has the keys because what is written again may be cut otherwise: content
 	// may have been deleted meanwhile.
-	ids := sha256.New()
+	keys := sha256.New()
 	for _, r := range rows {
-		ids.Write(r.id[:])
+		keys.Write(r.key.ID[:])
+		keys.Write([]byte(r.key.Org + "\x00"))
 	}
-	token := fmt.Sprintf("%s/%s/%s/%s", w.batch.Journal, w.batch.ID, table, hex.EncodeToString(ids.Sum(nil)[:8]))
+	token := fmt.Sprintf("%s/%s/%s/%s", w.batch.Journal, w.batch.ID, table, hex.EncodeToString(keys.Sum(nil)[:8]))
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{
 		"async_insert":                    0,
 		"insert_deduplicate":              1,
@@ -80,7 +80,7 @@ func (w *writer) insert(ctx context.Context, table, columns string, rows []row) 
 	defer insert.Close()
 	for _, r := range rows {
 		if err := insert.Append(r.values...); err != nil {
-			return fmt.Errorf("record %s: %w: %w", r.id, storage.ErrRejected, err) // a time that DateTime64 has not
+			return fmt.Errorf("record %s: %w: %w", r.key.ID, storage.ErrRejected, err) // a time that DateTime64 has not
 		}
 	}
 	return insert.Send()
@@ -105,7 +105,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 		if c == nil {
 			continue
 		}
-		rows = append(rows, row{r.ID, []any{
+		rows = append(rows, row{r.Key(), []any{
 			r.Org, int64(r.CreatedAt), r.ID, version(r.Version), int64(r.Content.Segment), int64(r.Content.Ordinal),
 			c.Request.Type, c.Request.Data, c.Response.Type, c.Response.Data, c.Inputs, c.Media,
 		}})
@@ -122,7 +122,7 @@ func (w *writer) content(ctx context.Context, contents storage.Contents) error {
 func (w *writer) records(ctx context.Context) error {
 	rows := make([]row, len(w.batch.Records))
 	for i, r := range w.batch.Records {
-		rows[i] = row{r.ID, append(values(r), version(r.Version))}
+		rows[i] = row{r.Key(), append(values(r), version(r.Version))}
 	}
 	return w.insert(ctx, "records", columnNames+", version", rows)
 }
@@ -134,7 +134,7 @@ func (w *writer) annotations(ctx context.Context) error {
 	for _, a := range w.batch.Annotations {
 		at, v := a.At, learnedVersion(a.At, w.batch.End)
 		score := func(name string, value float64, feedbackID int64, feedbackAt storage.Timestamp) {
-			scores.put(about{a.Org, a.RequestID, name}, row{a.RequestID, []any{
+			scores.put(about{a.Key(), name}, row{a.Key(), []any{
 				a.Org, a.RequestID, name, value, feedbackID, int64(feedbackAt), int64(at), v,
 			}})
 		}
@@ -149,13 +149,13 @@ func (w *writer) annotations(ctx context.Context) error {
 			score(storage.FeedbackScore, value, f.ID, f.CreatedAt)
 		}
 		if p := a.Property; p != nil {
-			properties.put(about{a.Org, a.RequestID, p.Name}, row{a.RequestID, []any{a.Org, a.RequestID, p.Name, p.Value, int64(at), v}})
+			properties.put(about{a.Key(), p.Name}, row{a.Key(), []any{a.Org, a.RequestID, p.Name, p.Value, int64(at), v}})
 		}
 		if a.Tag != nil {
-			tags.put(about{a.Org, uuid.Nil, a.SessionID}, row{a.RequestID, []any{a.Org, a.SessionID, *a.Tag, int64(at), v}})
+			tags.put(about{a.Key(), a.SessionID}, row{a.Key(), []any{a.Org, a.SessionID, *a.Tag, int64(at), v}})
 		}
 		if view := a.View; view != nil {
-			views.put(about{a.Org, uuid.Nil, view.Name}, row{a.RequestID, []any{a.Org, view.Name, view.Screen, view.State, int64(view.UpdatedAt), v}})
+			views.put(about{a.Key(), view.Name}, row{a.Key(), []any{a.Org, view.Name, view.Screen, view.State, int64(view.UpdatedAt), v}})
 		}
 		if a.Conversation != nil {
 			changes = append(changes, changeRows(a, v, len(changes))...)
@@ -187,9 +187,8 @@ type newest struct {
 
 // about is what a row of a table of annotations is about.
 type about struct {
-	org  string
-	id   uuid.UUID
-	name string
+	record storage.RecordKey // without an ID for the tags of sessions and for views
+	name   string
 }
 
 func (n *newest) put(a about, r row) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
@@ -25,7 +24,7 @@ var (
 // Append writes a record and returns when it would survive the end of the
 // process. c is its content; nil leaves r.Content as it is, which is none for
 // a new record and the earlier one for an amendment: a later Append of the same
-// ID replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
+// key replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
 // stream: readers get its stored form. r, c and their slices are the caller's
 // again when Append returns. An error means that the record is lost, and
 // counted. A version whose EndState is Interrupted is given to the backend only
@@ -33,7 +32,7 @@ var (
 func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
-	d.id, d.org, d.at, d.number, d.interrupted = r.ID, r.Org, r.CreatedAt, r.Number, r.EndState == storage.Interrupted
+	d.key, d.at, d.number, d.interrupted = r.Key(), r.CreatedAt, r.Number, r.EndState == storage.Interrupted
 	if c != nil {
 		r.Content = storage.ContentRef{}
 	}
@@ -185,11 +184,11 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		}
 		if d.kind == kindRecord {
 			s.newest = max(s.newest, min(d.at, now))
-			j.pending[d.id] = pending{d.org, d.place}
+			j.pending[d.key] = d.place
 			if d.interrupted {
-				j.live[d.id] = struct{}{}
+				j.live[d.key] = struct{}{}
 			} else {
-				delete(j.live, d.id)
+				delete(j.live, d.key)
 			}
 		}
 		if d.number > 0 {
@@ -266,8 +265,7 @@ type draft struct {
 	sum    uint32
 	media  bool
 
-	id     uuid.UUID
-	org    string
+	key    storage.RecordKey // zero unless the entry is a version of a record
 	at     moment
 	number uint64 // of the exchange, 0 unless it is the first of its entries
 
@@ -354,7 +352,7 @@ func (d *draft) content(c *storage.Content, t *chunkTable) {
 
 // share encodes what the table does not know of a request.
 func (d *draft) share(request []byte) {
-	d.split.split(d.table, d.org, request)
+	d.split.split(d.table, d.key.Org, request)
 	d.buf = appendShared(d.buf, d.split.extents, crc32.Checksum(request, castagnoli), uint64(len(request)), uint64(d.split.literal))
 	d.own = int64(len(d.buf))
 	for _, e := range d.split.extents {

@@ -29,15 +29,15 @@ type delivery struct {
 	storage.Batch
 	start   storage.Position
 	losses  []storage.Loss
-	at      map[uuid.UUID]int // index in Records
-	records []uuid.UUID       // of all versions
+	at      map[storage.RecordKey]int // index in Records
+	records []storage.RecordKey       // of all versions
 	entries int
 	// exchanges counts the records that are the first of one, number is the highest
 	// of theirs, and began has them.
 	exchanges int64
 	number    uint64
-	began     map[uuid.UUID]bool
-	released  []uuid.UUID // of what was held and is held no more
+	began     map[storage.RecordKey]bool
+	released  []storage.RecordKey // of what was held and is held no more
 	bytes     int64
 	gap       bool // entries were lost, whose records are not known
 	full      bool
@@ -45,7 +45,7 @@ type delivery struct {
 
 // readBatch reads the next batch. Of the versions of a record it takes the last.
 func (j *Journal) readBatch(ctx context.Context) *delivery {
-	d := &delivery{at: map[uuid.UUID]int{}, began: map[uuid.UUID]bool{}}
+	d := &delivery{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
 	size := 0
 	limits := j.limits()
 	j.mu.Lock()
@@ -128,29 +128,31 @@ func (j *Journal) add(ctx context.Context, d *delivery, e *entry, o *Options) er
 		if err := j.assets(ctx, r, e); err != nil {
 			o.Logger.Warn("the media of a request are not known", zap.Stringer("request_id", r.ID), zap.Error(err))
 		}
+		key := r.Key()
 		if r.Number > 0 {
 			d.exchanges++
 			d.number = max(d.number, r.Number)
-			d.began[r.ID] = true
+			d.began[key] = true
 			j.cursor.exchanges++
 			r.Number = 0
 		}
-		d.records = append(d.records, r.ID)
+		d.records = append(d.records, key)
 		r.Version = at
+		i, again := d.at[key]
 		j.mu.Lock()
-		holds := j.recovered[at] || j.hold(r, at)
+		holds := j.recovered[at] || !again && j.hold(r, at)
 		if !holds {
-			j.supersede(d, r.ID)
+			j.supersede(d, key, at)
 		}
 		j.mu.Unlock()
 		if holds {
 			return nil
 		}
-		if i, again := d.at[r.ID]; again {
+		if again {
 			d.Records[i] = r
 			return nil
 		}
-		d.at[r.ID] = len(d.Records)
+		d.at[key] = len(d.Records)
 		d.Records = append(d.Records, r)
 	case kindAnnotation:
 		a := new(storage.Annotation)
@@ -252,7 +254,7 @@ func (j *Journal) closeSegment() {
 // versions of records from before the end of their exchanges, and annotations on
 // these. They stay in their raw segments, and the checkpoint has their positions, so
 // that they reach the backend after a crash.
-type heldEntries map[uuid.UUID]*heldRecord
+type heldEntries map[storage.RecordKey]*heldRecord
 
 // heldRecord is the last version of a record, nil when a later one is on its way to
 // the backend.
@@ -299,13 +301,14 @@ func (j *Journal) hold(r *storage.Record, at storage.Position) bool {
 	if r.EndState != storage.Interrupted {
 		return false
 	}
-	if p, waits := j.pending[r.ID]; waits && at.Before(p.last) {
+	key := r.Key()
+	if last, waits := j.pending[key]; waits && at.Before(last) {
 		return true
 	}
-	if _, lives := j.live[r.ID]; !lives || j.heldCount >= maxHeld {
+	if _, lives := j.live[key]; !lives || j.heldCount >= maxHeld {
 		return false
 	}
-	h := j.held.of(r.ID)
+	h := j.held.of(key)
 	if h.record == nil {
 		j.heldCount++
 	}
@@ -314,18 +317,18 @@ func (j *Journal) hold(r *storage.Record, at storage.Position) bool {
 }
 
 // of returns what is held of a record, for more.
-func (h heldEntries) of(id uuid.UUID) *heldRecord {
-	r := h[id]
+func (h heldEntries) of(key storage.RecordKey) *heldRecord {
+	r := h[key]
 	if r == nil {
 		r = new(heldRecord)
-		h[id] = r
+		h[key] = r
 	}
 	return r
 }
 
 // holdAnnotation keeps an annotation on a record that is held. It needs the mutex.
 func (j *Journal) holdAnnotation(a *storage.Annotation, at storage.Position) bool {
-	h := j.held[a.RequestID]
+	h := j.held[a.Key()]
 	if h == nil || h.record == nil || j.heldCount >= maxHeld {
 		return false
 	}
@@ -334,25 +337,25 @@ func (j *Journal) holdAnnotation(a *storage.Annotation, at storage.Position) boo
 	return true
 }
 
-// supersede takes the annotations that are held of a record into the batch that has a
-// later version. It needs the mutex.
-func (j *Journal) supersede(d *delivery, id uuid.UUID) {
-	h := j.held[id]
-	if h == nil {
+// supersede takes the annotations that are held of a record into the batch that has the
+// version at a later position. It needs the mutex.
+func (j *Journal) supersede(d *delivery, key storage.RecordKey, at storage.Position) {
+	h := j.held[key]
+	if h == nil || at.Before(h.at) { // an earlier process has read the version before
 		return
 	}
 	h.record = nil
-	d.release(id, h)
+	d.release(key, h)
 }
 
-func (d *delivery) release(id uuid.UUID, h *heldRecord) {
+func (d *delivery) release(key storage.RecordKey, h *heldRecord) {
 	if h.record != nil {
 		d.Records = append(d.Records, h.record)
 	}
 	for _, a := range h.annotations {
 		d.Annotations = append(d.Annotations, a.Annotation)
 	}
-	d.released = append(d.released, id)
+	d.released = append(d.released, key)
 }
 
 // releaseHeld makes a batch of what is held of exchanges that live no more. The
@@ -363,25 +366,25 @@ func (j *Journal) releaseHeld(d *delivery, limits *storage.Limits) {
 		return
 	}
 	j.released = false
-	for id, h := range j.held {
-		if _, lives := j.live[id]; lives {
+	for key, h := range j.held {
+		if _, lives := j.live[key]; lives {
 			continue
 		}
-		if p, waits := j.pending[id]; waits && (h.record == nil || h.at.Before(p.last)) {
+		if last, waits := j.pending[key]; waits && (h.record == nil || h.at.Before(last)) {
 			continue // the later one takes it along
 		}
 		if n := len(d.Records) + len(d.Annotations); n > 0 && n+1+len(h.annotations) > limits.Entries {
 			j.released = true
 			break
 		}
-		d.release(id, h)
+		d.release(key, h)
 	}
 	d.full = len(d.released) > 0
 	d.ID = "held-" + uuid.NewString()
 }
 
 // isHeld needs the mutex.
-func (j *Journal) isHeld(org string, id uuid.UUID) bool {
-	h := j.held[id]
-	return h != nil && h.record != nil && h.record.Org == org
+func (j *Journal) isHeld(key storage.RecordKey) bool {
+	h := j.held[key]
+	return h != nil && h.record != nil
 }

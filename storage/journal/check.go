@@ -37,9 +37,9 @@ func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, matc
 	c := &checker{
 		Journal: &Journal{
 			dir: dir, options: Options{Dir: dir, open: openReadOnly}.withDefaults(), lost: map[string]int64{},
-			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[uuid.UUID]pending{},
+			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[storage.RecordKey]storage.Position{},
 		},
-		contents: map[uint64]ordinals{}, records: map[uuid.UUID]appended{},
+		contents: map[uint64]ordinals{}, records: map[storage.RecordKey]appended{},
 	}
 	unlock, err := lockShared(dir)
 	if err != nil {
@@ -61,11 +61,11 @@ func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, matc
 type checker struct {
 	*Journal
 	report   Report
-	contents map[uint64]ordinals    // with content, by segment
-	records  map[uuid.UUID]appended // of raw segments, which the backend was not seen to have
-	kept     []age                  // of segments, by number
-	dangling int64                  // records in the backend whose content is not where it should be
-	oldest   moment                 // record in the backend
+	contents map[uint64]ordinals            // with content, by segment
+	records  map[storage.RecordKey]appended // of raw segments, which the backend was not seen to have
+	kept     []age                          // of segments, by number
+	dangling int64                          // records in the backend whose content is not where it should be
+	oldest   moment                         // record in the backend
 }
 
 // appended is the last version of a record in the raw segments.
@@ -146,7 +146,7 @@ func (c *checker) checkRaw(ctx context.Context, s *segment) error {
 		}
 		var r record
 		if e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil && createdWire.parse(e.metadata, &r) == nil {
-			c.records[r.ID] = appended{storage.Position{Segment: s.number, Ordinal: e.ordinal}, r.CreatedAt}
+			c.records[r.Key()] = appended{storage.Position{Segment: s.number, Ordinal: e.ordinal}, r.CreatedAt}
 		}
 		if e.length == 0 {
 			continue
@@ -247,7 +247,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 
 // match is given every record that the backend has.
 func (c *checker) match(r *storage.Record) {
-	delete(c.records, r.ID)
+	delete(c.records, r.Key())
 	has, there := c.contents[r.Content.Segment]
 	if there && !has.has(r.Content.Ordinal) || !there && c.outlived(r) {
 		c.dangling++

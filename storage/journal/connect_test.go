@@ -55,7 +55,7 @@ func TestTrafficIsRecordedWhileTheBackendIsDownAtStart(t *testing.T) {
 			t.Errorf("Connected = %v", err)
 		}
 		r := appendSample(t, j, round)
-		if got, err := j.Request(t.Context(), r.Org, r.ID); err != nil || got.UserID != r.UserID {
+		if got, err := j.Request(t.Context(), r.Key()); err != nil || got.UserID != r.UserID {
 			t.Errorf("the record reads as %+v, %v", got, err)
 		}
 		if s := j.Status(); s.Err == nil || s.PendingRecords != int64(round+1) {
@@ -173,7 +173,7 @@ func TestTheBackendSaysHowFarItIs(t *testing.T) {
 			if i.Seen != 6 || i.Waiting != 0 || i.Recorded+i.Lost() != 6 {
 				t.Errorf("the reconciliation is %+v", i)
 			}
-			if _, err := b.Request(t.Context(), "acme", numbered(5)); err != nil {
+			if _, err := b.Request(t.Context(), storage.RecordKey{Org: "acme", ID: numbered(5)}); err != nil {
 				t.Errorf("the last record: %v", err)
 			}
 		})

@@ -150,7 +150,7 @@ type keptContents struct {
 }
 
 func (k keptContents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	if k.journal.Pending(r.Org, r.ID) {
+	if k.journal.Pending(r.Key()) {
 		return k.journal.Content(ctx, r)
 	}
 	return k.keeper.Content(ctx, r)
@@ -167,7 +167,7 @@ type keptReader struct {
 }
 
 func (r *keptReader) Content(ctx context.Context, rec *storage.Record) (*storage.Content, error) {
-	if r.journal.Pending(rec.Org, rec.ID) {
+	if r.journal.Pending(rec.Key()) {
 		return r.pending.Content(ctx, rec)
 	}
 	return r.kept.Content(ctx, rec)

@@ -172,8 +172,8 @@ func (j *Journal) Begin(r *storage.Record) { r.Number = j.counter.begin(r.Create
 func (j *Journal) Abandon(r *storage.Record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, lives := j.live[r.ID]; lives { // nothing followed: the drain must not wait for more
-		delete(j.live, r.ID)
+	if _, lives := j.live[r.Key()]; lives { // nothing followed: the drain must not wait for more
+		delete(j.live, r.Key())
 		j.released = true
 		signal(j.wake)
 	}

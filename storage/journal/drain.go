@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
@@ -183,16 +182,16 @@ func halves(b *storage.Batch, start storage.Position) (first, second *storage.Ba
 // reject counts as lost the one entry of a batch that can never be stored.
 func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
-	var id uuid.UUID
+	var key storage.RecordKey
 	j.mu.Lock()
 	if len(b.Records) > 0 {
-		id = b.Records[0].ID
+		key = b.Records[0].Key()
 		l.From = b.Records[0].CreatedAt
-		if d.began[id] {
+		if d.began[key] {
 			l.Exchanges = 1
 		}
 	} else {
-		id = b.Annotations[0].RequestID
+		key = b.Annotations[0].Key()
 		l.From = b.Annotations[0].At
 	}
 	l.To = l.From
@@ -206,7 +205,7 @@ func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 	}
 	logger := j.options.Logger
 	j.mu.Unlock()
-	logger.Error("the backend rejects an entry, which is lost", zap.Stringer("request_id", id), zap.Error(err))
+	logger.Error("the backend rejects an entry, which is lost", zap.String("organisation", key.Org), zap.Stringer("request_id", key.ID), zap.Error(err))
 }
 
 // noteFailure keeps why the backend does not take a batch.
@@ -234,8 +233,8 @@ func (j *Journal) delivered(d *delivery, took time.Duration) {
 	for _, l := range d.losses {
 		j.ledger.drained = addIncident(j.ledger.drained, l)
 	}
-	for _, id := range d.released {
-		delete(j.held, id)
+	for _, key := range d.released {
+		delete(j.held, key)
 	}
 	if len(d.released) > 0 {
 		j.heldCount = len(j.held.positions())
@@ -260,16 +259,16 @@ func (j *Journal) advanceTo(d *delivery) {
 	}
 	j.position = d.End
 	j.pendingBytes -= d.bytes
-	for _, id := range d.records {
-		if p, waits := j.pending[id]; waits && p.last.Before(d.End) {
-			delete(j.pending, id)
+	for _, key := range d.records {
+		if last, waits := j.pending[key]; waits && last.Before(d.End) {
+			delete(j.pending, key)
 		}
 	}
 	if d.gap {
-		maps.DeleteFunc(j.pending, func(_ uuid.UUID, p pending) bool { return p.last.Before(d.End) })
+		maps.DeleteFunc(j.pending, func(_ storage.RecordKey, last storage.Position) bool { return last.Before(d.End) })
 	}
 	if len(d.records) >= batchEntries && len(j.pending) == 0 {
-		j.pending = map[uuid.UUID]pending{} // a map keeps the room that a backlog needed
+		j.pending = map[storage.RecordKey]storage.Position{} // a map keeps the room that a backlog needed
 	}
 	close(j.progress)
 	j.progress = make(chan struct{})

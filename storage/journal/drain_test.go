@@ -83,7 +83,7 @@ func TestCloseLeavesTheRestForTheNextStart(t *testing.T) {
 	unblock := b.block()
 	defer unblock()
 	j = open(t, b, Options{Dir: dir})
-	if !j.Pending("acme", numbered(9)) || j.Status().PendingRecords != 10 {
+	if !j.Pending(storage.RecordKey{Org: "acme", ID: numbered(9)}) || j.Status().PendingRecords != 10 {
 		t.Error("what is replayed is not pending")
 	}
 	b.fail(nil)
@@ -124,11 +124,11 @@ func TestTheLastVersionWins(t *testing.T) {
 				}
 				unblock()
 				flush(t, j)
-				got, err := b.Request(t.Context(), "acme", last.ID)
+				got, err := b.Request(t.Context(), last.Key())
 				if err != nil || got.Attempt != 3 || got.Content != last.Content {
 					t.Fatalf("the backend has %+v, %v", got, err)
 				}
-				if j.Pending("acme", last.ID) {
+				if j.Pending(last.Key()) {
 					t.Error("the record is still pending")
 				}
 				wantContent(t, j, got.Content, 3)

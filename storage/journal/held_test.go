@@ -29,13 +29,13 @@ func provisional(t *testing.T, j *Journal, n int) *storage.Record {
 
 func wantUnseen(t *testing.T, b *backend, j *Journal, r *storage.Record) {
 	t.Helper()
-	if _, err := b.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := b.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("the backend has a version from before the end: %v", err)
 	}
-	if _, err := j.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := j.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("a version from before the end is read: %v", err)
 	}
-	if !j.Pending(r.Org, r.ID) {
+	if !j.Pending(r.Key()) {
 		t.Fatal("a record on its way is not known")
 	}
 }
@@ -56,7 +56,7 @@ func TestAVersionFromBeforeTheEndIsSeenOnlyWhenTheExchangeIsOver(t *testing.T) {
 	}
 	j.Abandon(r)
 	flush(t, j)
-	got, err := b.Request(t.Context(), r.Org, r.ID)
+	got, err := b.Request(t.Context(), r.Key())
 	if err != nil || got.EndState != storage.Complete || got.Scores["quality"] != 1 {
 		t.Errorf("the backend has %+v, %v", got, err)
 	}
@@ -65,7 +65,7 @@ func TestAVersionFromBeforeTheEndIsSeenOnlyWhenTheExchangeIsOver(t *testing.T) {
 
 	j.Abandon(other) // without another version
 	eventually(t, "the record is there", func() bool {
-		got, err := b.Request(t.Context(), other.Org, other.ID)
+		got, err := b.Request(t.Context(), other.Key())
 		return err == nil && got.EndState == storage.Interrupted
 	})
 	eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
@@ -96,10 +96,10 @@ func TestACrashLeavesTheVersionFromBeforeTheEnd(t *testing.T) {
 	for range 2 {
 		j = open(t, b, o)
 		eventually(t, "the record is there", func() bool {
-			got, err := b.Request(t.Context(), left.Org, left.ID)
+			got, err := b.Request(t.Context(), left.Key())
 			return err == nil && got.EndState == storage.Interrupted && got.Scores["quality"] == 1
 		})
-		if got, err := b.Request(t.Context(), ended.Org, ended.ID); err != nil || got.EndState != storage.Complete {
+		if got, err := b.Request(t.Context(), ended.Key()); err != nil || got.EndState != storage.Complete {
 			t.Errorf("the backend has %+v, %v", got, err)
 		}
 		wantContent(t, j, left.Content, 0)
@@ -181,7 +181,7 @@ func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 			b.mu.Lock()
 			batches := slices.Clone(b.batches)
 			b.mu.Unlock()
-			got, err := b.Request(t.Context(), r.Org, r.ID)
+			got, err := b.Request(t.Context(), r.Key())
 			if err != nil || got.EndState != storage.Complete || got.Feedback == nil || !got.Feedback.Rating {
 				t.Errorf("the backend has %+v with feedback %+v, %v", got, got.Feedback, err)
 			}
@@ -219,10 +219,10 @@ func TestAnOldCheckpointForgetsNoHeldRecord(t *testing.T) {
 	}
 	open(t, b, o)
 	eventually(t, "the record is there", func() bool {
-		got, err := b.Request(t.Context(), left.Org, left.ID)
+		got, err := b.Request(t.Context(), left.Key())
 		return err == nil && got.EndState == storage.Interrupted
 	})
-	if got, err := b.Request(t.Context(), ended.Org, ended.ID); err != nil || got.EndState != storage.Complete {
+	if got, err := b.Request(t.Context(), ended.Key()); err != nil || got.EndState != storage.Complete {
 		t.Errorf("the backend has %+v, %v", got, err)
 	}
 }

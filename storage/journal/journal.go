@@ -115,16 +115,16 @@ type Journal struct {
 
 	queue  []*draft
 	raw    []*segment // by number
-	claims map[uuid.UUID]struct{}
+	claims map[storage.RecordKey]struct{}
 	// live are the exchanges with a version from before their end. released is true
 	// when one of them has ended without another version.
-	live      map[uuid.UUID]struct{}
+	live      map[storage.RecordKey]struct{}
 	held      heldEntries
 	heldCount int
 	released  bool
 
 	// What the backend has not taken yet.
-	pending      map[uuid.UUID]pending
+	pending      map[storage.RecordKey]storage.Position // by record, where its newest version stands
 	pendingBytes int64
 	// waiting counts entries since the drain last looked; it wants to be woken
 	// at threshold.
@@ -171,8 +171,8 @@ type Journal struct {
 func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j := &Journal{
 		backend: b, dir: o.Dir, options: o.withDefaults(),
-		claims: map[uuid.UUID]struct{}{}, live: map[uuid.UUID]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
-		pending: map[uuid.UUID]pending{}, lost: map[string]int64{},
+		claims: map[storage.RecordKey]struct{}{}, live: map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
+		pending: map[storage.RecordKey]storage.Position{}, lost: map[string]int64{},
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
 		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),

@@ -244,7 +244,7 @@ func TestAppendedRecordsReachTheBackend(t *testing.T) {
 	}
 	flush(t, j)
 	for n, r := range want {
-		got, err := b.Request(t.Context(), "acme", r.ID)
+		got, err := b.Request(t.Context(), r.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,8 +263,8 @@ func TestRecordIsInTheBackendWithoutFlush(t *testing.T) {
 	j := open(t, b, Options{Dir: t.TempDir()})
 	for n := range 3 {
 		r := appendSample(t, j, n)
-		eventually(t, "the record is in the backend", func() bool { return !j.Pending("acme", r.ID) })
-		if _, err := b.Request(t.Context(), r.Org, r.ID); err != nil {
+		eventually(t, "the record is in the backend", func() bool { return !j.Pending(r.Key()) })
+		if _, err := b.Request(t.Context(), r.Key()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +291,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
-	got, err := b.Request(t.Context(), "acme", r.ID)
+	got, err := b.Request(t.Context(), r.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
-	if got, err = b.Request(t.Context(), "acme", r.ID); err != nil || got.Finish != "stop" || got.Content != r.Content || len(got.Assets) != 1 {
+	if got, err = b.Request(t.Context(), r.Key()); err != nil || got.Finish != "stop" || got.Content != r.Content || len(got.Assets) != 1 {
 		t.Errorf("the amended record is %+v, %v", got, err)
 	}
 }
@@ -323,30 +323,41 @@ func TestClaims(t *testing.T) {
 	defer unblock()
 	j := open(t, b, Options{Dir: t.TempDir()})
 	r, c := sample(0)
-	if !j.Claim(t.Context(), "acme", r.ID) {
+	elsewhere := storage.RecordKey{Org: "globex", ID: r.ID}
+	free := func(state string) {
+		t.Helper()
+		if !j.Claim(t.Context(), elsewhere) {
+			t.Fatalf("an id that another organisation %s cannot be claimed", state)
+		}
+		j.Release(elsewhere)
+	}
+	if !j.Claim(t.Context(), r.Key()) {
 		t.Fatal("a fresh id cannot be claimed")
 	}
-	if j.Claim(t.Context(), "acme", r.ID) {
+	if j.Claim(t.Context(), r.Key()) {
 		t.Fatal("an id in flight can be claimed again")
 	}
+	free("has in flight")
 	if err := j.Append(r, c); err != nil {
 		t.Fatal(err)
 	}
-	j.Release(r.ID)
-	if !j.Pending("acme", r.ID) || j.Pending("globex", r.ID) {
+	j.Release(r.Key())
+	if !j.Pending(r.Key()) || j.Pending(elsewhere) {
 		t.Error("a record is pending in its own organisation alone")
 	}
-	if j.Claim(t.Context(), "acme", r.ID) {
+	if j.Claim(t.Context(), r.Key()) {
 		t.Fatal("a pending id can be claimed")
 	}
+	free("has in the journal")
 	unblock()
 	flush(t, j)
-	if j.Claim(t.Context(), "acme", r.ID) {
+	free("has")
+	if j.Claim(t.Context(), r.Key()) {
 		t.Fatal("an id that the backend has can be claimed")
 	}
-	other := numbered(1)
+	other := storage.RecordKey{Org: "acme", ID: numbered(1)}
 	for range 2 {
-		if !j.Claim(t.Context(), "acme", other) {
+		if !j.Claim(t.Context(), other) {
 			t.Fatal("a released id cannot be claimed")
 		}
 		j.Release(other)

@@ -6,54 +6,45 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/weirhq/weir/storage"
 )
-
-// pending is a record that the backend has not taken yet.
-type pending struct {
-	org string
-	// last is where its newest version stands.
-	last storage.Position
-}
 
 // claimTimeout bounds how long an exchange waits for a backend that knows whether
 // its id was used before.
 const claimTimeout = 250 * time.Millisecond
 
-// Claim reserves an id that a client chose. It is false when the id is claimed,
-// pending, or known to the backend in that organisation, and when the backend
-// cannot tell at once.
-func (j *Journal) Claim(ctx context.Context, org string, id uuid.UUID) bool {
+// Claim reserves the key of a record whose id a client chose. It is false when the key
+// is claimed, pending, or known to the backend, and when the backend cannot tell at
+// once.
+func (j *Journal) Claim(ctx context.Context, key storage.RecordKey) bool {
 	j.mu.Lock()
-	_, claimed := j.claims[id]
-	_, waits := j.pending[id]
-	if claimed || waits || j.isHeld(org, id) {
+	_, claimed := j.claims[key]
+	_, waits := j.pending[key]
+	if claimed || waits || j.isHeld(key) {
 		j.mu.Unlock()
 		return false
 	}
-	j.claims[id] = struct{}{}
+	j.claims[key] = struct{}{}
 	j.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	_ = j.Connected(ctx) // it may still be opening; the request tells if it failed
-	if _, err := j.backend.Request(ctx, org, id); !errors.Is(err, storage.ErrNotFound) {
-		j.Release(id)
+	if _, err := j.backend.Request(ctx, key); !errors.Is(err, storage.ErrNotFound) {
+		j.Release(key)
 		return false
 	}
 	return true
 }
 
-// Known tells whether an organisation has a record of that id. It is an error if the
-// backend cannot tell at once.
-func (j *Journal) Known(ctx context.Context, org string, id uuid.UUID) (bool, error) {
-	if j.Pending(org, id) {
+// Known reports whether there is such a record. It fails if the backend cannot tell at
+// once.
+func (j *Journal) Known(ctx context.Context, key storage.RecordKey) (bool, error) {
+	if j.Pending(key) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	_, err := j.backend.Request(ctx, org, id)
+	_, err := j.backend.Request(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
@@ -61,33 +52,33 @@ func (j *Journal) Known(ctx context.Context, org string, id uuid.UUID) (bool, er
 }
 
 // Release gives up a claim, once the record was appended or will not be.
-func (j *Journal) Release(id uuid.UUID) {
+func (j *Journal) Release(key storage.RecordKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.claims, id)
+	delete(j.claims, key)
 }
 
-// Pending tells whether the organisation has a record of that id which was
-// appended and is not in the backend yet.
-func (j *Journal) Pending(org string, id uuid.UUID) bool {
+// Pending reports whether there is a record that was appended and is not in the backend
+// yet.
+func (j *Journal) Pending(key storage.RecordKey) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p, waits := j.pending[id]
-	return waits && p.org == org || j.isHeld(org, id)
+	_, waits := j.pending[key]
+	return waits || j.isHeld(key)
 }
 
 // drainTimeout bounds how long a read of one record waits for the drain.
 const drainTimeout = time.Second
 
-// Request answers a record of an organisation, or storage.ErrNotFound. Where the
-// backend does not take what it has not, it is read from the journal.
-func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+// Request answers a record, or storage.ErrNotFound. A record that the backend does not
+// take is read from the journal.
+func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	j.mu.Lock()
-	p, waits := j.pending[id]
+	last, waits := j.pending[key]
 	failing := j.err != nil
 	j.mu.Unlock()
-	if !waits || p.org != org {
-		return j.backend.Request(ctx, org, id)
+	if !waits {
+		return j.backend.Request(ctx, key)
 	}
 	err := storage.ErrUnavailable
 	if !failing {
@@ -95,11 +86,11 @@ func (j *Journal) Request(ctx context.Context, org string, id uuid.UUID) (*stora
 	}
 	switch {
 	case err == nil:
-		return j.backend.Request(ctx, org, id)
+		return j.backend.Request(ctx, key)
 	case ctx.Err() != nil:
 		return nil, err
 	}
-	return j.readPending(p.last)
+	return j.readPending(last)
 }
 
 // Response answers the newest record of a provider's id of a response or a batch, or
@@ -150,7 +141,7 @@ func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 		return nil, storage.ErrNotFound
 	}
 	j.mu.Lock()
-	_, lives := j.live[r.ID]
+	_, lives := j.live[r.Key()]
 	j.mu.Unlock()
 	if lives {
 		return nil, storage.ErrNotFound

@@ -116,7 +116,7 @@ func (j *Journal) replay() (left backlog, err error) {
 		var l loss
 		switch {
 		case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
-			j.pending[r.ID] = pending{r.Org, at}
+			j.pending[r.Key()] = at
 			if r.Number > 0 {
 				s.exchanges++
 				left.exchanges++
@@ -160,15 +160,15 @@ func (j *Journal) relocate(to storage.Position) error {
 			j.ledger.waiting += sign
 			j.ledger.recorded -= sign
 		}
-		p, waits := j.pending[r.ID]
+		last, waits := j.pending[r.Key()]
 		switch {
 		case sign < 0:
-			if waits && p.last.Before(high) {
-				delete(j.pending, r.ID)
+			if waits && last.Before(high) {
+				delete(j.pending, r.Key())
 			}
 			j.passHeld(s, at, e, &r)
-		case !waits || p.last.Before(at):
-			j.pending[r.ID] = pending{r.Org, at}
+		case !waits || last.Before(at):
+			j.pending[r.Key()] = at
 		}
 	})
 	j.pendingBytes += sign * bytes
@@ -249,12 +249,12 @@ func (j *Journal) restore(s *segment, e *entry) {
 				r.Assets = assetsOf(c)
 			}
 		}
-		h := j.held.of(r.ID)
+		h := j.held.of(r.Key())
 		h.record, h.at = r, at
 	case kindAnnotation:
 		a := new(storage.Annotation)
 		if annotationWire.parse(e.metadata, a) == nil {
-			h := j.held.of(a.RequestID)
+			h := j.held.of(a.Key())
 			h.annotations = append(h.annotations, heldAnnotation{a, at})
 		}
 	}
@@ -265,7 +265,9 @@ func (j *Journal) restore(s *segment, e *entry) {
 func (j *Journal) passHeld(s *segment, at storage.Position, e *entry, r *record) {
 	switch {
 	case r.EndState != storage.Interrupted:
-		delete(j.held, r.ID)
+		if h := j.held[r.Key()]; h != nil && h.at.Before(at) {
+			delete(j.held, r.Key())
+		}
 	case !j.recovered[at]:
 		j.restore(s, e)
 	}

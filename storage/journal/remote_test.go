@@ -75,7 +75,7 @@ func TestContentThatTheBackendKeeps(t *testing.T) {
 	r := appendSample(t, j, 0)
 	check := func(contents storage.Contents) {
 		t.Helper()
-		got, err := j.Request(t.Context(), r.Org, r.ID)
+		got, err := j.Request(t.Context(), r.Key())
 		if err != nil {
 			t.Fatal(err)
 		}

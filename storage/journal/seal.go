@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -135,7 +134,7 @@ func (s *segment) rawRequest(m *contentBuffer, e *place, c *content) *rawRequest
 
 // place is where the content of a record stands, and what it is.
 type place struct {
-	id      uuid.UUID
+	key     storage.RecordKey
 	dialect plugins.Dialect
 	ordinal uint32
 	sum     uint32
@@ -146,13 +145,13 @@ type place struct {
 // current lists what has the content of the last version of a record within the
 // segment, in the order of the ordinals, and counts what it found content of.
 func (s *segment) current() (all []place, found int64, err error) {
-	last := make(map[uuid.UUID]uint32)
+	last := make(map[storage.RecordKey]uint32)
 	var r record
 	for sc := s.scanner(0, scanWindow); ; {
 		e, err := sc.next()
 		if errors.Is(err, io.EOF) {
 			return slices.DeleteFunc(all, func(p place) bool {
-				ordinal, kept := last[p.id]
+				ordinal, kept := last[p.key]
 				return !kept || ordinal != p.ordinal
 			}), found, nil
 		}
@@ -166,19 +165,19 @@ func (s *segment) current() (all []place, found int64, err error) {
 		switch {
 		case e.length > 0:
 			found++
-			last[r.ID] = e.ordinal
-			all = append(all, place{r.ID, r.Dialect, e.ordinal, e.sum, e.content(), e.length})
+			last[r.Key()] = e.ordinal
+			all = append(all, place{r.Key(), r.Dialect, e.ordinal, e.sum, e.content(), e.length})
 		case r.Content.Segment == s.number:
-			last[r.ID] = r.Content.Ordinal
+			last[r.Key()] = r.Content.Ordinal
 		default: // no content, or that of another segment
-			delete(last, r.ID)
+			delete(last, r.Key())
 		}
 	}
 }
 
-// referenceWire reads no more of a record than its id, its dialect and its content's
+// referenceWire reads no more of a record than its key, its dialect and its content's
 // place.
-var referenceWire = message[record]{1: recordWire[1], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
+var referenceWire = message[record]{1: recordWire[1], 2: recordWire[2], 11: recordWire[11], 70: recordWire[70], 71: recordWire[71]}
 
 // byConversation puts what shares bytes with an earlier entry behind it, so that few
 // blocks have all of a conversation. all is in the order of the ordinals.

@@ -410,7 +410,7 @@ func TestRetention(t *testing.T) {
 			signal(j.tidy)
 			has := func() bool {
 				got, err := j.Content(t.Context(), &storage.Record{Content: r.Content})
-				_, missing := b.Request(t.Context(), r.Org, r.ID)
+				_, missing := b.Request(t.Context(), r.Key())
 				exists := missing == nil
 				return err == nil && (got != nil) == c.hasContent && exists == c.hasRecord
 			}

@@ -184,7 +184,7 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			return err
 		}},
 		{"point", func(ctx context.Context) error {
-			_, err := s.Request(ctx, "default", last.ID)
+			_, err := s.Request(ctx, storage.RecordKey{Org: "default", ID: last.ID})
 			return err
 		}},
 	}

@@ -34,7 +34,7 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	if f.RequestID == uuid.Nil {
 		return nil
 	}
-	old, err := w.rows.byID(ctx, f.Org, f.RequestID)
+	old, err := w.rows.byKey(ctx, f.Key())
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}

@@ -234,7 +234,7 @@ func Benchmark(b *testing.B) {
 	})
 	b.Run("point", func(b *testing.B) {
 		measure(b, func() error {
-			_, err := s.Request(ctx, "default", last.ID)
+			_, err := s.Request(ctx, storage.RecordKey{Org: "default", ID: last.ID})
 			return err
 		})
 	})

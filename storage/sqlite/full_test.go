@@ -33,7 +33,7 @@ func TestAFullMillisecondSpillsIntoTheNext(t *testing.T) {
 		again := *r
 		again.Model = "m"
 		write(t, b, &storage.Batch{Records: []*storage.Record{&again}})
-		got, err := b.Request(t.Context(), r.Org, r.ID)
+		got, err := b.Request(t.Context(), r.Key())
 		if err != nil {
 			t.Fatal(err)
 		}

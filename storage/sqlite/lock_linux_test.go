@@ -38,13 +38,13 @@ func TestLockedReads(t *testing.T) {
 	var reads sync.WaitGroup
 	for range 3 * maxReaders {
 		reads.Go(func() {
-			if _, err := b.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrUnavailable) {
+			if _, err := b.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrUnavailable) {
 				t.Errorf("Request = %v of a locked database, want ErrUnavailable", err)
 			}
 		})
 	}
 	reads.Wait()
-	if _, err := b.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrUnavailable) {
+	if _, err := b.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Request = %v of a locked database, want ErrUnavailable", err)
 	}
 	if took := time.Since(start); took > 9*time.Second {

@@ -250,9 +250,9 @@ func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]st
 	}
 }
 
-// byID reads the record of an id in an organisation, or storage.ErrNotFound.
-func (r reader) byID(ctx context.Context, org string, id uuid.UUID) (*row, error) {
-	n, err := r.key(ctx, org, id)
+// byKey reads a record, or storage.ErrNotFound.
+func (r reader) byKey(ctx context.Context, key storage.RecordKey) (*row, error) {
+	n, err := r.find(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -269,10 +269,10 @@ func (r reader) byID(ctx context.Context, org string, id uuid.UUID) (*row, error
 // orgID is the id of the organisation whose nameArgs are the first arguments.
 const orgID = "(SELECT id FROM names WHERE " + isName + ")"
 
-// key is the n of an id in an organisation, or storage.ErrNotFound.
-func (r reader) key(ctx context.Context, org string, id uuid.UUID) (n int64, err error) {
+// find returns the n of a record, or storage.ErrNotFound.
+func (r reader) find(ctx context.Context, key storage.RecordKey) (n int64, err error) {
 	err = storage.ErrNotFound
-	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ?4 AND org = "+orgID, append(nameArgs("org", org), id[:]), func(row []driver.Value) error {
+	failed := r.c.query(ctx, "SELECT n FROM requests WHERE request_id = ?4 AND org = "+orgID, append(nameArgs("org", key.Org), key.ID[:]), func(row []driver.Value) error {
 		n, err = row[0].(int64), nil
 		return nil
 	})

@@ -174,7 +174,7 @@ func TestMissingColumnsAreAdded(t *testing.T) {
 	}
 	write(t, b, &storage.Batch{Records: []*storage.Record{after}})
 	for _, want := range []*storage.Record{before, after} {
-		got, err := b.Request(t.Context(), want.Org, want.ID)
+		got, err := b.Request(t.Context(), want.Key())
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}

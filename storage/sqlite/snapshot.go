@@ -122,8 +122,9 @@ func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*stora
 	if err != nil {
 		return p, err
 	}
-	err = c.query(ctx, `SELECT r.request_id, r.n, d.content_segment, d.content_ordinal FROM requests r LEFT JOIN details d ON d.n = r.n`, nil, func(row []driver.Value) error {
-		r := &storage.Record{CreatedAt: createdAt(row[1].(int64))}
+	err = c.query(ctx, `SELECT r.request_id, r.n, d.content_segment, d.content_ordinal, o.name FROM requests r
+		JOIN names o ON o.id = r.org LEFT JOIN details d ON d.n = r.n`, nil, func(row []driver.Value) error {
+		r := &storage.Record{Org: row[4].(string), CreatedAt: createdAt(row[1].(int64))}
 		copy(r.ID[:], row[0].([]byte))
 		if segment, there := row[2].(int64); there {
 			ordinal, _ := row[3].(int64)

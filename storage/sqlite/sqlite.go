@@ -22,8 +22,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/weirhq/weir/storage"
 )
 
@@ -181,9 +179,9 @@ func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) (page [
 	return page, nil
 }
 
-// Request answers one record of the organisation, or storage.ErrNotFound.
-func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
-	return b.record(ctx, "record "+id.String(), func(ctx context.Context, r reader) (*row, error) { return r.byID(ctx, org, id) })
+// Request answers one record, or storage.ErrNotFound.
+func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
+	return b.record(ctx, "record "+key.ID.String(), func(ctx context.Context, r reader) (*row, error) { return r.byKey(ctx, key) })
 }
 
 // Response implements storage.ResponseFinder.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -54,7 +52,7 @@ func write(t testing.TB, b *Backend, batch *storage.Batch) {
 // has checks that the backend answers the record.
 func has(t *testing.T, b *Backend, r *storage.Record) {
 	t.Helper()
-	if _, err := b.Request(t.Context(), r.Org, r.ID); err != nil {
+	if _, err := b.Request(t.Context(), r.Key()); err != nil {
 		t.Errorf("record %s: %v", r.ID, err)
 	}
 }
@@ -164,7 +162,7 @@ func TestCloseEndsQueries(t *testing.T) {
 	if err := <-ended; !errors.Is(err, errClosed) {
 		t.Errorf("error %v, want %v", err, errClosed)
 	}
-	if _, err := b.Request(t.Context(), "acme", uuid.Nil); !errors.Is(err, errClosed) {
+	if _, err := b.Request(t.Context(), storage.RecordKey{Org: "acme"}); !errors.Is(err, errClosed) {
 		t.Errorf("Request = %v, want %v", err, errClosed)
 	}
 }
@@ -209,7 +207,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("Write = %v on a full disk", err)
 	}
 	has(t, b, first.Records[0])
-	if _, err := b.Request(t.Context(), second.Records[0].Org, second.Records[0].ID); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := b.Request(t.Context(), second.Records[0].Key()); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("half a batch was kept: %v", err)
 	}
 	limit("1000000")
@@ -269,7 +267,7 @@ func TestNamesAreNotReused(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, b, &storage.Batch{Records: []*storage.Record{young}})
-	got, err := b.Request(t.Context(), young.Org, young.ID)
+	got, err := b.Request(t.Context(), young.Key())
 	if err != nil || got.UserID != "young" {
 		t.Errorf("user %q, %v, want young", got.UserID, err)
 	}
@@ -292,7 +290,7 @@ func TestSweepSparesUsedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range records[60:] {
-		if got, err := b.Request(t.Context(), r.Org, r.ID); err != nil || got.UserID != "always" {
+		if got, err := b.Request(t.Context(), r.Key()); err != nil || got.UserID != "always" {
 			t.Errorf("user %q, %v", got.UserID, err)
 		}
 	}

@@ -106,7 +106,7 @@ func (w *writer) record(ctx context.Context, r *storage.Record) error {
 	if inserted, err := w.insert(next); inserted || err != nil {
 		return err
 	}
-	old, err := w.rows.byID(ctx, r.Org, r.ID)
+	old, err := w.rows.byKey(ctx, r.Key())
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 			r.CreatedAt = createdAt(r.n)
 			break
 		}
-		if _, err := w.rows.key(context.Background(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := w.rows.find(context.Background(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
 			return false, err
 		}
 		n = nil // the millisecond is full

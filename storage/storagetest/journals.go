@@ -43,7 +43,7 @@ func testUnavailable(t *testing.T, open opener) {
 		if _, err := b.Requests(t.Context(), &storage.RequestQuery{Org: orgs[0], Filter: storage.All{}, Limit: 1}); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("Requests = %v", err)
 		}
-		if _, err := b.Request(t.Context(), orgs[0], journal); !errors.Is(err, storage.ErrUnavailable) {
+		if _, err := b.Request(t.Context(), storage.RecordKey{Org: orgs[0], ID: journal}); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("Request = %v", err)
 		}
 		if _, err := (&storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always}).Answer(t.Context(), b); !errors.Is(err, storage.ErrUnavailable) {

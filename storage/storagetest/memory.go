@@ -20,15 +20,10 @@ type Memory struct {
 	mu        sync.RWMutex
 	contents  storage.Contents
 	positions map[uuid.UUID]storage.Position // by journal
-	records   map[recordKey]*entry
+	records   map[storage.RecordKey]*entry
 	tags      map[session]tag
 	views     map[string]map[string]storage.View // by organisation and name
 	changes   map[string][]*storage.Annotation   // of conversations, by organisation
-}
-
-type recordKey struct {
-	org string
-	id  uuid.UUID
 }
 
 type tag struct {
@@ -64,7 +59,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		return err
 	}
 	if m.records == nil {
-		m.records = make(map[recordKey]*entry)
+		m.records = make(map[storage.RecordKey]*entry)
 		m.tags = make(map[session]tag)
 		m.views = make(map[string]map[string]storage.View)
 		m.positions = make(map[uuid.UUID]storage.Position)
@@ -74,7 +69,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		e := &entry{record: clone(r)}
 		e.record.Scores, e.record.Feedback = nil, nil
 		e.record.Version = storage.Position{}
-		key := recordKey{r.Org, r.ID}
+		key := r.Key()
 		if old := m.records[key]; old != nil {
 			e.annotations = old.annotations
 		}
@@ -93,7 +88,7 @@ func (m *Memory) Write(ctx context.Context, batch *storage.Batch) error {
 		if f.Conversation != nil {
 			m.changes[f.Org] = append(m.changes[f.Org], f)
 		}
-		e := m.records[recordKey{f.Org, f.RequestID}]
+		e := m.records[f.Key()]
 		if e == nil {
 			continue
 		}
@@ -203,13 +198,13 @@ func (m *Memory) all() []*storage.Record {
 }
 
 // Request looks one record up.
-func (m *Memory) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
+func (m *Memory) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	e := m.records[recordKey{org, id}]
+	e := m.records[key]
 	if e == nil {
 		return nil, storage.ErrNotFound
 	}
@@ -227,7 +222,7 @@ func (m *Memory) Prune(ctx context.Context, before storage.Timestamp) (more bool
 	old := slices.DeleteFunc(m.all(), func(r *storage.Record) bool { return r.CreatedAt >= before })
 	const chunk = 100
 	for _, r := range old[:min(chunk, len(old))] {
-		delete(m.records, recordKey{r.Org, r.ID})
+		delete(m.records, r.Key())
 	}
 	return len(old) > chunk, nil
 }
@@ -253,7 +248,7 @@ func (m *Memory) Organisations(ctx context.Context) ([]string, error) {
 	defer m.mu.RUnlock()
 	orgs := make(map[string]bool)
 	for k := range m.records {
-		orgs[k.org] = true
+		orgs[k.Org] = true
 	}
 	for s := range m.tags {
 		orgs[s.org] = true

@@ -279,7 +279,7 @@ func testCancelled(t *testing.T, open opener) {
 			return err
 		},
 		"Request": func() error {
-			_, err := s.Request(ctx, records[0].Org, records[0].ID)
+			_, err := s.Request(ctx, records[0].Key())
 			return err
 		},
 		"Prune": func() error {

@@ -178,17 +178,17 @@ func (s *store) query(q *storage.RequestQuery) []*storage.Record {
 // list, and some of them by their ids.
 func (s *store) holds(want []*storage.Record) {
 	s.Helper()
-	found := make(map[recordKey]*storage.Record)
+	found := make(map[storage.RecordKey]*storage.Record)
 	for _, org := range orgs {
 		for _, r := range s.query(&storage.RequestQuery{Org: org, Filter: storage.All{}, Limit: len(want) + 1}) {
-			found[recordKey{org, r.ID}] = r
+			found[storage.RecordKey{Org: org, ID: r.ID}] = r
 		}
 	}
 	if len(found) != len(want) {
 		s.Errorf("the store has %d records, want %d", len(found), len(want))
 	}
 	for i, r := range want {
-		got := found[recordKey{r.Org, r.ID}]
+		got := found[r.Key()]
 		if got == nil {
 			s.Fatalf("the store does not list %s of %s", r.ID, r.Org)
 		}
@@ -201,7 +201,7 @@ func (s *store) holds(want []*storage.Record) {
 
 func (s *store) has(want *storage.Record) {
 	s.Helper()
-	got, err := s.Request(s.Context(), want.Org, want.ID)
+	got, err := s.Request(s.Context(), want.Key())
 	if err != nil {
 		s.Fatalf("Request(%s, %s): %v", want.Org, want.ID, err)
 	}

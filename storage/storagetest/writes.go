@@ -133,27 +133,27 @@ func testDroppedAnnotations(t *testing.T, open opener) {
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	batch := &storage.Batch{End: storage.Position{Segment: 2}}
-	drop := func(org string, id uuid.UUID) {
+	drop := func(key storage.RecordKey) {
 		batch.Annotations = append(batch.Annotations, &storage.Annotation{
-			Org: org, RequestID: id, At: epoch << 1, Scores: map[string]float64{"quality": 9},
+			Org: key.Org, RequestID: key.ID, At: epoch << 1, Scores: map[string]float64{"quality": 9},
 			Feedback: &storage.Feedback{ID: 99, Rating: true, CreatedAt: epoch}, Property: &storage.Property{Name: "x", Value: "y"},
 		})
 	}
 	for _, r := range records {
-		drop(r.Org+"'", r.ID)
+		drop(storage.RecordKey{Org: r.Org + "'", ID: r.ID})
 	}
-	unknown := id(random(6))
-	drop(orgs[0], unknown)
+	unknown := storage.RecordKey{Org: orgs[0], ID: id(random(6))}
+	drop(unknown)
 	s.write(batch)
 	s.holds(records)
-	if _, err := s.Request(t.Context(), orgs[0], unknown); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := s.Request(t.Context(), unknown); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Request = %v for an id that no record has", err)
 	}
 
 	after, _ := Records(random(5), 1)
-	after[0].ID, after[0].Org, after[0].Scores, after[0].Feedback, after[0].Properties = unknown, orgs[0], nil, nil, nil
+	after[0].ID, after[0].Org, after[0].Scores, after[0].Feedback, after[0].Properties = unknown.ID, unknown.Org, nil, nil, nil
 	s.write(Batch(after, storage.Position{Segment: 3}))
-	got, err := s.Request(t.Context(), orgs[0], unknown)
+	got, err := s.Request(t.Context(), unknown)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,22 +232,17 @@ func testNotFound(t *testing.T, open opener) {
 	s := start(t, open, open.new(t), contents)
 	s.write(Batch(records, storage.Position{Segment: 1}))
 	unknown := id(random(8))
-	for _, ask := range []struct {
-		org string
-		id  uuid.UUID
-	}{
-		{records[0].Org, unknown},
-		{records[0].Org, uuid.Nil},
-		{"nobody", records[0].ID},
-		{"", records[0].ID},
-		{records[0].Org + "\x00", records[0].ID},
+	for _, key := range []storage.RecordKey{
+		{Org: orgs[0], ID: unknown},
+		{Org: records[0].Org, ID: unknown},
+		{Org: records[0].Org, ID: uuid.Nil},
+		{Org: "nobody", ID: records[0].ID},
+		{Org: "", ID: records[0].ID},
+		{Org: records[0].Org + "\x00", ID: records[0].ID},
 	} {
-		if r, err := s.Request(t.Context(), ask.org, ask.id); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("Request(%q, %s) = %v, %v, want ErrNotFound", ask.org, ask.id, r, err)
+		if r, err := s.Request(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Request(%q, %s) = %v, %v, want ErrNotFound", key.Org, key.ID, r, err)
 		}
-	}
-	if _, err := s.Request(t.Context(), orgs[0], unknown); !errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("Request = %v for an id that no record has", err)
 	}
 }
 
@@ -272,12 +267,12 @@ func testPrune(t *testing.T, open opener) {
 		for _, r := range records {
 			old := r.CreatedAt < before
 			if old && r.CreatedAt >= before-storage.Timestamp(s.PruneGranularity.Milliseconds()) {
-				_, err := s.Request(t.Context(), r.Org, r.ID)
+				_, err := s.Request(t.Context(), r.Key())
 				old = errors.Is(err, storage.ErrNotFound)
 			}
 			if !old {
 				kept = append(kept, r)
-			} else if _, err := s.Request(t.Context(), r.Org, r.ID); !errors.Is(err, storage.ErrNotFound) {
+			} else if _, err := s.Request(t.Context(), r.Key()); !errors.Is(err, storage.ErrNotFound) {
 				t.Fatalf("Request = %v for a pruned record", err)
 			}
 		}

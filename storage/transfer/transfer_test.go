@@ -186,7 +186,7 @@ func TestNewerAnnotationsStay(t *testing.T) {
 	if _, err := Run(t.Context(), Options{From: from, To: to, Window: storage.Always}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := to.Request(t.Context(), r.Org, r.ID)
+	got, err := to.Request(t.Context(), r.Key())
 	must(t, err)
 	if got.Scores["quality"] != 3 || got.Scores["missed"] != 2 {
 		t.Errorf("the scores are %v", got.Scores)

@@ -282,7 +282,7 @@ func (x *Exchange) report() {
 func (x *Exchange) Close() {
 	x.recorder.Abandon(&x.Record)
 	if x.claimed {
-		x.recorder.Release(x.Record.ID)
+		x.recorder.Release(x.Record.Key())
 	}
 	x.release()
 }
@@ -296,13 +296,13 @@ type Recorder interface {
 	Append(r *storage.Record, c *storage.Content) error
 	// Abandon ends an exchange. It is lost if nothing was appended.
 	Abandon(r *storage.Record)
-	// Claim reserves an id that the client of an organisation chose until Release,
-	// and is false if it is taken.
-	Claim(ctx context.Context, org string, id uuid.UUID) bool
-	Release(id uuid.UUID)
-	// Known tells whether an organisation has a record of that id. It is an error if
-	// the backend cannot tell at once.
-	Known(ctx context.Context, org string, id uuid.UUID) (bool, error)
+	// Claim reserves the key of a record whose id a client chose, until Release. It
+	// is false if the organisation has used the id.
+	Claim(ctx context.Context, key storage.RecordKey) bool
+	Release(key storage.RecordKey)
+	// Known reports whether there is such a record. It fails if the backend cannot
+	// tell at once.
+	Known(ctx context.Context, key storage.RecordKey) (bool, error)
 	// Response returns the newest record of a provider's id of a response or a batch.
 	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
 }
@@ -330,9 +330,9 @@ type discardRecorder struct{}
 func (discardRecorder) Begin(*storage.Record)                          {}
 func (discardRecorder) Abandon(*storage.Record)                        {}
 func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
-func (discardRecorder) Claim(context.Context, string, uuid.UUID) bool  { return true }
-func (discardRecorder) Release(uuid.UUID)                              {}
-func (discardRecorder) Known(context.Context, string, uuid.UUID) (bool, error) {
+func (discardRecorder) Claim(context.Context, storage.RecordKey) bool  { return true }
+func (discardRecorder) Release(storage.RecordKey)                      {}
+func (discardRecorder) Known(context.Context, storage.RecordKey) (bool, error) {
 	return false, nil
 }
 
@@ -348,7 +348,7 @@ func identify(ctx context.Context, rec Recorder, org string, c *control.Controls
 		switch {
 		case err != nil || len(c.ID) != len(uuid.Nil.String()) || id == uuid.Nil:
 			c.Warn("Service-Request-Id", "replaced, it is no UUID")
-		case !rec.Claim(ctx, org, id):
+		case !rec.Claim(ctx, storage.RecordKey{Org: org, ID: id}):
 			c.Warn("Service-Request-Id", "replaced, it was used before")
 		default:
 			return id, true

@@ -47,10 +47,10 @@ func (v *versions) Abandon(r *storage.Record) {
 		r.Number = 0
 	}
 }
-func (v *versions) Claim(context.Context, string, uuid.UUID) bool { return true }
-func (v *versions) Release(uuid.UUID)                             {}
-func (v *versions) Known(_ context.Context, _ string, id uuid.UUID) (bool, error) {
-	return slices.ContainsFunc(v.records, func(r storage.Record) bool { return r.ID == id }), v.unknown
+func (v *versions) Claim(context.Context, storage.RecordKey) bool { return true }
+func (v *versions) Release(storage.RecordKey)                     {}
+func (v *versions) Known(_ context.Context, key storage.RecordKey) (bool, error) {
+	return slices.ContainsFunc(v.records, func(r storage.Record) bool { return r.Key() == key }), v.unknown
 }
 func (v *versions) Response(_ context.Context, _, id string) (*storage.Record, error) {
 	for _, r := range v.records {

@@ -155,7 +155,7 @@ func (rs *Results) record(result *observe.Result) {
 	r.ID = uuid.NewSHA1(resultIDs, []byte(r.Org+"\x00"+r.Provider+"\x00"+rs.of.File+"\x00"+result.Key))
 	ctx := context.WithoutCancel(x.ctx) // a client that leaves has made the call, too
 	if !rs.unsure {
-		known, err := x.recorder.Known(ctx, r.Org, r.ID)
+		known, err := x.recorder.Known(ctx, r.Key())
 		if known {
 			return
 		}

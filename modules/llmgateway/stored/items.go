@@ -9,6 +9,8 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/storage"
 )
 
 // Item returns the item of an id, of the output of a response or of its input, or
@@ -18,7 +20,7 @@ func (s *Store) Item(ctx context.Context, id string) (string, error) {
 	if !ok {
 		return "", ErrNotFound
 	}
-	record, err := s.Journal.Request(ctx, s.Org, recordID)
+	record, err := s.Journal.Request(ctx, storage.RecordKey{Org: s.Org, ID: recordID})
 	r, err := s.load(ctx, record, err)
 	if err != nil {
 		return "", err

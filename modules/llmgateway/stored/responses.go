@@ -25,7 +25,7 @@ import (
 
 // Journal is the part of a journal that is needed to find responses.
 type Journal interface {
-	Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error)
+	Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error)
 	Response(ctx context.Context, org, responseID string) (*storage.Record, error)
 	Conversation(ctx context.Context, org, id string) (*storage.Conversation, error)
 	Contents() storage.Contents
@@ -94,7 +94,7 @@ func (s *Store) Find(ctx context.Context, id string) (*Response, error) {
 
 func (s *Store) find(ctx context.Context, id string) (*storage.Record, *Response, error) {
 	if record, ok := RecordOf(id); ok {
-		r, err := s.Journal.Request(ctx, s.Org, record)
+		r, err := s.Journal.Request(ctx, storage.RecordKey{Org: s.Org, ID: record})
 		if err == nil || !errors.Is(err, storage.ErrNotFound) {
 			response, err := s.load(ctx, r, err)
 			if err == nil && response.ID != id { // that of a part of it

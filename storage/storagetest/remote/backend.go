@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
@@ -179,12 +177,12 @@ func (b *Backend) prefiltered(ctx context.Context, org string, f *storage.Filter
 }
 
 // Request fetches one record.
-func (b *Backend) Request(ctx context.Context, org string, id uuid.UUID) (*storage.Record, error) {
-	m, err := b.rows(ctx, &Query{Org: org, ID: id, One: true})
+func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
+	m, err := b.rows(ctx, &Query{Org: key.Org, ID: key.ID, One: true})
 	if err != nil {
 		return nil, err
 	}
-	return m.Request(ctx, org, id)
+	return m.Request(ctx, key)
 }
 
 // SessionTag looks a tag up.

@@ -71,7 +71,7 @@ var (
 func NewServer(path string, f Faults) *Server {
 	return &Server{
 		path: path, faults: f, connections: map[net.Conn]bool{},
-		table:   table{visible: f.Visible, rows: map[key]*row{}, notes: map[key][]Note{}, tags: map[string][]Note{}},
+		table:   table{visible: f.Visible, rows: map[storage.RecordKey]*row{}, notes: map[storage.RecordKey][]Note{}, tags: map[string][]Note{}},
 		batches: map[batchKey][sha256.Size]byte{}, ends: map[uuid.UUID]storage.Position{},
 	}
 }
@@ -224,7 +224,7 @@ func (s *service) Organisations(_ bool, orgs *[]string) error {
 func (s *service) Content(q *Query, c *Content) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*c = s.table.content(key{q.Org, q.ID})
+	*c = s.table.content(storage.RecordKey{Org: q.Org, ID: q.ID})
 	return nil
 }
 

@@ -74,11 +74,6 @@ type Rows struct {
 	Notes   []Note
 }
 
-type key struct {
-	org string
-	id  uuid.UUID
-}
-
 type row struct {
 	journal uuid.UUID
 	record  *storage.Record
@@ -90,8 +85,8 @@ type row struct {
 type table struct {
 	visible time.Duration
 	arrived []arrival // what queries do not see yet
-	rows    map[key]*row
-	notes   map[key][]Note
+	rows    map[storage.RecordKey]*row
+	notes   map[storage.RecordKey][]Note
 	tags    map[string][]Note // and views, and changes of conversations, by organisation
 }
 
@@ -112,7 +107,7 @@ func (t *table) merge() {
 
 func (t *table) apply(b *Batch) {
 	for i, r := range b.Records {
-		k := key{r.Org, r.ID}
+		k := r.Key()
 		fresh := &row{b.Journal, r, b.Contents[i]}
 		if old := t.rows[k]; old != nil {
 			if old.journal == b.Journal && r.Version.Before(old.record.Version) {
@@ -129,7 +124,7 @@ func (t *table) apply(b *Batch) {
 			t.tags[n.Org] = append(t.tags[n.Org], n)
 		}
 		if n.RequestID != uuid.Nil {
-			k := key{n.Org, n.RequestID}
+			k := n.Key()
 			t.notes[k] = append(t.notes[k], n)
 		}
 	}
@@ -143,14 +138,14 @@ func (t *table) answer(q *Query) (rows Rows, err error) {
 	}
 	program := storage.Compile(f, nil)
 	if q.One {
-		k := key{q.Org, q.ID}
+		k := storage.RecordKey{Org: q.Org, ID: q.ID}
 		if r := t.rows[k]; r != nil {
 			rows = Rows{[]*storage.Record{r.record}, t.notes[k]}
 		}
 		return rows, nil
 	}
 	for k, r := range t.rows {
-		if k.org == q.Org && prefilter(program, r.record) {
+		if k.Org == q.Org && prefilter(program, r.record) {
 			rows.Records = append(rows.Records, r.record)
 			rows.Notes = append(rows.Notes, t.notes[k]...)
 		}
@@ -163,7 +158,7 @@ func (t *table) organisations() []string {
 	t.merge()
 	orgs := make(map[string]bool)
 	for k := range t.rows {
-		orgs[k.org] = true
+		orgs[k.Org] = true
 	}
 	for org := range t.tags {
 		orgs[org] = true
@@ -171,7 +166,7 @@ func (t *table) organisations() []string {
 	return slices.Sorted(maps.Keys(orgs))
 }
 
-func (t *table) content(k key) (c Content) {
+func (t *table) content(k storage.RecordKey) (c Content) {
 	t.merge()
 	if r := t.rows[k]; r != nil {
 		c = r.content
