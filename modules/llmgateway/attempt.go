@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
@@ -42,7 +43,8 @@ type attempt struct {
 	paid   plugins.Nanodollars // what the rounds before cost
 
 	client client
-	copy   capture.Copy // of the response
+	usage  *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
+	copy   capture.Copy        // of the response
 
 	extended bool // the conversation has it
 

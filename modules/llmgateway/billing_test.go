@@ -349,3 +349,33 @@ func TestCostIsTold(t *testing.T) {
 		}
 	}
 }
+
+// What a model thinks is paid though no client asks for the usage of a stream; the client
+// gets nothing that it did not ask for.
+func TestUsageOfStreamsIsAskedFor(t *testing.T) {
+	const delta, done = `data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}` + "\n\n", "data: [DONE]\n\n"
+	const usage = `data: {"choices":[],"model":"priced","usage":{"prompt_tokens":3,"completion_tokens":400}}` + "\n\n"
+	for options, want := range map[string]string{
+		"": delta + done, `,"stream_options":{"include_usage":false}`: delta + done, `,"stream_options":{"include_usage":true}`: delta + usage + done,
+		`,"stream_options":{"include_usage":true,"include_usage":false}`: delta + done,
+	} {
+		for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
+			s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, r *http.Request) {
+				answer := delta + usage + done
+				if body := readAndRestore(r); strings.Count(body, `"include_usage":true`) != 1 || strings.Contains(body, "false") {
+					answer = delta + done
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte(answer))
+			}}})
+			s.grant(10_000)
+			_, got := s.postTo(path, strings.NewReader(`{"model":"raw/priced","messages":[],"stream":true,"max_tokens":500`+options+`}`), "Authorization", "Bearer payer")
+			if got != want {
+				t.Errorf("%s%s: the client gets %q", path, options, got)
+			}
+			if spent := s.audit(); spent != 3+2*400 {
+				t.Errorf("%s%s: spent %d", path, options, spent)
+			}
+		}
+	}
+}

@@ -70,7 +70,7 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	translate.SetBody(req, plugins.WithModel(c.sent, t.Model))
+	translate.SetBody(req, plugins.WithModel(a.askForUsage(c.sent), t.Model))
 	return req, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -48,6 +49,7 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	body = a.askForUsage(body)
 	if !a.unpricedTier() {
 		return body, nil
 	}
@@ -72,6 +74,25 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 	}
 	a.warnings = append(a.warnings, warnings...)
 	return body, nil
+}
+
+// askForUsage asks a stream for its usage where credits pay: what the model thinks is paid,
+// and cannot be seen. A client that did not ask does not get the chunk with the usage.
+func (a *attempt) askForUsage(body []byte) []byte {
+	if d := a.call.dialect; !a.shared() || d != plugins.Chat && d != plugins.Completions {
+		return body
+	}
+	asking, changed := streamusage.Ask(body, true)
+	if adapter, ok := a.target.Account.API.(translate.Adapter); ok && changed {
+		if _, warnings := adapter.Adapt(a.call.dialect, asking, a.translateTarget()); len(warnings) > 0 {
+			return body // the provider refuses to be asked, and tells the usage unasked
+		}
+	}
+	if changed {
+		a.usage = streamusage.NewFilter(a.client.w)
+		a.client.w = a.usage
+	}
+	return asking
 }
 
 // required is the field that tells the object of a dialect from any other, and what it

@@ -99,6 +99,9 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 		a.commit(storage.UpstreamAborted)
 		a.client.write(s.failure())
 	}
+	if a.usage != nil {
+		a.usage.Close()
+	}
 	a.keepCopy()
 	a.finish(whole)
 	return routing.Answered, nil

@@ -19,7 +19,7 @@ import (
 // how reverse_proxy cuts an answer off, and must reach the server.
 func (x *exchange) end() {
 	if x.usage != nil {
-		x.usage.flush()
+		x.usage.Close()
 	}
 	if x.Record.TargetURL == "" {
 		x.locate()

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/lineage"
 	"github.com/weirhq/weir/modules/internal/recording"
+	"github.com/weirhq/weir/modules/internal/streamusage"
 	"github.com/weirhq/weir/modules/internal/tunnel"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -32,8 +33,8 @@ type exchange struct {
 	recording.Exchange
 
 	writer capture.Writer
-	usage  *usageFilter // takes out the chunk that nobody asked for
-	ahead  intake.Body  // what was read of the body before it passes
+	usage  *streamusage.Filter // takes out the chunk that nobody asked for
+	ahead  intake.Body         // what was read of the body before it passes
 	body   capture.Body
 	reader *observe.RequestReader
 
@@ -122,7 +123,7 @@ func (x *exchange) watch(w http.ResponseWriter) {
 		x.r.Body = &x.body
 	}
 	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage() {
-		x.usage = newUsageFilter(w)
+		x.usage = streamusage.NewFilter(w)
 		w = x.usage
 	}
 	x.writer.Watch(w, x.r.Method, x)
