@@ -273,7 +273,7 @@ func columnFields(g Group) (fields []*Field) {
 }
 
 func (c *Column) asField(name string) *Field {
-	f := &Field{Name: name}
+	f := &Field{Name: name, About: c.About}
 	if c.Name != "" {
 		f.Column = c
 	}

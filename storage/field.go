@@ -22,6 +22,8 @@ type Field struct {
 	Content ContentPart
 	// Column is what the field compares, nil if that is no column.
 	Column *Column
+	// About is a sentence for users, "" where the name says all.
+	About string
 
 	// At most one of these is set, none for the groups of aggregates.
 	text    func(*Record, *Content) string
@@ -108,10 +110,10 @@ func (f *Field) Bool(r *Record) (value, known bool) {
 var (
 	fields = slices.Concat(
 		in(RequestResponse,
-			&Field{Name: "scores_column", text: func(r *Record, _ *Content) string { return r.ScoresColumn() }},
-			&Field{Name: "assets", list: func(r *Record) []string { return r.Assets }},
-			&Field{Name: "cached", Kind: Boolean, boolean: func(r *Record) (value, known bool) { return r.Cached(), true }},
-			&Field{Name: FeedbackScore, Kind: Boolean, boolean: rating},
+			&Field{Name: "scores_column", About: "The compact JSON text of all scores with sorted keys, `{}` when there are none.", text: func(r *Record, _ *Content) string { return r.ScoresColumn() }},
+			&Field{Name: "assets", About: "The ids of images, audio and files: any of them must match, for the negative operators all.", list: func(r *Record) []string { return r.Assets }},
+			&Field{Name: "cached", About: "The answer came from the cache.", Kind: Boolean, boolean: func(r *Record) (value, known bool) { return r.Cached(), true }},
+			&Field{Name: FeedbackScore, About: "The feedback that was given; a request without any matches neither.", Kind: Boolean, boolean: rating},
 			&Field{Name: "request_body", Kind: ContainsText, Content: RequestPart, body: func(c *Content) *Body { return &c.Request }},
 			&Field{Name: "response_body", Kind: ContainsText, Content: ResponsePart, body: func(c *Content) *Body { return &c.Response }},
 			&Field{Name: "property_key", Kind: PropertyKey},
@@ -144,19 +146,19 @@ var (
 			&Field{Name: "session_latest_request_created_at", Kind: Time},
 		),
 		in(ResponseGroup,
-			&Field{Name: "body_completion", Content: ResponsePart, text: outputText},
+			&Field{Name: "body_completion", About: "The text of the answer.", Content: ResponsePart, text: outputText},
 		),
 		in(RequestGroup,
-			&Field{Name: "prompt", Content: RequestPart, text: inputText},
+			&Field{Name: "prompt", About: "The text of the input.", Content: RequestPart, text: inputText},
 		),
 		in(FeedbackGroup,
 			&Field{Name: "id", Kind: Number, number: feedbackID},
 			&Field{Name: "created_at", Kind: Time, time: feedbackCreatedAt},
 			&Field{Name: "rating", Kind: Boolean, boolean: rating},
-			&Field{Name: "response_id", text: feedbackResponseID},
+			&Field{Name: "response_id", About: "The id of the request.", text: feedbackResponseID},
 		),
 		in(PropertiesGroup, &Field{Map: true, entries: properties}),
-		in(ValuesGroup, &Field{Map: true, Content: RequestPart, entries: func(_ *Record, c *Content) map[string]string { return c.Inputs }}),
+		in(ValuesGroup, &Field{Map: true, About: "The inputs of prompt templates.", Content: RequestPart, entries: func(_ *Record, c *Content) map[string]string { return c.Inputs }}),
 	)
 
 	fieldsByName = func() map[fieldName]*Field {

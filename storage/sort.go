@@ -2,6 +2,8 @@ package storage
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -40,6 +42,12 @@ const (
 func (k SortKey) NeedsContent() bool {
 	return k == SortRequestPrompt || k == SortResponseText || k == SortValues
 }
+
+// SortKeys are all sort keys of request queries.
+func SortKeys() []SortKey { return slices.Sorted(maps.Keys(sortValues)) }
+
+// Named is true when the key sorts by one name in a map.
+func (k SortKey) Named() bool { return k == SortProperties || k == SortValues }
 
 // newestFirst is the order of a query that names none.
 var newestFirst = []Sort{{Key: SortCreatedAt, Desc: true}}

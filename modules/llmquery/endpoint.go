@@ -30,6 +30,8 @@ type endpoint struct {
 	serve func(*call) error
 	// turns admits its calls.
 	turns func(*llmapp.App) *admission.Turns
+	// about is what GET /openapi.json says of the endpoint.
+	about about
 }
 
 // What an endpoint reads decides whom it waits for.
@@ -38,39 +40,6 @@ var (
 	oneRecord   = (*llmapp.App).RecordTurns
 	aStream     = (*llmapp.App).StreamTurns
 )
-
-// endpoints are the methods of each path, by its http.ServeMux pattern.
-var endpoints = map[string]map[string]endpoint{
-	"/v1/request/query-clickhouse":    {http.MethodPost: {llmapp.ScopeQuery, queryRequestsBulk, manyRecords}},
-	"/v1/request/query":               {http.MethodPost: {llmapp.ScopeQuery, queryRequests, manyRecords}},
-	"/v1/request/search":              {http.MethodPost: {llmapp.ScopeQuery, searchRequests, aStream}},
-	"/v1/request/tail":                {http.MethodGet: {llmapp.ScopeQuery, tailRequests, aStream}},
-	"/v1/request/{id}":                {http.MethodGet: {llmapp.ScopeQuery, getRequest, oneRecord}},
-	"/v1/request/{id}/score":          {http.MethodPost: {llmapp.ScopeWrite, addScores, oneRecord}},
-	"/v1/request/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord}},
-	"/v1/request/{id}/property":       {http.MethodPut: {llmapp.ScopeWrite, setProperty, oneRecord}},
-	"/v1/user/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords}},
-	"/v1/user/metrics-overview/query": {http.MethodPost: {llmapp.ScopeQuery, queryUserOverview, manyRecords}},
-	"/v1/session/query":               {http.MethodPost: {llmapp.ScopeQuery, querySessions, manyRecords}},
-	"/v1/session/metrics/query":       {http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords}},
-	"/v1/session/tree/query":          {http.MethodPost: {llmapp.ScopeQuery, querySessionTree, manyRecords}},
-	"/v1/session/{id}/feedback":       {http.MethodPost: {llmapp.ScopeWrite, giveSessionFeedback, oneRecord}},
-	"/v1/session/{id}/tag": {
-		http.MethodGet:  {llmapp.ScopeQuery, getSessionTag, oneRecord},
-		http.MethodPost: {llmapp.ScopeWrite, setSessionTag, oneRecord},
-	},
-	"/v1/dashboard/scores/query": {http.MethodPost: {llmapp.ScopeQuery, queryScores, manyRecords}},
-	"/v1/metrics/query":          {http.MethodPost: {llmapp.ScopeQuery, queryMetrics, manyRecords}},
-	"/v1/facets/query":           {http.MethodPost: {llmapp.ScopeQuery, queryFacets, manyRecords}},
-	"/v1/export":                 {http.MethodPost: {llmapp.ScopeQuery, exportRequests, aStream}},
-	"/v1/view":                   {http.MethodGet: {llmapp.ScopeQuery, listViews, oneRecord}},
-	"/v1/view/{name}": {
-		http.MethodGet:    {llmapp.ScopeQuery, getView, oneRecord},
-		http.MethodPut:    {llmapp.ScopeWrite, saveView, oneRecord},
-		http.MethodDelete: {llmapp.ScopeWrite, deleteView, oneRecord},
-	},
-	"/openapi.json": {http.MethodGet: {scopeNone, serveOpenAPI, nil}},
-}
 
 // scopeNone is the scope of what needs no key.
 const scopeNone = ""

@@ -75,7 +75,7 @@ func TestDescribesRoutes(t *testing.T) {
 		} else {
 			ids[id] = true
 		}
-		_, parameter := d.object(pointer[:strings.LastIndex(pointer, "/")] + "/parameters/0")
+		_, parameter := d.object(pointer + "/parameters/0")
 		if strings.Contains(operation, "{id}") != (parameter["name"] == "id") {
 			t.Errorf("%s: its parameters are not those of the path", operation)
 		}

@@ -1,13 +1,43 @@
-// Package openapi serves descriptions of endpoints in OpenAPI 3.1.
+// Package openapi describes endpoints in OpenAPI 3.1, by their routes, and serves the
+// descriptions.
 package openapi
 
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 	"time"
 )
+
+// Object is a JSON object of a description.
+type Object = map[string]any
+
+// Operation is what one method of a path does
+// (https://spec.openapis.org/oas/v3.1.0.html#operation-object).
+type Operation struct {
+	ID          string   `json:"operationId"`
+	Tags        []string `json:"tags"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description,omitempty"`
+	Docs        Object   `json:"externalDocs,omitempty"`
+	// Security overrides that of the document unless it is nil.
+	Security   any               `json:"security,omitempty"`
+	Parameters []Object          `json:"parameters,omitempty"`
+	Body       Object            `json:"requestBody,omitempty"`
+	Responses  map[string]Object `json:"responses"`
+}
+
+// Ref refers to a component of a kind, such as schemas.
+func Ref(kind, name string) Object { return Object{"$ref": "#/components/" + kind + "/" + name} }
+
+// Content is the content of a body: its schema by its type.
+func Content(contentType string, schema Object) Object {
+	return Object{contentType: Object{"schema": schema}}
+}
 
 // Document is a description.
 type Document struct {
@@ -15,8 +45,33 @@ type Document struct {
 	tag  string
 }
 
-// New returns the document of that JSON.
-func New(text []byte) *Document { return &Document{text, fmt.Sprintf(`"%x"`, sha256.Sum256(text))} }
+// New returns the description of operations by path and method. common is the JSON of all
+// that is said beside: who serves them, and components, to which schemas are added.
+// Malformed JSON panics: it is a file of this program.
+func New(common []byte, operations map[string]map[string]*Operation, schemas Object) *Document {
+	var document Object
+	if err := json.Unmarshal(common, &document); err != nil {
+		panic(fmt.Errorf("what is common to descriptions: %w", err))
+	}
+	paths := make(Object)
+	for path, methods := range operations {
+		item := make(Object)
+		for method, operation := range methods {
+			item[strings.ToLower(method)] = operation
+		}
+		paths[path] = item
+	}
+	document["paths"] = paths
+	maps.Copy(document["components"].(Object)["schemas"].(Object), schemas)
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		panic(err) // schemas are of texts, numbers, lists and objects
+	}
+	return &Document{text, fmt.Sprintf(`"%x"`, sha256.Sum256(text))}
+}
+
+// Text is the JSON of the description.
+func (d *Document) Text() []byte { return d.text }
 
 // ServeHTTP implements http.Handler for GET and HEAD.
 func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
