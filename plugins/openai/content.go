@@ -2,9 +2,13 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/translate"
 )
 
 // item is what a stream has reported of an item so far.
@@ -29,9 +33,17 @@ func (d *decoder) item(key int) *item {
 
 // addItem reads the start of an item. Only the start of a call has content.
 func (d *decoder) addItem(key int, v gjson.Result) {
-	if t := v.Get("type").Str; t == "function_call" || t == "custom_tool_call" {
+	if t := v.Get("type").Str; (t == "function_call" || t == "custom_tool_call") && !d.searchesX(v) {
 		d.call(key, v)
 	}
+}
+
+// searchesX reports whether an item is a search of posts that xAI has run: a call of a tool
+// that the client does not have (https://docs.x.ai/docs/guides/tools/overview).
+func (d *decoder) searchesX(v gjson.Result) bool {
+	p := d.a.Request()
+	return v.Get("type").Str == "custom_tool_call" && p.Tool(v.Get("name").Str) == nil &&
+		slices.ContainsFunc(p.Tools, func(t translate.Tool) bool { return t.Type == "x_search" })
 }
 
 // endItem reads an item that is whole: all of it if no delta came, else what
@@ -57,7 +69,13 @@ func (d *decoder) endItem(key int, v gjson.Result) {
 			d.a.Args(key, v.Get("arguments").Str)
 		}
 	case "custom_tool_call":
-		if !i.reported {
+		if d.searchesX(v) {
+			input := v.Get("input").Str
+			if !plugins.ValidJSON([]byte(input)) {
+				input = ""
+			}
+			d.a.WebSearch(translate.HostedCall{Queries: []string{gjson.Get(input, "query").Str}})
+		} else if !i.reported {
 			d.call(key, v)
 			d.a.CustomInput(key, v.Get("input").Str)
 		}
