@@ -20,6 +20,11 @@ import (
 const (
 	// maxAnswer bounds each answer of a server over HTTP, in bytes.
 	maxAnswer = 1 << 20
+	// maxRetries is how often the client goes on with a stream that the server closes, while
+	// the server says nothing more (SEP-1699 of MCP).
+	maxRetries = 2
+	// maxRequests bounds the requests of one session, also to a server whose list never ends.
+	maxRequests = 1000
 	// closeTimeout bounds the goodbye to a server.
 	closeTimeout = 5 * time.Second
 )
@@ -59,7 +64,7 @@ func Open(server Server) *Session {
 			Capabilities: &mcp.ClientCapabilities{}, // it answers no questions of a server
 		})
 		return client.Connect(s.transport.ctx, &mcp.StreamableClientTransport{
-			Endpoint: server.URL, HTTPClient: s.transport.client, MaxRetries: -1, DisableStandaloneSSE: true,
+			Endpoint: server.URL, HTTPClient: s.transport.client, MaxRetries: maxRetries, DisableStandaloneSSE: true,
 		}, nil)
 	})
 	return s
@@ -168,6 +173,8 @@ func (s *Session) readable(err error) error {
 	switch e, ok := errors.AsType[*jsonrpc.Error](err); {
 	case status == 0:
 		return &failure{"The MCP server could not be reached."}
+	case s.transport.requests.Load() > maxRequests:
+		return &failure{fmt.Sprintf("The MCP server takes more than %d requests.", maxRequests)}
 	case s.transport.tooLong.Load():
 		return &failure{fmt.Sprintf("The MCP server's answer is over %d bytes long.", maxAnswer)}
 	case ok && e.Code != rejected:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,6 +83,40 @@ func TestOfficialServer(t *testing.T) {
 				t.Errorf("with 3 tools of 2: %v", err)
 			}
 		})
+	}
+}
+
+// A server may close the stream of a call and answer when the client comes back
+// (SEP-1699).
+func TestServerThatClosesStreams(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "slow"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		r.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "at last"}}}, nil, nil
+	})
+	s := open(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}), nil)
+	if got, err := s.Call(t.Context(), "slow", json.RawMessage(`{}`)); got != "at last" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A server whose list of tools never ends is not asked forever.
+func TestEndlessList(t *testing.T) {
+	var asked atomic.Int64
+	server := mcp.NewServer(&mcp.Implementation{Name: "endless", Version: "1"}, &mcp.ServerOptions{HasTools: true})
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				return &mcp.ListToolsResult{Tools: []*mcp.Tool{}, NextCursor: fmt.Sprint(asked.Add(1))}, nil
+			}
+			return next(ctx, method, r)
+		}
+	})
+	s := open(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{JSONResponse: true}), nil)
+	s.timeout = time.Minute
+	if _, err := s.Tools(t.Context(), 10); err == nil || err.Error() != "The MCP server takes more than 1000 requests." || asked.Load() > maxRequests {
+		t.Errorf("after %d requests: %v", asked.Load(), err)
 	}
 }
 

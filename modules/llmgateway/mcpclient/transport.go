@@ -15,8 +15,9 @@ type transport struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	status  atomic.Int64 // of the latest answer, 0 before there is one
-	tooLong atomic.Bool  // an answer was
+	status   atomic.Int64 // of the latest answer, 0 before there is one
+	tooLong  atomic.Bool  // an answer was
+	requests atomic.Int64 // that were made
 }
 
 // newTransport makes a transport whose client follows no redirect, which could lead to
@@ -36,6 +37,9 @@ var connections = http.DefaultTransport.(*http.Transport).Clone()
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.requests.Add(1) > maxRequests && r.Method != http.MethodDelete { // which ends the session
+		return nil, errTooMany
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.ctx, cancel)
 	end := func() {
@@ -59,7 +63,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-var errTooLong = errors.New("the answer is too long")
+var (
+	errTooLong = errors.New("the answer is too long")
+	errTooMany = errors.New("the session has too many requests")
+)
 
 // boundedBody is the body of an answer.
 type boundedBody struct {
