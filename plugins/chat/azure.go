@@ -17,7 +17,7 @@ import (
 //
 // `base_url` is the resource, like `https://acme.openai.azure.com`, or its
 // version 1 API, like `https://acme.openai.azure.com/openai/v1`, which speaks
-// Responses itself.
+// Responses itself, also to clients of Messages.
 type Azure struct {
 	Provider
 	openai.Azure
@@ -31,10 +31,23 @@ type Azure struct {
 // before version 1.
 const azureVersion = "2024-10-21"
 
-// Prepare implements translate.Provider.
+// Prepare implements translate.Provider. A client of another API is answered from Responses
+// where the resource has them, because Chat Completions return no reasoning.
 func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.Target) (*http.Request, error) {
+	if p.Names != nil && !hasDeployments(t) {
+		req, err := openai.Provider{}.Prepare(ctx, p, t)
+		return z.authorize(req, t), err
+	}
 	req, err := z.Provider.Prepare(ctx, p, atDeployment(t))
 	return z.authorize(req, t), err
+}
+
+// Decode implements translate.Provider.
+func (z *Azure) Decode(resp *http.Response, a *translate.Assembler) error {
+	if resp.Request != nil && strings.HasSuffix(resp.Request.URL.Path, "/responses") {
+		return openai.Provider{}.Decode(resp, a)
+	}
+	return z.Provider.Decode(resp, a)
 }
 
 // PrepareNative implements translate.Native.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/plugintest"
 	"github.com/weirhq/weir/plugins/translate"
@@ -234,5 +236,35 @@ func TestAdapt(t *testing.T) {
 		if string(got) != test.want || strings.Join(warned, " ") != test.warned {
 			t.Errorf("%s: got %s, warnings %q, want %s", test.vendor, got, warnings, test.want)
 		}
+	}
+}
+
+// A client of Messages is answered from the Responses of version 1 of Azure's API, which
+// have the reasoning of the model.
+func TestAzureAnswersMessages(t *testing.T) {
+	azure := &Azure{Provider: *For("azure")}
+	const asked = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`
+	target := translate.Target{Model: "m", BaseURL: "https://acme.openai.azure.com/openai/v1"}
+	req, body, p, err := plugintest.PrepareIn(t, plugins.Messages, azure, target, asked, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.URL.Path != "/openai/v1/responses" || req.Header.Get("Api-Key") != "secret" || req.Header.Get("Authorization") != "" ||
+		gjson.Get(body, "include.0").Str != "reasoning.encrypted_content" {
+		t.Errorf("%s %v: %s", req.URL, req.Header, body)
+	}
+	resp := plugintest.Response(http.StatusOK, `{"status":"completed","output":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm"}]}]}`)
+	resp.Request = req
+	a := translate.NewAssembler(p, nil, translate.Options{})
+	if err := azure.Decode(resp, a); err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	if got := gjson.GetBytes(a.Response(), "output.0.summary.0.text").Str; got != "Hm" {
+		t.Errorf("the response is %s", a.Response())
+	}
+	target.BaseURL = "https://acme.openai.azure.com"
+	if req, _, _, err = plugintest.PrepareIn(t, plugins.Messages, azure, target, asked, false); err != nil || !strings.HasSuffix(req.URL.Path, "/chat/completions") {
+		t.Errorf("a deployment: %v, %v", req, err)
 	}
 }

@@ -21,7 +21,7 @@ type kind struct {
 var providerKinds = []kind{
 	{name: "echo", model: "echo-1"},
 	{name: "openai", model: "gpt-4.1", base: "/v1"},
-	{name: "azure", model: "gpt-4.1"},
+	{name: "azure", model: "gpt-4.1", base: "/openai/v1"},
 	{name: "anthropic", model: "claude-sonnet-4-5"},
 	{name: "gemini", model: "gemini-2.5-flash"},
 	{name: "vertex", model: "gemini-3-flash-preview", options: []string{"project p", "location l"}},
