@@ -168,7 +168,7 @@ func TestFilterErrorsAreShort(t *testing.T) {
 	}
 }
 
-// The fields of each group that docs/api.md and openapi.json promise.
+// The fields of each group that are promised, whatever the schema has beside them.
 func TestFields(t *testing.T) {
 	type table struct {
 		group  storage.Group
@@ -210,7 +210,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, f := range storage.Fields() {
-		if !want[string(f.Group)+"."+f.Name] {
+		if f.Group != storage.RequestResponse && !want[string(f.Group)+"."+f.Name] { // TestManualHasTheSchema checks those
 			t.Errorf("%s.%s is a field that is not promised", f.Group, f.Name)
 		}
 	}
