@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/echo"
@@ -76,6 +77,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 //	llm_echo [<matcher>]
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return directive.Options{}.Directive(d)
+}
+
+// Routes implements paths.Router.
+func (*Handler) Routes() (all []paths.Route) {
+	for method, path := range echo.Endpoints {
+		all = append(all, paths.Route{Method: method, Path: path})
+	}
+	return all
 }
 
 // ServeHTTP answers every request itself.

@@ -51,7 +51,7 @@ func (c *call) counted(tokens int64) []byte {
 // count answers the count of a provider that was asked in its own format.
 func (a *attempt) count(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	a.x.Answer = observe.New(a.call.dialect, a.x.Record.Provider, resp.Header)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	body, err := translate.ReadAll(io.LimitReader(resp.Body, maxError), resp.ContentLength)
 	if err != nil {
 		return a.broken(plugins.Upstream("The provider broke off its answer."))
 	}

@@ -130,7 +130,7 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 		c.file.account = account
 	}
 	if c.route == "/v1/files" && c.r.Method == http.MethodPost {
-		c.upload.ReadCloser = c.r.Body
+		c.upload.ReadCloser = c.r.Body //nolint:forbidigo // a file passes as it comes
 		body, length = &c.upload, c.r.ContentLength
 	}
 	account := c.file.account
@@ -151,7 +151,7 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 			req.Header[name] = values
 		}
 	}
-	req.Body, req.ContentLength = body, length
+	req.Body, req.ContentLength = body, length //nolint:forbidigo // the request to the provider
 	return req, nil
 }
 

@@ -249,6 +249,32 @@ const modelsPath = "/v1/models"
 // isAnthropic reports whether a dialect has Anthropic's headers and errors.
 func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
 
+// Routes implements paths.Router.
+func (*Handler) Routes() (all []paths.Route) {
+	for path, dialect := range dialects {
+		if dialect != plugins.Realtime {
+			all = append(all, paths.Route{Method: http.MethodPost, Path: path})
+		}
+		if dialect == plugins.Realtime || dialect == plugins.Responses {
+			all = append(all, paths.Route{Method: http.MethodGet, Path: path, Socket: true})
+		}
+	}
+	for path, methods := range stateRoutes {
+		for method := range methods {
+			all = append(all, paths.Route{Method: method, Path: path})
+		}
+	}
+	for path, methods := range fileRoutes {
+		for method := range strings.SplitSeq(methods, ", ") {
+			all = append(all, paths.Route{Method: method, Path: path})
+		}
+	}
+	for _, path := range []string{modelsPath, modelsPath + "/{id}", openAPIPath} {
+		all = append(all, paths.Route{Method: http.MethodGet, Path: path})
+	}
+	return all
+}
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	path := strings.TrimSuffix(r.URL.Path, "/")

@@ -114,7 +114,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	req := a.req.Clone(a.req.Context())
 	if a.req.GetBody != nil {
 		var err error
-		if req.Body, err = a.req.GetBody(); err != nil {
+		if req.Body, err = a.req.GetBody(); err != nil { //nolint:forbidigo // the request to the provider
 			return nil, asError(err), routing.Abort
 		}
 	}

@@ -111,7 +111,7 @@ func (s *socket) read(from io.Reader) {
 	in := s.h.intake(maxRequest).Socket(s.conn, from, socketFrames{s})
 	for {
 		message, err := in.Next(s.ctx)
-		if closing, ours := errors.AsType[*intake.Closing](err); ours {
+		if closing, ours := errors.AsType[*intake.ClosingError](err); ours {
 			s.close(closing.Code, closing.Reason)
 		}
 		if err != nil {
@@ -169,10 +169,11 @@ func (s *socket) call(received intake.Body) error {
 	w := &socketWriter{socket: s, header: make(http.Header)}
 	r := s.request(event.Get("previous_response_id").Str)
 	received.Bytes = body
-	if err := received.Give(r); err != nil {
+	release, err := received.Give(r)
+	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
+	defer release()
 	if err := s.h.serveCall(w, r, "/v1/responses"); err != nil {
 		return err
 	}

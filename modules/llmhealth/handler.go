@@ -82,6 +82,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// Routes implements paths.Router.
+func (*Handler) Routes() (all []paths.Route) {
+	for _, path := range []string{livePath, recordingPath, readyPath} {
+		all = append(all, paths.Route{Method: http.MethodGet, Path: path})
+	}
+	return all
+}
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	path := r.URL.Path

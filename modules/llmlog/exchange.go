@@ -117,10 +117,10 @@ func (x *exchange) authenticate(c *control.Controls) *plugins.Error {
 func (x *exchange) watch(w http.ResponseWriter) {
 	x.reader = observe.NewRequestReader(x.Record.Dialect)
 	x.Account = lineage.Hash(x.r.Header.Get("Authorization"), x.r.Header.Get("X-Api-Key"), x.r.Header.Get("Api-Key"), x.r.Header.Get("X-Goog-Api-Key"))
-	if x.r.Body != nil && x.r.Body != http.NoBody {
-		x.body.ReadCloser = x.r.Body
+	if body := x.r.Body; body != nil && body != http.NoBody { //nolint:forbidigo // the body passes as it comes
+		x.body.ReadCloser = body
 		x.body.Look(x.openRequest)
-		x.r.Body = &x.body
+		x.r.Body = &x.body //nolint:forbidigo // likewise
 	}
 	if x.h.StreamUsage && x.Record.Dialect == plugins.Chat && x.askForUsage() {
 		x.usage = streamusage.NewFilter(w)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 )
@@ -165,6 +166,15 @@ func (h *Handler) Validate() error {
 // 200: reverse_proxy gives up in silence when the provider upgrades a connection
 // that nobody asked it to, and a route may have no handler behind this one.
 var errNothing = caddyhttp.Error(http.StatusBadGateway, errors.New("nothing was answered"))
+
+// Routes implements paths.Router: whatever the handler behind it answers passes. These are
+// a call in each dialect that a client may speak.
+func (*Handler) Routes() []paths.Route {
+	return []paths.Route{
+		{Method: http.MethodPost, Path: "/chat/completions"}, {Method: http.MethodPost, Path: "/responses"},
+		{Method: http.MethodPost, Path: "/messages"}, {Method: http.MethodPost, Path: "/embeddings"},
+	}
+}
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

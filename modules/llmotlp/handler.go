@@ -81,6 +81,11 @@ func (h *Handler) Validate() error {
 // tracesPath is the one that OTLP over HTTP has for traces.
 const tracesPath = "/v1/traces"
 
+// Routes implements paths.Router.
+func (*Handler) Routes() []paths.Route {
+	return []paths.Route{{Method: http.MethodPost, Path: tracesPath}, {Method: http.MethodPost, Path: langfusePath}}
+}
+
 // ServeHTTP implements caddyhttp.MiddlewareHandler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if r.URL.Path != tracesPath && r.URL.Path != langfusePath {

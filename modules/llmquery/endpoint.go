@@ -252,6 +252,16 @@ func parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filt
 	return f, nil
 }
 
+// Routes implements paths.Router.
+func (*Handler) Routes() (all []paths.Route) {
+	for path, methods := range endpoints {
+		for method := range methods {
+			all = append(all, paths.Route{Method: method, Path: path})
+		}
+	}
+	return all
+}
+
 // ServeHTTP answers the query endpoints and passes other paths on.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if strings.HasSuffix(r.URL.EscapedPath(), "/") { // some clients add one

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmquery"
 )
@@ -86,6 +87,19 @@ func (h *Handler) Validate() error {
 		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, home, h.Store)
 	}
 	return nil
+}
+
+// Routes implements paths.Router.
+func (h *Handler) Routes() []paths.Route {
+	all := []paths.Route{
+		{Method: http.MethodGet, Path: "/api/session"}, {Method: http.MethodPost, Path: "/api/session"},
+		{Method: http.MethodDelete, Path: "/api/session"}, {Method: http.MethodGet, Path: "/api/system"},
+	}
+	for _, r := range h.query.Routes() {
+		r.Path = "/api" + r.Path
+		all = append(all, r)
+	}
+	return all
 }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.

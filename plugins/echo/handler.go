@@ -60,6 +60,15 @@ var endpoints = []endpoint{
 	{"/models", http.MethodGet, serveModels},
 }
 
+// Endpoints calls yield with the method of each endpoint, and with the end of its path.
+func Endpoints(yield func(method, path string) bool) {
+	for _, e := range endpoints {
+		if !yield(e.method, e.suffix) {
+			return
+		}
+	}
+}
+
 // dialect is how one API requests an answer and encodes it.
 type dialect struct {
 	parse  func(gjson.Result) (Request, *failure)

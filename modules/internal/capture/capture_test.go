@@ -102,7 +102,7 @@ func TestLentBytesStay(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	const size, room = 1 << 20, 10
-	others := int64(Memory() - room*size)
+	others := Memory() - room*size
 	inUse.Add(others)
 	defer inUse.Add(-others)
 

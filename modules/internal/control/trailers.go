@@ -14,9 +14,9 @@ func RemoveTrailers(r *http.Request, headers *llmapp.Headers) {
 	if r.Trailer == nil {
 		return
 	}
-	b := &trailedBody{r.Body, r.Trailer, headers}
+	b := &trailedBody{r.Body, r.Trailer, headers} //nolint:forbidigo // the body passes as it comes
 	b.clean()
-	r.Body = b
+	r.Body = b //nolint:forbidigo // likewise
 }
 
 // trailedBody is the body of a request with trailers, which net/http fills in

@@ -232,14 +232,15 @@ func (c *counter) Read(p []byte) (int, error) {
 type given struct{ Body }
 
 // Give makes the body that of a request, where Read finds it. The memory goes with it.
-// Whoever has the request closes its body.
-func (b *Body) Give(r *http.Request) error {
+// release gives it back if nobody has read the body.
+func (b *Body) Give(r *http.Request) (release func(), err error) {
 	if err := b.Grow(r.Context(), 0); err != nil {
-		return err
+		return nil, err
 	}
-	r.Body, r.ContentLength = &given{*b}, int64(len(b.Bytes))
+	g := &given{*b}
+	r.Body, r.ContentLength = g, int64(len(b.Bytes))
 	b.held = admission.Held{}
-	return nil
+	return g.Release, nil
 }
 
 func (g *given) take() (b Body) {

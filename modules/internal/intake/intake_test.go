@@ -62,7 +62,7 @@ func TestBodiesHoldMemory(t *testing.T) {
 			if b.held = held; err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Give(r); err != nil {
+			if _, err := b.Give(r); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -263,7 +263,7 @@ func TestSocket(t *testing.T) {
 		in := io.MultiReader(bytes.NewReader(bytes.Join(c.frames, nil)), server)
 		m := memory()
 		b, err := Reader{m, 1000}.Socket(server, in, io.Discard).Next(t.Context())
-		var closing *Closing
+		var closing *ClosingError
 		if errors.As(err, &closing); closing == nil && (err != nil || c.code != 0 || string(b.Bytes) != c.text) || closing != nil && closing.Code != c.code {
 			t.Errorf("%s: %q, %v", name, b.Bytes, err)
 		}

@@ -32,15 +32,15 @@ func (rd Reader) Socket(conn net.Conn, in io.Reader, out io.Writer) *Socket {
 // https://www.iana.org/assignments/websocket/websocket.xhtml#close-code-number
 const tryAgainLater ws.StatusCode = 1013
 
-// Closing is why a socket has to close: the client is told the code and the reason.
-type Closing struct {
+// ClosingError is why a socket has to close: the client is told the code and the reason.
+type ClosingError struct {
 	Code   ws.StatusCode
 	Reason string
 }
 
-func (c *Closing) Error() string { return c.Reason }
+func (c *ClosingError) Error() string { return c.Reason }
 
-// Next returns the next message, which is text. An error that is no *Closing means that
+// Next returns the next message, which is text. An error that is no *ClosingError means that
 // the client is gone.
 func (s *Socket) Next(ctx context.Context) (Body, error) {
 	for {
@@ -54,14 +54,14 @@ func (s *Socket) Next(ctx context.Context) (Body, error) {
 			}
 			continue
 		case header.OpCode != ws.OpText:
-			return Body{}, &Closing{ws.StatusUnsupportedData, "messages are JSON, as text"}
+			return Body{}, &ClosingError{ws.StatusUnsupportedData, "messages are JSON, as text"}
 		}
 		announced := int64(-1)
 		if header.Fin {
 			announced = header.Length
 		}
 		if header.Length > s.reader.Most {
-			return Body{}, &Closing{ws.StatusMessageTooBig, ""}
+			return Body{}, &ClosingError{ws.StatusMessageTooBig, ""}
 		}
 		b, err := s.reader.fill(ctx, &s.frames, announced, s.conn.SetReadDeadline)
 		if err != nil {
@@ -78,13 +78,13 @@ func closing(err error) error {
 	_, malformed := errors.AsType[ws.ProtocolError](err)
 	switch {
 	case refused != nil && refused.Status >= 500:
-		return &Closing{tryAgainLater, "the calls of others take all memory"}
+		return &ClosingError{tryAgainLater, "the calls of others take all memory"}
 	case refused != nil:
-		return &Closing{ws.StatusMessageTooBig, ""}
+		return &ClosingError{ws.StatusMessageTooBig, ""}
 	case errors.Is(err, wsutil.ErrInvalidUTF8):
-		return &Closing{ws.StatusInvalidFramePayloadData, "the text is not UTF-8"}
+		return &ClosingError{ws.StatusInvalidFramePayloadData, "the text is not UTF-8"}
 	case malformed:
-		return &Closing{ws.StatusProtocolError, err.Error()}
+		return &ClosingError{ws.StatusProtocolError, err.Error()}
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package paths collects the paths that the handlers of a site serve, for the last
-// handler, which lists them.
+// Package paths says what the handlers of a site serve: to the last handler, which lists
+// their paths, and to the tests that walk every route.
 package paths
 
 import (
@@ -7,6 +7,20 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
+
+// Route is what a handler answers.
+type Route struct {
+	Method string
+	// Path has segments like {id} that stand for any.
+	Path string
+	// Socket is true of a WebSocket.
+	Socket bool
+}
+
+// Router is every handler that answers clients. Its routes are those that it dispatches by.
+type Router interface {
+	Routes() []Route
+}
 
 // variable is that of a request in which the paths stand.
 const variable = "llm.paths"

@@ -1,0 +1,533 @@
+package standard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/gobwas/ws"
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/internal/freeport"
+	"github.com/weirhq/weir/modules/internal/paths"
+	"github.com/weirhq/weir/modules/llmadmin"
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+// mounts are where the site of the walker has the handlers that do not stand at its root.
+// lanes are those through which content comes, which a client may forbid to keep.
+var (
+	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui"}
+	lanes  = []string{"llm_gateway", "llm_log", "llm_otlp"}
+)
+
+// walked is a route of the site, as its handler tells it.
+type walked struct {
+	paths.Route
+	handler string
+}
+
+func (r walked) String() string { return r.handler + ": " + r.Method + " " + r.Path }
+
+func (r walked) takesBody() bool {
+	return !r.Socket && r.Method != http.MethodGet && r.Method != http.MethodDelete
+}
+
+// routes returns the routes of all handlers that are linked. A handler that tells none
+// fails the test.
+func routes(t *testing.T) (all []walked) {
+	t.Helper()
+	for _, m := range caddy.GetModules("http.handlers") {
+		name := m.ID.Name()
+		if !strings.HasPrefix(name, "llm_") || name == "llm_not_found" {
+			continue
+		}
+		router, ok := m.New().(paths.Router)
+		if !ok {
+			t.Errorf("the handler %s has no table of routes: nobody can walk it", name)
+			continue
+		}
+		for _, route := range router.Routes() {
+			route.Path = mounts[name] + route.Path
+			all = append(all, walked{route, name})
+		}
+	}
+	if len(all) < 60 {
+		t.Errorf("only %d routes", len(all))
+	}
+	return all
+}
+
+// site is a Weir with every handler, in front of a provider that answers anything.
+type site struct {
+	t    *testing.T
+	url  string
+	dir  string
+	kept map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
+}
+
+func serve(t *testing.T) *site {
+	t.Helper()
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/speech") {
+			w.Header().Set("Content-Type", "audio/mpeg")
+		}
+		_, _ = io.WriteString(w, `{"id":"file-1","object":"response","model":"gpt-4o-mini","status":"completed","text":"hi","data":[],"results":[],
+			"output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}],
+			"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"text":"hi","finish_reason":"stop"}],
+			"usage":{"prompt_tokens":1,"completion_tokens":1,"input_tokens":1,"output_tokens":1,"total_tokens":2}}`)
+	}))
+	t.Cleanup(provider.Close)
+	s := &site{t: t, dir: t.TempDir()}
+	t.Setenv("XDG_DATA_HOME", s.dir)
+	address := freeport.Address(t)
+	s.url = "http://" + address
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`{
+		admin off
+		persist_config off
+		auto_https off
+		log {
+			output file %[1]s/log
+			format llm
+		}
+		llm {
+			store sqlite %[1]s/weir.db
+			request_memory 32MiB
+			key walker-root
+			provider echo
+			provider openai {
+				base_url %[2]s/v1
+				api_key walker-platform
+			}
+			provider cohere {
+				base_url %[2]s
+				api_key walker-platform
+			}
+			org other {
+				key walker-other
+			}
+			org poor {
+				key walker-poor
+				credits 0.000000001
+			}
+		}
+	}
+	http://127.0.0.1:%[3]s {
+		bind 127.0.0.1
+		metrics /metrics
+		handle_path /echo/* {
+			llm_echo
+		}
+		handle_path /logged/* {
+			llm_log
+			llm_echo
+		}
+		handle_path /ui/* {
+			llm_ui
+		}
+		llm_gateway
+		llm_otlp
+		llm_query
+		llm_health
+		llm_not_found
+	}`, s.dir, provider.URL, port)
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(config), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Load(adapted, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.keep()
+	return s
+}
+
+// keep makes what the ids in paths name, all of the first organisation.
+func (s *site) keep() {
+	made := func(path, body, kind string) string {
+		answer := s.send("POST", path, "walker-root", kind, []byte(body))
+		if answer.status != http.StatusOK {
+			s.t.Fatalf("%s: %d %s", path, answer.status, answer.body)
+		}
+		return gjson.Get(answer.body, "id").Str
+	}
+	s.kept = map[string]string{
+		"/v1/responses":     made("/v1/responses", `{"model":"echo/echo-1","input":"kept"}`, jsonType),
+		"/v1/conversations": made("/v1/conversations", `{"items":[{"role":"user","id":"msg_kept","content":"kept"}]}`, jsonType),
+		"/v1/files":         made("/v1/files", string(form("kept")), formType),
+	}
+	s.kept["/v1/batches"] = s.kept["/v1/files"]
+	record := strings.TrimPrefix(s.kept["/v1/responses"], "resp_")
+	s.kept["/v1/request"] = record[:8] + "-" + record[8:12] + "-" + record[12:16] + "-" + record[16:20] + "-" + record[20:]
+}
+
+// path is that of a route with ids in it.
+func (s *site) path(r walked) string {
+	path := strings.NewReplacer("{item}", "msg_kept", "{name}", "kept").Replace(r.Path)
+	before, _, _ := strings.Cut(path, "/{id}")
+	id := s.kept[before]
+	if id == "" {
+		id = "kept"
+	}
+	return strings.ReplaceAll(path, "{id}", id)
+}
+
+const (
+	jsonType = "application/json"
+	formType = "multipart/form-data; boundary=walker"
+)
+
+// form is a form with a model and a file, as those of audio and of files.
+func form(text string) []byte {
+	return []byte("--walker\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nopenai/whisper-1\r\n" +
+		"--walker\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" +
+		"--walker\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\n" + text + "\r\n" +
+		"--walker\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n" + text + "\r\n--walker--\r\n")
+}
+
+// bodies are what some route of a lane takes, with a text in it. A route that takes none
+// of them needs another one here.
+func (s *site) bodies(text string) map[string][]byte {
+	fields := `"max_tokens":16,"input":"` + text + `","prompt":"` + text + `","voice":"a","query":"` + text + `","documents":["` + text + `"],` +
+		`"messages":[{"role":"user","content":"` + text + `"}]}`
+	item := `[{"role":"user","content":"` + text + `"}]`
+	return map[string][]byte{
+		"a call":           []byte(`{"model":"echo/echo-1",` + fields),
+		"a call of OpenAI": []byte(`{"model":"openai/gpt-4o-mini",` + fields),
+		"a call of Cohere": []byte(`{"model":"cohere/rerank-v3.5",` + fields),
+		"items":            []byte(`{"items":` + item + `}`),
+		"items, metadata":  []byte(`{"items":` + item + `,"metadata":{"k":"` + text + `"}}`),
+		"metadata":         []byte(`{"metadata":{"k":"` + text + `"}}`),
+		"a batch":          []byte(`{"input_file_id":"` + s.kept["/v1/files"] + `","metadata":{"k":"` + text + `"}}`),
+		"a compaction":     []byte(`{"model":"openai/gpt-4o-mini","input":[{"role":"user","content":"` + text + `"}]}`),
+		"an empty object":  []byte(`{}`),
+		"a form":           form(text),
+		"spans": []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"` + fmt.Sprintf("%016x", time.Now().UnixNano()) + `",
+			"startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000001000000000","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+			{"key":"gen_ai.prompt.0.content","value":{"stringValue":"` + text + `"}},{"key":"gen_ai.completion.0.content","value":{"stringValue":"` + text + `"}}]}]}]}]}`),
+	}
+}
+
+// answer is what the site answers.
+type answer struct {
+	status int
+	body   string
+}
+
+func (s *site) send(method, path, key, contentType string, body []byte, header ...string) answer {
+	s.t.Helper()
+	return s.stream(method, path, key, contentType, bytes.NewReader(body), header...)
+}
+
+// stream sends a body, chunked unless its length is known.
+func (s *site) stream(method, path, key, contentType string, body io.Reader, header ...string) answer {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", contentType)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil { // the site may close a connection whose body it does not read
+		return answer{body: err.Error()}
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return answer{resp.StatusCode, string(text)}
+}
+
+func typeOf(body []byte) string {
+	if bytes.HasPrefix(body, []byte("--walker")) {
+		return formType
+	}
+	return jsonType
+}
+
+// files returns those of the site that have a text in them, of the store and the log.
+func (s *site) files(text string) (found []string) {
+	s.t.Helper()
+	for _, store := range llmapp.OpenStores() {
+		if err := store.Opened().Flush(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte(text)) {
+			found = append(found, filepath.Base(path))
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+	return found
+}
+
+// Every route through which content comes takes one of the bodies, and keeps nothing of it
+// where a header forbids that.
+func TestOmittedContentIsOnNoDisk(t *testing.T) {
+	s := serve(t)
+	for i, r := range routes(t) {
+		if !slices.Contains(lanes, r.handler) || !r.takesBody() {
+			continue
+		}
+		takes := strings.HasSuffix(r.Path, "/cancel") // which asks for no body
+		for _, body := range s.bodies("seen") {
+			a := s.send(r.Method, s.path(r), "walker-root", typeOf(body), body)
+			takes = takes || a.status == http.StatusOK
+		}
+		if !takes {
+			t.Errorf("%s takes no body of the walker: add one that the route takes to bodies", r)
+		}
+		canary := fmt.Sprintf("canary-%d", i)
+		for _, body := range s.bodies(canary) {
+			s.send(r.Method, s.path(r), "walker-root", typeOf(body), body, "Service-Omit-Request", "true", "Service-Omit-Response", "true")
+		}
+		if found := s.files(canary); len(found) > 0 {
+			t.Errorf("%s keeps omitted content in %q", r, found)
+		}
+	}
+	if found := s.files("seen"); len(found) == 0 {
+		t.Error("what may be kept is in no file: canaries would not be found")
+	}
+	for _, secret := range []string{"walker-root", "walker-other", "walker-platform"} {
+		if found := s.files(secret); len(found) > 0 {
+			t.Errorf("the key %s is in %q", secret, found)
+		}
+	}
+}
+
+// What is kept for one organisation is not there for another.
+func TestIDsOfOthersAreNotFound(t *testing.T) {
+	s := serve(t)
+	own := 0
+	for _, r := range routes(t) {
+		if !strings.Contains(r.Path, "{") || r.Socket || r.handler == "llm_ui" || strings.Contains(r.Path, "/session/") || strings.Contains(r.Path, "/models/") {
+			continue
+		}
+		if r.Method == http.MethodGet && s.send(r.Method, s.path(r), "walker-root", jsonType, nil).status == http.StatusOK {
+			own++
+		}
+		bodies := map[string][]byte{"nothing": nil}
+		if r.takesBody() {
+			bodies = s.bodies("other")
+		}
+		for name, body := range bodies {
+			a := s.send(r.Method, s.path(r), "walker-other", typeOf(body), body)
+			view := strings.HasPrefix(r.Path, "/v1/view/") && r.Method == http.MethodPut // which makes one of its own
+			if a.status < 400 && !view || strings.Contains(a.body, "kept\"") {
+				t.Errorf("%s with %s of another organisation: %d %s", r, name, a.status, a.body)
+			}
+		}
+	}
+	if own < 8 {
+		t.Errorf("the organisation finds %d of its own: the walk proves nothing", own)
+	}
+}
+
+// A call that cannot be paid reaches no provider.
+func TestNothingIsFree(t *testing.T) {
+	s := serve(t)
+	for _, r := range routes(t) {
+		path := s.path(r)
+		free := strings.HasSuffix(path, "tokens") || strings.HasPrefix(path, "/v1/conversations")
+		if r.handler != "llm_gateway" || !r.takesBody() || free {
+			continue
+		}
+		for name, body := range s.bodies("poor") {
+			if a := s.send(r.Method, path, "walker-poor", typeOf(body), body); a.status < 400 {
+				t.Errorf("%s answers %s without a balance: %d %s", r, name, a.status, a.body)
+			}
+		}
+	}
+}
+
+// Names that callers make up are no labels of metrics.
+func TestNamesAreNoLabels(t *testing.T) {
+	s := serve(t)
+	s.send("POST", "/logged/chat/completions", "walker-root", jsonType, []byte(`{"model":"gpt-4o-mini","messages":[{"role":"user","content":"a"}]}`))
+	lines := func() int {
+		return strings.Count(s.send("GET", "/metrics", "walker-root", jsonType, nil).body, "\n")
+	}
+	for _, r := range routes(t) {
+		if !slices.Contains(lanes, r.handler) || !r.takesBody() {
+			continue
+		}
+		call := func(n int) {
+			for _, body := range s.bodies("label") {
+				body = bytes.ReplaceAll(body, []byte("echo-1"), fmt.Appendf(nil, "gpt-4o-mini@%d", n))
+				body = bytes.ReplaceAll(body, []byte("gpt-4o-mini\""), fmt.Appendf(nil, "gpt-4o-mini@%d\"", n))
+				body = bytes.ReplaceAll(body, []byte(`"attributes":[`), fmt.Appendf(nil, `"attributes":[{"key":"gen_ai.provider.name","value":{"stringValue":"p%d"}},{"key":"gen_ai.request.model","value":{"stringValue":"m%d"}},`, n, n))
+				s.send(r.Method, s.path(r), "walker-root", typeOf(body), body)
+			}
+		}
+		call(0)
+		before := lines()
+		for n := range 3 {
+			call(n + 1)
+		}
+		if more := lines() - before; more > 0 {
+			t.Errorf("%s: %d lines of metrics for three names", r, more)
+		}
+	}
+}
+
+// mostAllocated bounds what a bomb may make the site allocate in all, in bytes: the longest
+// body of any route, read in steps, and copied.
+const mostAllocated = 512 << 20
+
+// bombs are bodies that are small on the wire, or have no end.
+func bombs(t *testing.T) map[string]func() (body io.Reader, header []string) {
+	zipped := func(part []byte, times int) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Repeat(b.Bytes(), times) // a member a time
+	}
+	zeros := zipped(make([]byte, 1<<20), 1<<10)
+	spans := zipped(append([]byte{0x0a, 0x82, 0x89, 0x7a, 0x12, 0xfe, 0x88, 0x7a}, bytes.Repeat([]byte{0x12, 0}, 1_000_000)...), 1)
+	gzipped := []string{"Content-Encoding", "gzip"}
+	return map[string]func() (io.Reader, []string){
+		"gzip":    func() (io.Reader, []string) { return bytes.NewReader(zeros), gzipped },
+		"chunked": func() (io.Reader, []string) { return io.LimitReader(endless{}, 1<<30), nil },
+		"values": func() (io.Reader, []string) {
+			list := strings.Repeat("[],", 1_000_000) + "0"
+			return strings.NewReader(`{"model":"echo/echo-1","input":[` + list + `],"items":[` + list + `],"resourceSpans":[` + list + `]}`), nil
+		},
+		"depth": func() (io.Reader, []string) { return strings.NewReader(strings.Repeat("[", 4<<20)), nil },
+		"spans": func() (io.Reader, []string) {
+			return bytes.NewReader(spans), append(gzipped, "Content-Type", "application/x-protobuf")
+		},
+	}
+}
+
+// endless is a string that does not end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}
+
+// allocated is what f allocates, in bytes.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// No body makes any route take more memory than a bound.
+func TestBombsAreRefused(t *testing.T) {
+	s := serve(t)
+	all := bombs(t)
+	for _, r := range routes(t) {
+		if !r.takesBody() || r.Path == "/v1/files" { // which passes a file on as it comes
+			continue
+		}
+		for name, bomb := range all {
+			body, header := bomb()
+			var a answer
+			took := allocated(func() { a = s.stream(r.Method, s.path(r), "walker-root", jsonType, body, header...) })
+			if took > mostAllocated || a.status >= 500 && a.status != http.StatusServiceUnavailable {
+				t.Errorf("%s: %s takes %d MiB, %d %.200s", r, name, took>>20, a.status, a.body)
+			}
+			if slices.Contains(lanes, r.handler) && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
+				t.Errorf("%s: a body of a GiB is answered with %d %.200s", r, a.status, a.body)
+			}
+		}
+	}
+	for _, r := range new(llmadmin.API).Routes() {
+		for name, bomb := range all {
+			body, header := bomb()
+			request := httptest.NewRequest(http.MethodPost, r.Pattern, body)
+			for i := 0; i < len(header); i += 2 {
+				request.Header.Set(header[i], header[i+1])
+			}
+			if took := allocated(func() { _ = r.Handler.ServeHTTP(httptest.NewRecorder(), request) }); took > mostAllocated {
+				t.Errorf("the admin route %s: %s takes %d MiB", r.Pattern, name, took>>20)
+			}
+		}
+	}
+}
+
+// A message whose fragments never end is not kept without a bound.
+func TestFragmentsAreBounded(t *testing.T) {
+	s := serve(t)
+	fragment := ws.MustCompileFrame(ws.MaskFrameInPlace(ws.NewFrame(ws.OpContinuation, false, make([]byte, 1<<20))))
+	first := ws.MustCompileFrame(ws.MaskFrameInPlace(ws.NewFrame(ws.OpText, false, []byte("{"))))
+	sockets := 0
+	for _, r := range routes(t) {
+		if !r.Socket {
+			continue
+		}
+		sockets++
+		dialer := ws.Dialer{Header: ws.HandshakeHeaderHTTP{"Authorization": {"Bearer walker-root"}}}
+		conn, _, _, err := dialer.Dial(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+s.path(r))
+		if err != nil {
+			continue // the provider has none
+		}
+		took := allocated(func() {
+			_, err := conn.Write(first)
+			for n := 0; n < 1<<10 && err == nil; n++ {
+				_ = conn.SetWriteDeadline(time.Now().Add(20 * time.Second))
+				_, err = conn.Write(fragment)
+			}
+			if err == nil {
+				t.Errorf("%s takes a GiB of fragments", r)
+			}
+		})
+		conn.Close()
+		if took > mostAllocated {
+			t.Errorf("%s: fragments take %d MiB", r, took>>20)
+		}
+	}
+	if sockets == 0 {
+		t.Error("no route is a WebSocket")
+	}
+}
