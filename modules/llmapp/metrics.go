@@ -119,6 +119,23 @@ func (a *App) Observe(r *storage.Record) {
 	key := a.labels(r)
 	c := callOf(key)
 	requests.With(key.provider, key.model, metric.Configured(r.EndState.String()), statusClass(r.Status)).Inc()
+	c.observeUsage(r)
+	if !r.Cost.Valid {
+		c.costless.Inc()
+	}
+	if r.Latency.Valid {
+		c.duration.Observe(float64(r.Latency.N) / 1e3)
+	}
+	if r.TimeToFirstToken.Valid {
+		c.firstToken.Observe(float64(r.TimeToFirstToken.N) / 1e3)
+	}
+}
+
+// ObserveUsage counts what a record that was counted before has got since: its usage and
+// its cost.
+func (a *App) ObserveUsage(r *storage.Record) { callOf(a.labels(r)).observeUsage(r) }
+
+func (c *call) observeUsage(r *storage.Record) {
 	for _, t := range []struct {
 		plugins.Count
 		prometheus.Counter
@@ -133,19 +150,11 @@ func (a *App) Observe(r *storage.Record) {
 			t.Add(float64(t.N))
 		}
 	}
-	if r.Cost.Valid {
+	switch {
+	case r.Cost.Valid:
 		c.cost.Add(r.Cost.Float())
-	} else {
-		c.costless.Inc()
-		if r.Usage != (plugins.Usage{}) && !r.Subscription {
-			c.unpriced.Inc()
-		}
-	}
-	if r.Latency.Valid {
-		c.duration.Observe(float64(r.Latency.N) / 1e3)
-	}
-	if r.TimeToFirstToken.Valid {
-		c.firstToken.Observe(float64(r.TimeToFirstToken.N) / 1e3)
+	case r.Usage != (plugins.Usage{}) && !r.Subscription:
+		c.unpriced.Inc()
 	}
 }
 

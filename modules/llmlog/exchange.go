@@ -39,9 +39,12 @@ type exchange struct {
 	reader *observe.RequestReader
 
 	response capture.Tap
-	observer plugins.Observer   // nil unless the response is one of a call
-	closed   bool               // the observer, since the response ended
-	results  *recording.Results // nil unless they are downloaded
+	observer plugins.Observer // nil unless the response is one of a call
+	closed   bool             // the observer, since the response ended
+	later    interface {      // reads what the answer to a GET tells of earlier calls, nil if nothing
+		capture.Reader
+		Close()
+	}
 
 	tunnel *tunnel.Tunnel // nil unless its events are read
 
@@ -163,9 +166,16 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		x.observer = observe.New(x.Record.Dialect, x.Record.Provider, header)
 		x.Answer, reader = x.observer, x.observer
 	case http.MethodGet:
-		if of, ok := observe.ResultsOf(x.Record.Path); ok && x.writer.Status() == http.StatusOK {
-			x.results = x.Results(of, int64(x.h.MaxBody))
-			reader = x.results
+		if x.writer.Status() != http.StatusOK {
+			break
+		}
+		if of, ok := observe.ResultsOf(x.Record.Path); ok {
+			x.later = x.Results(of, int64(x.h.MaxBody))
+		} else if id, ok := observe.PolledResponse(x.Record.Path); ok {
+			x.later = x.Poll(id, header)
+		}
+		if x.later != nil {
+			reader = x.later
 		}
 	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
@@ -211,9 +221,9 @@ func (x *exchange) phase() plugins.Phase {
 
 func (x *exchange) closeResponse() {
 	x.response.Close()
-	if x.results != nil {
-		x.results.Close()
-		x.results = nil
+	if x.later != nil {
+		x.later.Close()
+		x.later = nil
 	}
 	if x.observer != nil && !x.closed {
 		x.observer.Close()

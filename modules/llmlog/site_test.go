@@ -313,6 +313,7 @@ func (l *lockedBuffer) String() string {
 
 // ledger is a recorder that remembers what it was given.
 type ledger struct {
+	amended []storage.Record
 	mu      sync.Mutex
 	entries []entry
 	claimed map[storage.RecordKey]bool
@@ -343,6 +344,15 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 	if r.Number > 0 {
 		l.counted++
 		r.Number = 0
+	}
+	if c == nil { // an amendment, whose content stays
+		l.amended = append(l.amended, *r)
+		for i := range l.entries {
+			if l.entries[i].ID == r.ID {
+				l.entries[i].Record = *r
+			}
+		}
+		return nil
 	}
 	kept := entry{*r, *c}
 	kept.Request.Data = bytes.Clone(c.Request.Data)

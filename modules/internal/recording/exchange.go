@@ -181,9 +181,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 // update fills in what the answer has told so far.
 func (x *Exchange) update() {
 	x.measure()
-	if r := &x.Record; r.Subscription {
-		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
-	}
+	payBySubscription(&x.Record)
 }
 
 // measure is update, with the price that the client would pay without a subscription.

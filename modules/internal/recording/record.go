@@ -114,6 +114,27 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	return nil
 }
 
+// amend replaces a record by one that has what an answer has told since. Its content stays.
+func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInfo) error {
+	learn(r, answer)
+	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
+	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
+	payBySubscription(r)
+	r.UpdatedAt = storage.Millis(time.Now())
+	if err := to.Append(r, nil); err != nil {
+		return err
+	}
+	s.App.ObserveUsage(r)
+	return nil
+}
+
+// payBySubscription makes the cost of a call that a subscription pays its list cost.
+func payBySubscription(r *storage.Record) {
+	if r.Subscription {
+		r.ListCost, r.Cost, r.CacheSavings, r.CacheLoss = r.Cost, plugins.Cost{}, plugins.Cost{}, plugins.Cost{}
+	}
+}
+
 // unknownAccount stands for the account at the provider of an exchange that was made
 // elsewhere.
 const unknownAccount = 0
