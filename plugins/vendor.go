@@ -92,6 +92,12 @@ func RegisterVendor(v Vendor) {
 // Vendors returns the names of all vendors, in no order.
 func Vendors() []string { return slices.Collect(maps.Keys(vendorNamed)) }
 
+// IsVendor reports whether a vendor has the name.
+func IsVendor(name string) bool {
+	_, ok := vendorNamed[name]
+	return ok
+}
+
 // DefaultTarget returns the public base URL of a vendor, as the vendor's own SDK
 // takes it, and the environment variable from which the vendor's own tools take
 // the API key. Each is "" where there is none.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -278,13 +279,19 @@ func (p *Provider) account(a *App, org string) (*Account, error) {
 	}
 	return &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
-		Label: p.Label, Provider: p.name(a.catalog), Platform: org == "", Models: p.Models,
+		Label: p.Label, Provider: p.name(a.catalog, baseURL), Platform: org == "", Models: p.Models,
 		API: p.api, BaseURL: baseURL, Key: key, Transport: Transport{p.transport},
 	}, nil
 }
 
-// name is the provider's name in records and in the catalogue.
-func (p *Provider) name(c *catalog.Catalog) string {
+// name is the provider's name in records and in the catalogue: that of the vendor whose
+// host it is, as in the proxy, else the label where the catalogue has it, else the kind.
+func (p *Provider) name(c *catalog.Catalog, baseURL string) string {
+	if u, err := url.Parse(baseURL); err == nil {
+		if vendor := observe.Provider(u.Host); vendor != "" {
+			return vendor
+		}
+	}
 	for m := range c.Models() {
 		if m.Provider == p.Label {
 			return p.Label

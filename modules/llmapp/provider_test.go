@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/plugins/catalog"
+
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/weirhq/weir/plugins"
@@ -168,3 +170,21 @@ func TestCloudCredentials(t *testing.T) {
 
 // Interface guard
 var _ API = (*fakeAPI)(nil)
+
+// A known host has its vendor's name, as in the proxy, whatever the kind and the label are.
+func TestKnownHostsHaveTheirVendorsName(t *testing.T) {
+	for _, c := range []struct{ kind, label, baseURL, want string }{
+		{"compatible", "vercel", "https://ai-gateway.vercel.sh/v1", "vercel"},
+		{"compatible", "mine", "https://ai-gateway.vercel.sh/v1", "vercel"},
+		{"compatible", "moonshot", "https://api.moonshot.ai/v1", "moonshotai"},
+		{"compatible", "openrouter", "https://openrouter.ai/api/v1", "openrouter"},
+		{"openai", "openai", "https://eu.api.openai.com/v1", "openai"},
+		{"compatible", "openrouter", "http://127.0.0.1:1/v1", "openrouter"},
+		{"compatible", "lab", "http://127.0.0.1:1/v1", "compatible"},
+	} {
+		p := &Provider{Label: c.label, kind: c.kind}
+		if got := p.name(catalog.Default(), c.baseURL); got != c.want {
+			t.Errorf("%s as %s at %s is named %s, want %s", c.kind, c.label, c.baseURL, got, c.want)
+		}
+	}
+}

@@ -27,6 +27,9 @@ func (a *attempt) translate(resp *http.Response) (routing.Outcome, *plugins.Erro
 	out := &translatedStream{a: a, upstream: resp.Header, events: buffers.Get().(*buffer)}
 	defer out.events.free()
 	options := translate.Options{Seal: a.seal, Encoder: a.call.api.Encoder(a.request)}
+	if provider := a.target.Account.Provider; plugins.IsVendor(provider) { // who states a cost is believed in every lane
+		options.Provider = provider
+	}
 	if a.mcp != nil {
 		options.Items = a.mcp.items
 	}

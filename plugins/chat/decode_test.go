@@ -193,3 +193,24 @@ func BenchmarkDecode(b *testing.B) {
 		"\n\ndata: [DONE]\n\n"
 	plugintest.BenchmarkDecode(b, For("openai"), body)
 }
+
+// The cost that a vendor states wins, also where the vendor is reached as any other that
+// speaks Chat Completions.
+func TestStatedCostOfAKnownVendor(t *testing.T) {
+	for provider, usage := range map[string]string{
+		"openrouter": `"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"cost":0.5}`,
+		"vercel":     `"choices":[{"delta":{"provider_metadata":{"gateway":{"cost":"0.5"}}},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}`,
+	} {
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi","stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := translate.NewAssembler(p, new(bytes.Buffer), translate.Options{Provider: provider})
+		if err := For("compatible").Decode(plugintest.Response(http.StatusOK, "data: {"+usage+"}\n\ndata: [DONE]\n\n"), a); err != nil {
+			t.Fatal(err)
+		}
+		if cost := a.Info().Usage.ReportedCost; !cost.Valid || cost.N != 5e8 {
+			t.Errorf("%s: the cost is %v", provider, cost)
+		}
+	}
+}

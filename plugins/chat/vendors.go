@@ -221,6 +221,14 @@ var vendors = []vendor{
 		file: inlineFile, effort: reasoningObject, efforts: allLevels, replays: true, search: searchPlugin,
 	},
 	{
+		name: "vercel",
+		policy: parallel.With(logprobs).With(translate.Policy{
+			"input.input_audio": translate.Translate,
+			"user":              translate.Translate,
+		}),
+		efforts: allLevels,
+	},
+	{
 		name:             "cerebras",
 		policy:           withoutPenalties.With(logprobs),
 		completionTokens: true, efforts: threeLevels, replays: true, formatOrTools: true,

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"strings"
@@ -102,9 +103,10 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 }
 
 // Observe reports what a body of dialect d says of usage, and returns all else that the
-// body says. The body is an object, and may come in pieces.
+// body says. The body is an object, and may come in pieces. provider is the plugin's, which
+// Options may overrule.
 func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
-	o := observe.New(d, provider, nil)
+	o := observe.New(d, cmp.Or(a.opts.Provider, provider), nil)
 	for _, piece := range body {
 		o.Write(piece)
 	}

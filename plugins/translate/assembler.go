@@ -26,6 +26,9 @@ type Options struct {
 	// Items open the response: items of tools that the host ran before, which have no
 	// id yet.
 	Items []json.RawMessage
+	// Provider is the vendor whose way of stating usage and cost is read. Default: the
+	// one that the plugin names.
+	Provider string
 	// Limit bounds the content of a response, in bytes; 64 MiB by default.
 	Limit int
 }
