@@ -3,10 +3,10 @@ package llmapp
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/admission"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
 )
 
 // provisionQueries sets up whose turn it is to ask. A query can keep a processor
@@ -16,7 +16,8 @@ func (a *App) provisionQueries() error {
 	if a.Queries < 0 || a.QueriesPerKey < 0 {
 		return fmt.Errorf("queries %d, queries_per_key %d: want numbers from 1, or 0 for the default", a.Queries, a.QueriesPerKey)
 	}
-	running := cmp.Or(a.Queries, max(2, runtime.GOMAXPROCS(0)/2))
+	running := cmp.Or(a.Queries, max(2, lowpriority.Processors()/2))
+	lowpriority.Allow(running)
 	a.queryTurns = admission.NewTurns("queries", admission.Limits{
 		Running: running, RunningPerKey: min(running, cmp.Or(a.QueriesPerKey, max(1, running/2))),
 		Waiting: 128, WaitingPerKey: 32, Wait: 5 * time.Second,

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/lowpriority"
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
@@ -28,17 +29,23 @@ import (
 type endpoint struct {
 	scope string
 	serve func(*call) error
-	// turns admits its calls.
-	turns func(*llmapp.App) *admission.Turns
+	*reading
 	// about is what GET /openapi.json says of the endpoint.
 	about about
 }
 
-// What an endpoint reads decides whom it waits for.
+// reading is how much an endpoint reads, nil if nothing.
+type reading struct {
+	// turns admits the calls.
+	turns func(*llmapp.App) *admission.Turns
+	// long is true of what traffic goes before.
+	long bool
+}
+
 var (
-	manyRecords = (*llmapp.App).QueryTurns
-	oneRecord   = (*llmapp.App).RecordTurns
-	aStream     = (*llmapp.App).StreamTurns
+	manyRecords = &reading{turns: (*llmapp.App).QueryTurns, long: true}
+	oneRecord   = &reading{turns: (*llmapp.App).RecordTurns}
+	aStream     = &reading{turns: (*llmapp.App).StreamTurns, long: true}
 )
 
 // scopeNone is the scope of what needs no key.
@@ -122,7 +129,7 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 		}
 		body = received.Bytes
 	}
-	if e.turns != nil {
+	if e.reading != nil {
 		over, ok := e.turns(h.app).Take(r.Context(), key)
 		if !ok {
 			return &problem{
@@ -145,7 +152,12 @@ func (h pathHandler) answer(w http.ResponseWriter, r *http.Request) error {
 	if err := j.Connected(ctx); ctx.Err() != nil {
 		return err
 	}
-	return e.serve(&call{Handler: h.Handler, ctx: ctx, w: w, r: r, raw: body, org: org, key: key, journal: j})
+	c := &call{Handler: h.Handler, ctx: ctx, w: w, r: r, raw: body, org: org, key: key, journal: j}
+	if e.reading == nil || !e.long {
+		return e.serve(c)
+	}
+	lowpriority.Run(func() { err = e.serve(c) })
+	return err
 }
 
 // authorise returns the organisation whose records the caller may see, and the
