@@ -251,7 +251,7 @@ func (b *body) filter(field string, groups ...storage.Group) storage.Filter {
 
 // parseFilter reads a filter that is called name.
 func parseFilter(raw []byte, name string, groups ...storage.Group) (storage.Filter, error) {
-	f, err := storage.ParseFilter(raw, groups...)
+	f, err := readFilter(raw, groups...)
 	if err != nil {
 		// The parser calls it filter, whatever it is called here.
 		return nil, badRequest("%s%s", name, strings.TrimPrefix(err.Error(), "filter"))
@@ -272,6 +272,15 @@ func (*Handler) Routes() (all []paths.Route) {
 		}
 	}
 	return all
+}
+
+// readFilter reads a filter that takes no more work than a query may.
+func readFilter(raw []byte, groups ...storage.Group) (storage.Filter, error) {
+	f, err := storage.ParseFilter(raw, groups...)
+	if err == nil {
+		err = storage.CheckFilterWork(f)
+	}
+	return f, err
 }
 
 // ServeHTTP answers the query endpoints and passes other paths on.

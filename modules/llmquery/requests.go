@@ -42,7 +42,7 @@ func (c *call) requests(groups []storage.Group) error {
 	if b.raw("filter") == nil {
 		b.fail("filter", `is required; "all" matches every request`)
 	}
-	filter, err := storage.ParseFilter(b.raw("filter"), groups...)
+	filter, err := readFilter(b.raw("filter"), groups...)
 	if err != nil {
 		b.reject("%v", err)
 	}
