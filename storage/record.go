@@ -111,7 +111,10 @@ type Record struct {
 	ExperimentID                        string
 	CountryCode                         string
 	Referrer                            string
-	Threat                              bool
+	// GatewayNode is the host name of the node that served the call, "" for calls that
+	// were reported or imported.
+	GatewayNode string
+	Threat      bool
 	// Properties are the caller's own labels. Session headers stand in it too,
 	// under their full names.
 	Properties map[string]string
@@ -291,6 +294,8 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.NodeID }, About: "The node of the caller's workflow, from `Service-Node-Id`."},
 	{Wire: 50, Name: "job", Names: "job", Field: "job_id", Filter: true,
 		At: func(r *Record) any { return &r.JobID }, About: "The caller's job, from `Service-Job-Id`."},
+	{Wire: 89, Name: "gateway_node", Names: "gateway_node", Field: "gateway_node", Filter: true,
+		At: func(r *Record) any { return &r.GatewayNode }, About: "The host name of the node that served the call; null for calls that were reported or imported."},
 	{Wire: 52, Name: "country", Names: "country", Field: "country_code", Filter: true, others: []fieldName{{RequestGroup, "country_code"}},
 		At: func(r *Record) any { return &r.CountryCode }, About: "The country of the client, as the edge says."},
 	{Wire: 54, Name: "threat", Field: "threat", Filter: true,

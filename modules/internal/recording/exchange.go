@@ -7,6 +7,7 @@ package recording
 import (
 	"cmp"
 	"context"
+	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -78,6 +79,9 @@ type version struct {
 	info                        plugins.ResponseInfo
 }
 
+// hostname names this node on records, "" if the system has no name.
+var hostname, _ = os.Hostname()
+
 // Begin counts the exchange, gives its record an id, and sets the placeholders.
 // Record says whose it is. Traffic goes on when the store does not open: then
 // nothing is recorded. cancel is called when the process ends and cannot wait
@@ -90,7 +94,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
 		x.recorder, x.release = discardRecorder{}, func() {}
 	}
-	x.Record.CreatedAt = storage.Millis(x.started)
+	x.Record.CreatedAt, x.Record.GatewayNode = storage.Millis(x.started), hostname
 	x.recorder.Begin(&x.Record)
 	x.Record.ID, x.claimed = identify(ctx, x.recorder, x.Record.Org, c)
 	setPlaceholders(ctx, &x.Record)
