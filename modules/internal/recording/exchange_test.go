@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -116,6 +117,30 @@ func TestAVersionIsWrittenOnlyWhenSomethingChanged(t *testing.T) {
 	}
 	if kept.recorded != 1 || kept.lost != 0 || kept.released != 1 {
 		t.Errorf("%+v", kept)
+	}
+}
+
+// Each version of a record says which node served the call, also those of attempts and of
+// parts.
+func TestTheNodeIsRecorded(t *testing.T) {
+	node, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, kept := begin(t)
+	attempt := x.Attempt(1)
+	part := x.Part(time.Now())
+	part.End(storage.Complete)
+	part.Close()
+	x.End(storage.Complete)
+	x.Close()
+	if len(kept.records) != 2 || attempt.Record.GatewayNode != node {
+		t.Fatalf("%d records, and an attempt at %q", len(kept.records), attempt.Record.GatewayNode)
+	}
+	for _, r := range kept.records {
+		if r.GatewayNode != node {
+			t.Errorf("a record of %q, want %q", r.GatewayNode, node)
+		}
 	}
 }
 
