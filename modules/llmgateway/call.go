@@ -105,15 +105,20 @@ func (c *call) close() {
 	c.received.Release()
 }
 
+// keyFields are the header fields in which clients of a dialect send their key: that of all,
+// and that of Anthropic's libraries or of Azure's.
+func keyFields(d plugins.Dialect) []string {
+	if isAnthropic(d) {
+		return []string{"Authorization", "X-Api-Key"}
+	}
+	return []string{"Authorization", "Api-Key"}
+}
+
 // begin authenticates the caller and begins the record.
 func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 	r := &c.exchange.Record
 	ctl := control.Read(c.r.Header, c.h.site.App.Headers(), r)
-	fields := []string{"Authorization"}
-	if isAnthropic(c.dialect) {
-		fields = append(fields, "X-Api-Key")
-	}
-	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, fields...)
+	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, keyFields(c.dialect)...)
 	if e != nil {
 		return e
 	}

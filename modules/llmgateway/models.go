@@ -127,12 +127,11 @@ func (h *Handler) modelsOf(org string) []*modelEntry {
 // clients. It needs no key: with one, the list is that of its organisation.
 func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path string) error {
 	list, dialect := h.models, plugins.Responses
-	fields := []string{"Authorization"}
 	anthropic := r.Header.Get("Anthropic-Version") != ""
 	if anthropic {
-		dialect, fields = plugins.Messages, append(fields, "X-Api-Key")
+		dialect = plugins.Messages
 	}
-	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, fields...); e == nil {
+	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(dialect)...); e == nil {
 		list = h.modelsOf(key.Org())
 	}
 	id, one := strings.CutPrefix(path, modelsPath+"/")

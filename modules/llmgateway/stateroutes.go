@@ -101,7 +101,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func
 func (c *stateCall) admit() (err error) {
 	var caller storage.Record
 	c.omits = control.Read(c.r.Header, c.h.site.App.Headers(), &caller).OmitHeader
-	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, "Authorization")
+	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, keyFields(plugins.Responses)...)
 	if e != nil {
 		return e
 	}

@@ -57,7 +57,7 @@ type unstored struct {
 
 // serveSocket answers the calls that come over a WebSocket.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) error {
-	key, e := h.gate().Admit(r, llmapp.ScopeGateway, "Authorization")
+	key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(plugins.Responses)...)
 	if e != nil {
 		return apierror.Write(w, plugins.Responses, e)
 	}

@@ -42,6 +42,14 @@ func (z *Azure) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	return z.authorize(req, t), err
 }
 
+// Adapt implements translate.Adapter.
+func (z *Azure) Adapt(d plugins.Dialect, body []byte, t translate.Target) (adapted []byte, warnings []string) {
+	if d == plugins.Responses && hasDeployments(t) { // which do not speak it
+		return body, nil
+	}
+	return openai.Provider{}.Adapt(d, body, t)
+}
+
 // Decode implements translate.Provider.
 func (z *Azure) Decode(resp *http.Response, a *translate.Assembler) error {
 	if resp.Request != nil && strings.HasSuffix(resp.Request.URL.Path, "/responses") {
@@ -108,5 +116,6 @@ func (z *Azure) authorize(req *http.Request, t translate.Target) *http.Request {
 var (
 	_ translate.Provider  = (*Azure)(nil)
 	_ translate.Native    = (*Azure)(nil)
+	_ translate.Adapter   = (*Azure)(nil)
 	_ translate.Endpoints = (*Azure)(nil)
 )

@@ -220,14 +220,19 @@ func TestVendors(t *testing.T) {
 // Mistral refuses what clients of Chat Completions commonly send. OpenAI's models do so too
 // if they reason.
 func TestAdapt(t *testing.T) {
-	reasons := translate.Target{Capabilities: &translate.Capabilities{Reasoning: true}}
+	reasons := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true}}
 	for _, test := range []struct{ vendor, body, want, warned string }{
 		{"mistral", `{"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5}`, `{"stream":true,"max_tokens":5}`, "max_completion_tokens stream_options"},
 		{"mistral", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
+		{"groq", `{"max_tokens":5}`, `{"max_tokens":5}`, ""},
 		{"azure", `{"max_tokens":5}`, `{"max_completion_tokens":5}`, "max_tokens"},
 		{"deepseek", `{"max_tokens":5,"stream_options":{}}`, `{"max_tokens":5,"stream_options":{}}`, ""},
 	} {
-		got, warnings := For(test.vendor).Adapt(plugins.Chat, []byte(test.body), reasons)
+		var p translate.Adapter = For(test.vendor)
+		if test.vendor == "azure" {
+			p = &Azure{Provider: *For("azure")}
+		}
+		got, warnings := p.Adapt(plugins.Chat, []byte(test.body), reasons)
 		var warned []string
 		for _, w := range warnings {
 			field, _, _ := strings.Cut(w, ": ")

@@ -72,14 +72,8 @@ func (p *Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []
 }
 
 // Adapt implements translate.Adapter.
-func (p *Provider) Adapt(d plugins.Dialect, body []byte, t translate.Target) (adapted []byte, warnings []string) {
-	switch {
-	case d != plugins.Chat:
-		return body, nil
-	case !p.vendor.closed:
-		if p.vendor.completionTokens {
-			return openai.Provider{}.Adapt(d, body, t)
-		}
+func (p *Provider) Adapt(d plugins.Dialect, body []byte, _ translate.Target) (adapted []byte, warnings []string) {
+	if d != plugins.Chat || !p.vendor.closed {
 		return body, nil
 	}
 	adapted, warnings = openai.RenameField(body, "max_completion_tokens", "max_tokens")

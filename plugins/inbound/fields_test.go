@@ -110,6 +110,7 @@ var messagesFields = []field{
 	{name: "`metadata.user_id`", path: "metadata", value: `{"user_id":"u"}`, quiet: true},
 	{name: "`service_tier`", path: "service_tier", value: `"standard_only"`, quiet: true},
 	{name: "`cache_control`", path: "messages", value: block(`{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}`), quiet: true},
+	{name: "`thread`", path: "thread", value: `{"type":"create"}`},
 	{name: "`container`, `context_management`, `inference_geo`, `mcp_servers`, `speed`, …", path: "speed", value: `"fast"`},
 	{name: "image: `base64`", path: "messages", value: block(`{"type":"image","source":` + pixel + `}`)},
 	{name: "image: `url`", path: "messages", value: block(`{"type":"image","source":{"type":"url","url":"https://x/y.png"}}`)},

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strconv"
+
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
@@ -9,13 +11,26 @@ import (
 )
 
 // Adapt implements translate.Adapter. Models that reason refuse "max_tokens" in Chat
-// Completions (https://platform.openai.com/docs/api-reference/chat/create).
+// Completions (https://platform.openai.com/docs/api-reference/chat/create). The others
+// refuse to encrypt reasoning, which Codex asks of any model.
 func (Provider) Adapt(d plugins.Dialect, body []byte, t translate.Target) (adapted []byte, warnings []string) {
-	if d != plugins.Chat || t.Capabilities == nil || !t.Capabilities.Reasoning {
-		return body, nil
+	switch c := t.Capabilities; {
+	case !c.Described():
+	case d == plugins.Chat && c.Reasoning:
+		return RenameField(body, "max_tokens", "max_completion_tokens")
+	case d == plugins.Responses && !c.Reasoning:
+		for i, value := range gjson.GetBytes(body, "include").Array() {
+			if value.Str == encryptedReasoning {
+				body, _ = sjson.DeleteBytes(body, "include."+strconv.Itoa(i)) // an array, and a plain path
+				return body, []string{"include." + encryptedReasoning + ": not supported by the model, left out"}
+			}
+		}
 	}
-	return RenameField(body, "max_tokens", "max_completion_tokens")
+	return body, nil
 }
+
+// encryptedReasoning is the value of include that asks for reasoning to send back.
+const encryptedReasoning = "reasoning.encrypted_content"
 
 // RenameField gives a top-level field of a body the name by which the target knows it. A
 // field that the body has by both names keeps the value of the second. The warning says

@@ -111,7 +111,7 @@ func fromOtherAPI(body []byte, p *translate.Request, t translate.Target) ([]byte
 	if t.Capabilities.Described() && !t.Capabilities.Reasoning { // which the provider refuses to encrypt
 		return body, nil
 	}
-	return sjson.SetBytes(body, "include.-1", "reasoning.encrypted_content")
+	return sjson.SetBytes(body, "include.-1", encryptedReasoning)
 }
 
 // hosted are the types of the tools that the Responses API hosts.

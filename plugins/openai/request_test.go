@@ -254,7 +254,8 @@ func TestOtherAPIs(t *testing.T) {
 // A model that reasons is told the limit of tokens by the name that it takes, and all other
 // bytes stay.
 func TestAdapt(t *testing.T) {
-	reasons := translate.Target{Capabilities: &translate.Capabilities{Reasoning: true}}
+	reasons := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}, Reasoning: true}}
+	plain := translate.Target{Capabilities: &translate.Capabilities{Input: []string{"text"}}}
 	for _, test := range []struct {
 		dialect    plugins.Dialect
 		target     translate.Target
@@ -266,6 +267,8 @@ func TestAdapt(t *testing.T) {
 		{plugins.Chat, reasons, `{"max_completion_tokens":6}`, `{"max_completion_tokens":6}`, false},
 		{plugins.Chat, translate.Target{}, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
 		{plugins.Responses, reasons, `{"max_tokens":5}`, `{"max_tokens":5}`, false},
+		{plugins.Responses, plain, `{"include":["x","reasoning.encrypted_content"]}`, `{"include":["x"]}`, true},
+		{plugins.Responses, reasons, `{"include":["reasoning.encrypted_content"]}`, `{"include":["reasoning.encrypted_content"]}`, false},
 	} {
 		got, warnings := Provider{}.Adapt(test.dialect, []byte(test.body), test.target)
 		if string(got) != test.want || (len(warnings) == 1) != test.warned {

@@ -106,7 +106,7 @@ func (s Strict) sampling(v gjson.Result, effort string) error {
 // (https://platform.openai.com/docs/api-reference/responses/create).
 func (s Strict) responses(v gjson.Result) error {
 	own := s.Vendor == "openai" || s.Vendor == "azure"
-	if limit := v.Get("max_output_tokens"); own && limit.Exists() && limit.Num < 16 {
+	if limit := v.Get("max_output_tokens"); own && limit.Type == gjson.Number && limit.Num < 16 {
 		return errors.New("invalid 'max_output_tokens': integer below minimum value, expected a value >= 16")
 	}
 	for _, field := range []string{"stop", "seed", "top_k", "messages", "max_tokens", "thinking"} {

@@ -171,6 +171,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		{"a number beyond all", `{"model":"m","input":"x","temperature":1e999}`, "temperature", "out of range"},
 		{"a negative number beyond all", `{"model":"m","input":"x","presence_penalty":-1e999}`, "presence_penalty", "out of range"},
 		{"a limit beyond 64 bits", `{"model":"m","input":"x","max_output_tokens":10000000000000000000}`, "max_output_tokens", "above maximum"},
+		{"no calls of hosted tools", `{"model":"m","input":"x","max_tool_calls":0}`, "max_tool_calls", "below minimum"},
 		{"negative limit", `{"model":"m","input":"x","max_output_tokens":-1}`, "max_output_tokens", "below minimum"},
 	}
 	for _, test := range tests {

@@ -52,12 +52,12 @@ var DefaultPolicy = Policy{
 	"include":           Translate,
 
 	"background":           Reject,
-	"context_management":   Reject,
 	"conversation":         Reject,
 	"moderation":           Reject,
 	"previous_response_id": Reject,
 	"prompt":               Reject,
 
+	"context_management":  Warn,
 	"frequency_penalty":   Warn,
 	"parallel_tool_calls": Warn,
 	"presence_penalty":    Warn,

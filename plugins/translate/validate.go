@@ -50,6 +50,7 @@ func check(body []byte, enums bool) error {
 type field struct {
 	types  []jsonType
 	values []string // of a string, all that are allowed
+	min    int64    // of an integer
 	max    int64    // of an integer, 0 for maxInteger
 }
 
@@ -88,7 +89,7 @@ var documented = map[string]field{
 	"service_tier":        {types: []jsonType{aString}, values: []string{"auto", "default", "flex", "scale", "priority"}},
 	"reasoning":           only(anObject),
 	"max_output_tokens":   {types: []jsonType{anInteger}},
-	"max_tool_calls":      {types: []jsonType{anInteger}},
+	"max_tool_calls":      {types: []jsonType{anInteger}, min: 1},
 	"text":                only(anObject),
 	"tools":               only(anArray),
 	"tool_choice":         {types: []jsonType{aString, anObject}, values: toolModes},
@@ -113,9 +114,9 @@ func (f field) check(param string, v gjson.Result, enums bool) error {
 		return plugins.Invalid(param, "Invalid '%s': the number is out of range.", param)
 	}
 	if typeOf(v) == anInteger && slices.Contains(f.types, anInteger) {
-		if v.Num < 0 {
-			return withCode(plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= 0, but got %s instead.",
-				param, v.Raw), "integer_below_min_value")
+		if v.Num < float64(f.min) {
+			return withCode(plugins.Invalid(param, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %s instead.",
+				param, f.min, v.Raw), "integer_below_min_value")
 		}
 		if most := cmp.Or(f.max, maxInteger); v.Num > float64(most) {
 			return withCode(plugins.Invalid(param, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %s instead.",

@@ -13,13 +13,16 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/tidwall/sjson"
 )
 
 // published are exchanges to hold against the types that the vendors publish, which
 // python/strict.py has: requests to providers, and answers to clients.
 type published struct {
 	mu        sync.Mutex
-	exchanges [][]byte // JSON, each once
+	exchanges [][]byte        // JSON, each once
+	asked     map[string]bool // requests of clients, as rest has them
 }
 
 // publishedExchange is a request to the vendor of a kind, or an answer to a client.
@@ -34,7 +37,7 @@ type publishedExchange struct {
 // nothing is added, because the vendors' types need Python.
 func newPublished(t *testing.T) *published {
 	t.Helper()
-	p := new(published)
+	p := &published{asked: make(map[string]bool)}
 	if *withClients {
 		t.Cleanup(func() { p.check(t) })
 	}
@@ -48,6 +51,28 @@ func (p *published) add(e publishedExchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.exchanges = append(p.exchanges, mustJSON(e))
+}
+
+// addRequest adds a request to a provider, unless its bytes are the client's, for which the
+// client answers.
+func (p *published) addRequest(kind, path string, body []byte) {
+	p.mu.Lock()
+	own := p.asked[rest(body)]
+	p.mu.Unlock()
+	if !own {
+		p.add(publishedExchange{Kind: kind, Path: path, Body: string(body)})
+	}
+}
+
+// passed are the fields of a request that may differ where a client's bytes pass.
+var passed = []string{"model", "include", "max_tokens", "max_completion_tokens", "stream_options"}
+
+// rest is a request without the fields in passed.
+func rest(body []byte) string {
+	for _, field := range passed {
+		body, _ = sjson.DeleteBytes(body, field) // of what is no object, nothing
+	}
+	return string(body)
 }
 
 func (p *published) check(t *testing.T) {
@@ -105,6 +130,9 @@ func (p *published) watchAnswers(t *testing.T, w *weir) {
 		if err != nil {
 			t.Error(err)
 		}
+		p.mu.Lock()
+		p.asked[rest(body)] = true
+		p.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	}))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,17 +29,30 @@ func strictKinds(t *testing.T, p *published) http.Handler {
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if r.Method == http.MethodPost {
-				p.add(publishedExchange{Kind: k.name, Path: r.URL.Path, Body: string(body)})
+				p.addRequest(k.name, r.URL.Path, body)
 			}
 			model := gjson.GetBytes(body, "model").Str
 			if model == "" {
 				model = k.model // which the path names
 			}
 			listed, _ := catalog.Default().Lookup(k.name, model)
+			if k.name == "mistral" {
+				w = mistralIDs{w}
+			}
 			plugintest.Strict{Vendor: k.name, Model: routing.Target{Listed: listed}.Capabilities()}.Handler(allFormats).ServeHTTP(w, r)
 		})))
 	}
 	return mux
+}
+
+// mistralIDs gives the calls of an answer ids as Mistral's own are.
+type mistralIDs struct{ http.ResponseWriter }
+
+var callID = regexp.MustCompile(`"call_\w*(\w{9})"`)
+
+func (w mistralIDs) Write(b []byte) (int, error) {
+	_, err := w.ResponseWriter.Write(callID.ReplaceAll(b, []byte(`"$1"`)))
+	return len(b), err
 }
 
 // agentTurns are the requests of an agent, by the endpoint of a client: after a call of a
@@ -120,6 +134,17 @@ func TestNativeFields(t *testing.T) {
 		}
 		if status, _, body := w.ask(t, "/v1/chat/completions", request, "Service-Strict", "true"); status != http.StatusBadRequest {
 			t.Errorf("%s, strictly: %d %s", model, status, body)
+		}
+	}
+}
+
+// TestAzureKeys: the libraries of Azure send their key in a field of their own.
+func TestAzureKeys(t *testing.T) {
+	w := startKinds(t)
+	for path, want := range map[string]int{"/v1/chat/completions": http.StatusOK, "/v1/messages": http.StatusUnauthorized} {
+		body := `{"model":"echo/echo-1","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
+		if status, _, body := w.ask(t, path, body, "Authorization", "", "Api-Key", "weir-quickstart"); status != want {
+			t.Errorf("%s: %d %s, want %d", path, status, body, want)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (u upstream) answerAgent(w http.ResponseWriter, r *http.Request) {
 const unaskedUsage = "/unasked-usage"
 
 // answerChat lets the echo read what a vendor that lacks a field is told in another way:
-// a schema in an instruction, and an answer by a call.
+// a schema or a choice of tools in an instruction, and an answer by a call.
 func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
 	var request object
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -115,6 +115,9 @@ func (u upstream) answerChat(w http.ResponseWriter, r *http.Request) {
 	told := body.Get(`messages.#(content%"*JSON schema:*").content`).Str
 	if _, schema, ok := strings.Cut(told, "JSON schema:\n"); ok && body.Get("response_format.type").Str == "json_object" {
 		request["response_format"] = schemaFormat(schema)
+	}
+	if body.Get(`messages.#(content%"Answer with a call of a tool*")`).Exists() {
+		request["tool_choice"] = "required"
 	}
 	if tools, ok := request["tools"].([]any); ok && (request["tool_choice"] == "required" || request["tool_choice"] == "any") {
 		slices.Reverse(tools)
