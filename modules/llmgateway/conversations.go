@@ -50,8 +50,12 @@ func createConversation(c *stateCall) (any, error) {
 	return describe(made), nil
 }
 
-// conversation returns that of the path.
+// conversation returns that of the path, once there is memory for the largest one.
 func (c *stateCall) conversation() (*storage.Conversation, error) {
+	var refused *plugins.Error
+	if c.loaded, refused = c.h.site.App.Memory().Hold(c.r.Context(), stored.MaxConversation); refused != nil {
+		return nil, refused
+	}
 	found, err := c.store.Conversation(c.r.Context(), c.id)
 	return found, stored.Error(err, "Conversation", c.id)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -253,6 +255,33 @@ func TestConversationsRefuseWhatTheyDoNotTake(t *testing.T) {
 		if resp.StatusCode != c.status || gjson.Get(got, "error.param").Str != c.param {
 			t.Errorf("%s %s: %d %s", c.request, c.body, resp.StatusCode, got)
 		}
+	}
+}
+
+// A conversation is bounded, however many add to it at the same time.
+func TestConversationsAreBounded(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	id := s.conversation("first")
+	item := `{"role":"user","content":"` + strings.Repeat("a", 11<<20) + `"}`
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			resp, body := s.postTo("/v1/conversations/"+id+"/items", strings.NewReader(`{"items":[`+item+`]}`))
+			switch {
+			case resp.StatusCode == http.StatusRequestEntityTooLarge && gjson.Get(body, "error.code").Str == "conversation_too_large":
+				refused.Add(1)
+			case resp.StatusCode != http.StatusOK:
+				t.Errorf("%d %.300s", resp.StatusCode, body)
+			}
+		})
+	}
+	all.Wait()
+	if refused.Load() != 3 {
+		t.Errorf("%d of 8 times 11 MiB were refused", refused.Load())
+	}
+	if size := len(s.itemsOf(id)); size > 64<<20+1000 {
+		t.Errorf("the conversation has %d bytes", size)
 	}
 }
 

@@ -109,6 +109,9 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 		}
 		return items, err
 	case "conversation":
+		if err := c.received.Grow(c.ctx, stored.MaxConversation); err != nil { // until its size is known
+			return nil, err
+		}
 		conversation, err := store.Conversation(c.ctx, id)
 		if err != nil {
 			return nil, err
@@ -118,6 +121,9 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 			if room -= len(item); room < 0 {
 				return nil, plugins.Invalid("conversation", "The conversation '%s' is too long: delete items, or begin another one.", id)
 			}
+		}
+		if err := c.received.Grow(c.ctx, int64(maxRequest-len(c.body)-room)); err != nil {
+			return nil, err
 		}
 		c.state.ConversationID, c.conversationRead = id, conversation.ChangedAt
 		if r := &c.exchange.Record; r.SessionID == "" {

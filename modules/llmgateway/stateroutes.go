@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
@@ -40,7 +41,8 @@ type stateCall struct {
 	id, item string // in the path
 	omits    string // the header that forbids to keep content, "" if none does
 	received intake.Body
-	body     gjson.Result // received
+	loaded   admission.Held // the memory of the conversation
+	body     gjson.Result   // received
 }
 
 // stateRoute returns the endpoints of a path, and the ids in it. ours is true of every
@@ -71,7 +73,10 @@ func methodsOf(methods map[string]func(*stateCall) (any, error)) string {
 // serveState answers an endpoint of what is kept. A nil answer is written already.
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func(*stateCall) (any, error), id, item string) error {
 	c := &stateCall{h: h, w: w, r: r, id: id, item: item}
-	defer c.received.Release()
+	defer func() {
+		c.received.Release()
+		c.loaded.Release()
+	}()
 	var value any
 	err := c.admit()
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 // and does not say. It tells whether it did; the answer then has a chunk that
 // the client must not see.
 func (x *exchange) askForUsage() bool {
-	if x.r.Body == nil || x.r.Body == http.NoBody {
+	if x.r.Body == nil || x.r.Body == http.NoBody { //nolint:forbidigo // nothing is read
 		return false
 	}
 	if contentEncoding(x.r.Header) != "" {
@@ -37,7 +37,7 @@ func (x *exchange) askForUsage() bool {
 	if !asks {
 		return false
 	}
-	x.r.Body = replay{bytes.NewReader(asking), x.r.Body}
+	x.r.Body = replay{bytes.NewReader(asking), x.r.Body} //nolint:forbidigo // the body passes, and asks for more
 	x.r.ContentLength = int64(len(asking))
 	x.r.Header["Content-Length"] = []string{strconv.Itoa(len(asking))}
 	x.r.Header["Accept-Encoding"] = []string{"identity"} // or the chunk could not be found

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,16 +77,19 @@ func routes(t *testing.T) (all []walked) {
 
 // site is a Weir with every handler, in front of a provider that answers anything.
 type site struct {
-	t    *testing.T
-	url  string
-	dir  string
-	kept map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
+	t     *testing.T
+	url   string
+	dir   string
+	asked atomic.Int64      // calls that have come to the provider
+	kept  map[string]string // what stands for {id}, {item} and {name}, by the first segments of a path
 }
 
 func serve(t *testing.T) *site {
 	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		s.asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/speech") {
 			w.Header().Set("Content-Type", "audio/mpeg")
@@ -96,7 +100,6 @@ func serve(t *testing.T) *site {
 			"usage":{"prompt_tokens":1,"completion_tokens":1,"input_tokens":1,"output_tokens":1,"total_tokens":2}}`)
 	}))
 	t.Cleanup(provider.Close)
-	s := &site{t: t, dir: t.TempDir()}
 	t.Setenv("XDG_DATA_HOME", s.dir)
 	address := freeport.Address(t)
 	s.url = "http://" + address
@@ -368,11 +371,16 @@ func TestNothingIsFree(t *testing.T) {
 	for _, r := range routes(t) {
 		path := s.path(r)
 		free := strings.HasSuffix(path, "tokens") || strings.HasPrefix(path, "/v1/conversations")
-		if r.handler != "llm_gateway" || !r.takesBody() || free {
+		if r.handler != "llm_gateway" || !r.takesBody() {
 			continue
 		}
 		for name, body := range s.bodies("poor") {
-			if a := s.send(r.Method, path, "walker-poor", typeOf(body), body); a.status < 400 {
+			asked := s.asked.Load()
+			a := s.send(r.Method, path, "walker-poor", typeOf(body), body)
+			if s.asked.Load() > asked && !strings.HasSuffix(path, "tokens") {
+				t.Errorf("%s asks a provider %s without a balance", r, name)
+			}
+			if a.status < 400 && !free {
 				t.Errorf("%s answers %s without a balance: %d %s", r, name, a.status, a.body)
 			}
 		}

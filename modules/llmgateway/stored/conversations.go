@@ -5,7 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +23,44 @@ const conversationPrefix = "conv_"
 // maxAdded bounds the items that a conversation gets at a time, in bytes: an entry of
 // the journal has room for them.
 const maxAdded = 12 << 20
+
+// MaxConversation bounds the items of a conversation, in bytes, and maxItems how many there
+// are.
+const (
+	MaxConversation = 64 << 20
+	maxItems        = 20_000
+)
+
+// adding serializes what is added to a conversation: its bounds hold for what it has then.
+var adding [64]sync.Mutex
+
+// lock locks a conversation until unlock.
+func (s *Store) lock(id string) (unlock func()) {
+	m := &adding[maphash.String(lockSeed, s.Org+"\x00"+id)%uint64(len(adding))]
+	m.Lock()
+	return m.Unlock
+}
+
+var lockSeed = maphash.MakeSeed()
+
+// fits returns a 413 if a conversation has no room for what a change adds.
+func fits(known []storage.ConversationItem, c *storage.ConversationChange) error {
+	size := 0
+	for _, item := range known {
+		size += len(item.JSON)
+	}
+	for _, item := range c.Items {
+		size += len(item)
+	}
+	if count := len(known) + len(c.Items); count <= maxItems && size <= MaxConversation {
+		return nil
+	}
+	return &plugins.Error{
+		Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Code: "conversation_too_large", Param: "conversation",
+		Message: fmt.Sprintf("A conversation has at most %d items and %d bytes, and '%s' would have more: delete items, or begin another one.",
+			maxItems, MaxConversation, c.ID),
+	}
+}
 
 // extendTimeout bounds how long the end of a response waits for the backend to have it.
 const extendTimeout = time.Second
@@ -57,6 +98,10 @@ func (s *Store) NewConversation(ctx context.Context, metadata string, items []st
 
 // AddItems adds items to a conversation, and returns those that it has then of them.
 func (s *Store) AddItems(ctx context.Context, to *storage.Conversation, items []string) (added []string, err error) {
+	defer s.lock(to.ID)()
+	if to, err = s.Conversation(ctx, to.ID); err != nil {
+		return nil, err
+	}
 	c := storage.ConversationChange{ID: to.ID}
 	if err := s.add(ctx, &c, to.Items, items); err != nil {
 		return nil, err
@@ -94,7 +139,7 @@ func (s *Store) add(ctx context.Context, c *storage.ConversationChange, known []
 	if size > maxAdded {
 		return plugins.Invalid("items", "The items are over %d bytes long.", maxAdded)
 	}
-	return nil
+	return fits(known, c)
 }
 
 // RemoveItem removes an item from a conversation, or returns ErrNotFound.
@@ -171,6 +216,14 @@ func (s *Store) Extend(ctx context.Context, conversation string, after storage.T
 	}
 	if size > maxAdded {
 		return fmt.Errorf("the turn has %d bytes, and a conversation takes %d at a time", size, maxAdded)
+	}
+	defer s.lock(conversation)()
+	to, err := s.Conversation(ctx, conversation)
+	if err != nil {
+		return err
+	}
+	if err := fits(to.Items, &c); err != nil {
+		return err
 	}
 	if err := s.change(&c, after); err != nil || !s.Journal.Shared() {
 		return err
