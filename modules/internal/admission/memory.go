@@ -43,6 +43,9 @@ func NewMemory(bytes int64) *Memory {
 	return &Memory{semaphore.NewWeighted(half), semaphore.NewWeighted(half), half}
 }
 
+// Largest returns how much one request can hold, in bytes.
+func (m *Memory) Largest() int64 { return m.half }
+
 // Held is memory that a request holds. The zero Held holds none.
 type Held struct {
 	memory *Memory

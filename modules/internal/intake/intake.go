@@ -68,12 +68,19 @@ func (b *Body) hold(ctx context.Context, n int64) error {
 	return nil
 }
 
+// fitting returns rd for what the memory can hold with its copies.
+func (rd Reader) fitting() Reader {
+	rd.Most = min(rd.Most, rd.Memory.Largest()/copies)
+	return rd
+}
+
 // Read reads the body of a request once there is memory for it. Its errors are of the
 // type *plugins.Error. A body that comes with an error is what was read before it.
 func (rd Reader) Read(w http.ResponseWriter, r *http.Request) (Body, error) {
 	if given, ok := r.Body.(*given); ok {
 		return given.take(), nil
 	}
+	rd = rd.fitting()
 	if r.ContentLength > rd.Most {
 		return Body{}, rd.tooLong()
 	}
@@ -112,6 +119,7 @@ func (rd Reader) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 // waits for no memory. refused says why b is not the whole body: it is longer than Most, or
 // memory is short. err says why the body cannot be read.
 func (rd Reader) ReadAhead(r *http.Request) (b Body, refused *plugins.Error, err error) {
+	rd = rd.fitting()
 	if r.ContentLength > rd.Most {
 		return b, rd.tooLong(), nil
 	}

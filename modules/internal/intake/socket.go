@@ -22,7 +22,7 @@ type Socket struct {
 // Socket returns the socket whose frames come from in, which may have bytes of conn
 // already. Answers to control frames are written to out.
 func (rd Reader) Socket(conn net.Conn, in io.Reader, out io.Writer) *Socket {
-	return &Socket{rd, conn, wsutil.Reader{
+	return &Socket{rd.fitting(), conn, wsutil.Reader{
 		Source: in, State: ws.StateServerSide, CheckUTF8: true,
 		OnIntermediate: wsutil.ControlFrameHandler(out, ws.StateServerSide),
 	}}
