@@ -57,7 +57,7 @@ func (g *grouping) newest(ctx context.Context) error {
 	for i, key := range keys {
 		ids[i] = key[0]
 	}
-	g.where.sql = all(append(g.within(window), g.where.sql, "session IN "+g.bind(ids, "Array(String)"),
-		"has("+g.bind(keys, "Array(Array(String))")+", "+g.keys[0]+")")...)
+	g.where.sql = all(append([]string{g.where.sql}, append(g.within(window), "session IN "+g.bind(ids, "Array(String)"),
+		"has("+g.bind(keys, "Array(Array(String))")+", "+g.keys[0]+")")...)...)
 	return nil
 }
