@@ -20,6 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/modules/internal/redact"
 )
 
 // source is a product whose exports can be imported.
@@ -179,9 +181,10 @@ func timeOf(v gjson.Result) time.Time {
 	return time.Time{}
 }
 
-// properties sets labels, whose names keep their letter case.
+// properties sets labels, whose names keep their letter case. Those that are named like
+// credentials are left out.
 func (s *span) properties(labels map[string]string) {
-	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
+	maps.DeleteFunc(labels, func(name, value string) bool { return value == "" || redact.Credential(name) })
 	if len(labels) > 0 {
 		text, _ := json.Marshal(labels) // text always marshals
 		s.label("Properties", string(text))

@@ -170,3 +170,11 @@ func TestImportRefusals(t *testing.T) {
 		}
 	}
 }
+
+func TestPropertiesNamedLikeCredentialsAreNotImported(t *testing.T) {
+	s := new(span)
+	s.properties(map[string]string{"api_key": "canary", "Authorization": "canary", "team": "acme"})
+	if said := fmt.Sprintf("%+v", s.Attributes); strings.Contains(said, "canary") || !strings.Contains(said, "acme") {
+		t.Error(said)
+	}
+}

@@ -42,9 +42,10 @@ type attempt struct {
 	round  int                 // how often it went on
 	paid   plugins.Nanodollars // what the rounds before cost
 
-	client client
-	usage  *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
-	copy   capture.Copy        // of the response
+	client      client
+	usage       *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
+	copy        capture.Copy        // of the response
+	contentType string              // of the response that is copied
 
 	extended bool // the conversation has it
 
@@ -255,11 +256,8 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
 	e, outcome := a.refusal(resp)
-	if !r.ResponseOmitted && e.Code != upstreamAuth { // whose answer may name the key
-		a.x.Content.Response = storage.Body{
-			Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()[:min(kept.Len(), maxError)],
-		}
-		r.ResponseTruncated = kept.Len() > maxError
+	if e.Code != upstreamAuth { // whose answer may name the key
+		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())
 	return a.fail(storage.Complete, e, outcome)
@@ -312,9 +310,7 @@ func (a *attempt) fail(end storage.EndState, e *plugins.Error, outcome routing.O
 
 // commit brings the record of an attempt that answers into the journal, with the request.
 func (a *attempt) commit(end storage.EndState) {
-	asked := &a.call.exchange
-	a.x.Content.Request, a.x.Content.Inputs, a.x.Content.Media = asked.Content.Request, asked.Content.Inputs, asked.Content.Media
-	a.x.Record.RequestTruncated = asked.Record.RequestTruncated
+	a.x.RequestOf(&a.call.exchange)
 	a.x.Commit(end)
 }
 

@@ -127,9 +127,7 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 	r.Org, r.AuthHash = key.Org(), key.Hash()
 	r.Dialect, r.Path, r.Referrer = c.dialect, c.r.URL.Path, "gateway"
 	r.RequestOmitted, r.ResponseOmitted = ctl.OmitRequest, ctl.OmitResponse
-	if !r.RequestOmitted {
-		c.exchange.Content.Inputs = ctl.Inputs
-	}
+	c.exchange.Kept.Inputs(r, ctl.Inputs)
 	c.exchange.Begin(c.ctx, c.h.site, ctl, cancel)
 	c.warnings, c.strict, c.cost = ctl.Warnings, ctl.Strict, ctl.Cost
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
@@ -239,17 +237,12 @@ func (c *call) keepBody() {
 	reader := observe.NewRequestReader(c.dialect)
 	reader.Write(c.body)
 	c.outline = reader.Outline()
+	k := &c.exchange.Kept
+	k.Request(r, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: c.body}, int64(c.h.MaxBody), false)
+	k.Media(r, reader.Request().Media)
 	if r.RequestOmitted {
 		return
 	}
-	clean := c.body
-	if c.dialect.OfResponses() {
-		clean = withoutMCPSecrets(c.body)
-	}
-	kept := clean[:min(int64(len(clean)), int64(c.h.MaxBody))]
-	c.exchange.Content.Request = storage.Body{Type: c.r.Header.Get("Content-Type"), Data: kept}
-	r.RequestTruncated = len(kept) < len(clean) || clean == nil && c.body != nil
-	c.exchange.Content.Media = reader.Request().Media
 	control.ReadUser(r, reader.Request().User)
 }
 

@@ -108,12 +108,7 @@ func (a *attempt) setCostHeaders(prefix string) {
 
 // keepResponse makes body that of the record.
 func (a *attempt) keepResponse(body []byte, contentType string) {
-	if a.x.Record.ResponseOmitted {
-		return
-	}
-	kept := body[:min(int64(len(body)), int64(a.call.h.MaxBody))]
-	a.x.Content.Response = storage.Body{Type: contentType, Data: kept}
-	a.x.Record.ResponseTruncated = len(kept) < len(body)
+	a.x.Kept.Response(&a.x.Record, storage.Body{Type: contentType, Data: body}, int64(a.call.h.MaxBody), false)
 }
 
 // buffer holds events on their way to a client.

@@ -92,6 +92,17 @@ func TestConversationsAreMadeChangedAndDeleted(t *testing.T) {
 	}
 }
 
+func TestConversationsKeepNoCredentialsOfMCPServers(t *testing.T) {
+	s := serve(t, nil)
+	made, answer := s.send(http.MethodPost, "/v1/conversations", strings.NewReader(`{"items":[{"type":"additional_tools","id":"at_1","tools":[{"type":"mcp","server_label":"a","authorization":"canary"}]}]}`))
+	if made.StatusCode != http.StatusOK {
+		t.Fatal(made.StatusCode, answer)
+	}
+	if items := s.itemsOf(gjson.Get(answer, "id").Str); strings.Contains(items, "canary") || !strings.Contains(items, "server_label") {
+		t.Error(items)
+	}
+}
+
 func TestACallReadsItsConversationAndIsAddedToIt(t *testing.T) {
 	for _, streamed := range []bool{false, true} {
 		t.Run(fmt.Sprint("stream ", streamed), func(t *testing.T) {

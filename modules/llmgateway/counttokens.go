@@ -29,9 +29,7 @@ func (c *call) answerEstimate(t routing.Target) {
 	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model
 	x.Record.Status = plugins.Known(http.StatusOK)
 	body := c.counted(int64(tokens))
-	if !x.Record.ResponseOmitted {
-		x.Content.Response = storage.Body{Type: jsonType, Data: body}
-	}
+	x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)
 	x.Record.ResponseBytes = int64(len(body))
 	x.End(storage.Complete)
 	c.warn(nil)

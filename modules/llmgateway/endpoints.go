@@ -88,7 +88,7 @@ func (c *call) noEndpoint(t routing.Target) error {
 // come. The last of them wait for the record.
 func (a *attempt) passMedia(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
-		a.x.Content.Response.Type = resp.Header.Get("Content-Type")
+		a.contentType = resp.Header.Get("Content-Type")
 		a.copy.Keep(int64(a.call.h.MaxBody), resp.ContentLength)
 	}
 	held := buffers.Get().(*buffer)

@@ -304,11 +304,7 @@ func (c *fileCall) passObject(resp *http.Response) {
 		return
 	}
 	c.x.Record.ResponseBytes = int64(len(body))
-	if !c.x.Record.ResponseOmitted {
-		kept := body[:min(int64(len(body)), int64(c.h.MaxBody))]
-		c.x.Content.Response = storage.Body{Type: jsonType, Data: kept}
-		c.x.Record.ResponseTruncated = len(kept) < len(body)
-	}
+	c.x.Kept.Response(&c.x.Record, storage.Body{Type: jsonType, Data: body}, int64(c.h.MaxBody), false)
 	c.x.Commit(storage.Complete)
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	end := storage.Complete

@@ -1,7 +1,6 @@
 package llmgateway
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -363,18 +362,4 @@ func (m *mcpTools) make(c *mcpCall) {
 			c.failure = cmp.Or(err.Error(), "The tool failed, and does not say why.")
 		}
 	}
-}
-
-// withoutMCPSecrets is a body without what its MCP servers are authorized by: it belongs
-// to them and their clients. A body that cannot be read is left out as a whole.
-func withoutMCPSecrets(body []byte) []byte {
-	// It may be written with an escape of one of its letters.
-	if !slices.ContainsFunc([]string{`"mcp"`, `\u006`, `\u0070`}, func(sign string) bool { return bytes.Contains(body, []byte(sign)) }) {
-		return body
-	}
-	if !plugins.ValidJSON(body) {
-		return nil
-	}
-	body = editArray(body, "tools", func(_ int, tool gjson.Result) string { return translate.WithoutMCPSecrets(tool.Raw) })
-	return editArray(body, "input", func(_ int, item gjson.Result) string { return translate.WithoutMCPSecrets(item.Raw) })
 }

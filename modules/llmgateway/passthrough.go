@@ -63,7 +63,7 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 // has come is held: another attempt may still answer.
 func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (routing.Outcome, *plugins.Error) {
 	if !a.x.Record.ResponseOmitted {
-		a.x.Content.Response.Type = resp.Header.Get("Content-Type")
+		a.contentType = resp.Header.Get("Content-Type")
 		a.copy.Keep(int64(a.call.h.MaxBody), 0)
 	}
 	s := nativeStream{a: a, upstream: resp.Header, observer: observer, held: buffers.Get().(*buffer)}
@@ -109,7 +109,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 
 // keepCopy makes what was copied of the response the record's.
 func (a *attempt) keepCopy() {
-	a.x.Content.Response.Data, a.x.Record.ResponseTruncated = a.copy.Bytes(), a.copy.Truncated()
+	a.x.Kept.Response(&a.x.Record, storage.Body{Type: a.contentType, Data: a.copy.Bytes()}, int64(a.call.h.MaxBody), a.copy.Truncated())
 }
 
 // minRead is what is asked for at least, in bytes.

@@ -155,7 +155,7 @@ func (a *attempt) ended(body []byte) {
 		return
 	}
 	if body == nil {
-		r := a.x.Content.Response
+		r := a.x.Kept.Content().Response
 		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	}
 	a.extend(body)

@@ -144,7 +144,8 @@ func (a *attempt) passSocket(resp *http.Response) (routing.Outcome, *plugins.Err
 		end = storage.Failed
 	} else {
 		s := &realtime{attempt: a, conn: conn, upstream: upstream}
-		a.x.Content.Inputs, a.x.Pay = a.call.exchange.Content.Inputs, nil
+		a.x.RequestOf(&a.call.exchange)
+		a.x.Pay = nil
 		s.tunnel = tunnel.Open(a.x, resp.Header, tunnel.Options{
 			MaxBody: int64(a.call.h.MaxBody), RequestModel: a.x.Record.RequestModel, Logger: a.call.h.site.Logger,
 			FromClient: s.fromClient, Begin: s.begin,

@@ -30,7 +30,7 @@ func (x *exchange) update() {
 		x.updateTunnel()
 	}
 	asked, outline := x.updateRequest()
-	x.Content.Response.Data, r.ResponseTruncated = x.response.Bytes(), x.response.Truncated()
+	x.Kept.Response(r, storage.Body{Data: x.response.Bytes()}, int64(x.h.MaxBody), x.response.Truncated())
 
 	if x.Answer != nil && x.Answer.Info().Dialect != plugins.Unknown {
 		r.Dialect = x.Answer.Info().Dialect
@@ -49,11 +49,8 @@ func (x *exchange) updateRequest() (asked plugins.RequestInfo, outline *observe.
 	x.body.Look(func(t *capture.Tap, received int64) {
 		asked, outline = *x.reader.Request(), x.reader.Outline()
 		r.RequestBytes = received + x.writer.Received()
-		if r.RequestOmitted {
-			return
-		}
-		x.Content.Request.Data, r.RequestTruncated = t.Bytes(), t.Truncated()
-		x.Content.Media = asked.Media
+		x.Kept.Request(r, storage.Body{Data: t.Bytes()}, int64(x.h.MaxBody), t.Truncated())
+		x.Kept.Media(r, asked.Media)
 	})
 	return asked, outline
 }

@@ -41,7 +41,7 @@ func (x *exchange) end() {
 		x.observer.Free()
 	}
 	x.reader, x.observer, x.Answer = nil, nil, nil
-	x.Content = storage.Content{}
+	x.Kept = recording.Kept{}
 	x.Close()
 	x.cancel()
 }

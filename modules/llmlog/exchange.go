@@ -89,7 +89,7 @@ func (x *exchange) admit() *plugins.Error {
 	r.RequestOmitted = c.OmitRequest || x.h.omitRequest
 	r.ResponseOmitted = c.OmitResponse || x.h.omitResponse
 	if !r.RequestOmitted {
-		x.Content.Inputs = c.Inputs
+		x.Kept.Inputs(&x.Record, c.Inputs)
 	}
 
 	if c.Cost {
@@ -139,7 +139,7 @@ func (x *exchange) openRequest(t *capture.Tap, _ int64) {
 		return
 	}
 	if !x.Record.RequestOmitted {
-		x.Content.Request.Type = x.r.Header.Get("Content-Type")
+		x.Kept.Request(&x.Record, storage.Body{Type: x.r.Header.Get("Content-Type")}, 0, false)
 		t.Keep(int64(x.h.MaxBody), x.r.ContentLength)
 	}
 	t.Open(contentEncoding(x.r.Header), x.reader)
@@ -179,7 +179,7 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		}
 	}
 	if !x.Record.ResponseOmitted && !x.writer.Tunnel() {
-		x.Content.Response.Type = contentType
+		x.Kept.Response(&x.Record, storage.Body{Type: contentType}, 0, false)
 		x.response.Keep(int64(x.h.MaxBody), x.writer.Length())
 	}
 	x.response.Open(contentEncoding(header), reader)

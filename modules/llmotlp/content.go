@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -44,23 +45,30 @@ type choice struct {
 
 // content is what was said, of which a span may tell all, a part or nothing.
 // What must not be kept is not looked at.
-func (c *call) content(r *storage.Record) *storage.Content {
-	content := &storage.Content{Inputs: c.inputs}
+func (c *call) content(r *storage.Record) *recording.Kept {
+	k := new(recording.Kept)
+	k.Inputs(r, c.inputs)
 	if !r.RequestOmitted {
-		if content.Request, r.RequestTruncated = wholeBody(c.text(requestBody)); content.Request.Data != nil {
-			content.Media = c.hasMedia()
+		media := false
+		asked := wholeBody(c.text(requestBody))
+		if asked.Data != nil {
+			media = c.hasMedia()
 		} else {
-			content.Request, r.RequestTruncated = body(c.request(r, &content.Media))
+			asked = body(c.request(r, &media))
 		}
-		r.RequestBytes = int64(len(content.Request.Data))
+		k.Request(r, asked, maxBody, false)
+		k.Media(r, media)
+		r.RequestBytes = int64(len(asked.Data))
 	}
 	if !r.ResponseOmitted {
-		if content.Response, r.ResponseTruncated = wholeBody(c.text(responseBody)); content.Response.Data == nil {
-			content.Response, r.ResponseTruncated = body(c.response())
+		answered := wholeBody(c.text(responseBody))
+		if answered.Data == nil {
+			answered = body(c.response())
 		}
-		r.ResponseBytes = int64(len(content.Response.Data))
+		k.Response(r, answered, maxBody, false)
+		r.ResponseBytes = int64(len(answered.Data))
 	}
-	return content
+	return k
 }
 
 // request is nil where the span tells nothing of what was asked.
@@ -116,19 +124,16 @@ func (c *call) response() any {
 	return answered
 }
 
-// body is what is kept of a value.
-func body(value any) (kept storage.Body, truncated bool) {
+// body is a value as a body, the zero Body for nil.
+func body(value any) storage.Body {
 	if value == nil {
-		return storage.Body{}, false
+		return storage.Body{}
 	}
 	data, err := marshal(value)
 	if err != nil { // no value of ours does that
-		return storage.Body{}, false
+		return storage.Body{}
 	}
-	if len(data) > maxBody {
-		data, truncated = data[:maxBody], true
-	}
-	return storage.Body{Type: string(jsonText), Data: data}, truncated
+	return storage.Body{Type: string(jsonText), Data: data}
 }
 
 // marshal is json.Marshal that leaves <, > and & as they are.

@@ -31,19 +31,16 @@ func (c *call) path() string {
 // then the call's.
 func (c *call) verbatim() bool { return c.text(requestBody, responseBody) != "" }
 
-// wholeBody is what is kept of a body as it was sent.
-func wholeBody(text string) (kept storage.Body, truncated bool) {
+// wholeBody is a body as it was sent, the zero Body for an empty text.
+func wholeBody(text string) storage.Body {
 	if text == "" {
-		return storage.Body{}, false
+		return storage.Body{}
 	}
-	kept = storage.Body{Type: string(jsonText), Data: []byte(text)}
-	if !json.Valid(kept.Data) {
-		kept.Type = "text/plain; charset=utf-8"
+	whole := storage.Body{Type: string(jsonText), Data: []byte(text)}
+	if !json.Valid(whole.Data) {
+		whole.Type = "text/plain; charset=utf-8"
 	}
-	if len(text) > maxBody {
-		kept.Data, truncated = kept.Data[:maxBody], true
-	}
-	return kept, truncated
+	return whole
 }
 
 // hasMedia tells whether a request as it was sent has images, audio or files.

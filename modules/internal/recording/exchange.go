@@ -31,8 +31,9 @@ import (
 // that answers ends with the call's record, one that another follows has a record
 // of its own.
 type Exchange struct {
-	Record  storage.Record
-	Content storage.Content
+	Record storage.Record
+	// Kept is what is kept of the bodies.
+	Kept Kept
 	// Answer observes the answer, nil before there is one.
 	Answer interface{ Info() *plugins.ResponseInfo }
 	// TargetModel is the model that the gateway asked the provider for. An answer
@@ -165,7 +166,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 		if x.spent != nil {
 			r.Usage = x.info().Usage // the next call goes on from the input of the last round
 		}
-		x.link.Answered(r, x.Account, x.Content.Response)
+		x.link.Answered(r, x.Account, x.Kept.content.Response)
 		r.Usage = used
 	}
 	if x.lost {
@@ -174,7 +175,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.call != nil && x.call.Record.Number != 0 { // the first commit of the call
 		r.Number, x.call.Record.Number = x.call.Record.Number, 0
 	}
-	if err := x.recorder.Append(r, &x.Content); err != nil {
+	if err := x.recorder.Append(r, &x.Kept.content); err != nil {
 		x.lost = true // the journal has counted it as lost, and must not get it again
 		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
 		return
@@ -276,7 +277,7 @@ func (x *Exchange) Supersede(end storage.EndState) {
 
 func (x *Exchange) report() {
 	x.site.App.Observe(&x.Record)
-	x.site.App.Export(&x.Record, &x.Content)
+	x.site.App.Export(&x.Record, &x.Kept.content)
 }
 
 // Close releases the store after the last End. An exchange that was never

@@ -92,22 +92,22 @@ func (p *prices) freeOfTokens(models []string) bool {
 	return cost.Valid && cost.N == 0
 }
 
-// Import records an exchange that was made elsewhere. r and c have all but what the
+// Import records an exchange that was made elsewhere. r and k have all but what the
 // answer reported, what it cost, and which call it continues.
-func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, c *storage.Content) error {
+func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, k *Kept) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	reader := observe.NewRequestReader(r.Dialect)
-	reader.Write(c.Request.Data)
+	reader.Write(k.content.Request.Data)
 	link := s.join(r, reader.Outline(), uuid.Nil)
 	if link != nil {
 		link.Miss(r, unknownAccount)
 	}
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	if link != nil {
-		link.Answered(r, unknownAccount, c.Response)
+		link.Answered(r, unknownAccount, k.content.Response)
 	}
-	if err := to.Append(r, c); err != nil {
+	if err := to.Append(r, &k.content); err != nil {
 		return err
 	}
 	s.App.Observe(r)

@@ -170,15 +170,12 @@ func (rs *Results) record(result *observe.Result) {
 	r.Dialect = result.Info.Dialect
 	r.RequestModel, r.RequestTruncated, r.RequestBytes = "", false, 0
 	r.ResponseBytes = int64(len(result.Body))
-	var c storage.Content
-	if r.ResponseTruncated = false; !r.ResponseOmitted {
-		kept := min(r.ResponseBytes, rs.maxBody)
-		r.ResponseTruncated = kept < r.ResponseBytes
-		c.Response = storage.Body{Type: "application/json", Data: result.Body[:kept]}
-	}
-	if err := x.site.Import(x.recorder, &r, &result.Info, &c); err != nil {
+	var k Kept
+	r.ResponseTruncated = false
+	k.Response(&r, storage.Body{Type: "application/json", Data: result.Body}, rs.maxBody, false)
+	if err := x.site.Import(x.recorder, &r, &result.Info, &k); err != nil {
 		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
 		return
 	}
-	x.site.App.Export(&r, &c)
+	x.site.App.Export(&r, &k.content)
 }

@@ -89,7 +89,7 @@ func (rs *responses) fromClient(message []byte, cut bool) {
 	r.Record.RequestModel = cmp.Or(asked.Model, r.Record.RequestModel)
 	control.ReadUser(&r.Record, asked.User)
 	r.Join(reader.Outline(), uuid.Nil)
-	r.Content.Media = asked.Media && !r.Record.RequestOmitted
+	r.Kept.Media(&r.Record, asked.Media)
 	if refused != nil {
 		r.Record.Status, r.Record.ErrorType = plugins.Known(int64(refused.Status)), refused.Type
 		rs.finish(r, storage.Complete)
@@ -133,7 +133,7 @@ func (rs *responses) newResponse(started time.Time) (r *response, refused *plugi
 	r = &response{Exchange: x.Part(started), observer: observe.NewEvents(x.Record.Dialect, x.Record.Provider)}
 	r.Answer = r.observer
 	r.Record.Stream = true
-	r.Content.Inputs = x.Content.Inputs
+	r.RequestOf(x)
 	if !r.Record.ResponseOmitted {
 		r.answer.Keep(rs.options.MaxBody, 0)
 	}
@@ -291,7 +291,8 @@ func (rs *responses) session(kind string, message []byte) {
 	}
 	delete(rs.heard, item)
 	r, _ := rs.newResponse(started) // which the server has ended
-	r.Record.Stream, r.Content.Inputs = false, nil
+	r.Record.Stream = false
+	r.Kept.Inputs(&r.Record, nil)
 	r.Record.RequestModel, r.TargetModel, r.Record.Status = rs.transcriber, rs.transcriber, plugins.Known(http.StatusOK)
 	r.observer.Write(message)
 	if !r.Record.RequestOmitted { // it is what the user said
@@ -329,16 +330,14 @@ func (rs *responses) finish(r *response, end storage.EndState) {
 	r.observer.Close()
 	record := &r.Record
 	record.RequestBytes, record.ResponseBytes = r.request.bytes, r.answer.bytes
-	record.RequestTruncated = !record.RequestOmitted && (r.request.Truncated() || r.request.cut)
-	record.ResponseTruncated = !record.ResponseOmitted && (r.answer.Truncated() || r.answer.cut)
-	r.Content.Request = kept("application/json", &r.request)
-	r.Content.Response = kept("application/x-ndjson", &r.answer)
+	r.Kept.Request(record, kept("application/json", &r.request), rs.options.MaxBody, r.request.Truncated() || r.request.cut)
+	r.Kept.Response(record, kept("application/x-ndjson", &r.answer), rs.options.MaxBody, r.answer.Truncated() || r.answer.cut)
 	if r.end != nil {
 		r.end(end)
 	}
 	r.End(end)
 	r.Close()
-	r.Content = storage.Content{}
+	r.Kept = recording.Kept{}
 	r.request.Free()
 	r.answer.Free()
 }

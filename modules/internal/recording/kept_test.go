@@ -1,0 +1,64 @@
+package recording
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/storage"
+)
+
+func TestWhatMustNotBeKeptIsLeftOut(t *testing.T) {
+	secret := storage.Body{Type: "application/json", Data: []byte(`{"mcp_servers":[{"authorization_token":"canary","name":"a"}],"messages":[]}`)}
+	const clean = `{"mcp_servers":[{"authorization_token":null,"name":"a"}],"messages":[]}`
+
+	t.Run("omitted", func(t *testing.T) {
+		var k Kept
+		r := &storage.Record{RequestOmitted: true, ResponseOmitted: true}
+		k.Inputs(r, map[string]string{"city": "Ulm"})
+		k.Media(r, true)
+		k.Request(r, secret, 1<<20, true)
+		k.Response(r, secret, 1<<20, true)
+		c := k.Content()
+		if c.Inputs != nil || c.Media || c.Request.Data != nil || c.Response.Data != nil || r.RequestTruncated || r.ResponseTruncated {
+			t.Errorf("kept %+v of %+v", c, r)
+		}
+	})
+	t.Run("credentials", func(t *testing.T) {
+		var k Kept
+		r := new(storage.Record)
+		for range 2 { // for each version of the record
+			k.Request(r, secret, 1<<20, false)
+			k.Response(r, secret, 1<<20, false)
+		}
+		if c := k.Content(); string(c.Request.Data) != clean || string(c.Response.Data) != clean || r.RequestTruncated || r.ResponseTruncated {
+			t.Errorf("kept %s and %s, truncated %t, %t", c.Request.Data, c.Response.Data, r.RequestTruncated, r.ResponseTruncated)
+		}
+	})
+	t.Run("limit", func(t *testing.T) {
+		var k Kept
+		r := new(storage.Record)
+		k.Request(r, secret, 20, false)
+		if c := k.Content(); string(c.Request.Data) != clean[:20] || !r.RequestTruncated {
+			t.Errorf("kept %s, truncated %t", c.Request.Data, r.RequestTruncated)
+		}
+	})
+	t.Run("too deep", func(t *testing.T) {
+		var k Kept
+		r := new(storage.Record)
+		k.Request(r, storage.Body{Data: []byte(strings.Repeat("[", 1<<20) + `"mcp"`)}, 1<<20, false)
+		if c := k.Content(); c.Request.Data != nil || !r.RequestTruncated {
+			t.Errorf("kept %d bytes, truncated %t", len(c.Request.Data), r.RequestTruncated)
+		}
+	})
+	t.Run("more of a stream", func(t *testing.T) {
+		var k Kept
+		r := new(storage.Record)
+		body := []byte("data: one\n\ndata: two\n\n")
+		k.Response(r, storage.Body{Type: "text/event-stream"}, 1<<20, false)
+		k.Response(r, storage.Body{Data: body[:11]}, 1<<20, false)
+		k.Response(r, storage.Body{Data: body}, 1<<20, false)
+		if c := k.Content(); string(c.Response.Data) != string(body) || c.Response.Type != "text/event-stream" {
+			t.Errorf("kept %q of type %q", c.Response.Data, c.Response.Type)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// signs are in each body that tells of an MCP server. A letter of them may be written as an
+// escape.
+var signs = [][]byte{[]byte(`"mcp"`), []byte(`"mcp_server`), []byte(`\u006`), []byte(`\u007`), []byte(`\u005`)}
+
+// maxDepth bounds the nesting of a body with one of the signs.
+const maxDepth = 10_000
+
+// Body returns a body with null in place of the credentials of the MCP servers that it
+// names, in the formats of all vendors: a tool of the type mcp has authorization and
+// headers, and a member of Anthropic's mcp_servers has authorization_token. The body may
+// be cut, and may be a sequence of JSON texts, such as events. A body that is nested too
+// deeply to be read is left out, as nil.
+//
+// https://platform.openai.com/docs/guides/tools-connectors-mcp
+// https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
+func Body(body []byte) []byte {
+	if !slices.ContainsFunc(signs, func(sign []byte) bool { return bytes.Contains(body, sign) }) {
+		return body
+	}
+	s := bodyScanner{body: body}
+	if !s.scan() {
+		return nil
+	}
+	return s.clean()
+}
+
+// bodyScanner finds the secrets of a body.
+type bodyScanner struct {
+	body []byte
+	open []scope
+	// pending are secrets of open objects, if they are MCP servers. secrets are those of
+	// objects that proved to be.
+	pending, secrets []span
+}
+
+// span is a part of a body.
+type span struct{ from, to int }
+
+// scope is an object or an array that is open.
+type scope struct {
+	object, server bool // server: it is a member of mcp_servers, or of the type mcp
+	typed          bool // its type was read
+	servers        bool // an array that mcp_servers is the name of
+	wantsName      bool // the next text is the name of a member
+	name           memberName
+	value          int // where the value of the current member begins
+	first          int // index of the first pending secret
+}
+
+// memberName is the name of a member as far as it matters.
+type memberName int
+
+const (
+	otherName memberName = iota
+	typeName
+	serversName
+	secretName
+)
+
+// scan finds the secrets, and is false if the body is nested too deeply.
+func (s *bodyScanner) scan() bool {
+	for i := 0; i < len(s.body); i++ {
+		switch c := s.body[i]; c {
+		case '"':
+			end := textEnd(s.body, i+1)
+			s.text(s.body[i+1 : end])
+			i = end
+		case '{', '[':
+			if len(s.open) == maxDepth {
+				return false
+			}
+			s.begin(c == '{')
+		case '}', ']':
+			s.end(i)
+		case ',':
+			s.endMember(i)
+		case ':':
+			if top := s.top(); top != nil && top.wantsName {
+				top.wantsName, top.value = false, i+1
+			}
+		}
+	}
+	for len(s.open) > 0 { // the body was cut: what may be a secret counts as one
+		top := s.top()
+		top.server = top.server || !top.typed
+		s.end(len(s.body))
+	}
+	return true
+}
+
+func (s *bodyScanner) top() *scope {
+	if len(s.open) == 0 {
+		return nil
+	}
+	return &s.open[len(s.open)-1]
+}
+
+func (s *bodyScanner) begin(object bool) {
+	n := scope{object: object, wantsName: object, first: len(s.pending)}
+	if top := s.top(); top != nil {
+		n.servers = !object && top.object && top.name == serversName
+		n.server = object && (top.servers || top.object && top.name == serversName)
+	}
+	s.open = append(s.open, n)
+}
+
+func (s *bodyScanner) end(at int) {
+	s.endMember(at)
+	top := s.top()
+	if top == nil {
+		return
+	}
+	if top.server {
+		s.secrets = append(s.secrets, s.pending[top.first:]...)
+	}
+	s.pending = s.pending[:top.first]
+	s.open = s.open[:len(s.open)-1]
+}
+
+// endMember ends the value of a member before what stands at an offset.
+func (s *bodyScanner) endMember(at int) {
+	top := s.top()
+	if top == nil || !top.object {
+		return
+	}
+	if top.name == secretName && !top.wantsName {
+		value := bytes.TrimRight(s.body[top.value:at], " \t\r\n")
+		indent := len(value) - len(bytes.TrimLeft(value, " \t\r\n"))
+		s.pending = append(s.pending, span{top.value + indent, top.value + len(value)})
+	}
+	top.wantsName, top.name = true, otherName
+}
+
+// text takes the name of a member, or a value.
+func (s *bodyScanner) text(raw []byte) {
+	top := s.top()
+	if top == nil || !top.object || !top.wantsName && top.name != typeName {
+		return
+	}
+	const most = 256 // longer texts are none of those
+	if len(raw) > most {
+		return
+	}
+	text := string(raw)
+	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
+		return
+	}
+	text = strings.ToLower(text)
+	if !top.wantsName {
+		top.typed = true
+		top.server = top.server || text == "mcp" || text == "mcp_server"
+		return
+	}
+	switch {
+	case text == "type":
+		top.name = typeName
+	case text == "mcp_servers":
+		top.name = serversName
+	case text == "headers", Credential(text):
+		top.name = secretName
+	}
+}
+
+// clean returns the body with null in place of the secrets.
+func (s *bodyScanner) clean() []byte {
+	if len(s.secrets) == 0 {
+		return s.body
+	}
+	slices.SortFunc(s.secrets, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	b := make([]byte, 0, len(s.body))
+	done := 0
+	for _, secret := range s.secrets {
+		if secret.from < done { // within another one
+			continue
+		}
+		b = append(append(b, s.body[done:secret.from]...), "null"...)
+		done = secret.to
+	}
+	return append(b, s.body[done:]...)
+}
+
+// textEnd returns where the text that begins at an offset ends: at its quote, or with the
+// body.
+func textEnd(body []byte, at int) int {
+	for at < len(body) {
+		i := bytes.IndexAny(body[at:], `"\`)
+		if i < 0 {
+			return len(body)
+		}
+		if at += i; body[at] == '"' {
+			return at
+		}
+		at += 2
+	}
+	return len(body)
+}
