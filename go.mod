@@ -37,7 +37,10 @@ require (
 require (
 	github.com/gobwas/httphead v0.1.0
 	github.com/gobwas/ws v1.5.0
+	github.com/tdewolff/minify/v2 v2.24.25
 )
+
+require github.com/tdewolff/parse/v2 v2.8.20 // indirect
 
 require (
 	github.com/google/jsonschema-go v0.4.3 // indirect

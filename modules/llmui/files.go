@@ -12,6 +12,10 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 )
 
 //go:embed web
@@ -44,9 +48,12 @@ var files = sync.OnceValue(func() map[string]*file {
 		if err != nil {
 			return err
 		}
+		if small, err := minifier().Bytes(path.Ext(name), plain); err == nil { // what is vendored has a form of its own
+			plain = small
+		}
 		var gzipped bytes.Buffer
-		w := gzip.NewWriter(&gzipped)
-		_, _ = w.Write(plain) // into memory
+		w, _ := gzip.NewWriterLevel(&gzipped, gzip.BestCompression) // a level that there is
+		_, _ = w.Write(plain)                                       // into memory
 		_ = w.Close()
 		sum := sha256.Sum256(plain)
 		all[strings.TrimPrefix(name, "web")] = &file{plain, gzipped.Bytes(), contentType, `"` + hex.EncodeToString(sum[:12]) + `"`}
@@ -59,6 +66,15 @@ var files = sync.OnceValue(func() map[string]*file {
 	return all
 })
 
+// minifier makes what browsers load of our scripts and styles: without comments, margins
+// and long names. Whoever reads or changes them needs no build.
+var minifier = sync.OnceValue(func() *minify.M {
+	m := minify.New()
+	m.AddFunc(".js", js.Minify)
+	m.AddFunc(".css", css.Minify)
+	return m
+})
+
 // securityPolicy is the Content-Security-Policy of the pages: their own scripts
 // and nothing else, no markup out of text, no other origin. The import map is
 // the one inline script, known by its hash.
@@ -67,7 +83,7 @@ var securityPolicy = sync.OnceValue(func() string {
 	imports, _, _ := bytes.Cut(rest, []byte("</script>"))
 	sum := sha256.Sum256(imports)
 	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; " +
-		"style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
+		"style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 })
 
@@ -83,6 +99,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 	if r.Header.Get("If-None-Match") == f.etag {
 		w.WriteHeader(http.StatusNotModified)
 		return

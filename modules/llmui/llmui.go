@@ -5,7 +5,6 @@ package llmui
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -185,7 +184,8 @@ func (h *Handler) logIn(w http.ResponseWriter, r *http.Request) error {
 	if err := (intake.Reader{Memory: h.gate.App.Memory(), Most: maxLogin}).ReadJSON(w, r, &body); err != nil {
 		return fail(w, http.StatusBadRequest, `the body must be {"key": "<API key>"}`)
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	// Behind balancers that the server trusts, the address of the browser, not of the balancer.
+	address, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	now := time.Now()
 	if !mayTry(address, now) {
 		w.Header().Set("Retry-After", "60")

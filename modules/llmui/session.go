@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
@@ -92,29 +94,37 @@ func failed(address string, now time.Time) {
 	sessions.failures[address] = times[max(0, len(times)-maxFailures):]
 }
 
+// secure reports whether the browser speaks TLS: to Weir, or to a balancer before it that
+// the server trusts, and that says so.
+// https://caddyserver.com/docs/caddyfile/options#trusted-proxies
+func secure(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return r.TLS != nil || trusted && r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// cookieName begins with __Host- where there is TLS, which that prefix needs.
+func cookieName(r *http.Request) string {
+	if secure(r) {
+		return "__Host-weir"
+	}
+	return "weir"
+}
+
 // cookie is the session's: scripts cannot read it, other sites cannot send it.
-// The prefix __Host- needs TLS, which localhost may lack.
 func cookie(r *http.Request, token string, age time.Duration) *http.Cookie {
 	c := &http.Cookie{
-		Name: "weir", Value: token, Path: "/", MaxAge: int(age.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: token, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode,
 	}
 	if age < 0 {
 		c.MaxAge = -1
-	}
-	if r.TLS != nil {
-		c.Name, c.Secure = "__Host-weir", true
 	}
 	return c
 }
 
 // token is that of the request's cookie, "" if it has none.
 func token(r *http.Request) string {
-	name := "weir"
-	if r.TLS != nil {
-		name = "__Host-weir"
-	}
-	c, err := r.Cookie(name)
+	c, err := r.Cookie(cookieName(r))
 	if err != nil {
 		return ""
 	}
