@@ -107,10 +107,10 @@ func matchOf(f storage.Filter, content *storage.Content) *string {
 	return nil
 }
 
-// around is what stands from begin to end in a text, with some of it on both sides.
+// around is what stands from begin to end in a text, with a little of what is before it
+// and more of what follows, so that a narrow column shows it.
 func around(text []byte, begin, end int) string {
-	const side = maxPreview / 2
-	from, to := max(0, begin-side), min(len(text), end+side)
+	from, to := max(0, begin-maxPreview/5), min(len(text), end+maxPreview)
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from++
 	}

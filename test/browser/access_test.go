@@ -70,8 +70,10 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 		p.until(`document.querySelector("h1").innerText === %s`, quote(title))
 	}
 	p.press("/")
-	p.until(`document.activeElement?.id === "filter"`)
-	p.press("gpt-4o-mini\r")
+	p.until(`document.activeElement?.id === "search"`)
+	p.press("gpt-4o-mini")
+	p.until(`document.querySelector("[role=option][aria-selected=true]")?.innerText.includes("Model")`)
+	p.press("\r")
 	p.until(`location.search.includes("f=model")`)
 	p.settled()
 	js[bool](p, `(document.activeElement.blur(), true)`)

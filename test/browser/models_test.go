@@ -43,5 +43,5 @@ func TestTheDearestMissesOfTheCacheAreListed(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`main input[type=checkbox]`)))
 	p.until(`document.querySelector("[aria-label=Sessions] tbody a")`)
 	p.do(chromedp.Click(chromedp.CSS(`[aria-label=Sessions] tbody a`)))
-	p.until(`document.querySelectorAll(".waterfall tr[data-id]").length === 2`)
+	p.until(`document.querySelectorAll(".trace tr[data-id]").length === 3`)
 }

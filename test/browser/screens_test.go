@@ -20,15 +20,15 @@ func TestAViewIsSavedUnderAName(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	p.show("?v=requests&f=model:equals:echo-1&from=1h")
-	p.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")), chromedp.SendKeys(chromedp.CSS(".saved input"), "only <echo>/1\r"))
+	p.do(chromedp.Click(chromedp.CSS("#menu-views summary")), chromedp.SendKeys(chromedp.CSS(".saved input"), "only <echo>/1\r"))
 	p.until(`document.querySelector(".saved a")?.innerText === "only <echo>/1"`)
 
 	colleague := newTab(w)
 	colleague.login(w.key)
-	colleague.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")), chromedp.Click(chromedp.CSS(".saved a")))
+	colleague.do(chromedp.Click(chromedp.CSS("#menu-views summary")), chromedp.Click(chromedp.CSS(".saved a")))
 	colleague.until(`location.search.includes("from=1h") && document.querySelector(".chip").innerText.includes("echo-1") && document.querySelector("h1").innerText === "Requests"`)
 	js[bool](colleague, `(document.querySelector(".saved button.quiet").click(), true)`)
-	colleague.until(`document.querySelector(".menu").innerText.includes("Nothing is saved")`)
+	colleague.until(`document.querySelector("#menu-views").innerText.includes("Nothing is saved")`)
 }
 
 func TestTheDrawerKeepsTheFocus(t *testing.T) {
@@ -127,7 +127,7 @@ func TestADrawerIsAboutItsRequest(t *testing.T) {
 
 	js[bool](p, `(navigator.clipboard.writeText = async (text) => (window.copied = text), [...document.querySelectorAll(".drawer button")].find((button) => button.innerText === "Copy as curl").click(), true)`)
 	p.until(`window.copied`)
-	if curl := js[string](p, `copied`); !strings.HasPrefix(curl, "curl '"+w.url+"/v1/chat/completions' ") || !strings.Contains(curl, `it'\''s another`) {
+	if curl := js[string](p, `copied`); !strings.HasPrefix(curl, `curl "$BASE_URL"'/v1/chat/completions' `) || !strings.Contains(curl, `it's another`) {
 		t.Errorf("the command is %s", curl)
 	}
 }

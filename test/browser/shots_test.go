@@ -62,7 +62,7 @@ func TestPictures(t *testing.T) {
 				shoot(name(screen))
 			}
 			p.show("?v=requests")
-			p.do(chromedp.Click(chromedp.CSS(".top-bar .menu summary")))
+			p.do(chromedp.Click(chromedp.CSS("#menu-views summary")))
 			p.until(`document.querySelector(".saved")`)
 			shoot(name("views"))
 		}

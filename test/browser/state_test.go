@@ -27,7 +27,7 @@ func states(w *weir) []string {
 		"?v=requests&from=7d&f=model%3Aequals%3Agpt-4o-mini", "?v=requests&from=7d&f=model%3Acontains%3Aclaude&f=cost%3Agt%3A0.01",
 		"?v=requests&from=7d&f=property.Team%3Aequals%3Agrowth", "?v=requests&from=7d&f=response_body%3Acontains%3Atransit",
 		"?v=requests&from=7d&f=user_id%3Aequals%3Anobody", "?v=sessions&from=7d", "?v=sessions&from=7d&sort=-total_cost",
-		"?v=sessions&from=7d&session=" + session, "?v=sessions&from=7d&session=" + session + "&id=" + id, "?v=users&from=7d&sort=-total_requests", "?v=scores&from=7d", "?from=7d", "?v=models&from=7d", "?v=models&from=7d&sort=name",
+		"?v=sessions&from=7d&session=" + session, "?v=sessions&from=7d&session=" + session + "&id=" + id, "?v=users&from=7d&sort=-total_requests", "?v=scores&from=7d", "?from=7d", "?v=models&from=7d", "?v=models&from=7d&sort=requests",
 		"?v=properties&from=7d&by=Team", "?v=properties&from=7d&by=Feature", "?v=requests&from=7d&cols=time%2Cid%2Cproperty.Team",
 	}
 	for _, side := range sides {

@@ -131,7 +131,7 @@ func TestASessionAddsUpItsCosts(t *testing.T) {
 	p.login(w.key)
 	for _, s := range sessions {
 		p.show("?v=sessions&name=Tree&session=" + s.ID)
-		p.until(`document.querySelector("table.waterfall") && new URLSearchParams(location.search).get("session") === %s`, quote(s.ID))
+		p.until(`document.querySelector(".trace tr[data-id]") && new URLSearchParams(location.search).get("session") === %s`, quote(s.ID))
 		sums := js[[]float64](p, `[[...document.querySelectorAll("[data-own]")].reduce((sum, cell) => sum + Number(cell.dataset.own), 0), Number(document.querySelector("[data-all]").dataset.all)]`)
 		want := 0.0
 		if s.Cost != nil {

@@ -1,5 +1,8 @@
 // Calls of the public API, with the organisation of the session.
 import { useEffect, useState } from "./html.js";
+import { filter } from "./filter.js";
+import { bucket, timeFilter } from "./state.js";
+import { offset } from "./format.js";
 
 // Failure is an answer other than success.
 export class Failure extends Error {
@@ -26,12 +29,47 @@ async function answer(response, whole) {
   throw new Failure(response.status, body.error?.message || body.error || `The server answered ${response.status}.`);
 }
 
+// Offline is the failure of a request that reached no server.
+export class Offline extends Failure {}
+
+// online tells whether the last request reached the server. Watchers hear of a change.
+let online = true;
+const watchers = new Set();
+function reached(yes) {
+  if (yes === online) return;
+  online = yes;
+  for (const watcher of watchers) watcher(yes);
+}
+
+// useOnline is online as it changes.
+export function useOnline() {
+  const [value, set] = useState(online);
+  useEffect(() => {
+    watchers.add(set);
+    set(online);
+    return () => watchers.delete(set);
+  }, []);
+  return value;
+}
+
+async function request(path, options) {
+  try {
+    const response = await fetch("api" + path, options);
+    reached(true);
+    return response;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    reached(false);
+    throw new Offline(0, "Weir cannot be reached.");
+  }
+}
+
 // post asks an endpoint, get reads one. put and remove change what it keeps.
-const send = (path, body, signal, method = "POST") => fetch("api" + path, { method, signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+const send = (path, body, signal, method = "POST") => request(path, { method, signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 export const post = async (path, body, signal) => answer(await send(path, body, signal));
 export const put = async (path, body) => answer(await send(path, body, undefined, "PUT"));
-export const remove = async (path) => answer(await fetch("api" + path, { method: "DELETE" }));
-export const get = async (path, signal) => answer(await fetch("api" + path, { signal }));
+export const remove = async (path) => answer(await request(path, { method: "DELETE" }));
+export const get = async (path, signal, whole) => answer(await request(path, { signal }), whole);
 
 // download saves what an endpoint answers as a file.
 export async function download(path, body, name) {
@@ -67,27 +105,57 @@ export const login = (key) => post("/session", { key });
 export const logout = () => remove("/session");
 export const session = () => get("/session");
 
+// pace is how often a view that ends now is asked again, and retry how often a server
+// that cannot be reached is, in milliseconds.
+export const pace = 10e3, retry = 2e3;
+
+const asking = new Set();
+
+// quiet is until when a question that changes is another beat of the same view.
+let quiet = 0;
+
+// beat asks the questions of the view again.
+export function beat() {
+  quiet = performance.now() + 300;
+  for (const ask of asking) ask();
+}
+
 // useAnswer asks whenever the question changes, and abandons the one before. The
-// last answer stays until the next one comes. A question of null asks nothing.
-export function useAnswer(path, body, every) {
+// last answer stays until the next one comes. A question of null asks nothing. Questions
+// about many requests are asked again with every beat, without a sign of it.
+export function useAnswer(path, body) {
   const [state, set] = useState({ loading: true });
   const key = body === null ? null : path + JSON.stringify(body);
   useEffect(() => {
     if (key === null) return set({});
     const abort = new AbortController();
+    let last;
     const ask = () =>
-      (body === undefined ? get(path, abort.signal) : post(path, body, abort.signal)).then(
-        (data) => set({ data }),
-        (error) => error.name !== "AbortError" && set((old) => ({ data: old.data, error })),
+      (body === undefined ? get(path, abort.signal, true) : page(path, body, abort.signal)).then(
+        ({ data, next }) => {
+          const text = JSON.stringify(data);
+          if (text !== last) set({ data, next });
+          last = text;
+        },
+        (error) => error.name !== "AbortError" && ((last = undefined), set((old) => ({ data: old.data, error }))),
       );
-    set((old) => ({ ...old, error: undefined, loading: true }));
+    if (performance.now() > quiet) set((old) => ({ ...old, error: undefined, loading: true }));
     const first = setTimeout(ask, 25); // after the rows of a list: a key has few turns
-    const timer = every && setInterval(ask, every);
+    if (repeated.test(path)) asking.add(ask);
     return () => {
       clearTimeout(first);
-      clearInterval(timer);
+      asking.delete(ask);
       abort.abort();
     };
-  }, [key, every]);
+  }, [key]);
   return state;
 }
+
+const repeated = /^\/(system|v1\/(metrics|facets|users?|session|dashboard)\b.*)$/;
+
+// useMetrics asks for totals and series of the view.
+export const useMetrics = (v, question) =>
+  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });
+
+// cached is the share of the input that came from the provider's cache.
+export const cached = (x) => (x?.prompt_tokens && x.prompt_cache_read_tokens != null ? x.prompt_cache_read_tokens / x.prompt_tokens : null);

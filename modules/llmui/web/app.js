@@ -1,7 +1,7 @@
 // The frame: login, navigation, time and filter, and the screen of the view.
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { elsewhere, go, range, screen, useView, view } from "./state.js";
-import { logout, session, whenLoggedOut } from "./api.js";
+import { elsewhere, go, publish, range, screen, useView, view } from "./state.js";
+import { beat, login, logout, pace, retry, session, useOnline, whenLoggedOut } from "./api.js";
 import { Conditions, Later, Menu, To, typing } from "./parts/basics.js";
 import { offset, utc, zone } from "./format.js";
 
@@ -16,18 +16,22 @@ const screens = {
   scores: ["Scores", "c", "scores", "Scores"],
   system: ["System", "y", "system", "System"],
 };
-const screenOf = (v) => (Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
-import(`./screens/${screenOf(view())[2]}.js`); // beside the session, not after it
+// compare is a screen that others lead to.
+const compare = ["Compare", "", "compare", "Compare"];
+const screenOf = (v) => (v.v === "compare" ? compare : Object.hasOwn(screens, v.v) ? screens[v.v] : screens.overview);
+import(`./screens/${screenOf(view())[2]}.js`).catch(() => {}); // beside the session, not after it; Later says what fails
 
-const times = { "15m": "15 minutes", "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days" };
+const times = {
+  "15m": "Last 15 minutes", "1h": "Last hour", "24h": "Last 24 hours", today: "Today", "7d": "Last 7 days", "30d": "Last 30 days", month: "This month", "90d": "Last 90 days", all: "All time",
+};
 
 const keys = [
-  ["/", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"], ["t", "live"], ["e", "export"],
+  ["/", "find"], ["f", "filter"], ["j  k", "next, previous request"], ["Enter", "open"], ["Esc", "close"], ["[  ]", "previous, next tab"], ["t", "live"], ["e", "export"], ["h  l", "fold, unfold a part of a session"], ["$", "the costliest parts first"], ["c", "compare: mark one, then another"],
   ...Object.values(screens).map(([name, key]) => [`g ${key}`, name]), ["?", "this help"],
 ];
 
 function Times({ v }) {
-  const chosen = v.from in times ? v.from : "custom";
+  const chosen = Object.hasOwn(times, v.from) && !v.to ? v.from : "custom";
   const { from, to } = range(v);
   const choose = (e) => go(e.target.value === "custom" ? { from: String(from), to: String(to) } : { from: e.target.value, to: "" });
   // The field has no zone: what it shows lies by the offset beside the time.
@@ -35,14 +39,33 @@ function Times({ v }) {
     onChange=${(e) => e.target.value && go({ from: String(from), to: String(to), [key]: String(Date.parse(e.target.value + "Z") + offset(Date.parse(e.target.value)) * 60e3) })} />`;
   return html`${chosen === "custom" && html`<span class="times">${edge("From", "from", from)} – ${edge("To", "to", to)}</span>`}
     <select aria-label="Time" value=${chosen} onChange=${choose}>
-    ${Object.entries(times).map(([key, name]) => html`<option value=${key}>Last ${name}</option>`)}
+    ${Object.entries(times).map(([key, name]) => html`<option value=${key}>${name}</option>`)}
     <option value="custom">From – to</option></select>`;
 }
 
-// Views are loaded when they are first asked for.
-function Views() {
-  const [Saved, show] = useState();
-  return html`<${Menu} label="Views" onOpen=${() => import("./parts/views.js").then((m) => show(() => m.Saved))}>${Saved && html`<${Saved} />`}<//>`;
+// Part is a component of parts/ that is loaded when its menu is first opened.
+function Part({ label, file, name, ...props }) {
+  const [Loaded, show] = useState();
+  return html`<${Menu} label=${label} onOpen=${() => import(`./parts/${file}.js`).then((m) => show(() => m[name]))}>${Loaded && html`<${Loaded} ...${props} />`}<//>`;
+}
+
+// Find is the one search box.
+function Find({ v }) {
+  const [Found, show] = useState();
+  const load = () => Found || import("./parts/search.js").then((m) => show(() => m.Search));
+  return Found ? html`<${Found} v=${v} />` : html`<input id="search" type="search" placeholder="Find (/)" aria-label="Find an id, a user, a session, or words" onFocus=${load} />`;
+}
+
+// Connection asks again what the view shows: at its pace, and soon when Weir cannot be
+// reached.
+function Connection() {
+  const online = useOnline();
+  const ask = () => (publish(), beat());
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || (online && view().to) || ask(), online ? pace : retry);
+    return () => clearInterval(timer);
+  }, [online]);
+  return !online && html`<p class="offline" role="alert">▲ Disconnected: what is shown may be old. Trying again… <button onClick=${ask}>Try now</button></p>`;
 }
 
 function Theme({ theme, setTheme }) {
@@ -56,16 +79,22 @@ function switchZone() {
   location.reload();
 }
 
+// skip goes past the bars, to the first row of a table or what there is.
+function skip(e) {
+  e.preventDefault();
+  (document.querySelector("main tbody button, main tbody a") || document.getElementById("content")).focus();
+}
+
 function Help({ dialog }) {
   return html`<dialog ref=${dialog} class="help" aria-label="Keys"><h2>Keys</h2><dl>${keys.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
     <form method="dialog"><button>Close</button></form></dialog>`;
 }
 
-// focusFilter puts the cursor into the filter, as soon as its screen is there.
-function focusFilter(tries) {
-  const field = document.getElementById("filter");
+// focusOn puts the cursor into a field, as soon as it is there.
+function focusOn(id, tries = 40) {
+  const field = document.getElementById(id);
   field?.focus();
-  if (tries && document.activeElement !== (field ?? null)) setTimeout(focusFilter, 50, tries - 1);
+  if (tries && document.activeElement !== (field ?? null)) setTimeout(focusOn, 50, id, tries - 1);
 }
 
 function Frame({ who, onLogout }) {
@@ -82,11 +111,11 @@ function Frame({ who, onLogout }) {
       before = e.key;
       if (target) screen(target);
       else if (e.key === "?") help.current.showModal();
-      else if (e.key === "/") {
+      else if (e.key === "/" || (e.key === "f" && before !== "g")) {
         e.preventDefault();
-        if (view().v !== "requests") screen("requests");
-        else if (view().id) go({ id: "", tab: "" });
-        focusFilter(40);
+        if (view().id) go({ id: "", tab: "" });
+        if (e.key === "f" && view().v !== "requests") screen("requests");
+        focusOn(e.key === "/" ? "search" : "filter");
       }
     };
     addEventListener("keydown", press);
@@ -101,9 +130,36 @@ function Frame({ who, onLogout }) {
       ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Views} /><${Times} v=${v} /></header>
+    <main><header class="top-bar"><a class="skip" href="#content" onClick=${skip}>Skip to the content</a><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} v=${v} />
+        ${v.v !== "requests" && html`<${Part} label="Filter" file="filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="views" name="Saved" /><${Times} v=${v} /></header>
+      <${Connection} /><span id="content" tabindex="-1"></span>
       <${Later} file=${file} name=${name} /></main>
     <${Help} dialog=${help} />`;
+}
+
+// Login is the way in: an API key, exchanged once for a cookie that scripts cannot read.
+function Login({ onDone }) {
+  const [error, setError] = useState("");
+  const submit = async (e) => {
+    e.preventDefault();
+    const field = e.target.elements.key;
+    try {
+      const session = await login(field.value.trim());
+      onDone(session);
+    } catch (failure) {
+      setError(failure.message);
+      field.select();
+    }
+  };
+  return html`<main class="login">
+    <form onSubmit=${submit}>
+      <h1>Weir</h1>
+      <label>API key <input name="key" type="password" autocomplete="off" required autofocus aria-describedby="why" /></label>
+      <p id="why" class="quiet">A key with the scope <code>query</code>. The browser does not keep it.</p>
+      ${error && html`<p class="notice bad" role="alert">${error}</p>`}
+      <button class="primary">Open the dashboard</button>
+    </form>
+  </main>`;
 }
 
 function App() {
@@ -114,7 +170,7 @@ function App() {
     session().then(setWho, out);
   }, []);
   if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
-  return who === null && html`<${Later} file="login" name="Login" onDone=${setWho} />`;
+  return who === null && html`<${Login} onDone=${setWho} />`;
 }
 
 render(html`<${App} />`, document.body);

@@ -3,9 +3,10 @@ const dash = "—";
 const known = (f) => (v) => (v === null || v === undefined || Number.isNaN(v) ? dash : f(v));
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat("en", { notation: "compact", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export const count = known((n) => whole.format(n));
+// compact has one decimal from 10,000 on, so that all numbers of a column look alike.
 export const compact = known((n) => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n)));
 
 // dollars has as many digits as the amount needs: $12.30, $0.00420, $0.0000018.
@@ -17,8 +18,8 @@ export const dollars = known((n) => {
 
 // duration is of milliseconds.
 export const duration = known((ms) => {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60e3) return `${(ms / 1000).toFixed(ms < 10e3 ? 2 : 1)} s`;
+  if (ms < 1000) return ms ? `${Math.round(ms)} ms` : "0 s";
+  if (ms < 60e3) return `${(ms / 1000).toFixed(1)} s`;
   if (ms < 3600e3) return `${Math.floor(ms / 60e3)} min ${Math.round((ms % 60e3) / 1000)} s`;
   return `${Math.floor(ms / 3600e3)} h ${Math.round((ms % 3600e3) / 60e3)} min`;
 });
@@ -33,20 +34,29 @@ const dates = (locale, options) => new Intl.DateTimeFormat(locale, { ...options,
 export const zone = dates("en").resolvedOptions().timeZone;
 
 const clock = dates("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const exact = dates("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, timeZoneName: "short" });
 const minute = dates("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = dates("en", { month: "short", day: "numeric" });
 const date = dates("en", { dateStyle: "medium" });
-const full = dates("en", { dateStyle: "medium", timeStyle: "long" });
 
 // moment is the time of day, with the day unless it is today.
 export const moment = known((iso) => {
   const at = new Date(iso), time = clock.format(at);
   return date.format(at) === date.format() ? time : `${day.format(at)} ${time}`;
 });
-export const fullMoment = known((iso) => full.format(new Date(iso)));
+// fullMoment has the day and the milliseconds.
+export const fullMoment = known((iso) => `${date.format(new Date(iso))}, ${exact.format(new Date(iso))}`);
+
+// midnight is the beginning of the day of a time, or of the nth day of its month, in the
+// zone that is shown.
+export function midnight(time, n) {
+  const at = new Date(time);
+  if (utc) return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), n ?? at.getUTCDate());
+  return new Date(at.getFullYear(), at.getMonth(), n ?? at.getDate()).getTime();
+}
 
 // percent is of a share.
-export const percent = known((share) => `${(share * 100).toFixed(share && Math.abs(share) < 0.1 ? 1 : 0)}%`);
+export const percent = known((share) => `${share < 0 ? "−" : ""}${Math.abs(share * 100).toFixed(share && Math.abs(share) < 0.1 ? 1 : 0)}%`);
 
 // change is how a number compares with the one before, null where that is not known.
 export const change = (now, before) => (now == null || !before ? null : now / before - 1);
@@ -54,4 +64,4 @@ export const change = (now, before) => (now == null || !before ? null : now / be
 // tick is a time on an axis: the day at midnight, else the time of day.
 export const tick = (time) => (minute.format(time) === "00:00" ? day : minute).format(time);
 
-export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+export const plural = (n, noun, ending = "s") => `${count(n)} ${noun}${n === 1 ? "" : ending}`;

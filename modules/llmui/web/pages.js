@@ -24,7 +24,7 @@ class Pages {
 
   // ask reads the page behind a cursor. A search in bodies answers it in parts.
   async ask(after, limit = pageSize, take = () => {}) {
-    const body = { filter: this.question.filter, includeContent: false, limit, after };
+    const body = { filter: this.question.filter, includeContent: false, includePreview: this.question.preview, limit, after };
     const data = [];
     let next;
     const part = (answer) => {
@@ -65,6 +65,13 @@ class Pages {
       Object.assign(this, end, { asking: null });
       this.draw();
     });
+  }
+
+  // retry asks for the page that failed.
+  retry() {
+    this.error = null;
+    this.pages.pop();
+    this.load();
   }
 
   // again begins with the first page.
@@ -143,8 +150,9 @@ class Pages {
     const open = () => {
       source = new EventSource(`api/v1/request/tail?filter=${encodeURIComponent(JSON.stringify(this.question.filter))}`);
       source.onmessage = (e) => batch.unshift(JSON.parse(e.data));
-      source.onopen = catchUp;
+      source.onopen = () => (this.connect(true), catchUp());
       source.onerror = () => {
+        this.connect(false);
         if (source.readyState !== EventSource.CLOSED) return;
         catchUp();
         refused = setTimeout(open, 3000);
@@ -157,7 +165,14 @@ class Pages {
       clearInterval(timer);
       clearTimeout(refused);
       source.close();
+      this.connect(false);
     };
+  }
+
+  // connect notes whether requests come in as they are recorded.
+  connect(connected) {
+    this.connected = connected;
+    this.draw();
   }
 }
 

@@ -1,12 +1,14 @@
 // Small components that several screens use.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { go, operators, kindOf, view, link } from "../state.js";
+import { operators, kindOf } from "../filter.js";
+import { elsewhere, go, view, link } from "../state.js";
+import { Offline, beat } from "../api.js";
 import { change, percent } from "../format.js";
 
 // Answer shows what a question came to: an error, a first wait, nothing, or what
 // its child makes of the data.
 export function Answer({ state, empty, none = "Nothing matches.", children }) {
-  if (state.error) return html`<p class="notice bad" role="alert">${state.error.message}</p>`;
+  if (state.error && !(state.error instanceof Offline && state.data !== undefined)) return html`<p class="notice bad" role="alert">${state.error.message} <button onClick=${beat}>Try again</button></p>`;
   if (state.data === undefined) return html`<p class="notice" aria-busy="true">Loading…</p>`;
   if (empty?.(state.data)) return none && html`<p class="notice">${none}</p>`;
   return html`<div class=${state.loading ? "stale" : ""}>${children(state.data)}</div>`;
@@ -15,11 +17,14 @@ export function Answer({ state, empty, none = "Nothing matches.", children }) {
 // Later is a component of a screen's file, which is loaded when it is first shown.
 export function Later({ file, name, ...props }) {
   const [loaded, show] = useState({});
+  const [again, setAgain] = useState(0);
   useEffect(() => {
     let left; // for another, which may be loaded sooner
-    import(`../screens/${file}.js`).then((module) => left || show({ name, component: module[name] }));
+    // The browser remembers a module that it could not load under its address.
+    import(`../screens/${file}.js${again ? `?${again}` : ""}`).then((module) => left || show({ name, component: module[name] }), () => left || show({ failed: true }));
     return () => (left = true);
-  }, [name]);
+  }, [name, again]);
+  if (loaded.failed) return html`<p class="notice bad" role="alert">Weir cannot be reached. <button onClick=${() => setAgain(again + 1)}>Try again</button></p>`;
   return loaded.name === name ? html`<${loaded.component} ...${props} />` : html`<span aria-busy="true"></span>`;
 }
 
@@ -40,9 +45,10 @@ export function Outcome({ record }) {
 // Conditions are the filter of the view, each with a way to drop it.
 export function Conditions({ v }) {
   return html`${v.f.map(
-    (c, i) => html`<span class="chip"><b>${c.field.replace("property.", "")}</b> ${operators[kindOf(c.field)][c.op] || c.op} <q>${c.value || "(none)"}</q>
+    (c, i) => html`${i > 0 && html`<button class="quiet joint" aria-label=${v.any ? "Any condition is enough. Ask for all" : "All conditions must hold. Ask for any"} onClick=${() => go({ any: v.any ? "" : "1" })}>${v.any ? "or" : "and"}</button>`}<span class="chip ${/^not/.test(c.op) ? "not" : ""}"><b>${c.field.replace("property.", "")}</b> ${operators[kindOf(c.field)][c.op]} <q dir="auto" title=${c.value}>${c.value || "(none)"}</q>
       <button aria-label=${`Remove the condition on ${c.field}`} onClick=${() => go({ f: v.f.filter((_, j) => j !== i) })}>×</button></span>`,
-  )}${v.json && html`<span class="chip"><b>JSON</b> <code>${v.json.slice(0, 60)}</code><button aria-label="Remove the JSON filter" onClick=${() => go({ json: "" })}>×</button></span>`}`;
+  )}${v.json && html`<span class="chip"><b>JSON</b> <code>${v.json.slice(0, 60)}</code><button aria-label="Remove the JSON filter" onClick=${() => go({ json: "" })}>×</button></span>`}
+  ${v.problems.length > 0 && html`<span class="chip bad" role="alert">Not understood, and left out: <code>${v.problems.join(" ")}</code></span>`}`;
 }
 
 // To is a link to another view, which opens in place.
@@ -84,6 +90,27 @@ export function useSteps(rows) {
   }, [rows]);
 }
 
+// Mark marks a request for a comparison, or a value of the field `by`, and compares it
+// with the one that is marked.
+export function Mark({ id, by = "" }) {
+  const [field, marked] = markOf();
+  const other = marked !== undefined && field === by && marked !== id;
+  const press = (e) => {
+    e.stopPropagation();
+    compare(id, by);
+  };
+  return html`<button class="quiet mark" title=${other ? "Compare with the marked one (c)" : "Mark for a comparison (c)"} aria-label=${other ? "Compare with the marked one" : "Compare"} aria-pressed=${marked === id && field === by} onClick=${press}>⇄</button>`;
+}
+
+const markOf = () => (view().mark ? [view().mark.slice(0, view().mark.indexOf(":")), view().mark.slice(view().mark.indexOf(":") + 1)] : []);
+
+// compare marks, or compares with what is marked of the same kind.
+export function compare(id, by = "") {
+  const [field, marked] = markOf();
+  if (marked !== undefined && field === by && marked !== id) go({ ...elsewhere, v: "compare", by, a: marked, b: id, mark: "" });
+  else go({ mark: marked === id ? "" : `${by}:${id}` }, true);
+}
+
 // Copy puts what a function makes on the clipboard, and says so for a moment.
 export function Copy({ text, label = "Copy" }) {
   const [done, setDone] = useState(false);
@@ -106,17 +133,17 @@ export function Menu({ label, onOpen, children }) {
     addEventListener("click", close);
     return () => (removeEventListener("keydown", close), removeEventListener("click", close));
   }, []);
-  return html`<details class="menu" ref=${box} onToggle=${() => box.current.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
+  return html`<details class="menu" id=${`menu-${label.toLowerCase()}`} ref=${box} onToggle=${() => box.current.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
 }
 
 // Tile is one figure, beside that of the period before. growth says whether more
-// of it is good or bad.
-export function Tile({ label, value, now, before, growth, detail, to }) {
-  const delta = change(now, before);
+// of it is good or bad. A share differs by percentage points.
+export function Tile({ label, value, now, before, share, growth, detail, to }) {
+  const delta = share ? (now == null || before == null ? null : now - before) : change(now, before);
   const tone = !growth || delta === null || Math.abs(delta) < 0.005 ? "" : (delta > 0) === (growth === "good") ? "good" : "bad";
-  const inner = html`<span class="label">${label}</span><strong>${value}</strong>
-    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${delta > 9.99 ? `× ${Math.round(delta + 1)}` : percent(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span>`;
-  return to ? html`<${To} class="tile" change=${to}>${inner}<//>` : html`<div class="tile">${inner}</div>`;
+  const size = (x) => (share ? `${(x * 100).toFixed(1)} points` : x > 9.99 ? `× ${Math.round(x + 1)}` : percent(x));
+  return html`<div class="tile"><span class="label">${to ? html`<${To} change=${to}>${label}<//>` : label}</span><strong>${value}</strong>
+    <span class="delta ${tone}">${delta !== null && html`<span title="Compared with the period before">${delta > 0 ? "▲" : delta < 0 ? "▼" : "="} ${size(Math.abs(delta))}</span> `}${detail && html`<span class="quiet">${detail}</span>`}</span></div>`;
 }
 
 // Bar shows a share of a whole.
@@ -146,4 +173,6 @@ export function Headings({ columns, sort = "" }) {
 // More asks for a longer list, up to what one answer holds.
 export const More = ({ n, limit, setLimit }) => n >= limit && (limit < 1000 ? html`<button class="more" onClick=${() => setLimit(1000)}>Show more</button>` : html`<p class="notice">Only the first ${limit} are shown.</p>`);
 
-export const classOf = (c) => [c.number && "number", c.wide && "wide", c.mid && "mid"].filter(Boolean).join(" ");
+// classOf are the classes of a column: the least room that it is shown in is wide, semi
+// or mid.
+export const classOf = (c) => ["number", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");

@@ -23,17 +23,21 @@ function step(rough) {
 
 const minutes = [1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7 * 1440, 14 * 1440, 28 * 1440];
 
-// moments are round times of day between two, about as many as fit.
-function moments(from, to, fit) {
+// moments are round times of day between two, about as many as fit. Days have 23 or 25
+// hours where the clock changes: each moment has the offset of its own time.
+export function moments(from, to, fit) {
   const width = (minutes.find((m) => (to - from) / (m * 60e3) <= fit) || 90 * 1440) * 60e3;
   const zone = offset(from) * 60e3;
   const out = [];
-  for (let t = Math.ceil((from - zone) / width) * width + zone; t < to; t += width) out.push(t);
-  return out;
+  for (let local = Math.ceil((from - zone) / width) * width; ; local += width) {
+    const guess = local + zone, t = local + offset(guess) * 60e3;
+    if (t >= to) return out;
+    if (t >= from) out.push(t);
+  }
 }
 
-// paths draws bars that stand on those of the series before, or lines that span
-// what is unknown.
+// paths draws bars that stand on those of the series before, or lines that break where
+// nothing is known. A value between two gaps is a dot.
 function paths(series, stacked, x, y, width) {
   const base = series[0].values.map(() => 0);
   return series.map((s) => {
@@ -41,7 +45,11 @@ function paths(series, stacked, x, y, width) {
     s.values.forEach((v, i) => {
       if (v === null || v === undefined || (stacked && !v)) return;
       if (stacked) d += `M${x(i)} ${y(base[i])}V${y((base[i] += v))}h${width}V${y(base[i] - v)}Z`;
-      else d += `${d ? "L" : "M"}${x(i) + width / 2} ${y(v)}`;
+      else {
+        const known = (j) => s.values[j] !== null && s.values[j] !== undefined;
+        const at = `${x(i) + width / 2} ${y(v)}`;
+        d += known(i - 1) ? "L" + at : known(i + 1) ? "M" + at : `M${at}m-2 0h4`;
+      }
     });
     return d;
   });
@@ -67,7 +75,7 @@ function Plot({ times, series, format, stacked, height, plain, colour, label, at
     return {
       slot, x, shapes: paths(series, stacked, x, y, Math.max(0.5, slot - (slot > 3 ? 1 : 0.2))),
       rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each).replace(/(\.\d\d\d*?)0+$/, "$1")]).filter(([, text], i, all) => text !== all[i - 1]?.[1]),
-      columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]).filter(([x]) => x < width - 16),
+      columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]).filter(([x]) => x < width - 16 && x > 20),
     };
   }, [times, series, stacked, width]);
   const index = (e) => Math.max(0, Math.min(times.length - 1, Math.floor((e.clientX - box.current.getBoundingClientRect().left - margin) / drawn.slot)));

@@ -1,7 +1,17 @@
 // Views that were saved under a name, for everybody in the organisation.
 import { html, useEffect, useState } from "../html.js";
-import { go, parse, view } from "../state.js";
+import { publish, view } from "../state.js";
 import { get, put, remove } from "../api.js";
+
+// addressOf is the address of a saved view. One that was saved by the API may name its
+// screen outside of its state.
+const addressOf = ({ screen, state }) => (new URLSearchParams(state).has("v") || !screen ? state : `v=${encodeURIComponent(screen)}&${state}`);
+
+// open shows an address as it is: what cannot be read of it is said there.
+function open(address) {
+  history.pushState(null, "", "?" + address);
+  publish();
+}
 
 export function Saved() {
   const [views, setViews] = useState();
@@ -17,7 +27,7 @@ export function Saved() {
     field.value = "";
   };
   return html`${error && html`<p class="bad" role="alert">${error}</p>`}
-    ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + saved.state} onClick=${(e) => (e.preventDefault(), go(parse(saved.state)))}>${saved.name}</a>
+    ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + addressOf(saved)} onClick=${(e) => (e.preventDefault(), open(addressOf(saved)))}>${saved.name}</a>
       <button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => change(remove(path(saved.name)))}>×</button></div>`)}
     ${views?.length === 0 && html`<p class="quiet">Nothing is saved yet.</p>`}
     <form class="saved" onSubmit=${save}><input name="name" aria-label="Name of this view" placeholder="name of this view" required maxlength="100" /><button>Save</button></form>`;

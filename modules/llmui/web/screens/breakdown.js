@@ -1,11 +1,12 @@
 // What does each model, or value of a property, cost? What does the cache save?
-import { html } from "../html.js";
-import { during, elsewhere, filter, go, timeFilter, useView } from "../state.js";
-import { useAnswer } from "../api.js";
-import { Answer, Bar, List, Spark, To, sorting } from "../parts/basics.js";
+import { html, useEffect, useState } from "../html.js";
+import { filter } from "../filter.js";
+import { during, elsewhere, go, timeFilter, useView } from "../state.js";
+import { cached, useAnswer, useMetrics } from "../api.js";
+import { Answer, Bar, List, Mark, Spark, To, sorting } from "../parts/basics.js";
 import { properties } from "../parts/filters.js";
 import { compact, count, dollars, duration, moment, percent } from "../format.js";
-import { ByGroup, Cost, Name, cached, nameOf, useMetrics } from "./overview.js";
+import { ByGroup, Cost, Name } from "./overview.js";
 
 export const Models = () => html`<${Breakdown} by="model" title="Model" /><h2>Why the cache missed</h2><${Breakdown} by="cache_miss_reason" title="Reason" missed /><${Misses} />`;
 
@@ -27,8 +28,8 @@ export function Properties() {
   const v = useView();
   const state = useAnswer("/v1/facets/query", { filter: filter(v), fields: ["property_key"], timeFilter: timeFilter(v) });
   return html`<${Answer} state=${state} empty=${(d) => !properties(d).length} none="No request has a property. Send headers such as Service-Property-Feature.">${(d) => {
-    const name = properties(d).includes(v.by) ? v.by : properties(d)[0];
-    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${properties(d).map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
+    const name = v.by || properties(d)[0];
+    return html`<label class="choose">Property <select value=${name} onChange=${(e) => go({ by: e.target.value }, true)}>${[...new Set([name, ...properties(d)])].map((n) => html`<option value=${n}>${n}</option>`)}</select></label>
       <${Breakdown} key=${name} by=${"property:" + name} title=${name} />`;
   }}<//>`;
 }
@@ -36,47 +37,53 @@ export function Properties() {
 // price is of a million tokens.
 const price = (t) => (t.total_tokens && !t.requests_without_cost ? (t.cost / t.total_tokens) * 1e6 : null);
 
-// column shows what a function makes of the totals of a group, and sorts by it.
-const column = (title, key, value, format, rest) => ({ title, key, number: true, value: (g) => value(g.totals), cell: (g) => format(value(g.totals)), ...rest });
-const wide = { wide: true };
+// column shows what a function makes of the totals of a group. key is the total that the
+// API sorts by, none for what it does not answer.
+const column = (title, key, value, format, rest) => ({ title, key, number: true, cell: (g) => format(value(g.totals)), ...rest });
+const wide = { wide: true }, semi = { semi: true };
 
 const columns = (title, by, d) => [
-  { title, key: "name", value: nameOf, cell: (g) => html`<${Name} g=${g} field=${by.replace(":", ".")} />` },
+  { title, cell: (g) => html`<${Name} g=${g} field=${by.replace(":", ".")} />` },
+  { title: "Cost", key: "cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
+  { title: "Share", semi: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
   column("Requests", "requests", (t) => t.requests, count),
   column("Errors", "errors", (t) => t.errors, (n) => html`<span class=${n ? "bad" : ""}>${count(n)}</span>`, { mid: true }),
-  column("p50", "p50", (t) => t.latency.p50, duration, wide),
-  column("p95", "p95", (t) => t.latency.p95, duration, wide),
-  column("Input", "input", (t) => t.prompt_tokens, compact, wide),
-  column("From cache", "cached", cached, percent),
-  column("Saved", "saved", (t) => t.cache_savings, (n) => html`<span class=${n < 0 ? "bad" : ""} title="by the provider's cache">${dollars(n)}</span>`, { mid: true }),
-  column("Lost", "lost", (t) => t.cache_loss, dollars, wide),
-  column("Output", "output", (t) => t.completion_tokens, compact, wide),
-  column("1M tokens", "price", price, dollars, wide),
-  column("Cost", "cost", (t) => t.cost, null, { cell: (g) => html`<${Cost} totals=${g.totals} />` }),
-  { title: "Share", wide: true, cell: (g) => html`<${Bar} share=${d.totals.cost ? g.totals.cost / d.totals.cost : 0} />` },
-  { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.requests)} />` },
+  column("p50", "latency.p50", (t) => t.latency.p50, duration, wide),
+  column("p95", "latency.p95", (t) => t.latency.p95, duration, semi),
+  column("Input", "prompt_tokens", (t) => t.prompt_tokens, compact, semi),
+  column("From cache", "", cached, percent, semi),
+  column("Saved", "cache_savings", (t) => t.cache_savings, (n) => html`<span class=${n < 0 ? "bad" : ""} title="by the provider's cache">${dollars(n)}</span>`, wide),
+  column("Lost", "cache_loss", (t) => t.cache_loss, dollars, wide),
+  column("Output", "completion_tokens", (t) => t.completion_tokens, compact, wide),
+  column("$ per 1M tokens", "", price, dollars, wide),
+  { title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` },
+  { title: "", mid: true, cell: (g) => g.key !== null && html`<${Mark} id=${g.key} by=${by.replace(":", ".")} />` },
 ];
 
-// sorted puts the largest first, what is unknown last.
-function sorted(groups, columns, sort) {
-  const { key, descending } = sorting(sort);
-  const { value } = columns.find((c) => c.key === key) || columns.find((c) => c.key === "cost");
-  const order = (a, b) => (a === null) - (b === null) || (descending ? -1 : 1) * (typeof a === "string" ? a.localeCompare(b) : a - b);
-  return [...groups].sort((a, b) => (a.key === null) - (b.key === null) || order(value(a), value(b)));
+// sortOf is a sort of the address as the API takes it: `-latency.p95` is
+// {"latency": {"p95": "desc"}}.
+export function sortOf(text) {
+  const { key, descending } = sorting(text);
+  return key.split(".").reduceRight((inner, name) => ({ [name]: inner }), descending ? "desc" : "asc");
 }
 
-// Breakdown is of all requests, or of those of which the cache missed.
+const totals = /^-?(cost|requests|errors|requests_without_cost|latency\.p\d\d|time_to_first_token\.p\d\d|\w+_tokens|cache_savings|cache_loss)$/;
+const pageSize = 100;
+
+// Breakdown is of all requests, or of those of which the cache missed. The API chooses the
+// groups of a page by what they are sorted by.
 function Breakdown({ by, title, missed }) {
   const v = useView();
-  const question = { groupBy: by, ...(missed && { filter: filter(v, { cache_miss_reason: { "not-equals": "" } }) }) };
+  const sort = totals.test(v.sort) ? v.sort : missed ? "-cache_loss" : "-cost";
+  const [pages, setPages] = useState([undefined]); // the cursors of the pages up to the one shown
+  const question = { groupBy: by, sort: sortOf(sort), ...(missed && { filter: filter(v, { cache_miss_reason: { "not-equals": "" } }) }) };
+  useEffect(() => setPages([undefined]), [by, sort, v.from, v.to, v.json, JSON.stringify(v.f)]);
   const few = useMetrics(v, { ...question, limit: 5 });
-  const state = useMetrics(v, { ...question, limit: 100 });
-  const sort = v.sort || "-cost";
+  const state = useMetrics(v, { ...question, limit: pageSize, after: pages.at(-1) });
   return html`<${Answer} state=${few} empty=${(d) => d.groups.length === 0} none="">${(d) => html`<div class="charts">
-      <${ByGroup} d=${d} title=${`${missed ? "Lost" : "Cost"} by ${title}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
-      <${ByGroup} d=${d} title=${by === "model" ? "Input from the cache" : `Requests by ${title}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
-    <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => {
-      const shown = columns(title, by, d);
-      return html`<${List} label=${title} columns=${shown} rows=${sorted(d.groups, shown, sort)} sort=${sort} keyOf=${(g) => g.key} />`;
-    }}<//>`;
+      <${ByGroup} d=${d} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
+      <${ByGroup} d=${d} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => html`
+      <${List} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />
+      ${(pages.length > 1 || state.next) && html`<p class="pager"><button disabled=${pages.length === 1} onClick=${() => setPages(pages.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!state.next} onClick=${() => setPages([...pages, state.next])}>Next ${pageSize}</button></p>`}`}<//>`;
 }

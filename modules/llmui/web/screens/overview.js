@@ -1,35 +1,32 @@
 // Is it up, what does it cost, what is growing, what went wrong?
 import { html, useMemo } from "../html.js";
-import { bucket, elsewhere, filter, having, timeFilter, useView } from "../state.js";
-import { useAnswer } from "../api.js";
+import { filter, withCondition } from "../filter.js";
+import { elsewhere, having, useView } from "../state.js";
+import { cached, useAnswer, useMetrics } from "../api.js";
 import { Answer, List, Spark, Tile, To } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { compact, count, dollars, duration, offset, percent, plural } from "../format.js";
-
-// useMetrics asks for totals and series of the view.
-export const useMetrics = (v, question) =>
-  useAnswer("/v1/metrics/query", { filter: filter(v), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v), ...question });
+import { compact, count, dollars, duration, midnight, percent, plural } from "../format.js";
 
 const rate = (x) => (x?.requests ? x.errors / x.requests : null);
 
-// cached is the share of the input that came from the provider's cache.
-export const cached = (x) => (x?.prompt_tokens && x.prompt_cache_read_tokens != null ? x.prompt_cache_read_tokens / x.prompt_tokens : null);
-
-// nameOf is how a group is shown, Name leads to its requests.
+// nameOf is how a group is shown. Name leads to its requests, or from all others to a
+// screen with each of them.
 export const nameOf = (g) => (g.key === null ? plural(g.others, "other") : g.key || "(none)");
-export const Name = ({ g, field }) => (g.key === null ? nameOf(g) : html`<${To} change=${having(field, g.key)}>${nameOf(g)}<//>`);
+export const Name = ({ g, field, all }) => (g.key !== null ? html`<${To} change=${having(field, g.key)} dir="auto" title=${g.key}>${nameOf(g)}<//>` : all ? html`<${To} change=${{ ...elsewhere, ...all }}>${nameOf(g)}<//>` : nameOf(g));
+
+const sort = { cost: "desc" }; // of groups: those that cost most
 
 export function Overview() {
   const v = useView();
-  const models = useMetrics(v, { groupBy: "model", limit: 5, compare: true });
-  const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none" });
-  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} />
-    <div class="tops"><${Top} state=${models} by="model" title="Models" /><${Top} state=${users} by="user_id" title="Users" /></div>`}<//>`;
+  const models = useMetrics(v, { groupBy: "model", limit: 5, compare: v.from !== "all", sort });
+  const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none", sort });
+  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} />
+    <div class="tops"><${Top} state=${models} by="model" screen="models" title="Models" /><${Top} state=${users} by="user_id" screen="users" title="Users" /></div>`}<//>`;
 }
 
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
-function Figures({ d }) {
+function Figures({ d, v }) {
   const points = d.points;
   const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
   const values = (name, f) => ({ name, values: points.map(f) });
@@ -44,18 +41,33 @@ function Figures({ d }) {
   const list = { ...elsewhere, v: "requests" };
   return html`<div class="tiles">
       <${Tile} label="Requests" value=${compact(t.requests)} now=${t.requests} before=${b.requests} to=${list} />
-      <${Tile} label="Cost" value=${dollars(t.cost)} now=${t.cost} before=${b.cost} growth="bad" detail=${t.requests_without_cost ? `${count(t.requests_without_cost)} unpriced` : ""} to=${{ ...list, sort: "-cost" }} />
-      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
+      <${Tile} label="Cost" value=${dollars(t.cost)} now=${t.cost} before=${b.cost} growth="bad" detail=${t.requests_without_cost ? html`<${To} change=${{ ...list, f: withCondition(v.f, { field: "cost", op: "is-null", value: "true" }) }}>${count(t.requests_without_cost)} unpriced<//>` : ""} to=${{ ...list, sort: "-cost" }} />
+      <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} share growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
       <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
       <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
-      <${Tile} label="Input from cache" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} growth="good" to=${{ ...elsewhere, v: "models" }} />
+      <${Tile} label="Input from cache" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" to=${{ ...elsewhere, v: "models" }} />
+      <${Month} v=${v} />
     </div>
+    <p class="quiet compare"><${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//></p>
     <div class="charts">
       <${Chart} title="Requests" times=${times} format=${compact} stacked series=${series.requests} colours=${["c1", "error"]} />
       <${ByGroup} d=${d} title="Cost by model" format=${dollars} value=${(p) => p.cost} />
       <${Chart} title="Tokens" times=${times} format=${compact} stacked series=${series.tokens} />
       <${Chart} title="Latency" times=${times} format=${duration} series=${series.latency} />
     </div>`;
+}
+
+const day = 86400e3, basis = 7; // days whose mean the rest of the month is expected to cost
+
+// Month is what the month has cost, and what it will if it goes on like the last days.
+function Month({ v }) {
+  const now = Date.now(), begin = midnight(now, 1), today = midnight(now);
+  const end = midnight(begin + 32 * day, 1);
+  const ask = (from, to) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, bucket: "none" });
+  const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3)), week = useAnswer("/v1/metrics/query", ask(today - basis * day, today - 1));
+  if (!month.data || !week.data) return html`<div class="tile"><span class="label">This month</span><strong>…</strong></div>`;
+  const spent = month.data.totals.cost, mean = (week.data.totals.cost || 0) / basis;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${html`<span title=${`So far ${dollars(spent)}, and ${((end - now) / day).toFixed(1)} more days at ${dollars(mean)}, the mean of the ${basis} days before today`}>≈ ${dollars((spent || 0) + (mean * (end - now)) / day)} in all, at ${dollars(mean)} a day</span>`} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // ByGroup stacks a value of the groups over time.
@@ -71,9 +83,9 @@ export function ByGroup({ d, title, format, value, height }) {
 export const Cost = ({ totals: t }) => html`${t.cost || !t.requests_without_cost ? dollars(t.cost) : "—"}${t.requests_without_cost > 0 && html` <span class="quiet" title=${`${count(t.requests_without_cost)} requests have no price`}>*</span>`}`;
 
 // Top is a short table of groups, those that cost most first.
-const Top = ({ state, by, title }) => html`<section><h2>${title}</h2>
-    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<${List} label=${title} keyOf=${(g) => g.key} rows=${[...d.groups].sort((a, b) => (a.key === null) - (b.key === null) || (b.totals.cost || 0) - (a.totals.cost || 0))} columns=${[
-      { title: "Name", cell: (g) => html`<${Name} g=${g} field=${by} />` },
+const Top = ({ state, by, title, screen }) => html`<section><h2>${title}</h2>
+    <${Answer} state=${state} empty=${(d) => d.groups.length === 0}>${(d) => html`<${List} label=${title} keyOf=${(g) => g.key} rows=${d.groups} columns=${[
+      { title: "Name", cell: (g) => html`<${Name} g=${g} field=${by} all=${{ v: screen, sort: "-cost" }} />` },
       { title: "Requests", number: true, cell: (g) => compact(g.totals.requests) }, { title: "Errors", number: true, cell: (g) => html`<span class=${g.totals.errors ? "bad" : ""}>${compact(g.totals.errors)}</span>` },
       { title: "Tokens", number: true, wide: true, cell: (g) => compact(g.totals.total_tokens) }, { title: "p95", number: true, wide: true, cell: (g) => duration(g.totals.latency.p95) },
       { title: "Cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },

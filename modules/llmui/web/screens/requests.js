@@ -1,47 +1,66 @@
 // Which calls match? A table of requests, and the values they have beside it.
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { filter, go, kindOf, range, useView } from "../state.js";
+import { filter, sought } from "../filter.js";
+import { during, go, range, useView, view } from "../state.js";
 import { Drawer, Menu, Outcome, typing, useSteps } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
 import { FilterBar, Facets, properties, useFacets } from "../parts/filters.js";
 import { Table } from "../parts/table.js";
-import { compact, count, dollars, duration, fullMoment, moment } from "../format.js";
+import { Marked } from "../parts/marked.js";
+import { compact, count, dollars, duration, fullMoment, moment, plural } from "../format.js";
 import { usePages } from "../pages.js";
-import { download } from "../api.js";
-import { useMetrics } from "./overview.js";
+import { download, useMetrics } from "../api.js";
 
-const property = (name) => (r) => r.properties[name] || "—";
+const text = (value) => html`<span dir="auto" title=${value}>${value || "—"}</span>`;
+const property = (name) => (r) => text(r.properties[name]);
 
-// all columns by their key; those without `extra` are shown unless others are chosen.
+// all columns by their key, each with the field that an export has for it. Those without
+// `extra` are shown unless others are chosen.
 const all = {
-  time: { title: "Time", key: "created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
-  outcome: { title: "Outcome", cell: (r) => html`<${Outcome} record=${r} />` },
-  model: { title: "Model", key: "body_model", cell: (r) => r.model || "—" },
-  provider: { title: "Provider", cell: (r) => r.provider || "—", wide: true },
-  user: { title: "User", key: "user_id", cell: (r) => r.request_user_id || "—", mid: true },
-  session: { title: "Session", cell: (r) => r.properties["Service-Session-Name"] || r.properties["Service-Session-Id"] || "—", wide: true },
-  path: { title: "Path", cell: property("Service-Session-Path"), extra: true },
-  endpoint: { title: "Endpoint", cell: (r) => r.request_path || "—", extra: true },
-  finish: { title: "Finish", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
-  latency: { title: "Latency", key: "latency", number: true, cell: (r) => duration(r.delay_ms), mid: true },
-  first: { title: "First token", key: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
-  input: { title: "In", key: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), wide: true },
-  cached: { title: "Cached", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
-  output: { title: "Out", key: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), wide: true },
-  reasoning: { title: "Reasoning", number: true, cell: (r) => compact(r.reasoning_tokens), extra: true },
-  cost: { title: "Cost", key: "cost", number: true, cell: (r) => dollars(r.cost) },
-  id: { title: "Id", cell: (r) => r.request_id, extra: true },
+  time: { title: "Time", key: "created_at", field: "request_created_at", cell: (r) => html`<time datetime=${r.request_created_at} title=${fullMoment(r.request_created_at)}>${moment(r.request_created_at)}</time>` },
+  outcome: { title: "Outcome", field: "response_status", cell: (r) => html`<${Outcome} record=${r} />` },
+  model: { title: "Model", key: "body_model", field: "model", cell: (r) => r.model || "—" },
+  provider: { title: "Provider", field: "provider", cell: (r) => r.provider || "—", wide: true },
+  user: { title: "User", key: "user_id", field: "request_user_id", cell: (r) => text(r.request_user_id), mid: true },
+  session: { title: "Session", field: "session_id", cell: (r) => text(r.properties["Service-Session-Name"] || r.session_id), wide: true },
+  path: { title: "Path", field: "property:Service-Session-Path", cell: property("Service-Session-Path"), extra: true },
+  endpoint: { title: "Endpoint", field: "request_path", cell: (r) => r.request_path || "—", extra: true },
+  finish: { title: "Finish", field: "finish_reason", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
+  prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true },
+  answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true },
+  input: { title: "In", key: "prompt_tokens", field: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), semi: true },
+  cached: { title: "Cached", field: "prompt_cache_read_tokens", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
+  output: { title: "Out", key: "completion_tokens", field: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), semi: true },
+  reasoning: { title: "Reasoning", field: "reasoning_tokens", number: true, cell: (r) => compact(r.reasoning_tokens), extra: true },
+  cost: { title: "Cost", key: "cost", field: "cost", number: true, cell: (r) => dollars(r.cost) },
+  latency: { title: "Latency", key: "latency", field: "delay_ms", number: true, cell: (r) => duration(r.delay_ms), mid: true },
+  first: { title: "First token", key: "time_to_first_token", field: "time_to_first_token", number: true, cell: (r) => duration(r.time_to_first_token), wide: true },
+  miss: { title: "Cache missed", field: "cache_miss_reason", cell: (r) => (r.cache_miss_reason ? r.cache_miss_reason.replaceAll("_", " ") : "—"), extra: true },
+  id: { title: "Id", field: "request_id", cell: (r) => r.request_id, extra: true },
 };
 const usual = Object.keys(all).filter((key) => !all[key].extra);
-const columnOf = (key) => all[key] || (key.startsWith("property.") && { title: key.slice(9), cell: property(key.slice(9)) });
+const match = { title: "Match", cell: (r) => html`<${Marked} text=${r.preview?.match || ""} words=${sought(view())} />`, wideText: true };
+
+// columnOf is a column that was chosen, which is shown whatever room there is. It is
+// undefined for a name that no column has.
+function columnOf(key) {
+  if (Object.hasOwn(all, key)) return { ...all[key], wide: false, semi: false };
+  if (key.startsWith("property.")) return { title: key.slice(9), field: "property:" + key.slice(9), cell: property(key.slice(9)) };
+}
 
 function Columns({ chosen, facets }) {
-  const keys = [...Object.keys(all), ...properties(facets.data).map((n) => "property." + n)];
+  const keys = [...new Set([...Object.keys(all), ...chosen, ...properties(facets.data).map((n) => "property." + n)])];
   const toggle = (key) => {
     const next = keys.filter((k) => chosen.includes(k) !== (k === key));
-    go({ cols: next.join() === usual.join() ? "" : next.join() }, true);
+    choose(next.join() === usual.join() ? "" : next.join());
   };
   return html`<${Menu} label="Columns">${keys.map((key) => html`<label><input type="checkbox" checked=${chosen.includes(key)} disabled=${chosen.length === 1 && chosen[0] === key} onChange=${() => toggle(key)} /> ${columnOf(key).title}</label>`)}<//>`;
+}
+
+// choose shows columns, now and when the browser comes again.
+function choose(cols) {
+  localStorage.setItem("cols", cols);
+  go({ cols }, true);
 }
 
 // Histogram is when the requests were.
@@ -62,31 +81,37 @@ export function Requests() {
   const sort = v.sort || "-created_at";
   // To look into all bodies takes long: it is done once, and what it finds is shown
   // as it is found.
-  const search = sort === "-created_at" && v.f.some((c) => kindOf(c.field) === "content");
+  const search = sort === "-created_at" && sought(v).length > 0 && !v.any;
   const facets = useFacets(v, search);
+  const chosen = useMemo(() => v.cols.split(",").filter(columnOf), [v.cols]);
+  const columns = useMemo(() => {
+    const shown = chosen.length ? chosen.map(columnOf) : usual.map((key) => all[key]);
+    return search ? [...shown.slice(0, 3), match, ...shown.slice(3).map((c) => ({ ...c, wide: true }))] : shown;
+  }, [chosen, search]);
+  const preview = search || columns.some((c) => c.preview);
   const question = useMemo(() => {
     const { from, to } = range(v);
-    const time = [{ request_created_at: { gte: new Date(from).toISOString() } }];
+    const time = v.from === "all" ? [] : [{ request_created_at: { gte: new Date(from).toISOString() } }];
     if (v.to) time.push({ request_created_at: { lte: new Date(to).toISOString() } });
-    return { search, filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
-  }, [JSON.stringify(v.f), v.json, sort, v.from, v.to]);
+    return { search, preview, filter: filter(v, ...time), sort: { [sort.replace("-", "")]: sort.startsWith("-") ? "desc" : "asc" } };
+  }, [JSON.stringify(v.f), v.json, v.any, sort, v.from, v.to, preview]);
   const newest = sort === "-created_at" && !v.to;
   const list = usePages(question, live && newest);
   const { rows, fresh, error, loading } = list;
   const selected = v.id ? rows.findIndex((r) => r.request_id === v.id) : -1;
-  const chosen = useMemo(() => (v.cols ? v.cols.split(",") : usual).filter(columnOf), [v.cols]);
-  const columns = useMemo(() => chosen.map(columnOf), [chosen]);
   const show = () => {
     list.take();
     document.querySelector(".table").scrollTop = 0;
   };
-  const save = (format) => download("/v1/export", { filter: question.filter, format }, `requests.${format}`);
+  const [failure, setFailure] = useState("");
+  // What is exported is of the time that is shown now. A table has the columns of the list.
+  const save = (format) => download("/v1/export", { filter: filter(v, ...during(v)), format, ...(format === "csv" && { columns: columns.flatMap((c) => c.field || []) }) }, `requests.${format}`).then(() => setFailure(""), (error) => setFailure(error.message));
 
   useEffect(() => {
     const press = (e) => {
       if (typing(e)) return;
       if (e.key === "t") setLive((on) => !on);
-      else if (e.key === "e") document.getElementById("export").firstChild.click();
+      else if (e.key === "e") document.querySelector("#menu-export summary").click();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
@@ -95,15 +120,15 @@ export function Requests() {
 
   return html`<div class="requests">
     <div class="bar-row"><${FilterBar} v=${v} facets=${facets} /><span class="spring"></span>
-      <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? "● Live" : "Live"}</button>
-      <${Columns} chosen=${chosen} facets=${facets} />
-      <span id="export"><${Menu} label="Export"><button onClick=${() => save("ndjson")}>NDJSON, with bodies</button><button onClick=${() => save("csv")}>CSV, metrics</button><//></span></div>
+      <button aria-pressed=${live && newest} disabled=${!newest} title=${newest ? "Show requests as they end (t)" : "Live is for the newest first, up to now"} onClick=${() => setLive(!live)}>${live && newest ? (list.connected ? "● Live" : "○ Connecting…") : "Live"}</button>
+      <${Columns} chosen=${chosen.length ? chosen : usual} facets=${facets} />
+      <${Menu} label="Export"><button onClick=${() => save("ndjson")}>NDJSON, with bodies</button><button onClick=${() => save("csv")}>CSV, with these columns</button><//></div>
     ${!search && html`<${Histogram} v=${v} />`}
     <div class="split">${!search && html`<${Facets} v=${v} facets=${facets} />`}
       <section class="results" aria-busy=${loading || Boolean(search && list.asking)}>
         ${search && html`<p class="quiet" role="status">${list.asking ? `Searching the bodies${list.searched ? `, back to ${moment(list.searched)}` : ""}…` : list.next ? "There is more further down." : "All bodies are searched."}</p>`}
         ${fresh.length > 0 && html`<button class="waiting" onClick=${show}>${count(fresh.length)}${list.missed ? "+" : ""} new</button>`}
-        ${error && html`<p class="notice bad" role="alert">${error.message}</p>`}
+        ${(failure || error) && html`<p class="notice bad" role="alert">${failure || error.message} ${!failure && html`<button onClick=${() => list.retry()}>Try again</button>`}</p>`}
         ${!error && !loading && !list.asking && rows.length === 0
           ? html`<p class="notice">No request matches. Widen the time or remove a condition.</p>`
           : html`<${Table} label="Requests" columns=${columns} rows=${rows} selected=${selected} keyOf=${(r) => r.request_id}

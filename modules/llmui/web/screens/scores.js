@@ -1,6 +1,7 @@
 // Is quality falling, and which answers are the worst?
-import { html, useMemo } from "../html.js";
-import { during, filter, go, timeFilter, useView } from "../state.js";
+import { html, useMemo, useState } from "../html.js";
+import { filter } from "../filter.js";
+import { during, go, timeFilter, useView } from "../state.js";
 import { useAnswer } from "../api.js";
 import { Answer, Bar, Drawer, List } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
@@ -8,27 +9,30 @@ import { count, dollars, moment, offset, plural } from "../format.js";
 
 const increments = [[2 * 3600e3, "min", 60e3], [8 * 86400e3, "hour", 3600e3], [Infinity, "day", 86400e3]];
 const increment = ({ startTimeUnixMs: from, endTimeUnixMs: to }) => increments.find(([width]) => to - from <= width);
+// bounds are those of the view; all time is the last two years.
+const bounds = (v) => timeFilter(v) || { startTimeUnixMs: Date.now() - 730 * 86400e3, endTimeUnixMs: Date.now() };
 const score = (n) => (n === null || n === undefined ? "—" : n.toFixed(2));
 
 export function Scores() {
   const v = useView();
-  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = bounds(v);
   const state = useAnswer("/v1/dashboard/scores/query", {
     timeFilter: { start: new Date(from).toISOString(), end: new Date(to).toISOString() },
-    userFilter: filter(v), dbIncrement: increment(timeFilter(v))[1], timeZoneDifference: offset(),
+    userFilter: filter(v), dbIncrement: increment(bounds(v))[1], timeZoneDifference: offset(),
   });
   return html`<${Answer} state=${state} empty=${(d) => d.length === 0} none="No scores in this time. Send them to POST /v1/request/{id}/score.">${(points) =>
     [...new Set(points.map((p) => p.score_key))].sort().map((key) => html`<${Score} key=${key} v=${v} name=${key} points=${points.filter((p) => p.score_key === key)} />`)}<//>
     <${Drawer} v=${v} />`;
 }
 
-const worst = 8; // examples
+const shown = 8; // examples
 const sample = 500; // newest scored requests, of which the distribution is
 
 function Score({ v, name, points }) {
+  const [high, setHigh] = useState(false); // whether more is worse is the score's to say
   // The API answers the times that have scores; a chart has all between them.
   const [times, series] = useMemo(() => {
-    const width = increment(timeFilter(v))[2], first = Date.parse(points[0].created_at_trunc), values = [];
+    const width = increment(bounds(v))[2], first = Date.parse(points[0].created_at_trunc), values = [];
     for (const p of points) values[Math.round((Date.parse(p.created_at_trunc) - first) / width)] = p.score_avg;
     return [Array.from(values, (_, i) => first + i * width), [{ name: "mean", values: Array.from(values) }]];
   }, [points]);
@@ -36,12 +40,13 @@ function Score({ v, name, points }) {
   const state = useAnswer("/v1/request/query-clickhouse", { filter: filter(v, { scores: { [name]: { "is-null": false } } }, ...during(v)), limit: sample, includeContent: false });
   return html`<section class="score"><h2>${name}</h2><div class="charts"><${Chart} title=${`Mean of ${plural(n, "score")}`} times=${times} series=${series} format=${score} />
     <${Answer} state=${state} empty=${(d) => d.length === 0} none="">${(list) => html`<${Distribution} values=${list.map((r) => r.scores[name])} />`}<//></div>
-    <${Answer} state=${state}>${(list) => html`<${List} label=${`Worst by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
-      rows=${[...list].sort((a, b) => a.scores[name] - b.scores[name]).slice(0, worst)} columns=${columns(name)} />`}<//></section>`;
+    <p><button aria-pressed=${high} onClick=${() => setHigh(!high)}>${high ? "Highest first" : "Lowest first"}</button></p>
+    <${Answer} state=${state}>${(list) => html`<${List} label=${`${high ? "Highest" : "Lowest"} by ${name}`} keyOf=${(r) => r.request_id} selected=${(r) => r.request_id === v.id}
+      rows=${[...list].sort((a, b) => (high ? -1 : 1) * (a.scores[name] - b.scores[name])).slice(0, shown)} columns=${columns(name)} />`}<//></section>`;
 }
 
 const columns = (name) => [
-  { title: "Worst", cell: (r) => html`<button class="open" onClick=${() => go({ id: r.request_id })}>${moment(r.request_created_at)}</button>` },
+  { title: "Request", cell: (r) => html`<button class="open" onClick=${() => go({ id: r.request_id })}>${moment(r.request_created_at)}</button>` },
   { title: name, number: true, cell: (r) => score(r.scores[name]) }, { title: "Model", cell: (r) => r.model || "—" }, { title: "User", mid: true, cell: (r) => r.request_user_id || "—" },
   { title: "Cost", number: true, wide: true, cell: (r) => dollars(r.cost) },
 ];

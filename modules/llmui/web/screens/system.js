@@ -1,17 +1,15 @@
 // Is Weir healthy, and is anything lost?
 import { html } from "../html.js";
 import { useView } from "../state.js";
-import { useAnswer } from "../api.js";
+import { useAnswer, useMetrics } from "../api.js";
 import { Answer, List, Spark } from "../parts/basics.js";
 import { bytes, compact, count, duration, fullMoment, percent, plural } from "../format.js";
-import { Name, useMetrics } from "./overview.js";
-
-const every = 5000; // milliseconds
+import { Name } from "./overview.js";
 
 export function System() {
   const v = useView();
-  const state = useAnswer("/system", undefined, every);
-  const providers = useMetrics(v, { groupBy: "provider", limit: 50 });
+  const state = useAnswer("/system");
+  const providers = useMetrics(v, { groupBy: "provider", limit: 50, sort: { requests: "desc" } });
   return html`<${Answer} state=${state}>${(s) => html`<${Ledger} s=${s} />`}<//>
     <h2>Providers</h2><${Answer} state=${providers} empty=${(d) => d.groups.length === 0} none="No requests in this time.">${(d) => html`<${List} label="Providers" columns=${columns} rows=${d.groups} keyOf=${(g) => g.key} />`}<//>`;
 }

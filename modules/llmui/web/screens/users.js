@@ -1,23 +1,24 @@
 // Who costs most, who is new, who has errors?
 import { html, useState } from "../html.js";
-import { filter, having, timeFilter, useView } from "../state.js";
-import { useAnswer } from "../api.js";
-import { Answer, List, More, Spark, To, sorting } from "../parts/basics.js";
+import { filter } from "../filter.js";
+import { having, timeFilter, useView } from "../state.js";
+import { useAnswer, useMetrics } from "../api.js";
+import { Answer, List, Mark, More, Spark, To, sorting } from "../parts/basics.js";
 import { compact, count, dollars, moment, offset, plural } from "../format.js";
-import { useMetrics } from "./overview.js";
 
 const columns = (groups) => [
-  { title: "User", key: "user_id", cell: (u) => html`<${To} change=${having("user_id", u.user_id)}>${u.user_id}<//>` },
-  { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
-  { title: "Errors", number: true, cell: (u) => html`<span class=${groups.get(u.user_id)?.totals.errors ? "bad" : ""}>${count(groups.get(u.user_id)?.totals.errors)}</span>` },
-  { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.requests)} />` },
-  { title: "Active days", key: "active_for", number: true, wide: true, cell: (u) => count(u.active_for) },
-  { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
-  { title: "Input", key: "total_prompt_tokens", number: true, wide: true, cell: (u) => compact(u.total_prompt_tokens) },
-  { title: "Output", key: "total_completion_tokens", number: true, wide: true, cell: (u) => compact(u.total_completion_tokens) },
+  { title: "User", key: "user_id", cell: (u) => html`<${To} change=${having("user_id", u.user_id)} dir="auto" title=${u.user_id}>${u.user_id}<//>` },
   { title: "Cost", key: "cost", number: true, cell: (u) => dollars(u.cost) },
+  { title: "Requests", key: "total_requests", number: true, cell: (u) => count(u.total_requests) },
+  { title: "Errors", number: true, mid: true, cell: (u) => html`<${To} class=${groups.get(u.user_id)?.totals.errors ? "bad" : "quiet"} change=${{ ...having("user_id", u.user_id), f: [...having("user_id", u.user_id).f, { field: "failed", op: "equals", value: "true" }] }}>${count(groups.get(u.user_id)?.totals.errors)}<//>` },
+  { title: "Input", key: "total_prompt_tokens", number: true, semi: true, cell: (u) => compact(u.total_prompt_tokens) },
+  { title: "Output", key: "total_completion_tokens", number: true, semi: true, cell: (u) => compact(u.total_completion_tokens) },
+  { title: "Tokens a request", key: "average_tokens_per_request", number: true, wide: true, cell: (u) => compact(u.average_tokens_per_request) },
+  { title: "Active days", key: "active_for", number: true, wide: true, cell: (u) => count(u.active_for) },
   { title: "First in this time", key: "first_active", number: true, wide: true, cell: (u) => moment(u.first_active) },
-  { title: "Last", key: "last_active", number: true, wide: true, cell: (u) => moment(u.last_active) },
+  { title: "Last", key: "last_active", number: true, mid: true, cell: (u) => moment(u.last_active) },
+  { title: "Over time", wide: true, cell: (u) => groups.has(u.user_id) && html`<${Spark} values=${groups.get(u.user_id).points.map((p) => p.cost)} />` },
+  { title: "", mid: true, cell: (u) => html`<${Mark} id=${u.user_id} by="user_id" />` },
 ];
 
 export function Users() {
@@ -25,12 +26,12 @@ export function Users() {
   const [limit, setLimit] = useState(200);
   const sort = v.sort || "-cost";
   const { key, descending } = sorting(sort);
-  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v);
+  const { startTimeUnixMs: from, endTimeUnixMs: to } = timeFilter(v) || {};
   const state = useAnswer("/v1/user/metrics/query", {
-    filter: filter(v), timeFilter: { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
+    filter: filter(v), timeFilter: from === undefined ? undefined : { startTimeUnixSeconds: from / 1000, endTimeUnixSeconds: to / 1000 },
     timeZoneDifferenceMinutes: offset(), sort: { [key]: descending ? "desc" : "asc" }, limit,
   });
-  const series = useMetrics(v, { groupBy: "user_id", limit: 100 });
+  const series = useMetrics(v, { groupBy: "user_id", limit: 100, sort: { cost: "desc" } });
   const groups = new Map(series.data?.groups.map((g) => [g.key, g]));
   return html`<${Answer} state=${state} empty=${(d) => d.users.length === 0} none="No users in this time. Send the header Service-User-Id to tell them apart.">${(d) => html`<p class="quiet">${plural(d.count, "user")}</p>
     <div aria-busy=${!series.data && !series.error} class=${series.loading ? "stale" : ""}><${List} label="Users" columns=${columns(groups)} rows=${d.users} sort=${sort} keyOf=${(u) => u.user_id} /><${More} n=${d.users.length} limit=${limit} setLimit=${setLimit} /></div>`}<//>`;

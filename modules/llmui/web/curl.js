@@ -1,0 +1,34 @@
+// A recorded call as a command for a shell. Keys are left to the environment.
+import { failed } from "./parts/basics.js";
+
+const vendors = { openai: "https://api.openai.com", anthropic: "https://api.anthropic.com", gemini: "https://generativelanguage.googleapis.com" };
+
+const quote = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+// endpoints are the gateway's, by what an answer of theirs is called.
+const endpoints = { "chat.completion": "/v1/chat/completions", response: "/v1/responses", message: "/v1/messages" };
+
+// addressOf is where the call went: to the gateway in the words of its caller, or to the
+// provider. What is not known is left to the environment.
+function addressOf(r) {
+  if (r.request_referrer === "gateway" && !failed(r)) {
+    const path = endpoints[r.response_body?.object || r.response_body?.type] || (r.request_body?.input !== undefined ? endpoints.response : r.request_body?.max_tokens && r.request_body?.system !== undefined ? endpoints.message : endpoints["chat.completion"]);
+    return { url: quote(location.origin + path), gateway: true };
+  }
+  if (/^https?:/.test(r.target_url)) return { url: quote(r.target_url) };
+  return { url: vendors[r.provider] ? quote(vendors[r.provider] + r.request_path) : `"$BASE_URL"${quote(r.request_path || "/")}` };
+}
+
+// command is the call. Its body comes on the standard input: an argument may not be
+// longer than 128 KiB.
+export function command(r) {
+  const { request_body: body, request_path: path } = r;
+  const { url, gateway } = addressOf(r);
+  const key = gateway ? "Authorization: Bearer $WEIR_API_KEY" : /\/messages\b/.test(path) ? `x-api-key: $API_KEY" -H "anthropic-version: 2023-06-01` : /:\w*generateContent/i.test(path) ? "x-goog-api-key: $API_KEY" : "Authorization: Bearer $API_KEY";
+  const head = `curl ${url} -H "${key}" -H "Content-Type: application/json"`;
+  if (body === null) return head + " -d @request.json";
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  let end = "BODY";
+  while (text.split("\n").includes(end)) end += "_";
+  return `${head} --data-binary @- <<'${end}'\n${text}\n${end}\n`;
+}

@@ -1,0 +1,78 @@
+// What a request cost and why, how it went, and what it is labelled with.
+import { html } from "../html.js";
+import { filter } from "../filter.js";
+import { having } from "../state.js";
+import { useAnswer } from "../api.js";
+import { Answer, Bar, List, Outcome, To } from "./basics.js";
+import { count, dollars, duration, fullMoment, percent } from "../format.js";
+
+const note = (text) => text && html`<p class="notice">${text}</p>`;
+
+export function Cost({ r }) {
+  const cached = (r.prompt_cache_read_tokens || 0) + (r.prompt_cache_write_tokens || 0);
+  const share = (n) => (n === null || !r.total_tokens ? null : n / r.total_tokens);
+  const rows = [
+    ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens], ["Input, written to the cache", r.prompt_cache_write_tokens],
+    ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["In all", r.total_tokens],
+  ];
+  return html`<${List} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
+      { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },
+      { title: "Share", number: true, cell: ([, n]) => percent(share(n)) }, { title: "", cell: ([, n]) => html`<${Bar} share=${share(n)} />` },
+    ]} />
+    ${r.cost_details?.length > 0 && html`<${Charges} list=${r.cost_details} />`}
+    ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
+    ${r.cache_loss > 0 && html`<p>The cache missed ${count(r.cache_missed_tokens)} tokens, which cost <b class="bad">${dollars(r.cache_loss)}</b> more.</p>`}
+    ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
+    ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
+    ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
+}
+
+const per = { 1: "each", 1000000: "a million", 3600000: "an hour" };
+
+// Charges are what a cost is made of.
+const Charges = ({ list }) => html`<section><h3>Charges</h3><${List} label="Charges" keyOf=${(c) => c.item} rows=${list} columns=${[
+    { title: "Item", cell: (c) => c.item.replaceAll("_", " ") }, { title: "Count", number: true, cell: (c) => (c.per === 3600000 ? duration(c.count) : count(c.count)) },
+    { title: "Price", number: true, cell: (c) => `${dollars(c.price)} ${per[c.per] || `for ${count(c.per)}`}` }, { title: "Cost", number: true, cell: (c) => dollars(c.cost) },
+  ]} /></section>`;
+
+export function Timing({ r }) {
+  const total = r.delay_ms || 1;
+  const first = r.time_to_first_token;
+  const rate = first !== null && r.completion_tokens && r.delay_ms > first ? (r.completion_tokens / (r.delay_ms - first)) * 1000 : null;
+  const bar = (from, to, name, tone) => html`<rect class=${tone} x=${(from / total) * 100} width=${Math.max(0.3, ((to - from) / total) * 100)} height="14"><title>${name}: ${duration(to - from)}</title></rect>`;
+  return html`<svg class="timing" viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label=${`First token after ${duration(first)}, end after ${duration(r.delay_ms)}`}>
+      ${first !== null ? html`${bar(0, first, "To the first token", "wait")}${bar(first, total, "Stream", "flow")}` : bar(0, total, "Call", "flow")}</svg>
+    <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt>To the first token</dt><dd>${first === null ? "— (no stream)" : duration(first)}</dd>
+      <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
+      <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
+      <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${r.error_type && html`<dt>Error</dt><dd>${r.error_type}</dd>`}
+      ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>
+    ${r.attempt !== null && html`<${Attempts} r=${r} />`}`;
+}
+
+// Attempts are those of the gateway call that a request belongs to: the failed ones,
+// then the one that answered.
+function Attempts({ r }) {
+  const answer = r.attempt_of || r.request_id;
+  const failed = useAnswer("/v1/request/query-clickhouse", { filter: filter({ f: [] }, { attempt_of: { equals: answer } }), sort: { created_at: "asc" }, limit: 100, includeContent: false });
+  const last = useAnswer("/v1/request/" + encodeURIComponent(answer));
+  return html`<${Answer} state=${failed} empty=${(d) => d.length === 0} none="The first attempt answered.">${(list) => html`<section><h3>Attempts</h3><${List} label="Attempts" keyOf=${(a) => a.request_id} selected=${(a) => a.request_id === r.request_id}
+    rows=${[...list, ...(last.data ? [last.data] : [])]} columns=${attempts} /></section>`}<//>`;
+}
+
+const attempts = [
+  { title: "Attempt", cell: (a) => html`<${To} change=${{ id: a.request_id }}>${a.attempt}<//>` }, { title: "Provider", cell: (a) => a.provider }, { title: "Model", mid: true, cell: (a) => a.model || "—" },
+  { title: "Outcome", cell: (a) => html`<${Outcome} record=${a} />` }, { title: "Error", cell: (a) => a.error_type || "—" }, { title: "Latency", number: true, cell: (a) => duration(a.delay_ms) }, { title: "Cost", number: true, mid: true, cell: (a) => dollars(a.cost) },
+];
+
+export function Labels({ r }) {
+  const facts = { Provider: r.provider, "Requested model": r.request_model, "Answered model": r.response_model, "Model override": r.model_override, Target: r.target_url, Path: r.request_path, Organisation: r.organization_id, Prompt: r.prompt_id, "Prompt version": r.prompt_version, Node: r.node_id, Job: r.job_id, Country: r.country_code, Referrer: r.request_referrer, Trace: r.trace_id, Span: r.span_id };
+  const said = Object.entries(facts).filter(([, v]) => v !== null && v !== undefined && v !== "");
+  return html`<${Pairs} title="Call" pairs=${said} />
+    <${Pairs} title="Properties" pairs=${Object.entries(r.properties)} of=${(name) => "property." + name} />
+    <${Pairs} title="Scores" pairs=${Object.entries(r.scores || {})} />`;
+}
+
+// Pairs are names and values; with `of`, a value leads to all requests that have it.
+const Pairs = ({ title, pairs, of }) => pairs.length > 0 && html`<section><h3>${title}</h3><dl>${pairs.map(([name, value]) => html`<dt>${name}</dt>
+  <dd>${of ? html`<${To} change=${having(of(name), value, [])}>${String(value)}<//>` : String(value)}</dd>`)}</dl></section>`;

@@ -1,0 +1,79 @@
+// The one search box: ids, models, users, sessions, and words in bodies.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { withCondition } from "../filter.js";
+import { elsewhere, go, view } from "../state.js";
+import { get, post } from "../api.js";
+import { count, dollars, moment } from "../format.js";
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+// providerId is what an id that a provider gave looks like, as in chatcmpl-9xYz and msg_01A.
+const providerId = /^[a-z]{2,12}[-_][\w-]{6,}$/i;
+const few = 4; // of a kind
+
+const requests = (condition, change) => ({ ...elsewhere, v: "requests", f: withCondition(view().f, condition), ...change });
+
+// groups are the values of a field that contain a text, in all of time.
+async function groups(field, text, signal) {
+  const filter = { request_response_rmt: { [field]: { contains: text } } };
+  const { groups } = await post("/v1/metrics/query", { filter, groupBy: field, bucket: "none", limit: few, sort: { cost: "desc" } }, signal);
+  return groups.filter((g) => g.key).map((g) => ({ kind: field === "model" ? "Model" : "User", text: g.key, detail: `${count(g.totals.requests)} requests, ${dollars(g.totals.cost)}`, change: requests({ field, op: "equals", value: g.key }) }));
+}
+
+async function sessions(text, signal) {
+  const list = await post("/v1/session/query", { search: text, limit: few, derived: true }, signal);
+  return list.map((s) => ({ kind: "Session", text: s.session_name || s.session_id, detail: `${s.session_id.slice(-8)}, ${count(s.total_requests)} requests, ${dollars(s.total_cost)}`, change: { ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name, derived: s.is_derived ? "1" : "" } }));
+}
+
+async function request(id, signal) {
+  const r = await get("/v1/request/" + id, signal);
+  return [{ kind: "Request", text: id, detail: `${r.model || "unknown model"}, ${moment(r.request_created_at)}`, change: { ...elsewhere, v: "requests", id } }];
+}
+
+// words lead to the requests that have a text in a body. An id has no time.
+const words = (text) => ({ kind: "In bodies", text, detail: providerId.test(text) ? "at any time" : "in this time", change: requests({ field: "body", op: "contains", value: text }, providerId.test(text) ? { from: "all", to: "", f: [{ field: "body", op: "contains", value: text }] } : {}) });
+
+// Search shows what it finds below the box, the likeliest first.
+export function Search() {
+  const [text, setText] = useState("");
+  const [found, setFound] = useState([]);
+  const [at, setAt] = useState(0);
+  const field = useRef();
+  useEffect(() => field.current.focus(), []);
+  const wanted = text.trim();
+  useEffect(() => {
+    setAt(0);
+    setFound(wanted ? [words(wanted)] : []);
+    if (wanted.length < 2) return;
+    const abort = new AbortController(), parts = [];
+    const take = (order) => (list) => {
+      parts[order] = list;
+      setFound([...parts.flat().filter(Boolean), words(wanted)]);
+    };
+    const none = () => {};
+    const ask = setTimeout(() => {
+      if (uuid.test(wanted)) request(wanted, abort.signal).then(take(0), none);
+      groups("model", wanted, abort.signal).then(take(1), none);
+      groups("user_id", wanted, abort.signal).then(take(2), none);
+      sessions(wanted, abort.signal).then(take(3), none);
+    }, 120);
+    return () => (clearTimeout(ask), abort.abort());
+  }, [wanted]);
+  const choose = (one) => {
+    setText("");
+    field.current.blur();
+    go(one.change);
+  };
+  // Enter waits for what is asked: the best of it may come first.
+  const press = (e) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    if (step && found.length) setAt((at + step + found.length) % found.length);
+    else if (e.key === "Enter" && found[at]) choose(found[at]);
+    else if (e.key === "Escape") (setText(""), field.current.blur());
+    else return;
+    e.preventDefault();
+  };
+  return html`<span class="search"><input id="search" ref=${field} type="search" role="combobox" aria-label="Find an id, a user, a session, or words" aria-expanded=${found.length > 0} aria-controls="found" aria-autocomplete="list"
+      aria-activedescendant=${found.length ? `found-${at}` : null} placeholder="Find (/)" autocomplete="off" dir="auto" value=${text} onInput=${(e) => setText(e.target.value)} onKeyDown=${press} />
+    <ul id="found" role="listbox" aria-label="Found" class="panel" hidden=${!found.length}>${found.map((one, i) => html`<li key=${i} id=${`found-${i}`} role="option" aria-selected=${i === at} onPointerMove=${() => setAt(i)}
+      onPointerDown=${(e) => (e.preventDefault(), choose(one))}><b>${one.kind}</b> <span dir="auto">${one.text}</span> <small class="quiet">${one.detail}</small></li>`)}</ul></span>`;
+}

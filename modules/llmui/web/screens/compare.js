@@ -1,0 +1,100 @@
+// Two of anything, side by side: requests, values of a field, periods.
+import { html, useMemo } from "../html.js";
+import { fields, filter } from "../filter.js";
+import { bucket, elsewhere, go, having, range, timeFilter, useView } from "../state.js";
+import { cached, useAnswer } from "../api.js";
+import { answered, asked, settings } from "../conversation.js";
+import { Answer, List, Outcome, To, failed } from "../parts/basics.js";
+import { Chart } from "../parts/chart.js";
+import { Lists, text } from "../parts/difference.js";
+import { absent } from "../parts/turn.js";
+import { change, compact, count, dollars, duration, fullMoment, moment, offset, percent } from "../format.js";
+
+export function Compare() {
+  const v = useView();
+  if (v.by === "period") return html`<${Periods} v=${v} />`;
+  if (v.by) return html`<${Values} v=${v} />`;
+  if (v.a && v.b) return html`<${Requests} v=${v} />`;
+  return html`<p class="notice">Mark a request, a model, a user or a value with “compare”, then another one.</p>`;
+}
+
+const Swap = ({ v }) => html`<button onClick=${() => go({ a: v.b, b: v.a }, true)}>Swap sides</button>`;
+
+// Table shows figures {title, value, format} of two sides, and how they differ.
+function Table({ sides, figures, names }) {
+  const columns = [
+    { title: "", cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
+    { title: "Change", number: true, cell: (f) => ((delta) => (delta === null ? "—" : `${delta > 0 ? "+" : ""}${percent(delta)}`))(change(f.value(sides[1]), f.value(sides[0]))) },
+  ];
+  return html`<${List} label="Figures" keyOf=${(f) => f.title} rows=${figures} columns=${columns} />`;
+}
+
+const totals = [
+  { title: "Requests", value: (t) => t.requests, format: count }, { title: "Errors", value: (t) => t.errors, format: count }, { title: "Cost", value: (t) => t.cost, format: dollars },
+  { title: "Cost of a request", value: (t) => (t.requests && t.cost !== null ? t.cost / t.requests : null), format: dollars },
+  { title: "Latency p50", value: (t) => t.latency.p50, format: duration }, { title: "Latency p95", value: (t) => t.latency.p95, format: duration }, { title: "First token p95", value: (t) => t.time_to_first_token.p95, format: duration },
+  { title: "Input tokens", value: (t) => t.prompt_tokens, format: compact }, { title: "Output tokens", value: (t) => t.completion_tokens, format: compact },
+  { title: "Input from cache", value: cached, format: percent }, { title: "Saved by the cache", value: (t) => t.cache_savings, format: dollars }, { title: "Lost to cache misses", value: (t) => t.cache_loss, format: dollars },
+];
+
+// Values compares two values of a field, such as two models.
+function Values({ v }) {
+  const field = v.by.replace("property.", "property:");
+  const side = (value) => ({ filter: filter({ ...v, f: v.f.filter((c) => c.field !== v.by) }, v.by.startsWith("property.") ? { properties: { [v.by.slice(9)]: { equals: value } } } : { [v.by]: { equals: fields[v.by] === "number" ? Number(value) : value } }), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v) });
+  const a = useAnswer("/v1/metrics/query", side(v.a)), b = useAnswer("/v1/metrics/query", side(v.b));
+  const state = a.error || !b.data ? { ...a, data: b.data && a.data, error: a.error || b.error } : { ...b, data: a.data && [a.data, b.data] };
+  return html`<h2>${field.replace("property:", "")}: ${[v.a, v.b].map((value, i) => html`${i > 0 && " and "}<${To} change=${having(v.by, value)} dir="auto">${value || "(none)"}<//>`)}</h2><p><${Swap} v=${v} /></p>
+    <${Answer} state=${state}>${(d) => html`<${Table} sides=${d.map((x) => x.totals)} figures=${totals} names=${[v.a || "(none)", v.b || "(none)"]} /><${Courses} d=${d} names=${[v.a || "(none)", v.b || "(none)"]} />`}<//>`;
+}
+
+// Courses are how two sides went over time.
+function Courses({ d, names }) {
+  const [times, of] = useMemo(() => [d[0].points.map((p) => Date.parse(p.range_start)), (value) => d.map((x, i) => ({ name: names[i], values: x.points.map(value) }))], [d]);
+  if (!times.length || d[1].points.length !== times.length) return null;
+  return html`<div class="charts"><${Chart} title="Cost" times=${times} series=${of((p) => p.cost)} format=${dollars} /><${Chart} title="Latency p95" times=${times} series=${of((p) => p.latency.p95)} format=${duration} /></div>`;
+}
+
+// Periods compares the time of the view with as much before it, or with another that the
+// address names as its first and last millisecond, as in b=1790000000000-1790086400000.
+function Periods({ v }) {
+  const now = timeFilter(v) || {};
+  const span = range(v).to - range(v).from;
+  const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(v.b) || [];
+  const before = from ? { startTimeUnixMs: Number(from), endTimeUnixMs: Number(to) } : { startTimeUnixMs: now.startTimeUnixMs - Math.ceil(span / 60e3) * 60e3, endTimeUnixMs: now.startTimeUnixMs - 1 };
+  const question = (timeFilter) => ({ filter: filter(v), timeFilter, timezoneDifference: offset(), bucket: "none" });
+  const b = useAnswer("/v1/metrics/query", question(now)), a = useAnswer("/v1/metrics/query", question(before));
+  const name = (t) => `${moment(new Date(t.startTimeUnixMs).toISOString())} – ${moment(new Date(t.endTimeUnixMs).toISOString())}`;
+  const shift = (ms) => go({ b: `${now.startTimeUnixMs - ms}-${now.endTimeUnixMs - ms}` }, true);
+  return html`<div class="bar-row"><h2>Two periods</h2><button onClick=${() => go({ b: "" }, true)}>The period before</button> <button onClick=${() => shift(86400e3)}>A day ago</button> <button onClick=${() => shift(7 * 86400e3)}>A week ago</button></div>
+    ${v.from === "all" ? html`<p class="notice">All time has no period before it: choose a time.</p>` : html`<${Answer} state=${a.data && b.data ? { data: [a.data.totals, b.data.totals] } : { error: a.error || b.error }}>${(sides) => html`<${Table} sides=${sides} figures=${totals} names=${[name(before), name(now)]} />`}<//>`}`;
+}
+
+const figures = [
+  { title: "Cost", value: (r) => r.cost, format: dollars }, { title: "Latency", value: (r) => r.delay_ms, format: duration }, { title: "First token", value: (r) => r.time_to_first_token, format: duration },
+  { title: "Input tokens", value: (r) => r.prompt_tokens, format: count }, { title: "From the cache", value: (r) => r.prompt_cache_read_tokens, format: count }, { title: "Output tokens", value: (r) => r.completion_tokens, format: count },
+];
+
+// Requests compares all that two requests have.
+function Requests({ v }) {
+  const a = useAnswer("/v1/request/" + encodeURIComponent(v.a)), b = useAnswer("/v1/request/" + encodeURIComponent(v.b));
+  return html`<div class="bar-row"><h2>Two requests</h2><${Swap} v=${v} /></div><${Answer} state=${a.data && b.data ? { data: [a.data, b.data] } : { error: a.error || b.error }}>${(sides) => html`<${Both} sides=${sides} />`}<//>`;
+}
+
+function Both({ sides }) {
+  const [then, now] = sides.map((r) => {
+    const said = asked(r.request_body), { tools, parameters } = settings(r.request_body);
+    return { tools, parameters: Object.entries({ model: r.request_model, ...parameters }), system: said.filter((m) => m.role === "system"), messages: said.filter((m) => m.role !== "system"), answer: answered(r.response_body, failed(r)) };
+  });
+  const names = sides.map((r) => html`<${To} change=${{ ...elsewhere, v: "requests", id: r.request_id }} title=${r.request_id}>${r.model || "unknown model"}, ${moment(r.request_created_at)}<//>`);
+  const gone = sides.map((r) => absent(r.request_body, r.request_omitted, `request of ${fullMoment(r.request_created_at)}`)).filter(Boolean);
+  const of = (name, noun, key, title, body) => html`<${Lists} name=${name} noun=${noun} then=${then[key]} now=${now[key]} title=${title} body=${body} />`;
+  const role = (m) => m.role;
+  return html`<${Table} sides=${sides} figures=${figures} names=${names} />
+    <p>${sides.map((r, i) => html`${i > 0 && " and "}<${Outcome} record=${r} />`)}${sides[1].cache_miss_reason && html` · <span class="bad">the cache missed on the right: ${sides[1].cache_miss_reason.replaceAll("_", " ")}${sides[1].cache_miss_at ? ` at ${sides[1].cache_miss_at}` : ""}</span>`}</p>
+    ${gone.map((says) => html`<p class="notice">${says}</p>`)}
+    <div class="differences panel">${of("Tools", "tool", "tools", (t) => t.name, (t) => JSON.stringify(t, null, 2))}
+    ${of("Parameters", "parameter", "parameters", ([name]) => name, ([name, value]) => `${name}: ${JSON.stringify(value)}`)}
+    ${of("Instructions", "text", "system", role, text)}
+    ${of("Messages", "message", "messages", role, text)}
+    ${of("Answer", "message", "answer", role, text)}</div>`;
+}
