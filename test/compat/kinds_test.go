@@ -38,6 +38,7 @@ var providerKinds = []kind{
 	{name: "openrouter", model: "any", base: "/v1"},
 	{name: "perplexity", model: "any", base: agentBase},
 	{name: "together", model: "any", base: "/v1"},
+	{name: "vercel", model: "any", base: "/v1"},
 	{name: "vllm", model: "any", base: "/v1"},
 	{name: "xai", model: "any", base: "/v1"},
 }
