@@ -67,7 +67,7 @@ func kindsOf(d plugins.Dialect) []kind {
 	}
 	kinds := append(translated[1:len(translated):len(translated)], kind{"openai", openai.Provider{}, "gpt-5"})
 	for _, name := range []string{
-		"azure", "cerebras", "compatible", "deepseek", "fireworks", "groq", "lmstudio", "mistral", "ollama", "openrouter", "together", "vllm", "xai",
+		"azure", "cerebras", "compatible", "deepseek", "fireworks", "groq", "lmstudio", "mistral", "ollama", "openrouter", "together", "vercel", "vllm", "xai",
 	} {
 		kinds = append(kinds, kind{name, chatvendor.For(name), "m"})
 	}
