@@ -104,7 +104,7 @@ func TestServerThatClosesStreams(t *testing.T) {
 // A server whose list of tools never ends is not asked forever.
 func TestEndlessList(t *testing.T) {
 	var asked atomic.Int64
-	server := mcp.NewServer(&mcp.Implementation{Name: "endless", Version: "1"}, &mcp.ServerOptions{HasTools: true})
+	server := mcp.NewServer(&mcp.Implementation{Name: "endless", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			if method == "tools/list" {
