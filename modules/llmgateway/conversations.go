@@ -53,11 +53,7 @@ func createConversation(c *stateCall) (any, error) {
 // conversation returns that of the path, once there is memory for the largest one.
 func (c *stateCall) conversation() (*storage.Conversation, error) {
 	var refused *plugins.Error
-	if c.received.Bytes != nil { // it joins what the body holds, and waits for nothing beside it
-		if err := c.received.Grow(c.r.Context(), stored.MaxConversation); err != nil {
-			return nil, err
-		}
-	} else if c.loaded, refused = c.h.site.App.Memory().Hold(c.r.Context(), stored.MaxConversation); refused != nil {
+	if c.loaded, refused = c.h.site.App.Memory().Hold(c.r.Context(), stored.MaxConversation); refused != nil {
 		return nil, refused
 	}
 	found, err := c.store.Conversation(c.r.Context(), c.id)
