@@ -112,7 +112,7 @@ func TestExportOfChosenColumns(t *testing.T) {
 	if want := "property:Team,model,property:a.b,request_user_id\n'=care,m,c,ada\n"; body != want {
 		t.Errorf("the table is %q, want %q", body, want)
 	}
-	for _, wrong := range []string{`{"format":"csv","columns":["modle"]}`, `{"columns":["model"]}`} {
+	for _, wrong := range []string{`{"format":"csv","columns":["colour"]}`, `{"columns":["model"]}`} {
 		if response, answer := s.do("POST", "/v1/export", "root", wrong); response.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", wrong, response.StatusCode, answer)
 		}

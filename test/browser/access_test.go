@@ -36,7 +36,7 @@ func TestEveryoneCanReadTheScreens(t *testing.T) {
 	for _, view := range views {
 		all = append(all, "?v="+view+"&from=3h")
 	}
-	all = append(all, states(w)[11], states(w)[12]+"&tab=raw", states(w)[12]+"&tab=turn")
+	all = append(all, states(w)[11], states(w)[12]+"&tab=raw", states(w)[12]+"&tab=turn", "?v=compare&by=model&a=gpt-5-mini&b=gpt-4o-mini", "?v=compare&by=period", "?v=requests&f=body:contains:refund")
 	for _, look := range []struct {
 		theme string
 		width int64
@@ -69,8 +69,13 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 		p.press(key)
 		p.until(`document.querySelector("h1").innerText === %s`, quote(title))
 	}
-	p.press("/")
-	p.until(`document.activeElement?.id === "search"`)
+	p.open("")
+	p.press("\t") // past the bars, to the first row
+	p.until(`document.activeElement.className === "skip"`)
+	p.press("\r")
+	p.until(`document.activeElement.id === "content" || document.activeElement.closest("tbody")`)
+	p.slash()
+	p.until(`document.activeElement?.role === "combobox"`)
 	p.press("gpt-4o-mini")
 	p.until(`document.querySelector("[role=option][aria-selected=true]")?.innerText.includes("Model")`)
 	p.press("\r")

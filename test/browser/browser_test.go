@@ -253,6 +253,13 @@ func (p *tab) press(keys string) {
 	p.do(chromedp.KeyEvent(keys))
 }
 
+// slash presses the key, without the character that chromedp types beside it whatever
+// the page makes of the key.
+func (p *tab) slash() {
+	p.t.Helper()
+	js[bool](p, `document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true})) || true`)
+}
+
 // text is what a reader sees.
 func (p *tab) text() string { return js[string](p, `document.body.innerText`) }
 

@@ -31,6 +31,8 @@ func TestPictures(t *testing.T) {
 		pictures[view] = "?v=" + view
 	}
 	list := states(w)
+	pictures["compare"] = "?v=compare&by=model&a=gpt-5-mini&b=gpt-4o-mini"
+	pictures["search"] = "?v=requests&f=body:contains:refund"
 	pictures["session"] = list[11]
 	for _, side := range sides {
 		pictures["request-"+side] = list[12] + "&tab=" + side
@@ -46,7 +48,7 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for width, height := range map[int64]int64{1440: 900, 768: 1024, 390: 844} {
+	for width, height := range map[int64]int64{1440: 900, 1280: 860, 768: 1024, 390: 844} {
 		for _, theme := range []string{"light", "dark"} {
 			p = w.tab(t)
 			p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(w.url))

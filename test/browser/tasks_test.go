@@ -35,7 +35,7 @@ func (a *actions) choose(selector, value string) {
 func (a *actions) find(text, kind string) {
 	a.t.Helper()
 	a.n++
-	js[bool](a.tab, `document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true})) || true`)
+	a.slash()
 	a.until(`document.activeElement?.role === "combobox"`)
 	a.press(text)
 	a.until(`[...document.querySelectorAll("#found b")].some((b) => b.innerText === %s)`, quote(kind))

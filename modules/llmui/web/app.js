@@ -50,10 +50,11 @@ function Part({ label, file, name, ...props }) {
 }
 
 // Find is the one search box.
-function Find({ v }) {
+function Find() {
   const [Found, show] = useState();
-  const load = () => Found || import("./parts/search.js").then((m) => show(() => m.Search));
-  return Found ? html`<${Found} v=${v} />` : html`<input id="search" type="search" placeholder="Find (/)" aria-label="Find an id, a user, a session, or words" onFocus=${load} />`;
+  const typed = useRef(""); // before the rest of it is there
+  const load = () => import("./parts/search.js").then((m) => show(() => m.Search), () => {});
+  return Found ? html`<${Found} typed=${typed.current} />` : html`<input id="search" type="search" placeholder="Find (/)" aria-label="Find an id, a user, a session, or words" onFocus=${load} onInput=${(e) => (typed.current = e.target.value)} />`;
 }
 
 // Connection asks again what the view shows: at its pace, and soon when Weir cannot be
@@ -126,11 +127,11 @@ function Frame({ who, onLogout }) {
     document.title = `${title} · Weir`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [title]);
-  return html`<nav aria-label="Screens"><strong class="brand">Weir</strong>
+  return html`<a class="skip" href="#content" onClick=${skip}>Skip to the content</a><nav aria-label="Screens"><strong class="brand">Weir</strong>
       ${Object.entries(screens).map(([key, [title]]) => html`<${To} change=${{ v: key, ...elsewhere }} aria-current=${key === v.v ? "page" : null}>${title}<//>`)}
       <span class="spring"></span><span class="quiet who">${who.organization}</span><${Theme} theme=${theme} setTheme=${setTheme} /><button class="quiet" onClick=${switchZone}>Times: ${zone}</button><button class="quiet" onClick=${() => help.current.showModal()}>Keys</button>
       ${who.login && html`<button class="quiet" onClick=${onLogout}>Log out</button>`}</nav>
-    <main><header class="top-bar"><a class="skip" href="#content" onClick=${skip}>Skip to the content</a><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} v=${v} />
+    <main><header class="top-bar"><h1>${title}</h1><span class="conditions"><${Conditions} v=${v} /></span><${Find} />
         ${v.v !== "requests" && html`<${Part} label="Filter" file="filters" name="FilterMenu" v=${v} />`}<${Part} label="Views" file="views" name="Saved" /><${Times} v=${v} /></header>
       <${Connection} /><span id="content" tabindex="-1"></span>
       <${Later} file=${file} name=${name} /></main>

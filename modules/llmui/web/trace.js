@@ -40,12 +40,14 @@ export function rows(roots, closed, sort, shown = () => true) {
   const order = orderOf(sort);
   const visit = (node, depth, above) => {
     const at = out.length;
-    if (!node.stray) out.push({ key: "node " + node.id, node, depth, above });
+    // A conversation of one call, at the top, is that call.
+    const bare = node.stray || (!above && node.own_calls.length === 1 && !node.beneath.length);
+    if (!bare) out.push({ key: "node " + node.id, node, depth, above });
     if (closed.has(node.id)) return;
     const before = out.length;
     for (const child of [...node.own_calls.filter(shown), ...node.beneath].sort(order)) {
       if (child.own_calls) visit(child, depth + 1, node.id);
-      else out.push({ key: child.request_id, request: child, depth: depth + (node.stray ? 0 : 1), above: node.id });
+      else out.push({ key: child.request_id, request: child, depth: depth + (bare ? 0 : 1), above: node.id });
     }
     if (out.length === before && !node.own_calls.some(shown)) out.length = at; // nothing of it is shown
   };

@@ -175,4 +175,4 @@ export const More = ({ n, limit, setLimit }) => n >= limit && (limit < 1000 ? ht
 
 // classOf are the classes of a column: the least room that it is shown in is wide, semi
 // or mid.
-export const classOf = (c) => ["number", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");
+export const classOf = (c) => ["number", "text", "wide", "semi", "mid"].filter((name) => c[name]).join(" ");

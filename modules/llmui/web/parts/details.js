@@ -13,7 +13,7 @@ export function Cost({ r }) {
   const share = (n) => (n === null || !r.total_tokens ? null : n / r.total_tokens);
   const rows = [
     ["Input, not cached", r.prompt_tokens === null ? null : r.prompt_tokens - cached], ["Input, read from the cache", r.prompt_cache_read_tokens], ["Input, written to the cache", r.prompt_cache_write_tokens],
-    ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["In all", r.total_tokens],
+    ["Output, without reasoning", r.completion_tokens === null ? null : r.completion_tokens - (r.reasoning_tokens || 0)], ["Output, reasoning", r.reasoning_tokens], ["Total", r.total_tokens],
   ];
   return html`<${List} label="Tokens" keyOf=${([name]) => name} rows=${rows} columns=${[
       { title: "Tokens", cell: ([name]) => name }, { title: "Count", number: true, cell: ([, n]) => count(n) },

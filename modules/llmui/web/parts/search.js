@@ -33,8 +33,8 @@ async function request(id, signal) {
 const words = (text) => ({ kind: "In bodies", text, detail: providerId.test(text) ? "at any time" : "in this time", change: requests({ field: "body", op: "contains", value: text }, providerId.test(text) ? { from: "all", to: "", f: [{ field: "body", op: "contains", value: text }] } : {}) });
 
 // Search shows what it finds below the box, the likeliest first.
-export function Search() {
-  const [text, setText] = useState("");
+export function Search({ typed }) {
+  const [text, setText] = useState(typed);
   const [found, setFound] = useState([]);
   const [at, setAt] = useState(0);
   const field = useRef();

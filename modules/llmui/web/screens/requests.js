@@ -26,8 +26,8 @@ const all = {
   path: { title: "Path", field: "property:Service-Session-Path", cell: property("Service-Session-Path"), extra: true },
   endpoint: { title: "Endpoint", field: "request_path", cell: (r) => r.request_path || "—", extra: true },
   finish: { title: "Finish", field: "finish_reason", cell: (r) => r.finish_reason || r.error_type || "—", extra: true },
-  prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true },
-  answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true },
+  prompt: { title: "Prompt", cell: (r) => text(r.preview?.asked || (r.preview?.results ? `← ${plural(r.preview.results, "result")}` : "")), extra: true, preview: true, text: true },
+  answer: { title: "Answer", cell: (r) => text(r.preview?.answered || (r.preview?.calls.length ? `→ ${r.preview.calls.map((c) => c.name).join(", ")}` : "")), extra: true, preview: true, text: true },
   input: { title: "In", key: "prompt_tokens", field: "prompt_tokens", number: true, cell: (r) => compact(r.prompt_tokens), semi: true },
   cached: { title: "Cached", field: "prompt_cache_read_tokens", number: true, cell: (r) => compact(r.prompt_cache_read_tokens), extra: true },
   output: { title: "Out", key: "completion_tokens", field: "completion_tokens", number: true, cell: (r) => compact(r.completion_tokens), semi: true },
@@ -39,7 +39,7 @@ const all = {
   id: { title: "Id", field: "request_id", cell: (r) => r.request_id, extra: true },
 };
 const usual = Object.keys(all).filter((key) => !all[key].extra);
-const match = { title: "Match", cell: (r) => html`<${Marked} text=${r.preview?.match || ""} words=${sought(view())} />`, wideText: true };
+const match = { title: "Match", cell: (r) => html`<${Marked} text=${r.preview?.match || ""} words=${sought(view())} />`, text: true };
 
 // columnOf is a column that was chosen, which is shown whatever room there is. It is
 // undefined for a name that no column has.
@@ -72,7 +72,7 @@ function Histogram({ v }) {
     points && [{ name: "answered", values: points.map((p) => p.requests - p.errors) }, { name: "errors", values: points.map((p) => p.errors) }],
   ], [state.data]);
   if (!points) return html`<div class="chart panel plain" aria-busy=${!state.error}></div>`;
-  return points.length > 0 && html`<${Chart} title=${`${compact(state.data.totals.requests)} requests, ${dollars(state.data.totals.cost)}`} times=${times} series=${series} format=${compact} stacked plain height=${72} colours=${["c1", "error"]} />`;
+  return points.length > 0 && html`<${Chart} title=${`${compact(state.data.totals.requests)} request${state.data.totals.requests === 1 ? "" : "s"}${state.data.totals.requests ? `, ${dollars(state.data.totals.cost)}` : ""}`} times=${times} series=${series} format=${compact} stacked plain height=${72} colours=${["c1", "error"]} />`;
 }
 
 export function Requests() {

@@ -94,7 +94,7 @@ function Head({ v, d, loops, agents, calls }) {
   const clock = axis(calls);
   const user = first?.request_user_id;
   const facts = [
-    user && html`<${To} change=${having("user_id", user, [])} dir="auto">${user}<//>`, agents && plural(agents.length, "agent"), plural(t.requests, "call"),
+    user && html`<${To} change=${having("user_id", user, [])} dir="auto">${user}<//>`, agents && plural(agents.length, agents.length === 1 || agents.some((n) => n.depth) ? "agent" : "conversation"), plural(t.requests, "call"),
     first && `${moment(first.request_created_at)}, ${duration(clock.span)}, ${duration(clock.busy)} of it waiting for models`,
   ];
   const sums = [
