@@ -30,7 +30,8 @@ async function request(id, signal) {
 }
 
 // words lead to the requests that have a text in a body. An id has no time.
-const words = (text) => ({ kind: "In bodies", text, detail: providerId.test(text) ? "at any time" : "in this time", change: requests({ field: "body", op: "contains", value: text }, providerId.test(text) ? { from: "all", to: "", f: [{ field: "body", op: "contains", value: text }] } : {}) });
+const inBodies = "In bodies";
+const words = (text) => ({ kind: inBodies, text, detail: providerId.test(text) ? "at any time" : "in this time", change: requests({ field: "body", op: "contains", value: text }, providerId.test(text) ? { from: "all", to: "", f: [{ field: "body", op: "contains", value: text }] } : {}) });
 
 // Search shows what it finds below the box, the likeliest first.
 export function Search({ typed }) {
@@ -63,11 +64,11 @@ export function Search({ typed }) {
     field.current.blur();
     go(one.change);
   };
-  // Enter waits for what is asked: the best of it may come first.
+  // Who types fast presses Enter before what was typed last has been drawn.
   const press = (e) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
     if (step && found.length) setAt((at + step + found.length) % found.length);
-    else if (e.key === "Enter" && found[at]) choose(found[at]);
+    else if (e.key === "Enter" && e.target.value.trim()) choose(found[at] && found[at].kind !== inBodies ? found[at] : words(e.target.value.trim()));
     else if (e.key === "Escape") (setText(""), field.current.blur());
     else return;
     e.preventDefault();
