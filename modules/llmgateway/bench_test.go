@@ -21,6 +21,7 @@ import (
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/gemini"
 	_ "github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/storage/shared"
 )
 
 // chunks is a body that comes event by event.
@@ -80,10 +81,14 @@ func BenchmarkStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	breakers := new(shared.LocalBreakers)
+	app := loaded.(*llmapp.App)
 	h := &Handler{
-		sealer: func() (*sealer, error) { return newSealer([]byte("secret")) },
+		breakers: func() shared.Breakers { return breakers },
+		money:    llmapp.Gate{App: app, Logger: zap.NewNop()},
+		sealer:   func() (*sealer, error) { return newSealer([]byte("secret")) },
 		site: &recording.Site{
-			App: loaded.(*llmapp.App), Store: llmapp.DefaultName, Logger: zap.NewNop(),
+			App: app, Store: llmapp.DefaultName, Logger: zap.NewNop(),
 			Open: func(context.CancelFunc) (recording.Recorder, func(), error) {
 				return nil, nil, errors.New("there is no store")
 			},
@@ -91,7 +96,7 @@ func BenchmarkStream(b *testing.B) {
 		policy:  routing.Policy{TryDuration: defaultTryDuration},
 		MaxBody: defaultMaxBody, MaxItems: defaultMaxItems, MaxTools: defaultMaxTools,
 	}
-	for _, account := range h.site.App.Accounts("default") {
+	for _, account := range app.Accounts("default") {
 		account.Transport = llmapp.NewTransport(transport(func(*http.Request) (*http.Response, error) {
 			body := chunks(bytes.SplitAfter(bytes.Join(streams[account.Label], nil), []byte("\n\n")))
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: &body}, nil
