@@ -68,6 +68,22 @@ func TestDemoFillsADashboard(t *testing.T) {
 	}
 }
 
+// The incident of the day before can be seen, at whatever hour the demo is started.
+func TestDemoHasAnIncident(t *testing.T) {
+	for hour := range 24 {
+		now := time.Date(2026, 11, 23, hour, 30, 0, 0, time.UTC)
+		failed := 0
+		for _, turn := range newDemoTraffic(1).history(now.AddDate(0, 0, -2), now) {
+			if turn.status == 529 {
+				failed++
+			}
+		}
+		if failed < 3 {
+			t.Errorf("%d calls fail when it is %d:30", failed, hour)
+		}
+	}
+}
+
 func TestDemoHistoryIsOfThePast(t *testing.T) {
 	now := time.Now()
 	then := now.AddDate(0, 0, -3)

@@ -83,7 +83,7 @@ var demoSearcher = &demoAgent{
 }
 
 var demoTester = &demoAgent{
-	role: "tester", prompt: "You run tests and report the first failure.", models: []int{0, 2},
+	role: "tester", prompt: "You run tests and report the first failure.", models: []int{1, 2},
 	steps: []demoStep{
 		{tool: "run_tests", arguments: `{"package":"./billing"}`, result: "--- FAIL: TestRefund (0.02s): got 0, want %d"},
 		{tool: "read_log", arguments: `{"lines":80}`, result: "panic: nil map in refund.go:%d"},
@@ -95,7 +95,7 @@ var demoScenes = []demoScene{
 	{
 		name: "Support", team: "care", question: "Where is my order **%d**? It was sent on Monday, and the parcel looked like this.", picture: demoPicture,
 		demoAgent: demoAgent{
-			prompt: "You are the support agent of a shop. Look orders up before you answer.", models: []int{0, 0, 2, 3},
+			prompt: "You are the support agent of a shop. Look orders up before you answer.", models: []int{0, 1, 2, 3},
 			steps: []demoStep{
 				{tool: "find_order", arguments: `{"order":%d}`, result: `{"order":%d,"state":"in transit","carrier":"post"}`},
 				{tool: "track_parcel", arguments: `{"parcel":"P-%d"}`, result: `{"eta":"tomorrow","events":3}`},
@@ -116,7 +116,7 @@ var demoScenes = []demoScene{
 	}, {
 		name: "Fix billing", team: "platform", question: "The refund test fails since build %d. Find out why, and mend it.",
 		demoAgent: demoAgent{
-			prompt: "You mend software. Hand searches and test runs to your agents.", models: []int{5, 0},
+			prompt: "You mend software. Hand searches and test runs to your agents.", models: []int{5, 1},
 			steps: []demoStep{
 				{tool: "read_log", arguments: `{"build":%d}`, result: "TestRefund failed in build %d"},
 				{tool: "task", arguments: `{"agent":"searcher","prompt":"Find all callers of Refund in build %d, with files and lines."}`, agent: demoSearcher, task: "Find all callers of Refund in build %d, with files and lines."},
@@ -129,7 +129,7 @@ var demoScenes = []demoScene{
 	}, {
 		name: "Deploy", team: "platform", question: "Deploy build %d when it is ready.",
 		demoAgent: demoAgent{
-			prompt: "You deploy builds.", models: []int{2, 0}, steps: demoLoop,
+			prompt: "You deploy builds.", models: []int{1, 0}, steps: demoLoop,
 			answer: "Build %d is still queued. I stop waiting.",
 		},
 	}, {

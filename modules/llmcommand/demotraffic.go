@@ -46,10 +46,14 @@ func (t *demoTraffic) history(then, now time.Time) (turns []demoTurn) {
 		if hours-hour <= 2 {
 			busy *= 3 // so that the last minutes have some, too
 		}
+		overloaded := hours-hour >= 26 && hours-hour < 29
+		if overloaded {
+			busy = math.Max(busy, 8) // so that it is seen, at whatever time of the day
+		}
 		for range int(busy + t.Float64()*2) {
 			at, known := begin.Add(time.Duration(t.Int64N(int64(time.Hour)))), 1-float64(hours-hour)/float64(hours+24)
 			for _, turn := range t.session(at, known) {
-				incident := turn.model.provider == "anthropic" && hours-hour >= 26 && hours-hour < 29
+				incident := overloaded && turn.model.provider == "anthropic"
 				if incident {
 					turn.latency *= 3
 				}
