@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,9 +64,17 @@ type Ticket struct {
 }
 
 // PaysWithCredits reports whether an organisation pays for calls of the account with
-// credits: it then shares the platform's account with others that it does not trust.
+// credits.
 func (a *App) PaysWithCredits(org string, account *Account) bool {
 	return account.Platform && a.HasCredits(org)
+}
+
+// Shares reports whether an account of the platform also serves callers whom the
+// organisation does not trust: other organisations, or the platform that grants its credits.
+func (a *App) Shares(org string, account *Account) bool {
+	return account.Platform && (a.HasCredits(org) || slices.ContainsFunc(a.keys, func(k *Key) bool {
+		return k.org != org && k.Allows(ScopeGateway)
+	}))
 }
 
 // reservedRetryAfter is when a call should come back that waits for others to end.

@@ -22,7 +22,7 @@ const bytesPerToken = 4
 // admit gets the ticket by which the attempt is sent, for a call that costs no more than
 // the whole request can make the provider read and write.
 func (a *attempt) admit() error {
-	a.x.Record.PassthroughBilling = a.shared() && !a.call.dialect.CountsTokens()
+	a.x.Record.PassthroughBilling = a.paysWithCredits() && !a.call.dialect.CountsTokens()
 	ticket, err := a.call.h.money.Admit(a.call.ctx, llmapp.Spending{
 		Org: a.x.Record.Org, Account: a.target.Account, Model: a.target.Name(), AtMost: a.atMost,
 	})
@@ -66,6 +66,11 @@ func (c *call) outputAsked() (int64, error) {
 // unpaidFields are fields that make a provider charge for something that the model's
 // price does not tell: other models, and audio that it fetches.
 var unpaidFields = []string{"models", "fallbacks", "file_url", "file_id"}
+
+// paysWithCredits reports whether credits pay for the attempt.
+func (a *attempt) paysWithCredits() bool {
+	return a.call.h.site.App.PaysWithCredits(a.x.Record.Org, a.target.Account)
+}
 
 // checkSpending refuses a request that does not tell what it may cost. Of a field that
 // stands twice, libraries differ in which they take.
@@ -198,7 +203,7 @@ func (c *call) tier() string { return c.field("service_tier").Str }
 // because it has no price where the model has one. It is left out of the request.
 func (a *attempt) unpricedTier() bool {
 	tier := a.call.tier()
-	return tier != "" && a.shared() && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
+	return tier != "" && a.paysWithCredits() && !a.estimate(0, tier).Valid && a.estimate(0, "").Valid
 }
 
 // charge takes a cost from the credits. One that is lower than what was charged

@@ -58,11 +58,14 @@ func (h *Handler) openID(org, sealed string) (fileID, bool) {
 }
 
 // openFiles puts the provider's ids into a call that names files which were uploaded
-// here, and returns the targets at the account that has them.
+// here, and returns the targets at the account that has them. What is left in c.stored.ids
+// has not been opened.
 func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
-	for i, named := range c.stored.ids {
+	var unknown []storedID
+	for _, named := range c.stored.ids {
 		f, ok := c.h.openID(c.exchange.Record.Org, named.id)
 		if !ok {
+			unknown = append(unknown, named)
 			continue
 		}
 		var at []routing.Target
@@ -74,8 +77,8 @@ func (c *call) openFiles(targets []routing.Target) ([]routing.Target, error) {
 		if targets = at; targets == nil {
 			return nil, plugins.Invalid(named.param, "'%s' names a file that %s has: name a model of that provider.", named.param, f.account.Label)
 		}
-		c.stored.ids[i].id = f.id
 		c.sent = bytes.ReplaceAll(c.sent, []byte(`"`+named.id+`"`), []byte(`"`+f.id+`"`))
 	}
+	c.stored.ids = unknown
 	return targets, nil
 }

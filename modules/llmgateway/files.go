@@ -146,7 +146,8 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 		return nil, err
 	}
 	c.passQuery(req, query)
-	for _, name := range []string{"Content-Type", "Content-Encoding", "Idempotency-Key", "Openai-Beta"} {
+	c.passIdempotencyKey(req, account)
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Openai-Beta"} {
 		if values := c.r.Header[name]; values != nil && (name != "Content-Encoding" || c.body == nil) {
 			req.Header[name] = values
 		}
@@ -191,22 +192,14 @@ func (c *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 
 // allowFiles refuses what an organisation must not do at an account that others use.
 func (c *fileCall) allowFiles(account *llmapp.Account) error {
-	org := c.x.Record.Org
-	if c.shared(routing.Target{Account: account}) {
+	if c.h.site.App.PaysWithCredits(c.x.Record.Org, account) {
 		e := plugins.Invalid("", "Files and batches are not paid with credits: the provider tells what a batch costs when its results are downloaded. "+
 			"Configure %s for the organization with a key of its own.", account.Label)
 		e.Code = unsupportedEndpoint
 		return e
 	}
 	lists := c.file.id == "" && c.r.Method == http.MethodGet
-	if !lists || !account.Platform {
-		return nil
-	}
-	alone := org == llmapp.DefaultName
-	for name := range c.h.site.App.Organisations {
-		alone = alone && name == org
-	}
-	if !alone {
+	if lists && c.shares(account) {
 		e := plugins.Invalid("", "%s has the files of other organizations too, and cannot list yours alone. "+
 			"Configure it for the organization with a key of its own.", account.Label)
 		e.Code = unsupportedEndpoint

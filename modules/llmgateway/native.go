@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/streamusage"
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
@@ -21,8 +22,15 @@ func (a *attempt) passRequestHeaders(req *http.Request) {
 	names := []string{"Anthropic-Version", "Anthropic-Beta"}
 	if !isAnthropic(c.dialect) {
 		names = []string{"Openai-Beta"}
-		if !a.shared() { // else the caller would choose whose budget of the platform is spent
-			names = append(names, "Openai-Organization", "Openai-Project")
+		choosing := []string{"Openai-Organization", "Openai-Project"} // whose budget is spent
+		if !c.shares(a.target.Account) {
+			names = append(names, choosing...)
+			choosing = nil
+		}
+		for _, name := range choosing {
+			if c.r.Header[name] != nil {
+				a.warnings = append(a.warnings, name+": left out, the provider's account is shared with other organizations")
+			}
 		}
 	}
 	for _, name := range names {
@@ -30,8 +38,14 @@ func (a *attempt) passRequestHeaders(req *http.Request) {
 			req.Header[name] = values
 		}
 	}
+	c.passIdempotencyKey(req, a.target.Account)
+}
+
+// passIdempotencyKey gives the provider the client's key. At an account that organisations
+// share, the key is hashed with the organisation, which must not get the answer of another.
+func (c *call) passIdempotencyKey(req *http.Request, account *llmapp.Account) {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		if a.shared() { // one organisation must not get the answer of another
+		if c.shares(account) {
 			sum := sha256.Sum256([]byte(c.exchange.Record.Org + "\x00" + key))
 			key = hex.EncodeToString(sum[:])
 		}
@@ -79,7 +93,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 // askForUsage asks a stream for its usage where credits pay: what the model thinks is paid,
 // and cannot be seen. A client that did not ask does not get the chunk with the usage.
 func (a *attempt) askForUsage(body []byte) []byte {
-	if d := a.call.dialect; !a.shared() || d != plugins.Chat && d != plugins.Completions {
+	if d := a.call.dialect; !a.paysWithCredits() || d != plugins.Chat && d != plugins.Completions {
 		return body
 	}
 	asking, changed := streamusage.Ask(body, true)

@@ -151,7 +151,7 @@ func TestOpenAIHeaders(t *testing.T) {
 		speaksResponses(w, r)
 	}}})
 	s.grant(1e6)
-	for key, shared := range map[string]bool{"k": false, "both": false, "payer": true} {
+	for key, shared := range map[string]bool{"k": true, "both": false, "payer": true} {
 		s.post(`{"model":"raw/priced","input":"hi","max_output_tokens":9}`, "Authorization", "Bearer "+key,
 			"OpenAI-Organization", "org", "OpenAI-Project", "proj", "OpenAI-Beta", "b", "Idempotency-Key", "once")
 		if got.Get("OpenAI-Beta") != "b" || (got.Get("OpenAI-Organization") == "org") == shared || (got.Get("OpenAI-Project") == "proj") == shared ||

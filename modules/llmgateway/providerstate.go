@@ -1,16 +1,20 @@
 package llmgateway
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
 )
 
 // storedState is what a request refers to that a provider keeps.
@@ -23,7 +27,8 @@ type storedState struct {
 // storedID is an id that a provider gave out, and the parameter that has it.
 type storedID struct{ param, id string }
 
-// findStoredState looks through a request.
+// findStoredState looks through a request. Of a field that stands twice it reads both:
+// libraries differ in which they take.
 func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 	gjson.Parse(text(body)).ForEach(func(key, v gjson.Result) bool {
 		switch name := key.Str; {
@@ -37,8 +42,11 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 				found.field, found.hint = name, ""
 			}
 			found.ids = append(found.ids, storedID{name, v.Str + v.Get("id").Str})
-		case name == "container" && v.Type == gjson.String: // of Anthropic's code execution
-			found.ids = append(found.ids, storedID{name, v.Str})
+		case name == "container": // of Anthropic's code execution
+			found.ids = appendIDs(found.ids, name, v)
+			if id := v.Get("id"); id.Type == gjson.String {
+				found.ids = append(found.ids, storedID{name, id.Str})
+			}
 		case name == "messages" || name == "tools" || name == "images" || name == "mask":
 			found.addFiles(name, v)
 		}
@@ -50,43 +58,73 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 func (s *storedState) addItems(input gjson.Result) {
 	i := 0
 	input.ForEach(func(_, item gjson.Result) bool {
-		param := fmt.Sprintf("input[%d]", i)
-		if item.Get("type").Str == "item_reference" {
-			if s.field == "" {
-				s.field, s.hint = param, " Clients send the item itself when 'store' is false."
-			}
-			s.ids = append(s.ids, storedID{param, item.Get("id").Str})
-		}
-		if id := item.Get("id").Str; id != "" && item.Get("type").Str == "reasoning" && item.Get("encrypted_content").Str == "" {
-			s.ids = append(s.ids, storedID{param, id}) // the provider looks up what it thought
-		}
-		s.addFiles(param, item)
+		s.addItem(fmt.Sprintf("input[%d]", i), item)
 		i++
 		return true
 	})
 }
 
+// addItem adds what a provider looks up for an item: what its id refers to, unless the item
+// has the content itself, and files.
+func (s *storedState) addItem(param string, item gjson.Result) {
+	var ids []storedID
+	var references, typed, looked, whole bool
+	item.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			ids = appendIDs(ids, param, v)
+		case "type":
+			references = references || v.Str == "item_reference"
+			looked = looked || v.Str == "reasoning" || v.Str == "image_generation_call"
+			typed = typed || v.Type == gjson.String
+		case "role":
+			typed = true
+		case "encrypted_content", "result":
+			whole = v.Type == gjson.String && v.Str != ""
+		}
+		return true
+	})
+	if references = references || !typed && ids != nil; references && s.field == "" {
+		s.field, s.hint = param, " Clients send the item itself when 'store' is false."
+	}
+	if references || looked && !whole {
+		s.ids = append(s.ids, ids...)
+	}
+	s.addFiles(param, item)
+}
+
 // idFields hold ids of files, and of what files are kept in.
 var idFields = []string{"file_id", "file_ids", "vector_store_ids", "container", "container_id"}
 
+// clientFields hold what the client or the model has made up, in which a name means nothing
+// to the provider.
+var clientFields = []string{"input", "input_schema", "input_examples", "parameters"}
+
 // addFiles adds the ids of files, at any depth.
 func (s *storedState) addFiles(param string, v gjson.Result) {
-	if !strings.Contains(v.Raw, "file_id") && !strings.Contains(v.Raw, "vector_store_ids") && !strings.Contains(v.Raw, "container") {
+	if !strings.Contains(v.Raw, "file_id") && !strings.Contains(v.Raw, "vector_store_ids") && !strings.Contains(v.Raw, "container") &&
+		!strings.Contains(v.Raw, `\u`) { // which may hide a name
 		return
 	}
 	v.ForEach(func(key, v gjson.Result) bool {
 		if slices.Contains(idFields, key.Str) {
-			for _, id := range v.Array() {
-				if id.Type == gjson.String {
-					s.ids = append(s.ids, storedID{param, id.Str})
-				}
-			}
+			s.ids = appendIDs(s.ids, param, v)
 		}
-		if v.IsObject() || v.IsArray() {
+		if (v.IsObject() || v.IsArray()) && !slices.Contains(clientFields, key.Str) {
 			s.addFiles(param, v)
 		}
 		return true
 	})
+}
+
+// appendIDs appends the strings that v is or has.
+func appendIDs(ids []storedID, param string, v gjson.Result) []storedID {
+	for _, id := range v.Array() {
+		if id.Type == gjson.String {
+			ids = append(ids, storedID{param, id.Str})
+		}
+	}
+	return ids
 }
 
 // targetsWithState returns the targets that may have kept what the request refers to: all, if
@@ -106,66 +144,95 @@ func (c *call) targetsWithState(targets []routing.Target) ([]routing.Target, err
 	return targets[:1], nil
 }
 
-// shared reports whether the attempt goes to an account of the platform that
-// organisations share who pay with credits, and so do not trust each other.
-func (a *attempt) shared() bool { return a.call.shared(a.target) }
-
-func (c *call) shared(t routing.Target) bool {
-	return c.h.site.App.PaysWithCredits(c.exchange.Record.Org, t.Account)
+// shares reports whether others than the organisation use the account.
+func (c *call) shares(account *llmapp.Account) bool {
+	return c.h.site.App.Shares(c.exchange.Record.Org, account)
 }
 
-// allow refuses what an organisation with credits must not ask of an account that
-// it shares: a field beside the documented schema, what the account keeps for
-// others, and an answer that is not there to be charged.
+// allow refuses what an organisation must not ask of an account: where credits pay, a field
+// beside the documented schema and an answer that is not there to be charged; and where
+// others use the account, what it keeps for them.
 func (c *call) allow(t routing.Target) error {
-	if !c.shared(t) {
-		return nil
-	}
-	if c.dialect.OfResponses() {
-		if err := translate.Validate(c.body); err != nil {
+	if c.h.site.App.PaysWithCredits(c.exchange.Record.Org, t.Account) {
+		if c.dialect.OfResponses() {
+			if err := translate.Validate(c.body); err != nil {
+				return err
+			}
+		}
+		if err := c.checkSpending(); err != nil {
 			return err
 		}
 	}
-	if err := c.checkSpending(); err != nil {
-		return err
+	if len(c.stored.ids) == 0 || !c.shares(t.Account) {
+		return nil
+	}
+	if _, native := t.Account.API.(translate.Native); !native && c.stored.field != "" {
+		return nil // nothing is sent: the translation has no place for it
 	}
 	var ids []string
-	for _, stored := range c.stored.ids {
-		ids = append(ids, stored.id)
+	for _, named := range c.stored.ids {
+		ids = append(ids, named.id)
 	}
 	given := c.remembered(c.payer(), ids)
-	for _, stored := range c.stored.ids {
-		if given[stored.id] == "" {
-			return plugins.Unsupported(stored.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
-				stored.param, t.Account.Label, c.stored.hint)
+	for _, named := range c.stored.ids {
+		if given[named.id] == "" && !c.hasRecord(named, t.Account) {
+			return plugins.Unsupported(named.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
+				named.param, t.Account.Label, c.stored.hint)
 		}
 	}
 	return nil
+}
+
+// hasRecord reports whether a record proves that the account gave the organisation a
+// response: the memory may have been lost. A record that was reported or imported proves
+// nothing, because its id is the caller's word.
+func (c *call) hasRecord(named storedID, account *llmapp.Account) bool {
+	if named.param != "previous_response_id" || named.id == "" {
+		return false
+	}
+	journal, err := c.h.journal()
+	if err != nil {
+		return false
+	}
+	r, err := journal.Response(c.ctx, c.exchange.Record.Org, named.id)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		c.h.site.Logger.Error("a response cannot be looked up, and is refused", zap.String("response", named.id), zap.Error(err))
+	}
+	return err == nil && r.GatewayNode != "" && strings.HasPrefix(r.TargetURL, account.BaseURL)
 }
 
 // payer owns the ids that the organisation was given from accounts that it shares,
 // whichever key and user it was.
 func (c *call) payer() owner { return owner{org: c.exchange.Record.Org} }
 
-// ended remembers what an answer has that a provider who speaks Responses has ended:
-// whose its ids are, and what it adds to a conversation. body is that of an object, nil
-// for a stream.
+// ended remembers what an answer has that a provider who speaks the client's dialect has
+// ended: whose its ids are, and what it adds to a conversation. body is that of an object,
+// nil for a stream.
 func (a *attempt) ended(body []byte) {
-	if a.call.dialect != plugins.Responses || !a.shared() && a.call.state.ConversationID == "" {
+	c := a.call
+	shares := c.shares(a.target.Account) && (c.dialect == plugins.Responses || c.dialect == plugins.Messages)
+	if !shares && c.state.ConversationID == "" {
 		return
 	}
 	if body == nil {
 		r := a.x.Kept.Content().Response
-		body, _ = observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
+		body, _ = observe.Transcript(c.dialect).Stored(r.Type, r.Data)
 	}
-	a.extend(body)
-	if !a.shared() {
+	if c.dialect == plugins.Responses {
+		a.extend(body)
+	}
+	if !shares {
 		return
 	}
 	response := a.x.Answer.Info().ResponseID
-	ids := []string{response}
-	for _, id := range gjson.GetBytes(body, "output.#.id").Array() {
-		ids = append(ids, id.Str)
+	found := storedState{ids: []storedID{{id: response}}}
+	for _, id := range gjson.GetManyBytes(body, "output.#.id", "container.id") {
+		found.ids = appendIDs(found.ids, "", id)
 	}
-	a.call.remember(a.call.payer(), []byte(response), ids)
+	found.addFiles("", gjson.ParseBytes(body))
+	var ids []string
+	for _, named := range found.ids {
+		ids = append(ids, named.id)
+	}
+	c.remember(c.payer(), []byte(response), ids)
 }

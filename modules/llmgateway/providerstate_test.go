@@ -8,6 +8,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -69,8 +71,51 @@ func TestStoredIDsAreBoundToTheirOrganisation(t *testing.T) {
 			}
 		}
 		s.memory = new(shared.LocalMemory) // as after a restart
-		if status, param := ask(previous, "payer"); status != http.StatusBadRequest || param != "previous_response_id" {
+		if status, param := ask(previous, "payer"); status != http.StatusOK {
 			t.Errorf("an id that was given before a restart: %d at %q", status, param)
+		}
+		for _, key := range []string{"payer2", "k", "acme"} {
+			if status, param := ask(previous, key); status != http.StatusBadRequest || param != "previous_response_id" {
+				t.Errorf("%s asks for an id that others were given: %d at %q", key, status, param)
+			}
+		}
+	}
+}
+
+// An account of the platform keeps what many organisations gave it, also where no credits
+// pay: what was not given to the caller does not pass, however it is spelled. A record that
+// the caller reported proves nothing.
+func TestPlatformAccountsAreShared(t *testing.T) {
+	s := serve(t, map[string][]upstream{"raw": {func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"id":"resp_own","object":"response","status":"completed","model":"m","output":[{"id":"ci","type":"code_interpreter_call","container_id":"cntr_own"}]}`))
+	}}})
+	reported := storage.Record{Org: "acme", Dialect: plugins.Responses, ResponseID: "resp_forged", TargetURL: s.handler.site.App.Accounts("default")[2].BaseURL}
+	s.kept.records[reported.Key()] = entry{Record: reported}
+	ask := func(path, fields string) (int, string) {
+		resp, body := s.postTo(path, strings.NewReader(`{"model":"raw/m","max_tokens":9,`+fields+`}`), "Authorization", "Bearer acme")
+		return resp.StatusCode, body
+	}
+	for _, c := range []struct{ path, fields string }{
+		{"/v1/responses", `"input":"hi","previous_response_id":"resp_others"`},
+		{"/v1/responses", `"input":"hi","previous_response_id":"resp_forged"`},
+		{"/v1/responses", `"input":[{"id":"msg_others"}]`},
+		{"/v1/responses", `"input":[{"type":"message","type":"item_reference","id":"msg_others"}]`},
+		{"/v1/responses", `"input":[{"type":"image_generation_call","id":"ig_others"}]`},
+		{"/v1/responses", `"input":[{"role":"user","content":[{"type":"input_file","file_\u0069d":"file-others"}]}]`},
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-others"}}]}]`},
+		{"/v1/messages", `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_others"}}]}]`},
+		{"/v1/messages", `"messages":[],"container":{"id":"container_others"}`},
+	} {
+		if status, body := ask(c.path, c.fields); status != http.StatusBadRequest || !strings.Contains(body, "is not known to be yours") {
+			t.Errorf("%s %s: %d %s", c.path, c.fields, status, body)
+		}
+	}
+	for _, fields := range []string{
+		`"input":"hi"`, `"input":"hi","previous_response_id":"resp_own"`, `"input":"hi","tools":[{"type":"code_interpreter","container":"cntr_own"}]`,
+		`"input":"hi","tools":[{"type":"function","name":"run","parameters":{"examples":[{"container":"web"}]}}]`,
+	} {
+		if status, body := ask("/v1/responses", fields); status != http.StatusOK {
+			t.Errorf("%s: %d %s", fields, status, body)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (a *attempt) passHandshake(req *http.Request) {
 			req.Header[name] = values
 		}
 	}
-	if a.shared() {
+	if a.call.shares(a.target.Account) {
 		for _, prefix := range accountProtocols {
 			takeProtocol(req.Header, prefix)
 		}
@@ -262,14 +262,18 @@ func goodbye(e *plugins.Error) (frames []byte) {
 
 // fromClient ends a WebSocket that asks for what an account keeps that others share.
 func (s *realtime) fromClient(message []byte) {
-	if !s.ticket.Paid() {
+	if !s.call.shares(s.target.Account) {
 		return
 	}
-	for _, prompt := range gjson.GetManyBytes(message, "session.prompt", "response.prompt") {
-		if prompt.IsObject() {
-			s.stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.target.Account.Label))
-		}
-	}
+	gjson.ParseBytes(message).ForEach(func(name, of gjson.Result) bool {
+		of.ForEach(func(key, prompt gjson.Result) bool { // a field that stands twice may be read twice
+			if (name.Str == "session" || name.Str == "response") && key.Str == "prompt" && prompt.IsObject() {
+				s.stop(plugins.Unsupported("prompt", "'prompt' names what %s keeps: the account is shared with others.", s.target.Account.Label))
+			}
+			return true
+		})
+		return true
+	})
 }
 
 // begin sets aside what a response may cost. Where the credits are insufficient, it is paid

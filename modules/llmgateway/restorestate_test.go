@@ -236,13 +236,14 @@ func TestResponsesAreFoundByTheirOwnersAlone(t *testing.T) {
 	}
 }
 
-// A provider that speaks Responses may have what is not found here.
+// A provider that speaks Responses may have what is not found here, in an account that is
+// the organisation's alone.
 func TestAnUnknownIDGoesToTheOneProviderThatMayKnowIt(t *testing.T) {
 	var sent remembering
 	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}})
 	for _, id := range []string{"resp_1", "resp_" + strings.Repeat("0a", 16), "resp_" + strings.Repeat("z", 32), "x"} {
 		body := `{ "model":"raw/m","input":"hi",  "previous_response_id":"` + id + `"}`
-		if resp, _ := s.post(body); resp.StatusCode != 200 || sent.last() != body {
+		if resp, _ := s.post(body, "Authorization", "Bearer both"); resp.StatusCode != 200 || sent.last() != body {
 			t.Errorf("%d, sent %s", resp.StatusCode, sent.last())
 		}
 		if status, got := s.get("/v1/responses/" + id); status != 404 {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -441,6 +442,17 @@ func serve(t *testing.T, upstreams map[string][]upstream) *site {
 		s.kept.check(t)
 	})
 	return s
+}
+
+// settled waits until all exchanges have ended: nothing tells when the handler of a
+// WebSocket is done.
+func (s *site) settled() {
+	s.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); s.kept.open() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%d exchanges have not ended within 30 seconds", s.kept.open())
+		}
+	}
 }
 
 // post calls a model and reads the whole answer.

@@ -252,7 +252,5 @@ func TestACallEndsWhenItsWebSocketDoes(t *testing.T) {
 	<-began
 	c.Close()
 	<-ended
-	for s.kept.open() > 0 { // nothing tells when the handler of a socket is done
-		time.Sleep(time.Millisecond)
-	}
+	s.settled()
 }
