@@ -40,6 +40,7 @@ type client struct {
 	http    *http.Client
 	address string
 	key     string
+	header  http.Header // of each request, beside its own
 	stderr  io.Writer
 	warned  map[string]bool
 	// date is the server's clock at its last answer.
@@ -149,6 +150,10 @@ func (c *client) requests(ctx context.Context, q *requestQuery) iter.Seq2[gjson.
 	}
 }
 
+// continueFrom is the size in bytes of a body from which the server is asked first: it
+// closes the connection on one that is too large, and its answer may then be lost.
+const continueFrom = 8 << 20
+
 func (c *client) post(ctx context.Context, path string, body any) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -158,7 +163,13 @@ func (c *client) post(ctx context.Context, path string, body any) (*http.Respons
 	if err != nil {
 		return nil, err
 	}
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
 	r.Header.Set("Content-Type", "application/json")
+	if len(text) > continueFrom {
+		r.Header.Set("Expect", "100-continue")
+	}
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}

@@ -1,17 +1,15 @@
 package llmcommand
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -25,33 +23,35 @@ import (
 )
 
 // source is a product whose exports can be imported.
-type source interface {
-	// call makes a span of a row. It is nil of a row that is no call of a model, and
-	// skipped then says what it is.
-	call(row gjson.Result) (s *span, skipped string, err error)
-	// kept are the fields of a row that call reads, and those that repeat others.
-	kept(field string) bool
+type source struct {
+	// call makes a span of a row. The span is nil if the row is no call of a model, and
+	// skipped then says what the row is.
+	call func(*row) (s *span, skipped string, err error)
+	// repeats are fields that call does not read, because they repeat other fields.
+	repeats []string
+	// name is the name that a field of a file has for call.
+	name func(string) string
 }
 
 // sources are the products, each with a constructor.
-var sources = map[string]func() source{
-	"helicone": func() source { return helicone{} },
-	"langfuse": func() source { return &langfuse{make(map[string]gjson.Result), make(map[string][]gjson.Result)} },
-	"litellm":  func() source { return litellm{} },
-}
+var sources = map[string]func() *source{"helicone": newHelicone, "langfuse": newLangfuse, "litellm": newLiteLLM}
 
 func importCommand(cmd *cobra.Command) {
 	addClientFlags(cmd)
+	cmd.Flags().Bool("keep-old", false, "Import calls that are older than the store's retention, too: it deletes them at its next maintenance")
 	cmd.Args = cobra.MinimumNArgs(2)
 	cmd.RunE = runImport
 }
 
-// imported is what became of the rows of an import.
+// imported accounts for the rows of an import. Each row is in one count: here, in the
+// sender's, or in what the sender has not sent.
 type imported struct {
 	sender  *spanSender
-	skipped map[string]int // rows that are no calls, by what they are
-	left    map[string]int // rows with a field that has no place, by the field
-	broken  int            // rows that cannot be read
+	rows    int64
+	skipped map[string]int64 // rows that are no calls, by what they are
+	refused map[string]int64 // rows that cannot be imported, by why
+	left    map[string]int64 // rows with a field that has no place, by the field
+	wrong   map[string]int64 // rows with a value of another type than the field's, by the path
 }
 
 func runImport(cmd *cobra.Command, args []string) error {
@@ -63,9 +63,15 @@ func runImport(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if keepOld, _ := cmd.Flags().GetBool("keep-old"); keepOld {
+		c.header = http.Header{"Service-Keep-Old": {"true"}}
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	i := &imported{sender: &spanSender{client: c}, skipped: make(map[string]int), left: make(map[string]int)}
+	i := &imported{
+		sender:  &spanSender{client: c},
+		skipped: make(map[string]int64), refused: make(map[string]int64), left: make(map[string]int64), wrong: make(map[string]int64),
+	}
 	from := makeSource()
 	for _, name := range args[1:] {
 		if err = i.file(ctx, from, name, cmd.ErrOrStderr()); err != nil {
@@ -73,78 +79,113 @@ func runImport(cmd *cobra.Command, args []string) error {
 			break
 		}
 	}
-	if err == nil {
-		err = i.sender.flush(ctx)
+	if sent := i.sender.flush(ctx); err == nil {
+		err = sent
 	}
 	i.report(cmd.OutOrStdout(), c.address)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w; import the same files again to go on: what is there already is not doubled", err)
-	case i.broken > 0:
-		return fmt.Errorf("%d rows could not be imported", i.broken)
-	case i.sender.rejected > 0:
-		return fmt.Errorf("%d calls were refused: %s", i.sender.rejected, i.sender.reason)
+	}
+	if refused := total(i.refused) + total(i.sender.refused); refused > 0 {
+		return fmt.Errorf("%s of %s rows could not be imported", formatCount(refused), formatCount(i.rows))
 	}
 	return nil
 }
 
-func (i *imported) file(ctx context.Context, from source, name string, stderr io.Writer) error {
+func total(counts map[string]int64) (sum int64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// maxComplaints bounds the refused rows that stderr names.
+const maxComplaints = 20
+
+func (i *imported) file(ctx context.Context, from *source, name string, stderr io.Writer) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	n := 0
-	for row, err := range rows(file) {
-		if err != nil {
+	for object, err := range rows(file) {
+		refused, isRefusal := errors.AsType[*refusal](err)
+		if err != nil && !isRefusal {
 			return err
 		}
 		n++
-		s, skipped, err := from.call(row)
-		switch {
-		case err != nil:
-			if i.broken++; i.broken <= 20 {
-				fmt.Fprintf(stderr, "%s: row %d: %v\n", name, n, err)
+		i.rows++
+		if err == nil {
+			refused, err = i.row(ctx, from, object)
+		}
+		if refused != nil {
+			if i.refused[refused.reason]++; total(i.refused) <= maxComplaints {
+				fmt.Fprintf(stderr, "%s: row %d: %v\n", name, n, refused)
 			}
-			continue
-		case s == nil:
-			i.skipped[skipped]++
 			continue
 		}
-		row.ForEach(func(field, value gjson.Result) bool {
-			if !blank(value) && !from.kept(field.Str) {
-				i.left[field.Str]++
-			}
-			return true
-		})
-		if err := i.sender.add(ctx, s); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (i *imported) report(w io.Writer, address string) {
-	fmt.Fprintf(w, "imported %s calls to %s; those that were there before are not doubled\n", formatCount(int64(i.sender.sent)-i.sender.rejected), address)
-	for _, what := range slices.Sorted(maps.Keys(i.skipped)) {
-		fmt.Fprintf(w, "not imported: %s %s\n", formatCount(int64(i.skipped[what])), what)
+// row sends a row. A refusal is of this row alone.
+func (i *imported) row(ctx context.Context, from *source, object gjson.Result) (*refusal, error) {
+	r := newRow(object, from.name)
+	s, skipped, err := from.call(r)
+	refused, isRefusal := errors.AsType[*refusal](err)
+	switch {
+	case isRefusal:
+		return refused, nil
+	case err != nil:
+		return nil, err
+	case s == nil:
+		i.skipped[skipped]++
+		return nil, nil
 	}
-	for _, field := range slices.Sorted(maps.Keys(i.left)) {
-		fmt.Fprintf(w, "not kept: %s of %s calls\n", field, formatCount(int64(i.left[field])))
+	for name, value := range r.fields {
+		if !r.read[name] && !slices.Contains(from.repeats, name) && !blank(value) {
+			i.left[name]++
+		}
 	}
+	for path := range r.wrong {
+		i.wrong[path]++
+	}
+	return nil, i.sender.add(ctx, s)
 }
 
-const noUUID = "00000000-0000-0000-0000-000000000000"
-
-// blank is true of what says nothing: null, "", {}, [], 0, false and the zero UUID.
-func blank(v gjson.Result) bool {
-	switch {
-	case v.IsObject():
-		return len(v.Map()) == 0
-	case v.IsArray():
-		return len(v.Array()) == 0
+func (i *imported) report(w io.Writer, address string) {
+	s := i.sender
+	fmt.Fprintf(w, "%s rows: %s new calls at %s\n", formatCount(i.rows), formatCount(s.recorded), address)
+	for _, c := range []struct {
+		count int64
+		what  string
+	}{
+		{s.known, "already there"},
+		{s.expired, "not imported: older than the store's retention; --keep-old imports them"},
+		{int64(len(s.batch)), "not sent"},
+	} {
+		if c.count > 0 {
+			fmt.Fprintf(w, "%s %s\n", formatCount(c.count), c.what)
+		}
 	}
-	return v.String() == "" || v.Str == noUUID || v.Type == gjson.Number && v.Num == 0 || v.Type == gjson.False
+	for _, c := range []struct {
+		format string
+		counts map[string]int64
+	}{
+		{"%[2]s not imported: %[1]s\n", i.skipped},
+		{"%[2]s refused: %[1]s\n", i.refused},
+		{"%[2]s refused by the store: %[1]s\n", s.refused},
+		{"not kept: %s of %s calls\n", i.left},
+		{"unknown, because the value has another type: %s of %s calls\n", i.wrong},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(c.counts)) {
+			fmt.Fprintf(w, c.format, key, formatCount(c.counts[key]))
+		}
+	}
 }
 
 // spanOf begins the span of a call. A product's own ids, of whatever form, always make
@@ -153,9 +194,9 @@ func blank(v gjson.Result) bool {
 func spanOf(trace, id string, begin, end time.Time) (*span, error) {
 	switch {
 	case id == "":
-		return nil, errors.New("it has no id")
+		return nil, &refusal{reason: "it has no id"}
 	case begin.IsZero():
-		return nil, errors.New("it does not say when it began")
+		return nil, &refusal{reason: "it does not say when it began"}
 	}
 	s := &span{TraceID: hexID(trace, 16), SpanID: hexID(id, 8), Name: "chat"}
 	s.took(begin, end)
@@ -171,16 +212,6 @@ func hexID(id string, size int) string {
 	return hex.EncodeToString(sum[:size])
 }
 
-// timeOf reads the forms that exports have: RFC 3339, and SQL's, which is in UTC.
-func timeOf(v gjson.Result) time.Time {
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02T15:04:05", time.DateTime} {
-		if at, err := time.Parse(layout, v.String()); err == nil {
-			return at
-		}
-	}
-	return time.Time{}
-}
-
 // properties sets labels, whose names keep their letter case. Those that are named like
 // credentials are left out.
 func (s *span) properties(labels map[string]string) {
@@ -191,115 +222,13 @@ func (s *span) properties(labels map[string]string) {
 	}
 }
 
-// bodyOf is a body as text; an empty one is none.
-func bodyOf(v gjson.Result) string {
-	if blank(v) {
-		return ""
-	}
-	if v.Type == gjson.String {
-		return v.Str
-	}
-	return v.Raw
-}
-
-// rows reads an export, one row after the other: an array, an object a line, an answer
-// whose rows are in "data", a trace and its "observations", or CSV whose first line
-// names the fields.
-func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
-	in := bufio.NewReader(r)
-	first, err := firstByte(in)
-	switch {
-	case err != nil:
-		return func(yield func(gjson.Result, error) bool) { yield(gjson.Result{}, err) }
-	case first == '[' || first == '{':
-		return jsonRows(in, first == '[')
-	}
-	return csvRows(in)
-}
-
-// firstByte is the first that is no space, which is left to read.
-func firstByte(in *bufio.Reader) (byte, error) {
-	for {
-		b, err := in.ReadByte()
-		if errors.Is(err, io.EOF) {
-			return 0, errors.New("the file is empty")
-		}
-		if err != nil {
-			return 0, err
-		}
-		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 { // nor of a byte order mark
-			return b, in.UnreadByte()
+// counts sets the attributes of the counts that a row has, by path.
+func (s *span) counts(r *row, keys map[string]string) {
+	for path, key := range keys {
+		if n, ok := r.count(path); ok {
+			s.count(key, n)
 		}
 	}
 }
 
-func jsonRows(in io.Reader, array bool) iter.Seq2[gjson.Result, error] {
-	return func(yield func(gjson.Result, error) bool) {
-		decoder := json.NewDecoder(in)
-		if array {
-			_, _ = decoder.Token() // the bracket
-		}
-		for decoder.More() {
-			var raw json.RawMessage
-			if err := decoder.Decode(&raw); err != nil {
-				yield(gjson.Result{}, fmt.Errorf("at byte %d: %w", decoder.InputOffset(), err))
-				return
-			}
-			row := gjson.ParseBytes(raw)
-			page := append([]gjson.Result{row}, row.Get("observations").Array()...)
-			if data := row.Get("data"); !array && data.IsArray() {
-				page = data.Array()
-			}
-			for _, row := range page {
-				if !yield(row, nil) {
-					return
-				}
-			}
-		}
-		if array {
-			if _, err := decoder.Token(); err != nil {
-				yield(gjson.Result{}, fmt.Errorf("at byte %d: the array does not end: %w", decoder.InputOffset(), err))
-			}
-		}
-	}
-}
-
-// csvRows makes an object of each line. A field that holds an object or an array is
-// one.
-func csvRows(in io.Reader) iter.Seq2[gjson.Result, error] {
-	return func(yield func(gjson.Result, error) bool) {
-		lines := csv.NewReader(in)
-		names, err := lines.Read()
-		if err != nil {
-			yield(gjson.Result{}, err)
-			return
-		}
-		for {
-			line, err := lines.Read()
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(gjson.Result{}, err)
-				return
-			}
-			row := make(map[string]any, len(names))
-			for i, name := range names {
-				row[name] = line[i]
-				if raw := []byte(line[i]); strings.HasPrefix(line[i], "{") || strings.HasPrefix(line[i], "[") {
-					if json.Valid(raw) {
-						row[name] = json.RawMessage(raw)
-					}
-				}
-			}
-			text, err := json.Marshal(row)
-			if err != nil {
-				yield(gjson.Result{}, err)
-				return
-			}
-			if !yield(gjson.ParseBytes(text), nil) {
-				return
-			}
-		}
-	}
-}
+func sameName(name string) string { return name }

@@ -1,106 +1,104 @@
 package llmcommand
 
 import (
+	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
-// helicone reads what `npx @helicone/export` writes, and the answers of its
+// newHelicone reads what `npx @helicone/export` writes, and the answers of Helicone's
 // /v1/request/query-clickhouse.
 // https://docs.helicone.ai/tools/export
-type helicone struct{}
+func newHelicone() *source {
+	return &source{call: heliconeCall, name: sameName, repeats: strings.Fields(`total_tokens response_id helicone_user signed_body_url llmSchema
+		updated_at feedback_id feedback_created_at asset_ids asset_urls assets storage_location size_bytes ai_gateway_body_mapping`)}
+}
 
-// heliconeFields end with two lines of what other fields say, or Helicone's own storage.
-var heliconeFields = strings.Fields(`request_id request_created_at response_created_at delay_ms time_to_first_token response_status provider
-	target_url request_path model request_model response_model model_override prompt_tokens completion_tokens prompt_cache_read_tokens
-	prompt_cache_write_tokens reasoning_tokens cost costUSD request_user_id properties request_properties prompt_id prompt_version
-	cache_enabled scores feedback_rating request_body response_body
-	total_tokens response_id helicone_user signed_body_url llmSchema updated_at feedback_id feedback_created_at
-	asset_ids asset_urls assets storage_location size_bytes ai_gateway_body_mapping`)
-
-func (helicone) kept(field string) bool { return slices.Contains(heliconeFields, field) }
-
-func (helicone) call(row gjson.Result) (*span, string, error) {
-	begin, end := timeOf(row.Get("request_created_at")), timeOf(row.Get("response_created_at"))
-	if delay := row.Get("delay_ms"); delay.Num > 0 {
-		end = begin.Add(time.Duration(delay.Int()) * time.Millisecond)
+func heliconeCall(r *row) (*span, string, error) {
+	begin, end := r.time("request_created_at"), r.time("response_created_at")
+	if delay, ok := r.number("delay_ms"); ok && delay > 0 {
+		end = begin.Add(time.Duration(delay) * time.Millisecond)
 	}
-	id := row.Get("request_id").Str
+	id := r.text("request_id")
 	s, err := spanOf(id, id, begin, end)
 	if err != nil {
 		return nil, "", err
 	}
 	s.text("gen_ai.operation.name", "chat")
-	s.text("gen_ai.provider.name", strings.ToLower(row.Get("provider").Str))
-	if target, err := url.Parse(row.Get("target_url").Str); err == nil && target.Host != "" {
+	s.text("gen_ai.provider.name", strings.ToLower(r.text("provider")))
+	if target, err := url.Parse(r.text("target_url")); err == nil && target.Host != "" {
 		s.text("url.full", target.String())
 	}
-	path, _ := url.Parse(row.Get("request_path").Str)
-	if path != nil {
+	if path, err := url.Parse(r.text("request_path")); err == nil {
 		s.text("url.path", path.Path)
 	}
-	s.text("gen_ai.request.model", row.Get("request_model").Str)
-	s.text("gen_ai.response.model", row.Get("response_model").Str)
-	s.label("Model-Override", row.Get("model_override").Str)
-	if row.Get("request_model").Str == "" {
-		s.text("gen_ai.request.model", row.Get("model").Str)
-	}
-	for field, key := range map[string]string{
+	model := r.text("model")
+	s.text("gen_ai.request.model", cmp.Or(r.text("request_model"), model))
+	s.text("gen_ai.response.model", r.text("response_model"))
+	s.label("Model-Override", r.text("model_override"))
+	s.counts(r, map[string]string{
 		"prompt_tokens":             "gen_ai.usage.input_tokens",
 		"completion_tokens":         "gen_ai.usage.output_tokens",
 		"prompt_cache_read_tokens":  "gen_ai.usage.cache_read.input_tokens",
 		"prompt_cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
 		"reasoning_tokens":          "gen_ai.usage.reasoning.output_tokens",
-	} {
-		if tokens := row.Get(field); tokens.Type == gjson.Number {
-			s.count(key, tokens.Int())
-		}
-	}
-	if first := row.Get("time_to_first_token"); first.Num > 0 {
-		s.number("gen_ai.server.time_to_first_token", first.Num/1000)
+	})
+	if first, ok := r.number("time_to_first_token"); ok && first > 0 {
+		s.number("gen_ai.server.time_to_first_token", first/1000)
 	}
 	// A cost of 0 is that of an answer from the cache, or of a model without a price.
-	cost := max(row.Get("costUSD").Num, row.Get("cost").Num)
-	if cost > 0 || !blank(row.Get("cache_reference_id")) {
+	dollars, _ := r.number("costUSD")
+	cost, _ := r.number("cost")
+	if cost = max(dollars, cost); cost > 0 || !blank(r.get("cache_reference_id")) {
 		s.number("gen_ai.usage.cost", cost)
 	}
-	if status := row.Get("response_status"); status.Num >= 100 {
-		s.count("http.response.status_code", status.Int())
-	} else {
-		s.failed("no answer, Helicone has the status " + status.Raw)
+	switch status, ok := r.number("response_status"); {
+	case r.wrong["response_status"]:
+		return nil, "", &refusal{"response_status is no number", r.text("response_status")}
+	case ok && status >= 100:
+		s.count("http.response.status_code", int64(status))
+	default:
+		s.failed("no answer, Helicone has the status " + cmp.Or(r.text("response_status"), "null"))
 	}
-	s.setCaller(row)
-	for name, value := range row.Get("scores").Map() {
+	heliconeCaller(s, r)
+	heliconeScores(s, r)
+	s.text("weir.request.body", r.body("request_body"))
+	s.text("weir.response.body", r.body("response_body"))
+	return s, "", nil
+}
+
+func heliconeScores(s *span, r *row) {
+	for name, value := range r.members("scores") {
 		if value.IsObject() {
 			value = value.Get("value")
 		}
 		if name != "helicone-score-feedback" {
-			s.score(name, value.Float())
+			if n, ok := r.asScore("scores."+name, value); ok {
+				s.score(name, n)
+			}
 		}
 	}
-	if rating := row.Get("feedback_rating"); rating.IsBool() {
-		s.score("service-score-feedback", rating.Float())
+	if rating, known := r.truth("feedback_rating"); known {
+		value := 0.0
+		if rating {
+			value = 1
+		}
+		s.score("service-score-feedback", value)
 	}
-	s.text("weir.request.body", bodyOf(row.Get("request_body")))
-	s.text("weir.response.body", bodyOf(row.Get("response_body")))
-	return s, "", nil
 }
 
-// setCaller sets what Helicone's headers said of the call.
-func (s *span) setCaller(row gjson.Result) {
-	s.label("User-Id", row.Get("request_user_id").Str)
-	s.label("Prompt-Id", row.Get("prompt_id").Str)
-	s.label("Prompt-Version", row.Get("prompt_version").String())
-	if row.Get("cache_enabled").Bool() {
+// heliconeCaller sets what Helicone's headers said of the call.
+func heliconeCaller(s *span, r *row) {
+	s.label("User-Id", r.text("request_user_id"))
+	s.label("Prompt-Id", r.text("prompt_id"))
+	s.label("Prompt-Version", r.text("prompt_version"))
+	if r.flag("cache_enabled") {
 		s.label("Cache-Enabled", "true")
 	}
 	labels := make(map[string]string)
 	for _, field := range []string{"request_properties", "properties"} {
-		for name, value := range row.Get(field).Map() {
+		for name, value := range r.members(field) {
 			labels[name] = value.String()
 		}
 	}

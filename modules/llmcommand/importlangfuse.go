@@ -3,7 +3,6 @@ package llmcommand
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -18,16 +17,12 @@ type langfuse struct {
 	scores map[string][]gjson.Result // by the id of the observation
 }
 
-// langfuseFields end with five lines of what other fields say, or Langfuse's own storage.
-var langfuseFields = strings.Fields(`id traceId type startTime endTime completionStartTime timeToFirstToken model providedModelName
-	modelParameters input output metadata usageDetails costDetails totalCost level environment version release promptName
-	promptVersion traceName userId sessionId tags name
-	toolDefinitions toolCalls usage latency calculatedInputCost calculatedOutputCost calculatedTotalCost createdAt updatedAt projectId modelId internalModelId
-	parentObservationId inputPrice outputPrice totalPrice inputCost outputCost inputUsage outputUsage totalUsage
-	promptTokens completionTokens totalTokens unit htmlPath bookmarked public costs promptId usagePricingTierName usagePricingTierId
-	traceTimestamp isAppRoot tokensPerSecond`)
-
-func (l *langfuse) kept(field string) bool { return slices.Contains(langfuseFields, camelCase(field)) }
+func newLangfuse() *source {
+	l := &langfuse{make(map[string]gjson.Result), make(map[string][]gjson.Result)}
+	return &source{call: l.call, name: camelCase, repeats: strings.Fields(`toolDefinitions toolCalls latency createdAt updatedAt projectId modelId
+		internalModelId parentObservationId inputPrice outputPrice inputCost outputCost totalUsage totalTokens unit htmlPath bookmarked public costs
+		promptId usagePricingTierName usagePricingTierId traceTimestamp isAppRoot tokensPerSecond calculatedInputCost calculatedOutputCost`)}
+}
 
 // camelCase is the name of a field in the API; files in blob storage have snake_case.
 func camelCase(field string) string {
@@ -40,41 +35,42 @@ func camelCase(field string) string {
 	return strings.Join(words, "")
 }
 
-func (l *langfuse) call(row gjson.Result) (*span, string, error) {
-	fields := make(map[string]gjson.Result)
-	row.ForEach(func(name, value gjson.Result) bool {
-		fields[camelCase(name.Str)] = value
-		return true
-	})
-	kind := strings.ToLower(fields["type"].Str)
-	switch {
-	case kind == "" && (fields["observations"].IsArray() || fields["timestamp"].Exists() && !fields["value"].Exists()):
-		l.trace(row)
-		return nil, "traces; what they say of user, session, tags and metadata is said of their calls", nil
-	case kind == "" && fields["value"].Exists():
-		return nil, "scores; import the traces as they are downloaded, with their scores", nil
+// notCall says what a row is that is no call of a model, "" of a call.
+func (l *langfuse) notCall(r *row) string {
+	kind := strings.ToLower(r.text("type"))
+	trace := r.get("observations").IsArray() || r.get("timestamp").Exists()
+	switch score := r.get("value").Exists(); {
+	case kind == "" && score:
+		return "scores; import the traces as they are downloaded, with their scores"
+	case kind == "" && trace:
+		l.trace(r)
+		return "traces; what they say of user, session, tags and metadata is said of their calls"
 	case kind != "generation" && kind != "embedding":
-		return nil, "observations of the type " + cmp.Or(kind, "unknown") + ", which are no calls of a model", nil
+		return "observations of the type " + cmp.Or(kind, "unknown") + ", which are no calls of a model"
 	}
-	trace := l.traces[fields["traceId"].Str]
-	get := func(name string) gjson.Result {
-		if v := fields[name]; !blank(v) {
-			return v
-		}
-		return trace.Get(name)
+	return ""
+}
+
+func (l *langfuse) call(r *row) (*span, string, error) {
+	if what := l.notCall(r); what != "" {
+		return nil, what, nil
 	}
-	s, err := spanOf(fields["traceId"].Str, fields["id"].Str, timeOf(fields["startTime"]), timeOf(fields["endTime"]))
+	s, err := spanOf(r.text("traceId"), r.text("id"), r.time("startTime"), r.time("endTime"))
 	if err != nil {
 		return nil, "", err
 	}
-	s.Name = fields["name"].Str
-	s.text("langfuse.observation.type", kind)
+	trace := l.traces[r.text("traceId")]
+	for name, value := range trace.Map() {
+		if blank(r.fields[name]) {
+			r.fields[name] = value
+		}
+	}
+	s.Name = r.text("name")
+	s.text("langfuse.observation.type", strings.ToLower(r.text("type")))
 	for _, field := range []struct{ name, key string }{
 		{"modelParameters", "langfuse.observation.model.parameters"},
 		{"input", "langfuse.observation.input"},
 		{"output", "langfuse.observation.output"},
-		{"usageDetails", "langfuse.observation.usage_details"},
-		{"costDetails", "langfuse.observation.cost_details"},
 		{"level", "langfuse.observation.level"},
 		{"promptName", "langfuse.observation.prompt.name"},
 		{"promptVersion", "langfuse.observation.prompt.version"},
@@ -84,47 +80,95 @@ func (l *langfuse) call(row gjson.Result) (*span, string, error) {
 		{"userId", "langfuse.user.id"},
 		{"sessionId", "langfuse.session.id"},
 	} {
-		s.text(field.key, bodyOf(get(field.name)))
+		s.text(field.key, r.body(field.name))
 	}
-	s.text("langfuse.observation.model.name", cmp.Or(fields["model"].Str, fields["providedModelName"].Str))
-	if total := fields["totalCost"]; total.Num > 0 {
-		s.number("gen_ai.usage.cost", total.Num)
+	s.text("langfuse.observation.model.name", cmp.Or(r.text("model"), r.text("providedModelName")))
+	langfuseUsage(s, r)
+	if seconds, ok := r.number("timeToFirstToken"); ok && seconds > 0 {
+		s.number("gen_ai.server.time_to_first_token", seconds)
 	}
-	if seconds := fields["timeToFirstToken"]; seconds.Num > 0 {
-		s.number("gen_ai.server.time_to_first_token", seconds.Num)
-	}
-	if first := timeOf(fields["completionStartTime"]); !first.IsZero() {
+	if first := r.time("completionStartTime"); !first.IsZero() {
 		s.text("langfuse.observation.completion_start_time", first.Format("2006-01-02T15:04:05.999999999Z07:00"))
 	}
-	s.text("langfuse.trace.name", cmp.Or(fields["traceName"].Str, trace.Get("name").Str))
-	s.text("langfuse.trace.tags", strings.Join(texts(get("tags")), ","))
-	for _, score := range l.scores[fields["id"].Str] {
-		s.score(score.Get("name").Str, score.Get("value").Float())
+	s.text("langfuse.trace.name", r.text("traceName"))
+	s.text("langfuse.trace.tags", strings.Join(texts(r.list("tags")), ","))
+	for _, score := range l.scores[r.text("id")] {
+		name := score.Get("name").String()
+		if n, ok := r.asScore("scores."+name, score.Get("value")); ok {
+			s.score(name, n)
+		}
 	}
-	for name, value := range get("metadata").Map() {
+	for name, value := range r.members("metadata") {
 		s.text("langfuse.observation.metadata."+name, value.String())
 	}
 	return s, "", nil
 }
 
+// langfuseUsage sets tokens and cost. Older exports have counts in "usage", or beside it.
+// https://langfuse.com/docs/observability/features/token-and-cost-tracking
+func langfuseUsage(s *span, r *row) {
+	usage, costs := numbers(r, "usageDetails"), numbers(r, "costDetails")
+	if len(usage) > 0 {
+		s.text("langfuse.observation.usage_details", asJSON(usage))
+	}
+	if len(costs) > 0 {
+		s.text("langfuse.observation.cost_details", asJSON(costs))
+	}
+	older := map[string][]string{
+		"gen_ai.usage.input_tokens":  {"usage.promptTokens", "usage.input", "promptTokens", "inputUsage"},
+		"gen_ai.usage.output_tokens": {"usage.completionTokens", "usage.output", "completionTokens", "outputUsage"},
+	}
+	tokens := strings.ToUpper(cmp.Or(r.text("usage.unit"), r.text("unit"), "TOKENS")) == "TOKENS"
+	for key, paths := range older {
+		known := false
+		for _, path := range paths {
+			if n, ok := r.count(path); ok && !known && len(usage) == 0 && tokens {
+				s.count(key, n)
+				known = true
+			}
+		}
+	}
+	total := 0.0
+	for _, path := range []string{"totalCost", "calculatedTotalCost", "usage.totalCost", "totalPrice"} {
+		if n, ok := r.number(path); ok && total == 0 {
+			total = n
+		}
+	}
+	if total > 0 {
+		s.number("gen_ai.usage.cost", total)
+	}
+}
+
+// numbers returns the members of an object that are numbers.
+func numbers(r *row, path string) map[string]float64 {
+	values := make(map[string]float64)
+	for name, value := range r.members(path) {
+		if n, ok := r.asNumber(path+"."+name, value); ok {
+			values[name] = n
+		}
+	}
+	return values
+}
+
 // trace remembers what a trace says, which may have its scores beside it.
-func (l *langfuse) trace(row gjson.Result) {
-	for _, score := range row.Get("scores").Array() {
-		if id := score.Get("observationId").Str; id != "" && score.Get("value").Type == gjson.Number {
+func (l *langfuse) trace(r *row) {
+	for _, score := range r.list("scores") {
+		if id := score.Get("observationId").Str; id != "" {
 			l.scores[id] = append(l.scores[id], score)
 		}
 	}
-	if inner := row.Get("trace"); inner.IsObject() {
-		row = inner
-	}
 	said := make(map[string]json.RawMessage)
-	row.ForEach(func(name, value gjson.Result) bool {
-		switch field := camelCase(name.Str); field {
-		case "userId", "sessionId", "name", "tags", "metadata", "environment", "release", "version":
-			said[field] = json.RawMessage(value.Raw)
+	id := r.text("id")
+	if inner := r.get("trace"); inner.IsObject() {
+		r = newRow(inner, camelCase)
+		id = r.text("id")
+	}
+	for _, name := range []string{"userId", "sessionId", "tags", "metadata", "environment", "release", "version"} {
+		if value := r.get(name); value.Exists() {
+			said[name] = json.RawMessage(value.Raw)
 		}
-		return true
-	})
-	text, _ := json.Marshal(said) // what was JSON marshals
-	l.traces[row.Get("id").Str] = gjson.ParseBytes(text)
+	}
+	said["traceName"], _ = json.Marshal(r.text("name")) // text always marshals
+	text, _ := json.Marshal(said)                       // what was JSON marshals
+	l.traces[id] = gjson.ParseBytes(text)
 }

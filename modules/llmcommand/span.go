@@ -88,14 +88,15 @@ const (
 	maxSpansBytes = 4 << 20
 )
 
-// spanSender sends spans in batches. What was sent before is not recorded again.
+// spanSender sends spans in batches, and counts what became of each.
 type spanSender struct {
 	client   *client
 	batch    [][]byte
 	bytes    int
-	sent     int
-	rejected int64
-	reason   string // why the first was rejected
+	recorded int64            // spans that are new
+	known    int64            // spans that were sent before, of which no second record is made
+	expired  int64            // spans that are older than the store's retention
+	refused  map[string]int64 // spans that were refused, by why
 }
 
 func (s *spanSender) add(ctx context.Context, one *span) error {
@@ -120,11 +121,51 @@ func isBusy(err error) bool {
 	return ok && (e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests)
 }
 
+// flush sends the batch. It stays with the sender if that fails.
 func (s *spanSender) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
 	}
-	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(s.batch, []byte(",")))
+	err := s.send(ctx, s.batch)
+	if refused, ok := refusedContent(err); ok && len(s.batch) > 1 {
+		for len(s.batch) > 0 { // one of them is to blame
+			one := s.batch[:1]
+			err := s.send(ctx, one)
+			if refused, ok := refusedContent(err); ok {
+				s.refuse(refused, 1)
+			} else if err != nil {
+				return err
+			}
+			s.batch = s.batch[1:]
+		}
+	} else if ok {
+		s.refuse(refused, 1)
+	} else if err != nil {
+		return err
+	}
+	s.batch, s.bytes = nil, 0
+	return nil
+}
+
+func (s *spanSender) refuse(reason string, n int64) {
+	if s.refused == nil {
+		s.refused = make(map[string]int64)
+	}
+	s.refused[reason] += n
+}
+
+// refusedContent returns why what was sent can never be taken.
+func refusedContent(err error) (reason string, ok bool) {
+	e, is := errors.AsType[*statusError](err)
+	if !is || e.status != http.StatusBadRequest && e.status != http.StatusRequestEntityTooLarge {
+		return "", false
+	}
+	return e.message, true
+}
+
+// send sends spans, and waits for a store that cannot keep up.
+func (s *spanSender) send(ctx context.Context, spans [][]byte) error {
+	var body json.RawMessage = fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}`, bytes.Join(spans, []byte(",")))
 	answer, err := s.client.post(ctx, "/v1/traces", body)
 	for waited := time.Duration(0); isBusy(err) && waited < busy; waited += time.Second {
 		select {
@@ -140,18 +181,24 @@ func (s *spanSender) flush(ctx context.Context) error {
 	defer answer.Body.Close()
 	var taken struct {
 		PartialSuccess struct {
-			RejectedSpans int64  `json:"rejectedSpans,string"`
-			ErrorMessage  string `json:"errorMessage"`
+			ErrorMessage string `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&taken); err != nil {
 		return fmt.Errorf("the answer of %s/v1/traces: %w", s.client.address, err)
 	}
-	if s.rejected == 0 {
-		s.reason = taken.PartialSuccess.ErrorMessage
+	var recorded, known, expired, rejected, ignored int64
+	_, err = fmt.Sscanf(answer.Header.Get("Service-Spans"), "recorded=%d, duplicate=%d, expired=%d, rejected=%d, ignored=%d",
+		&recorded, &known, &expired, &rejected, &ignored)
+	if err != nil || recorded+known+expired+rejected+ignored != int64(len(spans)) {
+		return fmt.Errorf("%s does not say what became of %d calls: it must be of the same version as this command", s.client.address, len(spans))
 	}
-	s.rejected += taken.PartialSuccess.RejectedSpans
-	s.sent += len(s.batch)
-	s.batch, s.bytes = nil, 0
+	s.recorded, s.known, s.expired = s.recorded+recorded, s.known+known, s.expired+expired
+	if rejected > 0 {
+		s.refuse(taken.PartialSuccess.ErrorMessage, rejected)
+	}
+	if ignored > 0 {
+		s.refuse("it is no call of a model", ignored)
+	}
 	return nil
 }

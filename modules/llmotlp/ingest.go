@@ -1,12 +1,14 @@
 package llmotlp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,7 +34,8 @@ type batch struct {
 	journal *journal.Journal
 
 	omitted  control.Controls // what the header of the batch omits of all its spans
-	rejected int64
+	keepOld  bool             // records that retention deletes soon are made, too
+	results  map[metric.Label]int64
 	reason   string   // why the first was rejected
 	warnings []string // each once
 }
@@ -47,12 +50,34 @@ func (b *batch) readHeader(header http.Header) {
 		case !ok:
 		case strings.HasPrefix(control, "Omit"):
 			omissions[name] = values
+		case control == keepOld:
+			b.keepOld = slices.Equal(values, []string{"true"})
 		default:
 			b.warn([]string{name + ": ignored, send it as the span attribute " + association + name})
 		}
 	}
 	b.omitted = *control.Read(omissions, headers, new(storage.Record))
 	b.warn(b.omitted.Warnings)
+}
+
+// keepOld is the control header of a batch whose spans may be older than the store's
+// retention.
+const keepOld = "Keep-Old"
+
+// spansHeader is the header of an answer that says what became of each span, so that the
+// sender can account for all of them.
+const spansHeader = "Service-Spans"
+
+// count counts a span by what became of it.
+func (b *batch) count(result metric.Label) {
+	spans.With(result).Inc()
+	b.results[result]++
+}
+
+// reject counts a span that is not recorded. The answer has the first reason.
+func (b *batch) reject(result metric.Label, reason string) {
+	b.count(result)
+	b.reason = cmp.Or(b.reason, reason)
 }
 
 // maxWarnings bounds the lines of Service-Warnings for a batch.
@@ -78,14 +103,12 @@ func (b *batch) take(resources []*tracepb.ResourceSpans) error {
 func (b *batch) record(span *tracepb.Span, resource attributes) error {
 	c, ok := newCall(span, resource)
 	if !ok {
-		spans.With(ignored).Inc()
+		b.count(ignored)
 		return nil
 	}
-	if err := check(span, time.Now()); err != nil {
-		spans.With(rejected).Inc()
-		if b.rejected++; b.reason == "" {
-			b.reason = err.Error()
-		}
+	now := time.Now()
+	if err := check(span, now); err != nil {
+		b.reject(rejected, err.Error())
 		return nil
 	}
 	r := &storage.Record{
@@ -93,7 +116,12 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		TraceID: hex.EncodeToString(span.TraceId), SpanID: hex.EncodeToString(span.SpanId),
 	}
 	if b.known(r) {
-		spans.With(duplicate).Inc()
+		b.count(duplicate)
+		return nil
+	}
+	begun := time.Unix(0, int64(span.StartTimeUnixNano))
+	if retention := b.journal.Retention(); retention > 0 && now.Sub(begun) > retention && !b.keepOld {
+		b.reject(expired, fmt.Sprintf("start_time_unix_nano: older than the %v for which the store keeps records", retention))
 		return nil
 	}
 	b.warn(c.caller(b.site.App.Headers(), &b.omitted, r))
@@ -108,7 +136,7 @@ func (b *batch) record(span *tracepb.Span, resource attributes) error {
 		b.site.Logger.Error("a batch of spans is sent back", zap.String("store", b.site.Store), zap.Error(err))
 		return unavailable("the journal takes nothing now")
 	}
-	spans.With(recorded).Inc()
+	b.count(recorded)
 	return nil
 }
 
@@ -132,10 +160,19 @@ func (b *batch) warn(warnings []string) {
 
 func (b *batch) answer() *collector.ExportTraceServiceResponse {
 	answer := new(collector.ExportTraceServiceResponse)
-	if b.rejected > 0 {
-		answer.PartialSuccess = &collector.ExportTracePartialSuccess{RejectedSpans: b.rejected, ErrorMessage: b.reason}
+	if n := b.results[rejected] + b.results[expired]; n > 0 {
+		answer.PartialSuccess = &collector.ExportTracePartialSuccess{RejectedSpans: n, ErrorMessage: b.reason}
 	}
 	return answer
+}
+
+// summary is the value of spansHeader.
+func (b *batch) summary() string {
+	var parts []string
+	for _, result := range results {
+		parts = append(parts, fmt.Sprintf("%v=%d", result, b.results[result]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // maxSkew is how far ahead of ours a client's clock may be.
@@ -205,5 +242,8 @@ var (
 	recorded  = metric.Constant("recorded")
 	ignored   = metric.Constant("ignored")   // is no call of a model
 	duplicate = metric.Constant("duplicate") // came before
+	expired   = metric.Constant("expired")   // is older than the store's retention
 	rejected  = metric.Constant("rejected")
+
+	results = []metric.Label{recorded, duplicate, expired, rejected, ignored}
 )

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 )
@@ -121,7 +122,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if !j.Fits(int64(len(body.Bytes))) {
 		return nil, unavailable("the journal is full, because the store is behind: see max_journal")
 	}
-	b := &batch{Handler: h, ctx: r.Context(), key: key, journal: j}
+	b := &batch{Handler: h, ctx: r.Context(), key: key, journal: j, results: make(map[metric.Label]int64)}
 	b.readHeader(r.Header)
 	err = b.take(request.ResourceSpans)
 	if len(b.warnings) > 0 {
@@ -130,6 +131,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request, e encoding) (*
 	if err != nil {
 		return nil, err
 	}
+	w.Header().Set(spansHeader, b.summary())
 	return b.answer(), nil
 }
 

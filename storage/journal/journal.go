@@ -263,6 +263,13 @@ func (j *Journal) Reconfigure(o Options) {
 	signal(j.tidy)
 }
 
+// Retention is how long records are kept, 0 for ever.
+func (j *Journal) Retention() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.options.Retention
+}
+
 // Close drains until ctx ends and closes the backend. What is left then is
 // replayed at the next Open.
 func (j *Journal) Close(ctx context.Context) error {

@@ -110,9 +110,15 @@ func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseIn
 	if err := to.Append(r, &k.content); err != nil {
 		return err
 	}
-	s.App.Observe(r)
+	if time.Since(time.UnixMilli(int64(r.UpdatedAt))) < history {
+		s.App.Observe(r)
+	}
 	return nil
 }
+
+// history is the age from which a call that is reported raises no metric: rates and alerts
+// speak of what happens now.
+const history = time.Hour
 
 // amend replaces a record by one that has what an answer has told since. Its content stays.
 func (s *Site) amend(to Recorder, r *storage.Record, answer *plugins.ResponseInfo) error {

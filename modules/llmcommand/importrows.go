@@ -1,0 +1,289 @@
+package llmcommand
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// refusal says why a row is not imported. The rows behind it are read.
+type refusal struct {
+	reason string // the same for all rows that have the fault, so that they can be counted
+	detail string // what is wrong with this row
+}
+
+func (r *refusal) Error() string {
+	if r.detail == "" {
+		return r.reason
+	}
+	return r.reason + ": " + r.detail
+}
+
+// maxRow bounds a row in bytes, so that a file without line ends does not fill the memory.
+const maxRow = 256 << 20
+
+var errRowSize = &refusal{reason: fmt.Sprintf("it has more than %s", formatBytes(maxRow))}
+
+// rows reads an export, one row after the other: an array, an object a line, an answer
+// whose rows are in "data", a trace and its "observations", or CSV whose first line
+// names the fields. A refusal stands for one row; any other error is the last.
+func rows(r io.Reader) iter.Seq2[gjson.Result, error] {
+	return func(yield func(gjson.Result, error) bool) {
+		in := bufio.NewReaderSize(r, 64<<10)
+		first, err := firstByte(in)
+		switch {
+		case err != nil:
+			yield(gjson.Result{}, err)
+		case first == '[':
+			_, _ = in.ReadByte() // which firstByte has seen
+			values := &valueReader{in: in, array: true}
+			jsonRows(values.next, yield)
+		case first == '{':
+			line, err := readLine(in)
+			if ended := bytes.HasSuffix(bytes.TrimSpace(line), []byte("}")); err != nil || ended {
+				jsonRows(func() ([]byte, error) {
+					if line == nil && err == nil {
+						return readLine(in)
+					}
+					first, firstErr := line, err
+					line, err = nil, nil
+					return first, firstErr
+				}, yield)
+				return
+			}
+			values := &valueReader{in: bufio.NewReader(io.MultiReader(bytes.NewReader(line), in))}
+			jsonRows(values.next, yield)
+		default:
+			csvRows(in, yield)
+		}
+	}
+}
+
+// firstByte is the first that is no space, which is left to read.
+func firstByte(in *bufio.Reader) (byte, error) {
+	for {
+		b, err := in.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return 0, errors.New("the file is empty")
+		}
+		if err != nil {
+			return 0, err
+		}
+		if strings.IndexByte(" \t\r\n\xef\xbb\xbf", b) < 0 { // nor of a byte order mark
+			return b, in.UnreadByte()
+		}
+	}
+}
+
+// readLine reads a line that is not blank. A line that is too long is read to its end, and
+// refused.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > maxRow; !tooLong {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case tooLong:
+			return nil, errRowSize
+		case len(bytes.TrimSpace(line)) > 0:
+			return line, nil
+		case err != nil:
+			return nil, err
+		}
+		line = line[:0]
+	}
+}
+
+// jsonRows yields the rows of the texts that next returns, until its error is no refusal.
+func jsonRows(next func() ([]byte, error), yield func(gjson.Result, error) bool) {
+	for {
+		text, err := next()
+		refused, isRefusal := errors.AsType[*refusal](err)
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil && !isRefusal:
+			yield(gjson.Result{}, err)
+			return
+		case refused == nil:
+			refused = checkObject(text)
+		}
+		if refused != nil {
+			if !yield(gjson.Result{}, refused) {
+				return
+			}
+			continue
+		}
+		for _, row := range page(gjson.ParseBytes(text)) {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+func checkObject(text []byte) *refusal {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return &refusal{"it is no object in JSON", err.Error()}
+	}
+	return nil
+}
+
+// page lists the rows of an object: those of its "data", or the object and its
+// "observations".
+func page(row gjson.Result) []gjson.Result {
+	list := append([]gjson.Result{row}, row.Get("observations").Array()...)
+	if data := row.Get("data"); data.IsArray() {
+		list = data.Array()
+	}
+	return list
+}
+
+// valueReader cuts JSON values out of a text. A value that is broken ends where its
+// brackets close, or where a line begins with an object that cannot stand in the value.
+type valueReader struct {
+	in    *bufio.Reader
+	array bool // the values are elements of an array, which has not ended
+}
+
+// next returns the next value.
+func (v *valueReader) next() ([]byte, error) {
+	first, err := v.skip()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		text             = []byte{first}
+		nest             []byte // the brackets that are open
+		last             = byte(':')
+		quoted, escaped  bool
+		broken, tooLarge bool
+		begins           bool // the line, up to here, is blank
+	)
+	for b := first; ; {
+		switch {
+		case quoted && escaped:
+			escaped = false
+		case quoted && b == '\\':
+			escaped = true
+		case quoted && b == '\n': // which no string of JSON has
+			quoted, broken = false, true
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' && len(nest) > 0 && (broken || last != ':' && last != '[' && (last != ',' || nest[len(nest)-1] == '{')):
+			broken = true
+			if begins {
+				return nil, errors.Join(errBrokenRow, v.in.UnreadByte())
+			}
+			nest = append(nest, b)
+		case b == '{' || b == '[':
+			nest = append(nest, b)
+		case b == '}' || b == ']':
+			open := bytes.LastIndexByte(nest, b-2) // { and [ stand 2 before } and ]
+			broken = broken || open != len(nest)-1
+			nest = nest[:max(open, 0)]
+		}
+		begins = b == '\n' || begins && isBlank(b)
+		if !quoted && !isBlank(b) {
+			last = b
+		}
+		switch ends := len(nest) == 0 && !quoted; {
+		case ends && tooLarge:
+			return nil, errRowSize
+		case ends && broken:
+			return nil, errBrokenRow
+		case ends:
+			return text, nil
+		}
+		if b, err = v.in.ReadByte(); errors.Is(err, io.EOF) {
+			return nil, errBrokenRow
+		} else if err != nil {
+			return nil, err
+		}
+		if tooLarge = tooLarge || len(text) == maxRow; !tooLarge {
+			text = append(text, b)
+		}
+	}
+}
+
+var errBrokenRow = &refusal{reason: "it is no object in JSON", detail: "a bracket or a string does not end, or a comma is missing"}
+
+func isBlank(b byte) bool { return strings.IndexByte(blanks, b) >= 0 }
+
+// skip returns the first byte of the next value.
+func (v *valueReader) skip() (byte, error) {
+	for {
+		b, err := v.in.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF) && v.array:
+			return 0, errors.New("the array does not end: the file is cut off")
+		case err != nil:
+			return 0, err
+		case b == ']':
+			v.array = false
+		case b != ',' && !isBlank(b):
+			return b, nil
+		}
+	}
+}
+
+// csvRows makes an object of each line, with texts as values. A field that holds an object
+// or an array is an object or an array.
+func csvRows(in io.Reader, yield func(gjson.Result, error) bool) {
+	lines := csv.NewReader(in)
+	names, err := lines.Read()
+	if err != nil {
+		yield(gjson.Result{}, err)
+		return
+	}
+	for {
+		line, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if _, ok := errors.AsType[*csv.ParseError](err); ok {
+			if !yield(gjson.Result{}, &refusal{"it is no line of CSV with the fields of the first line", err.Error()}) {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			yield(gjson.Result{}, err)
+			return
+		}
+		row := make(map[string]any, len(names))
+		for i, name := range names {
+			row[name] = line[i]
+			if strings.HasPrefix(line[i], "{") || strings.HasPrefix(line[i], "[") {
+				if raw := []byte(line[i]); json.Valid(raw) {
+					row[name] = json.RawMessage(raw)
+				}
+			}
+		}
+		text, err := json.Marshal(row)
+		if err != nil {
+			yield(gjson.Result{}, err)
+			return
+		}
+		if !yield(gjson.ParseBytes(text), nil) {
+			return
+		}
+	}
+}
