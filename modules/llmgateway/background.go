@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -187,7 +187,7 @@ func (w *backgroundWriter) Write(p []byte) (int, error) {
 	case w.header.Get("Content-Type") != "text/event-stream": // of a provider that does not stream
 		return len(p), w.add([]byte(`{"type":"response.completed","sequence_number":0,"response":` + string(p) + `}`))
 	}
-	for e, err := range observe.SSE(bytes.NewReader(p)) {
+	for e, err := range streams.ReadSSE(bytes.NewReader(p)) {
 		if err != nil {
 			return 0, err
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/credits"
@@ -84,7 +85,7 @@ func (*plain) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 }
 
 func (*plain) Decode(resp *http.Response, a *translate.Assembler) error {
-	for e, err := range observe.SSE(resp.Body) {
+	for e, err := range streams.ReadSSE(resp.Body) {
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
@@ -355,7 +355,7 @@ func (w *socketWriter) Write(p []byte) (int, error) {
 }
 
 func (w *socketWriter) writeEvents(p []byte) error {
-	for e, err := range observe.SSE(bytes.NewReader(p)) {
+	for e, err := range streams.ReadSSE(bytes.NewReader(p)) {
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,12 @@
 package bedrock
 
 import (
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -22,18 +21,15 @@ func (*Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 		d.message(body)
 		return nil
 	}
-	for stream := newFrames(resp.Body); ; {
-		f, err := stream.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for f, err := range streams.ReadFrames(resp.Body) {
 		if err != nil {
 			return err
 		}
-		if !d.frame(&f) {
+		if !d.frame(f) {
 			return nil
 		}
 	}
+	return nil
 }
 
 // decoder reads one answer. A message and a stream are the same to it: blocks
@@ -58,21 +54,21 @@ func (d *decoder) message(body []byte) {
 }
 
 // frame reads a frame of a stream, and reports whether more may follow.
-func (d *decoder) frame(f *frame) bool {
-	kind := string(f.header(":message-type"))
+func (d *decoder) frame(f streams.Frame) bool {
+	kind := string(f.Header(":message-type"))
 	if kind == "error" {
-		d.a.Fail(newError(0, string(f.header(":error-code")), string(f.header(":error-message"))))
+		d.a.Fail(newError(0, string(f.Header(":error-code")), string(f.Header(":error-message"))))
 		return false
 	}
-	e, ok := d.a.ParseJSON(f.payload)
+	e, ok := d.a.ParseJSON(f.Payload)
 	if !ok {
 		return false
 	}
 	if kind == "exception" {
-		d.a.Fail(newError(0, string(f.header(":exception-type")), e.Get("message").Str))
+		d.a.Fail(newError(0, string(f.Header(":exception-type")), e.Get("message").Str))
 		return false
 	}
-	switch string(f.header(":event-type")) {
+	switch string(f.Header(":event-type")) {
 	case "contentBlockStart":
 		d.startBlock(int(e.Get("contentBlockIndex").Int()))
 		d.start(e.Get("start"))
@@ -85,7 +81,7 @@ func (d *decoder) frame(f *frame) bool {
 		d.stopBlock()
 		d.finish(e)
 	case "metadata":
-		d.count(f.payload)
+		d.count(f.Payload)
 		return false
 	}
 	return true

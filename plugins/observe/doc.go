@@ -7,8 +7,8 @@
 // built-in ones have a file for each vendor or endpoint: chat.go, responses.go,
 // messages.go, gemini.go, bedrock.go and so on.
 //
-// The other files read what any dialect consists of. A framing (sse.go,
-// eventstream.go) finds the events of a body, the scanner (scan.go) reads their
-// JSON and picks the values that a Table names, and the observer (observer.go)
-// makes a plugins.ResponseInfo of these. RequestReader does the same for requests.
+// The other files read what any dialect consists of. A framing (package
+// streams) finds the events of a body, the scanner (scan.go) reads their JSON and
+// picks the values that a Table names, and the observer (observer.go) makes a
+// plugins.ResponseInfo of these. RequestReader does the same for requests.
 package observe

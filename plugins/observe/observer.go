@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // observer is the one plugins.Observer: a framing finds events, the scanner reads
@@ -15,7 +16,7 @@ type observer struct {
 	seen     plugins.ResponseInfo
 	provider string
 	dialect  *dialect
-	framing  framing
+	framing  streams.Framing
 	media    string // the media type that the response declares
 
 	scan      scanner
@@ -32,16 +33,11 @@ type observer struct {
 		finish string
 		phase  plugins.Phase
 	}
-	cause rank // what seen.ErrorType is
+	cause rank   // what seen.ErrorType is
+	chunk []byte // what the bytes of an InvokeModel frame decode to
 
 	detail detailCount
 	beside beside
-}
-
-// framing finds events in a body.
-type framing interface {
-	write(p []byte)
-	close()
 }
 
 // New reads a response of dialect d with that header. The framing comes from its
@@ -91,23 +87,21 @@ func (x *observer) Info() *plugins.ResponseInfo { return &x.seen }
 
 func (x *observer) Write(p []byte) {
 	if x.framing == nil {
-		for len(p) > 0 && (space[p[0]] || strings.IndexByte(byteOrderMark, p[0]) >= 0) {
+		for len(p) > 0 && (space[p[0]] || strings.IndexByte(streams.ByteOrderMark, p[0]) >= 0) {
 			p = p[1:]
 		}
 		if len(p) == 0 {
 			return
 		}
-		x.framing = x.frame(p[0])
+		x.framing = x.framingOf(p[0])
 	}
-	x.framing.write(p)
+	x.framing.Write(p)
 	x.refresh()
 }
 
-const byteOrderMark = "\xEF\xBB\xBF"
-
 func (x *observer) Close() {
 	if x.framing != nil {
-		x.framing.close()
+		x.framing.Close()
 		x.settle()
 		x.refresh()
 	}
@@ -124,21 +118,21 @@ func (x *observer) refresh() {
 	}
 }
 
-// frame is the framing of a body that begins with c, white space and a byte
+// framingOf is the framing of a body that begins with c, white space and a byte
 // order mark apart. Providers declare streams that are not: an error in JSON
 // for a stream, a stream as JSON.
-func (x *observer) frame(c byte) framing {
+func (x *observer) framingOf(c byte) streams.Framing {
 	lines := isLines(x.media)
 	isJSON := strings.HasSuffix(x.media, "json") && !lines
 	switch {
 	case c == 0 || x.media == eventStreamMedia && c != '{':
 		// The length of a frame, below 16 MiB, begins with a zero.
-		return newEventStream(x)
+		return &streams.Frames{To: x.frame}
 	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):
 		// data, event, id, retry, error and comments: no JSON value begins so.
-		return &sse{to: x, errorField: true}
+		return &streams.SSE{To: x}
 	case lines, x.dialect.Lines && !isJSON:
-		return &ndjson{to: x}
+		return &streams.NDJSON{To: x}
 	}
 	return &document{x}
 }
@@ -146,11 +140,11 @@ func (x *observer) frame(c byte) framing {
 // document is the framing of a body that is one JSON value.
 type document struct{ *observer }
 
-func (d *document) write(p []byte) { d.scan.write(p) }
-func (d *document) close()         { d.scan.finish() }
+func (d *document) Write(p []byte) { d.scan.write(p) }
+func (d *document) Close()         { d.scan.finish() }
 
-// data and dispatch take the events of a framing.
-func (x *observer) data(p []byte) {
+// Data implements streams.Sink.
+func (x *observer) Data(p []byte) {
 	t := &x.scan.template
 	if !x.begun && t.fits(p) {
 		x.begun, x.repeated = true, true
@@ -164,7 +158,8 @@ func (x *observer) data(p []byte) {
 	}
 }
 
-func (x *observer) dispatch(name []byte) {
+// Dispatch implements streams.Sink.
+func (x *observer) Dispatch(name []byte) {
 	failed := string(name) == "error"
 	if x.repeated && !failed {
 		x.begun, x.repeated = false, false

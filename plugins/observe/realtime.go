@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
@@ -80,14 +81,14 @@ func NewEvents(d plugins.Dialect, provider string) plugins.Observer {
 }
 
 // messageFraming is that of a transport which keeps events apart.
-type messageFraming struct{ to stream }
+type messageFraming struct{ to streams.Sink }
 
-func (m *messageFraming) write(p []byte) {
-	m.to.data(p)
-	m.to.dispatch(nil)
+func (m *messageFraming) Write(p []byte) {
+	m.to.Data(p)
+	m.to.Dispatch(nil)
 }
 
-func (m *messageFraming) close() {}
+func (m *messageFraming) Close() {}
 
 // Realtime is OpenAI's Realtime, a two-way stream of events over a WebSocket. Each
 // response.done has the usage of its response; transcriptions of the input audio

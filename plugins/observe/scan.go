@@ -104,7 +104,7 @@ func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
 // finish ends a top-level number, which nothing but the end of input does.
 func (s *scanner) finish() {
 	if s.depth == 0 && (s.state == inLiteral || s.state == skipLiteral) {
-		s.write(newline)
+		s.write([]byte{'\n'})
 	}
 }
 

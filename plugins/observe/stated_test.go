@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // counted are the keys whose numbers tell what a call has used or cost.
@@ -94,9 +95,9 @@ func objects(contentType string, body []byte) (found []gjson.Result) {
 			found = append(found, gjson.ParseBytes(m.Payload))
 		}
 	}
-	read := NDJSON
+	read := streams.ReadNDJSON
 	if strings.Contains(contentType, "event-stream") {
-		read = SSE
+		read = streams.ReadSSE
 	} else if !strings.Contains(contentType, "ndjson") {
 		return append(found, gjson.ParseBytes(body))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // Result is what a legal stream said.
@@ -30,7 +30,7 @@ type Result struct {
 // is missing at the end.
 func Check(stream []byte) (*Result, error) {
 	c := &checker{}
-	for e, err := range observe.SSE(bytes.NewReader(stream)) {
+	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
 		if err != nil {
 			return nil, err
 		}

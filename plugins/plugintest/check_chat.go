@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // Message is what a legal stream of Chat Completions or of Messages said.
@@ -35,7 +35,7 @@ type Call struct{ ID, Name, Arguments string }
 // was asked for, [DONE]; or an error at the end. Errors are as those of [Check].
 func CheckChat(stream []byte) (*Message, error) {
 	var c chatChecker
-	for e, err := range observe.SSE(bytes.NewReader(stream)) {
+	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
 		if err != nil {
 			return nil, err
 		}

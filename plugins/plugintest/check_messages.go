@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // CheckMessages reads a whole stream of POST /v1/messages by the grammar that clients
@@ -15,7 +15,7 @@ import (
 // an error at the end. Errors are as those of [Check].
 func CheckMessages(stream []byte) (*Message, error) {
 	var c messagesChecker
-	for e, err := range observe.SSE(bytes.NewReader(stream)) {
+	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
 		if err != nil {
 			return nil, err
 		}

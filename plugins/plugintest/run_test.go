@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -34,7 +34,7 @@ func (toy) Decode(resp *http.Response, a *translate.Assembler) error {
 		}
 		return nil
 	}
-	for e, err := range observe.SSE(resp.Body) {
+	for e, err := range streams.ReadSSE(resp.Body) {
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"mime"
 	"slices"
 	"strings"
-	"unsafe"
 )
 
 // An Assembler makes the stored forms of bodies, one after the other, in memory
@@ -46,17 +45,16 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 	if !f.streams() {
 		return nil
 	}
-	// Not a copy: nobody writes to raw, and no node outlives the call.
-	s := unsafe.String(unsafe.SliceData(raw), len(raw))
+	s := view(raw) // no node outlives the call
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch mediaType {
 	case "text/event-stream":
 		if f.last != nil {
-			if last, ok := f.last(s); ok {
+			if last, ok := f.last(raw); ok {
 				return slices.Values([]event{last})
 			}
 		}
-		return a.template.objects(sse(s))
+		return a.template.objects(sse(raw))
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
 		return a.template.objects(strings.Lines(s))
 	case "application/vnd.amazon.eventstream":

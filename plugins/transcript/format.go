@@ -39,7 +39,7 @@ type Format struct {
 	// required are keys of which the object has at least one; none for any key.
 	required []string
 	// last is the event of a stream that has the whole object, if there is one.
-	last func(stream string) (event, bool)
+	last func(stream []byte) (event, bool)
 	// array is true where a stream may be one JSON array.
 	array bool
 }

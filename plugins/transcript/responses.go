@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 var outputItem = Object(Fields{
@@ -84,8 +86,8 @@ func responses(root *node, events iter.Seq[event]) {
 
 // completed is the event that ends a stream with the whole response, so that no
 // other needs to be read.
-func completed(raw string) (last event, ok bool) {
-	last, ok = eventOf("", lastData(raw))
+func completed(raw []byte) (last event, ok bool) {
+	last, ok = eventOf("", view(streams.LastData(raw)))
 	return last, ok && last.Get("type").Str == "response.completed" && last.Get("response.output.0").Exists()
 }
 

@@ -399,3 +399,12 @@ func BenchmarkStored(b *testing.B) {
 		formats[plugins.Chat].Stored(sseType, raw)
 	}
 }
+
+// Any line ending ends a line, and a server's error line is data.
+func TestStoredOfUncommonLines(t *testing.T) {
+	raw := "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\r\rerror: {\"code\":500}\r\r"
+	stored, _ := Chat.Stored(sseType, []byte(raw))
+	if want := `{"id":"c","choices":[{"index":0,"message":{"content":"a"}}],"code":500,"object":"chat.completion"}`; string(stored) != want {
+		t.Errorf("got %s, want %s", stored, want)
+	}
+}

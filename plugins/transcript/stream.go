@@ -1,12 +1,13 @@
 package transcript
 
 import (
-	"bytes"
 	"iter"
 	"strings"
+	"unsafe"
 
-	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // event is one JSON value of a stream, an object. Its name is that of an AWS
@@ -38,39 +39,19 @@ func (t *template) objects(texts iter.Seq[string]) iter.Seq[event] {
 	}
 }
 
-// sse reads the data of Server-Sent Events, the last also without its blank
-// line.
-func sse(raw string) iter.Seq[string] {
+// sse reads the data of Server-Sent Events.
+func sse(raw []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var data []string
-		for line := range strings.Lines(strings.TrimPrefix(raw, "\ufeff")) {
-			line = strings.TrimRight(line, "\r\n")
-			if line == "" {
-				if !yield(strings.Join(data, "\n")) {
-					return
-				}
-				data = data[:0]
-			} else if value, ok := strings.CutPrefix(line, "data:"); ok {
-				data = append(data, value)
+		for data := range streams.SSEData(raw) {
+			if !yield(view(data)) {
+				return
 			}
 		}
-		yield(strings.Join(data, "\n"))
 	}
 }
 
-// lastData returns the last data line of an event stream before [DONE], "" if there
-// is none.
-func lastData(raw string) string {
-	for {
-		raw = strings.TrimRight(raw, "\r\n")
-		start := strings.LastIndexAny(raw, "\r\n") + 1
-		value, ok := strings.CutPrefix(raw[start:], "data:")
-		if value = strings.TrimSpace(value); value != "[DONE]" || !ok {
-			return value
-		}
-		raw = raw[:start]
-	}
-}
+// view is b as a string without a copy: nobody writes to what is stored.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // array reads the elements of one JSON array, which may lack its end.
 func array(raw string) iter.Seq[string] {
@@ -82,25 +63,22 @@ func array(raw string) iter.Seq[string] {
 }
 
 // frames reads an AWS event stream up to the first frame that is cut or damaged.
-// https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html
 func frames(raw []byte) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		r, d := bytes.NewReader(raw), eventstream.NewDecoder()
-		var payload []byte
 		for {
-			m, err := d.Decode(r, payload)
+			f, rest, err := streams.CutFrame(raw)
 			if err != nil {
 				return
 			}
-			payload = m.Payload
-			kind := m.Headers.Get(":event-type")
+			raw = rest
+			kind := f.Header(":event-type")
 			if kind == nil {
-				kind = m.Headers.Get(":exception-type")
+				kind = f.Header(":exception-type")
 			}
 			if kind == nil {
 				continue
 			}
-			if e, ok := eventOf(kind.String(), string(m.Payload)); ok && !yield(e) {
+			if e, ok := eventOf(string(kind), string(f.Payload)); ok && !yield(e) {
 				return
 			}
 		}

@@ -33,8 +33,8 @@ func storedWithoutTemplates(d plugins.Dialect, contentType string, raw []byte) [
 	return root.appendJSON(nil)
 }
 
-// streams are those of the tests, and the recorded ones.
-func streams(t testing.TB) []storedCase {
+// allStreams are those of the tests, and the recorded ones.
+func allStreams(t testing.TB) []storedCase {
 	streams := storedCases(t)
 	index, err := os.ReadFile(filepath.Join(cassettes, "index.json"))
 	if err != nil {
@@ -59,7 +59,7 @@ func streams(t testing.TB) []storedCase {
 // Whatever becomes of a stream, templates change nothing but the time it takes.
 func TestStoredOfMutations(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	all := streams(t)
+	all := allStreams(t)
 	for _, c := range all {
 		for range 2000 / len(all) {
 			checkStored(t, c.dialect, c.contentType, mutated(random, c.raw))

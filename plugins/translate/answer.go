@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 const (
@@ -34,7 +35,7 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 		object(body)
 		return nil
 	}
-	for e, err := range observe.SSE(resp.Body) {
+	for e, err := range streams.ReadSSE(resp.Body) {
 		if err != nil {
 			return err
 		}

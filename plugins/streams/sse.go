@@ -1,21 +1,15 @@
-package observe
+package streams
 
-import (
-	"bytes"
-)
+import "bytes"
 
-// stream takes the data of the events that a framing finds.
-type stream interface {
-	data(p []byte)
-	// dispatch ends an event; its name is "" where the framing has none.
-	dispatch(name []byte)
-}
+// SSE splits an event stream as the WHATWG specifies it (HTML, section 9.2.6),
+// after its byte order mark. The data passes on as it comes. The last event
+// counts without its blank line, which many providers leave out. A line
+// "error: {...}" is the data of an event named "error": llama.cpp sent its errors so.
+// https://github.com/ggml-org/llama.cpp/pull/16109
+type SSE struct {
+	To Sink
 
-// sse splits an event stream as the WHATWG specifies it (HTML, section 9.2.6),
-// without its byte order mark: the data passes on as it comes. The last event
-// counts without its blank line, which many providers leave out.
-type sse struct {
-	to    stream
 	state lineState
 	space bool // a space that comes now belongs to the colon before it
 	cr    bool // a line feed that comes now belongs to the carriage return before it
@@ -24,10 +18,6 @@ type sse struct {
 	name  [len("event") + 1]byte // of the field: a longer one is none that counts
 	n     int
 	event []byte
-
-	// errorField is true where a line "error: {...}" is the data of an event named
-	// "error". The specification has no such field, and some servers send it.
-	errorField bool
 }
 
 type lineState uint8
@@ -44,7 +34,8 @@ var newline = []byte{'\n'}
 // maxEventName is how much is kept of an event's name, in bytes.
 const maxEventName = 64
 
-func (s *sse) write(p []byte) {
+// Write reads the next piece of the stream.
+func (s *SSE) Write(p []byte) {
 	lf := -1 // the next line feed of p, unless it lies behind
 	for len(p) > 0 {
 		if s.cr {
@@ -72,13 +63,14 @@ func (s *sse) write(p []byte) {
 	}
 }
 
-func (s *sse) close() {
+// Close ends the last event.
+func (s *SSE) Close() {
 	s.endLine()
 	s.dispatch()
 }
 
 // part reads a part of one line.
-func (s *sse) part(b []byte) {
+func (s *SSE) part(b []byte) {
 	if s.state == inFieldName {
 		colon := bytes.IndexByte(b, ':')
 		if colon < 0 {
@@ -98,36 +90,37 @@ func (s *sse) part(b []byte) {
 	s.space = false
 	switch s.state {
 	case inData:
-		s.to.data(b)
+		s.To.Data(b)
 	case inEvent:
 		s.event = append(s.event, b[:min(len(b), maxEventName-len(s.event))]...)
 	}
 }
 
-func (s *sse) beginValue() {
+func (s *SSE) beginValue() {
 	s.space = true
 	switch string(s.name[:s.n]) {
 	case "data":
-		s.state = inData
-		if s.lines > 0 {
-			s.to.data(newline)
-		}
-		s.lines++
+		s.beginData()
 	case "event":
 		s.state = inEvent
 		s.event = s.event[:0]
 	case "error":
-		if s.state = inOther; s.errorField {
-			s.state = inData
-			s.event = append(s.event[:0], "error"...)
-			s.lines++
-		}
+		s.event = append(s.event[:0], "error"...)
+		s.beginData()
 	default:
 		s.state = inOther
 	}
 }
 
-func (s *sse) endLine() {
+func (s *SSE) beginData() {
+	s.state = inData
+	if s.lines > 0 {
+		s.To.Data(newline)
+	}
+	s.lines++
+}
+
+func (s *SSE) endLine() {
 	if s.state == inFieldName {
 		if s.n == 0 {
 			s.dispatch()
@@ -138,27 +131,29 @@ func (s *sse) endLine() {
 	s.state, s.n = inFieldName, 0
 }
 
-func (s *sse) dispatch() {
+func (s *SSE) dispatch() {
 	if s.lines > 0 {
-		s.to.dispatch(s.event)
+		s.To.Dispatch(s.event)
 	}
 	s.event, s.lines = s.event[:0], 0
 }
 
-// ndjson splits newline-delimited JSON, one event a line.
-type ndjson struct{ to stream }
+// NDJSON splits newline-delimited JSON, one event a line.
+type NDJSON struct{ To Sink }
 
-func (n *ndjson) write(p []byte) {
+// Write reads the next piece of the stream.
+func (n *NDJSON) Write(p []byte) {
 	for {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			n.to.data(p)
+			n.To.Data(p)
 			return
 		}
-		n.to.data(p[:end])
-		n.to.dispatch(nil)
+		n.To.Data(p[:end])
+		n.To.Dispatch(nil)
 		p = p[end+1:]
 	}
 }
 
-func (n *ndjson) close() { n.to.dispatch(nil) }
+// Close ends the last line.
+func (n *NDJSON) Close() { n.To.Dispatch(nil) }

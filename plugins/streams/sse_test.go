@@ -1,9 +1,11 @@
-package observe
+package streams
 
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -13,17 +15,17 @@ type lines struct {
 	events []string
 }
 
-func (l *lines) data(p []byte) { l.text = append(l.text, p...) }
-func (l *lines) dispatch(name []byte) {
+func (l *lines) Data(p []byte) { l.text = append(l.text, p...) }
+func (l *lines) Dispatch(name []byte) {
 	l.events = append(l.events, fmt.Sprintf("%s=%s", name, l.text))
 	l.text = l.text[:0]
 }
 
 func sseEvents(body []byte, size func() int) []string {
 	var l lines
-	s := sse{to: &l}
-	feed(s.write, body, size)
-	s.close()
+	s := SSE{To: &l}
+	feed(s.Write, body, size)
+	s.Close()
 	return l.events
 }
 
@@ -47,6 +49,7 @@ func TestSSE(t *testing.T) {
 		{"empty", "", nil},
 		{"blank lines", "\n\r\n\r", nil},
 		{"colons", "data: a: b\n\n", []string{"=a: b"}},
+		{"error lines", "data: a\n\nerror: b\r\rerror: c", []string{"=a", "error=b", "error=c"}},
 	} {
 		for name, size := range chunkings {
 			if got := sseEvents([]byte(c.body), size); !slices.Equal(got, c.want) {
@@ -73,6 +76,8 @@ func readSSE(body []byte) (events []string) {
 			name, data = nil, nil
 		case string(field) == "data":
 			data = append(data, value)
+		case string(field) == "error":
+			name, data = field, append(data, value)
 		case string(field) == "event":
 			name = value[:min(len(value), maxEventName)]
 		}
@@ -83,10 +88,21 @@ func readSSE(body []byte) (events []string) {
 func FuzzSSE(f *testing.F) {
 	f.Add([]byte("event: a\r\ndata: b\ndata\r\rdata:c"), uint16(1))
 	f.Add([]byte(": x\n\ndata:  y\n\nevent\ndata: z\r\n\r\n"), uint16(9))
+	f.Add([]byte("data:a\rerror: b\r\ndata: [DONE]\r\n\n"), uint16(5))
 	f.Fuzz(func(t *testing.T, b []byte, seed uint16) {
+		b = bytes.TrimLeft(b, ByteOrderMark)
 		want := readSSE(b)
 		if got := sseEvents(b, cuts(seed)); !slices.Equal(got, want) {
 			t.Fatalf("%q, want %q", got, want)
+		}
+		for data := range SSEData(b) {
+			if _, whole, _ := strings.Cut(want[0], "="); string(data) != whole {
+				t.Fatalf("%q of the whole body, want %q", data, want[0])
+			}
+			want = want[1:]
+		}
+		if len(want) > 0 {
+			t.Fatalf("%q are not in the whole body", want)
 		}
 	})
 }
@@ -99,9 +115,9 @@ func FuzzNDJSON(f *testing.F) {
 			want = append(want, "="+string(line))
 		}
 		var l lines
-		n := ndjson{to: &l}
-		feed(n.write, b, cuts(seed))
-		n.close()
+		n := NDJSON{To: &l}
+		feed(n.Write, b, cuts(seed))
+		n.Close()
 		if len(b) == 0 {
 			want = []string{"="}
 		}
@@ -109,4 +125,30 @@ func FuzzNDJSON(f *testing.F) {
 			t.Fatalf("%q, want %q", l.events, want)
 		}
 	})
+}
+
+// chunkings are the sizes in which bodies come.
+var chunkings = map[string]func() int{
+	"whole":  func() int { return 1 << 30 },
+	"bytes":  func() int { return 1 },
+	"sevens": func() int { return 7 },
+	"random": func() int { return 1 + rand.IntN(300) },
+}
+
+// cuts are sizes that a fuzzer chooses.
+func cuts(seed uint16) func() int {
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	return func() int { return 1 + r.IntN(23) }
+}
+
+// feed writes body in chunks and overwrites each after it was written, as the
+// buffers of a proxy are.
+func feed(write func([]byte), body []byte, size func() int) {
+	for len(body) > 0 {
+		n := min(len(body), size())
+		chunk := bytes.Clone(body[:n])
+		write(chunk)
+		clear(chunk)
+		body = body[n:]
+	}
 }
