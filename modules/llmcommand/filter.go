@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -28,6 +29,9 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 			return nil, fmt.Errorf("the filter %q is not valid UTF-8", arg)
 		}
 		rest := strings.TrimLeft(arg, blanks)
+		if rest == "" {
+			return nil, errors.New("filter: an argument is blank; all matches everything")
+		}
 		if strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, "[") {
 			f, err := storage.ParseFilter([]byte(rest), storage.RequestResponse)
 			if err != nil {
@@ -57,7 +61,7 @@ func parseFilter(args []string, now time.Time) (storage.Filter, error) {
 				}
 				s, rest = sides{either: or(s.either, s.all)}, after
 			default:
-				t, after, err := cutTerm(rest, len(outer) > 0)
+				t, after, err := cutTerm(rest)
 				if err != nil {
 					return nil, err
 				}
@@ -140,12 +144,9 @@ type filterTerm struct {
 }
 
 // cutTerm reads the first term of s, which begins with no blank. Names and
-// values may be quoted, as Go's strings are. Inside parentheses a value ends at one.
-func cutTerm(s string, inside bool) (t filterTerm, after string, err error) {
-	ends := blanks
-	if inside {
-		ends += ")"
-	}
+// values may be quoted, as Go's strings are. A value without quotes ends at a parenthesis.
+func cutTerm(s string) (t filterTerm, after string, err error) {
+	const ends = blanks + ")"
 	rest := s
 	for t.operator == "" {
 		for _, o := range operators {
@@ -237,6 +238,9 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 		l.Bool = t.value == "true"
 	default:
 		l.Text = t.value
+		if whole := t.op == storage.Equals || t.op == storage.NotEquals; whole && l.Field.Name == "request_id" && uuid.Validate(t.value) != nil {
+			return nil, fmt.Errorf("%q is no id of a request, which is a UUID", t.value)
+		}
 	}
 	return l, nil
 }

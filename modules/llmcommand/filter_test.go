@@ -20,7 +20,6 @@ func TestFilter(t *testing.T) {
 		want string
 	}{
 		{nil, `"all"`},
-		{[]string{""}, `"all"`},
 		{[]string{"all"}, `"all"`},
 		{[]string{"all", "model=gpt-4o-mini"}, mini},
 		{[]string{"model=gpt-4o-mini"}, mini},
@@ -49,7 +48,7 @@ func TestFilter(t *testing.T) {
 			either(both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`)), leaf(`"total_tokens":{"gt":3}`)), mini)},
 		{[]string{"(user=ada OR user=bob) " + "in>1"}, both(either(leaf(`"user_id":{"equals":"ada"}`), leaf(`"user_id":{"equals":"bob"}`)), leaf(`"prompt_tokens":{"gt":1}`))},
 		{[]string{"in>1", "(", `user="a)"`, "or", "( user=bob out>2 )", ")"}, both(leaf(`"prompt_tokens":{"gt":1}`), either(leaf(`"user_id":{"equals":"a)"}`), both(leaf(`"user_id":{"equals":"bob"}`), leaf(`"completion_tokens":{"gt":2}`))))},
-		{[]string{"user=a)"}, leaf(`"user_id":{"equals":"a)"}`)},
+		{[]string{`user="a)"`}, leaf(`"user_id":{"equals":"a)"}`)},
 		{[]string{"user=or"}, leaf(`"user_id":{"equals":"or"}`)},
 		{[]string{"in>1", "out>2"}, both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`))},
 		{[]string{"in>1 out>2 tokens>3"}, both(both(leaf(`"prompt_tokens":{"gt":1}`), leaf(`"completion_tokens":{"gt":2}`)), leaf(`"total_tokens":{"gt":3}`))},
@@ -93,6 +92,10 @@ func TestFilterErrors(t *testing.T) {
 		"=x":                         `unknown field ""`,
 		"properties=x":               `unknown field "properties"`,
 		"property.=x":                `unknown field "property."`,
+		"":                           `an argument is blank`,
+		" ":                          `an argument is blank`,
+		"model=a)":                   `a ) has no ( before it; quote values that have one`,
+		"id=xyz":                     `"xyz" is no id of a request`,
 		"model>x":                    `"model>x": text fields take = != ~ !~, not >`,
 		"cost~1":                     `number fields take = != >= > <= <, not ~`,
 		"body=x":                     `content fields take ~, not =`,
