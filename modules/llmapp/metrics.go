@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"errors"
+	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -165,6 +166,9 @@ var statusClasses = [...]metric.Label{
 func statusClass(status plugins.Count) metric.Label {
 	if !status.Valid || status.N < 100 || status.N > 599 {
 		return metric.Constant("none")
+	}
+	if status.N == http.StatusTooManyRequests { // the one refusal that alerts look for
+		return metric.Constant("429")
 	}
 	return statusClasses[status.N/100-1]
 }
