@@ -90,10 +90,14 @@ func check(cmd *cobra.Command, args []string) error {
 	for _, r := range reports {
 		i := r.Journal.Integrity
 		problems = append(problems, r.Problems...)
+		records := formatCount(r.Records) + " records in the database"
+		if !r.Database {
+			records = "the records are on a server, which has its own backups"
+		}
 		_, err := fmt.Fprintf(out, `%s
-	%s records in the database, the bodies of %s in %s segments
+	%s, the bodies of %s in %s segments
 	%s exchanges seen = %s recorded + %s waiting + %s in flight at the end + %s lost
-`, r.Path, formatCount(r.Records), formatCount(r.Journal.Contents), formatCount(int64(r.Journal.Raw+r.Journal.Sealed)),
+`, r.Path, records, formatCount(r.Journal.Contents), formatCount(int64(r.Journal.Raw+r.Journal.Sealed)),
 			formatCount(i.Seen), formatCount(i.Recorded), formatCount(i.Waiting), formatCount(i.InFlight), formatCount(i.Lost()))
 		if err != nil {
 			return err

@@ -461,3 +461,54 @@ func TestStoreInUseIsNotChecked(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 }
+
+// onServer hides that a backend keeps its records in a file.
+type onServer struct{ storage.Backend }
+
+// The journal of a store on a server is found by what is in it, and checked alone.
+func TestJournalOfAServerIsChecked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "weir-data")
+	j, err := journal.Open(t.Context(), onServer{sqlite.New(filepath.Join(t.TempDir(), "weir.db"))}, journal.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &live{Journal: j}
+	if l.ledger, err = embedded.Open(dir, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.end)
+	if err := errors.Join(j.Connected(t.Context()), l.ledger.Seed(t.Context(), "acme", 1_000_000_000)); err != nil {
+		t.Fatal(err)
+	}
+	l.call(t, 0)
+	to := t.TempDir()
+	s, err := Write(t.Context(), to, []Store{{"default", dir, j}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{to, s.Directory, filepath.Join(s.Directory, "default"), filepath.Join(s.Directory, "default", "weir-data")} {
+		if r := whole(t, path); r.Database || r.Journal.Contents != 1 {
+			t.Errorf("%s has %+v", path, r)
+		}
+	}
+}
+
+// Records that are older than the retention when they are appended, as those of an import,
+// are deleted and not missing.
+func TestRecordsThatRetentionDeletedAreNotMissing(t *testing.T) {
+	l := begin(t, t.TempDir())
+	old := &storage.Record{ID: uuid.New(), Org: "acme", CreatedAt: storage.Millis(time.Now().AddDate(0, -2, 0)), EndState: storage.Complete}
+	l.Begin(old)
+	if err := errors.Join(l.Append(old, nil), l.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	l.Reconfigure(journal.Options{Retention: 30 * 24 * time.Hour, Logger: zap.NewNop()})
+	for deleted := false; !deleted; time.Sleep(time.Millisecond) {
+		_, err := l.Backend().Request(t.Context(), old.Key())
+		deleted = errors.Is(err, storage.ErrNotFound)
+	}
+	made, _ := write(t, t.TempDir(), l)
+	if r := whole(t, made); r.Journal.Raw != 1 {
+		t.Errorf("the backup has %+v", r.Journal)
+	}
+}

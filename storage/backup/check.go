@@ -13,22 +13,24 @@ import (
 	"github.com/weirhq/weir/storage/journal"
 )
 
-// journalSuffix ends the name of a journal's directory. Before it stands the name of the
-// backend's file.
+// journalSuffix ends the name of the journal's directory of a store that is a file. Before
+// it stands the name of that file. Another journal has its records on a server.
 const journalSuffix = ".segments"
 
 // StoreReport is what Check has found of one store.
 type StoreReport struct {
-	// Path is the database.
-	Path    string
-	Records int64 // in the database
+	// Path is the database, or the journal of a store whose database is on a server.
+	Path string
+	// Database is true if the database is a file, which was checked, too.
+	Database bool
+	Records  int64 // in the database
 	Journal *journal.Report
 	// Problems are what is wrong with it, a sentence each.
 	Problems []string
 }
 
-// Check reads all of the stores below path, which is a data directory, a backup or a
-// database, and changes nothing. No process may use them. problems are those of the
+// Check reads all of the stores below path, which is a data directory, a backup, a
+// database or a journal, and changes nothing. No process may use them. problems are those of the
 // backup as a whole. file reads the databases.
 func Check(ctx context.Context, path string, file storage.Checker) (reports []*StoreReport, problems []string, err error) {
 	dirs, err := journals(path)
@@ -38,7 +40,7 @@ func Check(ctx context.Context, path string, file storage.Checker) (reports []*S
 	if len(dirs) == 0 {
 		backup, err := newest(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s is no data directory: nothing in it ends in %s", path, journalSuffix)
+			return nil, nil, fmt.Errorf("%s is no data directory: there is no journal in it", path)
 		}
 		return Check(ctx, backup, file)
 	}
@@ -58,32 +60,39 @@ func Check(ctx context.Context, path string, file storage.Checker) (reports []*S
 }
 
 // journals are the journals of a database, of a data directory, or of a backup, which has
-// a directory for each store.
+// a directory for each store. path may also be a journal.
 func journals(path string) (dirs []string, err error) {
 	if exists(path + journalSuffix) {
 		return []string{path + journalSuffix}, nil
 	}
-	for _, pattern := range []string{"*" + journalSuffix, "*/*" + journalSuffix} {
+	for _, pattern := range []string{"", "*", "*/*"} {
 		found, err := filepath.Glob(filepath.Join(path, pattern))
 		if err != nil {
 			return nil, err
 		}
-		dirs = append(dirs, found...)
+		for _, dir := range found {
+			if strings.HasSuffix(dir, journalSuffix) || journal.Is(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
 	}
 	return dirs, nil
 }
 
 func checkStore(ctx context.Context, dir string, file storage.Checker) (*StoreReport, error) {
-	r := &StoreReport{Path: strings.TrimSuffix(dir, journalSuffix)}
+	r := &StoreReport{}
+	r.Path, r.Database = strings.CutSuffix(dir, journalSuffix)
 	var backend func(uuid.UUID, func(*storage.Record)) (storage.Position, error)
-	if exists(r.Path) {
+	switch {
+	case !r.Database:
+	case exists(r.Path):
 		backend = func(id uuid.UUID, match func(*storage.Record)) (storage.Position, error) {
 			return file.CheckFile(ctx, r.Path, id, func(record *storage.Record) {
 				r.Records++
 				match(record)
 			})
 		}
-	} else {
+	default:
 		r.Problems = append(r.Problems, fmt.Sprintf("%s is not there: the journal is checked alone", r.Path))
 	}
 	var err error

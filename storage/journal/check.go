@@ -29,6 +29,12 @@ type Report struct {
 	Problems []string
 }
 
+// Is reports whether a directory is that of a journal.
+func Is(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, checkpointName))
+	return err == nil
+}
+
 // Check reads all of the directory of a journal that no process uses, and changes
 // nothing. backend hands every record that the backend has to match, and returns how
 // far the backend is with this journal; nil stands for one that is out of reach. What it
@@ -65,7 +71,7 @@ type checker struct {
 	records  map[storage.RecordKey]appended // of raw segments, which the backend was not seen to have
 	kept     []age                          // of segments, by number
 	dangling int64                          // records in the backend whose content is not where it should be
-	oldest   moment                         // record in the backend
+	pruned   moment                         // the backend's records from before it are deleted
 }
 
 // appended is the last version of a record in the raw segments.
@@ -230,7 +236,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 	if !found {
 		return 0, fmt.Errorf("%s is damaged", checkpointName)
 	}
-	c.identity, c.position = s.Journal, s.Position
+	c.identity, c.position, c.pruned = s.Journal, s.Position, s.Pruned
 	left, err := c.replay()
 	if err != nil {
 		return 0, err
@@ -251,9 +257,6 @@ func (c *checker) match(r *storage.Record) {
 	has, there := c.contents[r.Content.Segment]
 	if there && !has.has(r.Content.Ordinal) || !there && c.outlived(r) {
 		c.dangling++
-	}
-	if c.oldest == 0 || r.CreatedAt < c.oldest {
-		c.oldest = r.CreatedAt
 	}
 }
 
@@ -299,7 +302,7 @@ func (c *checker) compare(backend storage.Position) error {
 		}
 	}
 	for _, r := range c.records {
-		if r.at.Before(backend) && r.created >= c.oldest && !c.recovered[r.at] { // else retention may have deleted it
+		if r.at.Before(backend) && r.created >= c.pruned && !c.recovered[r.at] { // else retention has deleted it
 			missing++
 		}
 	}

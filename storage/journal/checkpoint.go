@@ -33,6 +33,9 @@ type checkpoint struct {
 	// Held are the entries before Position that the backend has not been given,
 	// because their exchanges lived.
 	Held []storage.Position
+	// Pruned is the time before which retention has deleted records from the backend, 0 if
+	// it has deleted none.
+	Pruned storage.Timestamp `json:",omitempty"`
 }
 
 // The file has two slots, which take turns: a write that is cut short leaves the
@@ -66,6 +69,7 @@ func (f *checkpointFile) open(dir string, s *checkpoint) (found bool, err error)
 		err = nil
 	}
 	*s, f.sequence, found = readCheckpoint(b)
+	f.last = *s
 	return found, err
 }
 
@@ -143,19 +147,33 @@ func (f *checkpointFile) close() {
 // saveCheckpoint writes the checkpoint, with cut as the end of the batch that comes next. A
 // failure costs no more than batches that are written twice after a crash.
 func (j *Journal) saveCheckpoint(cut storage.Position) {
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
 	j.mu.Lock()
 	s := checkpoint{
 		Journal: j.identity, Position: j.position, Cut: cut,
 		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.positions(),
+		Pruned: j.checkpoint.last.Pruned,
 	}
 	s.Losses = marshalLosses(j.ledger.drained)
 	o := j.options
 	j.mu.Unlock()
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
 	err := j.checkpoint.write(&s, o.Sync)
 	if err != nil && j.checkpointErr == nil {
 		o.Logger.Error("the checkpoint of the journal cannot be written: after a crash, the backend gets records again", zap.Error(err))
 	}
 	j.checkpointErr = err
+}
+
+// savePruned remembers that retention deletes the records from before a time. Check must
+// not miss them.
+func (j *Journal) savePruned(before storage.Timestamp, sync bool) error {
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
+	s := j.checkpoint.last
+	if before <= s.Pruned {
+		return nil
+	}
+	s.Pruned = before
+	return j.checkpoint.write(&s, sync)
 }

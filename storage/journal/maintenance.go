@@ -112,7 +112,12 @@ func (j *Journal) prune(ctx context.Context, o *Options) {
 		j.pruneBy(ctx, o, o.contentRetention(), keeper.PruneContent)
 	}
 	j.pruneBy(ctx, o, o.contentRetention(), j.backend.PruneConversations)
-	j.pruneBy(ctx, o, o.Retention, j.backend.Prune)
+	j.pruneBy(ctx, o, o.Retention, func(ctx context.Context, before storage.Timestamp) (bool, error) {
+		if err := j.savePruned(before, o.Sync); err != nil {
+			return false, err
+		}
+		return j.backend.Prune(ctx, before)
+	})
 	j.erase(ctx, o)
 }
 
