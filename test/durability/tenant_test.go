@@ -36,7 +36,7 @@ func TestTenant(t *testing.T) {
 	steal := func(c *call) {
 		for name, value := range map[string]string{
 			"Service-Session-Id": canary + "-session", "Service-Session-Name": canary + "-name",
-			"Service-Property-Secret": canary, "Service-Prompt-Input-Secret": canary, "Service-Auth": "Bearer victim-key",
+			"Service-Property-Note": canary, "Service-Prompt-Input-Secret": canary, "Service-Auth": "Bearer victim-key",
 		} {
 			c.header.Set(name, value)
 		}

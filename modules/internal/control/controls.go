@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/nearest"
+	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -255,6 +256,10 @@ func (c *Controls) entry(m *map[string]string, key, name string, values []string
 func (c *Controls) property(key, name string, values []string) {
 	if header := SessionName(name); header != "" {
 		c.Warn(key, "ignored, a session is named by the header "+header)
+		return
+	}
+	if redact.Credential(name) {
+		c.Warn(key, "ignored a property that is named like a credential")
 		return
 	}
 	c.entry(&c.record.Properties, key, name, values, MaxValue)
