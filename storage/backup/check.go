@@ -24,7 +24,7 @@ type StoreReport struct {
 	// Database is true if the database is a file, which was checked, too.
 	Database bool
 	Records  int64 // in the database
-	Journal *journal.Report
+	Journal  *journal.Report
 	// Problems are what is wrong with it, a sentence each.
 	Problems []string
 }

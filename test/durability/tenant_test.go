@@ -81,12 +81,12 @@ func TestTenant(t *testing.T) {
 		leaf("request_response_rmt", "request_id", `{"equals":"`+id+`"}`),
 		leaf("request_response_rmt", "request_body", contains),
 		leaf("request_response_rmt", "response_body", contains),
-		leaf("request_response_rmt", "properties", `{"Secret":`+contains+`}`),
+		leaf("request_response_rmt", "properties", `{"Note":`+contains+`}`),
 		leaf("request_response_rmt", "user_id", `{"equals":"`+victim.name()+`"}`),
 		`{"left":` + leaf("request_response_rmt", "organization_id", `{"not-equals":"thief"}`) + `,"operator":"or","right":"all"}`,
 	}
 	legacy := []string{
-		leaf("request", "org_id", `{"equals":"victim"}`), leaf("values", "Secret", contains), leaf("properties", "Secret", contains),
+		leaf("request", "org_id", `{"equals":"victim"}`), leaf("values", "Note", contains), leaf("properties", "Note", contains),
 		leaf("response", "body_completion", contains), leaf("request", "prompt", contains),
 	}
 	queries := map[string][]string{}
@@ -113,7 +113,7 @@ func TestTenant(t *testing.T) {
 		"get /v1/request/{id}":           {{path: "/v1/request/" + id, want: http.StatusNotFound}},
 		"post /v1/request/{id}/score":    {{path: "/v1/request/" + id + "/score", body: `{"scores":{"stolen":1}}`, want: http.StatusNotFound}},
 		"post /v1/request/{id}/feedback": {{path: "/v1/request/" + id + "/feedback", body: `{"rating":false}`, want: http.StatusNotFound}},
-		"put /v1/request/{id}/property":  {{path: "/v1/request/" + id + "/property", body: `{"key":"Secret","value":"stolen"}`, want: http.StatusNotFound}},
+		"put /v1/request/{id}/property":  {{path: "/v1/request/" + id + "/property", body: `{"key":"Note","value":"stolen"}`, want: http.StatusNotFound}},
 		"get /v1/session/{id}/tag":       {{path: "/v1/session/" + canary + "-session/tag"}},
 		"post /v1/session/{id}/tag":      {{path: "/v1/session/" + canary + "-session/tag", body: `{"tag":"stolen"}`}},
 		"post /v1/session/{id}/feedback": {{path: "/v1/session/" + canary + "-session/feedback", body: `{"rating":false}`}},
@@ -131,10 +131,10 @@ func TestTenant(t *testing.T) {
 		attacks[operation] = append(attacks[operation], a)
 	}
 	for _, f := range slices.Concat(filters, legacy) {
-		for _, group := range []string{"user_id", "model", "property:Secret"} {
+		for _, group := range []string{"user_id", "model", "property:Note"} {
 			queries["/v1/metrics/query"] = append(queries["/v1/metrics/query"], `{"filter":`+f+`,"groupBy":"`+group+`"}`)
 		}
-		queries["/v1/facets/query"] = append(queries["/v1/facets/query"], `{"filter":`+f+`,"fields":["user_id","property_key","property:Secret"]}`)
+		queries["/v1/facets/query"] = append(queries["/v1/facets/query"], `{"filter":`+f+`,"fields":["user_id","property_key","property:Note"]}`)
 		queries["/v1/request/search"] = append(queries["/v1/request/search"], `{"filter":`+f+`}`, `{"filter":`+f+`,"limit":1}`)
 		queries["/v1/export"] = append(queries["/v1/export"], `{"filter":`+f+`}`, `{"filter":`+f+`,"format":"csv"}`)
 		for _, from := range []string{"", "&after=0"} {
