@@ -14,25 +14,25 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 	"github.com/weirhq/weir/storage/storagetest"
 	"go.uber.org/goleak"
 )
 
-// smallChunks makes few records fill many chunks.
-func smallChunks(t *testing.T) {
-	rows := chunkRows
-	chunkRows = 32
-	t.Cleanup(func() { chunkRows = rows })
+// smallChunks is a backend, not yet open, of which few records fill many chunks.
+func smallChunks(t *testing.T) *Backend {
+	b := New(filepath.Join(t.TempDir(), "weir.db"))
+	b.columns.ChunkRows = 32
+	return b
 }
 
 // Answers must not depend on whether the records have room in memory.
 func TestAnalytics(t *testing.T) {
-	smallChunks(t)
 	for name, limit := range map[string]int{"kept": tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
-				b := New(filepath.Join(t.TempDir(), "weir.db"))
-				b.tailRows, b.room.totals = limit, 7
+				b := smallChunks(t)
+				b.tailRows, b.columns.Room.Totals = limit, 7
 				return b
 			}, storagetest.Relaxed{})
 		})
@@ -42,18 +42,16 @@ func TestAnalytics(t *testing.T) {
 // Whatever happens to records between queries, answers are those of a backend
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
-	smallChunks(t)
-	most := maxPropertyColumns
 	for name, limit := range map[string]int{"kept": tailRows, "almost full": 100, "read": 0} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
-				maxPropertyColumns = []int{0, 3, most}[seed]
-				t.Cleanup(func() { maxPropertyColumns = most })
-				f := newFollower(t, seed, limit)
+				small := smallChunks(t)
+				small.columns.MaxProperties = []int{0, 3, small.columns.MaxProperties}[seed]
+				f := newFollower(t, small, seed, limit)
 				files := 0
 				for range 40 {
 					f.change()
-					files += len(columnFilesOf(t, f.got.files.dir))
+					files += len(columnFilesOf(t, f.got.columns.Dir))
 					for range 4 {
 						f.compare()
 					}
@@ -77,11 +75,11 @@ type follower struct {
 	n       uint32
 }
 
-func newFollower(t *testing.T, seed uint64, limit int) *follower {
-	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: New(filepath.Join(t.TempDir(), "weir.db"))}
+func newFollower(t *testing.T, got *Backend, seed uint64, limit int) *follower {
+	f := &follower{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), got: got}
 	var contents storagetest.Contents
 	f.records, contents = storagetest.Records(f.Rand, 400)
-	f.got.tailRows, f.got.room.totals = limit, 1+int(seed)*10
+	f.got.tailRows, f.got.columns.Room.Totals = limit, 1+int(seed)*10
 	f.host = hostOf(contents)
 	for _, b := range []storage.Backend{f.got, &f.want} {
 		if _, err := b.Open(t.Context(), f.host); err != nil {
@@ -144,11 +142,11 @@ func (f *follower) reopen() {
 // damage changes or deletes a file of columns.
 func (f *follower) damage() {
 	f.Helper()
-	files, err := os.ReadDir(f.got.files.dir)
+	files, err := os.ReadDir(f.got.columns.Dir)
 	if err != nil || len(files) == 0 {
 		return
 	}
-	path := filepath.Join(f.got.files.dir, files[f.IntN(len(files))].Name())
+	path := filepath.Join(f.got.columns.Dir, files[f.IntN(len(files))].Name())
 	switch data, err := os.ReadFile(path); {
 	case err != nil: // it is gone meanwhile
 	case f.IntN(2) == 0:
@@ -228,8 +226,8 @@ func (f *follower) compare() {
 // A query sees a batch whole or not at all, whatever answers it: columns, the
 // database, or both.
 func TestAnalyticsSeeWholeBatches(t *testing.T) {
-	smallChunks(t)
-	b := newBackend(t)
+	b := smallChunks(t)
+	opened(t, b)
 	const users, batches = 7, 200
 	ctx := t.Context()
 	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
@@ -331,15 +329,15 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 	b := newBackend(t)
 	const rows = 2*loadedBetweenChecks + 1
 	write(t, b, newTraffic(rows).batch(rows))
-	var c chunk
+	var c columnar.Chunk
 	err := b.reading(t.Context(), func(ctx context.Context, r reader) error {
-		_, err := loader{&looked{Context: ctx}, r}.between(math.MinInt64, math.MaxInt64, rows, func() *chunk { return &c })
+		_, err := loader{&looked{Context: ctx}, r}.Between(math.MinInt64, math.MaxInt64, rows, func() *columnar.Chunk { return &c })
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	if n := len(c.n); n >= rows {
+	if n := c.Len(); n >= rows {
 		t.Errorf("%d of %d rows were read", n, rows)
 	}
 }
@@ -347,7 +345,7 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 // The largest of few groups are found in one scan, those of many in two.
 func TestLargestGroups(t *testing.T) {
 	for _, users := range []int{3, 100, 1000} {
-		f := newFollower(t, 1, tailRows)
+		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, tailRows)
 		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 1}}
 		for i := range 2000 {
 			r := *f.records[i%len(f.records)]

@@ -20,7 +20,7 @@ func BenchmarkAnalytics(b *testing.B) {
 	s, t, last := filled(b)
 	for more := true; more; {
 		var err error
-		if more, err = s.files.next(ctx, chunkRows/32); err != nil {
+		if more, err = s.files.next(ctx, s.columns.ChunkRows/32); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 var (
@@ -270,7 +271,7 @@ func oldest(b *testing.B, s *Backend) storage.Timestamp {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return createdAt(n)
+	return columnar.CreatedAt(n)
 }
 
 func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {

@@ -12,14 +12,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-// region are the requests with keys behind after until last. The table column_chunks
-// has those of which there is a file.
-type region struct {
-	after, last int64
-	file        string
-}
+	"github.com/weirhq/weir/storage/columnar"
+)
 
 const (
 	columnSuffix = ".columns"
@@ -32,10 +27,9 @@ const (
 // out, and written anew.
 type columnFiles struct {
 	b    *Backend
-	dir  string
 	wake chan struct{}
 	// damaged are files that cannot be read.
-	damaged chan region
+	damaged chan columnar.Region
 	done    chan struct{}
 	// written counts the requests since run was woken.
 	written int
@@ -45,15 +39,11 @@ type columnFiles struct {
 	quiet *time.Timer
 }
 
-// settled is how long there are no new requests until files are written anew of which
-// little has changed, which a query reads from the database. Tests make it shorter.
-var settled = 5 * time.Second
-
 // openColumnFiles forgets the files that are not there, and deletes those that the
 // database does not know.
 func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles, error) {
-	f := &columnFiles{b: b, dir: b.path + columnDirectory, wake: make(chan struct{}, 1), damaged: make(chan region, 1), done: make(chan struct{}), quiet: time.NewTimer(settled)}
-	entries, err := os.ReadDir(f.dir)
+	f := &columnFiles{b: b, wake: make(chan struct{}, 1), damaged: make(chan columnar.Region, 1), done: make(chan struct{}), quiet: time.NewTimer(b.settled)}
+	entries, err := os.ReadDir(f.b.columns.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -78,7 +68,7 @@ func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles,
 	}
 	for name, unknown := range there {
 		if unknown && strings.HasSuffix(name, columnSuffix) {
-			err = errors.Join(err, os.Remove(filepath.Join(f.dir, name)))
+			err = errors.Join(err, os.Remove(filepath.Join(f.b.columns.Dir, name)))
 		}
 	}
 	return f, err
@@ -88,14 +78,14 @@ func (b *Backend) openColumnFiles(ctx context.Context, w *writer) (*columnFiles,
 // it, and whoever comes too late reads the database.
 func (f *columnFiles) remove(names []string) {
 	for _, name := range names {
-		_ = os.Remove(filepath.Join(f.dir, name)) // Open tries again
+		_ = os.Remove(filepath.Join(f.b.columns.Dir, name)) // Open tries again
 	}
 }
 
 // count wakes the files up when there are many new requests.
 func (f *columnFiles) count(requests int) {
-	f.quiet.Reset(settled)
-	if f.written += requests; f.written >= chunkRows/4 {
+	f.quiet.Reset(f.b.settled)
+	if f.written += requests; f.written >= f.b.columns.ChunkRows/4 {
 		f.written = 0
 		f.look()
 	}
@@ -114,13 +104,13 @@ func (f *columnFiles) look() {
 func (f *columnFiles) run(ctx context.Context) {
 	defer close(f.done)
 	for {
-		changes := chunkRows / 32
+		changes := f.b.columns.ChunkRows / 32
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.wake:
 		case <-f.quiet.C:
-			changes = chunkRows / 512
+			changes = f.b.columns.ChunkRows / 512
 		case x := <-f.damaged:
 			f.forget(x)
 		}
@@ -135,9 +125,9 @@ func (f *columnFiles) run(ctx context.Context) {
 func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	var next *region
+	var next *columnar.Region
 	err = f.b.reading(ctx, func(ctx context.Context, r reader) (err error) {
-		next, err = r.nextRegion(ctx, changes)
+		next, err = r.nextRegion(ctx, f.b.columns.ChunkRows, changes)
 		return err
 	})
 	if next == nil || err != nil {
@@ -146,22 +136,22 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 	if err := f.b.writing(func(w *writer) error { return w.beginRegion(ctx, next) }); err != nil {
 		return false, err
 	}
-	if next.file != "" {
-		f.remove([]string{next.file})
+	if next.File != "" {
+		f.remove([]string{next.File})
 	}
-	var c chunk
+	var c columnar.Chunk
 	err = f.b.reading(ctx, func(ctx context.Context, r reader) error {
 		l := loader{ctx, r}
-		if _, err := l.between(next.after, next.last, math.MaxInt, func() *chunk { return &c }); err != nil || len(c.n) == 0 {
+		if _, err := l.Between(next.After, next.Last, math.MaxInt, func() *columnar.Chunk { return &c }); err != nil || c.Len() == 0 {
 			return err
 		}
-		return l.properties(&c)
+		return l.properties(&c, f.b.columns.MaxProperties)
 	})
-	next.file = ""
-	if err == nil && len(c.n) > 0 {
-		next.file = strings.ToLower(rand.Text()) + columnSuffix
-		if err = os.MkdirAll(f.dir, 0o700); err == nil {
-			err = writeColumns(filepath.Join(f.dir, next.file), &c, next.after, next.last)
+	next.File = ""
+	if err == nil && c.Len() > 0 {
+		next.File = strings.ToLower(rand.Text()) + columnSuffix
+		if err = os.MkdirAll(f.b.columns.Dir, 0o700); err == nil {
+			err = columnar.Write(filepath.Join(f.b.columns.Dir, next.File), &c, next.After, next.Last)
 		}
 	}
 	if err != nil {
@@ -172,15 +162,15 @@ func (f *columnFiles) next(ctx context.Context, changes int) (more bool, err err
 		known, err = w.endRegion(ctx, next)
 		return err
 	})
-	if next.file != "" && !known {
-		f.remove([]string{next.file})
+	if next.File != "" && !known {
+		f.remove([]string{next.File})
 	}
 	return err == nil, err
 }
 
-// nextRegion finds requests enough for a file: those of a file of which more than changes
+// nextRegion finds the rows of the next file: those of a file of which more than changes
 // have changed since, or those that are in none.
-func (r reader) nextRegion(ctx context.Context, changes int) (*region, error) {
+func (r reader) nextRegion(ctx context.Context, rows, changes int) (*columnar.Region, error) {
 	regions, err := r.regions(ctx, math.MinInt64, math.MaxInt64)
 	if err != nil {
 		return nil, err
@@ -188,28 +178,28 @@ func (r reader) nextRegion(ctx context.Context, changes int) (*region, error) {
 	after := int64(math.MinInt64)
 	for i := range regions {
 		known := &regions[i]
-		changed, err := r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", known.after, known.last)
+		changed, err := r.c.integer(ctx, "SELECT count(*) FROM column_changes WHERE n > ? AND n <= ?", known.After, known.Last)
 		if err != nil || changed > int64(changes) {
 			return known, err
 		}
-		if few, err := r.nth(ctx, after, known.after, chunkRows/16); few != nil || err != nil {
-			gap := &region{after: after, last: known.after}
-			if last, failed := r.nth(ctx, after, known.after, chunkRows); last != nil {
-				gap.last, err = *last, failed
+		if few, err := r.nth(ctx, after, known.After, rows/16); few != nil || err != nil {
+			gap := &columnar.Region{After: after, Last: known.After}
+			if last, failed := r.nth(ctx, after, known.After, rows); last != nil {
+				gap.Last, err = *last, failed
 			}
 			return gap, err
 		}
-		after = known.last
+		after = known.Last
 	}
 	// What is new may still change: as much is left as a file has.
-	if last, err := r.nth(ctx, after, math.MaxInt64, 2*chunkRows); last == nil || err != nil {
+	if last, err := r.nth(ctx, after, math.MaxInt64, 2*rows); last == nil || err != nil {
 		return nil, err
 	}
-	last, err := r.nth(ctx, after, math.MaxInt64, chunkRows)
+	last, err := r.nth(ctx, after, math.MaxInt64, rows)
 	if last == nil || err != nil {
 		return nil, err
 	}
-	return &region{after: after, last: *last}, nil
+	return &columnar.Region{After: after, Last: *last}, nil
 }
 
 // nth is the key of the nth request between two keys, nil if there are fewer.
@@ -224,10 +214,10 @@ func (r reader) nth(ctx context.Context, after, to int64, n int) (found *int64, 
 }
 
 // regions are those between two keys of which there are files, in their order.
-func (r reader) regions(ctx context.Context, from, to int64) (regions []region, err error) {
+func (r reader) regions(ctx context.Context, from, to int64) (regions []columnar.Region, err error) {
 	err = r.c.query(ctx, "SELECT after, last, file FROM column_chunks WHERE file IS NOT NULL AND last >= ? AND after < ? ORDER BY last",
 		[]driver.Value{from, to}, func(row []driver.Value) error {
-			regions = append(regions, region{row[0].(int64), row[1].(int64), row[2].(string)})
+			regions = append(regions, columnar.Region{After: row[0].(int64), Last: row[1].(int64), File: row[2].(string)})
 			return nil
 		})
 	return regions, err
@@ -235,27 +225,27 @@ func (r reader) regions(ctx context.Context, from, to int64) (regions []region, 
 
 // beginRegion makes the database keep the changes of the region from now on, and forget
 // what was begun and not ended.
-func (w *writer) beginRegion(ctx context.Context, x *region) error {
+func (w *writer) beginRegion(ctx context.Context, x *columnar.Region) error {
 	return w.c.transaction(ctx, func() error {
-		if _, err := w.c.exec("DELETE FROM column_chunks WHERE file IS NULL OR last = ?", x.last); err != nil {
+		if _, err := w.c.exec("DELETE FROM column_chunks WHERE file IS NULL OR last = ?", x.Last); err != nil {
 			return err
 		}
-		if _, err := w.c.exec("DELETE FROM column_changes WHERE n > ? AND n <= ?", x.after, x.last); err != nil {
+		if _, err := w.c.exec("DELETE FROM column_changes WHERE n > ? AND n <= ?", x.After, x.Last); err != nil {
 			return err
 		}
-		_, err := w.c.exec("INSERT INTO column_chunks (last, after) VALUES (?, ?)", x.last, x.after)
+		_, err := w.c.exec("INSERT INTO column_chunks (last, after) VALUES (?, ?)", x.Last, x.After)
 		return err
 	})
 }
 
 // endRegion makes the file of a region known, unless the region is gone meanwhile.
-func (w *writer) endRegion(ctx context.Context, x *region) (known bool, err error) {
+func (w *writer) endRegion(ctx context.Context, x *columnar.Region) (known bool, err error) {
 	err = w.c.transaction(ctx, func() error {
-		if x.file == "" {
-			_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ?", x.last)
+		if x.File == "" {
+			_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ?", x.Last)
 			return err
 		}
-		result, err := w.c.exec("UPDATE column_chunks SET file = ? WHERE last = ? AND file IS NULL", x.file, x.last)
+		result, err := w.c.exec("UPDATE column_chunks SET file = ? WHERE last = ? AND file IS NULL", x.File, x.Last)
 		if err == nil {
 			changes, _ := result.RowsAffected()
 			known = changes > 0
@@ -266,18 +256,18 @@ func (w *writer) endRegion(ctx context.Context, x *region) (known bool, err erro
 }
 
 // forget forgets the file of a region, which is then written anew.
-func (f *columnFiles) forget(x region) {
+func (f *columnFiles) forget(x columnar.Region) {
 	err := f.b.writing(func(w *writer) error {
-		_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ? AND file = ?", x.last, x.file)
+		_, err := w.c.exec("DELETE FROM column_chunks WHERE last = ? AND file = ?", x.Last, x.File)
 		return err
 	})
 	if err == nil {
-		f.remove([]string{x.file})
+		f.remove([]string{x.File})
 	}
 }
 
 // report says that the file of a region cannot be read.
-func (f *columnFiles) report(x region) {
+func (f *columnFiles) report(x columnar.Region) {
 	select {
 	case f.damaged <- x:
 	default: // the next query finds it again

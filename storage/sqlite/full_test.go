@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // A client whose clock stands still must not stop the store: what a millisecond has
@@ -19,7 +20,7 @@ func TestAFullMillisecondSpillsIntoTheNext(t *testing.T) {
 	first := record()
 	write(t, b, &storage.Batch{Records: []*storage.Record{first}})
 	for _, table := range []string{"requests", "details", "labels"} {
-		if _, err := b.writer.c.exec("UPDATE "+table+" SET n = ?", firstN(at)|sequence); err != nil {
+		if _, err := b.writer.c.exec("UPDATE "+table+" SET n = ?", columnar.FirstKey(at)|columnar.Sequence); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,26 +1,18 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // Groups answers from columns what those can answer, and else from the records.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
 	var err error
-	if by, ok := q.RowDimensions(); ok && inColumns(q, by) {
-		t := &turn{room: b.room, taken: b.manyGroups}
-		defer t.end()
-		if err = b.groupRows(ctx, t, q, by, each); errors.Is(err, errNotItsTurn) {
-			if err = t.wait(ctx); err == nil {
-				err = b.groupRows(ctx, t, q, by, each)
-			}
-		}
+	if columnar.Answers(q) {
+		err = b.columns.InTurn(ctx, func(t *columnar.Turn) error { return b.groupRows(ctx, t, q, each) })
 	} else {
 		err = b.groupRecords(ctx, q, each)
 	}
@@ -30,10 +22,10 @@ func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*
 	return nil
 }
 
-func (b *Backend) groupRows(ctx context.Context, turn *turn, q *storage.GroupQuery, by []storage.Dimension, each func(*storage.GroupTotals) error) error {
-	return b.aggregating(ctx, func(ctx context.Context, r reader, t *tail) (err error) {
-		x := &rows{ctx: ctx, r: r, contents: b.contents, org: q.Org, tail: t, files: b.files, turn: turn}
-		if x.orgID, err = r.name(ctx, "org", q.Org); err != nil {
+func (b *Backend) groupRows(ctx context.Context, turn *columnar.Turn, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
+	return b.aggregating(ctx, func(ctx context.Context, r reader, t *columnar.Tail) error {
+		org, err := r.name(ctx, "org", q.Org)
+		if err != nil {
 			return err
 		}
 		var tags map[string]string
@@ -42,26 +34,8 @@ func (b *Backend) groupRows(ctx context.Context, turn *turn, q *storage.GroupQue
 				return err
 			}
 		}
-		for _, d := range by {
-			if d.Name == storage.ByPropertyName {
-				continue
-			}
-			x.scores = d.Name == storage.ByScore
-			grouped, err := x.dimension(q, d, tags)
-			if err != nil {
-				return err
-			}
-			x.dimensions = append(x.dimensions, grouped)
-		}
-		if slices.Contains(by, storage.Dimension{Name: storage.ByPropertyName}) {
-			err = groupPropertyNames(q, x, each)
-			return cmp.Or(x.failed, err)
-		}
-		rows, err := newestSessions(x, q)
-		if err == nil {
-			err = storage.GroupRows(q, rows, each)
-		}
-		return cmp.Or(x.failed, err)
+		s := source{loader: loader{ctx, r}, org: q.Org, orgID: org, contents: b.contents, files: b.files}
+		return turn.Answer(ctx, &columnar.Query{GroupQuery: q, Org: org, Tags: tags, Source: s, Tail: t}, each)
 	})
 }
 
@@ -83,7 +57,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 		if x.where.query(x.RequestQuery); x.where.err != nil {
 			return x.where.err
 		}
-		x.where.write(" AND r.n BETWEEN ? AND ?", firstN(q.Window.From), lastN(q.Window.To))
+		x.where.write(" AND r.n BETWEEN ? AND ?", columnar.FirstKey(q.Window.From), columnar.LastKey(q.Window.To))
 		parts := storage.ContentParts(q.Filter)
 		for _, f := range q.Any {
 			parts |= storage.ContentParts(f)
@@ -124,7 +98,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 
 // aggregating gives do one snapshot of the database and of the tail in memory, which is
 // nil when it is too large.
-func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *tail) error) error {
+func (b *Backend) aggregating(ctx context.Context, do func(context.Context, reader, *columnar.Tail) error) error {
 	return b.reading(ctx, func(ctx context.Context, r reader) error {
 		t, err := b.tails.begin(ctx, r)
 		if err != nil {

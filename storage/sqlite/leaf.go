@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // clause is SQL that is true of all records of which a leaf is, with its arguments.
@@ -113,7 +114,7 @@ func (c *condition) time(l *storage.Leaf) clause {
 	case column != "created_at":
 		return exactly("r."+column+comparisons[l.Op], int64(l.Time))
 	}
-	this, next := firstN(l.Time), firstN(l.Time+1)
+	this, next := columnar.FirstKey(l.Time), columnar.FirstKey(l.Time+1)
 	switch l.Op {
 	case storage.GTE:
 		return exactly("r.n >= ?", this)

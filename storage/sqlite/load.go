@@ -3,10 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"fmt"
-	"math"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // loader reads requests into chunks.
@@ -38,34 +40,64 @@ func (l loader) query(query string, args []driver.Value, each func(row []driver.
 const loadedBetweenChecks = 2 << 10
 
 var (
-	loadColumns = "SELECT n, org, " + strings.Join(cachedNames[:], ", ") + " FROM requests WHERE "
+	loadColumns = "SELECT n, org, " + strings.Join(columnar.Columns[:], ", ") + " FROM requests WHERE "
 	loadRange   = loadColumns + "n > ? AND n <= ? ORDER BY n LIMIT ?"
 	loadKeys    = loadColumns + "n IN (SELECT value FROM json_each(?)) ORDER BY n"
 )
 
-// between gives room the requests from behind a key to another one, at most so many.
-func (l loader) between(after, to int64, limit int, room func() *chunk) (rows int, err error) {
+// Between gives room the requests from behind a key to another one, at most so many.
+func (l loader) Between(after, to int64, limit int, room func() *columnar.Chunk) (rows int, err error) {
 	return l.rows(loadRange, []driver.Value{after, to, int64(limit)}, room)
 }
 
-// keys gives room those of the requests that exist.
-func (l loader) keys(keys []int64, room func() *chunk) error {
+// Keys gives room those of the requests that exist.
+func (l loader) Keys(keys []int64, room func() *columnar.Chunk) error {
 	_, err := l.rows(loadKeys, []driver.Value{compactJSON(keys)}, room)
 	return err
 }
 
-func (l loader) rows(query string, args []driver.Value, room func() *chunk) (rows int, err error) {
+func (l loader) rows(query string, args []driver.Value, room func() *columnar.Chunk) (rows int, err error) {
 	err = l.query(query, args, func(row []driver.Value) error {
 		c := room()
-		c.begin(row[0].(int64), uint32(row[1].(int64)))
+		c.Begin(row[0].(int64), uint32(row[1].(int64)))
 		for i, v := range row[2:] {
-			if id, ok := v.(int64); ok && cachedColumns[i].names != "" && id > math.MaxUint32 {
-				return fmt.Errorf("the name %d is one too many for analytics: export the records to a new store", id)
+			if err := c.Keep(i, v); err != nil {
+				return err
 			}
-			c.keep(i, v)
 		}
 		rows++
 		return nil
 	})
 	return rows, err
+}
+
+// properties gives a chunk columns of its properties, at most as many as most.
+func (l loader) properties(c *columnar.Chunk, most int) error {
+	var labels []columnar.Property
+	kinds := make(map[int64]string)
+	low, high := c.Bounds()
+	err := l.query("SELECT n, label FROM labels WHERE "+inBuckets+" AND n BETWEEN ? AND ?",
+		[]driver.Value{bucketOf(low), bucketOf(high), low, high}, func(row []driver.Value) error {
+			id := row[1].(int64)
+			labels = append(labels, columnar.Property{Key: row[0].(int64), Value: uint32(id)})
+			kinds[id] = ""
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	ids := slices.Collect(maps.Keys(kinds))
+	err = l.query("SELECT id, kind FROM names WHERE id IN (SELECT value FROM json_each(?))", []driver.Value{compactJSON(ids)}, func(row []driver.Value) error {
+		kinds[row[0].(int64)] = row[1].(string)
+		return nil
+	})
+	properties := labels[:0]
+	for _, p := range labels {
+		var isProperty bool // or an asset
+		if p.Name, isProperty = strings.CutPrefix(kinds[int64(p.Value)], propertyKind("")); isProperty {
+			properties = append(properties, p)
+		}
+	}
+	c.SetProperties(properties, most)
+	return err
 }

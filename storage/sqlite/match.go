@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // matchChunk is the number of records that are read by their keys at a time.
@@ -61,7 +62,7 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 	want := x.Offset + min(x.Limit, math.MaxInt-x.Offset)
 	err := x.candidates(ctx, o, func(r *row) error {
 		full := len(m.kept) >= want
-		if full && (x.Random || byTime && r.CreatedAt != createdAt(m.kept[want-1].n)) {
+		if full && (x.Random || byTime && r.CreatedAt != columnar.CreatedAt(m.kept[want-1].n)) {
 			return errStop // neither this one nor what follows can change the page
 		}
 		if full && len(m.kept)-want >= max(want, matchChunk) {

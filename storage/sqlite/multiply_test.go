@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
+
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // writtenRecords is how many records of a benchmark's database are written as Weir
@@ -50,7 +52,7 @@ func multiply(path string, copies int) (err error) {
 		id = "randomblob(16)"
 	}
 	for i := int64(1); i < int64(copies) && err == nil; i++ {
-		later := i * firstN(createdAt(last)-createdAt(first)+1)
+		later := i * columnar.FirstKey(columnar.CreatedAt(last)-columnar.CreatedAt(first)+1)
 		more := func(query string, args ...driver.Value) {
 			if err == nil {
 				_, err = c.exec(query, args...)
@@ -59,19 +61,19 @@ func multiply(path string, copies int) (err error) {
 		ids := i * (names + 1)
 		more("WITH copies AS MATERIALIZED (SELECT id, kind, iif(kind = 'session', lower(hex(randomblob(18))), name || '-' || ?2) AS name, seen"+
 			" FROM names WHERE id <= ?4 AND kind IN ('user', 'session'))"+
-			" INSERT INTO names (id, kind, name, hash, seen) SELECT id + ?1, kind, name, name_hash(name), seen + ?3 FROM copies", ids, i, int64(createdAt(later)), names)
+			" INSERT INTO names (id, kind, name, hash, seen) SELECT id + ?1, kind, name, name_hash(name), seen + ?3 FROM copies", ids, i, int64(columnar.CreatedAt(later)), names)
 		more("INSERT INTO requests (n, "+columns+", responded_at, user, session, request_id) SELECT n + ?1, "+columns+
 			", responded_at + ?2, user + iif(session & 1, ?3, 0), session + ?3, "+id+" FROM requests WHERE n <= ?4 ORDER BY n",
-			later, int64(createdAt(later)), ids, last)
+			later, int64(columnar.CreatedAt(later)), ids, last)
 		more("INSERT INTO details (n, dialect, attempt, request_bytes, response_bytes, request_omitted, response_omitted, request_truncated, response_truncated, updated_at, properties, scores)"+
 			" SELECT n + ?, dialect, attempt, request_bytes, response_bytes, 0, 0, 0, 0, updated_at + ?, properties, scores FROM details WHERE n <= ? ORDER BY n",
-			later, int64(createdAt(later)), last)
+			later, int64(columnar.CreatedAt(later)), last)
 		more("INSERT INTO labels (bucket, label, n) SELECT (n + ?1) >> 43, label, n + ?1 FROM labels WHERE n <= ?2 ORDER BY 1, label, n", later, last)
 		more("INSERT INTO scores (name, n, value) SELECT name, n + ?, value FROM scores WHERE n <= ? ORDER BY name, n", later, last)
 	}
 	if err == nil {
 		_, err = c.exec("UPDATE names SET seen = seen + ? WHERE id <= ? AND kind <> 'session'",
-			int64(copies-1)*int64(createdAt(last)-createdAt(first)+1), names)
+			int64(copies-1)*int64(columnar.CreatedAt(last)-columnar.CreatedAt(first)+1), names)
 	}
 	statements(
 		"INSERT OR IGNORE INTO buckets SELECT DISTINCT n >> 43 FROM requests",

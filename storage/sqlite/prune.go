@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // pruneChunk bounds what one call of Prune deletes of each table, and so the time
@@ -45,7 +46,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 	pruned := w.pruned
 	err = w.transaction(ctx, func() error {
 		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
-			[]driver.Value{firstN(before), int64(pruneChunk)}, func(row []driver.Value) error {
+			[]driver.Value{columnar.FirstKey(before), int64(pruneChunk)}, func(row []driver.Value) error {
 				w.changed = append(w.changed, row[0].(int64))
 				return nil
 			})

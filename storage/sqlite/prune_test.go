@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 	"github.com/weirhq/weir/storage/storagetest"
 )
 
@@ -98,7 +99,7 @@ func TestPruneDeletesWhatRefersToRecords(t *testing.T) {
 	}
 }
 
-const bucketMilliseconds = 1 << (bucketBits - sequenceBits)
+const bucketMilliseconds = (1 << bucketBits) / (columnar.Sequence + 1)
 
 // Names are looked at once a day: what was used a day before the oldest record goes then.
 func TestPruneDeletesNames(t *testing.T) {

@@ -3,13 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"math"
 	"slices"
 	"sync"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // query is one request query on its way. SQL finds the keys of the records, and
@@ -123,7 +123,7 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 		same = same[:0]
 	}
 	err = x.scan(ctx, x.timeOrder(desc), func(n int64, id uuid.UUID) error {
-		if len(same) > 0 && createdAt(n) != createdAt(same[0].n) {
+		if len(same) > 0 && columnar.CreatedAt(n) != columnar.CreatedAt(same[0].n) {
 			flush()
 			if len(keys) == x.Limit {
 				return errStop
@@ -135,29 +135,6 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 	flush()
 	return keys, err
 }
-
-// lastN is the largest key of a moment.
-func lastN(t storage.Timestamp) int64 {
-	if t >= storage.Always.To {
-		return math.MaxInt64
-	}
-	return firstN(t+1) - 1
-}
-
-// A record's n holds its CreatedAt above a sequence number, so that records of
-// one time lie together and no index on the time is needed.
-const (
-	sequenceBits = 20
-	sequence     = 1<<sequenceBits - 1
-)
-
-// firstN is the least n of the time t.
-func firstN(t storage.Timestamp) int64 {
-	const last = math.MaxInt64 >> sequenceBits // in the year 2248
-	return int64(min(max(t, -last), last)) << sequenceBits
-}
-
-func createdAt(n int64) storage.Timestamp { return storage.Timestamp(n >> sequenceBits) }
 
 // reader reads records on one connection.
 type reader struct {
@@ -237,7 +214,7 @@ func (r reader) project(ctx context.Context, p *projection, keys []int64) ([]*ro
 // decode makes r of the values of the list. meanings are the names of ids.
 func (p *projection) decode(r *row, values []driver.Value, meanings map[int64]string) {
 	*r = row{n: values[0].(int64)}
-	r.CreatedAt = createdAt(r.n)
+	r.CreatedAt = columnar.CreatedAt(r.n)
 	for i, v := range values[1:] {
 		if v == nil {
 			continue

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // sessionsByCost asks for all sessions, which no index finds.
@@ -42,19 +43,19 @@ func TestTooManyGroups(t *testing.T) {
 		return err
 	}
 	for name, test := range map[string]struct {
-		room room
+		room columnar.Room
 		ask  func(storage.Window) error
 	}{
-		"groups":                 {room{totals: 3, cells: 100, few: 100, most: 7}, sessions},
-		"trees":                  {room{totals: 3, cells: 100, few: 100, most: 7}, trees},
-		"cells":                  {room{totals: 100, cells: 60, few: 100, most: 100}, overview},
-		"cells in several scans": {room{totals: 3, cells: 60, few: 100, most: 100}, overview},
+		"groups":                 {columnar.Room{Totals: 3, Cells: 100, Few: 100, Most: 7}, sessions},
+		"trees":                  {columnar.Room{Totals: 3, Cells: 100, Few: 100, Most: 7}, trees},
+		"cells":                  {columnar.Room{Totals: 100, Cells: 60, Few: 100, Most: 100}, overview},
+		"cells in several scans": {columnar.Room{Totals: 3, Cells: 60, Few: 100, Most: 100}, overview},
 	} {
-		b.room = standardRoom
+		b.columns.Room = columnar.StandardRoom
 		if err := test.ask(hour); err != nil {
 			t.Errorf("%s with room: %v", name, err)
 		}
-		b.room = test.room
+		b.columns.Room = test.room
 		if err := test.ask(hour); !errors.Is(err, storage.ErrTooManyGroups) {
 			t.Errorf("%s: %v, want ErrTooManyGroups", name, err)
 		}
@@ -68,7 +69,7 @@ func TestTooManyGroups(t *testing.T) {
 func TestManyGroupsTakeTurns(t *testing.T) {
 	b := newBackend(t)
 	write(t, b, newTraffic(100).batch(100))
-	b.room.few = 7
+	b.columns.Room.Few = 7
 	soon := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		t.Cleanup(cancel)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // snapshot is a connection within a transaction that reads: what it sees does not
@@ -124,7 +125,7 @@ func checkAll(ctx context.Context, c *conn, journal uuid.UUID, match func(*stora
 	}
 	err = c.query(ctx, `SELECT r.request_id, r.n, d.content_segment, d.content_ordinal, o.name FROM requests r
 		JOIN names o ON o.id = r.org LEFT JOIN details d ON d.n = r.n`, nil, func(row []driver.Value) error {
-		r := &storage.Record{Org: row[4].(string), CreatedAt: createdAt(row[1].(int64))}
+		r := &storage.Record{Org: row[4].(string), CreatedAt: columnar.CreatedAt(row[1].(int64))}
 		copy(r.ID[:], row[0].([]byte))
 		if segment, there := row[2].(int64); there {
 			ordinal, _ := row[3].(int64)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // byTime tells whether the query sorts by created_at alone.
@@ -103,9 +104,9 @@ func (x *query) after() {
 		ms, _ := x.After.Values[0].Any().(int64)
 		at := storage.Timestamp(ms)
 		if desc {
-			x.where.write(" AND "+key+" < ? AND NOT ("+key+" >= ? AND r.request_id >= ?)", firstN(at+1), firstN(at), id)
+			x.where.write(" AND "+key+" < ? AND NOT ("+key+" >= ? AND r.request_id >= ?)", columnar.FirstKey(at+1), columnar.FirstKey(at), id)
 		} else {
-			x.where.write(" AND "+key+" >= ? AND NOT ("+key+" < ? AND r.request_id <= ?)", firstN(at), firstN(at+1), id)
+			x.where.write(" AND "+key+" >= ? AND NOT ("+key+" < ? AND r.request_id <= ?)", columnar.FirstKey(at), columnar.FirstKey(at+1), id)
 		}
 		return
 	}

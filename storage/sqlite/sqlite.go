@@ -21,8 +21,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // Backend is a storage.Backend on one database file.
@@ -30,7 +32,10 @@ type Backend struct {
 	path string
 	// tailRows bounds the newest requests that analytics keep in memory.
 	tailRows int
-	room     room
+	// settled is how long there are no new requests until files of columns are written
+	// anew of which little has changed, which queries read from the database.
+	settled  time.Duration
+	columns  *columnar.Engine
 	contents storage.Contents
 
 	mu      sync.RWMutex // held for reading during every call but Open and Close
@@ -39,15 +44,13 @@ type Backend struct {
 	names   *nameReader
 	tails   *tailCache
 	files   *columnFiles
-	// manyGroups is full while a query has its turn to have many.
-	manyGroups chan struct{}
-	closing    context.Context
-	close      context.CancelFunc
+	closing context.Context
+	close   context.CancelFunc
 }
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
-	return &Backend{path: path, tailRows: tailRows, room: standardRoom, manyGroups: make(chan struct{}, 1)}
+	return &Backend{path: path, tailRows: tailRows, settled: 5 * time.Second, columns: columnar.New(path + columnDirectory)}
 }
 
 var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)
@@ -84,7 +87,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 	if p, err = c.position(ctx, h.Journal); err != nil {
 		return p, err
 	}
-	k := newTailCache(b.tailRows)
+	k := newTailCache(b.columns, b.tailRows)
 	w, err := newWriter(ctx, c, k)
 	if err != nil {
 		return p, err

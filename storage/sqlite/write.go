@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
 )
 
 // writer is the one connection that writes, and what it remembers between
@@ -179,14 +180,14 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 	if r.n != 0 {
 		n = r.n
 	}
-	for first := firstN(r.CreatedAt); ; first += sequence + 1 {
+	for first := columnar.FirstKey(r.CreatedAt); ; first += columnar.Sequence + 1 {
 		request, err := w.c.prepare(insertRequest)
 		if err != nil {
 			return false, err
 		}
 		request.bind(n)
 		request.bind(first)
-		request.bind(first | sequence)
+		request.bind(first | columnar.Sequence)
 		request.bind(first)
 		result, err := w.run(request, requestColumns, r)
 		if err != nil {
@@ -194,7 +195,7 @@ func (w *writer) insert(r *row) (inserted bool, err error) {
 		}
 		if changes, _ := result.RowsAffected(); changes > 0 {
 			r.n, _ = result.LastInsertId()
-			r.CreatedAt = createdAt(r.n)
+			r.CreatedAt = columnar.CreatedAt(r.n)
 			break
 		}
 		if _, err := w.rows.find(context.Background(), r.Key()); !errors.Is(err, storage.ErrNotFound) {

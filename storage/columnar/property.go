@@ -1,85 +1,59 @@
-package sqlite
+package columnar
 
 import (
-	"database/sql/driver"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/storage"
 )
 
-// maxPropertyColumns bounds the properties that a file has as columns: clients name them.
-// Tests make it smaller.
-var maxPropertyColumns = 64
+// Property is what the request with a key has of one property: the id of its value.
+type Property struct {
+	Key   int64
+	Name  string
+	Value uint32
+}
 
-// properties gives a chunk columns of its properties, of ids of names, and keeps in
-// others whether there are more.
-func (l loader) properties(c *chunk) error {
-	type label struct {
-		row int
-		id  int64
-	}
-	var labels []label
-	kinds := make(map[int64]string)
-	rowOf := c.finder()
-	err := l.query("SELECT n, label FROM labels WHERE "+inBuckets+" AND n BETWEEN ? AND ?",
-		[]driver.Value{bucketOf(c.low), bucketOf(c.high), c.low, c.high}, func(row []driver.Value) error {
-			if i := rowOf(row[0].(int64)); i >= 0 {
-				id := row[1].(int64)
-				labels = append(labels, label{i, id})
-				kinds[id] = ""
-			}
-			return nil
-		})
-	if err != nil {
-		return err
-	}
-	ids := make([]int64, 0, len(kinds))
-	for id := range kinds {
-		ids = append(ids, id)
-	}
-	err = l.query("SELECT id, kind FROM names WHERE id IN (SELECT value FROM json_each(?))", []driver.Value{compactJSON(ids)}, func(row []driver.Value) error {
-		kinds[row[0].(int64)] = row[1].(string)
-		return nil
-	})
+// SetProperties gives a chunk columns of properties, at most as many as most, and keeps
+// whether there are more.
+func (c *Chunk) SetProperties(properties []Property, most int) {
 	c.properties, c.others = make(map[string][]uint32), false
-	for _, x := range labels {
-		name, ok := strings.CutPrefix(kinds[x.id], propertyKind(""))
-		if !ok {
-			continue // an asset
+	rowOf := c.finder()
+	for _, p := range properties {
+		row := rowOf(p.Key)
+		if row < 0 {
+			continue
 		}
-		column := c.properties[name]
+		column := c.properties[p.Name]
 		if column == nil {
-			if len(c.properties) == maxPropertyColumns || !utf8.ValidString(name) {
+			if len(c.properties) == most || !utf8.ValidString(p.Name) {
 				c.others = true
 				continue
 			}
 			column = make([]uint32, len(c.n))
-			c.properties[name] = column
+			c.properties[p.Name] = column
 		}
-		column[x.row] = uint32(x.id)
+		column[row] = p.Value
 	}
-	return err
 }
 
 // visited remembers the chunk that was looked at last. Files are read into the same
 // memory, one after the other, but no two have the same keys.
 type visited struct {
-	of   *chunk
+	of   *Chunk
 	low  int64
 	rows int
 }
 
 // again tells whether a chunk is that one, which it is from now on.
-func (v *visited) again(c *chunk) bool {
+func (v *visited) again(c *Chunk) bool {
 	before := *v
 	*v = visited{c, c.low, len(c.n)}
 	return before == *v
 }
 
 // propertyColumn answers what the rows of a chunk have of one property, as ids of names:
-// from the file where that has it, and else from the table labels.
+// from the file where that has it, and else from the source.
 type propertyColumn struct {
 	x    *rows
 	name string
@@ -89,13 +63,13 @@ type propertyColumn struct {
 
 // property is the column of a property, nil if no row has it. Of chunks that are from no
 // file it is not known.
-func (c *chunk) property(name string) (column []uint32, known bool) {
+func (c *Chunk) property(name string) (column []uint32, known bool) {
 	column = c.properties[name]
 	return column, column != nil || c.properties != nil && !c.others
 }
 
 // in is nil if no row has the property.
-func (p *propertyColumn) in(c *chunk) []uint32 {
+func (p *propertyColumn) in(c *Chunk) []uint32 {
 	if p.last.again(c) {
 		return p.ids
 	}
@@ -107,14 +81,12 @@ func (p *propertyColumn) in(c *chunk) []uint32 {
 	return p.ids
 }
 
-func (p *propertyColumn) read(c *chunk) {
+func (p *propertyColumn) read(c *Chunk) {
 	rowOf := c.finder()
-	const query = "SELECT n, label FROM labels WHERE " + inBuckets + " AND +label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
-	err := p.x.r.c.query(p.x.ctx, query, []driver.Value{bucketOf(c.low), bucketOf(c.high), propertyKind(p.name), c.low, c.high}, func(row []driver.Value) error {
-		if i := rowOf(row[0].(int64)); i >= 0 {
-			p.ids[i] = uint32(row[1].(int64))
+	err := p.x.source.Properties(p.name, c.low, c.high, func(key int64, value uint32) {
+		if i := rowOf(key); i >= 0 {
+			p.ids[i] = value
 		}
-		return nil
 	})
 	if p.x.failed == nil {
 		p.x.failed = err
@@ -123,10 +95,10 @@ func (p *propertyColumn) read(c *chunk) {
 
 // propertyDimension groups by the values of a property. The empty one is none.
 func (x *rows) propertyDimension(name string) (dimension, error) {
-	empty, err := x.r.name(x.ctx, propertyKind(name), "")
+	empty, err := x.source.PropertyValue(name, "")
 	column, texts := propertyColumn{x: x, name: name}, newTextGroups(x)
 	return dimension{
-		number: func(c *chunk, row int) int {
+		number: func(c *Chunk, row int) int {
 			ids := column.in(c)
 			if ids == nil || ids[row] == empty {
 				return 0
@@ -147,16 +119,16 @@ func (s *scan) property(l *storage.Leaf, p *storage.CancelCheck) predicate {
 		column := propertyColumn{x: s.rows, name: l.Key}
 		return s.matches(storage.TextMatcher(l.Op, l.Text, p), lacks, column.in)
 	}
-	id, err := s.r.name(s.ctx, propertyKind(l.Key), l.Text)
+	id, err := s.source.PropertyValue(l.Key, l.Text)
 	if err != nil {
 		s.failed = err
 	}
 	x := labelled{scan: s, id: id, name: l.Key}
-	return func(c *chunk, row int) bool { return x.has(c, row) != lacks }
+	return func(c *Chunk, row int) bool { return x.has(c, row) != lacks }
 }
 
 // labelled are the requests that have one value of a property: by the column where the
-// chunk has one, and else as the database knows them.
+// chunk has one, and else as the source knows them.
 type labelled struct {
 	*scan
 	id     uint32 // 0 if no request has it
@@ -169,7 +141,7 @@ type labelled struct {
 	everywhere *keySet
 }
 
-func (x *labelled) has(c *chunk, row int) bool {
+func (x *labelled) has(c *Chunk, row int) bool {
 	if !x.last.again(c) {
 		if x.column, x.known = c.property(x.name); !x.known {
 			x.keys = x.in(c)
@@ -182,7 +154,7 @@ func (x *labelled) has(c *chunk, row int) bool {
 }
 
 // in asks once for all chunks of requests that came out of order, which overlap.
-func (x *labelled) in(c *chunk) *keySet {
+func (x *labelled) in(c *Chunk) *keySet {
 	if c.sorted {
 		return x.read(c.low, c.high)
 	}
@@ -193,15 +165,10 @@ func (x *labelled) in(c *chunk) *keySet {
 }
 
 func (x *labelled) read(from, to int64) *keySet {
-	set := new(keySet)
-	err := x.r.c.query(x.ctx, "SELECT n FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ?",
-		[]driver.Value{bucketOf(from), bucketOf(to), int64(x.id), from, to}, func(row []driver.Value) error {
-			set.keys = append(set.keys, row[0].(int64))
-			return nil
-		})
+	keys, err := x.source.WithProperty(x.id, from, to)
 	if x.failed == nil {
 		x.failed = err
 	}
-	slices.Sort(set.keys)
-	return set
+	slices.Sort(keys)
+	return &keySet{keys: keys}
 }

@@ -1,4 +1,4 @@
-package sqlite
+package columnar
 
 import (
 	"encoding/binary"
@@ -47,7 +47,7 @@ type block struct {
 }
 
 var (
-	fileFormat = strings.Join(cachedNames[:], " ") + " properties"
+	fileFormat = strings.Join(Columns[:], " ") + " properties"
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
@@ -109,8 +109,8 @@ func writeBlock[T uint32 | int64](w *fileWriter, values []T) block {
 	return b
 }
 
-// writeColumns writes a chunk to a new file, on the disk when it returns.
-func writeColumns(path string, c *chunk, after, last int64) (err error) {
+// Write writes a chunk to a new file, on the disk when it returns.
+func Write(path string, c *Chunk, after, last int64) (err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func writeColumns(path string, c *chunk, after, last int64) (err error) {
 
 // fileReader reads chunks from files, one after the other into the same memory.
 type fileReader struct {
-	chunk  chunk
+	chunk  Chunk
 	raw    []byte
 	narrow [columnCount][]uint32
 	// properties are those of the file read before.
@@ -158,7 +158,7 @@ type fileReader struct {
 
 // read reads the columns and properties that are needed of the file of a region. Its
 // errors are those of files that are missing or damaged.
-func (r *fileReader) read(path string, of region, needs *[columnCount]bool, properties []string) (*chunk, error) {
+func (r *fileReader) read(path string, of Region, needs *[columnCount]bool, properties []string) (*Chunk, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -168,11 +168,11 @@ func (r *fileReader) read(path string, of region, needs *[columnCount]bool, prop
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if index.Format != fileFormat || index.Last != of.last || index.After > of.after || index.Rows == 0 {
+	if index.Format != fileFormat || index.Last != of.Last || index.After > of.After || index.Rows == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errDamaged)
 	}
 	old := r.chunk
-	c := chunk{sorted: true, live: index.Rows}
+	c := Chunk{sorted: true, live: index.Rows}
 	c.n = readBlock(r, file, index.N, old.n, &err)
 	c.org = readBlock(r, file, index.Org, old.org, &err)
 	for i, b := range index.Columns {

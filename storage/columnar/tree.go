@@ -1,7 +1,6 @@
-package sqlite
+package columnar
 
 import (
-	"database/sql/driver"
 	"slices"
 
 	"github.com/weirhq/weir/storage"
@@ -21,7 +20,7 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	}
 	roots, err := x.roots(d)
 	named := d.number
-	d.number = func(c *chunk, row int) int {
+	d.number = func(c *Chunk, row int) int {
 		if group := named(c, row); group > 0 {
 			return group
 		}
@@ -29,6 +28,9 @@ func (x *rows) treeDimension(q *storage.GroupQuery) (dimension, error) {
 	}
 	return d, err
 }
+
+// treesAtOnce is the number of trees whose first requests are looked for at a time.
+const treesAtOnce = 4 << 10
 
 // roots are the groups of trees by the keys of their first requests, as far as these
 // are in the store.
@@ -39,16 +41,12 @@ func (x *rows) roots(d dimension) (map[int64]int, error) {
 	for i := range groups {
 		groups[i] = i + 1
 	}
-	for block := range slices.Chunk(groups, textBlock) {
+	for block := range slices.Chunk(groups, treesAtOnce) {
 		ids := d.texts.textsOf(block)
 		if x.failed != nil {
 			return nil, x.failed
 		}
-		err := x.r.c.query(x.ctx, "SELECT r.n, id.key FROM json_each(?) id CROSS JOIN requests r ON r.request_id = unhex(id.value, '-') AND r.org = ?",
-			[]driver.Value{compactJSON(ids), int64(x.orgID)}, func(row []driver.Value) error {
-				roots[row[0].(int64)] = block[row[1].(int64)]
-				return nil
-			})
+		err := x.source.Roots(ids, func(place int, key int64) { roots[key] = block[place] })
 		if err != nil {
 			return nil, err
 		}

@@ -1,8 +1,8 @@
-package sqlite
+package columnar
 
 import (
 	"cmp"
-	"database/sql/driver"
+	"fmt"
 	"math"
 	"slices"
 
@@ -10,14 +10,11 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// chunkRows bounds the rows of a chunk. Tests make it smaller.
-var chunkRows = 64 << 10
-
-// chunk is a part of the requests by columns of four bytes, in which texts are ids of
+// Chunk is a part of the requests by columns of four bytes, in which texts are ids of
 // names. Rows are only ever appended, and one that goes is marked as deleted in a copy
 // of the column org: who holds a copy of the chunk reads what it was, without a lock.
-type chunk struct {
-	// n are the keys of the requests, as in the database, between low and high;
+type Chunk struct {
+	// n are the keys of the requests, between low and high;
 	// sorted is true while they ascend.
 	n         []int64
 	low, high int64
@@ -31,7 +28,7 @@ type chunk struct {
 	columns [columnCount][]uint32
 	// wide are the values too large for a column, in the order of place.
 	wide []wideValue
-	// properties are columns of ids of names, nil where the table labels has to be asked.
+	// properties are columns of ids of names, nil where the Source has to be asked.
 	// others is true if there are more.
 	properties map[string][]uint32
 	others     bool
@@ -42,8 +39,8 @@ type wideValue struct {
 	value int64
 }
 
-// begin appends a row without values.
-func (c *chunk) begin(n int64, org uint32) {
+// Begin appends a row without values.
+func (c *Chunk) Begin(n int64, org uint32) {
 	c.sorted = len(c.n) == 0 || c.sorted && n >= c.high
 	if len(c.n) == 0 {
 		c.low, c.high = n, n
@@ -54,19 +51,19 @@ func (c *chunk) begin(n int64, org uint32) {
 	c.live++
 }
 
-// next is an empty chunk with room for as many rows.
-func (c *chunk) next() (next chunk) {
-	next.n, next.org = make([]int64, 0, chunkRows), make([]uint32, 0, chunkRows)
+// next is an empty chunk with room for rows.
+func (c *Chunk) next(rows int) (next Chunk) {
+	next.n, next.org = make([]int64, 0, rows), make([]uint32, 0, rows)
 	for i, column := range c.columns {
 		if column != nil {
-			next.columns[i] = make([]uint32, 0, chunkRows)
+			next.columns[i] = make([]uint32, 0, rows)
 		}
 	}
 	return next
 }
 
 // append appends a value to the row that began last.
-func (c *chunk) append(column int, v uint32) {
+func (c *Chunk) append(column int, v uint32) {
 	x := c.columns[column]
 	if x == nil {
 		if v == 0 {
@@ -78,7 +75,7 @@ func (c *chunk) append(column int, v uint32) {
 }
 
 // at is what stands in a column.
-func (c *chunk) at(column, row int) uint32 {
+func (c *Chunk) at(column, row int) uint32 {
 	if x := c.columns[column]; x != nil {
 		return x[row]
 	}
@@ -90,7 +87,7 @@ const isWide = math.MaxUint32
 
 // count appends a value to the row that began last: one more than it is, and 0 where
 // it is unknown.
-func (c *chunk) count(column int, v int64) {
+func (c *Chunk) count(column int, v int64) {
 	stored := uint32(isWide)
 	if 0 <= v && v < isWide-1 {
 		stored = uint32(v) + 1
@@ -101,7 +98,7 @@ func (c *chunk) count(column int, v int64) {
 }
 
 // value is what count appended.
-func (c *chunk) value(column, row int) plugins.Count {
+func (c *Chunk) value(column, row int) plugins.Count {
 	x := c.columns[column]
 	if x == nil || x[row] == 0 {
 		return plugins.Count{}
@@ -112,7 +109,7 @@ func (c *chunk) value(column, row int) plugins.Count {
 	return plugins.Known(int64(x[row]) - 1)
 }
 
-func (c *chunk) wideValue(column, row int) plugins.Count {
+func (c *Chunk) wideValue(column, row int) plugins.Count {
 	i, _ := slices.BinarySearchFunc(c.wide, row*columnCount+column, func(w wideValue, place int) int {
 		return cmp.Compare(w.place, place)
 	})
@@ -125,7 +122,7 @@ func quantityOf[T plugins.Unit](c plugins.Count) plugins.Quantity[T] {
 }
 
 // delete puts tombstones on the rows of a request and answers how many there were.
-func (c *chunk) delete(n int64) (deleted int) {
+func (c *Chunk) delete(n int64) (deleted int) {
 	if n < c.low || n > c.high {
 		return 0
 	}
@@ -149,16 +146,16 @@ func (c *chunk) delete(n int64) (deleted int) {
 }
 
 // respondedAt is when the answer ended, 0 if there was none.
-func (c *chunk) respondedAt(row int) storage.Timestamp {
+func (c *Chunk) respondedAt(row int) storage.Timestamp {
 	after := c.value(respondedColumn, row)
 	if !after.Valid {
 		return 0
 	}
-	return createdAt(c.n[row]) + storage.Timestamp(after.N)
+	return CreatedAt(c.n[row]) + storage.Timestamp(after.N)
 }
 
 // read reads parts of a row of requests, besides its groups and its time.
-func (c *chunk) read(r *storage.Row, row int, parts storage.RowParts) {
+func (c *Chunk) read(r *storage.Row, row int, parts storage.RowParts) {
 	r.Attempt = c.at(attemptColumn, row) != 0
 	if parts == storage.CountParts {
 		return
@@ -195,7 +192,7 @@ func partColumns(parts storage.RowParts) []int {
 
 // finder answers a function that finds the row of a request, -1 if there is none. It is
 // fast for keys that ascend.
-func (c *chunk) finder() func(n int64) int {
+func (c *Chunk) finder() func(n int64) int {
 	if !c.sorted {
 		rows := make(map[int64]int, len(c.n))
 		for i, n := range c.n {
@@ -271,42 +268,56 @@ const (
 	columnCount
 )
 
-// cachedNames are the columns of requests that chunks have.
-var cachedNames = [columnCount]string{
+// Columns are the names of the columns that chunks have, in the order of their numbers.
+var Columns = [columnCount]string{
 	"user", "session", "session_name", "model", "provider", "status", "latency", "cost", "input", "output", "responded_at", "attempt_of",
 	"ttft", "cache_read", "cache_write", "reasoning", "cache_savings", "cache_loss", "cache_miss", "end_state", "stream", "path", "finish", "error_type",
 	"request_model", "country", "prompt", "prompt_version", "node", "job", "referrer", "cache_reference", "passthrough", "threat", "root", "property_names",
 }
 
-// cachedColumns are the same with how to read them.
-var cachedColumns = func() (cached [columnCount]*column) {
-	for i, name := range cachedNames {
-		cached[i] = &requestColumns[slices.IndexFunc(requestColumns, func(c column) bool { return c.name == name })]
+// kinds are the kinds of the names that columns refer to by id, "" of other columns.
+// required is true of columns whose value is always known.
+var kinds, required = func() (kinds [columnCount]string, required [columnCount]bool) {
+	for i, name := range Columns {
+		kinds[i] = name // property_names is no column of a record
+		for _, c := range storage.Columns {
+			if c.Name == name {
+				kinds[i], required[i] = c.Names, c.NotNull()
+			}
+		}
 	}
-	return cached
+	return kinds, required
 }()
 
-// cachedColumnOf is the column that has what a field compares, -1 if none has.
-func cachedColumnOf(f *storage.Field) int {
+// columnOf is the column that has what a field compares, -1 if none has.
+func columnOf(f *storage.Field) int {
 	if f.Name == "cached" {
 		return cachedColumn
 	}
-	if f.Column != nil && f.Column.Type() == storage.IDColumn && f.Column.Names == "" { // chunks know but whether there is one
+	if f.Column == nil || f.Column.Type() == storage.IDColumn && f.Column.Names == "" { // chunks know but whether there is one
 		return -1
 	}
-	return slices.Index(cachedNames[:], columnOf(f))
+	return slices.Index(Columns[:], f.Column.Name)
 }
 
-// keep appends what the database has in a column. Of an id of a request it keeps that
-// there is one.
-func (c *chunk) keep(column int, v driver.Value) {
+// Len counts the rows, also those that are deleted.
+func (c *Chunk) Len() int { return len(c.n) }
+
+// Bounds are the least key and the largest one.
+func (c *Chunk) Bounds() (low, high int64) { return c.low, c.high }
+
+// Keep appends a value to a column of the row that began last: an int64, or nil where
+// there is none. Of an id of a request, which is anything else, it keeps that there is one.
+func (c *Chunk) Keep(column int, v any) error {
 	switch v := v.(type) {
 	case int64:
 		switch {
-		case cachedColumns[column].required || cachedColumns[column].names != "":
+		case kinds[column] != "" && v > math.MaxUint32:
+			return fmt.Errorf("the name %d is one too many for analytics: export the records to a new store", v)
+		case required[column] || kinds[column] != "":
 			c.append(column, uint32(v))
 		case column == respondedColumn:
-			c.count(column, v-int64(createdAt(c.n[len(c.n)-1])))
+			c.count(column, v-int64(CreatedAt(c.n[len(c.n)-1])))
 		default:
 			c.count(column, v)
 		}
@@ -315,4 +326,5 @@ func (c *chunk) keep(column int, v driver.Value) {
 	default:
 		c.append(column, 1)
 	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package columnar
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ import (
 // is nothing.
 type dimension struct {
 	// number is nil of scores, which are no column.
-	number  func(c *chunk, row int) int
+	number  func(c *Chunk, row int) int
 	keys    func(groups []int) []storage.Key
 	columns []int
 	texts   *textGroups
@@ -32,7 +32,7 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 				continue
 			}
 		}
-		if f := storage.LookupField(storage.RequestResponse, string(d.Name)); f == nil || cachedColumnOf(f) < 0 {
+		if f := storage.LookupField(storage.RequestResponse, string(d.Name)); f == nil || columnOf(f) < 0 {
 			return false
 		}
 	}
@@ -43,7 +43,7 @@ func inColumns(q *storage.GroupQuery, by []storage.Dimension) bool {
 func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[string]string) (dimension, error) {
 	switch d.Name {
 	case "":
-		return dimension{number: func(*chunk, int) int { return 0 }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
+		return dimension{number: func(*Chunk, int) int { return 0 }, keys: func(groups []int) []storage.Key { return make([]storage.Key, len(groups)) }}, nil
 	case storage.ByScore:
 		texts := newTextGroups(x)
 		return dimension{texts: texts, keys: texts.keys}, nil
@@ -55,13 +55,13 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 		return x.treeDimension(q)
 	}
 	f := storage.LookupField(storage.RequestResponse, string(d.Name))
-	switch i := cachedColumnOf(f); {
+	switch i := columnOf(f); {
 	case i == endStateColumn:
 		return valueDimension(knownValue(i), func(v int64) string { return storage.EndState(v).String() }, i), nil
 	case f.Kind == storage.Boolean:
 		return valueDimension(knownValue(i), func(v int64) string { return strconv.FormatBool(v != 0) }, i), nil
 	case f.Kind == storage.Number:
-		value := func(c *chunk, row int) plugins.Count { return c.value(i, row) }
+		value := func(c *Chunk, row int) plugins.Count { return c.value(i, row) }
 		return valueDimension(value, func(v int64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }, i), nil
 	default:
 		return x.textDimension(i), nil
@@ -69,44 +69,44 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 }
 
 // knownValue reads a column of small numbers that are always known.
-func knownValue(column int) func(*chunk, int) plugins.Count {
-	return func(c *chunk, row int) plugins.Count { return plugins.Known(int64(c.at(column, row))) }
+func knownValue(column int) func(*Chunk, int) plugins.Count {
+	return func(c *Chunk, row int) plugins.Count { return plugins.Known(int64(c.at(column, row))) }
 }
 
 // textDimension groups by the texts of a column.
 func (x *rows) textDimension(column int) dimension {
 	texts := newTextGroups(x)
 	return dimension{
-		number:  func(c *chunk, row int) int { return texts.number(c.at(column, row)) },
+		number:  func(c *Chunk, row int) int { return texts.number(c.at(column, row)) },
 		keys:    texts.keys,
 		columns: []int{column},
 		texts:   texts,
 	}
 }
 
-// session is a session by the ids of its id and its name.
-type session struct{ id, name uint32 }
+// Session is a session by the ids of its id and its name.
+type Session struct{ ID, Name uint32 }
 
 // sessionDimension groups by the ids of sessions together with their names.
 func (x *rows) sessionDimension(tags map[string]string) dimension {
 	ids, names := newTextGroups(x), newTextGroups(x)
-	others := make(map[session]int) // the groups of an id that has another name than in its first group
+	others := make(map[Session]int) // the groups of an id that has another name than in its first group
 	return dimension{
-		number: func(c *chunk, row int) int {
-			s := session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}
-			group := ids.number(s.id)
+		number: func(c *Chunk, row int) int {
+			s := Session{c.at(sessionColumn, row), c.at(sessionNameColumn, row)}
+			group := ids.number(s.ID)
 			switch {
 			case group == 0:
 				return 0
 			case group == names.len:
-				return names.add(s.name)
-			case *names.ids.at(uint32(group)) == s.name:
+				return names.add(s.Name)
+			case *names.ids.at(uint32(group)) == s.Name:
 				return group
 			}
 			other, ok := others[s]
 			if !ok {
-				other = ids.add(s.id)
-				names.add(s.name)
+				other = ids.add(s.ID)
+				names.add(s.Name)
 				others[s] = other
 			}
 			return other
@@ -123,7 +123,7 @@ func (x *rows) sessionDimension(tags map[string]string) dimension {
 }
 
 // valueDimension numbers values in the order in which they come.
-func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) string, columns ...int) dimension {
+func valueDimension(value func(*Chunk, int) plugins.Count, text func(int64) string, columns ...int) dimension {
 	var (
 		few  [1024]int // for those that are less
 		rest = make(map[int64]int)
@@ -134,7 +134,7 @@ func valueDimension(value func(*chunk, int) plugins.Count, text func(int64) stri
 		return len(keys) - 1
 	}
 	return dimension{
-		number: func(c *chunk, row int) int {
+		number: func(c *Chunk, row int) int {
 			v := value(c, row)
 			if !v.Valid {
 				return 0
@@ -212,7 +212,7 @@ type propertyRows struct {
 // other groups of the query, which cannot begin anew then, are answered already.
 func newPropertyRows(x *rows) *propertyRows {
 	return &propertyRows{
-		rows:   &rows{ctx: x.ctx, r: x.r, contents: x.contents, org: x.org, orgID: x.orgID, tail: x.tail, files: x.files, turn: &turn{room: x.turn.room, many: true}},
+		rows:   &rows{ctx: x.ctx, source: x.source, org: x.org, tail: x.tail, turn: &Turn{engine: x.turn.engine, many: true}},
 		names:  make([]string, 1),
 		groups: make(map[string]int),
 	}

@@ -1,9 +1,8 @@
-package sqlite
+package columnar
 
 import (
 	"cmp"
 	"context"
-	"database/sql/driver"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -12,21 +11,18 @@ import (
 )
 
 // rows are storage.Rows of what files of columns have, and the tail in memory, and else
-// the database.
+// the source.
 type rows struct {
-	ctx      context.Context
-	r        reader
-	contents storage.Contents
-	org      string
-	orgID    uint32 // 0 if there is none
+	ctx    context.Context
+	source Source
+	org    uint32 // 0 if there is none
 	// dimensions are what the rows are grouped by. scores is true of rows that are
 	// scores.
 	dimensions []dimension
 	scores     bool
-	tail       *tail // nil if it is too large
-	files      *columnFiles
-	turn       *turn
-	// failed is the error of a dimension or a predicate that reads the database.
+	tail       *Tail // nil if it is too large
+	turn       *Turn
+	// failed is the error of a dimension or a predicate that reads the source.
 	failed error
 }
 
@@ -36,27 +32,27 @@ func (x *rows) Keys(dimension int, groups []int) []storage.Key {
 }
 
 // Room is that of all queries.
-func (x *rows) Room() (groups, cells int) { return x.turn.totals, x.turn.cells }
+func (x *rows) Room() (groups, cells int) { return x.turn.engine.Room.Totals, x.turn.engine.Room.Cells }
 
 // Err is the error of the query's context.
 func (x *rows) Err() error { return x.ctx.Err() }
 
-// Scan decides on what the columns have, and asks the database for the rest.
+// Scan decides on what the columns have, and asks the source for the rest.
 func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, each func(*storage.Row) bool) error {
-	s := scan{rows: x, each: each, parts: parts, from: firstN(w.From), to: lastN(w.To)}
+	s := scan{rows: x, each: each, parts: parts, from: FirstKey(w.From), to: LastKey(w.To)}
 	s.plan(f)
-	if x.orgID == 0 {
+	if x.org == 0 {
 		return nil
 	}
-	regions, err := x.r.regions(x.ctx, s.from, s.to)
+	regions, err := x.source.Regions(s.from, s.to)
 	if err != nil {
 		return err
 	}
 	after := s.from - 1 // what has been scanned ends here
 	for _, known := range regions {
-		s.gap(after, min(known.after, s.to))
-		s.file(known, max(after, known.after), min(known.last, s.to))
-		after = known.last
+		s.gap(after, min(known.After, s.to))
+		s.file(known, max(after, known.After), min(known.Last, s.to))
+		after = known.Last
 	}
 	if x.tail == nil {
 		s.gap(after, s.to)
@@ -72,40 +68,39 @@ func (x *rows) Scan(f storage.Filter, w storage.Window, parts storage.RowParts, 
 
 // file scans the requests of a file between two keys, and those that have changed since
 // it was written.
-func (s *scan) file(known region, after, to int64) {
+func (s *scan) file(known Region, after, to int64) {
 	if s.ended() || after >= to {
 		return
 	}
-	c, err := s.reader.read(filepath.Join(s.files.dir, known.file), known, &s.needs, s.properties)
+	c, err := s.reader.read(filepath.Join(s.turn.engine.Dir, known.File), known, &s.needs, s.properties)
 	if err != nil {
-		s.files.report(known)
+		s.source.Damaged(known)
 		s.gap(after, to)
 		return
 	}
 	var changed []int64
-	s.err = s.r.c.query(s.ctx, "SELECT n FROM column_changes WHERE n > ? AND n <= ? ORDER BY n", []driver.Value{after, to}, func(row []driver.Value) error {
-		n := row[0].(int64)
+	changed, s.err = s.source.Changed(after, to)
+	for _, n := range changed {
 		c.delete(n)
-		changed = append(changed, n)
-		return nil
-	})
+	}
 	s.chunk(c, after, to)
 	if len(changed) == 0 || s.ended() {
 		return
 	}
-	var now chunk
-	s.err = loader{s.ctx, s.r}.keys(changed, func() *chunk { return &now })
+	var now Chunk
+	s.err = s.source.Keys(changed, func() *Chunk { return &now })
 	s.chunk(&now, after, to)
 }
 
-// gap scans requests between two keys as the database has them.
+// gap scans requests between two keys as the source has them.
 func (s *scan) gap(after, to int64) {
+	limit := s.turn.engine.ChunkRows
 	for !s.ended() && after < to {
-		var c chunk
+		var c Chunk
 		var rows int
-		rows, s.err = loader{s.ctx, s.r}.between(after, to, chunkRows, func() *chunk { return &c })
+		rows, s.err = s.source.Between(after, to, limit, func() *Chunk { return &c })
 		s.chunk(&c, after, to)
-		if rows < chunkRows {
+		if rows < limit {
 			return
 		}
 		after = c.high
@@ -121,7 +116,7 @@ type scan struct {
 	parts    storage.RowParts
 	from, to int64 // keys of requests
 	// holds is what the columns decide of the filter, nil if nothing, and residual
-	// what the database does.
+	// what the source does.
 	holds    predicate
 	residual storage.Filter
 	// needs are the columns that are read.
@@ -146,7 +141,7 @@ func (s *scan) need(columns ...int) {
 	}
 }
 
-// plan splits the filter. What columns do not decide alone the database does, which finds
+// plan splits the filter. What columns do not decide alone the source does, which finds
 // requests by their properties.
 func (s *scan) plan(f storage.Filter) {
 	cancel := storage.NewCancelCheck(s.ctx.Err)
@@ -191,7 +186,7 @@ const rowsBetweenChecks = 16 << 10
 
 // chunk gives each the rows of one chunk with keys behind after until to, as long as it
 // wants more.
-func (s *scan) chunk(c *chunk, after, to int64) {
+func (s *scan) chunk(c *Chunk, after, to int64) {
 	from, to := max(after+1, c.low), min(to, c.high)
 	if s.ended() || from > to || len(c.n) == 0 {
 		return
@@ -222,7 +217,7 @@ func (s *scan) chunk(c *chunk, after, to int64) {
 		switch {
 		case c.sorted && n > to:
 			return
-		case c.org[i] != s.orgID || n < from || n > to || !s.chooses(c, i, chosen):
+		case c.org[i] != s.org || n < from || n > to || !s.chooses(c, i, chosen):
 			continue
 		}
 		c.read(&r, i, s.parts)
@@ -233,40 +228,37 @@ func (s *scan) chunk(c *chunk, after, to int64) {
 }
 
 // chooses tells whether the filter is true of a row.
-func (s *scan) chooses(c *chunk, row int, chosen *keySet) bool {
+func (s *scan) chooses(c *Chunk, row int, chosen *keySet) bool {
 	return (s.holds == nil || s.holds(c, row)) && (chosen == nil || chosen.has(c.n[row]))
 }
 
 // give gives each a row, with its groups and its time.
-func (s *scan) give(r *storage.Row, c *chunk, row int) {
+func (s *scan) give(r *storage.Row, c *Chunk, row int) {
 	for j := range s.dimensions {
 		if number := s.dimensions[j].number; number != nil {
 			r.Groups[j] = number(c, row)
 		}
 	}
-	r.CreatedAt = createdAt(c.n[row])
+	r.CreatedAt = CreatedAt(c.n[row])
 	if s.err = s.failed; s.err == nil {
 		s.enough = !s.each(r)
 	}
 }
 
 // chunkScores gives each the scores of the rows of one chunk.
-func (s *scan) chunkScores(c *chunk, from, to int64, chosen *keySet) {
+func (s *scan) chunkScores(c *Chunk, from, to int64, chosen *keySet) {
 	rowOf := c.finder()
 	scores := s.dimensions[0]
 	r := storage.Row{Groups: make([]int, 1)}
-	err := loader{s.ctx, s.r}.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
-		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
-			i := rowOf(row[0].(int64))
-			if i < 0 || c.org[i] != s.orgID || !s.chooses(c, i, chosen) {
-				return nil
-			}
-			r.Groups[0], r.Score = scores.texts.number(uint32(row[1].(int64))), row[2].(float64)
-			if s.give(&r, c, i); s.ended() {
-				return errStop
-			}
-			return nil
-		})
+	err := s.source.Scores(from, to, func(key int64, name uint32, value float64) bool {
+		i := rowOf(key)
+		if i < 0 || c.org[i] != s.org || !s.chooses(c, i, chosen) {
+			return true
+		}
+		r.Groups[0], r.Score = scores.texts.number(name), value
+		s.give(&r, c, i)
+		return !s.ended()
+	})
 	if s.err == nil {
 		s.err = err
 	}

@@ -1,0 +1,145 @@
+// Package columnar answers queries that group the requests of one organisation. It reads
+// columns of four bytes: from files, which have the older requests, from a Tail in
+// memory, which has the newest, and of what both lack from a Source, which is a database.
+package columnar
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Requests has all requests by their keys.
+type Requests interface {
+	// Between appends the requests with keys behind after until to, in the order of their
+	// keys and at most as many as limit, each to the chunk that room returns.
+	Between(after, to int64, limit int, room func() *Chunk) (rows int, err error)
+	// Keys appends those of the requests that exist, as Between does.
+	Keys(keys []int64, room func() *Chunk) error
+}
+
+// Source is a database in the state that one query sees. Texts are known by the ids of
+// their names; 0 is the id of a name that no request has.
+type Source interface {
+	Requests
+	// Regions are the files that have requests with keys between two keys, in the order
+	// of the keys.
+	Regions(from, to int64) ([]Region, error)
+	// Changed are the keys behind after until to, ascending, of the requests that have
+	// changed since the file of their region was written.
+	Changed(after, to int64) ([]int64, error)
+	// Damaged takes note that the file of a region cannot be read.
+	Damaged(Region)
+
+	// Name is the id of a text in a column that has names of the kind.
+	Name(kind, text string) (uint32, error)
+	// PropertyValue is the id of a value of a property.
+	PropertyValue(property, text string) (uint32, error)
+	// Texts are the texts of ids.
+	Texts(ids []uint32) ([]string, error)
+	// Properties calls each with the requests between two keys that have the property,
+	// and the id of its value.
+	Properties(property string, from, to int64, each func(key int64, value uint32)) error
+	// WithProperty are the keys between two keys of the requests that have the value of
+	// a property.
+	WithProperty(value uint32, from, to int64) ([]int64, error)
+	// Scores calls each with the scores of requests between two keys, and the ids of
+	// their names, until each returns false.
+	Scores(from, to int64, each func(key int64, name uint32, value float64) (more bool)) error
+	// Chosen are the keys between two keys, ascending, of the organisation's requests of
+	// which the filter is true, if scored only of those with scores.
+	Chosen(f storage.Filter, from, to int64, scored bool) ([]int64, error)
+	// Roots calls each with the places of request ids whose requests exist, and the keys
+	// of these.
+	Roots(ids []string, each func(place int, key int64)) error
+	// Newest are the sessions that a Top is about, nil if to look at all requests is as
+	// fast.
+	Newest(storage.Top) (*NewestSessions, error)
+}
+
+// Region are the requests with keys behind After until Last, and the name of the file
+// that has them; "" if there is none.
+type Region struct {
+	After, Last int64
+	File        string
+}
+
+// Engine answers queries. Its options must not change while it does.
+type Engine struct {
+	// Dir is the directory of the files.
+	Dir string
+	// ChunkRows bounds the rows of a chunk, and so of a file.
+	ChunkRows int
+	// MaxProperties bounds the properties that a file has as columns: clients name them.
+	MaxProperties int
+	// Room bounds the groups that queries have in memory.
+	Room Room
+	// turn has an element while a query has its turn to have many groups.
+	turn chan struct{}
+}
+
+// New returns an engine on the files in a directory.
+func New(dir string) *Engine {
+	return &Engine{Dir: dir, ChunkRows: 64 << 10, MaxProperties: 64, Room: StandardRoom, turn: make(chan struct{}, 1)}
+}
+
+// Query is a query of an organisation in one state of the store.
+type Query struct {
+	*storage.GroupQuery
+	// Org is the id of the organisation's name, 0 if it has no requests.
+	Org uint32
+	// Tags are the tags of sessions by their ids, nil if the query does not ask for them.
+	Tags map[string]string
+	// Source is the database, and Tail the newest requests, nil if these are too many.
+	Source Source
+	Tail   *Tail
+}
+
+// Answers tells whether the columns answer a query.
+func Answers(q *storage.GroupQuery) bool {
+	by, ok := q.RowDimensions()
+	return ok && inColumns(q, by)
+}
+
+// Answer answers a query that Answers is true of, in a turn of InTurn.
+func (t *Turn) Answer(ctx context.Context, q *Query, each func(*storage.GroupTotals) error) error {
+	by, _ := q.RowDimensions()
+	x := &rows{ctx: ctx, source: q.Source, org: q.Org, tail: q.Tail, turn: t}
+	for _, d := range by {
+		if d.Name == storage.ByPropertyName {
+			continue
+		}
+		x.scores = d.Name == storage.ByScore
+		grouped, err := x.dimension(q.GroupQuery, d, q.Tags)
+		if err != nil {
+			return err
+		}
+		x.dimensions = append(x.dimensions, grouped)
+	}
+	if slices.Contains(by, storage.Dimension{Name: storage.ByPropertyName}) {
+		err := groupPropertyNames(q.GroupQuery, x, each)
+		return cmp.Or(x.failed, err)
+	}
+	rows, err := newestSessions(x, q.GroupQuery)
+	if err == nil {
+		err = storage.GroupRows(q.GroupQuery, rows, each)
+	}
+	return cmp.Or(x.failed, err)
+}
+
+// InTurn calls do, and once more when it fails because it has many groups while another
+// query has its turn to have many.
+func (e *Engine) InTurn(ctx context.Context, do func(*Turn) error) error {
+	t := &Turn{engine: e}
+	defer t.end()
+	err := do(t)
+	if errors.Is(err, errNotItsTurn) {
+		if err = t.wait(ctx); err == nil {
+			err = do(t)
+		}
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package columnar
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestFilesReadBack holds that a file has the values that it was written with, of
+// the columns that are asked for, and that no changed byte of it passes.
+func TestFilesReadBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var c Chunk
+	widths := []int64{1, 200, 60_000, 1 << 31, 1 << 50}
+	for i := range 100 {
+		c.Begin(int64(i)*7<<sequenceBits, 5)
+		for column := range columnCount {
+			if column%7 == 3 {
+				continue // not one row has it
+			}
+			c.count(column, 1000+r.Int64N(widths[column%len(widths)]))
+		}
+	}
+	c.others = true
+	c.properties = map[string][]uint32{"a": make([]uint32, 100), `"b`: make([]uint32, 100), "unread": make([]uint32, 100)}
+	for i := range 100 {
+		c.properties["a"][i], c.properties[`"b`][i] = r.Uint32N(3), r.Uint32()
+	}
+	path := filepath.Join(t.TempDir(), "c")
+	if err := Write(path, &c, c.low-1, c.high); err != nil {
+		t.Fatal(err)
+	}
+	known := Region{After: c.low - 1, Last: c.high}
+	var all [columnCount]bool
+	for i := range all {
+		all[i] = i != userColumn
+	}
+	read := func() (*Chunk, error) { return new(fileReader).read(path, known, &all, []string{"a", `"b`, "a"}) }
+	got, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(got *Chunk) bool {
+		for column := range columnCount {
+			for row := range c.n {
+				if column != userColumn && got.value(column, row) != c.value(column, row) {
+					return false
+				}
+			}
+		}
+		for _, name := range []string{"a", `"b`} {
+			if !slices.Equal(got.properties[name], c.properties[name]) {
+				return false
+			}
+		}
+		return got.others && len(got.properties) == 2 && slices.Equal(got.n, c.n) && slices.Equal(got.org, c.org) && got.low == c.low && got.high == c.high && got.live == c.live
+	}
+	if !same(got) {
+		t.Error("the file has other values")
+	}
+	if got.columns[userColumn] != nil {
+		t.Error("a column is read that is not needed")
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(); err == nil && !same(got) {
+			t.Error("a damaged file is read")
+		}
+	}
+	for at := 0; at < len(whole); at += 1 + r.IntN(200) {
+		damaged := slices.Clone(whole)
+		damaged[at] ^= 1 << r.IntN(8)
+		change(damaged)
+		change(whole[:at])
+	}
+}

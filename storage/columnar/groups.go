@@ -1,0 +1,80 @@
+package columnar
+
+import (
+	"cmp"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// textGroups numbers the ids of names that a scan meets, from 1.
+type textGroups struct {
+	x      *rows
+	groups paged // by id
+	ids    paged // by group; the first is no text
+	len    int
+}
+
+func newTextGroups(x *rows) *textGroups { return &textGroups{x: x, len: 1} }
+
+// number is the group of an id, 0 of 0.
+func (t *textGroups) number(id uint32) int {
+	if id == 0 {
+		return 0
+	}
+	group := t.groups.at(id)
+	if *group == 0 {
+		*group = uint32(t.add(id))
+	}
+	return int(*group)
+}
+
+// add makes the next group, of an id.
+func (t *textGroups) add(id uint32) (group int) {
+	group = t.len
+	*t.ids.at(uint32(group)) = id
+	t.len++
+	if err := t.x.turn.grow(group); t.x.failed == nil {
+		t.x.failed = err
+	}
+	return group
+}
+
+// textsOf are the texts of groups.
+func (t *textGroups) textsOf(groups []int) []string {
+	ids := make([]uint32, len(groups))
+	for i, group := range groups {
+		ids[i] = *t.ids.at(uint32(group))
+	}
+	texts, err := t.x.source.Texts(ids)
+	if err != nil {
+		t.x.failed = cmp.Or(t.x.failed, err)
+		texts = make([]string, len(groups))
+	}
+	return texts
+}
+
+// keys are the texts of groups as keys.
+func (t *textGroups) keys(groups []int) []storage.Key {
+	keys := make([]storage.Key, len(groups))
+	for i, text := range t.textsOf(groups) {
+		keys[i].ID = text
+	}
+	return keys
+}
+
+// paged has a number for each id of names, or each group, in pages: those that are used
+// together are mostly near each other.
+type paged []*[pagedPage]uint32
+
+const pagedPage = 1024
+
+func (p *paged) at(id uint32) *uint32 {
+	page := int(id / pagedPage)
+	for page >= len(*p) {
+		*p = append(*p, nil)
+	}
+	if (*p)[page] == nil {
+		(*p)[page] = new([pagedPage]uint32)
+	}
+	return &(*p)[page][id%pagedPage]
+}

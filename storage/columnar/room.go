@@ -1,0 +1,75 @@
+package columnar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// Room bounds the groups that queries have in memory.
+type Room struct {
+	// Totals are the groups that have totals at the same time, 120 bytes each, and Cells
+	// the parts of groups by time, 40 bytes each.
+	Totals, Cells int
+	// Few groups are those that a query may have at any time. One query may have more, up
+	// to Most, 12 bytes each besides what the answer keeps of them.
+	Few, Most int
+}
+
+// StandardRoom bounds the groups to what takes some 250 MB.
+var StandardRoom = Room{Totals: 1 << 20, Cells: 3 << 20, Few: 1 << 18, Most: 8 << 20}
+
+// Turn is what a query with many groups waits for: the memory of several would add up.
+type Turn struct {
+	engine *Engine
+	// mine is true while the query has its turn.
+	mine bool
+	// many is true once there are more than a few groups.
+	many bool
+}
+
+// errNotItsTurn ends a query that has many groups while another one has its turn. It begins
+// anew when it has its own: others are not to wait for its connection until then.
+var errNotItsTurn = errors.New("another query has many groups")
+
+// grow is called when there are so many groups.
+func (t *Turn) grow(groups int) error {
+	switch {
+	case groups > t.engine.Room.Most:
+		return fmt.Errorf("more than %d groups: %w", t.engine.Room.Most, storage.ErrTooManyGroups)
+	case groups <= t.engine.Room.Few || t.many:
+		return nil
+	case !t.mine:
+		select {
+		case t.engine.turn <- struct{}{}:
+			t.mine = true
+		default:
+			return errNotItsTurn
+		}
+	}
+	t.many = true
+	// What the query before had is garbage by now, also what its answer was made of. Memory
+	// would else grow to twice of what both had.
+	runtime.GC()
+	return nil
+}
+
+// wait waits for the turn.
+func (t *Turn) wait(ctx context.Context) error {
+	select {
+	case t.engine.turn <- struct{}{}:
+		t.mine = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *Turn) end() {
+	if t.mine {
+		<-t.engine.turn
+	}
+}

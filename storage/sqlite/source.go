@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"slices"
+
+	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/columnar"
+)
+
+// source is what the column engine asks of the database for one query.
+type source struct {
+	loader
+	org      string
+	orgID    uint32 // 0 if no record has the organisation
+	contents storage.Contents
+	files    *columnFiles
+}
+
+// Regions implements columnar.Source.
+func (s source) Regions(from, to int64) ([]columnar.Region, error) {
+	return s.r.regions(s.ctx, from, to)
+}
+
+// Changed implements columnar.Source.
+func (s source) Changed(after, to int64) ([]int64, error) {
+	return s.keysOf("SELECT n FROM column_changes WHERE n > ? AND n <= ? ORDER BY n", after, to)
+}
+
+// keysOf are the keys that a statement answers.
+func (s source) keysOf(statement string, args ...driver.Value) (keys []int64, err error) {
+	err = s.r.c.query(s.ctx, statement, args, func(row []driver.Value) error {
+		keys = append(keys, row[0].(int64))
+		return nil
+	})
+	return keys, err
+}
+
+// Damaged implements columnar.Source.
+func (s source) Damaged(x columnar.Region) { s.files.report(x) }
+
+// Name implements columnar.Source.
+func (s source) Name(kind, text string) (uint32, error) { return s.r.name(s.ctx, kind, text) }
+
+// PropertyValue implements columnar.Source.
+func (s source) PropertyValue(property, text string) (uint32, error) {
+	return s.r.name(s.ctx, propertyKind(property), text)
+}
+
+// Texts implements columnar.Source.
+func (s source) Texts(ids []uint32) ([]string, error) { return s.r.texts(s.ctx, ids) }
+
+// Properties implements columnar.Source.
+func (s source) Properties(property string, from, to int64, each func(key int64, value uint32)) error {
+	const query = "SELECT n, label FROM labels WHERE " + inBuckets + " AND +label IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?"
+	return s.r.c.query(s.ctx, query, []driver.Value{bucketOf(from), bucketOf(to), propertyKind(property), from, to}, func(row []driver.Value) error {
+		each(row[0].(int64), uint32(row[1].(int64)))
+		return nil
+	})
+}
+
+// WithProperty implements columnar.Source.
+func (s source) WithProperty(value uint32, from, to int64) ([]int64, error) {
+	return s.keysOf("SELECT n FROM labels WHERE "+inBuckets+" AND label = ? AND n BETWEEN ? AND ?", bucketOf(from), bucketOf(to), int64(value), from, to)
+}
+
+// Scores implements columnar.Source.
+func (s source) Scores(from, to int64, each func(key int64, name uint32, value float64) bool) error {
+	return s.query("SELECT n, name, value FROM scores WHERE name IN (SELECT id FROM names WHERE kind = ?) AND n BETWEEN ? AND ?",
+		[]driver.Value{scoreKind, from, to}, func(row []driver.Value) error {
+			if !each(row[0].(int64), uint32(row[1].(int64)), row[2].(float64)) {
+				return errStop
+			}
+			return nil
+		})
+}
+
+// Roots implements columnar.Source.
+func (s source) Roots(ids []string, each func(place int, key int64)) error {
+	return s.r.c.query(s.ctx, "SELECT r.n, id.key FROM json_each(?) id CROSS JOIN requests r ON r.request_id = unhex(id.value, '-') AND r.org = ?",
+		[]driver.Value{compactJSON(ids), int64(s.orgID)}, func(row []driver.Value) error {
+			each(int(row[1].(int64)), row[0].(int64))
+			return nil
+		})
+}
+
+var _ columnar.Source = source{}
+
+// Chosen implements columnar.Source.
+func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []int64, err error) {
+	where := condition{ctx: s.ctx, r: s.r, residual: storage.All{}}
+	query := "SELECT r.n FROM requests r WHERE "
+	part, isLeaf := f.(*storage.Leaf)
+	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
+		// The columns know whose the requests are.
+		query = "SELECT r.n FROM labels r WHERE "
+		where.write("r."+inBuckets+" AND r.label = ?", bucketOf(from), bucketOf(to), where.lookup(labelKind(part), part.Text))
+	} else {
+		where.query(&storage.RequestQuery{Org: s.org, Filter: f})
+		if where.byLabel {
+			query = "SELECT r.n FROM labels l CROSS JOIN requests r ON r.n = l.n WHERE "
+		}
+	}
+	key := "r.n"
+	if where.byLabel {
+		key = "l.n"
+	}
+	where.write(" AND "+key+" BETWEEN ? AND ?", from, to)
+	if scored {
+		where.write(" AND r.n IN (SELECT n FROM scores)")
+	}
+	where.write(" ORDER BY " + key)
+	if where.err != nil {
+		return nil, where.err
+	}
+	err = s.r.c.query(s.ctx, query+where.sql.String(), where.args, func(row []driver.Value) error {
+		keys = append(keys, row[0].(int64))
+		return nil
+	})
+	if err == nil && !where.exact() {
+		return s.match(keys, where.residual, where.reads())
+	}
+	return keys, err
+}
+
+// match keeps those keys whose records match.
+func (s source) match(keys []int64, f storage.Filter, reads *projection) (kept []int64, err error) {
+	kept = keys[:0]
+	contents := s.contents.Reader(storage.ContentParts(f))
+	defer contents.Close()
+	m := storage.NewMatcher(f, storage.NewCancelCheck(s.ctx.Err))
+	for keys := range slices.Chunk(keys, matchChunk) {
+		records, err := s.r.project(s.ctx, reads, keys)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			ok := m.Match(&r.Record, func() (c *storage.Content) {
+				c, err = contents.Content(s.ctx, &r.Record)
+				return c
+			})
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				kept = append(kept, r.n)
+			}
+		}
+	}
+	return kept, nil
+}
