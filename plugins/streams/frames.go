@@ -56,7 +56,7 @@ type Frames struct {
 
 // Write reads the next piece of the stream.
 func (s *Frames) Write(p []byte) {
-	if s.err == errDamaged {
+	if errors.Is(s.err, errDamaged) {
 		return
 	}
 	rest := p
@@ -88,7 +88,7 @@ func ReadFrames(r io.Reader) iter.Seq2[Frame, error] {
 			switch {
 			case stopped:
 				return errStopped
-			case s.err == errDamaged:
+			case errors.Is(s.err, errDamaged):
 				return errDamaged
 			}
 			return nil

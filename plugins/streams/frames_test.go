@@ -82,7 +82,7 @@ func TestDamagedFrames(t *testing.T) {
 	}
 	// What follows a damaged frame is not read.
 	whole[len(whole)-1] ^= 1
-	if got, err := framesOf(bytes.NewReader(append(whole, encoded(t, "{}")...))); len(got) > 0 || err != errDamaged {
+	if got, err := framesOf(bytes.NewReader(append(whole, encoded(t, "{}")...))); len(got) > 0 || !errors.Is(err, errDamaged) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
