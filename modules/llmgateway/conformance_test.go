@@ -168,7 +168,7 @@ func TestPreviousResponse(t *testing.T) {
 	native, received := listener(`{"type":"response.completed","response":{"id":"resp_2","status":"completed"}}`)
 	s := serve(t, map[string][]upstream{"raw": {native}, "raw2": {native}, "one": {hello}})
 	const fields = `"input":"go on","previous_response_id":"resp_1"`
-	if resp, body := s.post(`{"model":"raw/m",` + fields + `}`); resp.StatusCode != http.StatusOK || !strings.Contains(received(), fields) {
+	if resp, body := s.post(`{"model":"raw/m",`+fields+`}`, "Authorization", "Bearer both"); resp.StatusCode != http.StatusOK || !strings.Contains(received(), fields) {
 		t.Errorf("a native provider: %d %s", resp.StatusCode, body)
 	}
 	for _, model := range []string{"one/m", "raws", "both"} {

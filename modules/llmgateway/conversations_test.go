@@ -220,10 +220,10 @@ func TestAConversationIDOfAProviderIsPassedOn(t *testing.T) {
 	var sent remembering
 	s := serve(t, map[string][]upstream{"one": {hello}, "raw": {sent.then(speaksResponses)}})
 	body := `{ "model":"raw/m", "input":"hi","conversation":{"id":"conv_68b09c7f3f7c81a0a9c2d7b1e4f5061728394a5b6c7d8e9f"}}`
-	if resp, _ := s.post(body); resp.StatusCode != http.StatusOK || sent.last() != body {
+	if resp, _ := s.post(body, "Authorization", "Bearer both"); resp.StatusCode != http.StatusOK || sent.last() != body {
 		t.Errorf("%d, sent %s", resp.StatusCode, sent.last())
 	}
-	if resp, got := s.post(strings.Replace(body, "raw/m", "one/m", 1)); resp.StatusCode != http.StatusNotFound {
+	if resp, got := s.post(strings.Replace(body, "raw/m", "one/m", 1), "Authorization", "Bearer both"); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("at a provider that keeps nothing: %d %s", resp.StatusCode, got)
 	}
 }

@@ -25,7 +25,10 @@ type storedState struct {
 }
 
 // storedID is an id that a provider gave out, and the parameter that has it.
-type storedID struct{ param, id string }
+type storedID struct {
+	param, id string
+	item      bool // the id is that of an item, which no translation sends
+}
 
 // findStoredState looks through a request. Of a field that stands twice it reads both:
 // libraries differ in which they take.
@@ -41,11 +44,11 @@ func findStoredState(d plugins.Dialect, body []byte) (found storedState) {
 			if found.field == "" {
 				found.field, found.hint = name, ""
 			}
-			found.ids = append(found.ids, storedID{name, v.Str + v.Get("id").Str})
+			found.ids = append(found.ids, storedID{param: name, id: v.Str + v.Get("id").Str})
 		case name == "container": // of Anthropic's code execution
 			found.ids = appendIDs(found.ids, name, v)
 			if id := v.Get("id"); id.Type == gjson.String {
-				found.ids = append(found.ids, storedID{name, id.Str})
+				found.ids = append(found.ids, storedID{param: name, id: id.Str})
 			}
 		case name == "messages" || name == "tools" || name == "images" || name == "mask":
 			found.addFiles(name, v)
@@ -88,7 +91,10 @@ func (s *storedState) addItem(param string, item gjson.Result) {
 		s.field, s.hint = param, " Clients send the item itself when 'store' is false."
 	}
 	if references || looked && !whole {
-		s.ids = append(s.ids, ids...)
+		for _, id := range ids {
+			id.item = true
+			s.ids = append(s.ids, id)
+		}
 	}
 	s.addFiles(param, item)
 }
@@ -121,7 +127,7 @@ func (s *storedState) addFiles(param string, v gjson.Result) {
 func appendIDs(ids []storedID, param string, v gjson.Result) []storedID {
 	for _, id := range v.Array() {
 		if id.Type == gjson.String {
-			ids = append(ids, storedID{param, id.Str})
+			ids = append(ids, storedID{param: param, id: id.Str})
 		}
 	}
 	return ids
@@ -166,7 +172,8 @@ func (c *call) allow(t routing.Target) error {
 	if len(c.stored.ids) == 0 || !c.shares(t.Account) {
 		return nil
 	}
-	if _, native := t.Account.API.(translate.Native); !native && c.stored.field != "" {
+	_, native := t.Account.API.(translate.Native)
+	if !native && c.stored.field != "" {
 		return nil // nothing is sent: the translation has no place for it
 	}
 	var ids []string
@@ -175,7 +182,7 @@ func (c *call) allow(t routing.Target) error {
 	}
 	given := c.remembered(c.payer(), ids)
 	for _, named := range c.stored.ids {
-		if given[named.id] == "" && !c.hasRecord(named, t.Account) {
+		if (native || !named.item) && given[named.id] == "" && !c.hasRecord(named, t.Account) {
 			return plugins.Unsupported(named.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
 				named.param, t.Account.Label, c.stored.hint)
 		}

@@ -141,12 +141,12 @@ func TestTheProvidersOwnIDIsPassedOn(t *testing.T) {
 	s := serve(t, map[string][]upstream{"raw": {sent.then(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"` + id + `","object":"response","status":"completed","model":"m","output":[],"usage":null}`))
 	})}})
-	s.post(`{"model":"raw/m","input":"first"}`)
-	if status, got := s.get("/v1/responses/" + id); status != 200 {
-		t.Fatalf("%d %s", status, got)
+	s.post(`{"model":"raw/m","input":"first"}`, "Authorization", "Bearer both")
+	if resp, got := s.send("GET", "/v1/responses/"+id, nil, "Authorization", "Bearer both"); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, got)
 	}
 	body := `{ "previous_response_id":"` + id + `", "model":"raw/m","input":[{"type":"item_reference","id":"msg_` + id[5:] + `"}]}`
-	if resp, got := s.post(body); resp.StatusCode != 200 || sent.last() != body {
+	if resp, got := s.post(body, "Authorization", "Bearer both"); resp.StatusCode != 200 || sent.last() != body {
 		t.Errorf("%d %s\nsent %s", resp.StatusCode, got, sent.last())
 	}
 }
