@@ -78,6 +78,11 @@ func (c *call) checkSpending() (err error) {
 	if _, err := c.outputAsked(); err != nil {
 		return err
 	}
+	for _, field := range []string{"n", "best_of"} {
+		if asked := c.field(field); asked.Type != gjson.Null && (asked.Int() < 1 || asked.Int() > maxChoices) {
+			return plugins.Invalid(field, "Invalid '%s': want 1 to %d.", field, maxChoices)
+		}
+	}
 	seen := make(map[string]bool)
 	check := func(name string) bool {
 		switch {
@@ -106,7 +111,7 @@ func (c *call) answers() int64 {
 	if c.dialect != plugins.Chat && c.dialect != plugins.Completions {
 		return 1
 	}
-	return min(max(c.field("n").Int(), c.field("best_of").Int(), 1), maxChoices)
+	return max(c.field("n").Int(), c.field("best_of").Int(), 1)
 }
 
 // atMost returns the most that the attempt can cost, unknown without a price.

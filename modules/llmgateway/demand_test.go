@@ -59,6 +59,9 @@ func TestWhatCannotBePaidIsRefused(t *testing.T) {
 		`"max_tokens":1,"max_tokens":100000`:              "max_tokens",
 		`"max_tokens":1,"max_\u0074okens":100000`:         "max_tokens",
 		`"max_tokens":1,"messages":[{"role":"user"}]`:     "messages",
+		`"max_tokens":1,"n":10000000`:                     "n",
+		`"max_tokens":1,"n":-5`:                           "n",
+		`"max_tokens":1,"best_of":"129"`:                  "best_of",
 		`"max_tokens":1,"fallbacks":[{"model":"dearer"}]`: "fallbacks",
 	} {
 		resp, body := s.postTo("/v1/chat/completions", strings.NewReader(`{"model":"raw/priced","messages":[],`+fields+`}`), "Authorization", "Bearer payer")

@@ -206,7 +206,7 @@ func (c *call) pictures() int64 {
 
 // images is the usage of images, which are charged by the piece or in tokens.
 func (c *call) images(by scale) plugins.Usage {
-	n := min(max(c.field("n").Int(), 1), maxChoices)
+	n := max(c.field("n").Int(), 1)
 	sent := c.pictures() * imageTokens
 	return plugins.Usage{
 		Input: plugins.Known(c.inputTokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
