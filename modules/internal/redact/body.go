@@ -17,7 +17,8 @@ const maxDepth = 10_000
 
 // Body returns a body with null in place of the credentials of the MCP servers that it
 // names, in the formats of all vendors: a tool of the type mcp has authorization and
-// headers, and a member of Anthropic's mcp_servers has authorization_token. The body may
+// headers, and a member of Anthropic's mcp_servers has authorization_token. An address with
+// a user or a query counts as a credential. The body may
 // be cut, and may be a sequence of JSON texts, such as events. A body that is nested too
 // deeply to be read is left out, as nil.
 //
@@ -65,6 +66,7 @@ const (
 	typeName
 	serversName
 	secretName
+	addressName
 )
 
 // scan finds the secrets, and is false if the body is nested too deeply.
@@ -133,10 +135,12 @@ func (s *bodyScanner) endMember(at int) {
 	if top == nil || !top.object {
 		return
 	}
-	if top.name == secretName && !top.wantsName {
+	if !top.wantsName && (top.name == secretName || top.name == addressName) {
 		value := bytes.TrimRight(s.body[top.value:at], " \t\r\n")
 		indent := len(value) - len(bytes.TrimLeft(value, " \t\r\n"))
-		s.pending = append(s.pending, span{top.value + indent, top.value + len(value)})
+		if top.name == secretName || bytes.ContainsAny(value, "?@") || bytes.Contains(value, []byte(`\u`)) {
+			s.pending = append(s.pending, span{top.value + indent, top.value + len(value)})
+		}
 	}
 	top.wantsName, top.name = true, otherName
 }
@@ -166,6 +170,8 @@ func (s *bodyScanner) text(raw []byte) {
 		top.name = typeName
 	case text == "mcp_servers":
 		top.name = serversName
+	case text == "url", text == "server_url":
+		top.name = addressName
 	case text == "headers", Credential(text):
 		top.name = secretName
 	}

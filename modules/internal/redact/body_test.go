@@ -15,6 +15,9 @@ func TestBodyRemovesTheCredentialsOfMCPServers(t *testing.T) {
 	for name, body := range map[string]string{
 		"Messages":            `{"mcp_servers":[{"type":"url","url":"https://a.b","authorization_token":"canary-secret","name":"a"}],"messages":[]}`,
 		"Responses":           `{"tools":[{"type":"mcp","authorization":"canary-secret","server_label":"a","headers":{"X-Key":"canary-secret"}}]}`,
+		"user of an address":  `{"tools":[{"type":"mcp","server_url":"https://ada:canary-secret@a.b/mcp"}]}`,
+		"query of an address": `{"mcp_servers":[{"type":"url","url":"https:\/\/a.b?key=canary-secret"}]}`,
+		"escaped address":     `{"tools":[{"type":"mcp","server_url":"https://a.b\u003fkey=canary-secret"}]}`,
 		"type at the end":     `{"tools":[{"headers":{"a":["canary-secret",{"b":1}]},"authorization" : "canary-secret" , "type":"mcp"}]}`,
 		"duplicate keys":      `{"tools":[{"type":"mcp","authorization":"canary-secret","authorization":"canary-secret","type":"function"}]}`,
 		"duplicate lists":     `{"tools":[],"tools":[{"type":"mcp","authorization":"canary-secret"}]}`,
@@ -48,6 +51,7 @@ func TestBodyLeavesTheRest(t *testing.T) {
 		`{"messages":[{"role":"user","content":"the \"mcp\" server, authorization"}],"headers":{"a":1}}`,
 		`{"tools":[{"type":"function","parameters":{"properties":{"authorization":{"type":"string"},"headers":{}}}},{"type":"mcp","server_label":"a"}]}`,
 		`{"output":[{"type":"mcp_call","arguments":"{\"authorization\":\"a\"}"}],"caf\u0065":1}`,
+		`{"tools":[{"type":"mcp","server_url":"https:\/\/a.b/mcp"},{"type":"image","url":"https://a.b?c=d"}]}`,
 		"", "{", `"mcp"`, `}]"mcp"`, "\x00\"mcp\"\xff",
 	} {
 		if got := Body([]byte(body)); string(got) != body {
