@@ -183,8 +183,12 @@ func (c *call) allow(t routing.Target) error {
 	given := c.remembered(c.payer(), ids)
 	for _, named := range c.stored.ids {
 		if (native || !named.item) && given[named.id] == "" && !c.hasRecord(named, t.Account) {
-			return plugins.Unsupported(named.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
+			e := plugins.Unsupported(named.param, "'%s' names what %s keeps, and is not known to be yours: the account is shared with others.%s",
 				named.param, t.Account.Label, c.stored.hint)
+			if named.param == "previous_response_id" { // clients send the whole conversation then
+				e.Code = "previous_response_not_found"
+			}
+			return e
 		}
 	}
 	return nil
