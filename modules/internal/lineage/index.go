@@ -75,7 +75,7 @@ func (c *call) ref() ref { return ref{c.slot, c.born} }
 // features are what a provider's cache depends on, beside the messages.
 type features struct {
 	tools, instructions, cacheKey uint64
-	cacheLife                     storage.Timestamp // milliseconds, 0 if the request does not say
+	cacheLife                     storage.Timestamp // milliseconds, five minutes if the request does not say
 	marked                        bool              // the request asks for caching
 	messagesMarked                bool              // so does one of its messages
 }
