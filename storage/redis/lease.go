@@ -25,9 +25,9 @@ func (l *Ledger) run(ctx context.Context) {
 		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {
-				l.client.Logger.Error("Redis cannot be reached: nothing can be spent beyond the allowance", zap.Error(err))
+				l.client.Logger.Error("the credits in Redis cannot be used: nothing can be spent beyond the allowance", zap.Error(err))
 			} else {
-				l.client.Logger.Info("Redis can be reached again")
+				l.client.Logger.Info("the credits in Redis can be used again")
 			}
 		}
 		select {
@@ -42,6 +42,10 @@ func (l *Ledger) renew(ctx context.Context) error {
 	if err := l.client.connect(); err != nil {
 		l.couldNotRenew()
 		return unavailable(err)
+	}
+	if _, err := l.meet(ctx); err != nil {
+		l.couldNotRenew()
+		return err
 	}
 	var nodes []string
 	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) (err error) {

@@ -28,6 +28,8 @@ type Ledger struct {
 	node   string
 	file   file
 
+	generation *generation
+
 	// mu is never held while Redis is waited for.
 	mu      sync.Mutex
 	made    map[uuid.UUID]*reservation // by this node, and not released
@@ -65,6 +67,9 @@ func newLedger(c *client) (*Ledger, error) {
 		made: make(map[uuid.UUID]*reservation), lent: make(map[string]plugins.Nanodollars),
 	}
 	var err error
+	if l.generation, err = openGeneration(c.File + ".generation"); err != nil {
+		return nil, unavailable(err)
+	}
 	if l.waiting, err = l.file.open(); err != nil {
 		return nil, unavailable(err)
 	}
@@ -90,7 +95,7 @@ func (l *Ledger) grant(ctx context.Context, org string, amount plugins.Nanodolla
 	if l.isClosed() {
 		return unavailable(os.ErrClosed)
 	}
-	_, err := l.client.run(ctx, grant, []string{l.org(org), l.client.key("orgs")}, number(amount), number(-amount), org, first)
+	_, err := l.script(ctx, grant, []string{l.org(org), l.client.key("orgs")}, number(amount), number(-amount), org, first)
 	if err != nil && strings.Contains(err.Error(), "overflow") {
 		return fmt.Errorf("credits: %s cannot be granted %s: the sum is out of range", org, amount)
 	}
@@ -124,10 +129,10 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 	}
 	if err == nil {
 		var n int64
-		n, err = l.client.run(ctx, reserve, l.keys(made), r.Org, number(r.Amount), number(-r.Amount))
+		n, err = l.script(ctx, reserve, l.keys(made), r.Org, number(r.Amount), number(-r.Amount))
 		switch {
 		case err != nil:
-			made.unsure = true
+			made.unsure = !forgotten(err)
 		case n == 0:
 			return credits.ErrInsufficient
 		case n < 0:
@@ -140,7 +145,7 @@ func (l *Ledger) Reserve(ctx context.Context, r credits.Reservation) error {
 		l.waiting = append(l.waiting, made)
 	}
 	if err != nil {
-		if l.lent[r.Org]+r.Amount > l.client.Allowance {
+		if forgotten(err) || l.lent[r.Org]+r.Amount > l.client.Allowance {
 			made.released = true
 			return err
 		}
@@ -215,6 +220,9 @@ func (l *Ledger) Balances(ctx context.Context) ([]credits.Balance, error) {
 func (l *Ledger) balances(ctx context.Context, orgs []string) ([]credits.Balance, error) {
 	if l.isClosed() {
 		return nil, unavailable(os.ErrClosed)
+	}
+	if _, err := l.meet(ctx); err != nil {
+		return nil, err
 	}
 	list := make([]credits.Balance, len(orgs))
 	err := l.client.do(ctx, func(ctx context.Context, server rueidis.Client) error {
@@ -307,9 +315,9 @@ func (l *Ledger) send(ctx context.Context, r *reservation) error {
 		l.mu.Unlock()
 		var err error
 		if unpaid && !unsure {
-			_, err = l.client.run(ctx, charge, l.keys(r), r.Org, number(charged))
+			_, err = l.script(ctx, charge, l.keys(r), r.Org, number(charged))
 		} else {
-			_, err = l.client.run(ctx, release, l.keys(r))
+			_, err = l.script(ctx, release, l.keys(r))
 		}
 		l.mu.Lock()
 		switch {

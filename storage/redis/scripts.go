@@ -11,8 +11,12 @@ import "github.com/redis/rueidis"
 // grant adds ARGV[1] to what organisation ARGV[3] may spend; with ARGV[4] only where
 // nothing was granted before. ARGV[2] is -ARGV[1]: a sum that is out of range changes
 // nothing.
-var grant = rueidis.NewLuaScript(`
-if ARGV[4] == 'first' and redis.call('HEXISTS', KEYS[1], 'granted') == 1 then return 0 end
+var grant = rueidis.NewLuaScript(sameGeneration + `
+local granted = redis.call('HEXISTS', KEYS[1], 'granted')
+if granted ~= redis.call('SISMEMBER', KEYS[2], ARGV[3]) then
+	return redis.error_reply('Redis has lost the account of ' .. ARGV[3] .. ': maxmemory-policy must be noeviction; restore it, or let the account begin again by: redis-cli SREM ' .. KEYS[2] .. ' ' .. ARGV[3])
+end
+if ARGV[4] == 'first' and granted == 1 then return 0 end
 local sum = redis.pcall('HINCRBY', KEYS[1], 'granted', ARGV[1])
 if type(sum) == 'table' then return sum end
 sum = redis.pcall('HINCRBY', KEYS[1], 'available', ARGV[1])
@@ -26,7 +30,7 @@ return 1`)
 // reserve sets ARGV[2] of organisation ARGV[1] aside, for the node whose
 // reservations are KEYS[3]; ARGV[3] is -ARGV[2]. It returns 1, 0 for too little, or
 // -1 for an id in use.
-var reserve = rueidis.NewLuaScript(`
+var reserve = rueidis.NewLuaScript(sameGeneration + `
 local made = redis.call('HMGET', KEYS[2], 'org', 'amount')
 if made[1] then
 	if made[1] == ARGV[1] and made[2] == ARGV[2] then return 1 end
@@ -43,7 +47,7 @@ return 1`)
 
 // charge makes ARGV[2] what the call of organisation ARGV[1] has cost. A reservation
 // that was made without Redis, or lost to another node, has nothing set aside.
-var charge = rueidis.NewLuaScript(`
+var charge = rueidis.NewLuaScript(sameGeneration + `
 local made = redis.call('HMGET', KEYS[2], 'amount', 'charged', 'held')
 local amount, charged, held = tonumber(made[1] or 0), tonumber(made[2] or 0), tonumber(made[3] or 0)
 local total = tonumber(ARGV[2])
@@ -56,7 +60,7 @@ redis.call('SADD', KEYS[3], KEYS[2])
 return 1`)
 
 // release ends a reservation.
-var release = rueidis.NewLuaScript(`
+var release = rueidis.NewLuaScript(sameGeneration + `
 local held = redis.call('HGET', KEYS[2], 'held')
 if held then
 	redis.call('HINCRBY', KEYS[1], 'available', held)
