@@ -45,6 +45,10 @@ const (
 // something else with the same fields.
 func (d Dialect) OfResponses() bool { return d == Responses || d == Compaction || d == InputTokens }
 
+// OfChat reports whether calls have Chat Completions' choices: several answers if the
+// request says so, and usage in a stream only if it asks.
+func (d Dialect) OfChat() bool { return d == Chat || d == Completions }
+
 // CountsTokens reports whether calls count the tokens of a request, which costs nothing.
 func (d Dialect) CountsTokens() bool { return d == CountTokens || d == InputTokens }
 

@@ -35,20 +35,12 @@ func (a *attempt) admit() error {
 	return nil
 }
 
-// outputLimits are the fields that bound the output, in tokens.
-var outputLimits = map[plugins.Dialect][]string{
-	plugins.Responses:   {"max_output_tokens"},
-	plugins.Chat:        {"max_completion_tokens", "max_tokens"},
-	plugins.Completions: {"max_tokens"},
-	plugins.Messages:    {"max_tokens"},
-}
-
 // maxChoices is how many answers one call can ask for, OpenAI's own limit.
 const maxChoices = 128
 
 // outputAsked returns the limit of output tokens that the request sets, 0 for none.
 func (c *call) outputAsked() (int64, error) {
-	for _, field := range outputLimits[c.dialect] {
+	for _, field := range observe.OutputLimits(c.dialect) {
 		asked := c.field(field)
 		if asked.Type != gjson.Number {
 			continue
@@ -108,7 +100,7 @@ func (c *call) checkSpending() (err error) {
 
 // answers is how many answers the request asks for.
 func (c *call) answers() int64 {
-	if c.dialect != plugins.Chat && c.dialect != plugins.Completions {
+	if !c.dialect.OfChat() {
 		return 1
 	}
 	return max(c.field("n").Int(), c.field("best_of").Int(), 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 // What the provider fetches or restores is set aside at the model's limit, here 1,000
@@ -123,7 +124,7 @@ func newRandomCall(r *rand.Rand, m *catalog.Model) (c randomCall) {
 	output := m.OutputLimit()
 	if r.IntN(2) == 0 {
 		asked := r.Int64N(2*output) + 1
-		fields += fmt.Sprintf(`,%q:%d`, outputLimits[c.dialect][0], asked)
+		fields += fmt.Sprintf(`,%q:%d`, observe.OutputLimits(c.dialect)[0], asked)
 		output = min(output, asked)
 	}
 	c.used.Output = plugins.Known(r.Int64N(output + 1))
@@ -152,7 +153,7 @@ func TestNoCallCostsMoreThanIsSetAside(t *testing.T) {
 		m := models[r.IntN(len(models))]
 		c := newRandomCall(r, m)
 		at := time.Now().Add(time.Duration(r.IntN(1000)) * time.Minute)
-		asked := gjson.Get(c.body, outputLimits[c.dialect][0]).Int()
+		asked := gjson.Get(c.body, observe.OutputLimits(c.dialect)[0]).Int()
 		d := demandOf(c.dialect, []byte(c.body), func(gjson.Result) bool { return false })
 		reserved := m.AtMost(d.usage(m, int64(len(c.body)), asked, 1), catalog.Conditions{At: at, Tier: c.tier})
 		served := []string{c.tier, ""}[r.IntN(2)]

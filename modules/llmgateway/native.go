@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/weirhq/weir/modules/internal/streamusage"
@@ -93,7 +92,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 // askForUsage asks a stream for its usage where credits pay: what the model thinks is paid,
 // and cannot be seen. A client that did not ask does not get the chunk with the usage.
 func (a *attempt) askForUsage(body []byte) []byte {
-	if d := a.call.dialect; !a.paysWithCredits() || d != plugins.Chat && d != plugins.Completions {
+	if !a.paysWithCredits() || !a.call.dialect.OfChat() {
 		return body
 	}
 	asking, changed := streamusage.Ask(body, true)
@@ -107,39 +106,6 @@ func (a *attempt) askForUsage(body []byte) []byte {
 		a.client.w = a.usage
 	}
 	return asking
-}
-
-// required is the field that tells the object of a dialect from any other, and what it
-// is.
-var required = map[plugins.Dialect]struct {
-	field string
-	is    func(gjson.Result) bool
-}{
-	plugins.Responses:     {"output", gjson.Result.IsArray},
-	plugins.Compaction:    {"output", gjson.Result.IsArray},
-	plugins.InputTokens:   {"input_tokens", isNumber},
-	plugins.Chat:          {"choices", gjson.Result.IsArray},
-	plugins.Completions:   {"choices", gjson.Result.IsArray},
-	plugins.Messages:      {"content", gjson.Result.IsArray},
-	plugins.CountTokens:   {"input_tokens", isNumber},
-	plugins.Embeddings:    {"data", gjson.Result.IsArray},
-	plugins.Moderations:   {"results", gjson.Result.IsArray},
-	plugins.Images:        {"data", gjson.Result.IsArray},
-	plugins.Transcription: {"text", func(v gjson.Result) bool { return v.Type == gjson.String }},
-	plugins.Speech:        {"audio_data", func(v gjson.Result) bool { return v.Type == gjson.String }}, // Mistral
-	plugins.Rerank:        {"[results,data]|0", gjson.Result.IsArray},                                  // Cohere's, or Voyage's
-}
-
-func isNumber(v gjson.Result) bool { return v.Type == gjson.Number }
-
-// answers reports whether a body is a response of the dialect. There are
-// providers that answer errors, pages and nothing with the status 200.
-func answers(d plugins.Dialect, mediaType string, body []byte) bool {
-	if d == plugins.Transcription && mediaType == "text/plain" { // or text, as SubRip and WebVTT are
-		return len(body) > 0
-	}
-	must, ok := required[d]
-	return ok && plugins.ValidJSON(body) && must.is(gjson.GetBytes(body, must.field))
 }
 
 // beginsEvents reports whether a body may be a stream of server-sent events as far

@@ -44,7 +44,9 @@ func (a *attempt) pass(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if len(body) > maxResponse {
 		return a.broken(plugins.Upstream("The response is over %d bytes long.", maxResponse))
 	}
-	if !answers(a.call.dialect, mediaType, body) {
+	// A transcript may also be plain text, as SubRip and WebVTT are.
+	isText := a.call.dialect == plugins.Transcription && mediaType == "text/plain" && len(body) > 0
+	if !isText && !observe.IsResponse(a.call.dialect, body) {
 		return a.broken(plugins.Upstream("The provider answered with something that is no response."))
 	}
 	observer.Write(body)
@@ -81,7 +83,7 @@ func (a *attempt) passStream(resp *http.Response, observer plugins.Observer) (ro
 	}
 	observer.Close()
 	whole := !s.unfinished && (seen.Phase == plugins.Ended ||
-		(a.call.dialect == plugins.Chat || a.call.dialect == plugins.Completions) && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
+		a.call.dialect.OfChat() && seen.Phase == plugins.Finished && errors.Is(err, io.EOF)) // not all say [DONE]
 	if !a.client.begun && !whole {
 		return a.broken(plugins.Upstream("The upstream stream ended early."))
 	}

@@ -171,8 +171,8 @@ func (x *exchange) Header(header http.Header, bodyless bool) {
 		}
 		if of, ok := observe.ResultsOf(x.Record.Path); ok {
 			x.later = x.Results(of, int64(x.h.MaxBody))
-		} else if id, ok := observe.PolledResponse(x.Record.Path); ok {
-			x.later = x.Poll(id, header)
+		} else if d, id, ok := observe.Polled(x.Record.Provider, x.Record.Path); ok {
+			x.later = x.Poll(d, id, header)
 		}
 		if x.later != nil {
 			reader = x.later

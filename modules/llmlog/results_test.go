@@ -75,46 +75,70 @@ func TestBatchResults(t *testing.T) {
 // A response in the background has no usage when it is made. The client asks for it until it
 // is complete, and the record of the call that made it then has the usage and the cost.
 func TestPolledResponse(t *testing.T) {
-	polls := 0
-	s := serve(t, options{config: object{"provider": "openai"}, handler: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		answer := `{"id":"resp_1","object":"response","status":"queued","model":"gpt-4o","output":[],"usage":null}`
-		if r.Method == http.MethodGet {
-			if polls++; polls > 1 {
-				answer = `{"id":"resp_1","object":"response","status":"completed","model":"gpt-4o","output":[],"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`
-			}
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, err := io.WriteString(w, answer)
-		return err
-	})})
-	for _, call := range []struct{ method, path, body string }{
-		{"POST", "/v1/responses", `{"model":"gpt-4o","input":"hi","background":true}`},
-		{"GET", "/v1/responses/resp_1", ""}, {"GET", "/v1/responses/resp_1", ""},
-		{"GET", "/v1/responses/resp_1", ""}, {"GET", "/v1/responses/resp_2", ""},
+	for _, c := range []struct{ provider, path, poll, request, queued, done string }{
+		{
+			"openai", "/v1/responses", "/v1/responses/x_1", `{"model":"gpt-4o","input":"hi","background":true}`,
+			`{"id":"x_1","object":"response","status":"queued","model":"gpt-4o","output":[],"usage":null}`,
+			`{"id":"x_1","object":"response","status":"completed","model":"gpt-4o","output":[],"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`,
+		},
+		{
+			"openai", "/v1/threads/t_1/runs", "/v1/threads/t_1/runs/x_1", `{"assistant_id":"asst_1"}`,
+			`{"id":"x_1","object":"thread.run","status":"queued","model":"gpt-4o","usage":null}`,
+			`{"id":"x_1","object":"thread.run","status":"completed","model":"gpt-4o","usage":{"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100}}`,
+		},
+		{
+			"gemini", "/v1beta/interactions", "/v1beta/interactions/x_1", `{"model":"gemini-2.5-flash","input":"hi","background":true}`,
+			`{"id":"x_1","object":"interaction","status":"in_progress","model":"gemini-2.5-flash"}`,
+			`{"id":"x_1","object":"interaction","status":"completed","model":"gemini-2.5-flash","usage":{"total_input_tokens":1000,"total_output_tokens":100,"total_tokens":1100}}`,
+		},
 	} {
-		r, err := http.NewRequest(call.method, "http://"+s.addr+call.path, strings.NewReader(call.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	made := s.kept.entries[0]
-	if len(s.kept.amended) != 1 {
-		t.Fatalf("%d amendments", len(s.kept.amended))
-	}
-	if r := s.kept.amended[0]; r.ID != made.ID || r.Usage.Total() != plugins.Known(1100) || r.Cost != plugins.KnownCost(3_500_000) || r.Finish != "completed" {
-		t.Errorf("the record is %+v", r)
-	}
-	for _, e := range s.kept.entries {
-		if e.ID != made.ID && e.Usage != (plugins.Usage{}) {
-			t.Errorf("the record of %s has the usage too", e.Path)
-		}
+		t.Run(c.path, func(t *testing.T) {
+			polls := 0
+			s := serve(t, options{config: object{"provider": c.provider}, handler: caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+				answer := c.queued
+				if r.Method == http.MethodGet {
+					if polls++; polls > 1 {
+						answer = c.done
+					}
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, err := io.WriteString(w, answer)
+				return err
+			})})
+			for _, call := range []struct{ method, path, body string }{
+				{"POST", c.path, c.request},
+				{"GET", c.poll, ""}, {"GET", c.poll, ""},
+				{"GET", c.poll, ""}, {"GET", c.path + "/x_2", ""},
+			} {
+				r, err := http.NewRequest(call.method, "http://"+s.addr+call.path, strings.NewReader(call.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			s.kept.mu.Lock()
+			defer s.kept.mu.Unlock()
+			made := s.kept.entries[0]
+			if len(s.kept.amended) != 1 {
+				t.Fatalf("%d amendments", len(s.kept.amended))
+			}
+			want := plugins.KnownCost(3_500_000)
+			if c.provider == "gemini" {
+				want = plugins.KnownCost(550_000)
+			}
+			if r := s.kept.amended[0]; r.ID != made.ID || r.Usage.Total() != plugins.Known(1100) || r.Cost != want || r.Finish != "completed" {
+				t.Errorf("the record is %+v", r)
+			}
+			for _, e := range s.kept.entries {
+				if e.ID != made.ID && e.Usage != (plugins.Usage{}) {
+					t.Errorf("the record of %s has the usage too", e.Path)
+				}
+			}
+		})
 	}
 }

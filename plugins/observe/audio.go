@@ -23,6 +23,7 @@ func init() {
 			"usage.output_tokens": Output,
 			"usage.total_tokens":  Total,
 		}),
+		Object:     []string{`audio_data:"`}, // Mistral
 		Variants:   gatewayCosts,
 		LastEvents: []string{"speech.audio.done"},
 		Transcript: transcript.Format{Input: []string{"input", "instructions"}},
@@ -46,6 +47,7 @@ func init() {
 			"usage.prompt_tokens":     Input,
 			"usage.completion_tokens": Output,
 		}),
+		Object:     []string{"results:["},
 		Transcript: transcript.Format{Input: []string{"input"}},
 	})
 }
@@ -80,6 +82,7 @@ func init() {
 			"usage.total_tokens":                     Total,
 			"usage.cost_in_usd_ticks":                CostInTicks,
 		}),
+		Object:     []string{`text:"`},
 		Variants:   gatewayCosts,
 		LastEvents: []string{"transcript.text.done", "transcription.done"},
 		Transcript: transcript.Format{

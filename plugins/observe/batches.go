@@ -61,18 +61,6 @@ func ResultsOf(path string) (Results, bool) {
 	return Results{}, false
 }
 
-// responsePath is that of a response which is asked for after it was made.
-var responsePath = regexp.MustCompile(`/responses/([^/:]+)$`)
-
-// PolledResponse returns the id of the response that a GET of the path asks for, and is false
-// if the path names none.
-func PolledResponse(path string) (id string, ok bool) {
-	if m := responsePath.FindStringSubmatch(path); m != nil {
-		return m[1], true
-	}
-	return "", false
-}
-
 // Result is one call of a batch.
 type Result struct {
 	// Key is the client's name of the call, or else its position, from 0.

@@ -24,11 +24,13 @@ func init() {
 			`object:"chat.completion.chunk"`,
 			`object:"chat.completion.done"`, // Perplexity
 		},
-		Request:     chatRequest,
-		Response:    chatResponse,
-		Variants:    chatVariants,
-		AfterFinish: plugins.Finished,
-		Transcript:  transcript.Chat,
+		Request:      chatRequest,
+		OutputLimits: []string{"max_completion_tokens", "max_tokens"},
+		Response:     chatResponse,
+		Object:       []string{"choices:["},
+		Variants:     chatVariants,
+		AfterFinish:  plugins.Finished,
+		Transcript:   transcript.Chat,
 	})
 }
 
@@ -36,15 +38,17 @@ func init() {
 // that of Chat.
 func init() {
 	Register(Dialect{
-		Name:        plugins.Completions,
-		Operation:   "text_completion",
-		Paths:       []string{"/completions", "/deployments/{model}/completions"},
-		Signs:       []string{`object:"text_completion"`},
-		Request:     chatRequest,
-		Response:    chatResponse,
-		Variants:    chatVariants,
-		AfterFinish: plugins.Finished,
-		Transcript:  transcript.Completions,
+		Name:         plugins.Completions,
+		Operation:    "text_completion",
+		Paths:        []string{"/completions", "/deployments/{model}/completions"},
+		Signs:        []string{`object:"text_completion"`},
+		Request:      chatRequest,
+		OutputLimits: []string{"max_tokens"},
+		Response:     chatResponse,
+		Object:       []string{"choices:["},
+		Variants:     chatVariants,
+		AfterFinish:  plugins.Finished,
+		Transcript:   transcript.Completions,
 	})
 }
 

@@ -87,6 +87,7 @@ func init() {
 			"usage.prompt_tokens":            Input,
 			"usage.cost_in_usd_ticks":        CostInTicks,
 		}),
+		Object:     []string{"results:[", "data:["}, // the latter is Voyage's
 		Variants:   gatewayCosts,
 		Transcript: transcript.Format{Input: []string{"query", "documents"}},
 	})

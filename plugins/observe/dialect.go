@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/transcript"
 )
@@ -35,14 +37,24 @@ type Dialect struct {
 	// `object:"chat.completion"` or `choices:[`.
 	Signs []string
 
+	// Polled are the endings of the paths by which a client asks later for the response,
+	// such as "/responses/{id}".
+	Polled []string
+
 	// Request is where a request's JSON says what a RequestInfo holds.
 	Request Table
+	// OutputLimits are the fields of a request that limit the tokens of its output. The
+	// first one that is set counts.
+	OutputLimits []string
 	// Streams is true where calls stream unless their request says no.
 	Streams bool
 
 	// Response is where a response's JSON, or that of each event of a stream,
 	// says what a ResponseInfo holds.
 	Response Table
+	// Object are signs, of which a whole response has at least one. A 0 stands for any
+	// number.
+	Object []string
 	// Variants are beside Response where the provider of that name answers.
 	Variants map[string]Table
 	// Headers are the response headers, as http.CanonicalHeaderKey writes them,
@@ -161,6 +173,40 @@ func Operation(d plugins.Dialect) string {
 		return operation
 	}
 	return "chat"
+}
+
+// OutputLimits are the fields of requests of dialect d that limit the tokens of the output.
+func OutputLimits(d plugins.Dialect) []string { return lookup(d).Dialect.OutputLimits }
+
+// IsResponse reports whether body is a whole response of dialect d. There are providers
+// that answer errors, pages and nothing with the status 200.
+func IsResponse(d plugins.Dialect, body []byte) bool {
+	return plugins.ValidJSON(body) && slices.ContainsFunc(lookup(d).Object, func(sign string) bool {
+		path, begin, _ := strings.Cut(sign, ":")
+		v := gjson.GetBytes(body, path)
+		return v.Type == gjson.Number && begin == "0" || v.Exists() && strings.HasPrefix(v.Raw, begin)
+	})
+}
+
+// Polled returns the dialect and the provider's id of the response that a GET of the path
+// asks for, and is false if the path names none.
+func Polled(provider, path string) (d plugins.Dialect, id string, ok bool) {
+	for _, r := range dialects {
+		if len(r.Providers) > 0 && !slices.Contains(r.Providers, provider) {
+			continue
+		}
+		for _, ending := range r.Dialect.Polled {
+			before, _, _ := strings.Cut(ending, "{id}")
+			at := strings.LastIndex(path, before)
+			if at < 0 {
+				continue
+			}
+			if id := path[at+len(before):]; id != "" && !strings.ContainsAny(id, "/:") {
+				return r.Name, id, true
+			}
+		}
+	}
+	return plugins.Unknown, "", false
 }
 
 // tables joins tables that have no path in common but for those they agree on.

@@ -27,6 +27,7 @@ func init() {
 			"usage.cost.total_cost":   Cost, // Perplexity
 			"usage.cost_in_usd_ticks": CostInTicks,
 		}),
+		Object:     []string{"data:["},
 		Variants:   gatewayCosts,
 		Transcript: transcript.Format{Input: []string{"input"}},
 	})

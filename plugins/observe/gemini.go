@@ -89,6 +89,7 @@ func init() {
 		Name:      plugins.Interactions,
 		Operation: "generate_content",
 		Paths:     []string{"/interactions"},
+		Polled:    []string{"/interactions/{id}"},
 		Signs:     []string{`object:"interaction"`, `event_type:"interaction.start"`, `event_type:"interaction.created"`},
 		Request: tables(messagesIn("input"), Table{
 			"model":                   Model,

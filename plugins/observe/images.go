@@ -28,6 +28,7 @@ func init() {
 			"b64_json": Content, // of an event
 			"data.#":   Image,
 		}),
+		Object:     []string{"data:["},
 		Variants:   gatewayCosts,
 		LastEvents: []string{"image_generation.completed", "image_edit.completed"},
 		Transcript: transcript.Format{Input: []string{"prompt"}, Output: []string{"data.#.revised_prompt"}},

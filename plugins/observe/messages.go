@@ -17,12 +17,14 @@ func init() {
 			"/publishers/anthropic/models/{model}:rawPredict", // Vertex
 			"/publishers/anthropic/models/{model}:streamRawPredict",
 		},
-		Signs:      []string{`type:"message"`, `type:"message_start"`},
-		Request:    messagesRequest,
-		Response:   messagesResponse,
-		Variants:   map[string]Table{"vercel": vercelCost},
-		LastEvents: messagesLast,
-		Transcript: transcript.Messages,
+		Signs:        []string{`type:"message"`, `type:"message_start"`},
+		Request:      messagesRequest,
+		OutputLimits: []string{"max_tokens"},
+		Response:     messagesResponse,
+		Object:       []string{"content:["},
+		Variants:     map[string]Table{"vercel": vercelCost},
+		LastEvents:   messagesLast,
+		Transcript:   transcript.Messages,
 	})
 }
 
@@ -33,6 +35,7 @@ func init() {
 		Paths:      []string{"/v1/messages/count_tokens"},
 		Request:    messagesRequest,
 		Response:   errorFields.Under("error"),
+		Object:     []string{"input_tokens:0"},
 		Transcript: transcript.Format{Input: transcript.Messages.Input},
 	})
 }

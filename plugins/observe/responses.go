@@ -19,8 +19,11 @@ func init() {
 			`type:"response.in_progress"`,
 			`type:"response.failed"`,
 		},
-		Request:  responsesRequest,
-		Response: responsesResponse,
+		Polled:       []string{"/responses/{id}"},
+		Request:      responsesRequest,
+		OutputLimits: []string{"max_output_tokens"},
+		Response:     responsesResponse,
+		Object:       []string{"output:["},
 		Variants: map[string]Table{
 			"openrouter": tables(openRouterCost.Under("usage"), openRouterCost.Under("response.usage")),
 			"vercel":     tables(vercelCost, vercelCost.Under("response")),
@@ -44,6 +47,7 @@ func init() {
 		Signs:      []string{`object:"response.compaction"`},
 		Request:    responsesRequest,
 		Response:   responsesResponse,
+		Object:     []string{"output:["},
 		Transcript: transcript.Responses,
 	})
 }
@@ -57,6 +61,7 @@ func init() {
 		Signs:      []string{`object:"response.input_tokens"`},
 		Request:    responsesRequest,
 		Response:   errorFields.Under("error"),
+		Object:     []string{"input_tokens:0"},
 		Transcript: transcript.Format{Input: transcript.Responses.Input},
 	})
 }

@@ -14,6 +14,7 @@ func init() {
 		Operation: "invoke_agent",
 		Paths:     []string{"/runs", "/submit_tool_outputs"},
 		Providers: []string{"openai", "azure"},
+		Polled:    []string{"/runs/{id}"},
 		Signs:     []string{`object:"thread.run"`},
 		Request:   modelRequest,
 		Response: tables(chatUsage.Under("usage"), errorFields.Under("error"), errorFields.Under("last_error"), Table{

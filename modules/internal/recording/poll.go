@@ -20,8 +20,8 @@ type Poll struct {
 }
 
 // Poll begins to read the answer with that header, of which x is the exchange.
-func (x *Exchange) Poll(response string, header http.Header) *Poll {
-	return &Poll{x, response, observe.New(plugins.Responses, x.Record.Provider, header)}
+func (x *Exchange) Poll(d plugins.Dialect, response string, header http.Header) *Poll {
+	return &Poll{x, response, observe.New(d, x.Record.Provider, header)}
 }
 
 // Write implements capture.Reader.
