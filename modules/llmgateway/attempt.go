@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -37,10 +36,7 @@ type attempt struct {
 	warnings []string           // of the other lane
 	ticket   *llmapp.Ticket     // by which it is sent
 
-	mcp    *mcpTools           // that the gateway calls, nil for none
-	rounds translate.Request   // what the model is asked, with what it has said to it
-	round  int                 // how often it went on
-	paid   plugins.Nanodollars // what the rounds before cost
+	toolRounds
 
 	client      client
 	usage       *streamusage.Filter // takes out what the client did not ask for, nil unless the gateway asked
@@ -86,7 +82,7 @@ func (c *call) prepare(t routing.Target, n int) (*attempt, error) {
 func (a *attempt) upstreamRequest() (*http.Request, error) {
 	c, account := a.call, a.target.Account
 	t := a.translateTarget()
-	if _, untranslated := endpoints[c.path]; untranslated {
+	if c.route.native {
 		return a.endpointRequest(t)
 	}
 	if native, ok := account.API.(translate.Native); ok && (!c.compacts || c.speaks(a.target, plugins.Compaction)) {
@@ -143,7 +139,7 @@ func (a *attempt) translated(parsed *translate.Request, t translate.Target, prep
 	c := a.call
 	request := *parsed
 	request.Model = t.Model // which the response names where the provider does not
-	request.Strict = c.strict
+	request.Strict = c.controls.Strict
 	request.State = c.state
 	request.State.Stored = c.keeps()
 	a.request = &request
@@ -206,47 +202,21 @@ func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error)
 	return a.pass(resp)
 }
 
-// clientLeft is why an answer ends when its client has left. It is not a provider's
-// error, and no client gets it.
-var clientLeft = plugins.Error{Message: "The client left."}
-
 // unreachable is the outcome of an attempt whose provider gave no answer.
 func (a *attempt) unreachable(ctx context.Context, err error) (routing.Outcome, *plugins.Error) {
 	if a.call.ctx.Err() != nil {
 		a.x.Record.Status = plugins.Known(recording.StatusClientLeft)
 		return a.fail(storage.ClientAborted, &clientLeft, routing.Abort)
 	}
-	e, outcome := a.unreached(ctx, err)
+	e, outcome := a.call.unreached(a.target.Name(), errors.Is(context.Cause(ctx), errFirstByte), err)
 	a.x.Record.Status = plugins.Known(int64(e.Status))
 	return a.fail(storage.Failed, e, outcome)
 }
 
-// unreached is what the lack of an answer means.
-func (a *attempt) unreached(ctx context.Context, err error) (*plugins.Error, routing.Outcome) {
-	if a.call.ctx.Err() != nil {
-		return &clientLeft, routing.Abort
-	}
-	e, outcome := plugins.Upstream("The provider could not be reached."), routing.Retry
-	e.Code = "upstream_unreachable"
-	late := errors.Is(context.Cause(ctx), errFirstByte)
-	if n, ok := errors.AsType[net.Error](err); late || ok && n.Timeout() {
-		e.Status, e.Code, e.Message = http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time."
-	}
-	if late {
-		outcome = routing.Failover // a second wait at the same target would be as long
-	}
-	a.call.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", a.call.exchange.Record.ID),
-		zap.String("target", a.target.Name()), zap.Error(redact.Upstream(err)))
-	return e, outcome
-}
-
-// refuses reports whether a status is none of an answer.
-func refuses(status int) bool { return status < 200 || status > 299 }
-
 // refused is a provider that answered an error.
 func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	if resp.StatusCode < 400 { // a redirect or an upgrade, which has no body or one without an end
-		e, outcome := a.refusal(resp)
+		e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
 		return a.fail(storage.Complete, e, outcome)
 	}
 	r := &a.x.Record
@@ -255,40 +225,12 @@ func (a *attempt) refused(resp *http.Response) (routing.Outcome, *plugins.Error)
 		io.Reader
 		io.Closer
 	}{io.TeeReader(resp.Body, &kept), resp.Body}
-	e, outcome := a.refusal(resp)
+	e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
 	if e.Code != upstreamAuth { // whose answer may name the key
 		a.x.Kept.Response(r, storage.Body{Type: resp.Header.Get("Content-Type"), Data: kept.Bytes()}, maxError, false)
 	}
 	r.ResponseBytes = int64(kept.Len())
 	return a.fail(storage.Complete, e, outcome)
-}
-
-// upstreamAuth is the code of an error that is not the caller's.
-const upstreamAuth = "upstream_auth"
-
-// refusal is what an answer that is none means.
-func (a *attempt) refusal(resp *http.Response) (*plugins.Error, routing.Outcome) {
-	if resp.StatusCode < 400 {
-		return plugins.Upstream("The provider answered with the status %d, which no API has a use for. "+
-			"Its base_url may be wrong.", resp.StatusCode), routing.Failover
-	}
-	e, outcome := a.target.Account.API.Error(resp), routing.Abort
-	switch status := resp.StatusCode; {
-	case (unauthorized(status) || unauthorized(e.Status)) && a.target.Account.Platform:
-		a.call.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", a.call.exchange.Record.ID),
-			zap.String("target", a.target.Name()), zap.Int("status", status))
-		e, outcome = plugins.Upstream("The provider does not accept the gateway's credentials."), routing.Failover
-		e.Code = upstreamAuth
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
-		outcome = routing.Retry
-	}
-	return e, outcome
-}
-
-// unauthorized reports whether a status refuses a key. Gemini says 400 and means
-// 401, which its plugin knows.
-func unauthorized(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // broken is a provider whose answer failed before any of it reached the client.

@@ -59,7 +59,7 @@ func (c *call) tryTargets(targets []routing.Target) {
 		failures = nil // there was no choice to tell of
 	}
 	switch {
-	case last == nil && c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.strict:
+	case last == nil && c.dialect.CountsTokens() && failure.Code == unsupportedEndpoint && !c.controls.Strict:
 		c.answerEstimate(targets[0])
 		return
 	case last == nil:

@@ -68,7 +68,7 @@ func (c *stateCall) running() (background.Response, error) {
 	if link == nil {
 		return nil, nil
 	}
-	run, err := link.Find(c.r.Context(), c.store.User)
+	run, err := link.Find(c.ctx, c.store.User)
 	switch {
 	case err == nil && run == nil:
 		return nil, nil
@@ -94,7 +94,7 @@ func (c *stateCall) latest(run background.Response) ([]byte, error) {
 	if run != nil && run.Running() {
 		return run.Body(), nil
 	}
-	found, err := c.store.Find(c.r.Context(), c.id)
+	found, err := c.store.Find(c.ctx, c.id)
 	_, remote := run.(*background.Remote)
 	if remote && errors.Is(err, stored.ErrNotFound) {
 		return run.Body(), nil

@@ -76,7 +76,7 @@ func (c *call) checkSpending() (err error) {
 		}
 	}
 	seen := make(map[string]bool)
-	check := func(name string) bool {
+	c.fieldNames(func(name string) bool {
 		switch {
 		case slices.Contains(unpaidFields, name):
 			err = plugins.Unsupported(name, "Unsupported parameter: '%s' cannot be paid for with credits.", name)
@@ -85,25 +85,8 @@ func (c *call) checkSpending() (err error) {
 		}
 		seen[name] = true
 		return err == nil
-	}
-	if c.form != nil {
-		for _, f := range c.form.fields {
-			if !check(f.name) {
-				break
-			}
-		}
-		return err
-	}
-	gjson.Parse(text(c.sent)).ForEach(func(key, _ gjson.Result) bool { return check(key.Str) })
+	})
 	return err
-}
-
-// answers is how many answers the request asks for.
-func (c *call) answers() int64 {
-	if !c.dialect.OfChat() {
-		return 1
-	}
-	return max(c.field("n").Int(), c.field("best_of").Int(), 1)
 }
 
 // atMost returns the most that the attempt can cost, unknown without a price.
@@ -118,12 +101,12 @@ func (a *attempt) atMost() plugins.Cost {
 	asked, _ := c.outputAsked() // allow has refused what is no limit
 	usage := plugins.Usage{Input: plugins.Known(m.InputLimit()), Output: plugins.Known(m.OutputLimit())}
 	painted := plugins.KnownCost(0)
-	switch e := endpoints[c.path]; {
+	switch {
 	case c.dialect == plugins.Realtime: // each response reads the conversation
 		usage.InputAudio, usage.InputImage = usage.Input, usage.Input
 		usage.Output.N = min(usage.Output.N, realtimeOutput)
-	case e.usage != nil:
-		usage = e.usage(c, most)
+	case c.route.usage != nil:
+		usage = c.route.usage(c, most)
 	default:
 		d := demandOf(c.dialect, c.sent, func(tool gjson.Result) bool { return a.mcp != nil && c.h.allowsMCP(tool) })
 		usage = d.usage(m, max(a.req.ContentLength, int64(len(c.sent))), asked, c.answers())
@@ -175,8 +158,8 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 		return plugins.Cost{}
 	}
 	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
-	if e := endpoints[a.call.path]; e.usage != nil {
-		usage = e.usage(a.call, likely)
+	if used := a.call.route.usage; used != nil {
+		usage = used(a.call, likely)
 	}
 	if a.call.dialect == plugins.Realtime { // all is audio, and the conversation is not known
 		input := plugins.Known(realtimeInput)
@@ -190,11 +173,8 @@ func (a *attempt) inputTokens() int64 {
 	if a.round > 0 {
 		return likely.text(a.req.ContentLength)
 	}
-	return a.call.inputTokens(likely)
+	return a.call.tokens(likely)
 }
-
-// tier is the one that was asked for.
-func (c *call) tier() string { return c.field("service_tier").Str }
 
 // unpricedTier reports whether a tier was asked for that cannot be paid for,
 // because it has no price where the model has one. It is left out of the request.

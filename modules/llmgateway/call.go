@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/intake"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
@@ -25,50 +25,30 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// call is one request of a client. Its attempts read it and change nothing in it but mcp.
+// call is a request of a client that calls a model. Its attempts read it, and change nothing
+// in it but mcp.
 type call struct {
-	h       *Handler
-	w       http.ResponseWriter
-	r       *http.Request
-	path    string          // of the endpoint
-	dialect plugins.Dialect // that the client speaks
-	ctx     context.Context // the client's, and ends when the store closes
+	request
+	input
+	continuation
+	compaction
+	route *served // the endpoint
 
 	exchange recording.Exchange
-	warnings []string
-	strict   bool // warnings are refusals
-	cost     bool // the client asks for it
-	// streamsBackground is what a call in the background was asked for.
-	streamsBackground bool
+	api      inbound.API // of the client's dialect, zero if nothing is translated
+	stored   storedState // what the request refers to at a provider
+	mcp      *mcpTools   // that the gateway calls, nil until an attempt at a target without MCP makes them
 
-	received intake.Body                        // what the client sent, with the memory of the call
-	body     []byte                             // that of received
-	outline  *observe.Outline                   // of it, nil of what is no conversation
-	form     *form                              // the body, if it is one
-	sent     []byte                             // the same, with what it refers to
-	api      inbound.API                        // that the client speaks, zero where nothing is translated
-	parsed   func() (*translate.Request, error) // sent
-	names    *translate.Names                   // of what the client sent within sent, nil if that is the same
-	own      []string                           // the items of the client's input, if earlier ones stand before them
-	stored   storedState
-	state    translate.State
-
-	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
-
-	mcp *mcpTools // that the gateway calls, nil until an attempt at a target without MCP makes them
-
-	compacts     bool     // it asks for a compaction
-	userMessages []string // that the compaction leaves as they are
+	streamsBackground bool // a call in the background was asked for a stream
 }
 
-// serveCall answers a call of a model at the endpoint of that path.
-func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string) error {
+// serveCall answers a call of a model.
+func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	d := dialects[path]
-	c := &call{h: h, w: w, r: r, path: path, dialect: d, ctx: ctx}
-	c.api, _ = inbound.Of(d)
-	switch d {
+	c := &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: at.dialect}, route: at.served}
+	c.api, _ = inbound.Of(c.dialect)
+	switch c.dialect {
 	case plugins.Compaction:
 		c.compacts, c.api.Parse = true, parseCompaction
 	case plugins.InputTokens:
@@ -76,7 +56,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 	}
 	c.state.PreviousResponseID, _ = r.Context().Value(continuedResponse{}).(string)
 	if e := c.begin(cancel); e != nil {
-		return apierror.Write(w, d, e)
+		return apierror.Write(w, c.dialect, e)
 	}
 	detached := false
 	defer func() {
@@ -84,7 +64,7 @@ func (h *Handler) serveCall(w http.ResponseWriter, r *http.Request, path string)
 			c.close()
 		}
 	}()
-	targets, err := c.read()
+	targets, err := c.readRequest()
 	switch {
 	case err != nil:
 		c.refuse(asError(err))
@@ -105,40 +85,24 @@ func (c *call) close() {
 	c.received.Release()
 }
 
-// keyFields are the header fields in which clients of a dialect send their key: that of all,
-// and that of Anthropic's libraries or of Azure's.
-func keyFields(d plugins.Dialect) []string {
-	if isAnthropic(d) {
-		return []string{"Authorization", "X-Api-Key"}
-	}
-	return []string{"Authorization", "Api-Key"}
-}
-
-// begin authenticates the caller and begins the record.
+// begin admits the caller, and begins the record.
 func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 	r := &c.exchange.Record
-	ctl := control.Read(c.r.Header, c.h.site.App.Headers(), r)
-	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, keyFields(c.dialect)...)
-	if e != nil {
+	if e := c.admit(r); e != nil {
 		return e
 	}
-	control.ReadEdge(c.r, "", r)
 	control.SessionProperties(r)
-	r.Org, r.AuthHash = key.Org(), key.Hash()
 	r.Dialect, r.Path, r.Referrer = c.dialect, c.r.URL.Path, "gateway"
-	r.RequestOmitted, r.ResponseOmitted = ctl.OmitRequest, ctl.OmitResponse
-	c.exchange.Kept.Inputs(r, ctl.Inputs)
-	c.exchange.Begin(c.ctx, c.h.site, ctl, cancel)
-	c.warnings, c.strict, c.cost = ctl.Warnings, ctl.Strict, ctl.Cost
+	r.RequestOmitted, r.ResponseOmitted = c.controls.OmitRequest, c.controls.OmitResponse
+	c.exchange.Kept.Inputs(r, c.controls.Inputs)
+	c.exchange.Begin(c.ctx, c.h.site, c.controls, cancel)
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
 	return nil
 }
 
-// read reads the request and returns the targets that it names.
-func (c *call) read() ([]routing.Target, error) {
-	err := c.readBody()
-	c.keepBody()
-	if err != nil {
+// readRequest reads the body, and returns the targets that it names.
+func (c *call) readRequest() ([]routing.Target, error) {
+	if err := c.readBody(); err != nil {
 		return nil, err
 	}
 	model, err := c.model()
@@ -160,7 +124,7 @@ func (c *call) read() ([]routing.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.warnings = append(c.warnings, warnings...)
+	c.controls.Warnings = append(c.controls.Warnings, warnings...)
 	if c.dialect.OfResponses() {
 		if err := c.restoreState(targets); err != nil {
 			return nil, err
@@ -193,8 +157,7 @@ func (c *call) model() (string, error) {
 	if c.dialect == plugins.Realtime {
 		return c.handshakeModel()
 	}
-	e, untranslated := endpoints[c.path]
-	if untranslated {
+	if c.route.native {
 		c.form = parseForm(c.r.Header.Get("Content-Type"), c.body)
 	}
 	if c.form == nil && !plugins.ValidJSON(c.body) {
@@ -202,8 +165,8 @@ func (c *call) model() (string, error) {
 	}
 	named := c.field("model")
 	switch {
-	case !named.Exists() && e.model != "":
-		return e.model, nil
+	case !named.Exists() && c.route.model != "":
+		return c.route.model, nil
 	case named.Str == "":
 		return "", c.malformed()
 	}
@@ -229,8 +192,10 @@ func (h *Handler) resolver(org string) *routing.Resolver {
 	}
 }
 
-// keepBody takes what the record keeps of the body.
-func (c *call) keepBody() {
+// readBody reads the body, and takes what the record keeps of it.
+func (c *call) readBody() error {
+	err := c.request.read(maxRequest)
+	c.body, c.exchange.Record.RequestBytes = c.received.Bytes, c.received.Wire
 	c.sent = c.body
 	c.parsed = sync.OnceValues(c.parse)
 	r := &c.exchange.Record
@@ -240,10 +205,10 @@ func (c *call) keepBody() {
 	k := &c.exchange.Kept
 	k.Request(r, storage.Body{Type: c.r.Header.Get("Content-Type"), Data: c.body}, int64(c.h.MaxBody), false)
 	k.Media(r, reader.Request().Media)
-	if r.RequestOmitted {
-		return
+	if !r.RequestOmitted {
+		control.ReadUser(r, reader.Request().User)
 	}
-	control.ReadUser(r, reader.Request().User)
+	return err
 }
 
 // parse reads the request to translate it.
@@ -268,14 +233,6 @@ func (c *call) streams() bool {
 	return c.dialect == plugins.Realtime || c.field("stream").Type == gjson.True
 }
 
-// field returns a field of the request.
-func (c *call) field(name string) gjson.Result {
-	if c.form != nil {
-		return c.form.field(name)
-	}
-	return gjson.Get(text(c.body), name)
-}
-
 // malformed returns what is wrong with a body that names no model.
 func (c *call) malformed() error {
 	if c.dialect.OfResponses() {
@@ -284,7 +241,7 @@ func (c *call) malformed() error {
 		}
 	} else if c.form == nil && !plugins.ValidJSON(c.body) {
 		what := "JSON"
-		if _, untranslated := endpoints[c.path]; untranslated {
+		if c.route.native {
 			what = "JSON, and no form either"
 		}
 		return plugins.Invalid("", "The body of the request is not valid %s.", what)
@@ -336,7 +293,7 @@ const maxWarnings = 50
 
 // warn sets the header of warnings: those of the call, and those of an attempt.
 func (c *call) warn(warnings []string) {
-	all := append(c.warnings[:len(c.warnings):len(c.warnings)], warnings...)
+	all := append(slices.Clip(c.controls.Warnings), warnings...)
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings:maxWarnings], fmt.Sprintf("and %d more", more))
 	}

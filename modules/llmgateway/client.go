@@ -92,7 +92,7 @@ func (a *attempt) writeObject(body []byte, contentType string, upstream http.Hea
 // setCostHeaders sets headers with the tokens and the cost as far as they are known, if the
 // client asked for them. Behind a stream they are trailers, of that prefix.
 func (a *attempt) setCostHeaders(prefix string) {
-	if !a.call.cost {
+	if !a.call.controls.Cost {
 		return
 	}
 	header, r := a.client.w.Header(), &a.x.Record

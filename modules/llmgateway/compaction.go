@@ -30,6 +30,12 @@ const summaryHeading = "This is a summary of the earlier conversation, which rep
 // bytes.
 const maxUserMessages = 64 << 10
 
+// compaction is what a call knows of the compaction that it asks for.
+type compaction struct {
+	compacts     bool
+	userMessages []string // messages of the user that the compaction leaves as they are
+}
+
 // parseCompaction reads a request for a compaction as one for the summary.
 func parseCompaction(body []byte) (*translate.Request, error) {
 	if err := translate.CheckObject(body); err != nil {

@@ -43,7 +43,7 @@ func createConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.store.NewConversation(c.r.Context(), metadata, items)
+	made, err := c.store.NewConversation(c.ctx, metadata, items)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func createConversation(c *stateCall) (any, error) {
 // conversation returns that of the path, once there is memory for the largest one.
 func (c *stateCall) conversation() (*storage.Conversation, error) {
 	var refused *plugins.Error
-	if c.loaded, refused = c.h.site.App.Memory().Hold(c.r.Context(), stored.MaxConversation); refused != nil {
+	if c.loaded, refused = c.h.site.App.Memory().Hold(c.ctx, stored.MaxConversation); refused != nil {
 		return nil, refused
 	}
-	found, err := c.store.Conversation(c.r.Context(), c.id)
+	found, err := c.store.Conversation(c.ctx, c.id)
 	return found, stored.Error(err, "Conversation", c.id)
 }
 
@@ -76,7 +76,7 @@ func updateConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.body.Get("metadata").Exists() {
+	if !c.object.Get("metadata").Exists() {
 		e := plugins.Invalid("metadata", "Missing required parameter: 'metadata'.")
 		e.Code = "missing_required_parameter"
 		return nil, e
@@ -85,7 +85,7 @@ func updateConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := c.store.SetMetadata(c.r.Context(), found, metadata)
+	changed, err := c.store.SetMetadata(c.ctx, found, metadata)
 	if err != nil {
 		return nil, stored.Error(err, "Conversation", c.id)
 	}
@@ -97,7 +97,7 @@ func deleteConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.DeleteConversation(c.r.Context(), found); err != nil {
+	if err := c.store.DeleteConversation(c.ctx, found); err != nil {
 		return nil, err
 	}
 	return deletion{c.id, "conversation.deleted", true}, nil
@@ -126,7 +126,7 @@ func addToConversation(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	added, err := c.store.AddItems(c.r.Context(), to, items)
+	added, err := c.store.AddItems(c.ctx, to, items)
 	if err != nil {
 		return nil, stored.Error(err, "Conversation", c.id)
 	}
@@ -148,7 +148,7 @@ func deleteConversationItem(c *stateCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.RemoveItem(c.r.Context(), from, c.item); err != nil {
+	if err := c.store.RemoveItem(c.ctx, from, c.item); err != nil {
 		return nil, stored.Error(err, "Item", c.item)
 	}
 	return describe(from), nil
@@ -156,7 +156,7 @@ func deleteConversationItem(c *stateCall) (any, error) {
 
 // newItems returns the items of the body.
 func (c *stateCall) newItems() ([]string, error) {
-	list := c.body.Get("items")
+	list := c.object.Get("items")
 	if list.Type == gjson.Null {
 		return nil, nil
 	}
@@ -176,7 +176,7 @@ func (c *stateCall) newItems() ([]string, error) {
 
 // metadata returns the metadata of the body, an empty object if there is none.
 func (c *stateCall) metadata() (string, error) {
-	v := c.body.Get("metadata")
+	v := c.object.Get("metadata")
 	if v.Type == gjson.Null {
 		return "{}", nil
 	}

@@ -23,7 +23,7 @@ const mediaTokens = 1600
 func (c *call) answerEstimate(t routing.Target) {
 	text, media := measure(gjson.ParseBytes(c.sent))
 	tokens := (text+bytesPerToken-1)/bytesPerToken + media*mediaTokens
-	c.warnings = append(c.warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
+	c.controls.Warnings = append(c.controls.Warnings, fmt.Sprintf("input_tokens: estimated, for %s counts none: a token for %d bytes of JSON, and %d for an image or document",
 		t.Account.Label, bytesPerToken, mediaTokens))
 	x := &c.exchange
 	x.Record.Provider, x.TargetModel = t.Account.Provider, t.Model

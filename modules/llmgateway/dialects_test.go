@@ -50,7 +50,7 @@ func TestDialectsPass(t *testing.T) {
 					t.Errorf("the record of the first attempt is %+v", r.Record)
 				}
 				r := records[2]
-				if r.ID.String() != resp.Header.Get("Service-Id") || r.Dialect != dialects[path] || r.EndState != storage.Complete ||
+				if r.ID.String() != resp.Header.Get("Service-Id") || r.Dialect != byPath[path].methods["POST"].dialect || r.EndState != storage.Complete ||
 					!r.Usage.Input.Valid || r.request != ask || r.response != body || r.Stream == strings.HasPrefix(body, "{") {
 					t.Errorf("the record is %+v", r)
 				}

@@ -5,45 +5,14 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// endpoint is one that calls models and is not translated: the bytes of both sides pass
-// as they are, but for the name of the model. Its body is JSON or a form.
-type endpoint struct {
-	dialect plugins.Dialect
-	// model is the one that is asked where the request names none, "" if it must.
-	model string
-	// usage returns what a call uses, on a scale. It is nil where calls are conversations.
-	usage func(*call, scale) plugins.Usage
-}
-
-// endpoints are those of OpenAI (https://platform.openai.com/docs/api-reference), and
-// Cohere's rerank (https://docs.cohere.com/reference/rerank), by their paths.
-var endpoints = map[string]endpoint{
-	"/v1/embeddings":           {plugins.Embeddings, "", (*call).textOnly},
-	"/v1/moderations":          {plugins.Moderations, "omni-moderation-latest", (*call).textOnly},
-	"/v1/completions":          {plugins.Completions, "", nil},
-	"/v1/images/generations":   {plugins.Images, "", (*call).images},
-	"/v1/images/edits":         {plugins.Images, "", (*call).images},
-	"/v1/images/variations":    {plugins.Images, "", (*call).images},
-	"/v1/audio/speech":         {plugins.Speech, "", (*call).speech},
-	"/v1/audio/transcriptions": {plugins.Transcription, "", (*call).audio},
-	"/v1/audio/translations":   {plugins.Transcription, "", (*call).audio},
-	"/v1/rerank":               {plugins.Rerank, "", (*call).rerank},
-	"/v2/rerank":               {plugins.Rerank, "", (*call).rerank},
-	realtimePath:               {plugins.Realtime, "", nil},
-}
-
-func init() {
-	for path, e := range endpoints {
-		dialects[path] = e.dialect
-	}
-}
+// defaultModeration is the model of a request for moderation that names none, as at OpenAI
+// (https://platform.openai.com/docs/api-reference/moderations/create).
+const defaultModeration = "omni-moderation-latest"
 
 // endpointRequest is the client's request at an endpoint that is not translated.
 func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
@@ -52,7 +21,7 @@ func (a *attempt) endpointRequest(t translate.Target) (*http.Request, error) {
 	if !ok {
 		return nil, c.noEndpoint(a.target)
 	}
-	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, c.path, t)
+	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, c.route.path, t)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, c.noEndpoint(a.target)
 	}
@@ -173,35 +142,14 @@ var (
 // text returns the tokens of so many bytes of text.
 func (m scale) text(bytes int64) int64 { return (bytes + m.textBytes - 1) / m.textBytes }
 
-// inputTokens returns the tokens of the request's text.
-func (c *call) inputTokens(by scale) int64 {
-	n := int64(len(c.sent))
-	if c.form != nil {
-		n = 0
-		for _, f := range c.form.fields {
-			n += int64(f.end - f.start)
-		}
-	}
-	return by.text(n)
-}
-
 // textOnly is the usage of endpoints that write nothing. A request has several texts, so
 // that the model's limit does not bound it.
 func (c *call) textOnly(by scale) plugins.Usage {
-	input := c.inputTokens(by)
+	input := c.tokens(by)
 	if c.form == nil {
 		input += c.pictures() * pictureTokens
 	}
 	return plugins.Usage{Input: plugins.Known(input), Output: plugins.Known(0)}
-}
-
-// pictures is how many pictures the request has or names.
-func (c *call) pictures() int64 {
-	if c.form != nil {
-		return int64(c.form.files)
-	}
-	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
-	return d.pictures
 }
 
 // images is the usage of images, which are charged by the piece or in tokens.
@@ -209,7 +157,7 @@ func (c *call) images(by scale) plugins.Usage {
 	n := max(c.field("n").Int(), 1)
 	sent := c.pictures() * imageTokens
 	return plugins.Usage{
-		Input: plugins.Known(c.inputTokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
+		Input: plugins.Known(c.tokens(by) + sent), InputImage: plugins.Known(sent), Images: plugins.Known(n),
 		Output: plugins.Known(n * imageTokens), OutputImage: plugins.Known(n * imageTokens),
 	}
 }
@@ -225,7 +173,7 @@ func (c *call) audio(by scale) plugins.Usage {
 
 // speech is the usage of text to speech: a token of text is spoken in less than a second.
 func (c *call) speech(by scale) plugins.Usage {
-	input := c.inputTokens(by)
+	input := c.tokens(by)
 	tokens := plugins.Known(input * by.speechTokens)
 	return plugins.Usage{Input: plugins.Known(input), Output: tokens, OutputAudio: tokens}
 }

@@ -71,7 +71,7 @@ func TestEndpointsPassBytes(t *testing.T) {
 				t.Errorf("the provider got %s at %s", sent, path)
 			}
 			r := s.kept.all()[0]
-			if r.Usage != c.usage || r.Model != "m" || r.RequestModel != "raw/m" || r.Dialect != endpoints[strings.TrimSuffix(c.path, "/")].dialect ||
+			if r.Usage != c.usage || r.Model != "m" || r.RequestModel != "raw/m" || r.Dialect != byPath[strings.TrimSuffix(c.path, "/")].methods["POST"].dialect ||
 				r.EndState != storage.Complete || r.response != c.answer {
 				t.Errorf("the record is %+v", r)
 			}

@@ -25,49 +25,26 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// fileRoutes are the methods of the endpoints of files and batches
-// (https://platform.openai.com/docs/api-reference/files and .../batch), by their paths.
-var fileRoutes = map[string]string{
-	"/v1/files":               "GET, POST",
-	"/v1/files/{id}":          "DELETE, GET",
-	"/v1/files/{id}/content":  "GET",
-	"/v1/batches":             "GET, POST",
-	"/v1/batches/{id}":        "GET",
-	"/v1/batches/{id}/cancel": "POST",
-}
-
-// fileRoute returns the route of a path, and the id in it. route is "" of other paths.
-func fileRoute(path string) (route, id string) {
-	parts := strings.Split(path, "/") // "", "v1", "files", the id, "content"
-	if len(parts) > 3 {
-		id, parts[3] = parts[3], "{id}"
-	}
-	if route = strings.Join(parts, "/"); fileRoutes[route] == "" {
-		return "", ""
-	}
-	return route, id
-}
-
-// fileCall is a call of such an endpoint. Its bytes pass as they are, but for the ids.
+// fileCall is a request for files and batches of a provider. Its bytes pass as they are, but
+// for the ids.
 type fileCall struct {
 	*call
-	route  string
 	file   fileID
 	upload capture.Body // which the transport may still read when the answer has come
 	x      *recording.Exchange
 }
 
 // serveFiles answers an endpoint of files and batches.
-func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, route, id string) error {
+func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, at *match) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &fileCall{call: &call{h: h, w: w, r: r, path: route, dialect: plugins.Batches, ctx: ctx}, route: route}
+	c := &fileCall{call: &call{request: request{h: h, w: w, r: r, ctx: ctx, dialect: plugins.Batches}, route: at.served}}
 	if e := c.begin(cancel); e != nil {
 		return apierror.Write(w, c.dialect, e)
 	}
 	defer c.close()
 	c.x = &c.exchange
-	req, err := c.prepare(id)
+	req, err := c.prepare(at.id)
 	if err != nil {
 		c.refuse(asError(err))
 		return nil
@@ -87,7 +64,9 @@ func (h *Handler) serveFiles(w http.ResponseWriter, r *http.Request, route, id s
 	c.upload.Look(func(_ *capture.Tap, received int64) { c.x.Record.RequestBytes += received })
 	c.upload.Detach()
 	if err != nil {
-		c.fail(c.unreached(err))
+		e, _ := c.unreached(c.file.account.Label, false, err)
+		c.x.Record.Status = plugins.Known(int64(e.Status))
+		c.fail(e)
 		return nil
 	}
 	defer resp.Body.Close()
@@ -106,10 +85,8 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 		if c.file, ok = c.h.openID(org, id); !ok {
 			return nil, notFound(id)
 		}
-	case c.route == "/v1/batches" && c.r.Method == http.MethodPost:
-		err := c.readBody()
-		c.keepBody()
-		if err != nil {
+	case c.route.pattern == "POST /v1/batches":
+		if err := c.readBody(); err != nil {
 			return nil, err
 		}
 		if err := translate.CheckObject(c.body); err != nil {
@@ -129,7 +106,7 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 		}
 		c.file.account = account
 	}
-	if c.route == "/v1/files" && c.r.Method == http.MethodPost {
+	if c.route.pattern == "POST /v1/files" {
 		c.upload.ReadCloser = c.r.Body //nolint:forbidigo // a file passes as it comes
 		body, length = &c.upload, c.r.ContentLength
 	}
@@ -137,7 +114,7 @@ func (c *fileCall) prepare(id string) (*http.Request, error) {
 	if err := c.allowFiles(account); err != nil {
 		return nil, err
 	}
-	path := c.route
+	path := c.route.path
 	if id != "" {
 		path = strings.Replace(path, "{id}", url.PathEscape(c.file.id), 1)
 	}
@@ -180,7 +157,7 @@ func (c *fileCall) accountOfFiles(label string) (*llmapp.Account, error) {
 		if label != "" && account.Label != label {
 			continue
 		}
-		if _, err = c.endpoint(account, c.route); err == nil || label != "" {
+		if _, err = c.endpoint(account, c.route.path); err == nil || label != "" {
 			return account, err
 		}
 	}
@@ -225,16 +202,6 @@ func (c *fileCall) passQuery(req *http.Request, query url.Values) {
 	req.URL.RawQuery = passed.Encode()
 }
 
-// unreached is a provider that gave no answer.
-func (c *fileCall) unreached(err error) *plugins.Error {
-	c.h.site.Logger.Error("a provider gave no answer", zap.Stringer("call", c.x.Record.ID),
-		zap.String("provider", c.file.account.Label), zap.Error(redact.Upstream(err)))
-	e := plugins.Upstream("The provider could not be reached.")
-	e.Code = "upstream_unreachable"
-	c.x.Record.Status = plugins.Known(int64(e.Status))
-	return e
-}
-
 // fail ends a call that was sent, and has no answer but an error.
 func (c *fileCall) fail(e *plugins.Error) {
 	c.x.Record.ErrorType = e.Type
@@ -256,26 +223,13 @@ func (c *fileCall) receive(resp *http.Response) {
 	}
 	switch {
 	case refuses(resp.StatusCode):
-		c.refused(resp)
-	case c.route == "/v1/files/{id}/content":
+		e, _ := c.refusal(c.file.account, c.file.account.Label, resp)
+		c.fail(e)
+	case c.route.path == "/v1/files/{id}/content":
 		c.passContent(resp)
 	default:
 		c.passObject(resp)
 	}
-}
-
-func (c *fileCall) refused(resp *http.Response) {
-	account := c.file.account
-	e := plugins.Upstream("The provider answered with the status %d, which no API has a use for. Its base_url may be wrong.", resp.StatusCode)
-	if resp.StatusCode >= 400 {
-		e = account.API.Error(resp)
-	}
-	if account.Platform && (unauthorized(resp.StatusCode) || unauthorized(e.Status)) {
-		c.h.site.Logger.Error("a provider refuses the platform's credentials", zap.Stringer("call", c.x.Record.ID), zap.String("provider", account.Label))
-		e = plugins.Upstream("The provider does not accept the gateway's credentials.")
-		e.Code = "upstream_auth"
-	}
-	c.fail(e)
 }
 
 // passObject answers an object, with ids of the gateway.
@@ -285,7 +239,7 @@ func (c *fileCall) passObject(resp *http.Response) {
 		c.fail(plugins.Upstream("The provider broke off its answer, or it is no JSON."))
 		return
 	}
-	made := c.route == "/v1/batches" && c.r.Method == http.MethodPost
+	made := c.route.pattern == "POST /v1/batches"
 	if made { // the results belong to who made the batch
 		observer := observe.New(plugins.Batches, c.x.Record.Provider, resp.Header)
 		observer.Write(body)

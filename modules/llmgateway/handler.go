@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,15 +14,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/weirhq/weir/internal/directive"
-	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/gate"
-	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/background"
 	"github.com/weirhq/weir/modules/llmgateway/routing"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
-	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/shared"
 )
 
@@ -231,110 +226,6 @@ func (h *Handler) Validate() error {
 		return fmt.Errorf("max_items %d, max_tools %d: want numbers above 0", h.MaxItems, h.MaxTools)
 	}
 	return nil
-}
-
-// dialects are those of the endpoints that call models.
-var dialects = map[string]plugins.Dialect{
-	"/v1/responses":              plugins.Responses,
-	"/v1/responses/compact":      plugins.Compaction,
-	"/v1/responses/input_tokens": plugins.InputTokens,
-	"/v1/chat/completions":       plugins.Chat,
-	"/v1/messages":               plugins.Messages,
-	"/v1/messages/count_tokens":  plugins.CountTokens,
-}
-
-// modelsPath is that of the list of models.
-const modelsPath = "/v1/models"
-
-// isAnthropic reports whether a dialect has Anthropic's headers and errors.
-func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
-
-// Routes implements paths.Router.
-func (*Handler) Routes() (all []paths.Route) {
-	for path, dialect := range dialects {
-		if dialect != plugins.Realtime {
-			all = append(all, paths.Route{Method: http.MethodPost, Path: path})
-		}
-		if dialect == plugins.Realtime || dialect == plugins.Responses {
-			all = append(all, paths.Route{Method: http.MethodGet, Path: path, Socket: true})
-		}
-	}
-	for path, methods := range stateRoutes {
-		for method := range methods {
-			all = append(all, paths.Route{Method: method, Path: path})
-		}
-	}
-	for path, methods := range fileRoutes {
-		for method := range strings.SplitSeq(methods, ", ") {
-			all = append(all, paths.Route{Method: method, Path: path})
-		}
-	}
-	for _, path := range []string{modelsPath, modelsPath + "/{id}", openAPIPath} {
-		all = append(all, paths.Route{Method: http.MethodGet, Path: path})
-	}
-	return all
-}
-
-// ServeHTTP implements caddyhttp.MiddlewareHandler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	dialect, calls := dialects[path]
-	lists := path == modelsPath || strings.HasPrefix(path, modelsPath+"/")
-	routes, id, item, keeps := stateRoute(path)
-	keeps = keeps && !calls
-	files, file := fileRoute(path)
-	describes := path == openAPIPath
-	if !calls && !lists && !keeps && !describes && files == "" {
-		paths.Offer(r.Context(), append(slices.Collect(maps.Keys(dialects)), modelsPath, "/v1/files", "/v1/batches", openAPIPath))
-		return next.ServeHTTP(w, r)
-	}
-	methods := "POST"
-	switch {
-	case lists || describes:
-		methods = "GET, HEAD"
-	case files != "":
-		methods = fileRoutes[files]
-	case dialect == plugins.Realtime:
-		methods = "GET"
-	}
-	if keeps {
-		methods = methodsOf(routes)
-		if methods == "" {
-			return apierror.Write(w, plugins.Responses, rejected(http.StatusNotFound, "not_found", "There is no "+path+" here."))
-		}
-	}
-	h.allowOrigin(w.Header(), r, methods)
-	upgrades := r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-	switch {
-	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", methods+", OPTIONS")
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	case calls && dialect == plugins.Responses && upgrades:
-		return h.serveSocket(w, r)
-	case dialect == plugins.Realtime && upgrades:
-		return h.serveRealtime(w, r)
-	case dialect == plugins.Realtime && r.Method == http.MethodGet:
-		w.Header().Set("Upgrade", "websocket")
-		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_required", "This endpoint is a WebSocket."))
-	case calls && upgrades:
-		return apierror.Write(w, dialect, rejected(http.StatusUpgradeRequired, "websocket_unsupported",
-			"This endpoint speaks no WebSocket: send a POST."))
-	case !slices.Contains(strings.Split(methods, ", "), r.Method):
-		w.Header().Set("Allow", methods+", OPTIONS")
-		return apierror.Write(w, dialect, rejected(http.StatusMethodNotAllowed, "method_not_allowed",
-			"This endpoint takes "+methods+"."))
-	case lists:
-		return h.serveModels(w, r, path)
-	case describes:
-		description.ServeHTTP(w, r)
-		return nil
-	case files != "":
-		return h.serveFiles(w, r, files, file)
-	case keeps:
-		return h.serveState(w, r, routes[r.Method], id, item)
-	}
-	return h.serveCall(w, r, path)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

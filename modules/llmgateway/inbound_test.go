@@ -39,7 +39,7 @@ func TestOtherAPIsAreTranslated(t *testing.T) {
 			}
 			records := s.kept.all()
 			r := records[len(records)-1]
-			if r.ID.String() != resp.Header.Get("Service-Id") || r.Dialect != dialects[path] || r.EndState != storage.Complete || r.request != ask ||
+			if r.ID.String() != resp.Header.Get("Service-Id") || r.Dialect != byPath[path].methods["POST"].dialect || r.EndState != storage.Complete || r.request != ask ||
 				r.Usage.Input.N != 3 || !r.Cost.Valid || r.ResponseModel != "m-1" || r.Stream != (mode == "true") {
 				t.Errorf("%s, stream %s: the record is %+v", path, mode, r)
 			}

@@ -19,13 +19,6 @@ func (h *Handler) intake(most int64) intake.Reader {
 	return intake.Reader{Memory: h.site.App.Memory(), Most: most}
 }
 
-// readBody reads the body of the request.
-func (c *call) readBody() (err error) {
-	c.received, err = c.h.intake(maxRequest).Read(c.w, c.r)
-	c.body, c.exchange.Record.RequestBytes = c.received.Bytes, c.received.Wire
-	return err
-}
-
 // checkSize refuses a document of which more would be made than its length lets expect:
 // the body, or what it has become. The conversation is in the field itemsField.
 func (h *Handler) checkSize(ctx context.Context, received *intake.Body, document []byte, itemsField string) error {

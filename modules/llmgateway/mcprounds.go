@@ -11,6 +11,14 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// toolRounds is how often a model was asked to go on, with the results of MCP tools.
+type toolRounds struct {
+	mcp    *mcpTools           // that the gateway calls, nil if it calls none
+	rounds translate.Request   // what the model is asked next, with all that was said
+	round  int                 // how often it went on, 0 in the first request
+	paid   plugins.Nanodollars // the cost of the rounds before
+}
+
 // useTools calls the MCP tools that the model has asked for, and lets it go on with their
 // results, until it needs none or the client has to answer a call. The assembler has the
 // first round. A round that fails fails the response: tools have had their effects, and no
@@ -127,7 +135,7 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	}()
 	await(answered, out, assembler)
 	if err != nil {
-		e, outcome := a.unreached(req.Context(), err)
+		e, outcome := a.call.unreached(a.target.Name(), false, err)
 		return nil, e, outcome
 	}
 	resp.Request = req
@@ -137,6 +145,6 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 	defer resp.Body.Close()
 	timer := time.AfterFunc(maxErrorTime, func() { resp.Body.Close() })
 	defer timer.Stop()
-	e, outcome := a.refusal(resp)
+	e, outcome := a.call.refusal(a.target.Account, a.target.Name(), resp)
 	return nil, e, outcome
 }

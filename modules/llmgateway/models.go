@@ -125,7 +125,7 @@ func (h *Handler) modelsOf(org string) []*modelEntry {
 
 // serveModels answers GET /v1/models and what is below it, in Anthropic's form to its
 // clients. It needs no key: with one, the list is that of its organisation.
-func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path string) error {
+func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, at *match) error {
 	list, dialect := h.models, plugins.Responses
 	anthropic := r.Header.Get("Anthropic-Version") != ""
 	if anthropic {
@@ -134,21 +134,20 @@ func (h *Handler) serveModels(w http.ResponseWriter, r *http.Request, path strin
 	if key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(dialect)...); e == nil {
 		list = h.modelsOf(key.Org())
 	}
-	id, one := strings.CutPrefix(path, modelsPath+"/")
-	if one && id != "multimodal" {
-		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == id })
+	if at.id != "" {
+		i := slices.IndexFunc(list, func(e *modelEntry) bool { return e.ID == at.id })
 		switch {
 		case i < 0:
 			return apierror.Write(w, dialect, &plugins.Error{
 				Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
-				Message: "The model '" + id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
+				Message: "The model '" + at.id + "' does not exist or cannot be called. GET " + modelsPath + " lists those that can.",
 			})
 		case anthropic:
 			return apierror.WriteJSON(w, http.StatusOK, list[i].toAnthropic())
 		}
 		return apierror.WriteJSON(w, http.StatusOK, list[i].shown(r))
 	}
-	if one {
+	if at.path != modelsPath {
 		list = slices.DeleteFunc(slices.Clone(list), func(e *modelEntry) bool { return !e.multimodal })
 	}
 	if anthropic {

@@ -66,7 +66,7 @@ func (a *attempt) nativeBody() ([]byte, error) {
 	if !a.unpricedTier() {
 		return body, nil
 	}
-	if a.call.strict {
+	if a.call.controls.Strict {
 		return nil, plugins.Unsupported("service_tier", "Unsupported parameter: the 'service_tier' has no known price, and cannot be paid for with credits.")
 	}
 	a.warnings = append(a.warnings, "service_tier: "+noPrice)
@@ -81,7 +81,7 @@ func (a *attempt) adapted(body []byte) ([]byte, error) {
 		return body, nil
 	}
 	body, warnings := adapter.Adapt(a.call.dialect, body, a.translateTarget())
-	if len(warnings) > 0 && a.call.strict {
+	if len(warnings) > 0 && a.call.controls.Strict {
 		field, _, _ := strings.Cut(warnings[0], ":")
 		return nil, plugins.Unsupported(field, "Unsupported parameter: '%s' is not supported by the model.", field)
 	}

@@ -33,23 +33,9 @@ func operations(t *testing.T) map[string]gjson.Result {
 
 // The description has all operations that the gateway has, and no others.
 func TestDescriptionHasTheOperations(t *testing.T) {
-	served := []string{"GET /v1/responses", "GET " + modelsPath, "GET " + modelsPath + "/{id}", "GET " + modelsPath + "/multimodal", "GET " + openAPIPath}
-	for path := range dialects {
-		method := "POST"
-		if path == realtimePath {
-			method = "GET"
-		}
-		served = append(served, method+" "+path)
-	}
-	for path, methods := range stateRoutes {
-		for method := range methods {
-			served = append(served, method+" "+path)
-		}
-	}
-	for path, methods := range fileRoutes {
-		for method := range strings.SplitSeq(methods, ", ") {
-			served = append(served, method+" "+path)
-		}
+	var served []string
+	for _, r := range new(Handler).Routes() {
+		served = append(served, r.Method+" "+r.Path)
 	}
 	slices.Sort(served)
 	if described := slices.Sorted(maps.Keys(operations(t))); !slices.Equal(described, served) {

@@ -20,22 +20,19 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
-// realtimePath is that of OpenAI's Realtime over a WebSocket
-// (https://platform.openai.com/docs/guides/realtime-websocket).
-const realtimePath = "/v1/realtime"
-
 // keyProtocol begins the subprotocol that is the key of browsers, which can send no
 // header with a handshake. accountProtocols begin those that choose whose budget is spent.
 const keyProtocol = "openai-insecure-api-key."
 
 var accountProtocols = []string{"openai-organization.", "openai-project."}
 
-// serveRealtime passes a WebSocket to a provider that speaks Realtime.
-func (h *Handler) serveRealtime(w http.ResponseWriter, r *http.Request) error {
+// serveRealtime passes a WebSocket to a provider that speaks OpenAI's Realtime
+// (https://platform.openai.com/docs/guides/realtime-websocket).
+func (h *Handler) serveRealtime(w http.ResponseWriter, r *http.Request, at *match) error {
 	if key := takeProtocol(r.Header, keyProtocol); key != "" && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	return h.serveCall(w, r, realtimePath)
+	return h.serveCall(w, r, at)
 }
 
 // takeProtocol takes the subprotocols that begin with prefix out of a handshake, and
@@ -66,8 +63,8 @@ func (c *call) handshakeModel() (string, error) {
 			return "", plugins.Unsupported(name, "Unsupported parameter: '%.64s'. A WebSocket takes 'model' alone.", name)
 		}
 	}
-	if c.cost {
-		c.warnings = append(c.warnings, "Service-Cost: left out, the responses of a WebSocket have records of their own")
+	if c.controls.Cost {
+		c.controls.Warnings = append(c.controls.Warnings, "Service-Cost: left out, the responses of a WebSocket have records of their own")
 	}
 	model := query.Get("model")
 	if model == "" {

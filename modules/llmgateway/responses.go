@@ -14,7 +14,7 @@ import (
 
 // response returns that of the path.
 func (c *stateCall) response() (*stored.Response, error) {
-	found, err := c.store.Find(c.r.Context(), c.id)
+	found, err := c.store.Find(c.ctx, c.id)
 	return found, stored.Error(err, "Response", c.id)
 }
 
@@ -48,14 +48,14 @@ func deleteResponse(c *stateCall) (any, error) {
 	if run != nil && run.Running() {
 		return nil, plugins.Invalid("", "The response is still generated: cancel it first.")
 	}
-	if err := c.store.Delete(c.r.Context(), c.id); err != nil {
+	if err := c.store.Delete(c.ctx, c.id); err != nil {
 		return nil, stored.Error(err, "Response", c.id)
 	}
 	if own, ok := run.(*background.Run); ok {
 		c.h.runs.Forget(own)
 	}
 	if link := c.h.link(c.store.Org, c.id); link != nil {
-		_ = link.Forget(c.r.Context()) // it is forgotten soon
+		_ = link.Forget(c.ctx) // it is forgotten soon
 	}
 	return deletion{c.id, "response", true}, nil
 }
@@ -74,7 +74,7 @@ func cancelResponse(c *stateCall) (any, error) {
 		return nil, err
 	}
 	if run != nil && run.Running() {
-		if err := run.Cancel(c.r.Context()); err != nil {
+		if err := run.Cancel(c.ctx); err != nil {
 			return nil, err
 		}
 	}

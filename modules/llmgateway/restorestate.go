@@ -15,7 +15,15 @@ import (
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
+	"github.com/weirhq/weir/storage"
 )
+
+// continuation is what a call of Responses continues.
+type continuation struct {
+	state            translate.State
+	newItems         []string          // of the client's input, if earlier items stand before them
+	conversationRead storage.Timestamp // ChangedAt of the conversation that the call continues
+}
 
 // restoreState puts what a request of Responses refers to into its input. What is not
 // found stays. So does the id of a response that the one provider which the request
@@ -52,7 +60,7 @@ func (c *call) restoreState(targets []routing.Target) error {
 	if err != nil {
 		return err
 	}
-	c.own = resolved
+	c.newItems = resolved
 	if items = append(items, resolved...); field == "" && slices.Equal(resolved, own) {
 		return nil
 	}
@@ -130,7 +138,7 @@ func (c *call) earlierItems(store *stored.Store, field, id string) ([]string, er
 			r.SessionID = id
 		}
 		if c.dialect == plugins.Responses && !c.keeps() {
-			c.warnings = append(c.warnings, "conversation: not extended, for the response is not stored")
+			c.controls.Warnings = append(c.controls.Warnings, "conversation: not extended, for the response is not stored")
 		}
 		return items, nil
 	}
@@ -151,7 +159,7 @@ func (a *attempt) extend(response []byte) {
 	r := &a.x.Record
 	store, err := c.h.stored(r.Org, r.UserID)
 	if err == nil {
-		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.own, stored.Output(response))
+		err = store.Extend(c.ctx, c.state.ConversationID, c.conversationRead, r.ID, c.newItems, stored.Output(response))
 	}
 	if err != nil {
 		c.h.site.Logger.Error("a conversation lacks a turn", zap.String("conversation", c.state.ConversationID), zap.Stringer("call", r.ID), zap.Error(err))

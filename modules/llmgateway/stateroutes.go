@@ -2,85 +2,40 @@ package llmgateway
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/apierror"
-	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/translate"
 	"github.com/weirhq/weir/storage"
 )
 
-// stateRoutes are the endpoints of what is kept, by their path and method.
-var stateRoutes = map[string]map[string]func(*stateCall) (any, error){
-	"/v1/responses/{id}":                  {http.MethodGet: getResponse, http.MethodDelete: deleteResponse},
-	"/v1/responses/{id}/input_items":      {http.MethodGet: listInputItems},
-	"/v1/responses/{id}/cancel":           {http.MethodPost: cancelResponse},
-	"/v1/conversations":                   {http.MethodPost: createConversation},
-	"/v1/conversations/{id}":              {http.MethodGet: getConversation, http.MethodPost: updateConversation, http.MethodDelete: deleteConversation},
-	"/v1/conversations/{id}/items":        {http.MethodGet: listConversation, http.MethodPost: addToConversation},
-	"/v1/conversations/{id}/items/{item}": {http.MethodGet: getConversationItem, http.MethodDelete: deleteConversationItem},
-}
-
-// stateCall is a request of such an endpoint.
+// stateCall is a request for what is kept.
 type stateCall struct {
-	h        *Handler
-	w        http.ResponseWriter
-	r        *http.Request
+	request
 	store    *stored.Store
-	id, item string // in the path
-	omits    string // the header that forbids to keep content, "" if none does
-	received intake.Body
+	id, item string         // in the path
 	loaded   admission.Held // the memory of the conversation
-	body     gjson.Result   // received
-}
-
-// stateRoute returns the endpoints of a path, and the ids in it. ours is true of every
-// path below theirs.
-func stateRoute(path string) (methods map[string]func(*stateCall) (any, error), id, item string, ours bool) {
-	parts := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")
-	if parts[0] != "conversations" && (parts[0] != "responses" || len(parts) < 2) || !strings.HasPrefix(path, "/v1/") {
-		return nil, "", "", false
-	}
-	pattern := "/v1/" + parts[0]
-	for i, part := range parts[1:] {
-		switch i {
-		case 0:
-			id, part = part, "{id}"
-		case 2:
-			item, part = part, "{item}"
-		}
-		pattern += "/" + part
-	}
-	return stateRoutes[pattern], id, item, true
-}
-
-// methodsOf is the value of Allow for an endpoint.
-func methodsOf(methods map[string]func(*stateCall) (any, error)) string {
-	return strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+	object   gjson.Result   // the body
 }
 
 // serveState answers an endpoint of what is kept. A nil answer is written already.
-func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func(*stateCall) (any, error), id, item string) error {
-	c := &stateCall{h: h, w: w, r: r, id: id, item: item}
+func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, at *match) error {
+	c := &stateCall{request: request{h: h, w: w, r: r, ctx: r.Context(), dialect: plugins.Responses}, id: at.id, item: at.item}
 	defer func() {
 		c.received.Release()
 		c.loaded.Release()
 	}()
 	var value any
-	err := c.admit()
+	err := c.open()
 	if err == nil {
-		value, err = answer(c)
+		value, err = at.answer(c)
 	}
 	if err != nil {
 		e := asError(err)
@@ -102,16 +57,13 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, answer func
 	return encoder.Encode(value)
 }
 
-// admit authenticates the caller, and finds what belongs to it.
-func (c *stateCall) admit() (err error) {
+// open admits the caller, and finds what belongs to it.
+func (c *stateCall) open() (err error) {
 	var caller storage.Record
-	c.omits = control.Read(c.r.Header, c.h.site.App.Headers(), &caller).OmitHeader
-	key, e := c.h.gate().Admit(c.r, llmapp.ScopeGateway, keyFields(plugins.Responses)...)
-	if e != nil {
+	if e := c.admit(&caller); e != nil {
 		return e
 	}
-	control.ReadEdge(c.r, "", &caller)
-	c.store, err = c.h.stored(key.Org(), caller.UserID)
+	c.store, err = c.h.stored(caller.Org, caller.UserID)
 	return err
 }
 
@@ -130,13 +82,12 @@ const maxStateBody = 12 << 20
 // readBody reads an object that has these fields at most. An empty body is one without
 // any. What is read will be kept, so a caller who forbids that is refused.
 func (c *stateCall) readBody(fields ...string) error {
-	if c.omits != "" {
-		e := plugins.Invalid(c.omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", c.omits)
+	if omits := c.controls.OmitHeader; omits != "" {
+		e := plugins.Invalid(omits, "A conversation keeps its content, and the header %s forbids to keep content: send the request without the header, or the items as 'input' of a call.", omits)
 		e.Code = "content_omitted"
 		return e
 	}
-	var err error
-	if c.received, err = c.h.intake(maxStateBody).Read(c.w, c.r); err != nil {
+	if err := c.read(maxStateBody); err != nil {
 		return err
 	}
 	body := c.received.Bytes
@@ -149,8 +100,9 @@ func (c *stateCall) readBody(fields ...string) error {
 	if err := c.h.checkSize(c.r.Context(), &c.received, body, "items"); err != nil {
 		return err
 	}
-	c.body = gjson.ParseBytes(body)
-	c.body.ForEach(func(key, _ gjson.Result) bool {
+	var err error
+	c.object = gjson.ParseBytes(body)
+	c.object.ForEach(func(key, _ gjson.Result) bool {
 		if !slices.Contains(fields, key.Str) {
 			e := plugins.Invalid(key.Str, "Unknown parameter: '%.128s'.", key.Str)
 			e.Code = "unknown_parameter"

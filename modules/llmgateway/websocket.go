@@ -20,9 +20,7 @@ import (
 
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/capture"
-	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmgateway/stored"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/streams"
@@ -55,24 +53,25 @@ type unstored struct {
 	size  int64    // of the items, in bytes, which are copies as those of bodies are
 }
 
-// serveSocket answers the calls that come over a WebSocket.
-func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) error {
-	key, e := h.gate().Admit(r, llmapp.ScopeGateway, keyFields(plugins.Responses)...)
-	if e != nil {
-		return apierror.Write(w, plugins.Responses, e)
+// serveSocket answers what comes over a WebSocket: of Responses, or of Realtime.
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, at *match) error {
+	if at.dialect == plugins.Realtime {
+		return h.serveRealtime(w, r, at)
 	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := &socket{h: h, r: r, messages: make(chan intake.Body), ctx: ctx}
+	opened := request{h: h, w: w, r: r.Clone(ctx), ctx: ctx, dialect: at.dialect} // each call needs the headers, too
+	if e := opened.admit(&s.caller); e != nil {
+		return apierror.Write(w, at.dialect, e)
+	}
+	s.omits = opened.controls.OmitHeader != ""
 	conn, buffered, _, err := ws.UpgradeHTTP(r, w)
 	if err != nil {
 		return nil // it is answered
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	s := &socket{h: h, r: r, conn: conn, messages: make(chan intake.Body), ctx: ctx}
-	ctl := control.Read(r.Header.Clone(), h.site.App.Headers(), &s.caller) // which takes them out, and each call needs them
-	control.ReadEdge(r, "", &s.caller)
-	s.caller.Org = key.Org()
-	s.omits = ctl.OmitRequest || ctl.OmitResponse
+	s.conn = conn
 	defer s.forget()
 	go func() {
 		defer cancel()
@@ -174,7 +173,7 @@ func (s *socket) call(received intake.Body) error {
 		return err
 	}
 	defer release()
-	if err := s.h.serveCall(w, r, "/v1/responses"); err != nil {
+	if err := s.h.serveCall(w, r, &match{served: byPath["/v1/responses"].methods[http.MethodPost]}); err != nil {
 		return err
 	}
 	s.forget()

@@ -1,0 +1,71 @@
+package llmgateway
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/translate"
+)
+
+// input is what a call asks for.
+type input struct {
+	body    []byte                             // what the client sent, without its Content-Encoding
+	form    *form                              // body, nil unless it is a form
+	outline *observe.Outline                   // hashes of the messages in body; nil for embeddings, images and audio
+	sent    []byte                             // body, with the kept items in the places of references to them
+	parsed  func() (*translate.Request, error) // reads sent, once
+	names   *translate.Names                   // what the client calls the parts of sent, nil if sent is body
+}
+
+// field returns a field of the request.
+func (in *input) field(name string) gjson.Result {
+	if in.form != nil {
+		return in.form.field(name)
+	}
+	return gjson.Get(text(in.body), name)
+}
+
+// fieldNames calls do with the name of each field, until do returns false.
+func (in *input) fieldNames(do func(name string) bool) {
+	if in.form == nil {
+		gjson.Parse(text(in.sent)).ForEach(func(key, _ gjson.Result) bool { return do(key.Str) })
+		return
+	}
+	for _, f := range in.form.fields {
+		if !do(f.name) {
+			return
+		}
+	}
+}
+
+// tokens estimates the tokens of the request's text.
+func (in *input) tokens(by scale) int64 {
+	n := int64(len(in.sent))
+	if in.form != nil {
+		n = 0
+		for _, f := range in.form.fields {
+			n += int64(f.end - f.start)
+		}
+	}
+	return by.text(n)
+}
+
+// tier is the service tier that was asked for.
+func (in *input) tier() string { return in.field("service_tier").Str }
+
+// pictures returns how many pictures the request has or names.
+func (c *call) pictures() int64 {
+	if c.form != nil {
+		return int64(c.form.files)
+	}
+	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	return d.pictures
+}
+
+// answers returns how many answers the request asks for.
+func (c *call) answers() int64 {
+	if !c.dialect.OfChat() {
+		return 1
+	}
+	return max(c.field("n").Int(), c.field("best_of").Int(), 1)
+}

@@ -1,0 +1,56 @@
+package llmgateway
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/weirhq/weir/modules/internal/control"
+	"github.com/weirhq/weir/modules/internal/intake"
+	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/storage"
+)
+
+// request is one request of a client. Every way into the gateway begins with it: it
+// authenticates and identifies the caller, and reads the body within the memory that
+// requests may take.
+type request struct {
+	h        *Handler
+	w        http.ResponseWriter
+	r        *http.Request
+	ctx      context.Context // ends when the client leaves, or when the store closes
+	dialect  plugins.Dialect // of the client
+	controls *control.Controls
+	received intake.Body // release gives its memory back
+}
+
+// admit authenticates the caller, and takes the control headers out of the request. record
+// gets whose request it is, and what the headers say.
+func (q *request) admit(record *storage.Record) *plugins.Error {
+	q.controls = control.Read(q.r.Header, q.h.site.App.Headers(), record)
+	key, e := q.h.gate().Admit(q.r, llmapp.ScopeGateway, keyFields(q.dialect)...)
+	if e != nil {
+		return e
+	}
+	control.ReadEdge(q.r, "", record)
+	record.Org, record.AuthHash = key.Org(), key.Hash()
+	return nil
+}
+
+// keyFields are the header fields in which clients of a dialect send their key: the field of
+// all, and that of Anthropic's libraries or of Azure's.
+func keyFields(d plugins.Dialect) []string {
+	if isAnthropic(d) {
+		return []string{"Authorization", "X-Api-Key"}
+	}
+	return []string{"Authorization", "Api-Key"}
+}
+
+// isAnthropic reports whether a dialect has Anthropic's headers and errors.
+func isAnthropic(d plugins.Dialect) bool { return d == plugins.Messages || d == plugins.CountTokens }
+
+// read reads the body of up to so many bytes, once there is memory for it.
+func (q *request) read(most int64) (err error) {
+	q.received, err = q.h.intake(most).Read(q.w, q.r)
+	return err
+}
