@@ -16,13 +16,14 @@ import (
 
 // litellm is LiteLLM's table of models, by its providers and then by the name
 // that the provider's API takes.
-type litellm map[string]map[string]litellmModel
+type litellm map[string]map[string]*litellmModel
 
-// The fields of an entry that are read. Rates are in the fields whose names say
-// "cost", such as input_cost_per_token_above_200k_tokens_priority.
+// litellmModel has the fields of an entry that are read. Rates are in the fields whose
+// names say "cost", such as input_cost_per_token_above_200k_tokens_priority.
 type litellmModel struct {
-	Provider string `json:"litellm_provider"`
-	Mode     string `json:"mode"`
+	Provider string                 `json:"litellm_provider"`
+	Mode     string                 `json:"mode"`
+	Searches map[string]json.Number `json:"search_context_cost_per_query"`
 
 	// How many times the price a call costs that a geography was chosen for, in the
 	// fields of Anthropic, OpenAI and Vertex AI.
@@ -32,61 +33,47 @@ type litellmModel struct {
 	Processing json.Number `json:"regional_processing_uplift_multiplier_us"`
 	Endpoint   json.Number `json:"regional_endpoint_uplift_multiplier"`
 
-	rates map[string]json.Number // dollars for one, by field
+	rates  map[string]json.Number // dollars for one, by field
+	prices []catalog.Price        // nil if the model charges for what usages do not count
 }
 
 func parseLitellm(text []byte) (litellm, error) {
-	var entries map[string]map[string]json.RawMessage
+	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(text, &entries); err != nil {
 		return nil, err
 	}
 	delete(entries, "sample_spec") // describes the fields
 	l := make(litellm)
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		fields := entries[key]
-		m := litellmModel{rates: make(map[string]json.Number)}
-		whole, err := json.Marshal(fields)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(whole, &m); err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
-		}
+		m := &litellmModel{rates: make(map[string]json.Number)}
+		var fields map[string]json.RawMessage
+		err := cmp.Or(json.Unmarshal(entries[key], m), json.Unmarshal(entries[key], &fields))
 		for name, value := range fields {
 			var n json.Number
 			if strings.Contains(name, "cost") && json.Unmarshal(value, &n) == nil && n != "" {
 				m.rates[name] = n
 			}
 		}
-		m.rates["web_search"] = webSearch(fields["search_context_cost_per_query"])
-		names := l[m.Provider]
-		if names == nil {
-			names = make(map[string]litellmModel)
-			l[m.Provider] = names
+		// What a search costs may depend on how much of the results the model reads, which
+		// no usage reports.
+		if prices := slices.Compact(slices.Collect(maps.Values(m.Searches))); len(prices) == 1 {
+			m.rates["web_search"] = prices[0]
 		}
-		names[key] = m
+		if err := cmp.Or(err, m.readPrices()); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if l[m.Provider] == nil {
+			l[m.Provider] = make(map[string]*litellmModel)
+		}
+		l[m.Provider][key] = m
 	}
 	return l, nil
 }
 
-// webSearch returns the price of a search if it does not depend on how much of the
-// results the model reads, which no usage reports; else "".
-func webSearch(raw json.RawMessage) json.Number {
-	var sizes map[string]json.Number
-	if json.Unmarshal(raw, &sizes) != nil || len(sizes) == 0 {
-		return ""
-	}
-	prices := slices.Collect(maps.Values(sizes))
-	if len(slices.Compact(prices)) != 1 {
-		return ""
-	}
-	return prices[0]
-}
-
 // models are those of a provider of Weir's by the name that its API takes. Keys of
 // regions, commitments, and sizes of images are no names.
-func (l litellm) models(o origin) map[string]litellmModel {
-	models := make(map[string]litellmModel)
+func (l litellm) models(o origin) map[string]*litellmModel {
+	models := make(map[string]*litellmModel)
 	for _, p := range o.litellm {
 		prefix, hasPrefix := p+"/", false
 		for key := range l[p] {
@@ -131,9 +118,9 @@ func regional(prices []catalog.Price, uplift *big.Rat) (regional []catalog.Price
 		if !strings.Contains(p.Source, litellmPin.Name) {
 			p.Source += ", " + litellmPin.Name
 		}
-		for _, known := range litellmRates {
+		for _, known := range litellmUnits {
 			if r := p.Rate(known.rate); r.Known() && known.rate != "web_search" {
-				if *r, err = rate(json.Number(r.String()), uplift); err != nil {
+				if err := (unit{known.rate, uplift}).set(&p, json.Number(r.String())); err != nil {
 					return nil, err
 				}
 			}
@@ -146,36 +133,31 @@ func regional(prices []catalog.Price, uplift *big.Rat) (regional []catalog.Price
 // condition is the end of a rate's field that says when it holds.
 var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches))?$`)
 
-// litellmRates are the fields of rates that are read: the names that the catalogue
-// has for them, and how many of the unit it prices.
-var litellmRates = map[string]struct {
-	rate string
-	per  int64
-}{
-	"input_cost_per_token":                      {"input", 1e6},
-	"output_cost_per_token":                     {"output", 1e6},
-	"cache_read_input_token_cost":               {"cache_read", 1e6},
-	"cache_creation_input_token_cost":           {"cache_write", 1e6},
-	"cache_creation_input_token_cost_above_1hr": {"cache_write_1h", 1e6},
-	"input_cost_per_audio_token":                {"input_audio", 1e6},
-	"cache_read_input_audio_token_cost":         {"cache_read_audio", 1e6},
-	"input_cost_per_image_token":                {"input_image", 1e6},
-	"output_cost_per_reasoning_token":           {"reasoning", 1e6},
-	"output_cost_per_audio_token":               {"output_audio", 1e6},
-	"output_cost_per_image_token":               {"output_image", 1e6},
-	"web_search":                                {"web_search", 1},
+// litellmUnits are the fields of rates that are read.
+var litellmUnits = map[string]unit{
+	"input_cost_per_token":                      {"input", million},
+	"output_cost_per_token":                     {"output", million},
+	"cache_read_input_token_cost":               {"cache_read", million},
+	"cache_creation_input_token_cost":           {"cache_write", million},
+	"cache_creation_input_token_cost_above_1hr": {"cache_write_1h", million},
+	"input_cost_per_audio_token":                {"input_audio", million},
+	"cache_read_input_audio_token_cost":         {"cache_read_audio", million},
+	"input_cost_per_image_token":                {"input_image", million},
+	"output_cost_per_reasoning_token":           {"reasoning", million},
+	"output_cost_per_audio_token":               {"output_audio", million},
+	"output_cost_per_image_token":               {"output_image", million},
+	"web_search":                                {"web_search", one},
 }
 
 // litellmPieces are the fields that price what models of a mode charge in place of tokens.
 var litellmPieces = map[string]struct {
 	fields []string
-	rate   string
-	per    int64
+	unit
 }{
-	"rerank":              {[]string{"input_cost_per_query"}, "search_unit", 1},
-	"ocr":                 {[]string{"ocr_cost_per_page"}, "page", 1},
-	"audio_transcription": {[]string{"input_cost_per_second"}, "audio_hour", 3600},
-	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, "image", 1},
+	"rerank":              {[]string{"input_cost_per_query"}, unit{"search_unit", one}},
+	"ocr":                 {[]string{"ocr_cost_per_page"}, unit{"page", one}},
+	"audio_transcription": {[]string{"input_cost_per_second"}, unit{"audio_hour", big.NewRat(3600, 1)}},
+	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, unit{"image", one}},
 }
 
 // when is the conditions of a price that the end of a field says.
@@ -184,36 +166,29 @@ type when struct {
 	above int64
 }
 
-// prices are the model's prices, none if it charges for what usages don't count.
-func (m litellmModel) prices() ([]catalog.Price, error) {
+// readPrices sets the prices, unless the model charges for what usages do not count.
+func (m *litellmModel) readPrices() error {
 	sets := map[when]*catalog.Price{{}: {}}
-	for _, field := range slices.Sorted(maps.Keys(m.rates)) {
+	for field, dollars := range m.rates {
 		parts := condition.FindStringSubmatch(field)
-		known, ok := litellmRates[parts[1]]
-		if !ok || m.rates[field] == "" {
+		known, ok := litellmUnits[parts[1]]
+		if !ok {
 			continue
 		}
 		w := when{tier: strings.TrimSuffix(parts[3], "es")}
-		if parts[2] != "" {
-			w.above, _ = strconv.ParseInt(parts[2], 10, 64)
-			w.above *= 1000
+		thousands, _ := strconv.ParseInt(parts[2], 10, 64) // "" is 0
+		w.above = thousands * 1000
+		if sets[w] == nil {
+			sets[w] = &catalog.Price{Tier: w.tier, InputAbove: w.above}
 		}
-		p := sets[w]
-		if p == nil {
-			p = &catalog.Price{Tier: w.tier, InputAbove: w.above}
-			sets[w] = p
+		if err := known.set(sets[w], dollars); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
 		}
-		r, err := rate(m.rates[field], big.NewRat(known.per, 1))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", field, err)
-		}
-		*p.Rate(known.rate) = r
 	}
 	base := sets[when{}]
 	if base.Input.Nano()+base.Output.Nano() == 0 {
-		return m.pieces()
+		return m.readPieces()
 	}
-	var prices []catalog.Price
 	for _, tier := range []string{"", "batch", "flex", "priority"} {
 		var of []catalog.Price
 		for w, p := range sets {
@@ -229,46 +204,38 @@ func (m litellmModel) prices() ([]catalog.Price, error) {
 			}
 		}
 		if len(of) > 0 && of[0].InputAbove == 0 {
-			prices = append(prices, of...)
+			m.prices = append(m.prices, of...)
 		}
 	}
-	return prices, nil
+	return nil
 }
 
-// pieces are the prices of a model that charges no tokens.
-func (m litellmModel) pieces() ([]catalog.Price, error) {
+// readPieces sets the price of a model that charges no tokens.
+func (m *litellmModel) readPieces() error {
 	piece := litellmPieces[m.Mode]
 	for _, field := range piece.fields {
-		dollars := m.rates[field]
-		if dollars == "" {
-			continue
+		if dollars := m.rates[field]; dollars != "" {
+			var p catalog.Price
+			err := piece.set(&p, dollars)
+			if p.Rate(piece.rate).Nano() > 0 {
+				m.prices = []catalog.Price{p}
+			}
+			return err
 		}
-		r, err := rate(dollars, big.NewRat(piece.per, 1))
-		if err != nil || r.Nano() == 0 {
-			return nil, err
-		}
-		var p catalog.Price
-		*p.Rate(piece.rate) = r
-		return []catalog.Price{p}, nil
 	}
-	return nil, nil
+	return nil
 }
 
 // withoutZeros takes out the rates of parts that are 0, which is written for what
 // is unknown, and those that are the rate of the whole.
 func withoutZeros(p catalog.Price) catalog.Price {
-	for _, parts := range []struct {
-		whole catalog.Rate
-		rates []*catalog.Rate
-	}{
-		{catalog.Rate{}, []*catalog.Rate{&p.CacheRead, &p.CacheWrite, &p.CacheWrite1h, &p.CacheReadAudio, &p.WebSearch}},
-		{p.Input, []*catalog.Rate{&p.InputAudio, &p.InputImage}},
-		{p.Output, []*catalog.Rate{&p.Reasoning, &p.OutputAudio, &p.OutputImage}},
+	for part, whole := range map[*catalog.Rate]catalog.Rate{
+		&p.CacheRead: {}, &p.CacheWrite: {}, &p.CacheWrite1h: {}, &p.CacheReadAudio: {}, &p.WebSearch: {},
+		&p.InputAudio: p.Input, &p.InputImage: p.Input,
+		&p.Reasoning: p.Output, &p.OutputAudio: p.Output, &p.OutputImage: p.Output,
 	} {
-		for _, r := range parts.rates {
-			if r.Nano() == 0 || *r == parts.whole {
-				*r = catalog.Rate{}
-			}
+		if part.Nano() == 0 || *part == whole {
+			*part = catalog.Rate{}
 		}
 	}
 	return p

@@ -1,18 +1,18 @@
-// Command generate makes the built-in data of package catalog out of three
-// collections: genai-prices and LiteLLM, of which it downloads pinned versions
-// from PyPI with pip, and models.dev. It keeps facts and leaves all prose behind.
-// Its output depends on nothing but its input. In the folder of the package:
+// Command generate makes the built-in data of package catalog. Models are those of
+// models.dev. Prices are those of genai-prices; where it has none those of LiteLLM, and
+// then those of models.dev. overrides.txt names the prices that are not taken, each with
+// the reason. Only facts are kept, no prose. The output depends on the input alone. In the
+// folder of the package:
 //
 //	go generate
 //	go run ./generate -models-dev <file or URL>
-//	go run ./generate -report differences.txt
+//	go run ./generate -check
 //
-// The last compares the built-in prices with those of the two packages, and
-// fails on a difference that the file does not list.
+// The last compares the built-in prices with those of genai-prices and LiteLLM, and fails
+// on a difference that overrides.txt does not give a reason for.
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -25,9 +25,9 @@ import (
 
 // file is the catalogue as JSON, by the schema of docs/catalog.md.
 type file struct {
-	Version   string     `json:"version"`
-	Sources   []source   `json:"sources"`
-	Providers []provider `json:"providers"`
+	Version   string   `json:"version"`
+	Sources   []source `json:"sources"`
+	Providers []any    `json:"providers"`
 }
 
 type provider struct {
@@ -36,19 +36,21 @@ type provider struct {
 	Models   []*catalog.Model `json:"models"`
 }
 
+// echo is Weir's own provider, which has no network. It charges for every model name, so
+// that a first look shows costs too.
+const echo = `{"id":"echo","models":[{"id":"echo-1","name":"Echo","owner":"weir","match":{"regex":""},` +
+	`"input":["text","image"],"output":["text"],"reasoning":true,"tool_call":true,"prices":[{"input":"1","output":"2"}]}]}`
+
 func main() {
-	var in inputs
-	flag.StringVar(&in.genai, "genai-prices", "", "wheel of the package genai-prices, as a path or URL (default: the pinned version, by pip)")
-	flag.StringVar(&in.litellm, "litellm", "", "wheel of the package litellm, as a path or URL (default: the pinned version, by pip)")
-	flag.StringVar(&in.modelsDev, "models-dev", "https://models.dev/api.json", "api.json of models.dev, as a path or URL")
+	modelsDev := flag.String("models-dev", "https://models.dev/api.json", "api.json of models.dev, as a path or URL")
 	out := flag.String("o", "catalog.json.zst", "file to write")
-	report := flag.String("report", "", "compare instead, and allow the differences that this file lists")
+	checks := flag.Bool("check", false, "compare the built-in prices with the packages instead")
 	flag.Parse()
 	var err error
-	if *report != "" {
-		err = compare(in, *report)
+	if *checks {
+		err = check()
 	} else {
-		err = write(in, *out)
+		err = write(*modelsDev, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -56,12 +58,16 @@ func main() {
 	}
 }
 
-func write(in inputs, out string) error {
-	text, err := generate(in)
+func write(modelsDev, out string) error {
+	c, err := readPackages()
 	if err != nil {
 		return err
 	}
-	if _, err := catalog.Parse(text); err != nil {
+	if c.modelsDev, err = readModelsDev(modelsDev); err != nil {
+		return fmt.Errorf("%w; give the path or URL of models.dev's api.json with -models-dev", err)
+	}
+	text, err := c.generate()
+	if err != nil {
 		return err
 	}
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
@@ -71,24 +77,22 @@ func write(in inputs, out string) error {
 	return os.WriteFile(out, w.EncodeAll(text, nil), 0o644)
 }
 
-// generate is the catalogue's JSON.
-func generate(in inputs) ([]byte, error) {
-	c, err := in.read()
-	if err != nil {
-		return nil, err
-	}
+// generate returns the catalogue's JSON.
+func (c collections) generate() ([]byte, error) {
 	providers, err := c.merge()
 	if err != nil {
 		return nil, err
 	}
-	own, err := echo()
+	described := c.modelsDev.source()
+	f := file{Version: max(today.String(), described.Date), Sources: []source{genaiPin.source, litellmPin.source, described}}
+	for _, p := range providers {
+		f.Providers = append(f.Providers, p)
+	}
+	f.Providers = append(f.Providers, json.RawMessage(echo))
+	text, err := json.Marshal(f)
 	if err != nil {
 		return nil, err
 	}
-	sources := c.sources()
-	version := ""
-	for _, s := range sources {
-		version = max(version, s.Date)
-	}
-	return json.Marshal(file{Version: cmp.Or(version, "unknown"), Sources: sources, Providers: append(providers, own)})
+	_, err = catalog.Parse(text)
+	return text, err
 }

@@ -36,10 +36,9 @@ func (c collections) merge() ([]provider, error) {
 type offers struct {
 	origin
 	genai     *genai
-	litellm   map[string]litellmModel
+	litellm   map[string]*litellmModel
 	uplifts   map[string]*big.Rat
-	modelsDev []modelsDevModel
-	date      string // of models.dev
+	modelsDev []*modelsDevModel
 }
 
 func (c collections) offers(o origin) (*offers, error) {
@@ -47,51 +46,38 @@ func (c collections) offers(o origin) (*offers, error) {
 		return nil, fmt.Errorf("genai-prices has no provider %q", o.genai)
 	}
 	described, err := c.modelsDev.models(o.modelsDev)
-	return &offers{o, c.genai, c.litellm.models(o), c.litellm.uplifts(o), described, c.modelsDev.date()}, err
+	return &offers{o, c.genai, c.litellm.models(o), c.litellm.uplifts(o), described}, err
 }
 
-// quotes are what the sources say that a name costs, in the order in which their
-// prices are taken if they agree: genai-prices knows when a price changed.
-func (o *offers) quotes(name string) ([]quote, error) {
-	var quotes []quote
-	say := func(source, date string, prices []catalog.Price) {
+// quotes are what the sources say that a name costs, in the order in which their prices are
+// taken: genai-prices knows when a price changed.
+func (o *offers) quotes(name string) (quotes []quote) {
+	add := func(source string, prices []catalog.Price) {
 		if len(prices) > 0 && o.keeps(name, prices) {
-			quotes = append(quotes, quote{source, date, prices})
+			quotes = append(quotes, quote{source, prices})
 		}
 	}
 	if r := o.genai.find(o.origin.genai, name); r != nil && o.keeps(r.ID, r.prices) {
-		say(genaiPin.Name, genaiPin.Date, r.prices)
+		add(genaiPin.Name, r.prices)
 	}
 	if m, ok := o.litellm[name]; ok {
-		prices, err := m.prices()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		say(litellmPin.Name, litellmPin.Date, prices)
+		add(litellmPin.Name, m.prices)
 	}
-	if i := slices.IndexFunc(o.modelsDev, func(d modelsDevModel) bool { return d.ID == name }); i >= 0 {
-		prices, err := o.modelsDev[i].prices()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		say("models.dev", o.date, prices)
+	if i := slices.IndexFunc(o.modelsDev, func(d *modelsDevModel) bool { return d.ID == name }); i >= 0 {
+		add("models.dev", o.modelsDev[i].prices)
 	}
-	return quotes, nil
+	return quotes
 }
 
-// prices are those of a name.
+// prices are those of a name, without those that are overridden.
 func (o *offers) prices(name string) ([]catalog.Price, error) {
-	quotes, err := o.quotes(name)
-	// A model that Bedrock runs in a region costs more than one that it runs
-	// anywhere. A name without a location is of the first kind, which only genai-prices
-	// knows: it has a rule for both.
-	if r := o.genai.find(o.origin.genai, name); r != nil && strings.HasPrefix(r.ID, "regional.") && !located(name) && len(quotes) > 0 {
-		quotes = slices.DeleteFunc(quotes, func(q quote) bool { return !agree(quotes[0].prices, q.prices, "", today()) })
+	quotes := o.quotes(name)
+	for i, q := range quotes {
+		quotes[i].prices = slices.DeleteFunc(slices.Clone(q.prices), func(p catalog.Price) bool {
+			return overriding(q.source, o.id, name, p.Tier) != nil
+		})
 	}
-	if err != nil {
-		return nil, err
-	}
-	prices := decide(quotes, today())
+	prices := decide(quotes)
 	regional, err := regional(prices, o.uplifts[name])
 	return append(prices, regional...), err
 }
@@ -149,7 +135,7 @@ func (o *offers) models() ([]*catalog.Model, error) {
 			taken[m.ID] = true
 		}
 		ordered = append(ordered, m)
-		names, match := split(r.match)
+		names, match := split(r.Match)
 		for _, name := range append(names, r.ID) {
 			if taken[name] {
 				continue
@@ -197,7 +183,7 @@ func representative(r *rule, models []*catalog.Model) *catalog.Model {
 // addPriced adds the names that only LiteLLM has, where a look-up finds nothing or
 // something with other prices.
 func addPriced(providers []provider, of []*offers) ([]provider, error) {
-	text, err := json.Marshal(file{Providers: providers, Version: "none"})
+	text, err := json.Marshal(map[string]any{"providers": providers})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +219,7 @@ func covers(prices, others []catalog.Price) bool {
 		return false
 	}
 	for _, p := range others {
-		if !agree(prices, others, p.Tier, today()) {
+		if !agree(prices, others, p.Tier) {
 			return false
 		}
 	}

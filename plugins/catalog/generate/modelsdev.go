@@ -4,19 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// The fields of models.dev's api.json that are read.
-type modelsDev map[string]modelsDevProvider
-
-type modelsDevProvider struct {
-	Models map[string]modelsDevModel `json:"models"`
+// modelsDev is the data of models.dev by its ids of providers.
+type modelsDev map[string]*struct {
+	Models map[string]*modelsDevModel `json:"models"`
 }
 
+// modelsDevModel has the fields of api.json that are read.
 type modelsDevModel struct {
 	ID               string          `json:"id"`
 	Name             string          `json:"name"`
@@ -43,10 +41,10 @@ type modelsDevModel struct {
 		Input  []string `json:"input"`
 		Output []string `json:"output"`
 	} `json:"modalities"`
-	Cost         *modelsDevCost `json:"cost"`
+	Cost         modelsDevCost `json:"cost"`
 	Experimental struct {
 		Modes map[string]struct {
-			Cost     *modelsDevCost `json:"cost"`
+			Cost     modelsDevCost `json:"cost"`
 			Provider struct {
 				Body struct {
 					ServiceTier string `json:"service_tier"`
@@ -55,40 +53,41 @@ type modelsDevModel struct {
 			} `json:"provider"`
 		} `json:"modes"`
 	} `json:"experimental"`
+
+	prices []catalog.Price // those of service tiers last
 }
 
-type modelsDevCost struct {
-	Input       json.Number `json:"input"`
-	Output      json.Number `json:"output"`
-	CacheRead   json.Number `json:"cache_read"`
-	CacheWrite  json.Number `json:"cache_write"`
-	Reasoning   json.Number `json:"reasoning"`
-	InputAudio  json.Number `json:"input_audio"`
-	OutputAudio json.Number `json:"output_audio"`
-	Citation    json.Number `json:"citation"`
-	Request     json.Number `json:"request"`
-	Image       json.Number `json:"image"`
-	Tiers       []struct {
-		Tier struct {
-			Size int64 `json:"size"`
-		} `json:"tier"`
-		modelsDevCost
-	} `json:"tiers"`
-}
+// modelsDevCost is rates by their names, and lists of them.
+type modelsDevCost map[string]json.RawMessage
 
-// date is that of the newest entry.
-func (d modelsDev) date() (newest string) {
-	for _, p := range d {
+func parseModelsDev(text []byte) (d modelsDev, err error) {
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, err
+	}
+	for id, p := range d {
 		for _, m := range p.Models {
-			newest = max(newest, m.LastUpdated)
+			if err := m.readPrices(); err != nil {
+				return nil, fmt.Errorf("models.dev: %s/%s: %w", id, m.ID, err)
+			}
 		}
 	}
-	return newest
+	return d, nil
+}
+
+// source is what the catalogue says of models.dev, whose data is as new as its newest entry.
+func (d modelsDev) source() source {
+	s := source{Name: "models.dev", URL: "https://github.com/anomalyco/models.dev", Licence: "MIT"}
+	for _, p := range d {
+		for _, m := range p.Models {
+			s.Date = max(s.Date, m.LastUpdated)
+		}
+	}
+	return s
 }
 
 // models are those of several of its providers, by id and each once.
-func (d modelsDev) models(providers []string) (models []modelsDevModel, err error) {
-	if d == nil { // the report does without
+func (d modelsDev) models(providers []string) (models []*modelsDevModel, err error) {
+	if d == nil { // the check does without
 		return nil, nil
 	}
 	seen := make(map[string]bool)
@@ -108,7 +107,7 @@ func (d modelsDev) models(providers []string) (models []modelsDevModel, err erro
 }
 
 // model is what models.dev says about a model, but for its prices.
-func (d modelsDevModel) model() *catalog.Model {
+func (d *modelsDevModel) model() *catalog.Model {
 	m := &catalog.Model{
 		ID: d.ID, Name: d.Name,
 		Input: d.Modalities.Input, Output: d.Modalities.Output,
@@ -142,25 +141,29 @@ func (d modelsDevModel) model() *catalog.Model {
 	return m
 }
 
-// prices are those that models.dev has, those of service tiers last; none where
-// they charge for what usages don't count.
-func (d modelsDevModel) prices() ([]catalog.Price, error) {
+// readPrices sets the prices, unless the model charges for what usages do not count.
+func (d *modelsDevModel) readPrices() error {
 	c := d.Cost
-	if c == nil || c.Citation+c.Request+c.Image != "" {
-		return nil, nil
+	if c == nil || c["citation"] != nil || c["request"] != nil || c["image"] != nil {
+		return nil
 	}
-	base, err := c.price()
-	if err != nil {
-		return nil, err
+	if err := d.add(c, catalog.Price{}); err != nil {
+		return err
 	}
-	prices := []catalog.Price{base}
-	for _, t := range c.Tiers {
-		p, err := t.price()
-		if err != nil {
-			return nil, err
+	var tiers []modelsDevCost
+	if c["tiers"] != nil {
+		if err := json.Unmarshal(c["tiers"], &tiers); err != nil {
+			return err
 		}
-		p.InputAbove = t.Tier.Size
-		prices = append(prices, p)
+	}
+	for _, t := range tiers {
+		var bound struct{ Size int64 }
+		if err := json.Unmarshal(t["tier"], &bound); err != nil {
+			return err
+		}
+		if err := d.add(t, catalog.Price{InputAbove: bound.Size}); err != nil {
+			return err
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Experimental.Modes)) {
 		mode := d.Experimental.Modes[name]
@@ -168,34 +171,23 @@ func (d modelsDevModel) prices() ([]catalog.Price, error) {
 		if tier == "" || mode.Cost == nil {
 			continue
 		}
-		p, err := mode.Cost.price()
-		if err != nil {
-			return nil, err
+		if err := d.add(mode.Cost, catalog.Price{Tier: tier}); err != nil {
+			return err
 		}
-		p.Tier = tier
-		prices = append(prices, p)
 	}
-	return prices, nil
+	return nil
 }
 
-func (c modelsDevCost) price() (p catalog.Price, err error) {
-	if c.Reasoning == c.Output {
-		c.Reasoning = ""
-	}
-	for _, r := range []struct {
-		to      *catalog.Rate
-		dollars json.Number
-	}{
-		{&p.Input, c.Input}, {&p.Output, c.Output},
-		{&p.CacheRead, c.CacheRead}, {&p.CacheWrite, c.CacheWrite},
-		{&p.Reasoning, c.Reasoning}, {&p.InputAudio, c.InputAudio}, {&p.OutputAudio, c.OutputAudio},
-	} {
-		if r.dollars == "" {
+// add appends a price with the rates of c.
+func (d *modelsDevModel) add(c modelsDevCost, p catalog.Price) error {
+	for _, name := range []string{"input", "output", "cache_read", "cache_write", "reasoning", "input_audio", "output_audio"} {
+		if c[name] == nil || name == "reasoning" && string(c[name]) == string(c["output"]) {
 			continue
 		}
-		if *r.to, err = rate(r.dollars, big.NewRat(1, 1)); err != nil {
-			return p, err
+		if err := (unit{name, one}).set(&p, json.Number(c[name])); err != nil {
+			return err
 		}
 	}
-	return p, nil
+	d.prices = append(d.prices, p)
+	return nil
 }

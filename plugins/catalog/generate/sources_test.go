@@ -63,21 +63,21 @@ providers: list[Provider] = [
 ]
 `
 
-func readGenai(t *testing.T) *genai {
+func testGenai(t *testing.T) *genai {
 	t.Helper()
-	text, err := genaiJSON([]byte(genaiData))
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "data.py")
+	if err := os.WriteFile(path, []byte(genaiData), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := parseGenai(text)
+	g, err := readGenai(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-// check compares prices by their JSON.
-func check(t *testing.T, name string, got []catalog.Price, want string) {
+// equalPrices compares prices by their JSON.
+func equalPrices(t *testing.T, name string, got []catalog.Price, want string) {
 	t.Helper()
 	text, err := json.Marshal(got)
 	if err != nil {
@@ -89,7 +89,7 @@ func check(t *testing.T, name string, got []catalog.Price, want string) {
 }
 
 func TestGenaiPricesAreRead(t *testing.T) {
-	g := readGenai(t)
+	g := testGenai(t)
 	for name, want := range map[string]string{
 		"one-2031": `[{"input":"3","output":"4"},` +
 			`{"from":"2026-03-16","input":"1","output":"2","web_search":"0.01"},` +
@@ -105,7 +105,7 @@ func TestGenaiPricesAreRead(t *testing.T) {
 			t.Errorf("%s is not found at who resells it", name)
 			continue
 		}
-		check(t, name, r.prices, want)
+		equalPrices(t, name, r.prices, want)
 	}
 	if r := g.find("maker", "none"); r != nil {
 		t.Errorf("%q is found for a name that nobody has", r.ID)
@@ -156,11 +156,7 @@ func TestLitellmIsRead(t *testing.T) {
 			continue
 		}
 		delete(models, name)
-		got, err := m.prices()
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, name, got, want)
+		equalPrices(t, name, m.prices, want)
 	}
 	for name := range models {
 		t.Errorf("%s is no name that an API takes", name)
@@ -170,23 +166,36 @@ func TestLitellmIsRead(t *testing.T) {
 	}
 }
 
-// A name of a rule that the other sources price differently is a model of its own.
+// setOverride has one override in place of all for the time of a test.
+func setOverride(t *testing.T, line string) *override {
+	t.Helper()
+	lines, err := parseOverrides(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := overrides
+	t.Cleanup(func() { overrides = kept })
+	overrides = lines
+	return lines[0]
+}
+
+// A name of a rule that is priced differently is a model of its own.
 func TestNamesWithOtherPricesAreModels(t *testing.T) {
 	l, err := parseLitellm([]byte(`{"lab/one-latest": {"litellm_provider":"lab","mode":"chat","input_cost_per_token":5e-06,"output_cost_per_token":6e-06}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d modelsDev
-	text := `{"lab":{"models":{"one-latest":{"id":"one-latest","last_updated":"2026-01-02","cost":{"input":5,"output":6}},
-		"one":{"id":"one","name":"One","limit":{"context":1000},"last_updated":"2026-01-01","cost":{"input":1,"output":2,"tiers":[{"tier":{"size":200000},"input":2,"output":2}]}}}}}`
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
+	d, err := parseModelsDev([]byte(`{"lab":{"models":{"one-latest":{"id":"one-latest","last_updated":"2026-01-02","cost":{"input":5,"output":6}},
+		"one":{"id":"one","name":"One","limit":{"context":1000},"last_updated":"2026-01-01","cost":{"input":1,"output":2,"tiers":[{"tier":{"size":200000},"input":2,"output":2}]}}}}}`))
+	if err != nil {
 		t.Fatal(err)
 	}
-	c := collections{readGenai(t), l, d}
+	c := collections{testGenai(t), l, d}
 	o, err := c.offers(origin{id: "lab", genai: "maker", litellm: []string{"lab"}, modelsDev: []string{"lab"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	setOverride(t, "genai-prices lab one-latest standard: it is another model there")
 	models, err := o.models()
 	if err != nil {
 		t.Fatal(err)
@@ -198,56 +207,61 @@ func TestNamesWithOtherPricesAreModels(t *testing.T) {
 			t.Errorf("one is %+v", m)
 		}
 		if m.ID == "one-latest" {
-			check(t, m.ID, m.Prices, `[{"source":"litellm","input":"5","output":"6"}]`)
+			equalPrices(t, m.ID, m.Prices, `[{"source":"litellm","input":"5","output":"6"}]`)
 		}
 	}
 	if want := []string{"one", "hear", "read", "speak", "one-latest"}; !slices.Equal(ids, want) {
 		t.Errorf("models are %v, want %v", ids, want)
 	}
-	if d.date() != "2026-01-02" {
-		t.Errorf("models.dev is of %s", d.date())
+	if d.source().Date != "2026-01-02" {
+		t.Errorf("models.dev is of %s", d.source().Date)
 	}
 }
 
-func TestReasons(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "differences.txt")
-	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("# why\n\nlitellm groq whisper-* standard: rounds\nlitellm azure * flex: unknown\n")
-	reasons, err := readReasons(path)
-	if err != nil || len(reasons) != 2 {
-		t.Fatalf("got %v, %v", reasons, err)
+func TestOverrides(t *testing.T) {
+	lines, err := parseOverrides("# why\n\nlitellm groq whisper-* flex: rounds\nlitellm azure * standard: unknown\n")
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("got %v, %v", lines, err)
 	}
 	for _, tt := range []struct {
-		d    difference
-		want bool
+		source, provider, model, tier string
+		want                          bool
 	}{
-		{difference{"litellm", "groq", "whisper-large", "", ""}, true},
-		{difference{"litellm", "groq", "whisper-large", "flex", ""}, false},
-		{difference{"genai-prices", "groq", "whisper-large", "", ""}, false},
-		{difference{"litellm", "azure", "gpt", "flex", ""}, true},
-		{difference{"litellm", "azure", "gpt", "", ""}, false},
+		{"litellm", "groq", "whisper-large", "flex", true},
+		{"litellm", "groq", "whisper-large", "", false},
+		{"genai-prices", "groq", "whisper-large", "flex", false},
+		{"litellm", "azure", "gpt", "", true},
+		{"litellm", "azure", "gpt", "flex", true},
 	} {
-		got := slices.ContainsFunc(reasons, func(r *reason) bool { return r.explains(tt.d) })
+		got := slices.ContainsFunc(lines, func(o *override) bool { return o.matches(tt.source, tt.provider, tt.model, tt.tier) })
 		if got != tt.want {
-			t.Errorf("%+v is explained: %v", tt.d, got)
+			t.Errorf("%+v is overridden: %v", tt, got)
 		}
 	}
 	for _, line := range []string{"litellm groq standard: three fields", "litellm groq whisper standard:", "litellm groq whisper standard"} {
-		write(line)
-		if _, err := readReasons(path); err == nil || !strings.Contains(err.Error(), "differences.txt:1: want") {
+		if _, err := parseOverrides(line); err == nil || !strings.Contains(err.Error(), "overrides.txt:1: want") {
 			t.Errorf("%q gives %v", line, err)
 		}
+	}
+}
+
+// The check counts a difference without an override, and notes which overrides are needed.
+func TestCheckWantsReasons(t *testing.T) {
+	line := setOverride(t, "litellm p m flex: rounds")
+	q := quote{"litellm", prices(t, `[{"input":2,"output":2},{"tier":"flex","input":1,"output":1}]`)}
+	if n := q.check("p", "m", q.prices); n != 0 || line.used {
+		t.Errorf("with the same prices %d differences have no reason, and the override is used: %v", n, line.used)
+	}
+	if n := q.check("p", "m", prices(t, `[{"input":3,"output":2},{"tier":"flex","input":2,"output":1}]`)); n != 1 || !line.used {
+		t.Errorf("with other prices %d differences have no reason, and the override is used: %v", n, line.used)
 	}
 }
 
 // A catalogue that lacks a price, has another, or has none for a tier differs; one
 // that has the price under another name of the model does not.
 func TestDifferences(t *testing.T) {
-	ours, err := catalog.Parse([]byte(`{"providers":[{"id":"p","models":[{"id":"m","prices":[{"input":1,"output":2},{"tier":"flex","input":"0.5","output":1}]}]}]}`))
+	ours, err := catalog.Parse([]byte(`{"providers":[{"id":"p","models":[{"id":"m","prices":[{"input":1,"output":2},{"tier":"flex","input":"0.5","output":1},
+		{"tier":"priority","input":2,"output":4},{"tier":"priority","input_above":1000}]}]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,6 +277,7 @@ func TestDifferences(t *testing.T) {
 		{`[{"tier":"flex","input":"0.5","output":1}]`, "flex", false},
 		{`[{"tier":"flex","input":"0.6","output":1}]`, "flex", true},
 		{`[{"tier":"batch","input":"0.5","output":1}]`, "batch", true},
+		{`[{"tier":"priority","input":2,"output":4}]`, "priority", false}, // of long inputs nobody knows
 	} {
 		if got := differs(m.Prices, prices(t, tt.theirs), tt.tier); (got != "") != tt.want {
 			t.Errorf("%s: %q", tt.theirs, got)

@@ -18,18 +18,14 @@ func prices(t *testing.T, list string) []catalog.Price {
 }
 
 func TestDecide(t *testing.T) {
-	on, err := catalog.ParseDate("2026-11-12")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct{ name, first, second, third, want string }{
 		{"one source", `[{"input":1,"output":2}]`, `[]`, `[]`, `[{"input":1,"output":2,"source":"first"}]`},
-		{"the one published last of two that differ", `[{"input":1,"output":2}]`, `[{"input":3,"output":4}]`, `[]`,
-			`[{"input":3,"output":4,"source":"second"}]`},
-		{"two agree against the one published last", `[{"input":1,"output":2}]`, `[{"input":3,"output":4}]`, `[{"input":1,"output":2}]`,
+		{"the first of two that differ", `[{"input":1,"output":2}]`, `[{"input":3,"output":4}]`, `[]`,
 			`[{"input":1,"output":2,"source":"first"}]`},
-		{"two agree against the first", `[{"input":9,"output":9}]`, `[{"input":3,"output":4}]`, `[{"input":3,"output":4}]`,
+		{"one that has no standard price, for it is overridden", `[{"tier":"flex","input":1,"output":2}]`, `[{"input":3,"output":4}]`, `[]`,
 			`[{"input":3,"output":4,"source":"second"}]`},
+		{"a tier that the first one lacks, for it is overridden", `[{"input":2}]`, `[{"input":2},{"tier":"flex","input":1}]`, `[{"input":2},{"tier":"flex","input":3}]`,
+			`[{"input":2,"source":"first"},{"tier":"flex","input":1,"source":"second"}]`},
 		{"long inputs differ", `[{"input":1,"output":2}]`, `[{"input":1,"output":2}]`,
 			`[{"input":1,"output":2},{"input_above":200000,"input":2,"output":3}]`, `[{"input":1,"output":2,"source":"first"}]`},
 		{"bounds of long inputs are written differently", `[{"input":1},{"input_above":199999,"input":2}]`, `[{"input":5}]`,
@@ -62,10 +58,8 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := decide([]quote{
-				{"first", "2026-11-10", prices(t, tt.first)},
-				{"second", "2026-11-12", prices(t, tt.second)},
-				{"third", "2026-07-02", prices(t, tt.third)},
-			}, on)
+				{"first", prices(t, tt.first)}, {"second", prices(t, tt.second)}, {"third", prices(t, tt.third)},
+			})
 			want := prices(t, tt.want)
 			if len(got) != len(want) {
 				t.Fatalf("got %+v\nwant %+v", got, want)

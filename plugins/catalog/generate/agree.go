@@ -10,39 +10,38 @@ import (
 // quote is what one source says that a model costs.
 type quote struct {
 	source string
-	date   string // the day the source was published
 	prices []catalog.Price
 }
 
-// priceAt is the price that holds for so much input on a day, at any hour of it.
-// Nil if there is none.
-func priceAt(prices []catalog.Price, tier string, input int64, on catalog.Date) *catalog.Price {
+// priceAt is the price that holds today for so much input, at any hour. Nil if there is
+// none.
+func priceAt(prices []catalog.Price, tier string, input int64) *catalog.Price {
 	for i := len(prices) - 1; i >= 0; i-- {
-		if p := &prices[i]; p.Hours == (catalog.Hours{}) && holds(p, tier, input, on) {
+		if p := &prices[i]; p.Hours == (catalog.Hours{}) && holds(p, tier, input) {
 			return p
 		}
 	}
 	return nil
 }
 
-func holds(p *catalog.Price, tier string, input int64, on catalog.Date) bool {
-	return p.Tier == tier && !p.Regional && p.From <= on && (p.InputAbove == 0 || input > p.InputAbove)
+func holds(p *catalog.Price, tier string, input int64) bool {
+	return p.Tier == tier && !p.Regional && p.From <= today && (p.InputAbove == 0 || input > p.InputAbove)
 }
 
 // agree reports whether two lists of prices agree about a tier, for any
 // size of input. A source that knows no hours agrees with the price of any of them.
-func agree(a, b []catalog.Price, tier string, on catalog.Date) bool {
-	return within(a, b, tier, on) || within(b, a, tier, on)
+func agree(a, b []catalog.Price, tier string) bool {
+	return within(a, b, tier) || within(b, a, tier)
 }
 
-func within(all, some []catalog.Price, tier string, on catalog.Date) bool {
+func within(all, some []catalog.Price, tier string) bool {
 	for _, size := range sizes(all, some) {
-		p := priceAt(some, tier, size, on)
+		p := priceAt(some, tier, size)
 		if p == nil {
-			return priceAt(all, tier, size, on) == nil
+			return priceAt(all, tier, size) == nil
 		}
-		if q := priceAt(all, tier, size, on); q == nil || !same(p, q) && !slices.ContainsFunc(all, func(q catalog.Price) bool {
-			return q.Hours != (catalog.Hours{}) && holds(&q, tier, size, on) && same(p, &q)
+		if q := priceAt(all, tier, size); q == nil || !same(p, q) && !slices.ContainsFunc(all, func(q catalog.Price) bool {
+			return q.Hours != (catalog.Hours{}) && holds(&q, tier, size) && same(p, &q)
 		}) {
 			return false
 		}
@@ -80,59 +79,49 @@ func sizes(lists ...[]catalog.Price) []int64 {
 	return slices.Compact(all)
 }
 
-// decide returns the prices of a model, given the quotes of the sources. The price
-// that two sources agree on counts, else the price of the source that was published
-// last. The prices of a service tier are taken from those that agree on the
-// standard ones. If sources agree, the first one's prices are taken, and the others
-// add the rates that it lacks.
-func decide(quotes []quote, on catalog.Date) []catalog.Price {
-	quotes = slices.DeleteFunc(quotes, func(q quote) bool { return len(q.prices) == 0 })
-	if len(quotes) == 0 {
-		return nil
-	}
-	standard := majority(quotes, "", on)
-	prices := combine(standard, "", on)
+// decide returns the prices of a model, given the quotes of the sources: in each tier those
+// of the first source that has some. The sources that agree with it on the standard price
+// add tiers, and in each tier those that agree with it add the rates that it lacks.
+func decide(quotes []quote) (prices []catalog.Price) {
+	standard := agreeing(quotes, "")
 	var tiers []string
 	for _, q := range standard {
-		for _, p := range q.prices {
-			tiers = append(tiers, p.Tier)
-		}
+		tiers = append(tiers, q.tiers()...)
 	}
 	slices.Sort(tiers)
-	tiers = slices.DeleteFunc(slices.Compact(tiers), func(tier string) bool { return tier == "" })
+	tiers = slices.Compact(tiers) // the standard one is the first
 	for _, tier := range tiers {
-		of := slices.DeleteFunc(slices.Clone(standard), func(q quote) bool {
-			return !slices.ContainsFunc(q.prices, func(p catalog.Price) bool { return p.Tier == tier })
-		})
-		prices = append(prices, combine(majority(of, tier, on), tier, on)...)
+		prices = append(prices, combine(agreeing(standard, tier), tier)...)
 	}
-	withoutGuesses(prices, on)
+	withoutGuesses(prices)
 	for _, tier := range tiers {
-		prices = append(prices, unknownAbove(prices, tier, on)...)
+		prices = append(prices, unknownAbove(prices, tier)...)
 	}
 	return prices
 }
 
-// majority is the sources that agree with most others, else the one published last.
-func majority(quotes []quote, tier string, on catalog.Date) (best []quote) {
-	newest := ""
+// tiers are those that the source has prices for.
+func (q quote) tiers() (tiers []string) {
+	for _, p := range q.prices {
+		tiers = append(tiers, p.Tier)
+	}
+	slices.Sort(tiers)
+	return slices.Compact(tiers)
+}
+
+// agreeing are the sources with a price in the tier that agree with the first of them.
+func agreeing(quotes []quote, tier string) (agreed []quote) {
 	for _, q := range quotes {
-		var with []quote
-		for _, other := range quotes {
-			if agree(q.prices, other.prices, tier, on) {
-				with = append(with, other)
-			}
-		}
-		if len(with) > len(best) || len(with) == len(best) && q.date > newest {
-			best, newest = with, q.date
+		if slices.Contains(q.tiers(), tier) && (agreed == nil || agree(agreed[0].prices, q.prices, tier)) {
+			agreed = append(agreed, q)
 		}
 	}
-	return best
+	return agreed
 }
 
 // combine is the prices of a tier that the first source has, with what the others
 // add to those that hold today at any hour.
-func combine(quotes []quote, tier string, on catalog.Date) []catalog.Price {
+func combine(quotes []quote, tier string) []catalog.Price {
 	first := quotes[0]
 	var prices []catalog.Price
 	for _, p := range first.prices {
@@ -148,7 +137,7 @@ func combine(quotes []quote, tier string, on catalog.Date) []catalog.Price {
 		for i := range prices {
 			p := &prices[i]
 			size := p.InputAbove + p.InputAbove/20 + 1
-			if o := priceAt(other.prices, tier, size, on); o != nil && priceAt(prices, tier, size, on) == p && add(p, o) {
+			if o := priceAt(other.prices, tier, size); o != nil && priceAt(prices, tier, size) == p && add(p, o) {
 				p.Source = strings.Join([]string{p.Source, other.source}, ", ")
 			}
 		}
@@ -173,14 +162,14 @@ func add(p, o *catalog.Price) (added bool) {
 // withoutGuesses makes rates unknown that the prices of tiers and of long inputs
 // lack and the standard price has: what they are for, such as cached tokens or
 // images, would be charged as the rest.
-func withoutGuesses(prices []catalog.Price, on catalog.Date) {
-	standard := priceAt(prices, "", 1, on)
+func withoutGuesses(prices []catalog.Price) {
+	standard := priceAt(prices, "", 1)
 	if standard == nil {
 		return
 	}
 	for i := range prices {
 		p := &prices[i]
-		if p.Tier == "" && p.InputAbove == 0 || p.From > on {
+		if p.Tier == "" && p.InputAbove == 0 || p.From > today {
 			continue
 		}
 		for _, name := range partRates {
@@ -194,15 +183,19 @@ func withoutGuesses(prices []catalog.Price, on catalog.Date) {
 // unknownAbove returns prices without rates for the long inputs whose price in a
 // tier no source gives, though their standard price differs from the price of short
 // inputs.
-func unknownAbove(prices []catalog.Price, tier string, on catalog.Date) (unknown []catalog.Price) {
+func unknownAbove(prices []catalog.Price, tier string) (unknown []catalog.Price) {
 	for _, p := range prices {
-		if p.Tier != "" || p.InputAbove == 0 || priceAt(prices, "", p.InputAbove+1, on).InputAbove != p.InputAbove {
+		if p.Tier != "" || p.InputAbove == 0 || priceAt(prices, "", p.InputAbove+1).InputAbove != p.InputAbove {
 			continue
 		}
-		short, long := priceAt(prices, tier, p.InputAbove, on), priceAt(prices, tier, p.InputAbove+p.InputAbove/20+1, on)
-		if short != nil && same(short, long) && !same(priceAt(prices, "", p.InputAbove, on), &p) {
-			unknown = append(unknown, catalog.Price{Tier: tier, InputAbove: p.InputAbove, Source: short.Source})
+		short, long := priceAt(prices, tier, p.InputAbove), priceAt(prices, tier, p.InputAbove+p.InputAbove/20+1)
+		if short != nil && same(short, long) && !same(priceAt(prices, "", p.InputAbove), &p) {
+			unknown = append(unknown, unknownPrice(tier, p.InputAbove, short.Source))
 		}
 	}
 	return unknown
+}
+
+func unknownPrice(tier string, above int64, source string) catalog.Price {
+	return catalog.Price{Tier: tier, InputAbove: above, Source: source}
 }
