@@ -94,10 +94,10 @@ func (j *Journal) admit(d *draft) error {
 	case j.closed:
 		return errClosed
 	case d.metadata > maxMetadata || d.length > math.MaxUint32:
-		j.countLostDraft(d, storage.LostJournalFailed)
+		j.ledger.lose(d.loss(storage.LostJournalFailed))
 		return errSize
 	case j.pendingBytes+d.size() > j.options.MaxBytes:
-		j.countLostDraft(d, storage.LostJournalFull)
+		j.ledger.lose(d.loss(storage.LostJournalFull))
 		return ErrFull
 	}
 	return nil
@@ -193,8 +193,7 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		}
 		if d.number > 0 {
 			s.exchanges++
-			j.ledger.waiting++
-			j.counter.end()
+			j.ledger.appended(1)
 		}
 	}
 	j.counts.Appended += int64(len(group))
@@ -239,7 +238,7 @@ func (j *Journal) fail(group []*draft, err error) {
 		d.err = fmt.Errorf("writing the journal: %w", err)
 		j.pendingBytes -= d.size()
 		if d.kind == kindRecord || d.kind == kindAnnotation {
-			j.countLostDraft(d, storage.LostJournalFailed)
+			j.ledger.lose(d.loss(storage.LostJournalFailed))
 		}
 	}
 }
@@ -367,6 +366,11 @@ func (d *draft) body(b []byte) {
 		return
 	}
 	d.bodies = append(d.bodies, span{len(d.buf), b})
+}
+
+// loss is that of the entry.
+func (d *draft) loss(reason string) storage.Loss {
+	return storage.Loss{Reason: reason, Count: 1, Exchanges: int64(min(d.number, 1)), From: d.at, To: d.at}
 }
 
 func (d *draft) size() int64 { return headSize + int64(d.metadata) + d.length }

@@ -112,8 +112,7 @@ func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
 	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
 	d.losses = addLoss(d.losses, l)
 	d.gap = true
-	j.lost[storage.LostCorrupt] += entries
-	j.ledger.losses = addIncident(j.ledger.losses, l)
+	j.ledger.drop(l)
 }
 
 // add adds an entry to the batch.
@@ -232,7 +231,6 @@ func (j *Journal) nextSegment(d *delivery) bool {
 	}
 	if missing := s.exchanges - c.exchanges; missing > 0 { // their entries were damaged since
 		c.exchanges = s.exchanges
-		j.ledger.waiting -= missing
 		j.corrupt(d, 0, missing)
 	}
 	if !s.closed {

@@ -42,7 +42,7 @@ func Is(dir string) bool {
 func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, match func(*storage.Record)) (storage.Position, error)) (*Report, error) {
 	c := &checker{
 		Journal: &Journal{
-			dir: dir, options: Options{Dir: dir, open: openReadOnly}.withDefaults(), lost: map[string]int64{},
+			dir: dir, options: Options{Dir: dir, open: openReadOnly}.withDefaults(),
 			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[storage.RecordKey]storage.Position{},
 		},
 		contents: map[uint64]ordinals{}, records: map[storage.RecordKey]appended{},
@@ -242,13 +242,13 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 		return 0, err
 	}
 	c.restoreHeld(s.Held)
-	c.startLedger(&s, left)
 	text, err = os.ReadFile(filepath.Join(c.dir, counterName))
 	if err != nil {
 		c.problem("the exchanges that have begun are not counted: %v", err)
 	}
-	counter, _ := readCounter(text)
-	return max(counter.begun, s.Number, left.number), nil
+	page, _ := readCounter(text)
+	c.ledger.restore(&s, left, page)
+	return max(page.begun, s.Number, left.number), nil
 }
 
 // match is given every record that the backend has.

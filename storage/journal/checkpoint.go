@@ -152,10 +152,9 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	j.mu.Lock()
 	s := checkpoint{
 		Journal: j.identity, Position: j.position, Cut: cut,
-		Recorded: j.ledger.recorded, Number: j.ledger.number, Held: j.held.positions(),
-		Pruned: j.checkpoint.last.Pruned,
+		Held: j.held.positions(), Pruned: j.checkpoint.last.Pruned,
 	}
-	s.Losses = marshalLosses(j.ledger.drained)
+	j.ledger.save(&s)
 	o := j.options
 	j.mu.Unlock()
 	err := j.checkpoint.write(&s, o.Sync)

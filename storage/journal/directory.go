@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,13 +70,16 @@ func (j *Journal) probe(o *Options) error {
 func (j *Journal) checkDirectory(o *Options) error {
 	j.looked = time.Now()
 	gone := j.active != nil && !linked(j.active.file, j.active.path)
-	if !gone && linked(j.lock, j.lock.Name()) && j.counter.linked() && j.checkpoint.linked() {
+	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoint.linked() {
 		return nil
 	}
 	if j.active != nil {
 		j.close(j.active)
 	}
 	if err := j.makeAnew(o); err != nil {
+		if !j.checkpoint.linked() || !j.ledger.linked() {
+			err = errors.Join(err, os.MkdirAll(spareDir(j.dir), 0o700), j.keepIn(spareDir(j.dir), o))
+		}
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
 	}
 	o.Logger.Error("files of the journal had been deleted or replaced, and were made anew", zap.String("directory", j.dir))
@@ -95,14 +99,52 @@ func (j *Journal) makeAnew(o *Options) error {
 		j.lock.Close()
 		j.lock = l
 	}
-	j.checkpointMu.Lock()
-	err := j.checkpoint.reopen(j.dir, j.identity, o.Sync)
-	j.checkpointMu.Unlock()
-	if err != nil {
+	if err := j.keepIn(j.dir, o); err != nil {
 		return err
 	}
 	j.checkSealed(o)
-	return j.counter.reopen(j.dir)
+	return os.RemoveAll(spareDir(j.dir))
+}
+
+// keepIn writes the checkpoint and the count of the exchanges in a directory from now on.
+func (j *Journal) keepIn(dir string, o *Options) error {
+	j.checkpointMu.Lock()
+	defer j.checkpointMu.Unlock()
+	if err := j.checkpoint.reopen(dir, j.identity, o.Sync); err != nil {
+		return err
+	}
+	return j.ledger.reopen(dir)
+}
+
+// spareDir is where the checkpoint and the count of the exchanges are while the directory
+// of the journal cannot be made: what is lost then is known after a restart.
+func spareDir(dir string) string { return dir + ".spare" }
+
+// takeSpare moves back what an earlier process has left in spareDir, unless the directory
+// is that of another journal now.
+func takeSpare(dir string) error {
+	spare := spareDir(dir)
+	text, err := os.ReadFile(filepath.Join(spare, checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ours, _, _ := readCheckpoint(text)
+	text, err = os.ReadFile(filepath.Join(dir, checkpointName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if there, _, found := readCheckpoint(text); found && there.Journal != ours.Journal {
+		return nil
+	}
+	for _, name := range []string{counterName, checkpointName} {
+		if err := os.Rename(filepath.Join(spare, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.RemoveAll(spare)
 }
 
 // linked tells whether path still names the open file f.

@@ -119,6 +119,59 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 	wantIntegrity(t, j, 4, 2, 0, 0, map[string]int64{storage.LostInterrupted: 2})
 }
 
+// replaceByFile removes the directory of a journal that is open, and writes a file there.
+func replaceByFile(t *testing.T, dir string) {
+	t.Helper()
+	for replaced := false; !replaced; { // maintenance may make the directory again in between
+		if err := removeDirectory(dir); err != nil {
+			t.Fatal(err)
+		}
+		err := os.WriteFile(dir, nil, 0o600)
+		if err != nil && !errors.Is(err, syscall.EISDIR) {
+			t.Fatal(err)
+		}
+		replaced = err == nil
+	}
+}
+
+// What is lost while the directory cannot be made is known after a restart, why it is lost
+// too.
+func TestLossesWithoutADirectorySurviveARestart(t *testing.T) {
+	for end, stop := range map[string]func(*Journal){
+		"closed": func(j *Journal) { j.Close(t.Context()) },
+		"killed": abandon,
+	} {
+		t.Run(end, func(t *testing.T) {
+			b := &backend{}
+			o := Options{Dir: filepath.Join(t.TempDir(), "journal")}
+			j := open(t, b, o)
+			appendSample(t, j, 0)
+			flush(t, j)
+			replaceByFile(t, o.Dir)
+			if j.Ready() == nil {
+				t.Fatal("a journal without a directory is ready")
+			}
+			for n := range 20 {
+				if j.Append(begin(j, 1+n), nil) == nil {
+					t.Fatal("a record without a directory is not lost")
+				}
+			}
+			stop(j)
+			if err := os.Remove(o.Dir); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				j = open(t, b, o)
+				wantIntegrity(t, j, 21, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 20})
+				abandon(j)
+			}
+			if _, err := os.Stat(spareDir(o.Dir)); err == nil {
+				t.Error("the spare directory stays behind")
+			}
+		})
+	}
+}
+
 // While the directory cannot be made, what is appended is lost and counted, and
 // the journal is not ready.
 func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
@@ -127,16 +180,7 @@ func TestAJournalWithoutADirectoryIsNotReady(t *testing.T) {
 	j := open(t, b, o)
 	appendSample(t, j, 0)
 	flush(t, j)
-	for replaced := false; !replaced; { // maintenance may make the directory again in between
-		if err := removeDirectory(o.Dir); err != nil {
-			t.Fatal(err)
-		}
-		err := os.WriteFile(o.Dir, nil, 0o600)
-		if err != nil && !errors.Is(err, syscall.EISDIR) {
-			t.Fatal(err)
-		}
-		replaced = err == nil
-	}
+	replaceByFile(t, o.Dir)
 	for n := 1; n < 4; n++ {
 		if err := j.Ready(); err == nil || !strings.Contains(err.Error(), o.Dir) {
 			t.Errorf("a journal whose directory is a file says %v", err)

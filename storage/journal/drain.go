@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -59,10 +58,7 @@ func (j *Journal) drain(ctx context.Context) {
 		if !j.deliver(ctx, d) {
 			return
 		}
-		j.mu.Lock()
-		losses := j.losses != nil
-		j.mu.Unlock()
-		if losses { // while nothing is appended, nobody else saves them
+		if j.ledger.owes() { // while nothing is appended, nobody else saves them
 			j.turn.Lock()
 			j.saveLosses()
 			j.turn.Unlock()
@@ -197,12 +193,8 @@ func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 	l.To = l.From
 	// It is part of the batch, so that it counts once if the batch comes again.
 	d.losses = addLoss(d.losses, l)
-	j.lost[l.Reason]++
-	j.ledger.losses = addIncident(j.ledger.losses, l)
-	if l.Exchanges > 0 {
-		j.ledger.waiting--
-		d.exchanges--
-	}
+	j.ledger.drop(l)
+	d.exchanges -= l.Exchanges
 	logger := j.options.Logger
 	j.mu.Unlock()
 	logger.Error("the backend rejects an entry, which is lost", zap.String("organisation", key.Org), zap.Stringer("request_id", key.ID), zap.Error(err))
@@ -227,19 +219,13 @@ func (j *Journal) delivered(d *delivery, took time.Duration) {
 	recovered, logger := j.err != nil, j.options.Logger
 	j.err, j.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
-	j.ledger.recorded += d.exchanges
-	j.ledger.number = max(j.ledger.number, d.number)
-	j.ledger.drained = slices.Clone(j.ledger.drained)
-	for _, l := range d.losses {
-		j.ledger.drained = addIncident(j.ledger.drained, l)
-	}
+	j.ledger.delivered(d.exchanges, d.number, d.losses)
 	for _, key := range d.released {
 		delete(j.held, key)
 	}
 	if len(d.released) > 0 {
 		j.heldCount = len(j.held.positions())
 	}
-	j.ledger.waiting -= d.exchanges
 	j.counts.Drains.add(took)
 	j.advanceTo(d)
 	j.mu.Unlock()

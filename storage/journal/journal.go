@@ -5,7 +5,6 @@ package journal
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"sync"
@@ -129,9 +128,7 @@ type Journal struct {
 	// waiting counts entries since the drain last looked; it wants to be woken
 	// at threshold.
 	waiting, threshold int
-	losses             []storage.Loss // not written to a segment yet
 	ledger             ledger
-	counter            exchangeCounter
 
 	identity uuid.UUID
 	// cut is where the batch behind position ended that an earlier process wrote.
@@ -147,7 +144,6 @@ type Journal struct {
 	progress chan struct{}
 
 	counts       Status
-	lost         map[string]int64
 	err          error // why the backend refuses writes
 	failingSince time.Time
 
@@ -172,7 +168,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j := &Journal{
 		backend: b, dir: o.Dir, options: o.withDefaults(),
 		claims: map[storage.RecordKey]struct{}{}, live: map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
-		pending: map[storage.RecordKey]storage.Position{}, lost: map[string]int64{},
+		pending: map[storage.RecordKey]storage.Position{}, ledger: ledger{entries: map[string]int64{}},
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
 		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
@@ -194,6 +190,9 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 
 func (j *Journal) start(ctx context.Context) error {
 	last, err := j.recover()
+	if err == nil {
+		err = takeSpare(j.dir)
+	}
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -216,7 +215,14 @@ func (j *Journal) start(ctx context.Context) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	j.restoreHeld(s.Held)
-	j.reconcile(&s, left)
+	page, err := j.ledger.page.open(j.dir)
+	if err != nil {
+		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
+	}
+	j.ledger.reconcile(&s, left, page, storage.Millis(j.options.now()))
+	j.turn.Lock()
+	j.saveLosses()
+	j.turn.Unlock()
 	j.saveCheckpoint(s.Cut)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
@@ -332,7 +338,7 @@ func (j *Journal) shut() {
 	}
 	j.raw = nil
 	j.mu.Unlock()
-	j.counter.close()
+	j.ledger.close()
 	j.checkpoint.close()
 	j.lock.Close()
 }
@@ -383,9 +389,9 @@ func (j *Journal) Status() Status {
 		s.RawSegments++
 		s.RawBytes += raw.size
 	}
-	s.Lost = maps.Clone(j.lost)
 	s.Err, s.FailingSince = j.err, j.failingSince
 	j.mu.Unlock()
+	s.Lost = j.ledger.lostEntries()
 	s.SealedSegments, s.SealedBytes = j.sealed.total()
 	return s
 }

@@ -109,8 +109,8 @@ func settled(j *Journal, reason string) (n int64) {
 }
 
 func settledLosses(j *Journal) []storage.Loss {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.ledger.mu.Lock()
+	defer j.ledger.mu.Unlock()
 	return slices.Clone(j.ledger.drained)
 }
 

@@ -2,10 +2,10 @@ package journal
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -40,76 +40,27 @@ func (i *Integrity) Unaccounted() int64 {
 	return i.Seen - i.Recorded - i.Waiting - i.InFlight - i.Lost()
 }
 
-// ledger accounts for the exchanges that have begun. The journal's mutex guards
-// it.
+// ledger accounts for the exchanges that have begun, over all processes that had the
+// journal open. Each method takes effect as a whole, so that no exchange is ever
+// unaccounted for.
 type ledger struct {
-	// recorded and number are those at the journal's position.
+	mu   sync.Mutex
+	page exchangeCounter
+	counted
+	ended uint64 // of counted.begun, those that have a record or are lost
+
+	// recorded and number are those at the journal's position: exchanges whose record the
+	// backend has, and the highest number of one. waiting are the exchanges whose record is
+	// in the journal alone.
 	recorded int64
 	number   uint64
 	waiting  int64
-	// losses are all, drained those that stand before the position.
+
+	// losses are all incidents but those of content, drained those before the position.
 	losses, drained []storage.Loss
-}
-
-// Integrity is a snapshot of the reconciliation.
-func (j *Journal) Integrity() Integrity {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	i := Integrity{Recorded: j.ledger.recorded, Waiting: j.ledger.waiting, Losses: slices.Concat(j.ledger.losses, j.sealed.losses())}
-	slices.SortStableFunc(i.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
-	i.Seen, i.InFlight = j.counter.counts()
-	return i
-}
-
-// reconcile declares lost what earlier processes saw and brought neither to the
-// backend nor to the journal: their end came first.
-func (j *Journal) reconcile(l *checkpoint, left backlog) {
-	c, err := j.counter.open(j.dir)
-	if err != nil {
-		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
-	}
-	j.startLedger(l, left)
-	known := uint64(j.ledger.recorded + j.ledger.waiting + (&Integrity{Losses: j.ledger.losses}).Lost())
-	// A power cut can leave the file behind the journal, whose records then
-	// tell of what began before them.
-	begun := max(c.begun, l.Number, left.number, known)
-	j.counter.start(begun)
-
-	missing := int64(begun - known)
-	if missing <= 0 {
-		return
-	}
-	now := storage.Millis(j.options.now())
-	if c.last == 0 {
-		c.last = now
-	}
-	if c.since == 0 {
-		c.since = c.last
-	}
-	j.mu.Lock()
-	// The drain counts the entries that are damaged, and cannot tell which of
-	// them would have been records.
-	if corrupt := min(missing, left.damaged); corrupt > 0 {
-		j.countLost(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
-		missing -= corrupt
-	}
-	if missing > 0 {
-		j.countLost(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: c.since, To: c.last})
-	}
-	j.mu.Unlock()
-	j.turn.Lock()
-	defer j.turn.Unlock()
-	j.saveLosses()
-}
-
-// startLedger accounts for what earlier processes brought to the backend or to the
-// journal.
-func (j *Journal) startLedger(l *checkpoint, left backlog) {
-	j.ledger = ledger{recorded: l.Recorded, number: l.Number, waiting: left.exchanges}
-	j.ledger.drained = parseLosses(l.Losses)
-	for _, loss := range slices.Concat(j.ledger.drained, left.losses) {
-		j.ledger.losses = addIncident(j.ledger.losses, loss)
-	}
+	unsaved         []storage.Loss // no segment has these yet; one a reason
+	// entries counts what this process has lost, by the reasons of storage.Loss.
+	entries map[string]int64
 }
 
 // backlog is what the backend has not taken of earlier processes.
@@ -118,6 +69,217 @@ type backlog struct {
 	number    uint64
 	losses    []storage.Loss
 	damaged   int64 // entries
+}
+
+// restore accounts for what earlier processes brought to the backend or to the journal,
+// and for what they could write to the page alone. It returns how many exchanges that is.
+func (l *ledger) restore(c *checkpoint, left backlog, page counted) (known uint64) {
+	l.recorded, l.number, l.waiting = c.Recorded, c.Number, left.exchanges
+	l.drained = parseLosses(c.Losses)
+	for _, loss := range slices.Concat(l.drained, left.losses) {
+		l.losses = addIncident(l.losses, loss)
+	}
+	for i, reason := range unwritten {
+		sum := storage.Loss{Reason: reason, From: page.lost[i].From, To: page.lost[i].To}
+		for _, loss := range l.losses {
+			if loss.Reason == reason {
+				sum.Count += loss.Count
+				sum.Exchanges += loss.Exchanges
+			}
+		}
+		missing := page.lost[i]
+		missing.Count, missing.Exchanges = max(missing.Count-sum.Count, 0), max(missing.Exchanges-sum.Exchanges, 0)
+		sum.Count += missing.Count
+		sum.Exchanges += missing.Exchanges
+		if l.lost[i] = sum; missing.Count > 0 {
+			l.add(missing)
+		}
+	}
+	return uint64(l.recorded + l.waiting + (&Integrity{Losses: l.losses}).Lost())
+}
+
+// reconcile declares lost what earlier processes saw and brought neither to the
+// backend nor to the journal: their end came first.
+func (l *ledger) reconcile(c *checkpoint, left backlog, page counted, now moment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.restore(c, left, page)
+	// A power cut can leave the page behind the journal, whose records then
+	// tell of what began before them.
+	l.begun = max(page.begun, c.Number, left.number, known)
+	l.ended = l.begun
+	missing := int64(l.begun - known)
+	// The drain counts the entries that are damaged, and cannot tell which of
+	// them would have been records.
+	if corrupt := min(missing, left.damaged); corrupt > 0 {
+		l.add(storage.Loss{Reason: storage.LostCorrupt, Exchanges: corrupt, From: now, To: now})
+		missing -= corrupt
+	}
+	if missing > 0 {
+		last := cmp.Or(page.last, now)
+		l.entries[storage.LostInterrupted] += missing
+		l.add(storage.Loss{Reason: storage.LostInterrupted, Count: missing, Exchanges: missing, From: cmp.Or(page.since, last), To: last})
+	}
+	l.page.keep(&l.counted)
+}
+
+// add has a loss written before the next entry that can be.
+func (l *ledger) add(loss storage.Loss) {
+	l.unsaved = addLoss(l.unsaved, loss)
+	l.losses = addIncident(l.losses, loss)
+}
+
+// begin counts an exchange, and returns its number.
+func (l *ledger) begin(at moment) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.begun == l.ended {
+		l.since = at
+	}
+	l.last = at
+	l.begun++
+	l.page.keep(&l.counted)
+	return l.begun
+}
+
+// appended counts exchanges whose record is in the journal.
+func (l *ledger) appended(exchanges int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended += uint64(exchanges)
+	l.waiting += exchanges
+}
+
+// lose counts what will not be appended. Its exchanges end.
+func (l *ledger) lose(loss storage.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended += uint64(loss.Exchanges)
+	l.entries[loss.Reason] += loss.Count
+	l.add(loss)
+	if i := slices.Index(unwritten[:], loss.Reason); i >= 0 {
+		sum := &l.lost[i]
+		if loss.From > sum.To+incidentGap {
+			sum.From = loss.From
+		}
+		sum.Count, sum.Exchanges, sum.To = sum.Count+loss.Count, sum.Exchanges+loss.Exchanges, max(sum.To, loss.To)
+		l.page.keep(&l.counted)
+	}
+}
+
+// drop counts what is in the journal and will not reach the backend. Its batch tells the
+// ledger of the position.
+func (l *ledger) drop(loss storage.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting -= loss.Exchanges
+	l.entries[loss.Reason] += loss.Count
+	l.losses = addIncident(l.losses, loss)
+}
+
+// contentLost counts entries that have lost their content.
+func (l *ledger) contentLost(entries int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[storage.LostContent] += entries
+}
+
+// delivered counts what the position has passed.
+func (l *ledger) delivered(exchanges int64, number uint64, losses []storage.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recorded += exchanges
+	l.waiting -= exchanges
+	l.number = max(l.number, number)
+	for _, loss := range losses {
+		l.drained = addIncident(l.drained, loss)
+	}
+}
+
+// withdrawn counts exchanges whose record the backend proves to lack, or to have if the
+// number is negative.
+func (l *ledger) withdrawn(exchanges int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recorded -= exchanges
+	l.waiting += exchanges
+}
+
+// takeUnsaved returns the losses that no segment has, for a segment.
+func (l *ledger) takeUnsaved() []storage.Loss {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	losses := l.unsaved
+	l.unsaved = nil
+	return losses
+}
+
+// putBack undoes takeUnsaved.
+func (l *ledger) putBack(losses []storage.Loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, loss := range losses {
+		l.unsaved = addLoss(l.unsaved, loss)
+	}
+}
+
+// owes reports whether there are losses that no segment has.
+func (l *ledger) owes() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unsaved != nil
+}
+
+// save puts what is at the position into a checkpoint.
+func (l *ledger) save(c *checkpoint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Recorded, c.Number, c.Losses = l.recorded, l.number, marshalLosses(l.drained)
+}
+
+// integrity is the reconciliation, but for content.
+func (l *ledger) integrity() Integrity {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Integrity{
+		Seen: int64(l.begun), InFlight: int64(l.begun - l.ended),
+		Recorded: l.recorded, Waiting: l.waiting, Losses: slices.Clone(l.losses),
+	}
+}
+
+// lostEntries counts what this process has lost, by reason.
+func (l *ledger) lostEntries() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.entries)
+}
+
+// linked reports whether the page, if there is one, is still a file in its directory.
+func (l *ledger) linked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.page.file == nil || linked(l.page.file, l.page.file.Name())
+}
+
+// reopen keeps the page in the file that now has the name, or in a new one.
+func (l *ledger) reopen(dir string) error {
+	var fresh exchangeCounter
+	if _, err := fresh.open(dir); err != nil {
+		fresh.close()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.page.close()
+	l.page = fresh
+	l.page.keep(&l.counted)
+	return nil
+}
+
+func (l *ledger) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.page.close()
 }
 
 // incidentGap is the time between losses from which on they are incidents of
@@ -163,24 +325,6 @@ func parseLosses(texts [][]byte) (losses []storage.Loss) {
 	return losses
 }
 
-// countLostDraft counts an entry that will not be written. It needs the mutex.
-func (j *Journal) countLostDraft(d *draft, reason string) {
-	l := storage.Loss{Reason: reason, Count: 1, From: d.at, To: d.at}
-	if d.number > 0 {
-		l.Exchanges = 1
-		j.counter.end()
-	}
-	j.countLost(l)
-}
-
-// countLost counts losses; they are written before the next entry that can be. It
-// needs the mutex.
-func (j *Journal) countLost(l storage.Loss) {
-	j.lost[l.Reason] += l.Count
-	j.losses = addLoss(j.losses, l)
-	j.ledger.losses = addIncident(j.ledger.losses, l)
-}
-
 func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 	for i := range losses {
 		if k := &losses[i]; k.Reason == l.Reason {
@@ -193,16 +337,46 @@ func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 	return append(losses, l)
 }
 
+// Integrity is a snapshot of the reconciliation.
+func (j *Journal) Integrity() Integrity {
+	i := j.ledger.integrity()
+	i.Losses = append(i.Losses, j.sealed.losses()...)
+	slices.SortStableFunc(i.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
+	return i
+}
+
+// Begin counts an exchange as seen and numbers its record, whose CreatedAt is
+// known. Append or Abandon must follow.
+func (j *Journal) Begin(r *storage.Record) { r.Number = j.ledger.begin(r.CreatedAt) }
+
+// Abandon ends an exchange. It declares lost one whose record was not appended.
+func (j *Journal) Abandon(r *storage.Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, lives := j.live[r.Key()]; lives { // nothing followed: the drain must not wait for more
+		delete(j.live, r.Key())
+		j.released = true
+		signal(j.wake)
+	}
+	if r.Number == 0 {
+		return
+	}
+	r.Number = 0
+	if !j.closed { // else the next start finds it
+		j.ledger.lose(storage.Loss{Reason: storage.LostInterrupted, Count: 1, Exchanges: 1, From: r.CreatedAt, To: r.CreatedAt})
+	}
+}
+
 // saveLosses writes the losses that no segment knows of, and before them the ends of
 // segments that have what was lost. It needs the turn.
 func (j *Journal) saveLosses() {
-	j.mu.Lock()
-	losses, o := j.losses, j.options
-	j.losses = nil
-	j.mu.Unlock()
+	losses := j.ledger.takeUnsaved()
 	if losses == nil {
 		return
 	}
+	j.mu.Lock()
+	o := j.options
+	j.mu.Unlock()
 	ends := j.ends
 	j.ends = nil
 	var group []*draft
@@ -222,13 +396,8 @@ func (j *Journal) saveLosses() {
 	}
 	j.mu.Unlock()
 	j.commit(group, &o)
-	if group[0].err == nil {
-		return
-	}
-	j.ends = append(ends, j.ends...)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, l := range losses {
-		j.losses = addLoss(j.losses, l)
+	if group[0].err != nil {
+		j.ends = append(ends, j.ends...)
+		j.ledger.putBack(losses)
 	}
 }

@@ -133,7 +133,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Losses that the journal has room for neither are found at the next start.
+// The next process knows of losses that the disk had no room for, and why they are lost.
 func TestBalanceOfLosses(t *testing.T) {
 	var f faults
 	b := &backend{}
@@ -156,8 +156,15 @@ func TestBalanceOfLosses(t *testing.T) {
 		t.Errorf("%d entries count as lost, want 6", got)
 	}
 	abandon(j)
+	for range 2 {
+		j = open(t, b, Options{Dir: dir, open: f.open})
+		wantIntegrity(t, j, 6, 1, 0, 0, map[string]int64{storage.LostJournalFailed: 5})
+		if l := j.Integrity().Losses; len(l) != 1 || l[0].Count != 6 || l[0].To != storage.Timestamp(1_700_000_000_005) {
+			t.Errorf("the losses are %+v", l)
+		}
+		abandon(j)
+	}
 	j = open(t, b, Options{Dir: dir, open: f.open})
-	wantIntegrity(t, j, 6, 1, 0, 0, map[string]int64{storage.LostInterrupted: 5})
 	f.limited.Store(false)
 	appendSample(t, j, 6)
 	flush(t, j)
@@ -165,7 +172,7 @@ func TestBalanceOfLosses(t *testing.T) {
 	if err := j.Append(begin(j, 7), nil); err == nil {
 		t.Fatal("an append to a full journal succeeds")
 	}
-	lost := map[string]int64{storage.LostInterrupted: 5, storage.LostJournalFull: 1}
+	lost := map[string]int64{storage.LostJournalFailed: 5, storage.LostJournalFull: 1}
 	wantIntegrity(t, j, 8, 2, 0, 0, lost)
 	j.Close(t.Context())
 	j = open(t, b, Options{Dir: dir})

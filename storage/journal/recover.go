@@ -157,8 +157,7 @@ func (j *Journal) relocate(to storage.Position) error {
 		}
 		if r.Number > 0 {
 			s.exchanges += sign
-			j.ledger.waiting += sign
-			j.ledger.recorded -= sign
+			j.ledger.withdrawn(sign)
 		}
 		last, waits := j.pending[r.Key()]
 		switch {

@@ -256,9 +256,7 @@ func (j *Journal) damaged(number uint64, b *block, entries int64, cause error) {
 // contentLost tells of entries that the list has counted, and saves it.
 func (j *Journal) contentLost(entries int64, o *Options, of zap.Field) {
 	if entries > 0 {
-		j.mu.Lock()
-		j.lost[storage.LostContent] += entries
-		j.mu.Unlock()
+		j.ledger.contentLost(entries)
 		o.Logger.Error("records have lost their content", zap.Int64("records", entries), of)
 	}
 	j.saveSealed(o)
