@@ -17,9 +17,9 @@ import (
 
 	"github.com/weirhq/weir/internal/directive"
 	"github.com/weirhq/weir/internal/position"
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/metric"
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/export"
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/storage"
 )
 

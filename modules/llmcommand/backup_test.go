@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // A backup of two stores is made, checked and restored by commands, and each says what to
@@ -42,7 +43,7 @@ func TestBackupCommands(t *testing.T) {
 		j := store.Opened()
 		r := &storage.Record{ID: [16]byte{1}, Org: "default", CreatedAt: 1_795_219_200_000, Dialect: plugins.Chat, EndState: storage.Complete}
 		j.Begin(r)
-		if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"a":1}`)}}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"a":1}`)}})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	_ "github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // TestCaddy runs each command against the real thing.
@@ -58,7 +59,7 @@ func TestCaddy(t *testing.T) {
 		records = append(records, r)
 		body := storage.Body{Type: "application/json", Data: fmt.Appendf(nil, "{\n\"n\": %d,\n\"text\": \"naïve\"}", n)}
 		journal.Begin(r)
-		if err := journal.Append(r, &storage.Content{Request: body}); err != nil {
+		if err := journal.Append(r, storagetest.Kept(r, &storage.Content{Request: body})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // A running Weir copies a store to another, tells what it has copied, and names the hour
@@ -39,7 +40,7 @@ func TestStoreCopy(t *testing.T) {
 	appended := func(store string, cost plugins.Nanodollars) {
 		t.Helper()
 		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "default", CreatedAt: at, Cost: plugins.KnownCost(cost), Dialect: plugins.Chat}
-		if err := journals[store].Append(r, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"a":1}`)}}); err != nil {
+		if err := journals[store].Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(`{"a":1}`)}})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/internal/redact"
 )
 
 func init() {

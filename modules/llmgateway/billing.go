@@ -225,7 +225,7 @@ func (a *attempt) length() int64 {
 	if assembler, ok := a.x.Answer.(*translate.Assembler); ok && a.mcp != nil {
 		return assembler.Said() // in the round that is paid
 	}
-	r := a.x.Kept.Content().Response
+	r := a.x.Kept.Content(&a.x.Record).Response
 	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
 	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
 		if said.IsArray() {

@@ -93,8 +93,6 @@ func (c *call) begin(cancel context.CancelFunc) *plugins.Error {
 	}
 	control.SessionProperties(r)
 	r.Dialect, r.Path, r.Referrer = c.dialect, c.r.URL.Path, "gateway"
-	r.RequestOmitted, r.ResponseOmitted = c.controls.OmitRequest, c.controls.OmitResponse
-	c.exchange.Kept.Inputs(r, c.controls.Inputs)
 	c.exchange.Begin(c.ctx, c.h.site, c.controls, cancel)
 	c.w.Header()["Service-Id"] = []string{r.ID.String()}
 	return nil

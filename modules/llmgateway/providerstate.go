@@ -226,7 +226,7 @@ func (a *attempt) ended(body []byte) {
 		return
 	}
 	if body == nil {
-		r := a.x.Kept.Content().Response
+		r := a.x.Kept.Content(&a.x.Record).Response
 		body, _ = observe.Transcript(c.dialect).Stored(r.Type, r.Data)
 	}
 	if c.dialect == plugins.Responses {

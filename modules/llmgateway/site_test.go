@@ -188,7 +188,8 @@ type entry struct {
 	responseType      string
 }
 
-func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
+func (l *ledger) Append(r *storage.Record, k *storage.Kept) error {
+	c := k.Content(r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.records[r.Key()]; !ok {
@@ -271,6 +272,9 @@ func (l *ledger) Flush(context.Context) error { return nil }
 
 // AppendAnnotation implements stored.Journal.
 func (l *ledger) AppendAnnotation(a *storage.Annotation) error {
+	if err := a.Redact(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a.Conversation != nil {

@@ -19,11 +19,11 @@ import (
 // forgetful is a recorder that costs nothing.
 type forgetful struct{}
 
-func (forgetful) Begin(*storage.Record)                          {}
-func (forgetful) Abandon(*storage.Record)                        {}
-func (forgetful) Append(*storage.Record, *storage.Content) error { return nil }
-func (forgetful) Claim(context.Context, storage.RecordKey) bool  { return true }
-func (forgetful) Release(storage.RecordKey)                      {}
+func (forgetful) Begin(*storage.Record)                         {}
+func (forgetful) Abandon(*storage.Record)                       {}
+func (forgetful) Append(*storage.Record, *storage.Kept) error   { return nil }
+func (forgetful) Claim(context.Context, storage.RecordKey) bool { return true }
+func (forgetful) Release(storage.RecordKey)                     {}
 func (forgetful) Known(context.Context, storage.RecordKey) (bool, error) {
 	return false, nil
 }

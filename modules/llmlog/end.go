@@ -8,9 +8,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/apierror"
 	"github.com/weirhq/weir/modules/internal/recording"
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -41,7 +41,7 @@ func (x *exchange) end() {
 		x.observer.Free()
 	}
 	x.reader, x.observer, x.Answer = nil, nil, nil
-	x.Kept = recording.Kept{}
+	x.Kept = storage.Kept{}
 	x.Close()
 	x.cancel()
 }

@@ -86,12 +86,8 @@ func (x *exchange) admit() *plugins.Error {
 	control.SessionProperties(r)
 	r.Subscription = control.IsSubscription(x.r.Header)
 
-	r.RequestOmitted = c.OmitRequest || x.h.omitRequest
-	r.ResponseOmitted = c.OmitResponse || x.h.omitResponse
-	if !r.RequestOmitted {
-		x.Kept.Inputs(&x.Record, c.Inputs)
-	}
-
+	c.OmitRequest = c.OmitRequest || x.h.omitRequest
+	c.OmitResponse = c.OmitResponse || x.h.omitResponse
 	if c.Cost {
 		c.Warn("Service-Cost", "only the gateway tells it")
 	}

@@ -334,7 +334,7 @@ func newLedger() *ledger {
 	return &ledger{claimed: make(map[storage.RecordKey]bool), entered: make(chan struct{}, 10)}
 }
 
-func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
+func (l *ledger) Append(r *storage.Record, k *storage.Kept) error {
 	if l.gate != nil {
 		l.entered <- struct{}{}
 		<-l.gate
@@ -345,7 +345,7 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 		l.counted++
 		r.Number = 0
 	}
-	if c == nil { // an amendment, whose content stays
+	if k == nil { // an amendment, whose content stays
 		l.amended = append(l.amended, *r)
 		for i := range l.entries {
 			if l.entries[i].ID == r.ID {
@@ -354,6 +354,7 @@ func (l *ledger) Append(r *storage.Record, c *storage.Content) error {
 		}
 		return nil
 	}
+	c := k.Content(r)
 	kept := entry{*r, *c}
 	kept.Request.Data = bytes.Clone(c.Request.Data)
 	kept.Response.Data = bytes.Clone(c.Response.Data)

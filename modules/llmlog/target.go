@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/internal/redact"
 )
 
 // targetURL is where a request went: the upstream that reverse_proxy chose,

@@ -68,7 +68,7 @@ func FuzzSpans(f *testing.F) {
 					c.caller(headers, new(control.Controls), r)
 					c.describe(r, new(catalog.Catalog))
 					answer := c.answer()
-					content := c.content(r).Content()
+					content := c.content(r).Content(r)
 					for _, body := range []storage.Body{content.Request, content.Response} {
 						if body.Type == string(jsonText) && len(body.Data) < maxBody && !json.Valid(body.Data) {
 							t.Errorf("no JSON: %s", body.Data)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 )

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -45,30 +44,23 @@ type choice struct {
 
 // content is what was said, of which a span may tell all, a part or nothing.
 // What must not be kept is not looked at.
-func (c *call) content(r *storage.Record) *recording.Kept {
-	k := new(recording.Kept)
-	k.Inputs(r, c.inputs)
+func (c *call) content(r *storage.Record) *storage.Kept {
+	content := storage.Content{Inputs: c.inputs}
 	if !r.RequestOmitted {
-		media := false
-		asked := wholeBody(c.text(requestBody))
-		if asked.Data != nil {
-			media = c.hasMedia()
+		if content.Request = wholeBody(c.text(requestBody)); content.Request.Data != nil {
+			content.Media = c.hasMedia()
 		} else {
-			asked = body(c.request(r, &media))
+			content.Request = body(c.request(r, &content.Media))
 		}
-		k.Request(r, asked, maxBody, false)
-		k.Media(r, media)
-		r.RequestBytes = int64(len(asked.Data))
+		r.RequestBytes = int64(len(content.Request.Data))
 	}
 	if !r.ResponseOmitted {
-		answered := wholeBody(c.text(responseBody))
-		if answered.Data == nil {
-			answered = body(c.response())
+		if content.Response = wholeBody(c.text(responseBody)); content.Response.Data == nil {
+			content.Response = body(c.response())
 		}
-		k.Response(r, answered, maxBody, false)
-		r.ResponseBytes = int64(len(answered.Data))
+		r.ResponseBytes = int64(len(content.Response.Data))
 	}
-	return k
+	return storage.Keep(r, content, maxBody)
 }
 
 // request is nil where the span tells nothing of what was asked.

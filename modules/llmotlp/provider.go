@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins/observe"
 )

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var benchmarkRecords = flag.Int("records", 10_000, "records in the store of the benchmarks")
@@ -34,10 +35,10 @@ func BenchmarkPointQuery(b *testing.B) {
 			Usage: plugins.Usage{Input: plugins.Known(1200), Output: plugins.Known(300)}, Cost: plugins.KnownCost(900_000),
 			Properties: map[string]string{"Environment": "production", "Tenant": fmt.Sprint("tenant-", i/4)},
 		}
-		if err := j.Append(r, &storage.Content{
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{
 			Request:  storage.Body{Type: "application/json", Data: fmt.Appendf(nil, `{"model":"gpt-5-mini","input":"question %d"}`, i)},
 			Response: storage.Body{Type: "application/json", Data: fmt.Appendf(nil, `{"output":[{"text":"answer %d"}]}`, i)},
-		}); err != nil {
+		})); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // An export has each request that its filter matches once, the oldest first, and
@@ -26,7 +27,7 @@ func TestExport(t *testing.T) {
 		if i%3 > 0 {
 			r.Cost, r.Usage.Input = plugins.KnownCost(plugins.Nanodollars(i)), plugins.Known(int64(i))
 		}
-		if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: fmt.Append(nil, "body ", i)}}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: fmt.Append(nil, "body ", i)}})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var isolationAnswers = flag.Int("isolation", 2000, "answers that TestIsolationUnderLoad reads")
@@ -132,7 +133,7 @@ func TestIsolationUnderLoad(t *testing.T) {
 	record := func(n *tenant) error {
 		r, content := n.record()
 		j := s.journal(n.store)
-		if err := j.Append(r, content); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, content)); err != nil {
 			return err
 		}
 		if err := j.AppendAnnotation(&storage.Annotation{Org: n.org, RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{n.text(): n.mark}}); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
 	_ "github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // site is a running Caddy with two stores and three organisations, and two more
@@ -119,7 +120,7 @@ func (s *site) record(store string, r *storage.Record, c *storage.Content) uuid.
 	if r.CreatedAt == 0 {
 		r.CreatedAt = 1_790_000_000_000
 	}
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := j.Flush(s.t.Context()); err != nil {

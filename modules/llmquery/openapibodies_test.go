@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // TestDescribesBodies holds that endpoints read every field that is described,
@@ -109,7 +110,7 @@ func (s *site) recordVariety() {
 			Cost: plugins.KnownCost(plugins.Nanodollars(i * i * 1e6)),
 		}
 		if err := errors.Join(
-			j.Append(r, &storage.Content{Inputs: map[string]string{"n": name}}),
+			j.Append(r, storagetest.Kept(r, &storage.Content{Inputs: map[string]string{"n": name}})),
 			j.AppendAnnotation(&storage.Annotation{Org: "default", RequestID: r.ID, At: r.CreatedAt, Scores: map[string]float64{"quality": float64(i)}}),
 		); err != nil {
 			s.t.Fatal(err)

@@ -44,7 +44,7 @@ func newOracle(t *testing.T, seed uint64) *oracle {
 	j := o.journal("default")
 	for i, r := range batch.Records {
 		written := *r
-		if err := j.Append(&written, o.contents.Of(o.records[i])); err != nil {
+		if err := j.Append(&written, storagetest.Kept(&written, o.contents.Of(o.records[i]))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // handler is one on the site's default store, to be called without a network.
@@ -39,7 +40,7 @@ func (s *site) recordPage(body []byte) {
 	j := s.journal("default")
 	for range page {
 		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "default", CreatedAt: 1_790_000_000_000}
-		if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: body}}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: body}})); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/modules/llmquery"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // searching has records whose bodies count on, the older ones with larger numbers,
@@ -26,7 +27,7 @@ func searching(t *testing.T, records int) (s *site, ids []string) {
 	j := s.journal("default")
 	for i := range records {
 		r := &storage.Record{ID: uuid.Must(uuid.NewV7()), Org: "default", CreatedAt: storage.Timestamp(1_790_000_000_000 - i/3), Model: fmt.Sprint("m", i%2)}
-		if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: fmt.Append(nil, "body ", i, ".")}}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: fmt.Append(nil, "body ", i, ".")}})); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, r.ID.String())

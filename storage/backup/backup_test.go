@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir/storage/credits/embedded"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // live is an open store.
@@ -75,7 +76,7 @@ func (l *live) call(t *testing.T, n int) *storage.Record {
 	c := &storage.Content{}
 	c.Request.Type, c.Request.Data = "application/json", []byte(body(r))
 	c.Response.Type, c.Response.Data = "application/json", []byte(`{"answer":`+body(r)+`}`)
-	if err := l.Append(r, c); err != nil {
+	if err := l.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Error(err)
 	}
 	return r

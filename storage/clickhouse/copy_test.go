@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/journal"
 	"github.com/weirhq/weir/storage/sqlite"
+	"github.com/weirhq/weir/storage/storagetest"
 	"github.com/weirhq/weir/storage/transfer"
 )
 
@@ -119,7 +120,7 @@ func appendCall(t *testing.T, j *journal.Journal, i int, at storage.Timestamp) {
 	body := func(format string) storage.Body {
 		return storage.Body{Type: "application/json", Data: fmt.Appendf(nil, format, r.ID)}
 	}
-	err := j.Append(r, &storage.Content{Request: body(`{"messages":[{"role":"user","content":"%s"}]}`), Response: body(`{"id":"%s","choices":[]}`)})
+	err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: body(`{"messages":[{"role":"user","content":"%s"}]}`), Response: body(`{"id":"%s","choices":[]}`)}))
 	note := &storage.Annotation{Org: r.Org, RequestID: r.ID, At: at + 1000}
 	switch i % 20 {
 	case 0:

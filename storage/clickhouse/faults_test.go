@@ -20,6 +20,7 @@ import (
 	backend "github.com/weirhq/weir/storage/clickhouse"
 	"github.com/weirhq/weir/storage/clickhouse/clickhousetest"
 	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 var full = flag.Bool("full", false, "kill the server twenty times, under traffic")
@@ -135,7 +136,7 @@ func TestExactlyOnce(t *testing.T) {
 					Cost: plugins.KnownCost(1), Status: plugins.Known(200),
 				}
 				j.Begin(r)
-				if err := j.Append(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte(r.ID.String())}}); err != nil {
+				if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte(r.ID.String())}})); err != nil {
 					t.Error(err)
 					return
 				}

@@ -22,19 +22,20 @@ var (
 )
 
 // Append writes a record and returns when it would survive the end of the
-// process. c is its content; nil leaves r.Content as it is, which is none for
-// a new record and the earlier one for an amendment: a later Append of the same
-// key replaces the earlier. Append sets r.Content. c.Response.Data may be a raw
-// stream: readers get its stored form. r, c and their slices are the caller's
+// process. k is what is kept of its content; nil leaves r.Content as it is, which is none
+// for a new record and the earlier one for an amendment: a later Append of the same
+// key replaces the earlier. Append sets r.Content. The response may be a raw
+// stream: readers get its stored form. r, k and their slices are the caller's
 // again when Append returns. An error means that the record is lost, and
 // counted. A version whose EndState is Interrupted is given to the backend only
 // when Abandon, or a crash, ends the exchange without another one. The first Append of an exchange that Begin counted accounts for it.
-func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
+func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.key, d.at, d.number, d.interrupted = r.Key(), r.CreatedAt, r.Number, r.EndState == storage.Interrupted
-	if c != nil {
-		r.Content = storage.ContentRef{}
+	var c *storage.Content
+	if k != nil {
+		c, r.Content = k.Content(r), storage.ContentRef{}
 	}
 	encode(d, kindRecord, recordWire, r)
 	d.content(c, j.chunks.Load())
@@ -54,8 +55,12 @@ func (j *Journal) Append(r *storage.Record, c *storage.Content) error {
 	return nil
 }
 
-// AppendAnnotation writes an annotation, as Append does a record.
+// AppendAnnotation writes an annotation, as Append does a record, without the credentials
+// in its texts.
 func (j *Journal) AppendAnnotation(f *storage.Annotation) error {
+	if err := f.Redact(); err != nil {
+		return err
+	}
 	d := drafts.Get().(*draft)
 	defer d.free()
 	d.at = f.At

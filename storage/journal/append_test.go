@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // faults makes the files of a journal fail.
@@ -93,7 +94,7 @@ func appendConcurrently(t *testing.T, j *Journal, goroutines, n int) []storage.C
 		wg.Go(func() {
 			for i := range n {
 				r, c := sample(g*n + i)
-				if err := j.Append(r, c); err != nil {
+				if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 					t.Error(err)
 				}
 				clear(c.Request.Data) // the journal must not need it any more
@@ -120,7 +121,7 @@ func TestFullDisk(t *testing.T) {
 			lost := 0
 			for n := 1; n < 10; n++ {
 				r, c := sample(4*n + 2)
-				if err := j.Append(r, c); err == nil {
+				if err := j.Append(r, storagetest.Kept(r, c)); err == nil {
 					t.Fatal("an append beyond the disk's end succeeds")
 				} else if !errors.Is(err, syscall.ENOSPC) {
 					t.Fatal(err)
@@ -166,7 +167,7 @@ func TestLossesSurviveARestart(t *testing.T) {
 	j := open(t, b, Options{Dir: dir, open: f.open})
 	f.limited.Store(true)
 	r, c := sample(0)
-	if err := j.Append(r, c); err == nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err == nil {
 		t.Fatal("an append to a full disk succeeds")
 	}
 	f.limited.Store(false)
@@ -235,7 +236,7 @@ func TestFailedSyncAbandonsTheSegment(t *testing.T) {
 	}
 	f.sync.Store(true)
 	r, c := sample(1)
-	if err := j.Append(r, c); !errors.Is(err, syscall.EIO) {
+	if err := j.Append(r, storagetest.Kept(r, c)); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
 	f.sync.Store(false)
@@ -257,7 +258,7 @@ func TestFullJournal(t *testing.T) {
 	kept, lost := 0, 0
 	for n := range 200 {
 		r, c := sample(4 * n)
-		switch err := j.Append(r, c); {
+		switch err := j.Append(r, storagetest.Kept(r, c)); {
 		case err == nil:
 			kept++
 		case errors.Is(err, ErrFull):
@@ -325,11 +326,11 @@ func TestReconfigure(t *testing.T) {
 	defer unblock()
 	j := open(t, b, Options{Dir: t.TempDir(), MaxBytes: 1})
 	r, c := sample(0)
-	if err := j.Append(r, c); !errors.Is(err, ErrFull) {
+	if err := j.Append(r, storagetest.Kept(r, c)); !errors.Is(err, ErrFull) {
 		t.Fatal(err)
 	}
 	j.Reconfigure(Options{})
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	unblock()
@@ -350,11 +351,11 @@ func TestFileThatStaysBehind(t *testing.T) {
 		return opened, err
 	}})
 	r, c := sample(0)
-	if err := j.Append(r, c); !errors.Is(err, syscall.ENOSPC) {
+	if err := j.Append(r, storagetest.Kept(r, c)); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
 	f.limited.Store(false)
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Errorf("the disk can be written again, but: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // cpu is the processor time that this process has used.
@@ -75,7 +76,7 @@ func benchmarkAppend(b *testing.B, bytes int) {
 	measured(b, func() {
 		for n := range b.N {
 			r.ID = numbered(n % 1000)
-			if err := j.Append(r, c); err != nil {
+			if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -115,7 +116,7 @@ func BenchmarkAppendParallel(b *testing.B) {
 			r, c := exchange(5<<10, 0)
 			for n := 0; p.Next(); n++ {
 				r.ID = numbered(n % 1000)
-				if err := j.Append(r, c); err != nil {
+				if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -141,7 +142,7 @@ func segmentOf(b *testing.B) (*Journal, *segment) {
 	for n := range 1000 {
 		r, c := exchange(5<<10, n)
 		c.Request.Data, c.Response.Data = c.Request.Data[n%97:], c.Response.Data[n%89:]
-		if err := j.Append(r, c); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 			b.Fatal(err)
 		}
 	}

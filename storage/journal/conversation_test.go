@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 	"github.com/weirhq/weir/test/agents"
 )
 
@@ -31,7 +32,7 @@ func appendTurn(t testing.TB, j *Journal, n int, turn *agents.Turn) storage.Cont
 		Request:  storage.Body{Type: "application/json", Data: turn.Request},
 		Response: storage.Body{Type: "application/json", Data: turn.Answer},
 	}
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	return r.Content
@@ -213,7 +214,7 @@ func TestTurnsBehindAFailedWrite(t *testing.T) {
 			f.room.Store(j.active.size + 200)
 			f.limited.Store(true)
 			r := &storage.Record{ID: numbered(i), Org: "org"}
-			if err := j.Append(r, &storage.Content{Request: storage.Body{Data: turns[i].Request}}); err == nil {
+			if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Data: turns[i].Request}})); err == nil {
 				t.Fatal("there is no room")
 			}
 			f.limited.Store(false)
@@ -236,7 +237,7 @@ func TestOrganisationsShareNothing(t *testing.T) {
 	size := func(org string) int64 {
 		before := sizeOf(t, j.dir, rawSuffix)
 		r := &storage.Record{ID: uuid.New(), Org: org}
-		if err := j.Append(r, &storage.Content{Request: storage.Body{Data: turn.Request}}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Data: turn.Request}})); err != nil {
 			t.Fatal(err)
 		}
 		return sizeOf(t, j.dir, rawSuffix) - before

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // harms are what may happen to the directory of an open journal.
@@ -242,7 +243,7 @@ func TestReadyTakesAsMuchRoomAsTheLargestRecord(t *testing.T) {
 	c.Response.Data = slices.Repeat([]byte("x"), 128<<10)
 	f.room.Store(100 << 10)
 	f.limited.Store(true)
-	if err := j.Append(r, c); err == nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err == nil {
 		t.Fatal("an append beyond the disk's end succeeds")
 	}
 	if err := j.Ready(); err == nil {
@@ -263,7 +264,7 @@ func TestAJournalThatIsFullIsNotReady(t *testing.T) {
 	unblock := b.block()
 	for n := 0; ; n++ {
 		r, c := sample(n)
-		if j.Append(r, c) != nil {
+		if j.Append(r, storagetest.Kept(r, c)) != nil {
 			break
 		}
 	}

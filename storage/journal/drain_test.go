@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestFailingBackendLosesNothing(t *testing.T) {
@@ -114,7 +115,7 @@ func TestTheLastVersionWins(t *testing.T) {
 					r, _ := sample(0)
 					_, c := sample(version)
 					r.Attempt = version
-					if err := j.Append(r, c); err != nil {
+					if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 						t.Fatal(err)
 					}
 					last = r

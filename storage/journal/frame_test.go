@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 func TestBodyThatLooksLikeAnEntryIsNone(t *testing.T) {
@@ -21,7 +22,7 @@ func TestBodyThatLooksLikeAnEntryIsNone(t *testing.T) {
 	encode(&forged, kindRecord, recordWire, r)
 	forged.finish(1, 0)
 	first, _ := sample(0)
-	if err := j.Append(first, &storage.Content{Request: storage.Body{Data: forged.buf}}); err != nil {
+	if err := j.Append(first, storagetest.Kept(first, &storage.Content{Request: storage.Body{Data: forged.buf}})); err != nil {
 		t.Fatal(err)
 	}
 	appendSample(t, j, 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // provisional appends a version of record n from before the end of its exchange.
@@ -21,7 +22,7 @@ func provisional(t *testing.T, j *Journal, n int) *storage.Record {
 	r, c := sample(n)
 	r.EndState, r.Cost = storage.Interrupted, plugins.Cost{}
 	j.Begin(r)
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -206,7 +206,7 @@ func appendSample(t testing.TB, j *Journal, n int) *storage.Record {
 	t.Helper()
 	r, c := sample(n)
 	j.Begin(r)
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -276,7 +276,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 	r, _ := sample(0)
 	image := `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]}`
 	c := &storage.Content{Request: storage.Body{Type: "application/json", Data: []byte(image)}, Media: true}
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.AppendAnnotation(&storage.Annotation{Org: "acme", RequestID: r.ID, At: 5, Scores: map[string]float64{"quality": 0.5}}); err != nil {
@@ -287,7 +287,7 @@ func TestFactsAndMediaAndNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	omitted, _ := sample(2)
-	if err := j.Append(omitted, &storage.Content{Request: storage.Body{Type: "application/json"}}); err != nil {
+	if err := j.Append(omitted, storagetest.Kept(omitted, &storage.Content{Request: storage.Body{Type: "application/json"}})); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, j)
@@ -338,7 +338,7 @@ func TestClaims(t *testing.T) {
 		t.Fatal("an id in flight can be claimed again")
 	}
 	free("has in flight")
-	if err := j.Append(r, c); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 		t.Fatal(err)
 	}
 	j.Release(r.Key())
@@ -400,7 +400,7 @@ func TestClosed(t *testing.T) {
 		t.Error("Close did not drain")
 	}
 	r, c := sample(1)
-	if err := j.Append(r, c); !errors.Is(err, errClosed) {
+	if err := j.Append(r, storagetest.Kept(r, c)); !errors.Is(err, errClosed) {
 		t.Errorf("appending to a closed journal: %v", err)
 	}
 	if err := j.Close(t.Context()); err != nil {
@@ -418,7 +418,7 @@ func TestCloseAmongAppends(t *testing.T) {
 			wg.Go(func() {
 				for n := range 50 {
 					r, c := sample(1000*g + n)
-					if err := j.Append(r, c); err == nil {
+					if err := j.Append(r, storagetest.Kept(r, c)); err == nil {
 						kept.Add(1)
 					} else if !errors.Is(err, errClosed) {
 						t.Error(err)

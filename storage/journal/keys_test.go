@@ -45,7 +45,7 @@ func (c *colliding) record() (*storage.Record, *storage.Content) {
 
 func (c *colliding) append(r *storage.Record, content *storage.Content) {
 	c.Helper()
-	if err := c.j.Append(r, content); err != nil {
+	if err := c.j.Append(r, storagetest.Kept(r, content)); err != nil {
 		c.Fatal(err)
 	}
 }

@@ -94,7 +94,7 @@ func child(dir string) {
 				n := first + int(next.Add(1))
 				r, c := sample(n)
 				j.Begin(r)
-				if err := j.Append(r, c); err != nil {
+				if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 					panic(err)
 				}
 				// One write, so that lines do not mix.

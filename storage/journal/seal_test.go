@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // seal has everything sealed that can be.
@@ -83,7 +84,7 @@ func TestReader(t *testing.T) {
 	for n := range refs {
 		r, c := sample(n)
 		c.Inputs = map[string]string{"filler": strings.Repeat("of a block ", n*20)}
-		if err := j.Append(r, c); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, c)); err != nil {
 			t.Fatal(err)
 		}
 		refs[n] = r.Content
@@ -135,7 +136,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	for n := range 300 {
 		r, _ := sample(n)
 		text := storage.Body{Data: bytes.Repeat([]byte{byte(n)}, 5<<10)}
-		if err := j.Append(r, &storage.Content{Request: text, Response: text}); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: text, Response: text})); err != nil {
 			t.Fatal(err)
 		}
 		refs = append(refs, r.Content)
@@ -217,7 +218,7 @@ func TestSupersededContentIsNotSealed(t *testing.T) {
 	j := open(t, &backend{}, Options{Dir: t.TempDir()})
 	first, _ := sample(0)
 	_, c := sample(1)
-	if err := j.Append(first, c); err != nil {
+	if err := j.Append(first, storagetest.Kept(first, c)); err != nil {
 		t.Fatal(err)
 	}
 	old := first.Content
@@ -394,7 +395,7 @@ func TestRetention(t *testing.T) {
 			now.Store(int64(r.CreatedAt))
 			b := &backend{}
 			j := open(t, b, Options{Dir: t.TempDir(), Retention: c.records, ContentRetention: c.content, now: now.now})
-			if err := j.Append(r, body); err != nil {
+			if err := j.Append(r, storagetest.Kept(r, body)); err != nil {
 				t.Fatal(err)
 			}
 			seal(t, j, 1)
@@ -403,7 +404,7 @@ func TestRetention(t *testing.T) {
 			// A segment that is young, which comes after the old one.
 			fresh, body := sample(4)
 			fresh.CreatedAt = storage.Millis(now.now())
-			if err := j.Append(fresh, body); err != nil {
+			if err := j.Append(fresh, storagetest.Kept(fresh, body)); err != nil {
 				t.Fatal(err)
 			}
 			flush(t, j)
@@ -430,7 +431,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 	now.Store(int64(r.CreatedAt))
 	dir := t.TempDir()
 	j := open(t, &backend{}, Options{Dir: dir, ContentRetention: time.Hour, now: now.now})
-	if err := j.Append(r, body); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, body)); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, j)
@@ -457,12 +458,12 @@ func TestRecordOfTheFuture(t *testing.T) {
 			dir := t.TempDir()
 			o := Options{Dir: dir, ContentRetention: 30 * day, now: now.now}
 			j := open(t, b, o)
-			if err := j.Append(r, body); err != nil {
+			if err := j.Append(r, storagetest.Kept(r, body)); err != nil {
 				t.Fatal(err)
 			}
 			future, body := sample(4)
 			future.CreatedAt = storage.Millis(now.now().Add(1000 * day))
-			if err := j.Append(future, body); err != nil {
+			if err := j.Append(future, storagetest.Kept(future, body)); err != nil {
 				t.Fatal(err)
 			}
 			if restart == "raw" {

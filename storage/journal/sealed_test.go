@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // wantLostContent fails unless so many records are known to have lost their content.
@@ -182,7 +183,7 @@ func TestContentThatIsDeletedByRetentionIsNotLost(t *testing.T) {
 	b := &backend{}
 	o := Options{Dir: t.TempDir(), ContentRetention: time.Hour, now: now.now}
 	j := open(t, b, o)
-	if err := j.Append(r, body); err != nil {
+	if err := j.Append(r, storagetest.Kept(r, body)); err != nil {
 		t.Fatal(err)
 	}
 	seal(t, j, 1)

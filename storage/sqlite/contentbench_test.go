@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"
+	"github.com/weirhq/weir/storage/storagetest"
 )
 
 // BenchmarkContent looks for words in the bodies of -sqlite.records records, 5 KB
@@ -27,7 +28,7 @@ func BenchmarkContent(b *testing.B) {
 	for range *benchmarkRecords {
 		r := t.next()
 		r.Content = storage.ContentRef{}
-		if err := j.Append(r, talk(t.r)); err != nil {
+		if err := j.Append(r, storagetest.Kept(r, talk(t.r))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"math"
 
 	"github.com/weirhq/weir/storage"
 )
@@ -59,4 +60,12 @@ func (r *contentReader) Close() {
 	}
 	clear(r.given.Inputs)
 	r.given = storage.Content{}
+}
+
+// Kept returns what a journal takes of the whole content of a record, nil for nil.
+func Kept(r *storage.Record, c *storage.Content) *storage.Kept {
+	if c == nil {
+		return nil
+	}
+	return storage.Keep(r, *c, math.MaxInt64)
 }

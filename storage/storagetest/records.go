@@ -52,7 +52,7 @@ func Records(r *rand.Rand, n int) ([]*storage.Record, Contents) {
 		ref := storage.ContentRef{Segment: 1 + uint64(i)/64, Ordinal: uint32(i) % 64}
 		records[i].Content = ref
 		if !chance(r, 8) {
-			contents[ref] = content(r, records[i].Dialect)
+			contents[ref] = Kept(records[i], content(r, records[i].Dialect)).Content(records[i])
 		}
 	}
 	return records, contents

@@ -215,14 +215,15 @@ func (c *comparer) note(count *int64, r *storage.Record) {
 // sameBodies compares the bodies of two records. Those that retention has taken from
 // the source are not missed.
 func (c *comparer) sameBodies(ctx context.Context, from, to *walk, r, there *storage.Record) (bool, error) {
-	a, err := from.content(ctx, r)
-	if a == nil || err != nil {
+	source, err := from.content(ctx, r)
+	if source == nil || err != nil {
 		return true, err
 	}
-	b, err := to.content(ctx, there)
-	if b == nil || err != nil {
+	target, err := to.content(ctx, there)
+	if target == nil || err != nil {
 		return false, err
 	}
+	a, b := source.Content(r), target.Content(there)
 	c.Bodies++
 	return sameBody(a.Request, b.Request) && sameBody(a.Response, b.Response) && maps.Equal(a.Inputs, b.Inputs) && a.Media == b.Media, nil
 }

@@ -78,20 +78,21 @@ func (c *copier) records(ctx context.Context) error {
 
 // whole copies a record with its bodies and annotations.
 func (c *copier) whole(ctx context.Context, r *storage.Record, from *walk) error {
-	content, err := from.content(ctx, r)
+	kept, err := from.content(ctx, r)
 	if err != nil {
 		return err
 	}
-	if content == nil {
-		content = new(storage.Content)
+	if kept == nil {
+		kept = new(storage.Kept)
 	}
+	content := kept.Content(r)
 	size := int64(len(content.Request.Data) + len(content.Response.Data))
 	if err := c.room(ctx, size); err != nil {
 		return err
 	}
 	copied := *r
 	copied.Number, copied.Version = 0, storage.Position{}
-	if err := c.To.Append(&copied, content); err != nil {
+	if err := c.To.Append(&copied, kept); err != nil {
 		return err
 	}
 	if r.EndState == storage.Interrupted { // no later version follows

@@ -66,7 +66,7 @@ func fill(t *testing.T, j *journal.Journal, n int) []*storage.Record {
 	for i, r := range records {
 		appended := *r
 		appended.Content = storage.ContentRef{}
-		must(t, j.Append(&appended, contents.Of(r)))
+		must(t, j.Append(&appended, storagetest.Kept(&appended, contents.Of(r))))
 		if r.EndState == storage.Interrupted {
 			j.Abandon(&appended)
 		}
@@ -281,17 +281,17 @@ func TestDifferences(t *testing.T) {
 	var records []*storage.Record
 	for i := range hours {
 		records = append(records, record(i))
-		must(t, from.Append(records[i], &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}}))
+		must(t, from.Append(records[i], storagetest.Kept(records[i], &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}})))
 	}
 	expectSame(t, run(t, from, to).Comparison, hours)
 
 	dearer := *records[1] // newer than what the source has, which therefore replaces nothing
 	dearer.Cost, dearer.UpdatedAt = plugins.KnownCost(2), dearer.UpdatedAt+1
-	must(t, to.Append(&dearer, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}}))
+	must(t, to.Append(&dearer, storagetest.Kept(&dearer, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("asked")}})))
 	must(t, to.Append(record(2), nil))
 	other := *records[3]
 	other.UpdatedAt++
-	must(t, to.Append(&other, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("answered")}}))
+	must(t, to.Append(&other, storagetest.Kept(&other, &storage.Content{Request: storage.Body{Type: "text/plain", Data: []byte("answered")}})))
 
 	c := run(t, from, to).Comparison
 	var named []string

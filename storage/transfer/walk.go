@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 
@@ -65,9 +66,14 @@ func (w *walk) close() {
 	w.contents.Close()
 }
 
-// content is that of a record which was read last.
-func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	return available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
+// content returns what may be kept of the content of the record that was read last, nil if
+// there is none.
+func (w *walk) content(ctx context.Context, r *storage.Record) (*storage.Kept, error) {
+	content, err := available(ctx, func() (*storage.Content, error) { return w.contents.Content(ctx, r) })
+	if content == nil || err != nil {
+		return nil, err
+	}
+	return storage.Keep(r, *content, math.MaxInt64), nil
 }
 
 // sameCall tells whether two records are the same but for what was learned later, and

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/weirhq/weir/modules/internal/redact"
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/storage"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/control"
 	"github.com/weirhq/weir/modules/internal/lineage"
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -33,7 +33,7 @@ import (
 type Exchange struct {
 	Record storage.Record
 	// Kept is what is kept of the bodies.
-	Kept Kept
+	Kept storage.Kept
 	// Answer observes the answer, nil before there is one.
 	Answer interface{ Info() *plugins.ResponseInfo }
 	// TargetModel is the model that the gateway asked the provider for. An answer
@@ -84,7 +84,7 @@ type version struct {
 var hostname, _ = os.Hostname()
 
 // Begin counts the exchange, gives its record an id, and sets the placeholders.
-// Record says whose it is. Traffic goes on when the store does not open: then
+// Record says whose it is, and c what must not be kept. Traffic goes on when the store does not open: then
 // nothing is recorded. cancel is called when the process ends and cannot wait
 // for the exchange. Close must follow.
 func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, cancel context.CancelFunc) {
@@ -95,6 +95,8 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 		site.Logger.Error("nothing is recorded: the store does not open", zap.String("store", site.Store), zap.Error(err))
 		x.recorder, x.release = discardRecorder{}, func() {}
 	}
+	x.Kept.Omit(&x.Record, c.OmitRequest, c.OmitResponse)
+	x.Kept.Inputs(&x.Record, c.Inputs)
 	x.Record.CreatedAt, x.Record.GatewayNode = storage.Millis(x.started), hostname
 	x.recorder.Begin(&x.Record)
 	x.Record.ID, x.claimed = identify(ctx, x.recorder, x.Record.Org, c)
@@ -104,6 +106,7 @@ func (x *Exchange) Begin(ctx context.Context, site *Site, c *control.Controls, c
 // Attempt begins the nth attempt at the call that x is, from 1. End or Supersede
 // must follow. Its first Commit makes its record the call's.
 func (x *Exchange) Attempt(n int) *Exchange {
+	x.Kept.Omit(&x.Record, false, false) // what x omits, each attempt omits
 	a := &Exchange{Record: x.Record, site: x.site, ctx: x.ctx, recorder: x.recorder, call: x, link: x.link, started: time.Now()}
 	a.Record.CreatedAt, a.Record.Attempt, a.Record.Number = storage.Millis(a.started), n, 0
 	return a
@@ -113,6 +116,7 @@ func (x *Exchange) Attempt(n int) *Exchange {
 // at that time: its record is one of its own, of the same caller. End and Close must
 // follow, before those of x. x must not have been committed.
 func (x *Exchange) Part(started time.Time) *Exchange {
+	x.Kept.Omit(&x.Record, false, false) // what x omits, each part omits
 	p := &Exchange{Record: x.Record, site: x.site, ctx: context.Background(), recorder: x.recorder, release: func() {}, started: started}
 	p.Record.ID, p.Record.CreatedAt, p.Record.Number = uuid.Must(uuid.NewV7()), storage.Millis(p.started), 0
 	p.recorder.Begin(&p.Record)
@@ -166,7 +170,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 		if x.spent != nil {
 			r.Usage = x.info().Usage // the next call goes on from the input of the last round
 		}
-		x.link.Answered(r, x.Account, x.Kept.content.Response)
+		x.link.Answered(r, x.Account, x.Kept.Content(r).Response)
 		r.Usage = used
 	}
 	if x.lost {
@@ -175,7 +179,7 @@ func (x *Exchange) Commit(end storage.EndState) {
 	if x.call != nil && x.call.Record.Number != 0 { // the first commit of the call
 		r.Number, x.call.Record.Number = x.call.Record.Number, 0
 	}
-	if err := x.recorder.Append(r, &x.Kept.content); err != nil {
+	if err := x.recorder.Append(r, &x.Kept); err != nil {
 		x.lost = true // the journal has counted it as lost, and must not get it again
 		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
 		return
@@ -277,7 +281,7 @@ func (x *Exchange) Supersede(end storage.EndState) {
 
 func (x *Exchange) report() {
 	x.site.App.Observe(&x.Record)
-	x.site.App.Export(&x.Record, &x.Kept.content)
+	x.site.App.Export(&x.Record, x.Kept.Content(&x.Record))
 }
 
 // Close releases the store after the last End. An exchange that was never
@@ -296,7 +300,7 @@ type Recorder interface {
 	Begin(r *storage.Record)
 	// Append writes a version of the record. One whose EndState is
 	// storage.Interrupted is followed by another one as long as the process lives.
-	Append(r *storage.Record, c *storage.Content) error
+	Append(r *storage.Record, k *storage.Kept) error
 	// Abandon ends an exchange. It is lost if nothing was appended.
 	Abandon(r *storage.Record)
 	// Claim reserves the key of a record whose id a client chose, until Release. It
@@ -330,11 +334,11 @@ func Open(store *llmapp.Store) Opener {
 // discardRecorder replaces a store that does not open: traffic goes on.
 type discardRecorder struct{}
 
-func (discardRecorder) Begin(*storage.Record)                          {}
-func (discardRecorder) Abandon(*storage.Record)                        {}
-func (discardRecorder) Append(*storage.Record, *storage.Content) error { return nil }
-func (discardRecorder) Claim(context.Context, storage.RecordKey) bool  { return true }
-func (discardRecorder) Release(storage.RecordKey)                      {}
+func (discardRecorder) Begin(*storage.Record)                         {}
+func (discardRecorder) Abandon(*storage.Record)                       {}
+func (discardRecorder) Append(*storage.Record, *storage.Kept) error   { return nil }
+func (discardRecorder) Claim(context.Context, storage.RecordKey) bool { return true }
+func (discardRecorder) Release(storage.RecordKey)                     {}
 func (discardRecorder) Known(context.Context, storage.RecordKey) (bool, error) {
 	return false, nil
 }
@@ -358,6 +362,11 @@ func identify(ctx context.Context, rec Recorder, org string, c *control.Controls
 		}
 	}
 	return uuid.Must(uuid.NewV7()), false // fails without randomness alone
+}
+
+// RequestOf keeps what another exchange of the same client keeps of its request.
+func (x *Exchange) RequestOf(other *Exchange) {
+	x.Kept.RequestOf(&x.Record, &other.Kept, &other.Record)
 }
 
 // Interface guards

@@ -33,7 +33,7 @@ type versions struct {
 }
 
 func (v *versions) Begin(r *storage.Record) { v.begun++; r.Number = uint64(v.begun) }
-func (v *versions) Append(r *storage.Record, _ *storage.Content) error {
+func (v *versions) Append(r *storage.Record, _ *storage.Kept) error {
 	if r.Number > 0 {
 		v.recorded++
 		r.Number = 0

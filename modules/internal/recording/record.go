@@ -94,20 +94,21 @@ func (p *prices) freeOfTokens(models []string) bool {
 
 // Import records an exchange that was made elsewhere. r and k have all but what the
 // answer reported, what it cost, and which call it continues.
-func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, k *Kept) error {
+func (s *Site) Import(to Recorder, r *storage.Record, answer *plugins.ResponseInfo, k *storage.Kept) error {
 	learn(r, answer)
 	r.Model = cmp.Or(r.ModelOverride, r.ResponseModel, r.RequestModel)
 	reader := observe.NewRequestReader(r.Dialect)
-	reader.Write(k.content.Request.Data)
+	kept := k.Content(r)
+	reader.Write(kept.Request.Data)
 	link := s.join(r, reader.Outline(), uuid.Nil)
 	if link != nil {
 		link.Miss(r, unknownAccount)
 	}
 	price(r, answer.Beside, s.App.Catalog(), time.UnixMilli(int64(r.CreatedAt)), r.Model, r.RequestModel)
 	if link != nil {
-		link.Answered(r, unknownAccount, k.content.Response)
+		link.Answered(r, unknownAccount, kept.Response)
 	}
-	if err := to.Append(r, &k.content); err != nil {
+	if err := to.Append(r, k); err != nil {
 		return err
 	}
 	if time.Since(time.UnixMilli(int64(r.UpdatedAt))) < history {

@@ -48,8 +48,7 @@ func (x *Exchange) Results(of observe.Results, maxBody int64) *Results {
 	if of.Batch != "" {
 		if made, err := x.recorder.Response(x.ctx, x.Record.Org, of.Batch); err == nil && made.Dialect == plugins.Batches {
 			rs.like = *made
-			x.Record.RequestOmitted = x.Record.RequestOmitted || made.RequestOmitted
-			x.Record.ResponseOmitted = x.Record.ResponseOmitted || made.ResponseOmitted
+			x.Kept.Omit(&x.Record, made.RequestOmitted, made.ResponseOmitted)
 		}
 	}
 	rs.like.RequestOmitted, rs.like.ResponseOmitted = x.Record.RequestOmitted, x.Record.ResponseOmitted
@@ -170,12 +169,11 @@ func (rs *Results) record(result *observe.Result) {
 	r.Dialect = result.Info.Dialect
 	r.RequestModel, r.RequestTruncated, r.RequestBytes = "", false, 0
 	r.ResponseBytes = int64(len(result.Body))
-	var k Kept
 	r.ResponseTruncated = false
-	k.Response(&r, storage.Body{Type: "application/json", Data: result.Body}, rs.maxBody, false)
-	if err := x.site.Import(x.recorder, &r, &result.Info, &k); err != nil {
+	k := storage.Keep(&r, storage.Content{Response: storage.Body{Type: "application/json", Data: result.Body}}, rs.maxBody)
+	if err := x.site.Import(x.recorder, &r, &result.Info, k); err != nil {
 		x.site.Logger.Error("a record is lost", zap.Stringer("id", r.ID), zap.String("store", x.site.Store), zap.Error(err))
 		return
 	}
-	x.site.App.Export(&r, &k.content)
+	x.site.App.Export(&r, k.Content(&r))
 }

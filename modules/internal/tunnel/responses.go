@@ -337,7 +337,7 @@ func (rs *responses) finish(r *response, end storage.EndState) {
 	}
 	r.End(end)
 	r.Close()
-	r.Kept = recording.Kept{}
+	r.Kept = storage.Kept{}
 	r.request.Free()
 	r.answer.Free()
 }

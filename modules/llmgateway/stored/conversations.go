@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
-	"github.com/weirhq/weir/modules/internal/redact"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -196,13 +195,6 @@ func (s *Store) changed(ctx context.Context, c *storage.ConversationChange, afte
 }
 
 func (s *Store) change(c *storage.ConversationChange, after storage.Timestamp) error {
-	for i := range c.Items {
-		clean := redact.Body([]byte(c.Items[i]))
-		if clean == nil {
-			return plugins.Invalid("items", "An item is nested too deeply.")
-		}
-		c.Items[i] = string(clean)
-	}
 	at := max(storage.Millis(time.Now()), after+1)
 	return s.Journal.AppendAnnotation(&storage.Annotation{Org: s.Org, At: at, Conversation: c})
 }
