@@ -33,7 +33,7 @@ func TestTheDearestMissesOfTheCacheAreListed(t *testing.T) {
 	p := newTab(w)
 	p.login(w.key)
 	p.show("?v=models")
-	p.until(`document.querySelector("[aria-label='Worst misses'] tbody")?.innerText.includes("tools_changed")`)
+	p.until(`document.querySelector("[aria-label='Worst misses'] tbody")?.innerText.includes("tools changed")`)
 	p.do(chromedp.Click(chromedp.CSS(`[aria-label='Worst misses'] a`)))
 	p.until(`document.querySelector("dialog.drawer [role=tabpanel]")`)
 	p.press("]")

@@ -67,13 +67,23 @@ func span(out *strings.Builder, random *rand.Rand, at time.Time, word string) {
 // report sends made-up calls, spread over a time that ends now.
 func (w *weir) report(random *rand.Rand, calls int, over time.Duration, word string) {
 	w.t.Helper()
+	times := make([]time.Time, calls)
+	for i := range times {
+		times[i] = time.Now().Add(-time.Duration(random.Int64N(int64(over))))
+	}
+	w.reportAt(random, word, times...)
+}
+
+// reportAt sends a made-up call of each time.
+func (w *weir) reportAt(random *rand.Rand, word string, times ...time.Time) {
+	w.t.Helper()
 	var out strings.Builder
 	out.WriteString(`{"resourceSpans":[{"scopeSpans":[{"spans":[`)
-	for i := range calls {
+	for i, at := range times {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		span(&out, random, time.Now().Add(-time.Duration(random.Int64N(int64(over)))), word)
+		span(&out, random, at, word)
 	}
 	out.WriteString(`]}]}]}`)
 	w.send("/v1/traces", []byte(out.String()), "Authorization: Bearer "+w.key)

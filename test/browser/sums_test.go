@@ -84,6 +84,9 @@ func TestTheOverviewAddsUpWhatAnExportHas(t *testing.T) {
 			t.Errorf("%s shows that %s of %v tokens came from the cache, which are %v", view, got, input, cached)
 		}
 		for _, list := range []string{"Models", "Users"} {
+			if list == "Models" && strings.Contains(view, "model%3Aequals") {
+				continue // the page of one
+			}
 			if got := js[int](p, `[...document.querySelectorAll("[aria-label=`+list+`] tbody td:nth-child(2)")].reduce((sum, cell) => sum + Number(cell.innerText.replace(",", "")), 0)`); got != requests {
 				t.Errorf("%s shows %d requests of %s, which are %d", view, got, list, requests)
 			}

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,15 +12,35 @@ import (
 type actions struct {
 	*tab
 	n int
+	// keyboard is true of a person who has no mouse: what is to be clicked must take the
+	// focus, and Enter.
+	keyboard bool
 }
 
 // click clicks the first element that a selector finds, of those that show a text.
 func (a *actions) click(selector, text string) {
 	a.t.Helper()
+	a.use(`[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.checkVisibility() && (e.innerText + e.title + e.ariaLabel).includes(` + quote(text) + `))`)
+}
+
+// clickAt clicks one of the elements that a selector finds, the last one at -1.
+func (a *actions) clickAt(selector string, at int) {
+	a.t.Helper()
+	a.use(fmt.Sprintf(`[...document.querySelectorAll(%s)].at(%d)`, quote(selector), at))
+}
+
+// use uses the element that an expression finds.
+func (a *actions) use(find string) {
+	a.t.Helper()
 	a.n++
-	find := `[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.checkVisibility() && (e.innerText + e.title + e.ariaLabel).includes(` + quote(text) + `))`
 	a.until("%s", find)
-	js[bool](a.tab, `(`+find+`.click(), true)`)
+	if !a.keyboard {
+		js[bool](a.tab, `(`+find+`.click(), true)`)
+	} else if !js[bool](a.tab, `((e) => (e.focus(), e.tabIndex >= 0 && document.activeElement === e))(`+find+`)`) {
+		a.t.Fatalf("no key reaches %s", find)
+	} else {
+		a.press("\r")
+	}
 	a.settled()
 }
 
@@ -27,7 +48,12 @@ func (a *actions) click(selector, text string) {
 func (a *actions) choose(selector, value string) {
 	a.t.Helper()
 	a.n++
-	js[bool](a.tab, `((list) => (list.value = `+quote(value)+`, list.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector(`+quote(selector)+`))`)
+	if a.keyboard {
+		a.do(chromedp.Focus(chromedp.CSS(selector)))
+		a.press(value)
+	} else {
+		js[bool](a.tab, `((list) => (list.value = `+quote(value)+`, list.dispatchEvent(new Event("change", {bubbles: true}))))(document.querySelector(`+quote(selector)+`))`)
+	}
 	a.settled()
 }
 
@@ -61,9 +87,14 @@ func (a *actions) shows(texts ...string) {
 }
 
 // Each of the questions that people have takes at most three actions from the screen that
-// it begins at.
+// it begins at, with a mouse and without.
 func TestQuestionsTakeThreeActions(t *testing.T) {
 	t.Parallel()
+	t.Run("with a mouse", func(t *testing.T) { t.Parallel(); askAll(t, false) })
+	t.Run("with keys", func(t *testing.T) { t.Parallel(); askAll(t, true) })
+}
+
+func askAll(t *testing.T, keyboard bool) {
 	w := quickstart(t)
 	var failed, missed, spoken []struct {
 		ID      string `json:"request_id"`
@@ -99,16 +130,14 @@ func TestQuestionsTakeThreeActions(t *testing.T) {
 		"two models side by side": func(a *actions) {
 			a.click("nav a", "Models")
 			a.click("[aria-label=Model] .mark", "Compare")
-			js[bool](a.tab, `(document.querySelectorAll("[aria-label=Model] .mark")[1].click(), true)`)
-			a.n++
+			a.clickAt("[aria-label=Model] .mark", 1)
 			a.until(`document.querySelectorAll("[aria-label=Figures] th.number").length === 3`)
 			a.shows("Cost", "Latency p95")
 		},
 		"the prompt and the tools of a turn": func(a *actions) {
 			a.show("?v=sessions&from=7d&session=" + missed[0].Session)
 			a.until(`document.querySelectorAll(".trace tr[data-id]").length > 5`)
-			js[bool](a.tab, `([...document.querySelectorAll(".trace tr[data-id] .open")].at(-1).click(), true)`)
-			a.n++
+			a.clickAt(".trace tr[data-id] .open", -1)
 			a.click(".settings summary", "tool")
 			a.shows("Parameters", "temperature")
 		},
@@ -116,8 +145,7 @@ func TestQuestionsTakeThreeActions(t *testing.T) {
 			a.show("?v=sessions&from=7d&session=" + missed[0].Session)
 			a.until(`document.querySelectorAll(".trace .mark").length > 2`)
 			a.click(".trace .mark", "Compare")
-			js[bool](a.tab, `(document.querySelectorAll(".trace .mark")[2].click(), true)`)
-			a.n++
+			a.clickAt(".trace .mark", 2)
 			a.shows("Two requests", "Parameters", "Instructions", "Messages", "Answer")
 			a.until(`document.querySelector(".differences ins")`)
 		},
@@ -190,7 +218,7 @@ func TestQuestionsTakeThreeActions(t *testing.T) {
 			a.until(`document.querySelectorAll(".trace .axis text").length > 2 && document.querySelectorAll(".trace .line rect").length > 5`)
 		},
 	} {
-		a := &actions{tab: p}
+		a := &actions{tab: p, keyboard: keyboard}
 		p.show("?from=7d")
 		do(a)
 		if a.n > 3 {

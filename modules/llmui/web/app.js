@@ -37,10 +37,10 @@ function Times({ v }) {
   // The field has no zone: what it shows lies by the offset beside the time.
   const edge = (name, key, time) => html`<input type="datetime-local" aria-label=${name} required value=${new Date(time - offset(time) * 60e3).toISOString().slice(0, 16)}
     onChange=${(e) => e.target.value && go({ from: String(from), to: String(to), [key]: String(Date.parse(e.target.value + "Z") + offset(Date.parse(e.target.value)) * 60e3) })} />`;
-  return html`${chosen === "custom" && html`<span class="times">${edge("From", "from", from)} – ${edge("To", "to", to)}</span>`}
-    <select aria-label="Time" value=${chosen} onChange=${choose}>
+  return html`<select aria-label="Time" value=${chosen} onChange=${choose}>
     ${Object.entries(times).map(([key, name]) => html`<option value=${key}>${name}</option>`)}
-    <option value="custom">From – to</option></select>`;
+    <option value="custom">From – to</option></select>
+    ${chosen === "custom" && html`<span class="times">${edge("From", "from", from)} – ${edge("To", "to", to)}</span>`}`;
 }
 
 // Part is a component of parts/ that is loaded when its menu is first opened.

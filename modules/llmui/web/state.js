@@ -5,7 +5,7 @@ import { format, isOf, parse as parseCondition, withCondition } from "./filter.j
 import { midnight } from "./format.js";
 
 // defaults are left out of the address.
-const defaults = { v: "overview", from: "24h", to: "", sort: "", id: "", session: "", name: "", by: "", tab: "", cols: "", json: "", any: "", derived: "", show: "", find: "", mark: "", a: "", b: "" };
+const defaults = { v: "overview", from: "24h", to: "", sort: "", id: "", session: "", name: "", by: "", tab: "", cols: "", json: "", any: "", derived: "", show: "", tool: "", find: "", mark: "", a: "", b: "" };
 
 const units = { m: 60e3, h: 3600e3, d: 86400e3 };
 const relative = /^-?(\d{1,4})([mhd])$/; // also as `weir query` writes it
@@ -79,13 +79,19 @@ export function go(change, replace) {
 }
 
 // elsewhere is what another screen does not take over.
-export const elsewhere = { id: "", session: "", name: "", sort: "", by: "", tab: "", show: "", find: "", a: "", b: "" };
+export const elsewhere = { id: "", session: "", name: "", sort: "", by: "", tab: "", show: "", tool: "", find: "", a: "", b: "" };
 
 // screen goes to another screen and keeps time and filter.
 export const screen = (v, change) => go({ v, ...elsewhere, ...change });
 
 // having is the change to the requests of the view that have a value.
 export const having = (field, value, f = current.f) => ({ ...elsewhere, v: "requests", f: withCondition(f, isOf(field, value)) });
+
+// pages are the fields whose values have a page of their own: the Overview of that value.
+export const pages = { user_id: "User", model: "Model" };
+
+// pageOf is the change to the page of a value, or to its requests if it has no page.
+export const pageOf = (field, value) => (Object.hasOwn(pages, field) && value ? { ...having(field, value), v: "overview" } : having(field, value));
 
 // range is the time that the view shows, as milliseconds; relative times end now.
 export function range(v, now = Date.now()) {

@@ -133,7 +133,7 @@ export function Menu({ label, onOpen, children }) {
     addEventListener("click", close);
     return () => (removeEventListener("keydown", close), removeEventListener("click", close));
   }, []);
-  return html`<details class="menu" id=${`menu-${label.toLowerCase()}`} ref=${box} onToggle=${() => box.current.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
+  return html`<details class="menu" id=${`menu-${label.toLowerCase()}`} ref=${box} onToggle=${() => box.current?.open && onOpen?.()}><summary>${label}</summary><div class="panel">${children}</div></details>`;
 }
 
 // Tile is one figure, beside that of the period before. growth says whether more

@@ -74,7 +74,7 @@ function Plot({ times, series, format, stacked, height, plain, colour, label, at
     const span = times.length > 1 ? times[1] - times[0] : 60e3;
     return {
       slot, x, shapes: paths(series, stacked, x, y, Math.max(0.5, slot - (slot > 3 ? 1 : 0.2))),
-      rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each).replace(/(\.\d\d\d*?)0+$/, "$1")]).filter(([, text], i, all) => text !== all[i - 1]?.[1]),
+      rows: plain ? [] : Array.from({ length: Math.floor(high / each) + 1 }, (_, i) => [y(i * each), format(i * each).replace(/\.0+(?=\D|$)/, "").replace(/(\.\d\d\d*?)0+$/, "$1")]).filter(([, text], i, all) => text !== all[i - 1]?.[1]),
       columns: moments(times[0], times.at(-1) + span, width / 90).map((t) => [x((t - times[0]) / span), tick(t)]).filter(([x]) => x < width - 16 && x > 20),
     };
   }, [times, series, stacked, width]);

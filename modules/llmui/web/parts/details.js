@@ -42,8 +42,8 @@ export function Timing({ r }) {
   const bar = (from, to, name, tone) => html`<rect class=${tone} x=${(from / total) * 100} width=${Math.max(0.3, ((to - from) / total) * 100)} height="14"><title>${name}: ${duration(to - from)}</title></rect>`;
   return html`<svg class="timing" viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label=${`First token after ${duration(first)}, end after ${duration(r.delay_ms)}`}>
       ${first !== null ? html`${bar(0, first, "To the first token", "wait")}${bar(first, total, "Stream", "flow")}` : bar(0, total, "Call", "flow")}</svg>
-    <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt>To the first token</dt><dd>${first === null ? "— (no stream)" : duration(first)}</dd>
-      <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
+    <dl><dt>Began</dt><dd>${fullMoment(r.request_created_at)}</dd><dt><i class="key c5"></i>To the first token</dt><dd>${first === null ? "— (no stream)" : duration(first)}</dd>
+      <dt>To the end</dt><dd>${duration(r.delay_ms)}</dd>${rate !== null && html`<dt><i class="key c1"></i>Stream</dt><dd>${rate.toFixed(0)} tokens a second</dd>`}
       <dt>Ended</dt><dd>${r.end_state.replace("_", " ")}${r.finish_reason ? `, ${r.finish_reason}` : ""}</dd>
       <dt>Status</dt><dd>${r.response_status ?? "—"}</dd>${r.error_type && html`<dt>Error</dt><dd>${r.error_type}</dd>`}
       ${r.attempt !== null && html`<dt>Attempt</dt><dd>${r.attempt}</dd>`}</dl>

@@ -1,7 +1,12 @@
 // Views that were saved under a name, for everybody in the organisation.
 import { html, useEffect, useState } from "../html.js";
-import { publish, view } from "../state.js";
+import { elsewhere, publish, view } from "../state.js";
 import { get, put, remove } from "../api.js";
+import { To } from "./basics.js";
+
+// given are the views that everybody has.
+const today = { ...elsewhere, from: "today", to: "", f: [], json: "", any: "" };
+const given = { Today: { ...today, v: "overview" }, "Errors today": { ...today, v: "requests", f: [{ field: "failed", op: "equals", value: "true" }] }, "Costliest requests today": { ...today, v: "requests", sort: "-cost" }, "Costliest sessions of the week": { ...today, v: "sessions", from: "7d", sort: "-total_cost" } };
 
 // addressOf is the address of a saved view. One that was saved by the API may name its
 // screen outside of its state.
@@ -26,7 +31,8 @@ export function Saved() {
     change(put(path(field.value.trim()), { screen: view().v, state: location.search.slice(1) }));
     field.value = "";
   };
-  return html`${error && html`<p class="bad" role="alert">${error}</p>`}
+  return html`${Object.entries(given).map(([name, change]) => html`<${To} change=${change}>${name}<//>`)}
+    ${error && html`<p class="bad" role="alert">${error}</p>`}
     ${views?.map((saved) => html`<div class="saved" key=${saved.name}><a href=${"?" + addressOf(saved)} onClick=${(e) => (e.preventDefault(), open(addressOf(saved)))}>${saved.name}</a>
       <button class="quiet" aria-label=${`Delete the view ${saved.name}`} onClick=${() => change(remove(path(saved.name)))}>×</button></div>`)}
     ${views?.length === 0 && html`<p class="quiet">Nothing is saved yet.</p>`}

@@ -19,7 +19,7 @@ function Misses() {
 
 const misses = [
   { title: "Worst", cell: (r) => html`<${To} change=${{ ...elsewhere, v: "requests", id: r.request_id }}>${moment(r.request_created_at)}<//>` },
-  { title: "Model", cell: (r) => r.model || "—" }, { title: "Reason", cell: (r) => r.cache_miss_reason }, { title: "At", mid: true, cell: (r) => r.cache_miss_at || "—" },
+  { title: "Model", cell: (r) => r.model || "—" }, { title: "Reason", cell: (r) => r.cache_miss_reason.replaceAll("_", " ") }, { title: "At", mid: true, cell: (r) => r.cache_miss_at || "—" },
   { title: "Tokens", number: true, wide: true, cell: (r) => compact(r.cache_missed_tokens) }, { title: "Lost", number: true, cell: (r) => dollars(r.cache_loss) },
 ];
 
@@ -81,8 +81,8 @@ function Breakdown({ by, title, missed }) {
   const few = useMetrics(v, { ...question, limit: 5 });
   const state = useMetrics(v, { ...question, limit: pageSize, after: pages.at(-1) });
   return html`<${Answer} state=${few} empty=${(d) => d.groups.length === 0} none="">${(d) => html`<div class="charts">
-      <${ByGroup} d=${d} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
-      <${ByGroup} d=${d} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
+      <${ByGroup} d=${d} by=${by} title=${`${missed ? "Lost" : "Cost"} by ${title.toLowerCase()}`} format=${dollars} value=${(p) => (missed ? p.cache_loss : p.cost)} height=${190} />
+      <${ByGroup} d=${d} by=${by} title=${by === "model" ? "Input tokens from the cache" : `Requests by ${title.toLowerCase()}`} format=${compact} value=${(p) => (by === "model" ? p.prompt_cache_read_tokens : p.requests)} height=${190} /></div>`}<//>
     <${Answer} state=${state} empty=${(d) => d.groups.length === 0} none=${`No ${missed ? "miss" : "requests"} in this time.`}>${(d) => html`
       <${List} label=${title} columns=${columns(title, by, d)} rows=${d.groups} sort=${sort} keyOf=${(g) => g.key ?? "\n"} />
       ${(pages.length > 1 || state.next) && html`<p class="pager"><button disabled=${pages.length === 1} onClick=${() => setPages(pages.slice(0, -1))}>Previous ${pageSize}</button> <button disabled=${!state.next} onClick=${() => setPages([...pages, state.next])}>Next ${pageSize}</button></p>`}`}<//>`;

@@ -5,6 +5,7 @@ import { bucket, elsewhere, go, having, range, timeFilter, useView } from "../st
 import { cached, useAnswer } from "../api.js";
 import { answered, asked, settings } from "../conversation.js";
 import { Answer, List, Outcome, To, failed } from "../parts/basics.js";
+import { titles } from "../parts/filters.js";
 import { Chart } from "../parts/chart.js";
 import { Lists, text } from "../parts/difference.js";
 import { absent } from "../parts/turn.js";
@@ -20,11 +21,17 @@ export function Compare() {
 
 const Swap = ({ v }) => html`<button onClick=${() => go({ a: v.b, b: v.a }, true)}>Swap sides</button>`;
 
+// differs is by how much a figure has grown. A share differs by percentage points.
+function differs({ share }, now, before) {
+  const delta = share ? (now === null || before === null ? null : now - before) : change(now, before);
+  return delta === null ? "—" : (delta > 0 ? "+" : "") + (share ? `${(delta * 100).toFixed(1).replace("-", "−")} points` : percent(delta));
+}
+
 // Table shows figures {title, value, format} of two sides, and how they differ.
 function Table({ sides, figures, names }) {
   const columns = [
     { title: "", cell: (f) => f.title }, ...[0, 1].map((i) => ({ title: names[i], number: true, cell: (f) => f.format(f.value(sides[i])) })),
-    { title: "Change", number: true, cell: (f) => ((delta) => (delta === null ? "—" : `${delta > 0 ? "+" : ""}${percent(delta)}`))(change(f.value(sides[1]), f.value(sides[0]))) },
+    { title: "Change", number: true, cell: (f) => differs(f, f.value(sides[1]), f.value(sides[0])) },
   ];
   return html`<${List} label="Figures" keyOf=${(f) => f.title} rows=${figures} columns=${columns} />`;
 }
@@ -34,7 +41,7 @@ const totals = [
   { title: "Cost of a request", value: (t) => (t.requests && t.cost !== null ? t.cost / t.requests : null), format: dollars },
   { title: "Latency p50", value: (t) => t.latency.p50, format: duration }, { title: "Latency p95", value: (t) => t.latency.p95, format: duration }, { title: "First token p95", value: (t) => t.time_to_first_token.p95, format: duration },
   { title: "Input tokens", value: (t) => t.prompt_tokens, format: compact }, { title: "Output tokens", value: (t) => t.completion_tokens, format: compact },
-  { title: "Input from cache", value: cached, format: percent }, { title: "Saved by the cache", value: (t) => t.cache_savings, format: dollars }, { title: "Lost to cache misses", value: (t) => t.cache_loss, format: dollars },
+  { title: "Cached input", value: cached, format: percent, share: true }, { title: "Saved by the cache", value: (t) => t.cache_savings, format: dollars }, { title: "Lost to cache misses", value: (t) => t.cache_loss, format: dollars },
 ];
 
 // Values compares two values of a field, such as two models.
@@ -43,7 +50,7 @@ function Values({ v }) {
   const side = (value) => ({ filter: filter({ ...v, f: v.f.filter((c) => c.field !== v.by) }, v.by.startsWith("property.") ? { properties: { [v.by.slice(9)]: { equals: value } } } : { [v.by]: { equals: fields[v.by] === "number" ? Number(value) : value } }), timeFilter: timeFilter(v), timezoneDifference: offset(), bucket: bucket(v) });
   const a = useAnswer("/v1/metrics/query", side(v.a)), b = useAnswer("/v1/metrics/query", side(v.b));
   const state = a.error || !b.data ? { ...a, data: b.data && a.data, error: a.error || b.error } : { ...b, data: a.data && [a.data, b.data] };
-  return html`<h2>${field.replace("property:", "")}: ${[v.a, v.b].map((value, i) => html`${i > 0 && " and "}<${To} change=${having(v.by, value)} dir="auto">${value || "(none)"}<//>`)}</h2><p><${Swap} v=${v} /></p>
+  return html`<div class="bar-row"><h2>${titles[field] || field.replace("property:", "")}: ${[v.a, v.b].map((value, i) => html`${i > 0 && " and "}<${To} change=${having(v.by, value)} dir="auto">${value || "(none)"}<//>`)}</h2><${Swap} v=${v} /></div>
     <${Answer} state=${state}>${(d) => html`<${Table} sides=${d.map((x) => x.totals)} figures=${totals} names=${[v.a || "(none)", v.b || "(none)"]} /><${Courses} d=${d} names=${[v.a || "(none)", v.b || "(none)"]} />`}<//>`;
 }
 
@@ -51,7 +58,7 @@ function Values({ v }) {
 function Courses({ d, names }) {
   const [times, of] = useMemo(() => [d[0].points.map((p) => Date.parse(p.range_start)), (value) => d.map((x, i) => ({ name: names[i], values: x.points.map(value) }))], [d]);
   if (!times.length || d[1].points.length !== times.length) return null;
-  return html`<div class="charts"><${Chart} title="Cost" times=${times} series=${of((p) => p.cost)} format=${dollars} /><${Chart} title="Latency p95" times=${times} series=${of((p) => p.latency.p95)} format=${duration} /></div>`;
+  return html`<div class="charts"><${Chart} title="Cost" times=${times} series=${of((p) => (p.requests ? p.cost : 0))} format=${dollars} /><${Chart} title="Latency p95" times=${times} series=${of((p) => p.latency.p95)} format=${duration} /></div>`;
 }
 
 // Periods compares the time of the view with as much before it, or with another that the

@@ -1,32 +1,48 @@
 // Is it up, what does it cost, what is growing, what went wrong?
 import { html, useMemo } from "../html.js";
 import { filter, withCondition } from "../filter.js";
-import { elsewhere, having, useView } from "../state.js";
+import { elsewhere, having, pageOf, pages, timeFilter, useView } from "../state.js";
 import { cached, useAnswer, useMetrics } from "../api.js";
-import { Answer, List, Spark, Tile, To } from "../parts/basics.js";
+import { Answer, List, Mark, Spark, Tile, To } from "../parts/basics.js";
 import { Chart } from "../parts/chart.js";
-import { compact, count, dollars, duration, midnight, percent, plural } from "../format.js";
+import { compact, count, dollars, duration, midnight, moment, offset, percent, plural } from "../format.js";
 
 const rate = (x) => (x?.requests ? x.errors / x.requests : null);
 
-// nameOf is how a group is shown. Name leads to its requests, or from all others to a
-// screen with each of them.
-export const nameOf = (g) => (g.key === null ? plural(g.others, "other") : g.key || "(none)");
-export const Name = ({ g, field, all }) => (g.key !== null ? html`<${To} change=${having(field, g.key)} dir="auto" title=${g.key}>${nameOf(g)}<//>` : all ? html`<${To} change=${{ ...elsewhere, ...all }}>${nameOf(g)}<//>` : nameOf(g));
+// nameOf is how a group is shown. Name leads to its page or its requests, or from all
+// others to a screen with each of them.
+export const nameOf = (g, field) => (g.key === null ? plural(g.others, "other") : (field === "cache_miss_reason" ? g.key.replaceAll("_", " ") : g.key) || "(none)");
+export const Name = ({ g, field, all }) => (g.key !== null ? html`<${To} change=${pageOf(field, g.key)} dir="auto" title=${g.key}>${nameOf(g, field)}<//>` : all ? html`<${To} change=${{ ...elsewhere, ...all }}>${nameOf(g)}<//>` : nameOf(g));
 
 const sort = { cost: "desc" }; // of groups: those that cost most
 
+// Overview is of all requests, or the page of a user or a model.
 export function Overview() {
   const v = useView();
+  const one = v.any ? undefined : v.f.find((c) => Object.hasOwn(pages, c.field) && c.op === "equals");
   const models = useMetrics(v, { groupBy: "model", limit: 5, compare: v.from !== "all", sort });
   const users = useMetrics(v, { groupBy: "user_id", limit: 5, bucket: "none", sort });
-  return html`<${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} />
-    <div class="tops"><${Top} state=${models} by="model" screen="models" title="Models" /><${Top} state=${users} by="user_id" screen="users" title="Users" /></div>`}<//>`;
+  const yesterday = useYesterday(v);
+  return html`${one && html`<${Heading} one=${one} />`}
+  <${Answer} state=${models} empty=${(d) => d.totals.requests === 0 && !d.previous?.requests} none=${html`<${First} />`}>${(d) => html`<${Figures} d=${d} v=${v} before=${yesterday || d.previous || {}} />
+    <div class="tops">${one?.field !== "model" && html`<${Top} state=${models} by="model" screen="models" title="Models" />`}${one?.field !== "user_id" && html`<${Top} state=${users} by="user_id" screen="users" title="Users" />`}${one && html`<${Sessions} v=${v} />`}</div>`}<//>`;
+}
+
+// Heading names the user or the model that a page is about.
+const Heading = ({ one }) => html`<header class="heading bar-row"><h2><span class="quiet">${pages[one.field]}</span> <bdi>${one.value}</bdi></h2>
+  <${To} change=${{ ...elsewhere, v: "requests" }}>Requests<//><${To} change=${having("failed", true)}>Errors<//><${To} change=${{ ...elsewhere, v: "sessions", sort: "-total_cost" }}>Sessions<//><${Mark} id=${one.value} by=${one.field} /></header>`;
+
+// useYesterday are the totals of yesterday until this time of day, for a view of today.
+function useYesterday(v) {
+  const today = v.from === "today" && !v.to && timeFilter(v);
+  const from = today && midnight(today.startTimeUnixMs - 1);
+  const span = today && { startTimeUnixMs: from, endTimeUnixMs: from + today.endTimeUnixMs - today.startTimeUnixMs };
+  return useAnswer("/v1/metrics/query", today ? { filter: filter(v), timeFilter: span, bucket: "none" } : null).data?.totals;
 }
 
 const First = () => html`No requests in this time. Point a client's base URL at Weir, or fill the page with made-up traffic: <code>weir demo</code>`;
 
-function Figures({ d, v }) {
+function Figures({ d, v, before: b }) {
   const points = d.points;
   const times = useMemo(() => points.map((p) => Date.parse(p.range_start)), [d]);
   const values = (name, f) => ({ name, values: points.map(f) });
@@ -37,7 +53,7 @@ function Figures({ d, v }) {
       values("output", (p) => (p.completion_tokens || 0) - (p.reasoning_tokens || 0)), values("reasoning", (p) => p.reasoning_tokens || 0)],
     latency: [values("p50", (p) => p.latency.p50), values("p95", (p) => p.latency.p95), values("p99", (p) => p.latency.p99), values("first token p50", (p) => p.time_to_first_token.p50)],
   }), [d]);
-  const t = d.totals, b = d.previous || {};
+  const t = d.totals;
   const list = { ...elsewhere, v: "requests" };
   return html`<div class="tiles">
       <${Tile} label="Requests" value=${compact(t.requests)} now=${t.requests} before=${b.requests} to=${list} />
@@ -45,10 +61,10 @@ function Figures({ d, v }) {
       <${Tile} label="Errors" value=${percent(rate(t))} now=${rate(t)} before=${rate(b)} share growth="bad" detail=${`${count(t.errors)} failed`} to=${having("failed", true)} />
       <${Tile} label="Latency p95" value=${duration(t.latency.p95)} now=${t.latency.p95} before=${b.latency?.p95} growth="bad" to=${{ ...list, sort: "-latency" }} />
       <${Tile} label="First token p95" value=${duration(t.time_to_first_token.p95)} now=${t.time_to_first_token.p95} before=${b.time_to_first_token?.p95} growth="bad" to=${{ ...list, sort: "-time_to_first_token" }} />
-      <${Tile} label="Input from cache" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" to=${{ ...elsewhere, v: "models" }} />
+      <${Tile} label="Cached input" value=${percent(cached(t))} now=${cached(t)} before=${cached(b)} share growth="good" to=${{ ...elsewhere, v: "models" }} />
       <${Month} v=${v} />
     </div>
-    <p class="quiet compare"><${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//></p>
+    <p class="quiet compare">${v.from === "today" && !v.to && "Beside yesterday until this time. "}<${To} change=${{ ...elsewhere, v: "compare", by: "period" }}>Compare with the period before<//></p>
     <div class="charts">
       <${Chart} title="Requests" times=${times} format=${compact} stacked series=${series.requests} colours=${["c1", "error"]} />
       <${ByGroup} d=${d} title="Cost by model" format=${dollars} value=${(p) => p.cost} />
@@ -60,21 +76,25 @@ function Figures({ d, v }) {
 const day = 86400e3, basis = 7; // days whose mean the rest of the month is expected to cost
 
 // Month is what the month has cost, and what it will if it goes on like the last days.
+// Days before the first request are no basis.
 function Month({ v }) {
   const now = Date.now(), begin = midnight(now, 1), today = midnight(now);
   const end = midnight(begin + 32 * day, 1);
-  const ask = (from, to) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, bucket: "none" });
-  const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3)), week = useAnswer("/v1/metrics/query", ask(today - basis * day, today - 1));
-  if (!month.data || !week.data) return html`<div class="tile"><span class="label">This month</span><strong>…</strong></div>`;
-  const spent = month.data.totals.cost, mean = (week.data.totals.cost || 0) / basis;
-  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${html`<span title=${`So far ${dollars(spent)}, and ${((end - now) / day).toFixed(1)} more days at ${dollars(mean)}, the mean of the ${basis} days before today`}>≈ ${dollars((spent || 0) + (mean * (end - now)) / day)} in all, at ${dollars(mean)} a day</span>`} to=${{ ...elsewhere, from: "month", to: "" }} />`;
+  const ask = (from, to, bucket) => ({ filter: filter(v), timeFilter: { startTimeUnixMs: from, endTimeUnixMs: to }, timezoneDifference: offset(), bucket });
+  const month = useAnswer("/v1/metrics/query", ask(begin, Math.ceil(now / 60e3) * 60e3, "none")), week = useAnswer("/v1/metrics/query", ask(midnight(today - basis * day + day / 2), today - 1, "1d"));
+  if (!month.data || !week.data) return html`<div class="tile" aria-busy="true"><span class="label">This month</span><strong>…</strong></div>`;
+  const { points, totals } = week.data, first = points.findIndex((p) => p.requests > 0);
+  const days = first < 0 ? 0 : points.length - first, left = (end - now) / day;
+  const spent = month.data.totals.cost, mean = (totals.cost || 0) / days;
+  const why = `So far ${dollars(spent)}, and ${left.toFixed(1)} more days at ${dollars(mean)}, the mean of ${days === 1 ? "the day" : `the ${days} days`} before today`;
+  return html`<${Tile} label="This month" value=${dollars(spent)} detail=${days ? html`<span title=${why}>≈ ${dollars((spent || 0) + mean * left)} by its end, at ${dollars(mean)} a day (mean of ${plural(days, "day")})</span>` : "no day before today to forecast from"} to=${{ ...elsewhere, from: "month", to: "" }} />`;
 }
 
 // ByGroup stacks a value of the groups over time.
-export function ByGroup({ d, title, format, value, height }) {
+export function ByGroup({ d, by, title, format, value, height }) {
   const [times, series] = useMemo(() => [
     d.points.map((p) => Date.parse(p.range_start)),
-    d.groups.map((g) => ({ name: nameOf(g), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
+    d.groups.map((g) => ({ name: nameOf(g, by), values: g.points.map((p) => value(p) ?? 0), total: value(g.totals) })),
   ], [d]);
   return times.length > 0 && html`<${Chart} title=${title} times=${times} format=${format} stacked series=${series} height=${height} />`;
 }
@@ -91,3 +111,14 @@ const Top = ({ state, by, title, screen }) => html`<section><h2>${title}</h2>
       { title: "Cost", number: true, cell: (g) => html`<${Cost} totals=${g.totals} />` },
       ...(d.points.length ? [{ title: "Over time", wide: true, cell: (g) => html`<${Spark} values=${g.points.map((p) => p.cost)} />` }] : []),
     ]} />`}<//></section>`;
+
+// Sessions are the costliest of a user or a model.
+function Sessions({ v }) {
+  const state = useAnswer("/v1/session/query", { filter: filter(v), timeFilter: timeFilter(v), sort: { total_cost: "desc" }, limit: 5 });
+  return html`<section><h2>Sessions</h2><${Answer} state=${state} empty=${(d) => d.length === 0} none="No sessions in this time.">${(d) => html`<${List} label="Sessions" keyOf=${(s) => s.session_id + "\n" + s.session_name} rows=${d} columns=${sessions} />`}<//></section>`;
+}
+
+const sessions = [
+  { title: "Name", cell: (s) => html`<${To} change=${{ ...elsewhere, v: "sessions", session: s.session_id, name: s.session_name }} dir="auto">${s.session_name || s.session_id}<//>` },
+  { title: "Last call", mid: true, cell: (s) => moment(s.latest_request_created_at) }, { title: "Calls", number: true, cell: (s) => count(s.total_requests) }, { title: "Cost", number: true, cell: (s) => dollars(s.total_cost) },
+];

@@ -86,7 +86,7 @@ export function Requests() {
   const chosen = useMemo(() => v.cols.split(",").filter(columnOf), [v.cols]);
   const columns = useMemo(() => {
     const shown = chosen.length ? chosen.map(columnOf) : usual.map((key) => all[key]);
-    return search ? [...shown.slice(0, 3), match, ...shown.slice(3).map((c) => ({ ...c, wide: true }))] : shown;
+    return search ? [shown[0], ...shown.slice(1, 3).map((c) => ({ ...c, mid: true })), match, ...shown.slice(3).filter((c) => !c.wide).map((c) => ({ ...c, wide: true }))] : shown;
   }, [chosen, search]);
   const preview = search || columns.some((c) => c.preview);
   const question = useMemo(() => {

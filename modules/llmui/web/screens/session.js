@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { either } from "../filter.js";
 import { elsewhere, go, having, useView, view } from "../state.js";
 import { lines, page, useAnswer } from "../api.js";
-import { Answer, Drawer, Mark, Outcome, To, failed, typing } from "../parts/basics.js";
+import { Answer, Drawer, Mark, Menu, Outcome, To, failed, typing } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { axis, grow, orderOf, rows, tokensOf } from "../trace.js";
 import { compact, count, dollars, duration, fullMoment, moment, percent, plural } from "../format.js";
@@ -70,6 +70,21 @@ function useFound(v) {
   return found;
 }
 
+// useTools counts the calls of each tool in a session, once somebody asks: the previews of
+// all calls tell.
+function useTools(calls, previews, want, chosen) {
+  const [asked, ask] = useState(false);
+  const wanted = asked || chosen;
+  const unknown = useMemo(() => (wanted ? calls.map((r) => r.request_id).filter((id) => !previews.has(id)) : []), [wanted, calls, previews]);
+  useEffect(() => want(unknown), [unknown]);
+  const counts = useMemo(() => {
+    const all = {};
+    for (const p of wanted ? previews.values() : []) for (const { name, count } of p?.calls || []) all[name] = (all[name] || 0) + count;
+    return Object.entries(all).sort((a, b) => b[1] - a[1]);
+  }, [wanted, previews]);
+  return { counts, left: unknown.length, ask: () => ask(true) };
+}
+
 const loop = (r) => r.properties["Tool-Loop"];
 const marks = { errors: failed, misses: (r) => r.cache_miss_reason, loops: loop };
 
@@ -104,8 +119,8 @@ function Head({ v, d, loops, agents, calls }) {
     t.errors > 0 && html`<span class="bad">${plural(t.errors, "error")}</span>`, looping.length > 0 && html`<span class="bad">loop of ${looping.map((g) => g.key).join(", ")}</span>`,
   ];
   const joined = (list) => list.filter(Boolean).map((x, i) => [i > 0 && " · ", x]);
-  return html`<header class="heading"><h2 dir="auto">${v.name || first?.properties["Service-Session-Name"] || v.session} <code class="quiet">${v.session}</code> <${To} change=${elsewhere}>All sessions<//></h2>
-    <p>${joined(facts)}</p><p>${joined(sums)}</p></header>`;
+  return html`<header class="heading"><h2 dir="auto">${v.name || first?.properties["Service-Session-Name"] || v.session} <code class="quiet">${v.session}</code></h2>
+    <p>${joined([...facts, html`<${To} change=${elsewhere}>all sessions<//>`])}</p><p>${joined(sums)}</p></header>`;
 }
 
 // summary is what a call is about: what is asked, or how many results of tools came, and
@@ -156,11 +171,12 @@ function Rows({ v, calls, more, nodes }) {
   const [at, setAt] = useState("");
   const [previews, want] = usePreviews();
   const found = useFound(v);
+  const tools = useTools(calls, previews, want, v.tool);
   const shown = useMemo(() => {
-    const keep = (r) => (!Object.hasOwn(marks, v.show) || marks[v.show](r)) && (!found || found.has(r.request_id));
+    const keep = (r) => (!Object.hasOwn(marks, v.show) || marks[v.show](r)) && (!found || found.has(r.request_id)) && (!v.tool || previews.get(r.request_id)?.calls.some((c) => c.name === v.tool));
     if (v.by === "time" || !nodes?.length) return calls.filter(keep).sort(orderOf(v.sort)).map((r) => ({ key: r.request_id, request: r, depth: 0 }));
     return rows(grow(nodes, calls, v.by === "path"), closed, v.sort, keep);
-  }, [calls, nodes, closed, v.by, v.sort, v.show, found]);
+  }, [calls, nodes, closed, v.by, v.sort, v.show, found, v.tool, v.tool && previews]);
   const clock = useMemo(() => axis(calls), [calls]);
   const top = useMemo(() => Math.max(1, ...calls.map((r) => tokensOf(r).reduce((sum, [, n]) => sum + n, 0))), [calls]);
   const fold = (id, close) => setClosed((old) => new Set(close ?? !old.has(id) ? [...old, id] : [...old].filter((x) => x !== id)));
@@ -206,10 +222,12 @@ function Rows({ v, calls, more, nodes }) {
   return html`<div class="bar-row">
       <span role="group" aria-label="Shown as">${views.map(([key, name]) => html`<button aria-pressed=${v.by === key} onClick=${() => go({ by: key }, true)}>${name}</button>`)}</span>
       <span role="group" aria-label="Only">${Object.keys(marks).map((key) => html`<button aria-pressed=${v.show === key} onClick=${() => go({ show: v.show === key ? "" : key }, true)}>${key}</button>`)}</span>
+      <${Menu} label="Tools" onOpen=${tools.ask}>${v.tool && html`<button onClick=${() => go({ tool: "" }, true)}>all calls</button>`}${tools.counts.map(([name, n]) => html`<button key=${name} aria-pressed=${v.tool === name} onClick=${() => go({ tool: name }, true)}>${name} <span class="quiet">×${count(n)}</span></button>`)}
+        ${tools.left > 0 ? html`<p class="quiet" role="status">${count(tools.left)} calls are still to be read…</p>` : !tools.counts.length && html`<p class="quiet">No call of a tool.</p>`}<//>${v.tool && html`<span class="chip"><b>tool</b> ${v.tool} <button aria-label="Remove the tool" onClick=${() => go({ tool: "" }, true)}>×</button></span>`}
       <input type="search" aria-label="Find in this session" placeholder="find in bodies, tools…" value=${v.find} onChange=${(e) => go({ find: e.target.value.trim() }, true)} />
       <span class="spring"></span><select aria-label="Order" value=${v.sort} onChange=${(e) => go({ sort: e.target.value }, true)}>${orders.map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></div>
-    ${!shown.length && !more ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "" }, true)}>Show all</button></p>`
-      : html`<div class="trace" aria-busy=${Boolean(more) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${index} keyOf=${(row) => row.key} onOpen=${open}
+    ${!shown.length && !more && !tools.left ? html`<p class="notice">Nothing of this session matches. <button onClick=${() => go({ show: "", find: "", tool: "" }, true)}>Show all</button></p>`
+      : html`<div class="trace" aria-busy=${Boolean(more || (v.tool && tools.left)) || nodes === undefined}><${Table} label="Session" columns=${columns} rows=${shown} selected=${index} keyOf=${(row) => row.key} onOpen=${open}
         onSight=${(first, last) => want(shown.slice(first, last).map((row) => (row.node ? row.node.own_calls[0]?.request_id : row.key)).filter(Boolean))} /></div>`}`;
 }
 

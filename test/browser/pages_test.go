@@ -1,0 +1,104 @@
+package browser
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A user and a model have a page: what they cost, how it went, and their costliest sessions.
+func TestAUserAndAModelHaveAPage(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	for range 3 {
+		w.chat("echo-1", "hello", "Service-User-Id: ada", "Service-Session-Id: long", "Service-Session-Name: Long")
+	}
+	w.chat("echo-2", "hello", "Service-User-Id: bo")
+	w.until(4)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=users")
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Users] [title=ada]")))
+	p.until(`document.querySelector(".heading h2")?.innerText === "User ada" && document.querySelector(".tile strong")?.innerText === "3"`)
+	p.until(`!document.querySelector("[aria-label=Users]") && document.querySelector("[aria-label=Models] tbody")?.innerText.startsWith("echo-1") && document.querySelector("[aria-label=Sessions] tbody")?.innerText.startsWith("Long")`)
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Models] tbody a")))
+	p.until(`document.querySelectorAll(".chip").length === 2 && document.querySelector(".tile strong")?.innerText === "3"`)
+	p.show("?v=models")
+	p.do(chromedp.Click(chromedp.CSS("[aria-label=Model] [title=echo-2]")))
+	p.until(`document.querySelector(".heading h2")?.innerText === "Model echo-2" && document.querySelector("[aria-label=Users] tbody")?.innerText.startsWith("bo")`)
+}
+
+// Today is a view that everybody has, beside yesterday until the same time.
+func TestTodayIsAView(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.chat("echo-1", "hello")
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests&f=model:equals:none&from=7d")
+	p.do(chromedp.Click(chromedp.CSS("#menu-views summary")))
+	p.until(`document.querySelector("#menu-views a")?.innerText === "Today"`)
+	p.do(chromedp.Click(chromedp.CSS("#menu-views a")))
+	p.until(`document.querySelector("h1").innerText === "Overview" && document.querySelector("[aria-label=Time]").value === "today" && document.querySelector(".tile strong")?.innerText === "1"`)
+	p.until(`document.querySelector("main").innerText.includes("Beside yesterday until this time")`)
+}
+
+// The forecast of the month names its basis, of which days before the first request are
+// no part.
+func TestTheForecastHasABasis(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.reportAt(rand.New(rand.NewPCG(1, 1)), "common", time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 0, -1))
+	w.until(2)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?from=7d")
+	p.until(`document.querySelector(".tile:last-child")?.innerText.includes("by its end")`)
+	var metrics struct{ Totals struct{ Cost float64 } }
+	w.query("/v1/metrics/query", map[string]any{"bucket": "none"}, &metrics)
+	if metrics.Totals.Cost == 0 {
+		t.Fatal("the calls cost nothing")
+	}
+	want := js[string](p, fmt.Sprintf(`import("./format.js").then(({dollars}) => "at " + dollars(%v / 2) + " a day (mean of 2 days)")`, metrics.Totals.Cost))
+	p.until(`document.querySelector(".tile:last-child").innerText.includes(%s)`, quote(want))
+}
+
+// What no provider has billed is not unpriced.
+func TestOnlyWhatIsBilledIsUnpriced(t *testing.T) {
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	broken.Close() // nobody is there
+	t.Setenv("OPENAI_UPSTREAM", broken.URL)
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	_, _ = w.try("/openai/v1/chat/completions", []byte(`{"model":"gpt-5-mini","messages":[]}`))
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.until(`document.querySelector(".tile strong")?.innerText === "1" && document.querySelector(".tiles").innerText.includes("1 failed")`)
+	if js[bool](p, `document.querySelector(".tiles").innerText.includes("unpriced")`) {
+		t.Error("a call that reached no provider is unpriced")
+	}
+}
+
+// The calls of a session that call a tool are found by the tool's name.
+func TestCallsOfASessionAreFoundByTool(t *testing.T) {
+	t.Parallel()
+	w := quickstart(t)
+	session := states(w)[11]
+	p := w.tab(t)
+	p.login(w.key)
+	p.show(session)
+	p.until(`document.querySelector(".trace .tools b")`)
+	p.do(chromedp.Click(chromedp.CSS("#menu-tools summary")))
+	p.until(`document.querySelectorAll("#menu-tools .panel button").length > 1 && !document.querySelector("#menu-tools [role=status]")`)
+	name := js[string](p, `(document.querySelector("#menu-tools .panel button").click(), document.querySelector("#menu-tools .panel button").innerText.split(" ")[0])`)
+	p.until(`location.search.includes("tool=") && (() => { const calls = [...document.querySelectorAll(".trace tr[data-id]")].filter((r) => !r.dataset.id.startsWith("node")); return calls.length > 0 && calls.every((r) => r.querySelector(".tools")?.innerText.includes(%s)) })()`, quote(name))
+	found := js[int](p, `document.querySelectorAll(".trace tr[data-id]").length`)
+	p.leave("location.reload()")
+	p.until(`document.querySelectorAll(".trace tr[data-id]").length === %d`, found)
+}
