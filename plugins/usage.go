@@ -56,10 +56,7 @@ type Usage struct {
 
 // Total is Input plus Output, unknown when either is.
 func (u Usage) Total() Count {
-	if !u.Input.Valid || !u.Output.Valid {
-		return Count{}
-	}
-	return Known(u.Input.N + u.Output.N)
+	return u.Input.Both(u.Output)
 }
 
 // Add adds what another call consumed. The input and the output are unknown where one of

@@ -213,8 +213,9 @@ func (g *group) seconds() storage.Amount {
 	return storage.Amount{N: float64(end-first) / 1e3, Valid: end != 0}
 }
 
-// holds compares as leaves about requests do.
-func holds(l *storage.Leaf, text string, number storage.Amount, at storage.Timestamp) bool {
+// holds compares as leaves about requests do. A sum is exact, and an average a
+// floating-point number.
+func holds(l *storage.Leaf, text string, number *big.Rat, at storage.Timestamp) bool {
 	switch l.Field.Kind {
 	case storage.Text:
 		return storage.TextMatcher(l.Op, l.Text, nil)(text)
@@ -222,9 +223,35 @@ func holds(l *storage.Leaf, text string, number storage.Amount, at storage.Times
 		return storage.Compare(l.Op, at, l.Time)
 	}
 	if l.Op == storage.IsNull {
-		return number.Valid != l.Bool
+		return (number != nil) != l.Bool
 	}
-	return number.Valid && storage.Compare(l.Op, number.N, l.Number) || !number.Valid && l.Op == storage.NotEquals
+	if number == nil {
+		return l.Op == storage.NotEquals
+	}
+	to, _ := new(big.Rat).SetString(l.Number.String())
+	if strings.Contains(l.Field.Name, "average") {
+		to.SetFloat64(l.Number.Float())
+	}
+	return storage.Compare(l.Op, int64(number.Cmp(to)), 0)
+}
+
+// exactly is a sum in the unit of answers, nil if it is unknown.
+func exactly[T plugins.Unit](q plugins.Quantity[T]) *big.Rat {
+	unit := int64(1)
+	if _, money := any(q.N).(plugins.Nanodollars); money {
+		unit = 1e9
+	}
+	if !q.Valid {
+		return nil
+	}
+	return big.NewRat(int64(q.N), unit)
+}
+
+func average(a storage.Amount) *big.Rat {
+	if !a.Valid {
+		return nil
+	}
+	return new(big.Rat).SetFloat64(a.N)
 }
 
 func number[T plugins.Unit](q plugins.Quantity[T]) storage.Amount {
@@ -234,14 +261,14 @@ func number[T plugins.Unit](q plugins.Quantity[T]) storage.Amount {
 func userIs(z storage.Zone) func(*group, *storage.Leaf) bool {
 	return func(g *group, l *storage.Leaf) bool {
 		u := g.user(z)
-		numbers := map[string]storage.Amount{
-			"user_active_for":                      number(plugins.Known(u.ActiveFor)),
-			"user_total_requests":                  number(plugins.Known(u.TotalRequests)),
-			"user_average_requests_per_day_active": u.AverageRequestsPerDayActive,
-			"user_average_tokens_per_request":      u.AverageTokensPerRequest,
-			"user_total_completion_tokens":         number(u.TotalCompletionTokens),
-			"user_total_prompt_tokens":             number(u.TotalPromptTokens),
-			"user_cost":                            number(u.Cost),
+		numbers := map[string]*big.Rat{
+			"user_active_for":                      exactly(plugins.Known(u.ActiveFor)),
+			"user_total_requests":                  exactly(plugins.Known(u.TotalRequests)),
+			"user_average_requests_per_day_active": average(u.AverageRequestsPerDayActive),
+			"user_average_tokens_per_request":      average(u.AverageTokensPerRequest),
+			"user_total_completion_tokens":         exactly(u.TotalCompletionTokens),
+			"user_total_prompt_tokens":             exactly(u.TotalPromptTokens),
+			"user_cost":                            exactly(u.Cost),
 		}
 		times := map[string]storage.Timestamp{"user_first_active": u.FirstActive, "user_last_active": u.LastActive}
 		return holds(l, u.UserID, numbers[l.Field.Name], times[l.Field.Name])
@@ -252,12 +279,12 @@ func sessionIs(tags map[string]string) func(*group, *storage.Leaf) bool {
 	return func(g *group, l *storage.Leaf) bool {
 		s := g.session()
 		texts := map[string]string{"session_session_id": s.SessionID, "session_session_name": s.SessionName, "session_tag": tags[s.SessionID]}
-		numbers := map[string]storage.Amount{
-			"session_total_cost":        number(s.TotalCost),
-			"session_total_tokens":      number(s.TotalTokens),
-			"session_prompt_tokens":     number(s.PromptTokens),
-			"session_completion_tokens": number(s.CompletionTokens),
-			"session_total_requests":    number(plugins.Known(s.TotalRequests)),
+		numbers := map[string]*big.Rat{
+			"session_total_cost":        exactly(s.TotalCost),
+			"session_total_tokens":      exactly(s.TotalTokens),
+			"session_prompt_tokens":     exactly(s.PromptTokens),
+			"session_completion_tokens": exactly(s.CompletionTokens),
+			"session_total_requests":    exactly(plugins.Known(s.TotalRequests)),
 		}
 		times := map[string]storage.Timestamp{
 			"session_created_at": s.CreatedAt, "session_latest_request_created_at": s.LatestRequestCreatedAt,

@@ -227,19 +227,6 @@ func (c *Column) Text(r *Record) string {
 	return ""
 }
 
-// number is the value of a quantity in the unit of answers, false when it is unknown.
-func (c *Column) number(r *Record) (n float64, known bool) {
-	switch v := c.At(r).(type) {
-	case *plugins.Count:
-		return v.Float(), v.Valid
-	case *plugins.Duration:
-		return v.Float(), v.Valid
-	case *plugins.Cost:
-		return v.Float(), v.Valid
-	}
-	return 0, false
-}
-
 // value is what a key sorts by.
 func (c *Column) value(r *Record) Value {
 	switch v := c.At(r).(type) {
@@ -279,8 +266,9 @@ func (c *Column) asField(name string) *Field {
 	}
 	switch c.Zero().(type) {
 	case *plugins.Count, *plugins.Duration, *plugins.Cost:
+		_, f.Money = c.Zero().(*plugins.Cost)
 		f.Kind = Number
-		f.number = func(r *Record, _ string) (float64, bool) { return c.number(r) }
+		f.number = func(r *Record, _ string) Value { return c.value(r) }
 	case *Timestamp:
 		f.Kind = Time
 		f.time = func(r *Record) Timestamp { return *c.At(r).(*Timestamp) }

@@ -20,6 +20,8 @@ type Field struct {
 	// Content is what the value comes from of the bodies, which costs reading
 	// them; 0 when it comes from the record.
 	Content ContentPart
+	// Money is true of a number in dollars, which records have in billionths.
+	Money bool
 	// Column is what the field compares, nil if that is no column.
 	Column *Column
 	// About is a sentence for users, "" where the name says all.
@@ -30,7 +32,7 @@ type Field struct {
 	body    func(*Content) *Body
 	list    func(*Record) []string
 	entries func(*Record, *Content) map[string]string
-	number  func(r *Record, key string) (float64, bool)
+	number  func(r *Record, key string) Value
 	time    func(*Record) Timestamp
 	boolean func(*Record) (value, known bool)
 }
@@ -81,11 +83,11 @@ func orNone(c *Content) *Content {
 	return c
 }
 
-// Number is the value of a number field, false when the record lacks it. key
-// names the score for the field scores.
-func (f *Field) Number(r *Record, key string) (float64, bool) {
+// Number is the value of a number field, missing if the record lacks it. key names the
+// score for the field scores.
+func (f *Field) Number(r *Record, key string) Value {
 	if f.number == nil {
-		return 0, false
+		return Value{}
 	}
 	return f.number(r, key)
 }
@@ -119,7 +121,7 @@ var (
 			&Field{Name: "property_key", Kind: PropertyKey},
 			&Field{Name: "properties", Map: true, entries: properties},
 			&Field{Name: "search_properties", Map: true, entries: properties},
-			&Field{Name: "scores", Kind: Number, Map: true, number: (*Record).Score},
+			&Field{Name: "scores", Kind: Number, Map: true, number: score},
 		),
 		in(UsersView,
 			&Field{Name: "user_user_id"},
@@ -129,7 +131,7 @@ var (
 			&Field{Name: "user_average_tokens_per_request", Kind: Number},
 			&Field{Name: "user_total_completion_tokens", Kind: Number},
 			&Field{Name: "user_total_prompt_tokens", Kind: Number},
-			&Field{Name: "user_cost", Kind: Number},
+			&Field{Name: "user_cost", Kind: Number, Money: true},
 			&Field{Name: "user_first_active", Kind: Time},
 			&Field{Name: "user_last_active", Kind: Time},
 		),
@@ -137,7 +139,7 @@ var (
 			&Field{Name: "session_session_id"},
 			&Field{Name: "session_session_name"},
 			&Field{Name: "session_tag"},
-			&Field{Name: "session_total_cost", Kind: Number},
+			&Field{Name: "session_total_cost", Kind: Number, Money: true},
 			&Field{Name: "session_total_tokens", Kind: Number},
 			&Field{Name: "session_prompt_tokens", Kind: Number},
 			&Field{Name: "session_completion_tokens", Kind: Number},
@@ -193,11 +195,16 @@ func rating(r *Record) (value, known bool) {
 	return r.Feedback.Rating, true
 }
 
-func feedbackID(r *Record, _ string) (float64, bool) {
+func feedbackID(r *Record, _ string) Value {
 	if r.Feedback == nil {
-		return 0, false
+		return Value{}
 	}
-	return float64(r.Feedback.ID), true
+	return whole(r.Feedback.ID)
+}
+
+func score(r *Record, name string) Value {
+	n, known := r.Score(name)
+	return numeric(Amount{n, known})
 }
 
 func feedbackCreatedAt(r *Record) Timestamp {

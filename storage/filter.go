@@ -30,7 +30,7 @@ type Leaf struct {
 	Op  Operator
 	// Exactly one of these holds the value, by Field.Kind; Bool for IsNull.
 	Text   string
-	Number float64
+	Number Decimal
 	Time   Timestamp
 	Bool   bool
 }
@@ -173,7 +173,7 @@ func (l *Leaf) appendJSON(b []byte) []byte {
 	case kind == Boolean || l.Op == IsNull:
 		b = strconv.AppendBool(b, l.Bool)
 	case kind == Number:
-		b = strconv.AppendFloat(b, l.Number, 'g', -1, 64)
+		b = append(b, l.Number.String()...)
 	case kind == Time:
 		b = appendString(b, l.Time.String())
 	default:

@@ -224,8 +224,8 @@ func (f *Field) value(r *Record) string {
 		}
 		return ""
 	case Number:
-		if n, known := f.Number(r, ""); known {
-			return strconv.FormatFloat(n, 'f', -1, 64)
+		if n := f.Number(r, ""); n.kind == wholeNumber {
+			return strconv.FormatInt(n.number, 10)
 		}
 		return ""
 	}

@@ -52,11 +52,11 @@ func (m *Matcher) matchLeaf(l *Leaf) bool {
 	}
 	switch f.Kind {
 	case Number:
-		n, ok := f.Number(m.record, l.Key)
-		if !ok && f.Map && l.Op == NotEquals {
+		n := f.Number(m.record, l.Key)
+		if n.kind == missing && f.Map && l.Op == NotEquals {
 			return false // of a score that the record has not
 		}
-		return l.CompareNumber(n, ok)
+		return n.match(l, m.cancel)
 	case Time:
 		t := f.Time(m.record)
 		return t != 0 && Compare(l.Op, t, l.Time)
@@ -90,21 +90,25 @@ func (m *Matcher) anyHolds(l *Leaf) bool {
 	return false
 }
 
-// CompareNumber tells whether a leaf about a number is true of n, or of a number
-// that is not known.
-func (l *Leaf) CompareNumber(n float64, known bool) bool {
+// CompareWhole tells whether a leaf about a number is true of n, in the unit of records, or
+// of a number that is not known.
+func (l *Leaf) CompareWhole(n int64, known bool) bool {
 	switch {
 	case l.Op == IsNull:
 		return known != l.Bool
 	case !known:
 		return l.Op == NotEquals
 	}
-	return Compare(l.Op, n, l.Number)
+	op, to, possible := l.Whole()
+	if !possible {
+		return op == NotEquals
+	}
+	return Compare(op, n, to)
 }
 
 // Compare tells whether a number or timestamp compares so with the value of a
 // leaf.
-func Compare[T float64 | Timestamp](op Operator, a, value T) bool {
+func Compare[T int64 | float64 | Timestamp](op Operator, a, value T) bool {
 	switch op {
 	case Equals:
 		return a == value

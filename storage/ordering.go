@@ -259,9 +259,13 @@ func parseCursor[K ~string](text string, sorts []OrderBy[K], bare bool) (*Cursor
 	return c, nil
 }
 
+// cursorVersion changes with what cursors have as values, so that older ones are refused.
+const cursorVersion = 2
+
 // orderID identifies the order of a query.
 func orderID[K ~string](sorts []OrderBy[K]) uint32 {
 	h := fnv.New32a()
+	_, _ = h.Write([]byte{cursorVersion})
 	_ = json.NewEncoder(h).Encode(sorts) // neither texts nor a hash fail
 	return h.Sum32()
 }

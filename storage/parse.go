@@ -129,20 +129,19 @@ func (p *parser) text() (string, error) {
 	return s, nil
 }
 
-func (p *parser) number() (float64, error) {
+func (p *parser) number() (d Decimal, err error) {
 	t, err := p.token()
 	if err != nil {
-		return 0, err
+		return d, err
 	}
 	n, ok := t.(json.Number)
 	if !ok {
-		return 0, p.fail("expected a number, got %s", describe(t))
+		return d, p.fail("expected a number, got %s", describe(t))
 	}
-	v, err := n.Float64()
-	if err != nil {
-		return 0, p.fail("the number %s is out of range", cut(n.String()))
+	if d, err = ParseDecimal(n.String()); err != nil {
+		return d, p.fail("%v", err)
 	}
-	return v, nil
+	return d, nil
 }
 
 func (p *parser) boolean() (bool, error) {

@@ -15,7 +15,7 @@ func TestParseFilter(t *testing.T) {
 		return &l
 	}
 	model := leaf(storage.RequestResponse, "model", storage.Leaf{Op: storage.ILike, Text: "gpt%"})
-	cost := leaf(storage.RequestResponse, "cost", storage.Leaf{Op: storage.GTE, Number: 0.25})
+	cost := leaf(storage.RequestResponse, "cost", storage.Leaf{Op: storage.GTE, Number: storage.DecimalOf(0.25)})
 	for raw, want := range map[string]storage.Filter{
 		"":            storage.All{},
 		" \n":         storage.All{},
@@ -26,21 +26,21 @@ func TestParseFilter(t *testing.T) {
 		`{"left":{"request_response_rmt":{"model":{"ilike":"gpt%"}}},"operator":"and","right":"all"}`: &storage.Branch{
 			Left: model, Right: storage.All{},
 		},
-		`{"operator":"or","right":{},"left":{"request_response_rmt":{"cost":{"gte":2.5e-1}}}}`: &storage.Branch{
+		`{"operator":"or","right":{},"left":{"request_response_rmt":{"cost":{"gte":0.25}}}}`: &storage.Branch{
 			Or: true, Left: cost, Right: storage.All{},
 		},
 		`{"request_response_rmt":{"properties":{"a.b":{"not-contains":"é"}}}}`: leaf(storage.RequestResponse, "properties",
 			storage.Leaf{Key: "a.b", Op: storage.NotContains, Text: "é"}),
 		`{"request_response_rmt":{"search_properties":{"":{"equals":""}}}}`: leaf(storage.RequestResponse, "search_properties", storage.Leaf{}),
 		`{"request_response_rmt":{"scores":{"quality":{"lt":-1}}}}`: leaf(storage.RequestResponse, "scores",
-			storage.Leaf{Key: "quality", Op: storage.LT, Number: -1}),
+			storage.Leaf{Key: "quality", Op: storage.LT, Number: storage.DecimalOf(-1)}),
 		`{"request_response_rmt":{"property_key":{"equals":"env"}}}`:            leaf(storage.RequestResponse, "property_key", storage.Leaf{Text: "env"}),
 		`{"request_response_rmt":{"service-score-feedback":{"equals":true}}}`:   leaf(storage.RequestResponse, storage.FeedbackScore, storage.Leaf{Bool: true}),
 		`{"properties":{"env":{"like":"p_"}}}`:                                  leaf(storage.PropertiesGroup, "", storage.Leaf{Key: "env", Op: storage.Like, Text: "p_"}),
 		`{"values":{"topic":{"contains":"x"}}}`:                                 leaf(storage.ValuesGroup, "", storage.Leaf{Key: "topic", Op: storage.Contains, Text: "x"}),
 		`{"feedback":{"created_at":{"gt":"2026-11-20T15:04:05.6789+01:00"}}}`:   leaf(storage.FeedbackGroup, "created_at", storage.Leaf{Op: storage.GT, Time: 1795183445678}),
 		`{"request":{"created_at":{"equals":"2026-11-20"}}}`:                    leaf(storage.RequestGroup, "created_at", storage.Leaf{Time: 1795132800000}),
-		`{"users_view":{"user_cost":{"not-equals":0}}}`:                         leaf(storage.UsersView, "user_cost", storage.Leaf{Op: storage.NotEquals}),
+		`{"users_view":{"user_cost":{"not-equals":0}}}`:                         leaf(storage.UsersView, "user_cost", storage.Leaf{Op: storage.NotEquals, Number: storage.DecimalOf(0)}),
 		`{"sessions_request_response_rmt":{"session_tag":{"equals":"\ud800"}}}`: leaf(storage.SessionsView, "session_tag", storage.Leaf{Text: "\uFFFD"}),
 	} {
 		got, err := storage.ParseFilter([]byte(raw), storage.RequestResponse)

@@ -88,9 +88,9 @@ var userValues = map[UserSortKey]func(*User) Value{
 	UserTotalRequests:               func(u *User) Value { return whole(u.TotalRequests) },
 	UserAverageRequestsPerDayActive: func(u *User) Value { return numeric(u.AverageRequestsPerDayActive) },
 	UserAverageTokensPerRequest:     func(u *User) Value { return numeric(u.AverageTokensPerRequest) },
-	UserTotalPromptTokens:           func(u *User) Value { return quantity(u.TotalPromptTokens) },
-	UserTotalCompletionTokens:       func(u *User) Value { return quantity(u.TotalCompletionTokens) },
-	UserCost:                        func(u *User) Value { return quantity(u.Cost) },
+	UserTotalPromptTokens:           func(u *User) Value { return exact(u.TotalPromptTokens) },
+	UserTotalCompletionTokens:       func(u *User) Value { return exact(u.TotalCompletionTokens) },
+	UserCost:                        func(u *User) Value { return exact(u.Cost) },
 	UserRateLimitedCount:            func(u *User) Value { return whole(u.RateLimitedCount) },
 }
 

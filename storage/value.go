@@ -38,27 +38,14 @@ func whole[T ~int64](n T) Value { return Value{kind: wholeNumber, number: int64(
 
 func fractional(n float64) Value { return Value{kind: realNumber, number: int64(math.Float64bits(n))} }
 
-// float is the number as leaves compare it.
-func (v Value) float() float64 {
-	if v.kind == realNumber {
-		return math.Float64frombits(uint64(v.number))
-	}
-	return float64(v.number)
-}
+// float is a real number.
+func (v Value) float() float64 { return math.Float64frombits(uint64(v.number)) }
 
 func numeric(a Amount) Value {
 	if !a.Valid {
 		return Value{}
 	}
 	return fractional(a.N)
-}
-
-// quantity is in the unit of answers, in which leaves compare it.
-func quantity[T plugins.Unit](q plugins.Quantity[T]) Value {
-	if !q.Valid {
-		return Value{}
-	}
-	return fractional(q.Float())
 }
 
 // Any is the value as an int64, a float64 or a string, nil when it is missing.
@@ -74,12 +61,15 @@ func (v Value) Any() any {
 	return nil
 }
 
-// match compares as leaves about requests do: a missing number matches not-equals
-// and is-null alone.
+// match tells whether a leaf is true of the value. A missing number matches not-equals and
+// is-null alone.
 func (v Value) match(l *Leaf, cancel *CancelCheck) bool {
 	switch l.Field.Kind {
 	case Number:
-		return l.CompareNumber(v.float(), v.kind != missing)
+		if v.kind == realNumber && l.Op != IsNull {
+			return Compare(l.Op, v.float(), l.Number.real)
+		}
+		return l.CompareWhole(v.number, v.kind != missing)
 	case Time:
 		return v.kind != missing && Compare(l.Op, Timestamp(v.number), l.Time)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,8 +222,7 @@ func (t *filterTerm) filter(now time.Time) (storage.Filter, error) {
 	var err error
 	switch l.Field.Kind {
 	case storage.Number:
-		l.Number, err = strconv.ParseFloat(t.value, 64)
-		if err != nil || math.IsInf(l.Number, 0) || math.IsNaN(l.Number) {
+		if l.Number, err = storage.ParseDecimal(t.value); err != nil {
 			return nil, fmt.Errorf("%q is no number", t.value)
 		}
 	case storage.Time:

@@ -9,6 +9,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
 // grouping answers a group query with GROUP BY: one statement for the groups of all
@@ -35,12 +36,12 @@ const noKey = "CAST([], 'Array(String)')"
 // compile is false of a query that the server does not decide alone.
 func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	q := g.query
-	if !g.where.exact() {
+	if !g.where.exact {
 		return false, nil
 	}
 	for _, f := range q.Any {
 		any := g.params.where(f)
-		if !any.exact() {
+		if !any.exact {
 			return false, nil
 		}
 		g.any = append(g.any, any.sql)
@@ -212,7 +213,8 @@ func (g *grouping) largest(set int) string {
 	if total, key, ok := g.query.AfterTotal(set); ok {
 		next := "key > [" + g.text(key) + "]"
 		if total.Valid {
-			having = " HAVING " + behind("total", beyond(sort.Desc), g.integer(total.N), next)
+			to := g.Bind(total.N)
+			having = " HAVING " + sqlfilter.Behind(g, "total", sort.Desc, to, to, sqlfilter.Exactly(next)).SQL
 		} else {
 			having = " HAVING isNull(total) AND " + next
 		}
@@ -222,7 +224,7 @@ func (g *grouping) largest(set int) string {
 		total = g.requests()
 	}
 	return fmt.Sprintf("SELECT key FROM (SELECT key, %s AS total FROM (SELECT *, %s AS key, %s AS answered FROM records FINAL WHERE %s) GROUP BY key%s ORDER BY total%s NULLS LAST, key LIMIT %s)",
-		total, g.keys[set], isAnswered, g.where.sql, having, direction(sort.Desc), g.integer(int64(g.query.Top.Count)))
+		total, g.keys[set], isAnswered, g.where.sql, having, sqlfilter.Direction(sort.Desc), g.integer(int64(g.query.Top.Count)))
 }
 
 // answer runs a statement for all sets but those that make several rows of a record,

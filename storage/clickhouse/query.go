@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
 // Requests answers one page of records.
@@ -42,8 +41,8 @@ func (r *reader) requests(ctx context.Context, q *storage.RequestQuery) ([]*stor
 		return nil, ctx.Err()
 	}
 	where := r.where(q.Filter, r.chosen(q)...)
-	desc, byTime := byTime(q)
-	if !byTime && where.exact() && !q.SortsByContent() {
+	desc, byTime := q.ByTime()
+	if !byTime && where.exact && !q.SortsByContent() {
 		if order, ok, err := r.order(ctx, q); ok || err != nil {
 			if err != nil {
 				return nil, err
@@ -64,7 +63,7 @@ type key struct {
 func (r *reader) sorted(ctx context.Context, q *storage.RequestQuery, where *condition, order string) ([]*storage.Record, error) {
 	condition := where.sql
 	if q.After != nil {
-		condition = all(condition, r.after(q))
+		condition = all(condition, sqlfilter.After(r.params, q, idOrder).SQL)
 	}
 	var keys []key
 	err := r.query(ctx, "SELECT created_at, request_id FROM records FINAL WHERE "+condition+
@@ -236,12 +235,6 @@ const (
 	maxChunk   = 4096
 )
 
-// candidate is a record that matched, with its place in the order.
-type candidate struct {
-	record *storage.Record
-	place  *storage.Cursor[storage.SortKey]
-}
-
 // match answers what the server alone does not decide on, or sort: records come by
 // time, and the best of them are kept.
 func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *condition, byTime, desc bool) ([]*storage.Record, error) {
@@ -253,68 +246,37 @@ func (r *reader) match(ctx context.Context, q *storage.RequestQuery, where *cond
 	cancel := storage.NewCancelCheck(ctx.Err)
 	// All of the filter is matched: walk may have come upon a version that was replaced.
 	m := r.matching(ctx, q.Filter, cancel)
-	want := q.Offset + min(q.Limit, math.MaxInt-q.Offset)
-	var kept []candidate
-	best := func() {
-		slices.SortFunc(kept, storage.CancellableOrder(cancel, func(a, b candidate) int { return a.place.Compare(b.place) }))
-		kept = kept[:min(want, len(kept))]
-	}
+	page := storage.NewPage[*storage.Record](q, cancel)
 	// More than are wanted, for walk leaves those of the last millisecond to another chunk.
-	chunk := firstChunk + min(want, maxChunk-firstChunk)
-	if !byTime {
+	chunk := firstChunk + min(q.Offset, maxChunk) + min(q.Limit, maxChunk)
+	if !byTime || chunk > maxChunk {
 		chunk = maxChunk
 	}
 	spans := recentSpans
 	if byTime && !desc || ofOneSession(q.Filter) {
 		spans = nil
 	}
-	seen := 0
 	err := r.walk(ctx, where.sql, after, desc || !byTime, spans, chunk, func(records []*storage.Record) (bool, error) {
 		m.contents.Prefetch(records)
 		for _, rec := range records {
 			if !q.Selects(rec) || !m.match(rec) {
 				continue
 			}
-			c := candidate{record: rec}
-			if q.Random {
-				seen++
-				if len(kept) < want {
-					kept = append(kept, c)
-				} else if i := rand.IntN(seen); i < want {
-					kept[i] = c
-				}
-				continue
-			}
 			var content *storage.Content
 			if q.SortsByContent() {
 				content = m.load(rec)
 			}
-			c.place = q.Cursor(rec, content)
-			if q.After == nil || c.place.Compare(q.After) > 0 {
-				kept = append(kept, c)
-			}
+			page.Add(rec, content, rec)
 		}
 		if m.failed != nil {
 			return false, m.failed
 		}
-		if len(kept) >= 2*want+maxChunk && !q.Random {
-			best()
-		}
-		return !byTime || len(kept) < want, ctx.Err()
+		return !byTime || !page.Full(), ctx.Err()
 	})
 	if err != nil {
 		return nil, err
 	}
-	if q.Random {
-		rand.Shuffle(len(kept), func(i, j int) { kept[i], kept[j] = kept[j], kept[i] })
-	} else {
-		best()
-	}
-	var page []*storage.Record
-	for _, c := range kept[min(q.Offset, len(kept)):min(want, len(kept))] {
-		page = append(page, c.record)
-	}
-	return page, ctx.Err()
+	return page.Items(), ctx.Err()
 }
 
 // Request answers one record, or storage.ErrNotFound.

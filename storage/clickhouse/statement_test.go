@@ -189,7 +189,7 @@ func TestGroupings(t *testing.T) {
 	for _, r := range records {
 		window.From, window.To = min(window.From, r.CreatedAt), max(window.To, r.CreatedAt)
 	}
-	failed := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "status"), Op: storage.GTE, Number: 400}
+	failed := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "status"), Op: storage.GTE, Number: storage.DecimalOf(400)}
 	for _, by := range [][]storage.Dimension{
 		nil, {{Name: "model"}}, {{Name: storage.BySession}, {Name: storage.BySessionTag}}, {{Name: storage.ByTree}},
 		{{}}, {{}, {Name: "status"}, {Name: "stream"}, {Name: storage.ByPropertyName}, {Name: storage.ByProperty, Property: "env"}},
@@ -248,7 +248,7 @@ func TestScoreOfTwoMonths(t *testing.T) {
 		t.Errorf("the scores are %v, want that of the second month", got.Scores)
 	}
 	for value, want := range map[float64]int64{100: 1, 200: 0} {
-		f := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "scores"), Key: "again", Number: value}
+		f := &storage.Leaf{Field: storage.LookupField(storage.RequestResponse, "scores"), Key: "again", Number: storage.DecimalOf(value)}
 		q := &storage.GroupQuery{Org: r.Org, Filter: f, Window: storage.Always, CountOnly: true}
 		err := b.Groups(t.Context(), q, func(g *storage.GroupTotals) error {
 			if g.Requests != want {

@@ -62,7 +62,7 @@ func (x *rows) dimension(q *storage.GroupQuery, d storage.Dimension, tags map[st
 		return valueDimension(knownValue(i), func(v int64) string { return strconv.FormatBool(v != 0) }, i), nil
 	case f.Kind == storage.Number:
 		value := func(c *Chunk, row int) plugins.Count { return c.value(i, row) }
-		return valueDimension(value, func(v int64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }, i), nil
+		return valueDimension(value, func(v int64) string { return strconv.FormatInt(v, 10) }, i), nil
 	default:
 		return x.textDimension(i), nil
 	}

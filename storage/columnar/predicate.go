@@ -65,7 +65,7 @@ func (s *scan) leaf(l *storage.Leaf, p *storage.CancelCheck) predicate {
 func comparison[T plugins.Unit](l *storage.Leaf, value func(*Chunk, int) plugins.Quantity[T]) predicate {
 	return func(c *Chunk, row int) bool {
 		v := value(c, row)
-		return l.CompareNumber(v.Float(), v.Valid)
+		return l.CompareWhole(int64(v.N), v.Valid)
 	}
 }
 

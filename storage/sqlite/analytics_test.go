@@ -28,7 +28,7 @@ func smallChunks(t *testing.T) *Backend {
 
 // Answers must not depend on whether the records have room in memory.
 func TestAnalytics(t *testing.T) {
-	for name, limit := range map[string]int{"kept": tailRows, "read": 0} {
+	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.RunAnalytics(t, func(t *testing.T) storage.Backend {
 				b := smallChunks(t)
@@ -42,7 +42,7 @@ func TestAnalytics(t *testing.T) {
 // Whatever happens to records between queries, answers are those of a backend
 // that keeps plain records.
 func TestAnalyticsFollowWrites(t *testing.T) {
-	for name, limit := range map[string]int{"kept": tailRows, "almost full": 100, "read": 0} {
+	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "almost full": 100, "read": 0} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				small := smallChunks(t)
@@ -231,7 +231,7 @@ func TestAnalyticsSeeWholeBatches(t *testing.T) {
 	const users, batches = 7, 200
 	ctx := t.Context()
 	production := &storage.Leaf{Field: field("properties"), Key: "Environment", Text: "production"}
-	refused := &storage.Leaf{Field: field("status"), Number: 429}
+	refused := &storage.Leaf{Field: field("status"), Number: storage.DecimalOf(429)}
 	var asking sync.WaitGroup
 	ask := func(f storage.Filter, right func(found []storage.User) bool) {
 		asking.Go(func() {
@@ -290,7 +290,7 @@ func (cancelling) Close() {}
 
 func TestCancelledAnalytics(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	for name, limit := range map[string]int{"kept": tailRows, "read": 0} {
+	for name, limit := range map[string]int{"kept": standardBounds.tailRows, "read": 0} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			b := New(filepath.Join(t.TempDir(), "weir.db"))
@@ -345,7 +345,7 @@ func TestLoadEndsWithinChunk(t *testing.T) {
 // The largest of few groups are found in one scan, those of many in two.
 func TestLargestGroups(t *testing.T) {
 	for _, users := range []int{3, 100, 1000} {
-		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, tailRows)
+		f := newFollower(t, New(filepath.Join(t.TempDir(), "weir.db")), 1, standardBounds.tailRows)
 		batch := &storage.Batch{End: storage.Position{Segment: 1, Ordinal: 1}}
 		for i := range 2000 {
 			r := *f.records[i%len(f.records)]

@@ -147,8 +147,8 @@ func analytics(s *Backend, last *storage.Record) []asked {
 			return err
 		}},
 		{"session metrics", sessionMetrics(storage.All{}, month)},
-		{"session metrics of dear ones", sessionMetrics(&storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}, month)},
-		{"session metrics of sessions with a model", sessionMetrics(or(model, &storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: 0.01}), month)},
+		{"session metrics of dear ones", sessionMetrics(&storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: storage.DecimalOf(0.01)}, month)},
+		{"session metrics of sessions with a model", sessionMetrics(or(model, &storage.Leaf{Field: storage.LookupField(storage.SessionsView, "session_total_cost"), Op: storage.GT, Number: storage.DecimalOf(0.01)}), month)},
 		{"session metrics of all time", sessionMetrics(storage.All{}, all)},
 		{"session metrics of all time, twice at once", func(ctx context.Context) error {
 			both, ctx := errgroup.WithContext(ctx)

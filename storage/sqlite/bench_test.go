@@ -283,17 +283,17 @@ func benchmarkQueries(last *storage.Record) map[string]*storage.RequestQuery {
 	slowest := newest(storage.All{})
 	slowest.Sort = []storage.Sort{{Key: storage.SortLatency, Desc: true}}
 	scan := and(
-		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1e9},
+		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: storage.DecimalOf(1e9)},
 		and(
 			&storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "GPT"},
-			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: 0.001},
+			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: storage.DecimalOf(0.001)},
 		),
 	)
 	nested := or(
-		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1e9},
+		&storage.Leaf{Field: field("latency"), Op: storage.GT, Number: storage.DecimalOf(1e9)},
 		and(
 			&storage.Leaf{Field: field("model"), Op: storage.Contains, Text: "GPT"},
-			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: 1000},
+			&storage.Leaf{Field: field("cost"), Op: storage.GTE, Number: storage.DecimalOf(1000)},
 		),
 	)
 	property := func(name, value string) *storage.Leaf {

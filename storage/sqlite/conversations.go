@@ -104,11 +104,11 @@ func (b *Backend) PruneConversations(ctx context.Context, before storage.Timesta
 func (w *writer) pruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
 	err = w.transaction(ctx, func() error {
 		items, err := w.delete("DELETE FROM conversation_items WHERE n IN (SELECT n FROM conversation_items WHERE added_at < ? LIMIT ?)", before)
-		if more = items == int64(pruneChunk); more || err != nil {
+		if more = items == int64(w.bounds.pruned); more || err != nil {
 			return err
 		}
 		old, err := w.delete("DELETE FROM conversations WHERE (org, id) IN (SELECT org, id FROM conversations WHERE changed_at < ? LIMIT ?)", before)
-		more = old == int64(pruneChunk)
+		more = old == int64(w.bounds.pruned)
 		return err
 	})
 	return more && err == nil, err

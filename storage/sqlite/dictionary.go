@@ -24,13 +24,15 @@ type dictionary struct {
 	// next is the next free id. No id is ever given twice while readers may
 	// remember what it meant.
 	next int64
+	// block is the number of ids of a block.
+	block int64
 	// oldest is, for each block of ids, a time before which none of its names was seen.
 	oldest []storage.Timestamp
 }
 
 // forgetOldest makes the next look at names one at all of them.
 func (d *dictionary) forgetOldest() {
-	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/nameBlock)+1)
+	d.oldest = slices.Repeat([]storage.Timestamp{math.MinInt64}, int(d.next/d.block)+1)
 }
 
 // seenStep is how far behind names.seen may be, in milliseconds, so that a name
@@ -75,7 +77,7 @@ func (d *dictionary) insert(key nameKey, at storage.Timestamp) (entry nameEntry,
 	if changes == 0 || err != nil {
 		return entry, err
 	}
-	if block := int(d.next / nameBlock); block == len(d.oldest) {
+	if block := int(d.next / d.block); block == len(d.oldest) {
 		d.oldest = append(d.oldest, at)
 	} else {
 		d.oldest[block] = min(d.oldest[block], at)
@@ -93,10 +95,6 @@ func (d *dictionary) find(key nameKey) (entry nameEntry, err error) {
 		})
 	return entry, err
 }
-
-// nameBlock is the number of ids of names that are looked at or not, together. Tests make
-// it smaller.
-var nameBlock int64 = 4 << 10
 
 // blocksAtOnce bounds the blocks of a step: most names are in use, and a transaction for
 // each block costs more than to look at it.
@@ -120,7 +118,7 @@ func (w *writer) pruneNames(since storage.Timestamp) (more bool, err error) {
 	}
 	if len(w.unused) > 0 {
 		var ids []uint32
-		for _, x := range w.unused[:min(len(w.unused), pruneChunk)] {
+		for _, x := range w.unused[:min(len(w.unused), w.bounds.pruned)] {
 			ids = append(ids, uint32(x))
 		}
 		w.unused = w.unused[len(ids):]
@@ -138,7 +136,7 @@ func (w *writer) findUnused(since storage.Timestamp) error {
 			continue
 		}
 		looks++
-		from, until := int64(w.pruneFrom)*nameBlock, int64(w.pruneFrom+1)*nameBlock
+		from, until := int64(w.pruneFrom)*w.names.block, int64(w.pruneFrom+1)*w.names.block
 		oldest, err := w.c.integer(ctx, "SELECT coalesce(min(seen), ?) FROM names WHERE id >= ? AND id < ?", int64(math.MaxInt64), from, until)
 		if err != nil {
 			return err

@@ -3,11 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"math/bits"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/storage"
+	"github.com/weirhq/weir/storage/sqlfilter"
 )
 
 // condition writes the WHERE clause of a query: requests are r. Values are only
@@ -19,10 +18,8 @@ type condition struct {
 	args []driver.Value
 	// err is the first error of looking names up; the clause is void with it.
 	err error
-	// compiled are the leaves of the filter.
-	compiled map[*storage.Leaf]clause
-	// residual is what a storage.Matcher decides on the records of the clause.
-	residual storage.Filter
+	// filter is that of the query.
+	filter *sqlfilter.Condition
 	// byLabel is true when the clause expects the rows of one label, as l,
 	// joined with their requests, and byUser when the index on users finds them.
 	byLabel, byUser bool
@@ -33,8 +30,8 @@ func (c *condition) write(sql string, args ...driver.Value) {
 	c.args = append(c.args, args...)
 }
 
-func (c *condition) and(cl clause) {
-	c.write(" AND "+cl.sql, cl.args...)
+func (c *condition) and(cl sqlfilter.Clause) {
+	c.write(" AND "+cl.SQL, cl.Args...)
 }
 
 // query writes all that chooses the records of a query. Among the conjuncts of
@@ -43,24 +40,14 @@ func (c *condition) and(cl clause) {
 // table labels.
 func (c *condition) query(q *storage.RequestQuery) {
 	c.write("r.org = ?", c.lookup("org", q.Org))
-	if q.Cached != nil {
-		c.and(notNull("r.cache_reference").notIf(!*q.Cached))
+	for _, chosen := range sqlfilter.Chosen(c, q) {
+		c.and(chosen)
 	}
-	if q.Experiment != nil {
-		c.and(notNull("r.experiment").notIf(!*q.Experiment))
-	}
-	if q.Scored != nil {
-		c.and(exactly("r.n IN (SELECT n FROM scores)").notIf(!*q.Scored))
-	}
-	plan := storage.Plan{Prefilter: storage.All{}, Residual: q.Filter}
-	if compiles(q.Filter) {
-		plan = storage.PlanFilter(q.Filter, c.support)
-	}
-	c.residual = plan.Residual
+	c.filter = sqlfilter.Compile(c, q.Filter)
 	var parts []storage.Filter
 	var labels []int64
 	indexed := false
-	for part := range storage.Conjuncts(plan.Prefilter) {
+	for part := range storage.Conjuncts(c.filter.Prefilter) {
 		column := indexedBy(part)
 		indexed = indexed || column != ""
 		c.byUser = c.byUser || column == "user"
@@ -71,8 +58,7 @@ func (c *condition) query(q *storage.RequestQuery) {
 		parts = append(parts, part)
 	}
 	if len(parts) > 0 {
-		c.write(" AND ")
-		c.join(parts, " AND ")
+		c.and(c.filter.All(parts...))
 	}
 	if c.byUser {
 		c.write(" AND (r.n >> 43) IN " + anyBucket)
@@ -88,25 +74,12 @@ func (c *condition) query(q *storage.RequestQuery) {
 	}
 }
 
-// support compiles a leaf, and tells how well.
-func (c *condition) support(l *storage.Leaf) storage.Support {
-	compiled, ok := c.compiled[l]
-	if !ok {
-		if c.compiled == nil {
-			c.compiled = make(map[*storage.Leaf]clause)
-		}
-		compiled = c.leaf(l)
-		c.compiled[l] = compiled
-	}
-	return compiled.support
-}
+// maxLabels bounds the labels that stand in a chain, which is not balanced.
+const maxLabels = 100
 
-// exact tells whether the clause alone decides.
-func (c *condition) exact() bool { return c.residual == storage.All{} }
-
-// reads is what the residual reads of records.
+// reads is what is read of records to match the rest of the filter.
 func (c *condition) reads() *projection {
-	for l := range storage.Leaves(c.residual) {
+	for l := range storage.Leaves(c.filter.Residual) {
 		if l.Field.Content == 0 {
 			return wholeRecord
 		}
@@ -117,10 +90,10 @@ func (c *condition) reads() *projection {
 // indexedBy is the column of requests whose index finds what makes f true, "" if none does.
 func indexedBy(f storage.Filter) string {
 	l, ok := f.(*storage.Leaf)
-	if !ok || l.Op != storage.Equals {
+	if !ok || l.Op != storage.Equals || l.Field.Column == nil {
 		return ""
 	}
-	if column := columnOf(l.Field); column == "request_id" || column == "user" && l.Text != "" {
+	if column := l.Field.Column.Name; column == "request_id" || column == "user" && l.Text != "" {
 		return column
 	}
 	return ""
@@ -140,87 +113,16 @@ func (c *condition) rarestFirst(labels []int64) {
 	}
 }
 
-// SQLite bounds how deep expressions nest (https://sqlite.org/limits.html); a
-// chain of one operator nests no deeper than its logarithm.
-const (
-	maxDepth  = 200
-	maxLeaves = 1000
-	maxLabels = 100 // which stand in a chain that is not balanced
-)
-
-// compiles is false of a filter that is too large for SQL, which storage.Matcher
-// decides on alone.
-func compiles(f storage.Filter) bool {
-	type part struct {
-		storage.Filter
-		depth int
-	}
-	leaves := 0
-	rest := []part{{f, 0}}
-	for len(rest) > 0 {
-		p := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		b, ok := p.Filter.(*storage.Branch)
-		if !ok {
-			leaves++
-		} else {
-			operands := operandsOf(b)
-			p.depth += bits.Len(uint(len(operands)))
-			for _, operand := range operands {
-				rest = append(rest, part{operand, p.depth})
-			}
-		}
-		if p.depth > maxDepth || leaves > maxLeaves {
-			return false
-		}
-	}
-	return true
+// lookup is the id of a name, 0 when no record has it.
+func (c *condition) lookup(kind, name string) int64 {
+	return c.integer("SELECT id FROM names WHERE "+isName, nameArgs(kind, name)...)
 }
 
-// operandsOf are what the branch and the branches below it join by its operator.
-func operandsOf(b *storage.Branch) []storage.Filter {
-	if b.Or {
-		return slices.Collect(storage.Disjuncts(b))
+func (c *condition) integer(query string, args ...driver.Value) int64 {
+	if c.err != nil {
+		return 0
 	}
-	return slices.Collect(storage.Conjuncts(b))
-}
-
-// filter writes a filter of leaves that are compiled.
-func (c *condition) filter(f storage.Filter) {
-	switch f := f.(type) {
-	case *storage.Branch:
-		operator := " AND "
-		if f.Or {
-			operator = " OR "
-		}
-		c.join(operandsOf(f), operator)
-	case *storage.Leaf:
-		c.write(c.compiled[f].sql, c.compiled[f].args...)
-	default:
-		c.write(always)
-	}
-}
-
-// join writes operands as a balanced tree.
-func (c *condition) join(operands []storage.Filter, operator string) {
-	switch half := len(operands) / 2; len(operands) {
-	case 0:
-		c.write(always)
-	case 1:
-		c.filter(operands[0])
-	default:
-		c.write("(")
-		c.join(operands[:half], operator)
-		c.write(operator)
-		c.join(operands[half:], operator)
-		c.write(")")
-	}
-}
-
-// columnOf is the name of the column that a field compares, "" if there is none.
-func columnOf(f *storage.Field) string {
-	if f.Column == nil {
-		return ""
-	}
-	return f.Column.Name
+	var n int64
+	n, c.err = c.r.c.integer(c.ctx, query, args...)
+	return n
 }

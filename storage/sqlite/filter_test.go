@@ -16,11 +16,11 @@ func TestFiltersOfAnySize(t *testing.T) {
 	traffic := newTraffic(10)
 	write(t, b, traffic.batch(10))
 	leaves := []*storage.Leaf{
-		{Field: field("cost"), Op: storage.LT, Number: 1e9},
+		{Field: field("cost"), Op: storage.LT, Number: storage.DecimalOf(1e9)},
 		{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "tenant"},
 		{Field: field("model"), Op: storage.NotContains, Text: "x"},
-		{Field: field("latency"), Op: storage.LT, Number: 0},
-		{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1},
+		{Field: field("latency"), Op: storage.LT, Number: storage.DecimalOf(0)},
+		{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(1)},
 		{Field: field("properties"), Key: "Tenant", Op: storage.Equals, Text: "none"},
 	}
 	// chain joins n leaves; or tells whether the i-th branch is an "or".
@@ -106,13 +106,11 @@ func TestCursorOfOtherKinds(t *testing.T) {
 // More names than a list may have are decided on in another way, with the same
 // answers.
 func TestFiltersOfManyNames(t *testing.T) {
-	most, few := maxNames, fewNames
-	t.Cleanup(func() { maxNames, fewNames = most, few })
 	b := newBackend(t)
 	records, contents := storagetest.Records(newTraffic(1).r, 200)
 	write(t, b, storagetest.Batch(records, storage.Position{Segment: 1}))
-	for _, maxNames = range []int{most, 10, 2, 0} {
-		fewNames = maxNames / 3
+	for _, most := range []int{b.listed, 10, 2, 0} {
+		b.listed, b.listedFew = most, most/3
 		for _, op := range []storage.Operator{storage.Like, storage.ILike, storage.Contains, storage.NotContains} {
 			for _, text := range []string{"", "a", "alpha", "%", "%a%", "nobody"} {
 				for _, l := range []*storage.Leaf{{Field: field("user_id")}, {Field: field("properties"), Key: "Env"}, {Field: field("assets")}} {
@@ -120,7 +118,7 @@ func TestFiltersOfManyNames(t *testing.T) {
 					q := &storage.RequestQuery{Org: "acme", Filter: l, Limit: 1000}
 					got, err := b.Requests(t.Context(), q)
 					if want := storage.Evaluate(q, records, contents.Of); err != nil || len(got) != len(want) {
-						t.Errorf("at most %d names, %s: %d records, %v, want %d", maxNames, storage.AppendJSON(nil, l), len(got), err, len(want))
+						t.Errorf("at most %d names, %s: %d records, %v, want %d", most, storage.AppendJSON(nil, l), len(got), err, len(want))
 					}
 				}
 			}

@@ -63,7 +63,7 @@ func (b *Backend) groupRecords(ctx context.Context, q *storage.GroupQuery, each 
 			parts |= storage.ContentParts(f)
 		}
 		x.reads = wholeRecord
-		matcher := storage.NewMatcher(x.where.residual, cancel)
+		matcher := storage.NewMatcher(x.where.filter.Residual, cancel)
 		contents := b.contents.Reader(parts)
 		defer contents.Close()
 		add := grouper.Add

@@ -4,13 +4,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"math"
-	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
-	"github.com/weirhq/weir/storage/columnar"
 )
 
 // matchChunk is the number of records that are read by their keys at a time.
@@ -23,8 +20,7 @@ type matching struct {
 	ctx     context.Context
 	content func(context.Context, *storage.Record) (*storage.Content, error)
 	matcher *storage.Matcher
-	cancel  *storage.CancelCheck
-	kept    []candidate
+	best    *storage.Page[int64] // keys
 
 	// row is considered, and loaded its content, or failed the attempt to read it.
 	row    *row
@@ -32,18 +28,12 @@ type matching struct {
 	failed error
 }
 
-// candidate is a record that matched, with its place in the order.
-type candidate struct {
-	n     int64
-	place *storage.Cursor[storage.SortKey]
-}
-
 // match answers what SQL alone cannot.
 func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
-	m := &matching{query: x, ctx: ctx, content: x.contents.Content, cancel: storage.NewCancelCheck(ctx.Err)}
-	m.matcher = storage.NewMatcher(x.where.residual, m.cancel)
+	cancel := storage.NewCancelCheck(ctx.Err)
+	m := &matching{query: x, ctx: ctx, content: x.contents.Content, matcher: storage.NewMatcher(x.where.filter.Residual, cancel), best: storage.NewPage[int64](x.RequestQuery, cancel)}
 	o := x.timeOrder(true)
-	desc, byTime := x.byTime()
+	desc, byTime := x.ByTime()
 	switch {
 	case x.Random:
 		o = x.order()
@@ -55,41 +45,20 @@ func (x *query) match(ctx context.Context) ([]*storage.Record, error) {
 		x.reads = wholeRecord // to sort by
 	}
 	if !x.SortsByContent() { // which keeps what it reads
-		r := x.contents.Reader(storage.ContentParts(x.where.residual))
+		r := x.contents.Reader(storage.ContentParts(x.where.filter.Residual))
 		defer r.Close()
 		m.content = r.Content
 	}
-	want := x.Offset + min(x.Limit, math.MaxInt-x.Offset)
 	err := x.candidates(ctx, o, func(r *row) error {
-		full := len(m.kept) >= want
-		if full && (x.Random || byTime && r.CreatedAt != columnar.CreatedAt(m.kept[want-1].n)) {
-			return errStop // neither this one nor what follows can change the page
-		}
-		if full && len(m.kept)-want >= max(want, matchChunk) {
-			m.sort(want)
+		if m.best.Done(r.CreatedAt) || x.Random && m.best.Full() { // they come in a random order
+			return errStop
 		}
 		return m.consider(r)
 	})
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
-	if !x.Random {
-		m.sort(want)
-	}
-	var keys []int64
-	for _, c := range m.kept[min(x.Offset, len(m.kept)):] {
-		keys = append(keys, c.n)
-	}
-	return x.page(ctx, keys)
-}
-
-// sort puts the best candidates into order and forgets the others.
-func (m *matching) sort(want int) {
-	slices.SortFunc(m.kept, storage.CancellableOrder(m.cancel, func(a, b candidate) int { return a.place.Compare(b.place) }))
-	if len(m.kept) > want {
-		clear(m.kept[want:])
-		m.kept = m.kept[:want]
-	}
+	return x.page(ctx, m.best.Items())
 }
 
 // consider keeps a row when the filter is true of it.
@@ -101,9 +70,7 @@ func (m *matching) consider(r *row) error {
 	if m.SortsByContent() && m.loaded == nil {
 		m.load()
 	}
-	if place := m.Cursor(&r.Record, m.loaded); m.After == nil || place.Compare(m.After) > 0 {
-		m.kept = append(m.kept, candidate{r.n, place})
-	}
+	m.best.Add(&r.Record, m.loaded, r.n)
 	return m.failed
 }
 

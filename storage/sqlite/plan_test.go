@@ -73,7 +73,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	user := &storage.Leaf{Field: field("user_id"), Text: r.UserID}
 	tenant := &storage.Leaf{Field: field("properties"), Key: "Tenant", Text: r.Properties["Tenant"]}
 	feature := &storage.Leaf{Field: field("properties"), Key: "Feature", Text: r.Properties["Feature"]}
-	slow := &storage.Leaf{Field: field("latency"), Op: storage.GT, Number: 1}
+	slow := &storage.Leaf{Field: field("latency"), Op: storage.GT, Number: storage.DecimalOf(1)}
 	since := &storage.Leaf{Field: field("request_created_at"), Op: storage.GTE, Time: r.CreatedAt}
 
 	if got := plan(t, b, &storage.RequestQuery{Org: "default", Filter: storage.All{}, Scored: new(true), Limit: 10}, keyColumns, ""); !strings.HasPrefix(got, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)") {
@@ -108,7 +108,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"property", and(slow, tenant), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
 		{"properties", and(tenant, feature), "SEARCH l USING PRIMARY KEY (bucket=? AND label=?)"},
 		{"property contains", &storage.Leaf{Field: field("properties"), Key: "Tenant", Op: storage.Contains, Text: "1"}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
-		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: 1}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
+		{"score", &storage.Leaf{Field: field("scores"), Key: "accuracy", Op: storage.GT, Number: storage.DecimalOf(1)}, "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"},
 		{"since", and(slow, since), "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

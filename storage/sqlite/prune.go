@@ -11,10 +11,6 @@ import (
 	"github.com/weirhq/weir/storage/columnar"
 )
 
-// pruneChunk bounds what one call of Prune deletes of each table, and so the time
-// that it keeps batches waiting: some 30 ms. Tests make it smaller.
-var pruneChunk = 4000
-
 // pruneRequests deletes all that refers to requests, and them, until a key. Each table has
 // them one behind the other, or one bucket after the other, so that no record is read.
 var pruneRequests = []string{
@@ -46,7 +42,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 	pruned := w.pruned
 	err = w.transaction(ctx, func() error {
 		err := w.c.query(ctx, "SELECT n FROM requests WHERE n < ? ORDER BY n LIMIT ?",
-			[]driver.Value{columnar.FirstKey(before), int64(pruneChunk)}, func(row []driver.Value) error {
+			[]driver.Value{columnar.FirstKey(before), int64(w.bounds.pruned)}, func(row []driver.Value) error {
 				w.changed = append(w.changed, row[0].(int64))
 				return nil
 			})
@@ -64,7 +60,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 					return err
 				}
 			}
-			if more = old == pruneChunk; more {
+			if more = old == w.bounds.pruned; more {
 				return nil
 			}
 		}
@@ -73,7 +69,7 @@ func (w *writer) prune(ctx context.Context, before storage.Timestamp) (more bool
 			return err
 		}
 		names, err := w.pruneNames(before - seenStep)
-		more = names || tags == int64(pruneChunk)
+		more = names || tags == int64(w.bounds.pruned)
 		return err
 	})
 	if err != nil {
@@ -89,7 +85,7 @@ const neverPruned = math.MinInt64 / 2
 
 // delete deletes what is older than a time, as many rows at most as a chunk has.
 func (w *writer) delete(statement string, before storage.Timestamp) (deleted int64, err error) {
-	result, err := w.c.exec(statement, int64(before), int64(pruneChunk))
+	result, err := w.c.exec(statement, int64(before), int64(w.bounds.pruned))
 	if err != nil {
 		return 0, err
 	}

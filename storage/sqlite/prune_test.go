@@ -33,10 +33,8 @@ func TestPruneDeletesTheTagsOfSessions(t *testing.T) {
 // However much is old, one call keeps batches waiting no longer than it takes to
 // delete a chunk of it.
 func TestPruneIsBounded(t *testing.T) {
-	chunk := pruneChunk
-	pruneChunk = 10
-	t.Cleanup(func() { pruneChunk = chunk })
 	b := newBackend(t)
+	b.writer.bounds.pruned = 10
 	records, _ := storagetest.Records(newTraffic(1).r, 25)
 	batch := storagetest.Batch(records, storage.Position{Segment: 1})
 	tag := "prod"
@@ -144,10 +142,9 @@ func TestPruneDeletesNames(t *testing.T) {
 // Names go when no record uses them any more, also those of records that came late or after
 // the names of the same ids were looked at.
 func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
-	block, chunk := nameBlock, pruneChunk
-	nameBlock, pruneChunk = 1, 5
-	t.Cleanup(func() { nameBlock, pruneChunk = block, chunk })
 	b := newBackend(t)
+	b.writer.bounds.pruned, b.writer.names.block = 5, 1
+	b.writer.names.forgetOldest()
 	r := rand.New(rand.NewPCG(1, 2))
 	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
 	const kept = 5 * day
@@ -174,10 +171,8 @@ func TestPruneDeletesNamesOfAnyAge(t *testing.T) {
 // Names to delete are listed in one step and deleted in others: a record may use one
 // between them.
 func TestPruneKeepsNamesThatAreUsedAgain(t *testing.T) {
-	chunk := pruneChunk
-	pruneChunk = 2
-	t.Cleanup(func() { pruneChunk = chunk })
 	b := newBackend(t)
+	b.writer.bounds.pruned = 2
 	const day = storage.Timestamp(24 * time.Hour / time.Millisecond)
 	users := func(at storage.Timestamp) {
 		batch := new(storage.Batch)

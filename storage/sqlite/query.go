@@ -31,8 +31,8 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 	if x.where.query(q); x.where.err != nil {
 		return nil, x.where.err
 	}
-	decides := x.where.exact() && !q.SortsByContent()
-	if _, byTime := x.byTime(); byTime || decides {
+	decides := x.where.filter.Exact() && !q.SortsByContent()
+	if _, byTime := x.ByTime(); byTime || decides {
 		x.after()
 	}
 	if !decides {
@@ -86,7 +86,7 @@ func (x *query) scan(ctx context.Context, o order, each func(n int64, id uuid.UU
 
 // keys are those of the page, where SQL decides on every record.
 func (x *query) keys(ctx context.Context) (keys []int64, err error) {
-	if desc, ok := x.byTime(); ok {
+	if desc, ok := x.ByTime(); ok {
 		return x.keysByTime(ctx, desc)
 	}
 	statement, args := x.statement(keyColumns, "", x.order())
@@ -140,6 +140,7 @@ func (x *query) keysByTime(ctx context.Context, desc bool) (keys []int64, err er
 type reader struct {
 	c     *conn
 	names *nameReader
+	bounds
 }
 
 // begin fixes what the transaction of the reader sees, which otherwise its first

@@ -88,7 +88,7 @@ var _ columnar.Source = source{}
 
 // Chosen implements columnar.Source.
 func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []int64, err error) {
-	where := condition{ctx: s.ctx, r: s.r, residual: storage.All{}}
+	where := condition{ctx: s.ctx, r: s.r}
 	query := "SELECT r.n FROM requests r WHERE "
 	part, isLeaf := f.(*storage.Leaf)
 	if isLeaf && part.Op == storage.Equals && labelKind(part) != "" {
@@ -117,8 +117,8 @@ func (s source) Chosen(f storage.Filter, from, to int64, scored bool) (keys []in
 		keys = append(keys, row[0].(int64))
 		return nil
 	})
-	if err == nil && !where.exact() {
-		return s.match(keys, where.residual, where.reads())
+	if err == nil && where.filter != nil && !where.filter.Exact() {
+		return s.match(keys, where.filter.Residual, where.reads())
 	}
 	return keys, err
 }

@@ -30,8 +30,7 @@ import (
 // Backend is a storage.Backend on one database file.
 type Backend struct {
 	path string
-	// tailRows bounds the newest requests that analytics keep in memory.
-	tailRows int
+	bounds
 	// settled is how long there are no new requests until files of columns are written
 	// anew of which little has changed, which queries read from the database.
 	settled  time.Duration
@@ -48,9 +47,26 @@ type Backend struct {
 	close   context.CancelFunc
 }
 
+// bounds is what a Backend does at a time.
+type bounds struct {
+	// tailRows bounds the newest requests that analytics keep in memory. There are as many
+	// as two chunks have before one goes to a file.
+	tailRows int
+	// listed bounds the ids of names that a statement lists, and listedFew those of a short
+	// list.
+	listed, listedFew int
+	// pruned bounds what one call of Prune deletes of each table, and so the time that it
+	// keeps batches waiting: some 30 ms.
+	pruned int
+	// nameBlock is the number of ids of names that are looked at together to delete some.
+	nameBlock int64
+}
+
+var standardBounds = bounds{tailRows: 512 << 10, listed: 50_000, listedFew: 20, pruned: 4000, nameBlock: 4 << 10}
+
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {
-	return &Backend{path: path, tailRows: tailRows, settled: 5 * time.Second, columns: columnar.New(path + columnDirectory)}
+	return &Backend{path: path, bounds: standardBounds, settled: 5 * time.Second, columns: columnar.New(path + columnDirectory)}
 }
 
 var errClosed = fmt.Errorf("the database is not open: %w", storage.ErrUnavailable)
@@ -88,7 +104,7 @@ func (b *Backend) open(ctx context.Context, h *storage.Host) (p storage.Position
 		return p, err
 	}
 	k := newTailCache(b.columns, b.tailRows)
-	w, err := newWriter(ctx, c, k)
+	w, err := newWriter(ctx, c, k, b.bounds)
 	if err != nil {
 		return p, err
 	}
@@ -222,7 +238,7 @@ func (b *Backend) reading(ctx context.Context, do func(context.Context, reader) 
 		return err
 	}
 	defer b.readers.give(c)
-	err = c.transaction(ctx, func() error { return do(ctx, reader{c, b.names}) })
+	err = c.transaction(ctx, func() error { return do(ctx, reader{c, b.names, b.bounds}) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

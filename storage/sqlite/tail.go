@@ -28,10 +28,6 @@ type tailCache struct {
 	idle    *time.Timer
 }
 
-// tailRows bounds the rows of a tail. There are as many as two chunks have before one
-// goes to a file.
-const tailRows = 512 << 10
-
 const idleTimeout = 5 * time.Minute
 
 func newTailCache(engine *columnar.Engine, limit int) *tailCache {

@@ -17,10 +17,11 @@ import (
 // writer is the one connection that writes, and what it remembers between
 // batches.
 type writer struct {
-	mu    sync.Mutex // held during every use
-	c     *conn
-	names dictionary
-	rows  reader
+	mu     sync.Mutex // held during every use
+	c      *conn
+	bounds bounds
+	names  dictionary
+	rows   reader
 	// segment is where the last batch ended.
 	segment uint64
 	// lastBucket is the bucket of the last new request, if the database is known to have it.
@@ -39,11 +40,12 @@ type writer struct {
 	labels []driver.Value
 }
 
-func newWriter(ctx context.Context, c *conn, tails *tailCache) (*writer, error) {
+func newWriter(ctx context.Context, c *conn, tails *tailCache, b bounds) (*writer, error) {
 	last, err := c.integer(ctx, "SELECT max(id) FROM names")
-	w := &writer{c: c, names: dictionary{c: c, known: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1}, tails: tails, pruned: neverPruned}
+	names := dictionary{c: c, known: cache[nameKey, nameEntry]{generation: nameGeneration}, next: last + 1, block: b.nameBlock}
+	w := &writer{c: c, bounds: b, names: names, tails: tails, pruned: neverPruned}
 	w.names.forgetOldest()
-	w.rows = reader{c, new(nameReader)}
+	w.rows = reader{c, new(nameReader), b}
 	return w, err
 }
 

@@ -212,7 +212,7 @@ func aggregateLeaf(r *rand.Rand, records []*storage.Record, org string, view sto
 	value := gjson.GetBytes(pick(r, groups), name)
 	switch f.Kind {
 	case storage.Number:
-		l.Number = value.Float() + pick(r, []float64{0, 0, 0, 1, -1, 1e-9})
+		l.Number = beside(r, value.Raw)
 	case storage.Time:
 		t, err := storage.ParseTimestamp(value.String())
 		if err != nil {

@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -105,13 +107,38 @@ func keysOf(f *storage.Field) []string {
 	return propertyNames
 }
 
-func numberValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) float64 {
+func numberValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) storage.Decimal {
 	if from != nil {
-		if n, ok := l.Field.Number(from, l.Key); ok {
-			return n + pick(r, []float64{0, 0, 0, 1, -1, 1e-9})
+		n, unit := l.Field.Number(from, l.Key).Any(), ""
+		if l.Field.Money {
+			unit = "e-9"
+		}
+		if n != nil {
+			return beside(r, fmt.Sprint(n, unit))
 		}
 	}
-	return pick(r, []float64{0, 1, 0.5, -1, 7, 200, 1.5, 0.1, 0.3, 1e18, 1e300, -1e300, 0.1 + 0.2})
+	return decimal(pick(r, []string{
+		"0", "1", "0.5", "-1", "7", "200", "1.5", "0.1", "0.3", "1e18", "1e300", "-1e300", "0.30000000000000004",
+		"9007199254740993", "9223372036854775807", "9223372036854775808", "-9223372036854775809", "9223372036.854775807",
+	}))
+}
+
+// beside is a number, or one that differs from it a little.
+func beside(r *rand.Rand, number string) storage.Decimal {
+	n, ok := new(big.Rat).SetString(number)
+	if !ok {
+		return decimal("0") // of null
+	}
+	delta, _ := new(big.Rat).SetString(pick(r, []string{"0", "0", "0", "1", "-1", "1e-9", "1e-12"}))
+	return decimal(n.Add(n, delta).FloatString(20))
+}
+
+func decimal(text string) storage.Decimal {
+	d, err := storage.ParseDecimal(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 func timeValue(r *rand.Rand, l *storage.Leaf, from *storage.Record) storage.Timestamp {

@@ -269,6 +269,9 @@ func quantity[T plugins.Unit](r *rand.Rand) (q plugins.Quantity[T]) {
 		q.N = 0
 	case 2:
 		q.N = T(r.Int64N(1 << 40))
+		if chance(r, 20) {
+			q.N = T(1<<53 + r.Int64N(4)) // which floating-point numbers do not tell apart
+		}
 	default:
 		q.N = T(r.Int64N(20))
 	}

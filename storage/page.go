@@ -1,0 +1,89 @@
+package storage
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// ByTime tells whether the query sorts by created_at alone.
+func (q *RequestQuery) ByTime() (desc, ok bool) {
+	sorts := q.order()
+	return sorts[0].Desc, !q.Random && len(sorts) == 1 && sorts[0].Key == SortCreatedAt
+}
+
+// Page keeps, of the records that a query chooses one after the other, those of its page.
+type Page[T any] struct {
+	query  *RequestQuery
+	cancel *CancelCheck
+	// want is how many records there are until the end of the page.
+	want, seen int
+	kept       []placed[T]
+}
+
+// placed is what stands for a record, with its place in the order.
+type placed[T any] struct {
+	of    T
+	at    Timestamp
+	place *Cursor[SortKey]
+}
+
+// sortedLess is how many records more than wanted are kept before they are put into order.
+const sortedLess = 256
+
+// NewPage returns the page of a query, which is worth nothing when the query of cancel is
+// over.
+func NewPage[T any](q *RequestQuery, cancel *CancelCheck) *Page[T] {
+	return &Page[T]{query: q, cancel: cancel, want: q.Offset + min(q.Limit, math.MaxInt-q.Offset)}
+}
+
+// Full is true once as many records as are wanted have come.
+func (p *Page[T]) Full() bool { return len(p.kept) >= p.want }
+
+// Done is true if neither a record of this time nor those that follow it can be on the page.
+// The records come in the order of time if the query sorts by it.
+func (p *Page[T]) Done(at Timestamp) bool {
+	_, byTime := p.query.ByTime()
+	return p.Full() && byTime && at != p.kept[p.want-1].at
+}
+
+// Add adds a record, which of stands for. content is needed if the query sorts by it.
+func (p *Page[T]) Add(r *Record, content *Content, of T) {
+	next := placed[T]{of: of, at: r.CreatedAt}
+	if p.query.Random {
+		if p.seen++; !p.Full() {
+			p.kept = append(p.kept, next)
+		} else if i := rand.IntN(p.seen); i < p.want {
+			p.kept[i] = next
+		}
+		return
+	}
+	if next.place = p.query.Cursor(r, content); p.query.After != nil && next.place.Compare(p.query.After) <= 0 {
+		return
+	}
+	if p.kept = append(p.kept, next); len(p.kept)-p.want >= max(p.want, sortedLess) {
+		p.sort()
+	}
+}
+
+// sort puts the records into order, and forgets those behind the page.
+func (p *Page[T]) sort() {
+	slices.SortFunc(p.kept, CancellableOrder(p.cancel, func(a, b placed[T]) int { return a.place.Compare(b.place) }))
+	if len(p.kept) > p.want {
+		clear(p.kept[p.want:])
+		p.kept = p.kept[:p.want]
+	}
+}
+
+// Items are what stands for the records of the page, in its order.
+func (p *Page[T]) Items() (items []T) {
+	if p.query.Random {
+		rand.Shuffle(len(p.kept), func(i, j int) { p.kept[i], p.kept[j] = p.kept[j], p.kept[i] })
+	} else {
+		p.sort()
+	}
+	for _, k := range p.kept[min(p.query.Offset, len(p.kept)):] {
+		items = append(items, k.of)
+	}
+	return items
+}
