@@ -8,8 +8,7 @@ import (
 )
 
 func TestCalls(t *testing.T) {
-	conversation := plugintest.Conversation{Messages: "messages", Role: "role", Calls: "content.#.id", Outputs: "content.#.tool_use_id"}
-	plugintest.Calls(t, Provider{}, claude5, conversation, true, regexp.MustCompile(`^[a-zA-Z0-9_-]+$`).MatchString)
+	plugintest.Calls(t, Provider{}, claude5, "messages.#.content.#.id", "messages.#.role", regexp.MustCompile(`^[a-zA-Z0-9_-]+$`).MatchString)
 }
 
 func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {

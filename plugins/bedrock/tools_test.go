@@ -8,8 +8,7 @@ import (
 )
 
 func TestCalls(t *testing.T) {
-	conversation := plugintest.Conversation{Messages: "messages", Role: "role", Calls: "content.#.toolUse.toolUseId", Outputs: "content.#.toolResult.toolUseId"}
-	plugintest.Calls(t, new(Provider), claude45, conversation, true, regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString)
+	plugintest.Calls(t, new(Provider), claude45, "messages.#.content.#.toolUse.toolUseId", "messages.#.role", regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString)
 }
 
 func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {

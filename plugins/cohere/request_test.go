@@ -173,8 +173,7 @@ func TestRejected(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	conversation := plugintest.Conversation{Messages: "messages", Role: "role", Calls: "tool_calls.#.id", Outputs: "[tool_call_id]"}
-	plugintest.Calls(t, Provider{}, command, conversation, false, nil)
+	plugintest.Calls(t, Provider{}, command, "messages.#.tool_calls.#.id", "", nil)
 }
 
 func TestReasoningComesBack(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 )
 
 func TestCalls(t *testing.T) {
-	conversation := plugintest.Conversation{Messages: "contents", Role: "role", Calls: "parts.#.functionCall.id", Outputs: "parts.#.functionResponse.id"}
-	plugintest.Calls(t, Provider{}, pro3, conversation, true, nil)
+	plugintest.Calls(t, Provider{}, pro3, "contents.#.parts.#.functionCall.id", "contents.#.role", nil)
 }
 
 func TestAllowedToolsLeaveOutTheOthers(t *testing.T) {

@@ -30,18 +30,28 @@ type Result struct {
 // is missing at the end.
 func Check(stream []byte) (*Result, error) {
 	c := &checker{}
-	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
-		if err != nil {
-			return nil, err
-		}
-		if err := c.event(string(e.Name), bytes.Clone(e.Data)); err != nil {
-			return nil, fmt.Errorf("event %d: %w", c.Events, err)
-		}
+	if err := eachEvent(stream, c.event); err != nil {
+		return nil, err
 	}
 	if c.phase != ended {
 		return nil, fmt.Errorf("no terminal event after %d events", c.Events)
 	}
 	return &c.Result, nil
+}
+
+// eachEvent calls f with the events of a stream up to one that breaks the grammar.
+func eachEvent(stream []byte, f func(name string, data []byte) error) error {
+	n := 0
+	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
+		if err != nil {
+			return err
+		}
+		if err := f(string(e.Name), bytes.Clone(e.Data)); err != nil {
+			return fmt.Errorf("event %d: %w in %s", n, err, e.Data)
+		}
+		n++
+	}
+	return nil
 }
 
 type phase uint8

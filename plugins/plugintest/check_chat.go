@@ -1,14 +1,11 @@
 package plugintest
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins/streams"
 )
 
 // Message is what a legal stream of Chat Completions or of Messages said.
@@ -35,17 +32,11 @@ type Call struct{ ID, Name, Arguments string }
 // was asked for, [DONE]; or an error at the end. Errors are as those of [Check].
 func CheckChat(stream []byte) (*Message, error) {
 	var c chatChecker
-	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
-		if err != nil {
-			return nil, err
-		}
-		if err := c.event(string(e.Name), string(e.Data)); err != nil {
-			return nil, fmt.Errorf("event %d: %w in %s", c.events, err, e.Data)
-		}
-		c.events++
+	if err := eachEvent(stream, c.event); err != nil {
+		return nil, err
 	}
 	if !c.ended {
-		return nil, fmt.Errorf("no end after %d events", c.events)
+		return nil, fmt.Errorf("the stream has no end")
 	}
 	return &c.Message, nil
 }
@@ -53,28 +44,27 @@ func CheckChat(stream []byte) (*Message, error) {
 // chatChecker is the automaton of one stream.
 type chatChecker struct {
 	Message
-	events       int
 	head         string   // what all chunks have
 	listed       [2]int64 // annotations and images so far
 	usage, ended bool     // seen
 }
 
-func (c *chatChecker) event(name, data string) error {
+func (c *chatChecker) event(name string, data []byte) error {
 	switch {
 	case c.ended:
 		return fmt.Errorf("something follows the end")
 	case name != "":
 		return fmt.Errorf("the event is named %q", name)
-	case data == "[DONE]":
+	case string(data) == "[DONE]":
 		c.ended = true
 		if c.Finish == "" {
 			return fmt.Errorf("[DONE] before a finish_reason")
 		}
 		return nil
-	case !gjson.Valid(data):
+	case !gjson.ValidBytes(data):
 		return fmt.Errorf("the data is not JSON")
 	}
-	v := gjson.Parse(data)
+	v := gjson.ParseBytes(data)
 	if e := v.Get("error"); e.Exists() {
 		c.ended, c.Error, c.Finish = true, e.Get("message").Str, ""
 		if c.Error == "" || e.Get("type").Str == "" {
@@ -229,14 +219,15 @@ func ReadChat(object []byte) (*Message, error) {
 	return &c.Message, nil
 }
 
-// same compares what two ways to read an answer came to, of which the parts of a
-// reasoning may come in another order.
-func (m *Message) same(other *Message) bool {
-	if m.Error != "" || other.Error != "" {
-		return m.Error == other.Error
+// same compares what two ways to read an answer came to. The parts of a reasoning may come in
+// another order.
+func (m *Message) same(other said) bool {
+	n := other.(*Message)
+	if m.Error != "" || n.Error != "" {
+		return m.Error == n.Error
 	}
 	slices.Sort(m.Citations)
-	slices.Sort(other.Citations)
-	return slices.Equal(m.Citations, other.Citations) && m.Text == other.Text && m.Refusal == other.Refusal && m.Finish == other.Finish &&
-		len(m.Reasoning) == len(other.Reasoning) && slices.Equal(m.Calls, other.Calls)
+	slices.Sort(n.Citations)
+	return slices.Equal(m.Citations, n.Citations) && m.Text == n.Text && m.Refusal == n.Refusal && m.Finish == n.Finish &&
+		len(m.Reasoning) == len(n.Reasoning) && slices.Equal(m.Calls, n.Calls)
 }

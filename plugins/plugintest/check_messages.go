@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/weirhq/weir/plugins/streams"
 )
 
 // CheckMessages reads a whole stream of POST /v1/messages by the grammar that clients
@@ -15,17 +13,11 @@ import (
 // an error at the end. Errors are as those of [Check].
 func CheckMessages(stream []byte) (*Message, error) {
 	var c messagesChecker
-	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
-		if err != nil {
-			return nil, err
-		}
-		if err := c.event(string(e.Name), string(e.Data)); err != nil {
-			return nil, fmt.Errorf("event %d: %w in %s", c.events, err, e.Data)
-		}
-		c.events++
+	if err := eachEvent(stream, c.event); err != nil {
+		return nil, err
 	}
 	if !c.ended {
-		return nil, fmt.Errorf("no end after %d events", c.events)
+		return nil, fmt.Errorf("the stream has no end")
 	}
 	for i := range c.Calls {
 		c.Calls[i].Arguments = inputOf(c.Calls[i].Arguments)
@@ -36,19 +28,19 @@ func CheckMessages(stream []byte) (*Message, error) {
 // messagesChecker is the automaton of one stream.
 type messagesChecker struct {
 	Message
-	events, blocks int
-	open           string // the type of the block that is open
-	signed         bool   // it has its signature
-	begun, ended   bool
+	blocks       int
+	open         string // the type of the block that is open
+	signed       bool   // it has its signature
+	begun, ended bool
 }
 
-func (c *messagesChecker) event(name, data string) error {
-	v := gjson.Parse(data)
+func (c *messagesChecker) event(name string, data []byte) error {
+	v := gjson.ParseBytes(data)
 	kind := v.Get("type").Str
 	switch {
 	case c.ended:
 		return fmt.Errorf("something follows the end")
-	case !gjson.Valid(data) || name != kind:
+	case !gjson.ValidBytes(data) || name != kind:
 		return fmt.Errorf("the data is not JSON, or not of the type %q", name)
 	case c.begun == (kind == "message_start"):
 		return fmt.Errorf("it is not the first event, or not the only one of its type")

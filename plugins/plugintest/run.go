@@ -2,11 +2,9 @@ package plugintest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -19,11 +17,11 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// Run checks what every provider must do. Each fixture is read in chunks of several
-// sizes, an event stream also with other line endings, with comments and spaces,
-// and cut off at many points. The result must be a legal stream whose response does
-// not depend on how the bytes came, nor on whether a stream was asked for, or
-// answered. An answer without end must be a failure.
+// Run checks what every provider must do. Each fixture is read in chunks of several sizes, an
+// event stream also with other line endings, with comments and spaces, and cut off at many
+// points. Clients of each API must get a legal stream. The response must not depend on how
+// the bytes came, nor on whether a stream was asked for, or answered. An answer without end
+// must be a failure.
 func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures []Fixture) {
 	t.Helper()
 	if len(fixtures) == 0 {
@@ -36,10 +34,9 @@ func Run(t *testing.T, p translate.Provider, target translate.Target, fixtures [
 		return
 	}
 	t.Run("an answer without end", func(t *testing.T) {
-		header, _ := Fixture{}.answer(false)
-		a := translate.NewAssembler(Fixture{}.request(t, false), nil, options())
 		body := &io.LimitedReader{R: blanks{}, N: 128 << 20}
-		if err := decodeAnswer(p, nil, header, body, a); err == nil && a.Failure() == nil {
+		a, err := Fixture{}.decode(t, p, false, body)
+		if err == nil && a.Failure() == nil {
 			t.Error("it is no failure")
 		}
 		if body.N == 0 {
@@ -62,42 +59,57 @@ func (blanks) Read(p []byte) (int, error) {
 }
 
 func (f Fixture) run(t *testing.T, p translate.Provider, target translate.Target) {
-	var responses []map[string]any
+	var responses []any
 	for _, stream := range []bool{true, false} {
-		body := f.JSON
-		if stream {
-			body = f.Stream
-		}
+		x := exchange{f, p, target, stream}
+		_, body := f.answer(stream)
 		if body == nil {
 			continue
 		}
-		x := exchange{f, p, target, stream}
-		whole := x.decode(t, bytes.NewReader(body))
-		for name, r := range x.readers(body) {
-			if got := x.decode(t, r); !reflect.DeepEqual(got, whole) {
-				t.Errorf("%s: got %v, want %v", name, got, whole)
+		for d := range clients {
+			said := x.check(t, d, body)
+			if d == plugins.Responses {
+				f.compare(t, said.(response))
+				responses = append(responses, said)
 			}
 		}
-		for n := 0; n < len(body); n += 1 + len(body)/maxCuts {
-			x.decode(t, bytes.NewReader(body[:n]))
-			x.decode(t, io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(io.ErrUnexpectedEOF)))
-		}
-		f.compare(t, whole)
 		x.bills(t, body)
-		x.runForeign(t, body)
-		responses = append(responses, whole)
 	}
 	if f.JSON != nil {
-		f.unstreamed(t, p, target, responses[len(responses)-1])
-	}
-	if len(responses) < 2 {
-		return
-	}
-	t.Run("neither path drops anything", func(t *testing.T) {
-		if !reflect.DeepEqual(responses[0], responses[1]) {
-			t.Errorf("the stream comes to %v, the object to %v", responses[0], responses[1])
+		want := responses[len(responses)-1]
+		f.Stream, f.StreamType = f.JSON, "application/json; charset=utf-8"
+		x := exchange{f, p, target, true}
+		if got, err := x.serve(t, plugins.Responses, bytes.NewReader(f.JSON), options()); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("an object in place of a stream comes to %v, want %v, error %v", got, want, err)
 		}
-	})
+	}
+	if len(responses) == 2 && !reflect.DeepEqual(responses[0], responses[1]) {
+		t.Errorf("the stream comes to %v, the object to %v", responses[0], responses[1])
+	}
+}
+
+// check answers a client whole, in other chunks, and cut off at many points. It returns what
+// the client is told.
+func (x exchange) check(t *testing.T, d plugins.Dialect, body []byte) said {
+	t.Helper()
+	whole, err := x.serve(t, d, bytes.NewReader(body), options())
+	if err != nil {
+		t.Fatalf("%s: %v", d, err)
+	}
+	for name, r := range x.readers(body) {
+		if got, err := x.serve(t, d, r, options()); err != nil || !got.same(whole) {
+			t.Errorf("%s, %s: got %+v, want %+v, error %v", d, name, got, whole, err)
+		}
+	}
+	for n := 0; n < len(body); n += 1 + len(body)/clients[d].cuts {
+		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+			r := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(end))
+			if _, err := x.serve(t, d, r, options()); err != nil {
+				t.Errorf("%s, cut off after %d bytes by %v: %v", d, n, end, err)
+			}
+		}
+	}
+	return whole
 }
 
 // bills checks that what the provider bills is the same in the gateway, which translates an
@@ -108,8 +120,8 @@ func (x exchange) bills(t *testing.T, body []byte) {
 	o := observe.New(plugins.Unknown, "", header)
 	o.Write(body)
 	o.Close()
-	a := translate.NewAssembler(x.request(t, x.stream), io.Discard, options())
-	if decodeAnswer(x.provider, nil, header, bytes.NewReader(body), a) != nil || a.Failure() != nil || o.Info().Dialect == plugins.Unknown {
+	a, err := x.decode(t, x.provider, x.stream, bytes.NewReader(body))
+	if err != nil || a.Failure() != nil || o.Info().Dialect == plugins.Unknown {
 		return
 	}
 	got, want := a.Info(), o.Info()
@@ -119,74 +131,20 @@ func (x exchange) bills(t *testing.T, body []byte) {
 	}
 }
 
-// unstreamed checks that an object in place of a stream gives the response that the
-// object has.
-func (f Fixture) unstreamed(t *testing.T, p translate.Provider, target translate.Target, want map[string]any) {
+func (f Fixture) compare(t *testing.T, got response) {
 	t.Helper()
-	f.Stream, f.StreamType = f.JSON, "application/json; charset=utf-8"
-	x := exchange{f, p, target, true}
-	if got := x.decode(t, bytes.NewReader(f.JSON)); !reflect.DeepEqual(got, want) {
-		t.Errorf("an object in place of a stream comes to %v, want %v", got, want)
+	if f.Want == "" {
+		return
 	}
-}
-
-// maxCuts is at how many points an answer is cut off.
-const maxCuts = 100
-
-func (f Fixture) compare(t *testing.T, got map[string]any) {
-	t.Helper()
-	var want map[string]any
-	if err := decode([]byte(f.Want), &want); f.Want != "" && err != nil {
+	want, err := readResponse([]byte(f.Want))
+	if err != nil {
 		t.Fatalf("Want: %v", err)
 	}
-	dropIDs(want)
-	for key, value := range want {
+	for key, value := range want.(response) {
 		if !reflect.DeepEqual(got[key], value) {
 			t.Errorf("%s is %v, want %v", key, got[key], value)
 		}
 	}
-}
-
-// exchange is a fixture in one mode.
-type exchange struct {
-	Fixture
-	provider translate.Provider
-	target   translate.Target
-	stream   bool
-}
-
-// decode is the response, without the ids of items, that comes of an answer.
-func (x exchange) decode(t *testing.T, answer io.Reader) map[string]any {
-	t.Helper()
-	request := x.request(t, x.stream)
-	req, err := x.provider.Prepare(context.Background(), request, x.target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	header, _ := x.answer(x.stream)
-	var sink bytes.Buffer
-	a := translate.NewAssembler(request, &sink, options())
-	if err := decodeAnswer(x.provider, req, header, answer, a); err != nil {
-		a.Fail(plugins.Upstream("%v", err))
-	}
-	end := a.End()
-	if x.stream {
-		sink.Write(end)
-		if _, err := Check(sink.Bytes()); err != nil {
-			t.Fatalf("an illegal stream: %v\n%s", err, sink.Bytes())
-		}
-	}
-	var response map[string]any
-	if err := decode(a.Response(), &response); err != nil {
-		t.Fatalf("%v in %s", err, a.Response())
-	}
-	dropIDs(response)
-	return response
-}
-
-// decodeAnswer lets a provider decode a successful answer.
-func decodeAnswer(p translate.Provider, req *http.Request, header http.Header, body io.Reader, a *translate.Assembler) error {
-	return p.Decode(&http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(body), Request: req}, a)
 }
 
 // options make everything that is not the provider's the same in every run.
@@ -198,15 +156,6 @@ func options() translate.Options {
 			return fmt.Sprint(prefix, n)
 		},
 		Now: func() time.Time { return time.Unix(1, 0) },
-	}
-}
-
-func dropIDs(response map[string]any) {
-	items, _ := response["output"].([]any)
-	for _, i := range items {
-		if i, ok := i.(map[string]any); ok {
-			delete(i, "id")
-		}
 	}
 }
 

@@ -52,6 +52,7 @@ func (s Strict) Refusal(path string, body []byte) error {
 		refuse func(Strict, gjson.Result) error
 	}{
 		{"/chat/completions", Strict.chat},
+		{"/v2/chat", Strict.chat}, // Cohere's, whose conversations have the same members
 		{"/responses", Strict.responses},
 		{"/messages", Strict.messages},
 		{"awPredict", Strict.messages},

@@ -42,6 +42,7 @@ func TestStrict(t *testing.T) {
 		{"openai", "/v1/chat/completions", thinker, `{"max_completion_tokens":5}`, `{"max_tokens":5}`, "'max_tokens'"},
 		{"openai", "/v1/chat/completions", nil, `{"messages":[` + user + `,` + call + `,` + output + `]}`, `{"messages":[` + user + `,` + call + `,` + user + `]}`, "no tool output"},
 		{"openai", "/v1/chat/completions", nil, `{}`, `{"messages":[` + strings.ReplaceAll(call+`,`+output, "aB3456789", strings.Repeat("x", 41)) + `]}`, "too long"},
+		{"cohere", "/v2/chat", nil, `{"messages":[` + user + `,` + call + `,` + output + `]}`, `{"messages":[` + user + `,` + call + `,` + user + `]}`, "no tool output"},
 		{"groq", "/v1/chat/completions", nil, `{"tools":[{}],"tool_choice":"auto"}`, `{"tool_choice":"auto"}`, "'tool_choice'"},
 		{"mistral", "/v1/chat/completions", nil, `{"messages":[` + user + `]}`, `{"messages":[` + user + `],"stream_options":{}}`, "extra inputs"},
 		{"mistral", "/v1/chat/completions", nil, `{"messages":[` + user + `],"temperature":1.5}`, `{"messages":[` + user + `],"temperature":1.6}`, "less than"},
