@@ -92,9 +92,9 @@ type ContentKeeper interface {
 
 // Eraser is a Backend whose files keep what was deleted for a while.
 type Eraser interface {
-	// Erase removes from the files what was deleted. The host calls it each hour; one
-	// that fails is tried again.
-	Erase(ctx context.Context) error
+	// Erase removes from the files what was deleted, and makes them smaller. The host calls
+	// it each hour, in steps as Prune; a step that fails is tried again.
+	Erase(ctx context.Context) (more bool, err error)
 }
 
 // ResponseFinder is a Backend that finds responses of the Responses API, and batches, by

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -122,22 +123,30 @@ func (j *Journal) prune(ctx context.Context, o *Options) {
 }
 
 // erase removes what was deleted from the backend's files, and tries again a minute later
-// what fails.
+// if that fails.
 func (j *Journal) erase(ctx context.Context, o *Options) {
 	eraser, ok := j.backend.(storage.Eraser)
 	if !ok || o.now().Sub(j.erased) < eraseEvery {
 		return
 	}
-	j.writer.Lock()
-	err := eraser.Erase(ctx)
-	j.writer.Unlock()
-	if err != nil {
-		if ctx.Err() == nil {
-			o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
-		}
-		return
+	err := j.inSteps(ctx, func() (bool, error) { return eraser.Erase(ctx) })
+	if err == nil {
+		j.erased = o.now()
+	} else if ctx.Err() == nil {
+		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
 	}
-	j.erased = o.now()
+}
+
+// inSteps lets the backend delete in steps, between which batches can be written.
+func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error)) error {
+	for {
+		j.writer.Lock()
+		more, err := step()
+		j.writer.Unlock()
+		if err = cmp.Or(err, ctx.Err()); err != nil || !more {
+			return err
+		}
+	}
 }
 
 func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {
@@ -145,17 +154,8 @@ func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Durati
 		return
 	}
 	cutoff := storage.Millis(o.now().Add(-retention))
-	for more := true; more && ctx.Err() == nil; {
-		j.writer.Lock()
-		var err error
-		more, err = prune(ctx, cutoff)
-		j.writer.Unlock()
-		if err != nil {
-			if ctx.Err() == nil {
-				o.Logger.Error("records that have outlived their retention cannot be deleted", zap.Error(err))
-			}
-			return
-		}
+	if err := j.inSteps(ctx, func() (bool, error) { return prune(ctx, cutoff) }); err != nil && ctx.Err() == nil {
+		o.Logger.Error("records that have outlived their retention cannot be deleted", zap.Error(err))
 	}
 }
 

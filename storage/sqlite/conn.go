@@ -68,7 +68,8 @@ const (
 func openWriter(path string) (*conn, error) {
 	return open(path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"}},
 		"PRAGMA busy_timeout = 1000",
-		"PRAGMA page_size = 8192", // before the file has its first page
+		"PRAGMA page_size = 8192", // this and the next before the file has its first page
+		"PRAGMA auto_vacuum = INCREMENTAL",
 		"PRAGMA journal_mode = WAL",
 		synchronousNormal,
 		"PRAGMA wal_autocheckpoint = 4000",

@@ -21,10 +21,23 @@ var pruneRequests = []string{
 	"DELETE FROM buckets WHERE bucket < ?1 >> 43",
 }
 
-// Erase empties the write-ahead log, which has pages as they were before texts in them
-// were deleted. It fails while a long query reads the log.
-func (b *Backend) Erase(ctx context.Context) error {
-	err := b.writing(func(w *writer) error {
+// erasePages is how many free pages one call of Erase takes from the file, 8 MiB: it bounds
+// the time that the call keeps batches waiting.
+const erasePages = 1000
+
+// Erase gives free pages back to the file system, if the file was made with pointers to its
+// pages. Then it empties the write-ahead log, which has pages as they were before texts in
+// them were deleted. It fails while a long query reads the log.
+func (b *Backend) Erase(ctx context.Context) (more bool, err error) {
+	err = b.writing(func(w *writer) error {
+		taken := 0 // each row is a page
+		vacuum := fmt.Sprintf("PRAGMA incremental_vacuum(%d)", erasePages)
+		if err := w.c.query(ctx, vacuum, nil, func([]driver.Value) error { taken++; return nil }); err != nil {
+			return err
+		}
+		if more = taken >= erasePages; more {
+			return nil
+		}
 		busy, err := w.c.integer(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		if err == nil && busy != 0 {
 			err = errors.New("queries still read the write-ahead log")
@@ -32,9 +45,9 @@ func (b *Backend) Erase(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("erasing what was deleted from %s: %w", b.path, explain(err))
+		return false, fmt.Errorf("erasing what was deleted from %s: %w", b.path, explain(err))
 	}
-	return nil
+	return more, nil
 }
 
 // prune also answers the files of columns that nothing needs any more.
