@@ -25,6 +25,7 @@ func init() {
 
 // API adds these routes to Caddy's admin endpoint:
 //
+//	GET  /llm/process       the process, its sites and its databases
 //	GET  /llm/status        the state of each open store
 //	GET  /weir/integrity     what became of all exchanges that were seen
 //	POST /llm/flush         waits until everything recorded so far can be queried
@@ -45,6 +46,7 @@ func (*API) CaddyModule() caddy.ModuleInfo {
 // Routes returns the routes of the module.
 func (*API) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
+		{Pattern: "/llm/process", Handler: get(process)},
 		{Pattern: "/llm/status", Handler: get(status)},
 		{Pattern: "/weir/integrity", Handler: get(integrity)},
 		{Pattern: "/llm/flush", Handler: only(http.MethodPost, flush)},

@@ -50,6 +50,16 @@ func (a *App) claimAddresses() error {
 }
 
 func (a *App) claim(address string) error {
+	if err := ClaimAddress(address); err != nil {
+		return err
+	}
+	a.claimed = append(a.claimed, address)
+	return nil
+}
+
+// ClaimAddress makes sure that no other Weir serves an address, host:port, until the end
+// of this process.
+func ClaimAddress(address string) error {
 	_, _, err := claims.LoadOrNew(address, func() (caddy.Destructor, error) {
 		socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: "@weir/" + address})
 		return claim{socket}, err
@@ -60,7 +70,6 @@ func (a *App) claim(address string) error {
 	if err != nil {
 		return fmt.Errorf("claiming %s: %w", address, err)
 	}
-	a.claimed = append(a.claimed, address)
 	return nil
 }
 

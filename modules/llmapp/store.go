@@ -330,6 +330,9 @@ func (s *Store) Dir() string { return s.storage.Dir() }
 // Name is the store's name in the configuration that first used it.
 func (s *Store) Name() string { return s.name }
 
+// Place is where the records are kept: the backend, and the file or directory.
+func (s *Store) Place() string { return s.key }
+
 // Destruct closes the store when its last reference is given up.
 func (s *Store) Destruct() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -14,6 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/modules/llmadmin"
 )
 
 const adminEnv = "WEIR_ADMIN"
@@ -29,13 +31,28 @@ func addAdminFlags(cmd *cobra.Command) {
 	cmd.Flags().String("format", formatTable, "Format: table, or json, which is what the admin endpoint answers")
 }
 
+func adminOf(cmd *cobra.Command) string {
+	flag, _ := cmd.Flags().GetString("admin")
+	return strings.TrimPrefix(cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen), "http://")
+}
+
+// processAt asks which Weir has an admin endpoint.
+func processAt(address string) (*llmadmin.Process, error) {
+	response, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/llm/process", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	p := new(llmadmin.Process)
+	return p, json.NewDecoder(response.Body).Decode(p)
+}
+
 // requestAdmin asks the admin endpoint. Without an error, the answer is success.
 func requestAdmin(cmd *cobra.Command, method, path string, body io.Reader) (*http.Response, error) {
-	flag, _ := cmd.Flags().GetString("admin")
-	address := strings.TrimPrefix(cmp.Or(flag, os.Getenv(adminEnv), caddy.DefaultAdminListen), "http://")
+	address := adminOf(cmd)
 	response, err := caddycmd.AdminAPIRequest(address, method, path, nil, body)
 	if err != nil {
-		return nil, fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)
+		return nil, unanswered(address, err)
 	}
 	return response, nil
 }
@@ -65,11 +82,24 @@ func askAdmin(cmd *cobra.Command, method, path string, body, result any) (answer
 	return answer, nil
 }
 
-// wantsJSON reads --format of a command that asks the admin endpoint.
+// wantsJSON reads --format of a command that asks the admin endpoint. For people, the
+// first line says whose that is.
 func wantsJSON(cmd *cobra.Command) (bool, error) {
 	name, _ := cmd.Flags().GetString("format")
 	if !slices.Contains(adminFormats, name) {
 		return false, fmt.Errorf("--format: expected one of %s, not %q", strings.Join(adminFormats, ", "), name)
 	}
-	return name == formatJSON, nil
+	if name == formatJSON {
+		return true, nil
+	}
+	p, err := processAt(adminOf(cmd))
+	if err != nil {
+		return false, unanswered(adminOf(cmd), err)
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), p)
+	return false, err
+}
+
+func unanswered(address string, err error) error {
+	return fmt.Errorf("the admin endpoint %s: %w; --admin or $%s says where it is", address, err, adminEnv)
 }

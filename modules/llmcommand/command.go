@@ -2,7 +2,8 @@
 // clients of the query API; import and demo are clients of llm_otlp, to which they report
 // records of another product and made-up ones; stats, health, credits, doctor, backup and
 // store are clients of the admin endpoint; restore and check work on the files of a Weir
-// that does not run; hash-key is for the configuration.
+// that does not run; init and hash-key are for the configuration. Caddy's own run, start and
+// validate do more than they do there.
 package llmcommand
 
 import (
@@ -10,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -182,10 +184,30 @@ of standard input, and prints the hash that replaces it in the configuration:
 Weir compares keys by this hash, so the key itself need not be configured.
 Choose keys that cannot be guessed, such as those of 'openssl rand -hex 32'.`,
 		CobraFunc: hashKeyCommand,
+	}, {
+		Name:  "init",
+		Usage: "[<file>]",
+		Short: "Writes a Caddyfile to keep",
+		Long: `
+Writes the Caddyfile that 'run' serves where there is none, to <file>, else to Caddyfile in
+this directory. It overwrites nothing.`,
+		CobraFunc: func(cmd *cobra.Command) {
+			initCommand(cmd)
+			changeCommands(one.Root())
+		},
 	}} {
+		build := c.CobraFunc
+		c.CobraFunc = func(cmd *cobra.Command) {
+			build(cmd)
+			one = cmd
+		}
 		caddycmd.RegisterCommand(c)
 	}
 }
+
+// one is a command of ours. Caddy shows its root command to nobody, but a command that it
+// has added knows the root.
+var one *cobra.Command
 
 const filterHelp = `
 

@@ -12,6 +12,10 @@ func TestCredits(t *testing.T) {
 	const answer = `[{"org":"acme","store":"default","balance":70.125,"granted":70.125,"spent":0.000000001,"reserved":0}]`
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/llm/process" {
+			io.WriteString(w, aProcess)
+			return
+		}
 		body, _ := io.ReadAll(r.Body)
 		asked = r.Method + " " + r.URL.Path + " " + string(body)
 		io.WriteString(w, answer)
@@ -19,7 +23,8 @@ func TestCredits(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Setenv(adminEnv, server.Listener.Addr().String())
 
-	const table = `ORG   STORE       BALANCE     GRANTED         SPENT   RESERVED
+	const table = processLine + `
+ORG   STORE       BALANCE     GRANTED         SPENT   RESERVED
 acme  default  $70.125000  $70.125000  $0.000000001  $0.000000
 `
 	for _, tc := range []struct {

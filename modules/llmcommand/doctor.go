@@ -31,13 +31,10 @@ func doctor(cmd *cobra.Command, _ []string) error {
 		if _, err := fmt.Fprintf(out, "%s\n", answer); err != nil {
 			return err
 		}
-	} else {
-		fmt.Fprintf(out, "Weir %s (%s)\n", report.Version, report.Commit)
-		if report.Version != llmapp.Version() || report.Commit != llmapp.Commit() {
-			report.Findings = append(report.Findings, llmadmin.Finding{
-				Level: llmadmin.Warning, About: "version", Found: fmt.Sprintf("this binary is %s (%s)", llmapp.Version(), llmapp.Commit()), Fix: "restart Weir",
-			})
-		}
+	} else if report.Version != llmapp.Version() || report.Commit != llmapp.Commit() {
+		report.Findings = append(report.Findings, llmadmin.Finding{
+			Level: llmadmin.Warning, About: "version", Found: fmt.Sprintf("this binary is %s (%s), the process %s (%s)", llmapp.Version(), llmapp.Commit(), report.Version, report.Commit), Fix: "restart Weir",
+		})
 	}
 	failed := 0
 	for _, f := range report.Findings {

@@ -1,86 +1,88 @@
 package llmcommand
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"slices"
-	"text/tabwriter"
+	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
-// Main runs the command line of the binary weir and ends the process. It is
-// Caddy's, but for what would speak of Caddy or replace the binary by one without
-// Weir: help, version, upgrade, add-package and remove-package. And validate looks at
-// the ports, too.
-func Main() {
-	if len(os.Args) > 1 && os.Args[1] == "validate" {
-		if err := checkPorts(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "Error:", err)
-			os.Exit(caddy.ExitCodeFailedStartup)
+// binaryName is the name of the binary that has Weir's modules and no others.
+const binaryName = "weir"
+
+// changeCommands changes commands of Caddy, before any of them runs.
+func changeCommands(root *cobra.Command) {
+	root.SetHelpTemplate((&cobra.Command{}).HelpTemplate()) // without the address of Caddy's manual
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "run":
+			cmd.RunE = serve(cmd.RunE)
+		case "validate":
+			cmd.RunE = validate(cmd.RunE)
+		}
+		if cmd.Flags().Lookup("config") != nil {
+			takeFile(cmd)
 		}
 	}
-	if own := ownCommand(os.Args[1:]); own != nil {
-		if err := own(os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "Error:", err)
-			os.Exit(caddy.ExitCodeFailedStartup)
+	if caddy.CustomBinaryName == binaryName {
+		root.Example, root.Version = "", versions()+"\n"
+		for _, cmd := range root.Commands() {
+			switch cmd.Name() {
+			case "version":
+				cmd.Short, cmd.Long, cmd.RunE = "Prints the versions of Weir and Caddy", "", printVersions
+			case "upgrade", "add-package", "remove-package":
+				cmd.Hidden, cmd.RunE = true, refuseDownload
+			}
 		}
-		return
 	}
-	caddycmd.Main()
 }
 
-// ownCommand is what takes the place of a command of Caddy, nil for all others.
-func ownCommand(args []string) func(io.Writer) error {
-	if len(args) == 0 {
-		return help
-	}
-	switch args[0] {
-	case "help", "--help", "-h":
-		if len(args) == 1 { // Caddy knows the help of a command
-			return help
+// takeFile lets the configuration of a command be its argument.
+func takeFile(cmd *cobra.Command) {
+	next := cmd.RunE
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return next(cmd, args)
 		}
-	case "version", "--version", "-v":
-		return version
-	case "upgrade", "add-package", "remove-package":
-		return func(io.Writer) error {
-			return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; install the package of the next release, as docs/operations.md says, or build the one that you want:
-
-	go install %s/xcaddy/weir@latest
-	xcaddy build --with %[2]s/modules/standard --with <package>`, args[0], llmapp.ModulePath)
+		flags := cmd.Flags()
+		if flags.Changed("config") {
+			return errors.New("--config and the argument both name a configuration: leave one of them out")
 		}
+		if err := flags.Set("config", args[0]); err != nil {
+			return err
+		}
+		// Caddy takes a file for JSON unless its name says that it is a Caddyfile.
+		if adapter := flags.Lookup("adapter"); adapter != nil && !adapter.Changed && filepath.Ext(args[0]) != ".json" {
+			if err := flags.Set("adapter", "caddyfile"); err != nil {
+				return err
+			}
+		}
+		return next(cmd, nil)
 	}
-	return nil
 }
 
-func help(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n\nCommands:\n\n", caddy.CustomLongDescription)
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	commands := caddycmd.Commands()
-	for _, name := range slices.Sorted(maps.Keys(commands)) {
-		if ownCommand([]string{name}) == nil {
-			fmt.Fprintf(table, "  %s\t%s\n", name, commands[name].Short)
-		}
-	}
-	fmt.Fprintf(table, "  version\tPrints the versions of Weir and Caddy\n")
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(w, "\n'weir help <command>' says more about one.\n")
-	return err
-}
-
-func version(w io.Writer) error {
+func versions() string {
 	_, caddyVersion := caddy.Version()
 	commit := llmapp.Commit()
 	if commit != "" {
 		commit = " (" + commit + ")"
 	}
-	_, err := fmt.Fprintf(w, "Weir %s%s\nCaddy %s\n", llmapp.Version(), commit, caddyVersion)
+	return fmt.Sprintf("Weir %s%s\nCaddy %s", llmapp.Version(), commit, caddyVersion)
+}
+
+func printVersions(cmd *cobra.Command, _ []string) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), versions())
 	return err
+}
+
+func refuseDownload(cmd *cobra.Command, _ []string) error {
+	return fmt.Errorf(`%s fetches a binary from caddyserver.com, which has no Weir; install the package of the next release, as docs/operations.md says, or build the one that you want:
+
+	go install %s/xcaddy/weir@latest
+	xcaddy build --with %[2]s --with <package>`, cmd.Name(), llmapp.ModulePath)
 }

@@ -27,11 +27,18 @@ const balances = `[
 	{"store":"eu","seen":0,"recorded":0,"waiting":0,"in_flight":0,"lost":0,"unaccounted":0,"losses":[]}
 ]`
 
+// aProcess is an answer of /llm/process, and processLine the first line that commands make
+// of it.
+const (
+	aProcess    = `{"process":4711,"version":"v0.1.0","commit":"a1b2c3d","sites":[":443",":80"],"stores":["sqlite:/var/lib/weir/weir.db"]}`
+	processLine = "Weir v0.1.0, process 4711, serves :443, :80, keeps records in sqlite:/var/lib/weir/weir.db"
+)
+
 func TestStats(t *testing.T) {
 	for _, unaccounted := range []string{"0", "2"} {
 		balances := strings.Replace(balances, `"unaccounted":0`, `"unaccounted":`+unaccounted, 1)
 		mux := http.NewServeMux()
-		for path, answer := range map[string]string{"GET /llm/status": status, "GET /weir/integrity": balances} {
+		for path, answer := range map[string]string{"GET /llm/process": aProcess, "GET /llm/status": status, "GET /weir/integrity": balances} {
 			mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) })
 		}
 		server := httptest.NewServer(mux)
@@ -46,7 +53,7 @@ func TestStats(t *testing.T) {
 		local := func(hour, second int) string {
 			return time.Date(2026, 11, 20, hour, 4, second, 0, time.UTC).Local().Format(time.DateTime)
 		}
-		want := `
+		want := "\n" + processLine + `
 STORE     SEEN  RECORDED      WAITING  IN FLIGHT  LOST  BODIES  STATE
 default  1,250     1,234  5 (34.6 kB)          3     8  3.5 MB  failing since ` + local(15, 5) + `: database is locked
 eu           0         0      0 (0 B)          0     0     0 B  ok

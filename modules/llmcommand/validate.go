@@ -1,6 +1,7 @@
 package llmcommand
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,26 +16,29 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
-// checkPorts finds what Caddy's validate leaves to run: addresses that another program
-// has. Whether this user, on this machine, may have them says nothing of where Weir will
-// run. Another Weir's are taken to be those of the one that shall get the configuration.
-func checkPorts(args []string) error {
-	flags := pflag.NewFlagSet("validate", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.Usage = func() {}
-	file := flags.StringP("config", "c", "Caddyfile", "")
-	adapter := flags.StringP("adapter", "a", "", "")
-	environment := flags.StringSlice("envfile", nil, "")
-	if err := flags.Parse(args); err != nil {
-		return nil //nolint:nilerr // Caddy shows its help, or tells what is wrong
+// validate is Caddy's command, which also finds addresses that another program has.
+func validate(next func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if environment, _ := cmd.Flags().GetStringSlice("envfile"); len(environment) > 0 {
+			return next(cmd, args) // Caddy reads it later; without it, the addresses may be others
+		}
+		file, _ := cmd.Flags().GetString("config")
+		adapter, _ := cmd.Flags().GetString("adapter")
+		if err := checkPorts(cmp.Or(file, "Caddyfile"), adapter); err != nil {
+			return err
+		}
+		return next(cmd, args)
 	}
-	if len(*environment) > 0 {
-		return nil // Caddy reads it later; without it, the addresses may be others
-	}
-	text, _, _, err := caddycmd.LoadConfig(*file, *adapter)
+}
+
+// checkPorts finds addresses that another program has. Whether this user, on this machine,
+// may have them says nothing of where Weir will run. Another Weir's are taken to be those of
+// the one that shall get the configuration.
+func checkPorts(file, adapter string) error {
+	text, _, _, err := caddycmd.LoadConfig(file, adapter)
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func checkPorts(args []string) error {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		for _, listen := range servers[name].Listen {
 			if err := checkListen(listen); err != nil {
-				return fmt.Errorf("%w; stop the program that has it, or listen elsewhere%s", err, lineOf(*file, listen))
+				return fmt.Errorf("%w; stop the program that has it, or listen elsewhere%s", err, lineOf(file, listen))
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestValidateFindsPortsInUse(t *testing.T) {
 		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return checkPorts([]string{"--config", file, "--adapter", "caddyfile", "--unknown"})
+		return checkPorts(file, "caddyfile")
 	}
 	err = check("{\n\tadmin off\n}\nhttp://127.0.0.1:" + port + " {\n\tbind 127.0.0.1\n\trespond ok\n}\n")
 	if err == nil || !strings.Contains(err.Error(), "address already in use; stop the program that has it, or listen elsewhere, at "+file+":4") {

@@ -1,6 +1,7 @@
-// Package standard imports every module of Weir for its registration:
+// Package standard imports every module of Weir for its registration. The root of the
+// repository imports it:
 //
-//	CGO_ENABLED=1 xcaddy build --with github.com/weirhq/weir/modules/standard
+//	CGO_ENABLED=1 xcaddy build --with github.com/weirhq/weir
 package standard
 
 import (

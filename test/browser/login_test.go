@@ -41,6 +41,14 @@ http://127.0.0.1:{$WEIR_PORT} {
 }
 `
 
+// The link that `weir run` prints logs in, and the address does not keep the key.
+func TestLoginLink(t *testing.T) {
+	t.Parallel()
+	p := newTab(newWeir(t, "../../examples/quickstart/Caddyfile"))
+	p.do(chromedp.Navigate(p.weir.url + "/#key=weir-quickstart"))
+	p.until(`document.querySelector("nav .brand") && location.hash === ""`)
+}
+
 func TestTheKeyStaysWithTheServer(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "Caddyfile")

@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/weirhq/weir/modules/llmcommand"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 )
 
 var full = flag.Bool("full", false, "take all rounds: 50 kills, 100 reloads under 50 streams")
@@ -44,7 +44,7 @@ var program = flag.String("weir", "", "the binary to test; by default it is buil
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
-		llmcommand.Main()
+		caddycmd.Main()
 		return
 	}
 	os.Exit(buildAndRun(m))

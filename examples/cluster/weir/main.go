@@ -3,12 +3,12 @@
 package main
 
 import (
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	"github.com/weirhq/weir/modules/llmcommand"
-	_ "github.com/weirhq/weir/modules/standard"
+	_ "github.com/weirhq/weir"
 	_ "github.com/weirhq/weir/storage/clickhouse"
 	_ "github.com/weirhq/weir/storage/redis"
 )
 
-func main() { llmcommand.Main() }
+func main() { caddycmd.Main() }

@@ -163,12 +163,21 @@ function Login({ onDone }) {
   </main>`;
 }
 
+// linked logs in with the key of a link such as `weir run` prints. A link does not replace a
+// session, and the address does not keep the key.
+async function linked() {
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (!key) throw new Error("no session");
+  history.replaceState(null, "", location.pathname + location.search);
+  return login(key);
+}
+
 function App() {
   const [who, setWho] = useState();
   const out = () => setWho(null);
   useEffect(() => {
     whenLoggedOut(out);
-    session().then(setWho, out);
+    session().catch(linked).then(setWho, out);
   }, []);
   if (who) return html`<${Frame} who=${who} onLogout=${() => logout().then(out)} />`;
   return who === null && html`<${Login} onDone=${setWho} />`;

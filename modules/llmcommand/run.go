@@ -1,0 +1,184 @@
+package llmcommand
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/term"
+
+	"github.com/weirhq/weir/examples/quickstart"
+	"github.com/weirhq/weir/modules/llmapp"
+)
+
+func initCommand(cmd *cobra.Command) {
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = writeCaddyfile
+}
+
+func writeCaddyfile(cmd *cobra.Command, args []string) error {
+	name := "Caddyfile"
+	if len(args) == 1 {
+		name = args[0]
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(quickstart.Caddyfile)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: `%s run %[1]s` serves it\n", name, cmd.Root().Name())
+	return err
+}
+
+// serve is the command run of Caddy, which also serves the quickstart if there is no configuration,
+// and refuses to share an admin endpoint with another process.
+func serve(next func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		flags := cmd.Flags()
+		file, _ := flags.GetString("config")
+		adapter, _ := flags.GetString("adapter")
+		resume, _ := flags.GetBool("resume")
+		if environment, _ := flags.GetStringSlice("envfile"); len(environment) > 0 {
+			return next(cmd, args) // Caddy reads it later, and the configuration depends on it
+		}
+		_, err := os.Stat("Caddyfile")
+		first := file == "" && !resume && errors.Is(err, fs.ErrNotExist) && caddy.CustomBinaryName == binaryName
+		text := quickstart.Caddyfile
+		switch {
+		case first:
+			if flags.Changed("pingback") { // from the command start
+				return errors.New("there is no Caddyfile here: name one, or write one by `weir init`")
+			}
+			file, adapter = "-", "caddyfile"
+			if err := errors.Join(flags.Set("config", file), flags.Set("adapter", adapter)); err != nil {
+				return err
+			}
+		case resume:
+			file, adapter = caddy.ConfigAutosavePath, ""
+		case file == "-":
+			if text, err = io.ReadAll(os.Stdin); err != nil {
+				return err
+			}
+		}
+		onTerminal := first && term.IsTerminal(int(os.Stderr.Fd()))
+		if onTerminal && os.Getenv("WEIR_LOG_LEVEL") == "" {
+			os.Setenv("WEIR_LOG_LEVEL", "ERROR") // the warnings are of providers without keys
+		}
+		address := adminAddress(file, adapter, text)
+		if err := claimAdmin(address); err != nil {
+			return err
+		}
+		if file == "-" {
+			if err := giveStdin(text); err != nil {
+				return err
+			}
+		}
+		if onTerminal {
+			go welcome(cmd.Context(), cmd.ErrOrStderr(), address)
+		}
+		return next(cmd, args)
+	}
+}
+
+// giveStdin lets a text be read from the standard input.
+func giveStdin(text []byte) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	os.Stdin = r
+	go func() {
+		_, _ = w.Write(text) // nobody reads the rest when this fails
+		w.Close()
+	}()
+	return nil
+}
+
+// adminAddress is where a configuration has its admin endpoint, "" if nowhere, or if Caddy
+// will say what is wrong with the configuration.
+func adminAddress(file, adapter string, stdin []byte) string {
+	if file == "-" && giveStdin(stdin) != nil {
+		return ""
+	}
+	// Caddy reads the same configuration again, and logs what it finds.
+	_, logger, _ := caddy.BufferedLog()
+	text, _, _, err := caddycmd.LoadConfig(file, adapter)
+	caddy.UnbufferDefaultLogger(zap.NewNop())
+	caddy.BufferedLog()
+	caddy.UnbufferDefaultLogger(logger)
+	var config struct {
+		Admin struct {
+			Listen   string `json:"listen"`
+			Disabled bool   `json:"disabled"`
+		} `json:"admin"`
+	}
+	if err != nil || json.Unmarshal(text, &config) != nil && len(text) > 0 || config.Admin.Disabled {
+		return ""
+	}
+	return cmp.Or(caddy.NewReplacer().ReplaceAll(config.Admin.Listen, ""), caddy.DefaultAdminListen)
+}
+
+// claimAdmin makes sure that no other process has the admin endpoint. Caddy listens with
+// SO_REUSEPORT: with two processes at one address, each command would reach either.
+func claimAdmin(address string) error {
+	a, err := caddy.ParseNetworkAddress(address)
+	if err != nil || a.IsFdNetwork() || !a.IsUnixNetwork() && a.StartPort == 0 {
+		return nil //nolint:nilerr // Caddy says what is wrong, or nobody else can have it
+	}
+	var claimed error
+	if !a.IsUnixNetwork() {
+		claimed = llmapp.ClaimAddress(a.JoinHostPort(0)) // the other one may just start
+	}
+	other, err := net.DialTimeout(a.Network, a.JoinHostPort(0), time.Second)
+	if err != nil {
+		return claimed
+	}
+	other.Close()
+	who := "another program"
+	if p, err := processAt(address); err == nil {
+		who = p.String()
+	}
+	return fmt.Errorf("the admin endpoint %s is taken: %s; stop it, or give this one another by the global option admin", address, who)
+}
+
+// welcome says where the quickstart is, as soon as it serves.
+func welcome(ctx context.Context, w io.Writer, admin string) {
+	for range 100 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+		p, err := processAt(admin)
+		if err != nil || p.ID != os.Getpid() || len(p.Sites) == 0 || len(p.Stores) == 0 {
+			continue
+		}
+		site := "http://" + strings.Replace(p.Sites[0], "127.0.0.1", "localhost", 1)
+		login := ""
+		if os.Getenv(keyEnv) == "" { // no secret of the user is shown
+			login = "/#key=" + url.QueryEscape(quickstart.Key)
+		}
+		_, database, _ := strings.Cut(p.Stores[0], ":")
+		fmt.Fprintf(w, "Dashboard  %s%s\n", site, login)
+		fmt.Fprintf(w, "Base URLs  %s/openai/v1, %[1]s/anthropic, %[1]s/gemini; every provider: %[1]s/v1\n", site)
+		fmt.Fprintf(w, "Data       %s; `weir demo` adds made-up traffic, `weir init` writes a Caddyfile to keep\n", filepath.Clean(database))
+		return
+	}
+}
