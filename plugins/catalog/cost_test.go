@@ -36,6 +36,8 @@ func TestCost(t *testing.T) {
 			plugins.Usage{Input: n(2000), CacheRead: n(1600), Output: n(300), Reasoning: n(256)}, "default", noon, cost(3_700_000)},
 		{"no more can be cached than was sent: 2000 x 0.125", "openai", "gpt-5",
 			plugins.Usage{Input: n(2000), CacheRead: n(2600), Output: n(0)}, "", noon, cost(250_000)},
+		{"no discount for what is cached: 1000 x 0.5", "openai", "gpt-3.5-turbo",
+			plugins.Usage{Input: n(1000), CacheRead: n(500), Output: n(0)}, "", noon, cost(500_000)},
 		{"cache writes and read: 100 x 3 + 1000 x 3.75 + 500 x 6 + 4000 x 0.3 + 200 x 15", "anthropic", "claude-sonnet-4-6",
 			plugins.Usage{Input: n(5600), CacheRead: n(4000), CacheWrite: n(1500), CacheWrite1h: n(500), Output: n(200)}, "standard", noon,
 			cost(300_000 + 3_750_000 + 3_000_000 + 1_200_000 + 3_000_000)},

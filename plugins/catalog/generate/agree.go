@@ -83,6 +83,9 @@ func sizes(lists ...[]catalog.Price) []int64 {
 // of the first source that has some. The sources that agree with it on the standard price
 // add tiers, and in each tier those that agree with it add the rates that it lacks.
 func decide(quotes []quote) (prices []catalog.Price) {
+	for _, q := range quotes {
+		withoutFreeReads(q.prices)
+	}
 	standard := agreeing(quotes, "")
 	var tiers []string
 	for _, q := range standard {
@@ -157,6 +160,17 @@ func add(p, o *catalog.Price) (added bool) {
 		}
 	}
 	return added
+}
+
+// withoutFreeReads takes out the rates of 0 for cached tokens of models whose other input
+// costs something. By them a source says that the vendor has no other rate for what is
+// cached, as of gpt-3.5-turbo: https://openai.com/api/pricing
+func withoutFreeReads(prices []catalog.Price) {
+	for i := range prices {
+		if p := &prices[i]; p.Input.Nano() > 0 && p.CacheRead.Known() && p.CacheRead.Nano() == 0 {
+			p.CacheRead = catalog.Rate{}
+		}
+	}
 }
 
 // withoutGuesses makes rates unknown that the prices of tiers and of long inputs

@@ -54,6 +54,8 @@ func TestDecide(t *testing.T) {
 		{"nor what long inputs do",
 			`[{"input":2,"output_image":"20"},{"input_above":200000,"input":4}]`, `[]`, `[]`,
 			`[{"input":2,"output_image":"20","source":"first"},{"input_above":200000,"input":4,"output_image":"unknown","source":"first"}]`},
+		{"nobody reads a cache for nothing", `[{"input":2,"cache_read":"0"},{"tier":"batch","input":1}]`, `[]`, `[{"input":"0","cache_read":"0"}]`,
+			`[{"input":2,"source":"first"},{"tier":"batch","input":1,"source":"first"}]`},
 		{"nobody knows", `[]`, `[]`, `[]`, `[]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
