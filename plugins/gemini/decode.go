@@ -169,10 +169,6 @@ var reasons = translate.Reasons{
 	"FINISH_REASON_UNSPECIFIED": translate.ReasonNone,
 }
 
-// wrongCall has the reasons that tell of a call that the model has got wrong. The provider
-// charges such an answer, and clients do not ask again after a 422 as they do after a 502.
-var wrongCall = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "TOO_MANY_TOOL_CALLS": true}
-
 // finish reads why the model stopped, if it did.
 func (d *decoder) finish(finish, message string) {
 	reason := reasons.Of(finish)
@@ -186,9 +182,7 @@ func (d *decoder) finish(finish, message string) {
 			message = "The model gave no answer."
 		}
 		e := plugins.Upstream("%s: %s", finish, message)
-		if wrongCall[finish] {
-			e.Status = http.StatusUnprocessableEntity
-		}
+		e.Status = http.StatusUnprocessableEntity // clients ask again after a 502, and the provider has charged this answer
 		d.a.Fail(e)
 	}
 	d.reason = reason

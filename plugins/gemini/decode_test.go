@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,6 +35,26 @@ func TestFinishReasons(t *testing.T) {
 		body := `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"finishReason":"` + finish + `"}]}`
 		if got := plugintest.Answer(t, Provider{}, `{"model":"m","input":"hi"}`, body).Get("status").Str; got != want {
 			t.Errorf("%s: got %s, want %s", finish, got, want)
+		}
+	}
+}
+
+// The provider charges an answer that ends in an error, and clients ask again after a 502.
+func TestNobodyAsksAgainForWhatIsCharged(t *testing.T) {
+	for _, finish := range []string{"UNEXPECTED_TOOL_CALL", "NO_IMAGE", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE", "OTHER"} {
+		p, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := translate.NewAssembler(p, nil, translate.Options{})
+		body := `{"candidates":[{"finishReason":"` + finish + `"}]}`
+		resp := &http.Response{Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}
+		if err := (Provider{}).Decode(resp, a); err != nil {
+			t.Fatal(err)
+		}
+		a.End()
+		if e := a.Failure(); e == nil || e.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %+v", finish, e)
 		}
 	}
 }
