@@ -138,6 +138,10 @@ func (x *observer) bill() {
 			unstated = true
 		}
 	}
+	searches := func(name string) bool { return strings.Contains(x.seen.Model, name) }
+	if !u.WebSearches.Valid && slices.ContainsFunc(x.dialect.Searchers, searches) {
+		unstated = true
+	}
 	if unstated || !painted {
 		x.bills("", plugins.Usage{})
 	}

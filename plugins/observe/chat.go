@@ -29,8 +29,10 @@ func init() {
 		Response:     chatResponse,
 		Object:       []string{"choices:["},
 		Variants:     chatVariants,
-		AfterFinish:  plugins.Finished,
-		Transcript:   transcript.Chat,
+		// https://platform.openai.com/docs/guides/tools-web-search
+		Searchers:   []string{"-search-preview", "-search-api"},
+		AfterFinish: plugins.Finished,
+		Transcript:  transcript.Chat,
 	})
 }
 
@@ -38,13 +40,16 @@ func init() {
 // that of Chat.
 func init() {
 	Register(Dialect{
-		Name:         plugins.Completions,
-		Operation:    "text_completion",
-		Paths:        []string{"/completions", "/deployments/{model}/completions"},
+		Name:      plugins.Completions,
+		Operation: "text_completion",
+		Paths: []string{
+			"/completions", "/deployments/{model}/completions",
+			"/text/generation", "/text/generation_stream", // watsonx
+		},
 		Signs:        []string{`object:"text_completion"`},
 		Request:      chatRequest,
 		OutputLimits: []string{"max_tokens"},
-		Response:     chatResponse,
+		Response:     tables(chatResponse, watsonx),
 		Object:       []string{"choices:["},
 		Variants:     chatVariants,
 		AfterFinish:  plugins.Finished,
@@ -160,6 +165,17 @@ var chatUsage = Table{
 	"server_tool_use.web_search_requests": WebSearches, // OpenRouter
 	"cost.total_cost":                     Cost,        // Perplexity
 	"cost_in_usd_ticks":                   CostInTicks, // xAI
+}
+
+// watsonx is what answers of IBM's watsonx.ai have where OpenAI's have choices or data.
+// https://cloud.ibm.com/apidocs/watsonx-ai
+var watsonx = Table{
+	"model_id":                        Model,
+	"input_token_count":               Input,
+	"results.#.input_token_count":     InputPart,
+	"results.#.generated_token_count": Output,
+	"results.#.generated_text":        Content,
+	"results.#.stop_reason":           FinishReason,
 }
 
 // errorFields are the fields of an error that are the same in all JSON dialects.

@@ -77,7 +77,7 @@ func init() {
 		Paths:     []string{"/rerank"},
 		Signs:     []string{"results.#.relevance_score:"},
 		Request:   modelRequest,
-		Response: tables(errorFields.Under("error"), Table{
+		Response: tables(errorFields.Under("error"), watsonx, Table{
 			"id":                             ResponseID,
 			"model":                          Model,
 			"message":                        ErrorMessage,

@@ -57,6 +57,9 @@ type Dialect struct {
 	Object []string
 	// Variants are beside Response where the provider of that name answers.
 	Variants map[string]Table
+	// Searchers are parts of the names of models that search the web for each answer. The
+	// provider bills these searches, and does not state how many they were.
+	Searchers []string
 	// Headers are the response headers, as http.CanonicalHeaderKey writes them,
 	// that say something beside the body.
 	Headers map[string]Field

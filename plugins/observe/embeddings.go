@@ -19,7 +19,7 @@ func init() {
 		},
 		Signs:   []string{"data.#.embedding:"},
 		Request: modelRequest,
-		Response: tables(errorFields.Under("error"), Table{
+		Response: tables(errorFields.Under("error"), watsonx, Table{
 			"id":                      ResponseID,
 			"model":                   Model,
 			"usage.prompt_tokens":     Input,

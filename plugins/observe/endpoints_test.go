@@ -149,6 +149,24 @@ func TestEndpoints(t *testing.T) {
 			`{"event_type":"interaction.completed","interaction":{"id":"i","status":"completed","usage":{"total_input_tokens":7,"total_output_tokens":1,"total_tokens":8}}}`),
 		plugins.ResponseInfo{Dialect: plugins.Interactions, ResponseID: "i", Model: "gemini-x", Finish: "completed", Content: true, Usage: usage{Input: known(7), Output: known(1)}},
 	}, {
+		"watsonx's chat", "", "/ml/v1/text/chat_stream", typed(sseType),
+		events(`{"id":"c","model_id":"ibm/g","model":"ibm/g","choices":[{"index":0,"finish_reason":null,"delta":{"role":"assistant","content":"hi"}}]}`,
+			`{"id":"c","model_id":"ibm/g","choices":[{"index":0,"finish_reason":"stop","delta":{"content":""}}]}`,
+			`{"id":"c","model_id":"ibm/g","choices":[],"usage":{"completion_tokens":2,"prompt_tokens":9,"total_tokens":11}}`),
+		plugins.ResponseInfo{Dialect: plugins.Chat, ResponseID: "c", Model: "ibm/g", Finish: "stop", Content: true, Usage: usage{Input: known(9), Output: known(2)}},
+	}, {
+		"watsonx's text", "", "/ml/v1/text/generation", typed(jsonType),
+		`{"model_id":"ibm/g","created_at":"x","results":[{"generated_text":"hi","generated_token_count":3,"input_token_count":11,"stop_reason":"max_tokens"}]}`,
+		plugins.ResponseInfo{Dialect: plugins.Completions, Model: "ibm/g", Finish: "max_tokens", Content: true, Usage: usage{Input: known(11), Output: known(3)}},
+	}, {
+		"watsonx's embeddings", "", "/ml/v1/text/embeddings", typed(jsonType),
+		`{"model_id":"ibm/e","results":[{"embedding":[0.1]}],"created_at":"x","input_token_count":10}`,
+		plugins.ResponseInfo{Dialect: plugins.Embeddings, Model: "ibm/e", Usage: usage{Input: known(10), Output: known(0)}},
+	}, {
+		"watsonx's rerank", "", "/ml/v1/text/rerank", typed(jsonType),
+		`{"model_id":"ibm/r","results":[{"index":0,"score":0.7}],"created_at":"x","input_token_count":20}`,
+		plugins.ResponseInfo{Dialect: plugins.Rerank, Model: "ibm/r", Usage: usage{Input: known(20), Output: known(0)}},
+	}, {
 		"imagen", "gemini", "/v1beta/models/imagen-x:predict", typed(jsonType),
 		`{"predictions":[{"mimeType":"image/png","bytesBase64Encoded":"AA"},{"mimeType":"image/png","bytesBase64Encoded":"AA"}]}`,
 		plugins.ResponseInfo{Dialect: plugins.Predict, Content: true, Usage: usage{Images: known(2)}},

@@ -241,6 +241,11 @@ func TestObserver(t *testing.T) {
 		`{"output":[{"type":"file_search_call"}],"usage":{"input_tokens":3,"output_tokens":2}}`,
 		plugins.ResponseInfo{Content: true, Phase: plugins.Ended, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
 	}, {
+		"a model that searches for each answer", plugins.Chat, "openai", sseType,
+		events(`{"model":"gpt-5-search-api-2025-10-14","choices":[{"index":0,"delta":{"content":"x"}}]}`,
+			`{"model":"gpt-5-search-api-2025-10-14","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`),
+		plugins.ResponseInfo{Model: "gpt-5-search-api-2025-10-14", Content: true, Usage: usage{Input: known(3), Output: known(2)}, Beside: new(plugins.Billed)},
+	}, {
 		"gemini searches", plugins.GenerateContent, "gemini", sseType,
 		events(`{"candidates":[{"content":{"parts":[{"text":"x"}]}}],"usageMetadata":{"promptTokenCount":1,"totalTokenCount":1},"modelVersion":"gemini-3-flash"}`,
 			`{"candidates":[{"groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3},"modelVersion":"gemini-3-flash"}`,

@@ -78,6 +78,7 @@ func (r *RequestReader) Outline() *Outline {
 // modelRequest is what almost all requests begin with.
 var modelRequest = Table{
 	"model":        Model,
+	"model_id":     Model, // watsonx
 	"stream":       Stream,
 	"service_tier": ServiceTier,
 

@@ -109,14 +109,14 @@ func set(s *string, v value) bool {
 	return true
 }
 
-// finish takes the finish reason of the first choice; of Responses the status,
-// unless it says that there is more to come.
+// finish takes the finish reason of the first choice, or the status of a response, unless
+// it says that there is more to come.
 func (x *observer) finish(v value) {
 	if v.kind != text || len(v.bytes) == 0 || v.index > 0 || x.other {
 		return
 	}
 	switch string(v.bytes) {
-	case "in_progress", "queued":
+	case "in_progress", "queued", "not_finished":
 		return
 	}
 	set(&x.seen.Finish, v)
