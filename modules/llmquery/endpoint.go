@@ -2,6 +2,8 @@ package llmquery
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -217,7 +219,24 @@ func ask[Q question[A], A any](c *call, read func(*body) Q) error {
 	if err != nil {
 		return err
 	}
-	return apierror.Envelope{Data: data}.Write(c.w, http.StatusOK)
+	return c.answer(apierror.Envelope{Data: data})
+}
+
+// answer writes an answer about many records. A client that has the answer, as its
+// If-None-Match says, gets 304 instead, as for a GET: questions change nothing.
+func (c *call) answer(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	tag := fmt.Sprintf(`"%x"`, sha256.Sum256(text))
+	c.w.Header().Set("ETag", tag)
+	if c.r.Header.Get("If-None-Match") == tag {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	apierror.WriteText(c.w, http.StatusOK, text)
+	return nil
 }
 
 // query makes a query of the body, and answers both.

@@ -1,7 +1,6 @@
 package llmquery
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -45,7 +44,7 @@ func queryMetrics(c *call) error {
 	if err != nil {
 		return err
 	}
-	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
+	return c.answer(pageEnvelope{apierror.Envelope{Data: metrics}, next(metrics.Named(), q.Limit, q.Cursor)})
 }
 
 // queryFacets answers POST /v1/facets/query.

@@ -38,7 +38,7 @@ type about struct {
 	// status is that of success, 0 for 200, and answer the response, nil for data of null.
 	status int
 	answer openapi.Object
-	// fails are the statuses of failures beside those that the scope and the body bring.
+	// fails are the other statuses, beside those that the scope and the body bring.
 	fails []string
 }
 
@@ -55,7 +55,7 @@ func describe() *openapi.Document {
 
 // failures are the components of responses, by their status.
 var failures = map[string]string{
-	"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "413": "TooLarge",
+	"304": "NotModified", "400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "413": "TooLarge",
 	"429": "TooMany", "500": "Failed", "503": "Busy", "504": "Timeout",
 }
 

@@ -70,7 +70,7 @@ var endpoints = map[string]map[string]endpoint{
 		http.MethodPost: {llmapp.ScopeQuery, queryUsers, manyRecords, about{
 			id: "queryUsers", tag: "users", summary: "Lists users, and what their requests add up to",
 			body: "UserQuery", example: `{"sort": {"cost": "desc"}, "limit": 10}`,
-			answer: warned(page(schema("UserPage"))), fails: []string{"500", "504"},
+			answer: warned(page(schema("UserPage"))), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/user/metrics-overview/query": {
@@ -78,7 +78,7 @@ var endpoints = map[string]map[string]endpoint{
 			id: "queryUserOverview", tag: "users", summary: "What users cost and ask over time",
 			text: "Each point is the quantile over the users of its bucket.",
 			body: "UserOverviewQuery", example: `{"pSize": "p95"}`,
-			answer: warned(data(schema("UserOverview"))), fails: []string{"500", "504"},
+			answer: warned(data(schema("UserOverview"))), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/session/query": {
@@ -86,14 +86,14 @@ var endpoints = map[string]map[string]endpoint{
 			id: "querySessions", tag: "sessions", summary: "Lists sessions, newest first",
 			text: "A session is the requests that carry the same session id and name, or with `derived` those of a tree that name none.",
 			body: "SessionQuery", example: `{"search": "", "derived": true}`,
-			answer: warned(page(list("Session"))), fails: []string{"500", "504"},
+			answer: warned(page(list("Session"))), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/session/metrics/query": {
 		http.MethodPost: {llmapp.ScopeQuery, querySessionMetrics, manyRecords, about{
 			id: "querySessionMetrics", tag: "sessions", summary: "How many sessions began, how long they took and what they cost, over time",
 			body: "SessionMetricsQuery", example: `{"pSize": "p95"}`,
-			answer: warned(data(schema("SessionMetrics"))), fails: []string{"500", "504"},
+			answer: warned(data(schema("SessionMetrics"))), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/session/tree/query": {
@@ -101,7 +101,7 @@ var endpoints = map[string]map[string]endpoint{
 			id: "querySessionTree", tag: "sessions", summary: "What the parts of one session cost, each by itself and with all beneath it",
 			text: "Each node comes before those beneath it. What those at the top add up to is the session.",
 			body: "SessionTreeQuery", example: `{"sessionId": "s1", "by": "path"}`,
-			answer: data(list("SessionNode")), fails: []string{"404", "500", "504"},
+			answer: data(list("SessionNode")), fails: []string{"304", "404", "500", "504"},
 		}},
 	},
 	"/v1/session/{id}/feedback": {
@@ -128,7 +128,7 @@ var endpoints = map[string]map[string]endpoint{
 			id: "queryScores", tag: "dashboard", summary: "Scores over time",
 			text: "One element for each bucket and score; buckets without one are left out.",
 			body: "ScoreQuery", example: `{"timeFilter": {"start": "2026-11-01", "end": "2026-11-30"}, "dbIncrement": "week"}`,
-			answer: warned(data(list("ScorePoint"))), fails: []string{"500", "504"},
+			answer: warned(data(list("ScorePoint"))), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/metrics/query": {
@@ -136,7 +136,7 @@ var endpoints = map[string]map[string]endpoint{
 			id: "queryMetrics", tag: "dashboard", summary: "What requests add up to, over time and by group",
 			text: "Counts, errors, cost, tokens and percentiles of latency: of all requests, of the period before, and of each group by bucket, empty buckets included. Sums add what is known, and are null where nothing is. Attempts that did not answer count for nothing but their cost.",
 			body: "MetricsQuery", example: `{"groupBy": "model", "compare": true, "limit": 1}`,
-			answer: page(schema("Metrics")), fails: []string{"500", "504"},
+			answer: page(schema("Metrics")), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/facets/query": {
@@ -144,7 +144,7 @@ var endpoints = map[string]map[string]endpoint{
 			id: "queryFacets", tag: "dashboard", summary: "Which values requests have, and how often",
 			text: "Attempts that did not answer count as the others do: a count is the number of records that a list with the same filter has.",
 			body: "FacetQuery", example: `{"fields": ["model", "status", "property:Environment"]}`,
-			answer: data(schema("Facets")), fails: []string{"500", "504"},
+			answer: data(schema("Facets")), fails: []string{"304", "500", "504"},
 		}},
 	},
 	"/v1/export": {

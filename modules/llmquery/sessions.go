@@ -38,7 +38,7 @@ func querySessions(c *call) error {
 	if err != nil {
 		return err
 	}
-	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
+	return c.answer(pageEnvelope{apierror.Envelope{Data: sessions}, next(sessions, q.Limit, q.Cursor)})
 }
 
 // querySessionMetrics answers POST /v1/session/metrics/query.
@@ -80,5 +80,5 @@ func querySessionTree(c *call) error {
 	case err != nil:
 		return err
 	}
-	return apierror.Envelope{Data: nodes}.Write(c.w, http.StatusOK)
+	return c.answer(apierror.Envelope{Data: nodes})
 }

@@ -2,7 +2,6 @@ package llmquery
 
 import (
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -34,7 +33,7 @@ func queryUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	return apierror.WriteJSON(c.w, http.StatusOK, pageEnvelope{apierror.Envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
+	return c.answer(pageEnvelope{apierror.Envelope{Data: users}, next(users.Users, q.Limit, q.Cursor)})
 }
 
 // queryUserOverview answers POST /v1/user/metrics-overview/query.

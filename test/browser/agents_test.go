@@ -269,6 +269,9 @@ func TestTheViewIsAlive(t *testing.T) {
 	if js[int](p, `stale`) > 0 {
 		t.Error("the figures flicker")
 	}
+	// What has not changed is not sent again.
+	js[bool](p, `(window.same = 0, ((ask) => (window.fetch = async (...how) => { const r = await ask(...how); same += r.status === 304; return r }))(fetch), true)`)
+	p.until(`same > 0`)
 	w.stop()
 	p.until(`document.querySelector(".offline")?.innerText.includes("Disconnected") && document.querySelector(".tile strong").innerText === "2"`)
 	w.start()

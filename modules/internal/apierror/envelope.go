@@ -21,10 +21,15 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
+	WriteText(w, status, text)
+	return nil
+}
+
+// WriteText answers with JSON.
+func WriteText(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
-	return nil
 }

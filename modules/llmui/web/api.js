@@ -65,7 +65,7 @@ async function request(path, options) {
 }
 
 // post asks an endpoint, get reads one. put and remove change what it keeps.
-const send = (path, body, signal, method = "POST") => request(path, { method, signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+const send = (path, body, signal, method = "POST", headers = {}) => request(path, { method, signal, headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 export const post = async (path, body, signal) => answer(await send(path, body, signal));
 export const put = async (path, body) => answer(await send(path, body, undefined, "PUT"));
 export const remove = async (path) => answer(await request(path, { method: "DELETE" }));
@@ -84,6 +84,18 @@ export async function download(path, body, name) {
 
 // page asks for a page of a list: {data, next}.
 export const page = async (path, body, signal) => answer(await send(path, body, signal), true);
+
+// changed asks as page does, or reads an endpoint without a body. It answers null if the
+// answer is still that of a tag, which it replaces.
+async function changed(path, body, signal, last) {
+  const headers = last.tag ? { "If-None-Match": last.tag } : {};
+  const response = await (body === undefined ? request(path, { signal, headers }) : send(path, body, signal, "POST", headers));
+  if (response.status === 304) return null;
+  last.tag = ""; // an error is no answer to come back to
+  const data = await answer(response, true);
+  last.tag = response.headers.get("ETag");
+  return data;
+}
 
 // lines are the lines of JSON that an endpoint answers, as they come.
 export async function* lines(path, body, signal) {
@@ -129,15 +141,11 @@ export function useAnswer(path, body) {
   useEffect(() => {
     if (key === null) return set({});
     const abort = new AbortController();
-    let last;
+    const last = { tag: "" };
     const ask = () =>
-      (body === undefined ? get(path, abort.signal, true) : page(path, body, abort.signal)).then(
-        ({ data, next }) => {
-          const text = JSON.stringify(data);
-          if (text !== last) set({ data, next });
-          last = text;
-        },
-        (error) => error.name !== "AbortError" && ((last = undefined), set((old) => ({ data: old.data, error }))),
+      changed(path, body, abort.signal, last).then(
+        (found) => found && set({ data: found.data, next: found.next }),
+        (error) => error.name !== "AbortError" && ((last.tag = ""), set((old) => ({ data: old.data, error }))),
       );
     if (performance.now() > quiet) set((old) => ({ ...old, error: undefined, loading: true }));
     const first = setTimeout(ask, 25); // after the rows of a list: a key has few turns
