@@ -104,6 +104,24 @@ func TestAResponseInTheBackgroundIsPolledAndStreamed(t *testing.T) {
 	}
 }
 
+// A response in the background that is refused before a provider is asked says why, while its
+// events are there and afterwards.
+func TestARefusedResponseInTheBackgroundSaysWhy(t *testing.T) {
+	s := serve(t, map[string][]upstream{"one": {hello}})
+	s.grant(1)
+	id := s.inBackground(bounded, "Authorization", "Bearer payer")
+	<-s.handler.runs.Find("payer", "", id).Ended()
+	for _, query := range []string{"", "?stream=true"} {
+		_, got := s.get("/v1/responses/"+id+query, "Authorization", "Bearer payer")
+		if query != "" {
+			got = gjson.Get(lastEventData(got, "response.failed"), "response").Raw
+		}
+		if gjson.Get(got, "status").Str != "failed" || gjson.Get(got, "error.code").Str != "insufficient_quota" || !strings.Contains(gjson.Get(got, "error.message").Str, "credit") {
+			t.Errorf("%q: %s", query, got)
+		}
+	}
+}
+
 // A stream that its client leaves goes on, and can be taken up where it was.
 func TestAStreamInTheBackgroundOutlivesItsClient(t *testing.T) {
 	answer, begun, proceed := held(says("model m-1", "text hel"), says("text lo", "usage 3 5", "stop"))

@@ -2,6 +2,7 @@ package llmgateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -261,6 +262,11 @@ func (c *call) refuse(e *plugins.Error) {
 	x := &c.exchange
 	x.Record.Provider = noAccount.Provider
 	x.Record.Status, x.Record.ErrorType = plugins.Known(int64(e.Status)), e.Type
+	if c.state.Background { // its client has no answer yet, and asks for what the record has
+		if body, err := json.Marshal(apierror.Body(c.dialect, e)); err == nil { // strings always marshal
+			x.Kept.Response(&x.Record, storage.Body{Type: jsonType, Data: body}, maxError, false)
+		}
+	}
 	end := storage.Complete
 	if c.ctx.Err() != nil {
 		x.Record.Status, x.Record.ErrorType = plugins.Known(recording.StatusClientLeft), ""

@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"net/http"
@@ -68,7 +69,7 @@ func settled(r *storage.Record, request, response []byte) []byte {
 	if !plugins.ValidJSON(response) || body.Get("object").Str != "response" {
 		e := &plugins.Error{Code: "server_error", Message: "The gateway stopped while it generated the response."}
 		if message := body.Get("error.message").Str; r.Status.N >= http.StatusBadRequest && message != "" {
-			e.Message = message
+			e.Message, e.Code = message, cmp.Or(body.Get("error.code").Str, e.Code)
 		}
 		asked := &translate.Request{Raw: request, Model: r.RequestModel}
 		asked.State.Background, asked.State.Stored = true, true
