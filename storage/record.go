@@ -93,6 +93,9 @@ type Record struct {
 	// Turn counts the calls of a conversation from 1. It is unknown where the calls
 	// before are.
 	Turn plugins.Count
+	// CostCounted is true if Cost is counted by the length of what passed, because the answer
+	// ended before the provider had stated what it used.
+	CostCounted bool
 	// PassthroughBilling is true when the operator's key paid, against credits.
 	PassthroughBilling bool
 	// Subscription is true when a subscription of the client's paid, such as that of
@@ -265,6 +268,9 @@ var Schema = []*Column{
 		At: func(r *Record) any { return &r.CacheLoss }, About: "US dollars that these cost more than from the cache, by the catalogue."},
 	{Wire: 41, Name: "price_version", Field: "price_version", Detail: true,
 		At: func(r *Record) any { return &r.PriceVersion }, About: "The price list that `cost` was computed with."},
+	{Wire: 90, Name: "cost_counted", Field: "is_cost_counted", Filter: true,
+		At:    func(r *Record) any { return &r.CostCounted },
+		About: "Whether `cost` is counted by the length of what passed, because the answer was broken off before the provider stated its usage. The usage stays as it was stated."},
 	{Wire: 42, Name: "passthrough", Field: "is_passthrough_billing", Filter: true,
 		At: func(r *Record) any { return &r.PassthroughBilling }, About: "Whether the operator's key paid, against credits."},
 	{Wire: 79, Name: "subscription", Field: "is_subscription", Filter: true,

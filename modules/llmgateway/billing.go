@@ -158,6 +158,10 @@ func (a *attempt) estimate(output int64, tier string) plugins.Cost {
 		return plugins.Cost{}
 	}
 	usage := plugins.Usage{Input: plugins.Known(a.inputTokens()), Output: plugins.Known(output)}
+	if stated := a.stated(); stated.Input.Valid {
+		usage = stated
+		usage.Output = plugins.Known(max(output, stated.Output.N))
+	}
 	if used := a.call.route.usage; used != nil {
 		usage = used(a.call, likely)
 	}
@@ -194,22 +198,44 @@ func (a *attempt) charge(cost plugins.Cost) {
 	}
 }
 
-// settle charges an answer whose cost nothing has told: one that ended before the
-// provider reported usage, or that came by a tier without a price. It costs what
-// has passed, by its length. So does one that its client left, unless the provider
-// has reported more: until the end, some report only what they began with.
+// stated is the usage that the provider has stated so far.
+func (a *attempt) stated() plugins.Usage {
+	if a.x.Answer == nil {
+		return plugins.Usage{}
+	}
+	return a.x.Answer.Info().Usage
+}
+
+// settle counts the cost of an answer by its length, if the answer was broken off before the
+// provider had stated its usage: until the end, some providers state only what they began
+// with. Credits pay so, too, for an answer by a tier without a price.
 func (a *attempt) settle(end storage.EndState) {
-	cost := a.x.Record.Cost
-	if !a.ticket.Open() || cost.Valid && end != storage.ClientAborted {
+	cost, paid := a.x.Record.Cost, a.ticket.Open()
+	if cost.Valid && end != storage.ClientAborted || !paid && !a.countable(end) {
 		return
 	}
 	output := a.x.Record.ResponseBytes / realtimeBytes
 	if a.call.dialect != plugins.Realtime {
 		output = a.length() / bytesPerToken
 	}
-	passed := a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
-	a.x.Charged = max(a.paid+min(passed.N, a.ticket.Reserved()), cost.N)
+	counted := a.estimate(output, cmp.Or(a.x.Record.ServiceTier, a.call.tier()))
+	if paid {
+		counted = a.estimate(output, a.x.Record.ServiceTier).Or(a.estimate(output, a.call.tier())).Or(a.estimate(output, ""))
+		counted.N = min(counted.N, a.ticket.Reserved())
+	}
+	a.x.Counted = max(a.paid+counted.N, cost.N)
 	a.x.Commit(end)
+}
+
+// countable reports whether the length of an answer tells its cost: it was broken off, and
+// the provider has stated what it read, or has read no more than the text of the request.
+func (a *attempt) countable(end storage.EndState) bool {
+	c := a.call
+	if end != storage.ClientAborted && end != storage.UpstreamAborted || a.round > 0 || c.route.usage != nil || c.dialect == plugins.Realtime {
+		return false
+	}
+	d := demandOf(c.dialect, c.sent, func(gjson.Result) bool { return false })
+	return !d.searches && d.paints == "" && (a.stated().Input.Valid || !d.unbounded && d.pictures == 0 && d.audio == 0)
 }
 
 // release frees what is left of the reservation. Nothing can be charged any more.
@@ -219,18 +245,37 @@ func (a *attempt) release() {
 	}
 }
 
-// length is that of what the model said, in bytes, or of all that passed where
-// nothing is kept.
+// length is how many bytes the model said, or how many passed if nothing of the answer is
+// kept.
 func (a *attempt) length() int64 {
-	if assembler, ok := a.x.Answer.(*translate.Assembler); ok && a.mcp != nil {
-		return assembler.Said() // in the round that is paid
+	if assembler, ok := a.x.Answer.(*translate.Assembler); ok {
+		return assembler.Said()
 	}
 	r := a.x.Kept.Content(&a.x.Record).Response
 	stored, _ := observe.Transcript(a.call.dialect).Stored(r.Type, r.Data)
-	for _, said := range gjson.GetManyBytes(stored, "output", "choices", "content") {
-		if said.IsArray() {
-			return int64(len(said.Raw))
+	for _, list := range gjson.GetManyBytes(stored, "output", "choices", "content") {
+		if list.IsArray() {
+			return said(list)
 		}
 	}
 	return a.x.Record.ResponseBytes
+}
+
+// saidFields hold what a model has written, or a summary or a seal of what it thought.
+var saidFields = []string{
+	"arguments", "encrypted_content", "input", "name", "partial_json", "reasoning", "reasoning_content", "refusal", "signature", "text", "thinking",
+}
+
+// said returns how many bytes of an answer the model has written, at any depth.
+func said(v gjson.Result) (n int64) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch {
+		case slices.Contains(saidFields, key.Str), key.Str == "content" && v.Type == gjson.String:
+			n += int64(len(v.Raw))
+		case v.IsObject(), v.IsArray():
+			n += said(v)
+		}
+		return true
+	})
+	return n
 }

@@ -3,6 +3,7 @@ package llmgateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -377,5 +378,66 @@ func TestUsageOfStreamsIsAskedFor(t *testing.T) {
 				t.Errorf("%s%s: spent %d", path, options, spent)
 			}
 		}
+	}
+}
+
+// What is broken off is billed by providers, though they have not stated its usage, or only
+// what they began with. Without credits, too, its cost is counted, and the record says so.
+func TestTheCostOfABrokenOffAnswerIsCounted(t *testing.T) {
+	const words = "word word word word word word word word "
+	chat := says(`{"id":"c","object":"chat.completion.chunk","model":"priced","choices":[{"index":0,"delta":{"content":"` + words + `"}}]}`)
+	messages := says(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"priced","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`+words+`"}}`)
+	const hi, picture = `"hi"`, `[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]`
+	for name, c := range map[string]struct {
+		path, model, content string
+		answer               upstream
+		leaves               bool
+		least, most          int64 // thousandths of a dollar; 0 if the cost is unknown
+		counted              bool
+	}{
+		"nothing stated":         {"/v1/chat/completions", "raw/priced", hi, chat, true, 30, 200, true},
+		"the provider broke off": {"/v1/chat/completions", "raw/priced", hi, chat, false, 30, 200, true},
+		"an early usage":         {"/v1/messages", "raw/priced", hi, messages, true, 3 + 2*8, 3 + 2*60, true},
+		"translated":             {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 0"), true, 3 + 2*8, 3 + 2*60, true},
+		"a picture of any size":  {"/v1/chat/completions", "raw/priced", picture, chat, true, 0, 0, false},
+		"no price":               {"/v1/chat/completions", "raw/m", hi, chat, true, 0, 0, false},
+		"stated":                 {"/v1/chat/completions", "one/m", hi, says("text "+words, "usage 3 5", "stop"), false, 13, 13, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, map[string][]upstream{"one": {c.answer}, "raw": {c.answer}})
+			if c.leaves {
+				leave := func(w http.ResponseWriter, r *http.Request) {
+					c.answer(w, r)
+					<-r.Context().Done()
+				}
+				s = serve(t, map[string][]upstream{"one": {leave}, "raw": {leave}})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+c.path, strings.NewReader(
+				`{"model":"`+c.model+`","max_tokens":100,"stream":true,"messages":[{"role":"user","content":`+c.content+`}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer k")
+			resp, err := s.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.leaves {
+				_, _ = resp.Body.Read(make([]byte, 1))
+				cancel()
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			s.settled()
+			s.Close()
+			got := s.kept.all()[0]
+			if cost := int64(got.Cost.N / 1e6); got.Cost.Valid != (c.most > 0) || cost < c.least || cost > c.most || got.CostCounted != c.counted {
+				t.Errorf("%s: cost %+v, counted %v; want %d to %d, %v", got.EndState, got.Cost, got.CostCounted, c.least, c.most, c.counted)
+			}
+		})
 	}
 }

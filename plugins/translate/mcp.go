@@ -205,10 +205,14 @@ func (a *Assembler) NextRound() {
 	a.seen.Finish, a.seen.Phase, a.reason = "", plugins.Running, ReasonNone
 }
 
-// Said is the length of what the model has said in this round, in bytes.
+// Said is the length of what the model has written in this round, in bytes: also of what it
+// has begun, and of sealed reasoning.
 func (a *Assembler) Said() (n int64) {
 	for _, o := range a.items[min(a.round, len(a.items)):] {
-		n += int64(len(o.JSON))
+		n += int64(len(o.Name) + len(o.Sealed))
+		for _, p := range o.parts {
+			n += int64(len(p.Text))
+		}
 	}
 	return n
 }

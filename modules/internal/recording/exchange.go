@@ -39,9 +39,9 @@ type Exchange struct {
 	// TargetModel is the model that the gateway asked the provider for. An answer
 	// that names none, or one without a price, is this one's.
 	TargetModel string
-	// Charged is what the caller's credits were charged. It is the cost where that
-	// is unknown or less.
-	Charged plugins.Nanodollars
+	// Counted is the cost of an answer that was broken off, by its length. It is the cost of
+	// the record if the cost that the provider stated is less, or unknown.
+	Counted plugins.Nanodollars
 	// Account tells the accounts of providers apart, whose caches are their own: see
 	// lineage.Hash.
 	Account uint64
@@ -76,7 +76,7 @@ type version struct {
 	end                         storage.EndState
 	status                      plugins.Count
 	requestBytes, responseBytes int64
-	charged                     plugins.Nanodollars
+	counted                     plugins.Nanodollars
 	info                        plugins.ResponseInfo
 }
 
@@ -156,7 +156,7 @@ func (x *Exchange) Stop() {
 // what a crash leaves, and no query sees it before.
 func (x *Exchange) Commit(end storage.EndState) {
 	r := &x.Record
-	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Charged, *x.info()}
+	v := version{true, r.ID, end, r.Status, r.RequestBytes, r.ResponseBytes, x.Counted, *x.info()}
 	if v == x.committed {
 		return
 	}
@@ -230,8 +230,8 @@ func (x *Exchange) addRounds() {
 		r.Cost = r.Cost.Both(e.cost)
 		r.CacheSavings, r.CacheLoss = r.CacheSavings.Plus(e.savings), e.loss
 	}
-	if x.Charged > r.Cost.N {
-		r.Cost = plugins.Cost{N: x.Charged, Valid: true}
+	if r.CostCounted = x.Counted > r.Cost.N; r.CostCounted {
+		r.Cost = plugins.KnownCost(x.Counted)
 	}
 }
 
@@ -240,7 +240,7 @@ func (x *Exchange) addRounds() {
 func (x *Exchange) NextRound() {
 	x.measure()
 	r := &x.Record
-	x.spent, x.Charged = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
+	x.spent, x.Counted = &spent{r.Usage, r.Cost, r.CacheSavings, r.CacheLoss}, 0
 }
 
 // noAnswer is what is known of an answer before there is one.

@@ -23,6 +23,7 @@ export function Cost({ r }) {
     ${!!r.cache_savings && html`<p>The cache ${r.cache_savings > 0 ? "saved" : "cost"} <b class=${r.cache_savings > 0 ? "good" : "bad"}>${dollars(Math.abs(r.cache_savings))}</b>.</p>`}
     ${r.cache_loss > 0 && html`<p>The cache missed ${count(r.cache_missed_tokens)} tokens, which cost <b class="bad">${dollars(r.cache_loss)}</b> more.</p>`}
     ${r.cost === null && note("The cost is unknown: the provider reported no usage, or the catalogue has no price for this model.")}
+    ${r.is_cost_counted && note("The answer was broken off before the provider stated its usage: the cost is counted by the length of what passed.")}
     ${r.price_version && html`<p class="quiet">By the prices of ${r.price_version}.</p>`}
     ${r.is_passthrough_billing && note("The platform's credentials paid for this call, against the organisation's credits.")}`;
 }
