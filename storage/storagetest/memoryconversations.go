@@ -55,14 +55,14 @@ func (m *Memory) PruneConversations(ctx context.Context, before storage.Timestam
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for org, changes := range m.changes {
-		m.changes[org] = PruneConversations(changes, before)
+		m.changes[org] = pruneConversations(changes, before)
 	}
 	return false, m.usable(ctx)
 }
 
-// PruneConversations returns what is left of the changes of an organisation's
+// pruneConversations returns what is left of the changes of an organisation's
 // conversations.
-func PruneConversations(changes []*storage.Annotation, before storage.Timestamp) (left []*storage.Annotation) {
+func pruneConversations(changes []*storage.Annotation, before storage.Timestamp) (left []*storage.Annotation) {
 	changed := make(map[string]storage.Timestamp)
 	for _, a := range changes {
 		changed[a.Conversation.ID] = max(changed[a.Conversation.ID], a.At)

@@ -1,43 +1,77 @@
-// Package remote is a storage backend for tests, remote in every respect: it is
-// reached by a connection, may be down, has no transaction, takes a batch in part or
-// twice, loses acknowledgements, keeps bodies itself, has many nodes write to it, and
-// shows what it has taken after a while.
+// Package remote injects faults into a storage backend, to make it remote in every respect:
+// it may be down, has no transaction, takes a batch in part or twice, loses acknowledgements,
+// keeps bodies itself, has many processes write to it, and shows what it has taken after a
+// while. Queries are answered by storagetest.Memory.
 package remote
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/rpc"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/storagetest"
 )
 
-// Backend is a node's connection to a Server.
+var (
+	errRefused        = errors.New("the connection was refused")
+	errTorn           = errors.New("the connection broke within the batch")
+	errUnacknowledged = errors.New("the acknowledgement was lost")
+	errTooMany        = fmt.Errorf("too many entries: %w", storage.ErrTooLarge)
+)
+
+// Backend is a process's connection to a Server.
 type Backend struct {
-	path string
+	dir    dir
+	faults Faults
 
 	mu       sync.Mutex
 	contents storage.Contents // of the host, nil when closed
-	client   *rpc.Client      // nil when the connection is lost
+	// memory has what the entries of done add up to.
+	memory *storagetest.Memory
+	done   map[string]bool
+	kept   sync.Map // keptContent by storage.RecordKey
+	// notes are the annotations of records, which may come before their records.
+	notes []*storage.Annotation
 }
 
-// New makes a backend of the server at a path, without calling Open.
-func New(path string) *Backend { return &Backend{path: path} }
+type keptContent struct {
+	content
+	createdAt storage.Timestamp
+}
+
+// New makes a backend of the server in a directory, without calling Open.
+func New(path string) *Backend { return &Backend{dir: dir(path)} }
 
 // Open connects. The server keeps no positions.
-func (b *Backend) Open(ctx context.Context, h *storage.Host) (storage.Position, error) {
-	b.mu.Lock()
-	b.contents = h.Contents
-	b.mu.Unlock()
-	if err := b.call(ctx, "Open", true, new(bool)); err != nil {
-		return storage.Position{}, errors.Join(err, b.Close())
+func (b *Backend) Open(ctx context.Context, h *storage.Host) (p storage.Position, err error) {
+	if _, err = b.dir.up(); err != nil {
+		return p, err
 	}
-	return h.Position, nil
+	if b.faults, err = b.dir.faults(); err != nil {
+		return p, err
+	}
+	if err := sleep(ctx, b.faults.Latency); err != nil {
+		return p, err
+	}
+	if rand.Float64() < b.faults.Refused {
+		return p, errRefused
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.contents, b.memory = h.Contents, new(storagetest.Memory)
+	b.done, b.notes = make(map[string]bool), nil
+	b.kept.Clear()
+	_, err = b.memory.Open(ctx, &storage.Host{Contents: visibleContents{b}})
+	return h.Position, err
 }
 
 // Limits wants small batches.
@@ -45,252 +79,279 @@ func (*Backend) Limits() storage.Limits {
 	return storage.Limits{Entries: 64, Delay: 10 * time.Millisecond}
 }
 
-// call calls a method of the server, over a new connection if the last was lost.
-func (b *Backend) call(ctx context.Context, method string, args, reply any) error {
-	b.mu.Lock()
-	open, client := b.contents != nil, b.client
-	b.mu.Unlock()
-	if !open {
-		return storage.ErrUnavailable
-	}
-	if client == nil {
-		connection, err := new(net.Dialer).DialContext(ctx, "unix", b.path)
-		if err != nil {
-			return unavailable(ctx, err)
-		}
-		client = rpc.NewClient(connection)
-		b.mu.Lock()
-		if b.client != nil || b.contents == nil {
-			client.Close() // another call was faster, or Close
-			client = b.client
-		}
-		b.client = client
-		b.mu.Unlock()
-		if client == nil {
-			return storage.ErrUnavailable
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case done := <-client.Go("Store."+method, args, reply, make(chan *rpc.Call, 1)).Done:
-		var failed rpc.ServerError
-		if done.Error == nil || errors.As(done.Error, &failed) {
-			return done.Error
-		}
-		b.mu.Lock()
-		if b.client == client {
-			b.client = nil
-		}
-		b.mu.Unlock()
-		client.Close()
-		return unavailable(ctx, done.Error)
+	case <-time.After(d):
 	}
+	return ctx.Err()
 }
 
-func unavailable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
-}
-
-// Write sends a batch with its content.
+// Write adds a batch with its content, in two parts.
 func (b *Backend) Write(ctx context.Context, batch *storage.Batch) error {
+	if most := b.faults.Entries; most > 0 && len(batch.Records)+len(batch.Annotations) > most {
+		return errTooMany
+	}
+	start, err := b.dir.up()
+	if err != nil {
+		return err
+	}
+	whole, err := b.entry(ctx, batch)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, b.faults.Latency); err != nil {
+		return err
+	}
+	first, second, half := *whole, *whole, len(batch.Records)/2
+	first.Records, first.Contents, first.Notes = whole.Records[:half], whole.Contents[:half], nil
+	second.Records, second.Contents = whole.Records[half:], whole.Contents[half:]
+	if err := b.dir.add(start, &first); err != nil {
+		return err
+	}
+	if err := sleep(ctx, b.faults.Gap); err != nil {
+		return err
+	}
+	if rand.Float64() < b.faults.Torn {
+		return errTorn
+	}
+	if err := b.dir.add(start, &second); err != nil {
+		return err
+	}
+	if rand.Float64() < b.faults.Repeated {
+		if err := b.dir.add(start, whole); err != nil {
+			return err
+		}
+	}
+	if rand.Float64() < b.faults.Unacknowledged {
+		return errUnacknowledged
+	}
+	return nil
+}
+
+// entry has all of a batch.
+func (b *Backend) entry(ctx context.Context, batch *storage.Batch) (*entry, error) {
 	b.mu.Lock()
 	contents := b.contents
 	b.mu.Unlock()
 	if contents == nil {
-		return storage.ErrUnavailable
+		return nil, storage.ErrUnavailable
 	}
-	sent := &Batch{Journal: batch.Journal, ID: batch.ID, End: batch.End, Records: batch.Records}
+	e := &entry{Journal: batch.Journal, ID: batch.ID, End: batch.End, Records: batch.Records}
 	for _, r := range batch.Records {
 		c, err := contents.Content(ctx, r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		kept := Content{Known: c != nil}
+		kept := content{Known: c != nil}
 		if c != nil {
 			kept.Content = *c
 		}
-		sent.Contents = append(sent.Contents, kept)
+		e.Contents = append(e.Contents, kept)
 	}
 	for _, a := range batch.Annotations {
-		sent.Notes = append(sent.Notes, Note{*a, a.Tag != nil})
+		e.Notes = append(e.Notes, note{*a, a.Tag != nil})
 	}
-	err := b.call(ctx, "Write", sent, new(bool))
-	if err != nil && err.Error() == errTooMany.Error() { // which came over the wire as text
-		err = fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	text, err := json.Marshal(e)
+	e.Sum = sha256.Sum256(text)
+	return e, err
+}
+
+// view answers with what is visible.
+func (b *Backend) view(ctx context.Context) (*storagetest.Memory, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.contents == nil {
+		return nil, storage.ErrUnavailable
+	}
+	if _, err := b.dir.up(); err != nil {
+		return nil, err
+	}
+	return b.memory, b.dir.entries(b.faults.Visible, func(name string, read func() (*entry, error)) error {
+		if b.done[name] {
+			return ctx.Err()
+		}
+		e, err := read()
+		if err == nil {
+			err = b.apply(e)
+		}
+		b.done[name] = err == nil
+		return err
+	})
+}
+
+// apply applies an entry, and again the annotations that came before their records.
+func (b *Backend) apply(e *entry) error {
+	ctx := context.Background() // of an entry, all is applied
+	batch := &storage.Batch{Journal: e.Journal, ID: e.ID, Records: e.Records, End: e.End}
+	for i, r := range e.Records {
+		if _, known := b.kept.Load(r.Key()); e.Contents[i].Known || !known {
+			b.kept.Store(r.Key(), keptContent{e.Contents[i], r.CreatedAt})
+		}
+	}
+	if len(e.Records) > 0 {
+		batch.Annotations = slices.Clone(b.notes)
+	}
+	for _, n := range e.Notes {
+		a := n.Annotation
+		if n.Tagged && a.Tag == nil {
+			a.Tag = new(string)
+		}
+		batch.Annotations = append(batch.Annotations, &a)
+		if a.RequestID != uuid.Nil {
+			b.notes = append(b.notes, &a)
+		}
+	}
+	b.kept.Range(func(k, c any) bool {
+		switch at := c.(keptContent).createdAt; {
+		case at < e.Prune:
+			b.kept.Delete(k)
+			b.notes = slices.DeleteFunc(b.notes, func(a *storage.Annotation) bool { return a.Key() == k })
+		case at < e.PruneContent:
+			b.kept.Store(k, keptContent{createdAt: at})
+		}
+		return true
+	})
+	err := b.memory.Write(ctx, batch)
+	for more := e.Prune != 0; more && err == nil; {
+		more, err = b.memory.Prune(ctx, e.Prune)
+	}
+	if err == nil && e.PruneConversations != 0 {
+		_, err = b.memory.PruneConversations(ctx, e.PruneConversations)
 	}
 	return err
 }
 
-// rows fetches what is asked and makes a backend of it.
-func (b *Backend) rows(ctx context.Context, q *Query) (*storagetest.Memory, error) {
-	var rows Rows
-	if err := b.call(ctx, "Rows", q, &rows); err != nil {
-		return nil, err
-	}
-	batch := &storage.Batch{Records: rows.Records}
-	for _, n := range rows.Notes {
-		if n.Tagged && n.Tag == nil {
-			n.Tag = new(string)
-		}
-		batch.Annotations = append(batch.Annotations, &n.Annotation)
-	}
-	m := new(storagetest.Memory)
-	if _, err := m.Open(ctx, &storage.Host{Contents: b}); err != nil {
-		return nil, err
-	}
-	return m, m.Write(ctx, batch)
-}
-
-// Requests evaluates what the server leaves of the query.
-func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
-	rest := *q
-	m, err := b.prefiltered(ctx, q.Org, &rest.Filter)
+// visible asks what is visible.
+func visible[T any](ctx context.Context, b *Backend, ask func(*storagetest.Memory) (T, error)) (answer T, err error) {
+	m, err := b.view(ctx)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	return m.Requests(ctx, &rest)
+	return ask(m)
 }
 
-// Groups evaluates what the server leaves of the query.
+// Requests implements storage.Backend.
+func (b *Backend) Requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
+	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Record, error) { return m.Requests(ctx, q) })
+}
+
+// Groups implements storage.Backend.
 func (b *Backend) Groups(ctx context.Context, q *storage.GroupQuery, each func(*storage.GroupTotals) error) error {
-	rest := *q
-	m, err := b.prefiltered(ctx, q.Org, &rest.Filter)
+	m, err := b.view(ctx)
 	if err != nil {
 		return err
 	}
-	return m.Groups(ctx, &rest, each)
+	return m.Groups(ctx, q, each)
 }
 
-// prefiltered fetches the rows which the server chooses by a filter, and replaces the
-// filter by what is left of it.
-func (b *Backend) prefiltered(ctx context.Context, org string, f *storage.Filter) (*storagetest.Memory, error) {
-	plan := storage.PlanFilter(*f, support)
-	*f = plan.Residual
-	return b.rows(ctx, &Query{Org: org, Prefilter: storage.AppendJSON(nil, plan.Prefilter)})
-}
-
-// Request fetches one record.
+// Request implements storage.Backend.
 func (b *Backend) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
-	m, err := b.rows(ctx, &Query{Org: key.Org, ID: key.ID, One: true})
-	if err != nil {
-		return nil, err
-	}
-	return m.Request(ctx, key)
+	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Record, error) { return m.Request(ctx, key) })
 }
 
-// SessionTag looks a tag up.
+// SessionTag implements storage.Backend.
 func (b *Backend) SessionTag(ctx context.Context, org, sessionID string) (string, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		return "", err
-	}
-	return m.SessionTag(ctx, org, sessionID)
+	return visible(ctx, b, func(m *storagetest.Memory) (string, error) { return m.SessionTag(ctx, org, sessionID) })
 }
 
-// Views answers the views of an organisation.
-func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		return nil, err
-	}
-	return m.Views(ctx, org)
-}
-
-// Conversation makes a conversation of its changes.
-func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		return nil, err
-	}
-	return m.Conversation(ctx, org, id)
-}
-
-// Conversations answers an organisation's conversations.
-func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		return nil, err
-	}
-	return m.Conversations(ctx, org, after, limit)
-}
-
-// SessionTags answers the tags of an organisation's sessions.
+// SessionTags implements storage.Backend.
 func (b *Backend) SessionTags(ctx context.Context, org string) ([]*storage.Annotation, error) {
-	m, err := b.rows(ctx, &Query{Org: org})
-	if err != nil {
-		return nil, err
-	}
-	return m.SessionTags(ctx, org)
+	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Annotation, error) { return m.SessionTags(ctx, org) })
 }
 
-// Organisations answers those that the server has something of.
+// Views implements storage.Backend.
+func (b *Backend) Views(ctx context.Context, org string) ([]storage.View, error) {
+	return visible(ctx, b, func(m *storagetest.Memory) ([]storage.View, error) { return m.Views(ctx, org) })
+}
+
+// Conversation implements storage.Backend.
+func (b *Backend) Conversation(ctx context.Context, org, id string) (*storage.Conversation, error) {
+	return visible(ctx, b, func(m *storagetest.Memory) (*storage.Conversation, error) { return m.Conversation(ctx, org, id) })
+}
+
+// Conversations implements storage.Backend.
+func (b *Backend) Conversations(ctx context.Context, org, after string, limit int) ([]*storage.Conversation, error) {
+	return visible(ctx, b, func(m *storagetest.Memory) ([]*storage.Conversation, error) {
+		return m.Conversations(ctx, org, after, limit)
+	})
+}
+
+// Organisations implements storage.Backend.
 func (b *Backend) Organisations(ctx context.Context) ([]string, error) {
-	orgs := new([]string) // the connection's when the context ends first
-	if err := b.call(ctx, "Organisations", true, orgs); err != nil {
-		return nil, err
-	}
-	return *orgs, nil
+	return visible(ctx, b, func(m *storagetest.Memory) ([]string, error) { return m.Organisations(ctx) })
 }
 
-// Prune deletes whole partitions, a hundred records at a time.
+// Prune deletes whole partitions.
 func (b *Backend) Prune(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.prune(ctx, "Prune", before)
+	return b.prune(ctx, &entry{Prune: b.partition(before)})
 }
 
 // PruneContent deletes the content of whole partitions.
 func (b *Backend) PruneContent(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.prune(ctx, "PruneContent", before)
+	return b.prune(ctx, &entry{PruneContent: b.partition(before)})
 }
 
 // PruneConversations deletes what conversations had whole partitions ago.
 func (b *Backend) PruneConversations(ctx context.Context, before storage.Timestamp) (more bool, err error) {
-	return b.prune(ctx, "PruneConversations", before)
+	return b.prune(ctx, &entry{PruneConversations: b.partition(before)})
 }
 
-func (b *Backend) prune(ctx context.Context, method string, before storage.Timestamp) (bool, error) {
-	more := new(bool) // the connection's when the context ends first
-	if err := b.call(ctx, method, before, more); err != nil {
+func (b *Backend) prune(ctx context.Context, e *entry) (bool, error) {
+	if _, err := b.view(ctx); err != nil {
 		return false, err
 	}
-	return *more, nil
+	start, err := b.dir.up()
+	if err == nil {
+		err = b.dir.add(start, e)
+	}
+	if err == nil {
+		err = sleep(ctx, b.faults.Visible)
+	}
+	return false, err
 }
 
-// Content fetches the content of a record.
+// partition is the start of the partition that a time is in.
+func (b *Backend) partition(at storage.Timestamp) storage.Timestamp {
+	if size := storage.Timestamp(b.faults.PruneGranularity.Milliseconds()); size > 0 {
+		return at - at%size
+	}
+	return at
+}
+
+// Content implements storage.ContentKeeper.
 func (b *Backend) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
-	var c Content
-	if err := b.call(ctx, "Content", &Query{Org: r.Org, ID: r.ID}, &c); err != nil || !c.Known {
+	if _, err := b.view(ctx); err != nil {
 		return nil, err
 	}
-	return &c.Content, nil
+	return visibleContents{b}.Content(ctx, r)
 }
 
-// Reader fetches the content of one record after the other.
+// Reader implements storage.ContentKeeper.
 func (b *Backend) Reader(storage.ContentPart) storage.ContentReader { return contentReader{b} }
 
-type contentReader struct{ *Backend }
+type contentReader struct{ storage.Contents }
 
 func (contentReader) Close() {}
+
+// visibleContents are what was visible last, for the memory.
+type visibleContents struct{ *Backend }
+
+// Content implements storage.Contents.
+func (v visibleContents) Content(ctx context.Context, r *storage.Record) (*storage.Content, error) {
+	if found, ok := v.kept.Load(r.Key()); ok {
+		if c := found.(keptContent); c.Known {
+			return &c.Content, ctx.Err()
+		}
+	}
+	return nil, ctx.Err()
+}
 
 // Close ends the connection.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.contents = nil
-	if b.client == nil {
-		return nil
-	}
-	client := b.client
-	b.client = nil
-	if err := client.Close(); !errors.Is(err, rpc.ErrShutdown) {
-		return err
-	}
 	return nil
 }
 

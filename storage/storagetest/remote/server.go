@@ -1,14 +1,15 @@
 package remote
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"net/rpc"
-	"sync"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,219 +41,143 @@ type Faults struct {
 	PruneGranularity time.Duration
 }
 
-// Server is a database that many backends write to. What it has taken outlives Stop.
-type Server struct {
-	path   string
-	faults Faults
+// Server is a database that the backends of many processes write to. It is a directory,
+// with a file for each part of a batch that was applied: all that it has taken outlives
+// Stop, and each process reads it for itself.
+type Server struct{ dir }
 
-	mu          sync.Mutex
-	listener    net.Listener // nil when stopped
-	connections map[net.Conn]bool
-	starts      int
-	table       table
-	batches     map[batchKey][sha256.Size]byte
-	ends        map[uuid.UUID]storage.Position
-	violation   error
-}
+type dir string
 
-type batchKey struct {
-	journal uuid.UUID
-	id      string
-}
-
-var (
-	errRefused        = errors.New("the connection was refused")
-	errTorn           = errors.New("the connection broke within the batch")
-	errUnacknowledged = errors.New("the acknowledgement was lost")
-	errTooMany        = errors.New("too many entries")
+const (
+	faultsFile = "faults.json"
+	// upFile is there while the server is up. It tells one start from another.
+	upFile    = "up"
+	entryName = ".entry"
 )
 
-// NewServer makes a server at the path of a Unix socket, which does not listen yet.
+// NewServer makes a server in a new directory, which is not up yet.
 func NewServer(path string, f Faults) *Server {
-	return &Server{
-		path: path, faults: f, connections: map[net.Conn]bool{},
-		table:   table{visible: f.Visible, rows: map[storage.RecordKey]*row{}, notes: map[storage.RecordKey][]Note{}, tags: map[string][]Note{}},
-		batches: map[batchKey][sha256.Size]byte{}, ends: map[uuid.UUID]storage.Position{},
+	text, err := json.Marshal(f)
+	err = errors.Join(err, os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, faultsFile), text, 0o600))
+	if err != nil {
+		panic(err) // of a test's own directory
 	}
+	return &Server{dir(path)}
 }
 
-// Start listens.
+// Start lets backends connect.
 func (s *Server) Start() error {
-	listener, err := net.Listen("unix", s.path)
-	if err != nil {
-		return err
-	}
-	methods := rpc.NewServer()
-	if err := methods.RegisterName("Store", &service{s}); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.listener = listener
-	s.starts++
-	s.mu.Unlock()
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			if s.listener != listener {
-				connection.Close()
-			} else {
-				s.connections[connection] = true
-				go methods.ServeConn(connection)
-			}
-			s.mu.Unlock()
-		}
-	}()
-	return nil
+	return os.WriteFile(s.file(upFile), []byte(uuid.NewString()), 0o600)
 }
 
 // Stop ends the server as a crash does: a batch under way is applied in part.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
-		return
+func (s *Server) Stop() { _ = os.Remove(s.file(upFile)) }
+
+func (d dir) file(name string) string { return filepath.Join(string(d), name) }
+
+// up names the present start, or fails with storage.ErrUnavailable.
+func (d dir) up() (string, error) {
+	start, err := os.ReadFile(d.file(upFile))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}
-	s.listener.Close()
-	s.listener = nil
-	for connection := range s.connections {
-		connection.Close()
+	return string(start), nil
+}
+
+func (d dir) faults() (f Faults, err error) {
+	text, err := os.ReadFile(d.file(faultsFile))
+	if err == nil {
+		err = json.Unmarshal(text, &f)
 	}
-	clear(s.connections)
+	return f, err
+}
+
+// entry is a change of the database.
+type entry struct {
+	// Journal, ID and End are those of the batch, and Sum that of all of it.
+	Journal uuid.UUID
+	ID      string
+	End     storage.Position
+	Sum     [sha256.Size]byte
+	Records []*storage.Record
+	// Contents are those of Records, by index.
+	Contents []content
+	Notes    []note
+	// What is older than these times is deleted; the zero time deletes nothing.
+	Prune, PruneContent, PruneConversations storage.Timestamp
+}
+
+// content is content that is known, or not.
+type content struct {
+	storage.Content
+	Known bool
+}
+
+// note is an annotation. Gob sends an empty tag as none: Tagged tells them apart.
+type note struct {
+	storage.Annotation
+	Tagged bool
+}
+
+// add adds an entry at once or not at all, unless the server was stopped since a start.
+func (d dir) add(start string, e *entry) error {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(e); err != nil {
+		return err
+	}
+	name := uuid.Must(uuid.NewV7()).String() // names are in the order of time
+	err := os.WriteFile(d.file(name), b.Bytes(), 0o600)
+	if now, down := d.up(); err == nil && (down != nil || now != start) {
+		return errors.Join(errTorn, os.Remove(d.file(name)))
+	}
+	if err == nil {
+		err = os.Rename(d.file(name), d.file(name+entryName))
+	}
+	return err
+}
+
+// entries calls each with the entries that are older than the age, in their order.
+func (d dir) entries(age time.Duration, each func(name string, read func() (*entry, error)) error) error {
+	files, err := fs.Glob(os.DirFS(string(d)), "*"+entryName)
+	for i := 0; i < len(files) && err == nil; i++ {
+		id := uuid.MustParse(files[i][:len(files[i])-len(entryName)])
+		if seconds, nanoseconds := id.Time().UnixTime(); time.Since(time.Unix(seconds, nanoseconds)) < age {
+			return nil
+		}
+		err = each(files[i], func() (*entry, error) {
+			text, err := os.ReadFile(d.file(files[i]))
+			e := new(entry)
+			if err == nil {
+				err = gob.NewDecoder(bytes.NewReader(text)).Decode(e)
+			}
+			return e, err
+		})
+	}
+	return err
 }
 
 // Violation is the first breach of the contract of storage.Backend by a journal: a
 // batch that came again with other content, or before one that it had come after.
 func (s *Server) Violation() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.violation
-}
-
-func (s *Server) watch(b *Batch) error {
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
+	type batch struct {
+		journal uuid.UUID
+		id      string
 	}
-	k, sum := batchKey{b.Journal, b.ID}, sha256.Sum256(text)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first, again := s.batches[k]
-	s.batches[k] = sum
-	switch {
-	case s.violation != nil:
-	case again && first != sum:
-		s.violation = fmt.Errorf("batch %s of journal %s came again with other content", b.ID, b.Journal)
-	case !again && b.End.Before(s.ends[b.Journal]):
-		s.violation = fmt.Errorf("batch %s of journal %s came after one that ends at %v", b.ID, b.Journal, s.ends[b.Journal])
-	}
-	s.ends[b.Journal] = b.End
-	return nil
-}
-
-// service has the methods that backends call.
-type service struct{ *Server }
-
-func (s *service) Open(_ bool, _ *bool) error {
-	time.Sleep(s.faults.Latency)
-	if rand.Float64() < s.faults.Refused {
-		return errRefused
-	}
-	return nil
-}
-
-func (s *service) Write(b *Batch, _ *bool) error {
-	s.mu.Lock()
-	start := s.starts
-	s.mu.Unlock()
-	if most := s.faults.Entries; most > 0 && len(b.Records)+len(b.Notes) > most {
-		return errTooMany
-	}
-	if err := s.watch(b); err != nil {
-		return err
-	}
-	time.Sleep(s.faults.Latency)
-	half := len(b.Records) / 2
-	first, second := *b, *b
-	first.Records, first.Contents, first.Notes = b.Records[:half], b.Contents[:half], nil
-	second.Records, second.Contents = b.Records[half:], b.Contents[half:]
-	if !s.apply(&first, start) {
-		return errTorn
-	}
-	time.Sleep(s.faults.Gap)
-	if rand.Float64() < s.faults.Torn || !s.apply(&second, start) {
-		return errTorn
-	}
-	if rand.Float64() < s.faults.Repeated {
-		s.apply(b, start)
-	}
-	if rand.Float64() < s.faults.Unacknowledged {
-		return errUnacknowledged
-	}
-	return nil
-}
-
-// apply is false when the server was stopped since a start.
-func (s *Server) apply(b *Batch, start int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil || s.starts != start {
-		return false
-	}
-	s.table.arrive(b)
-	return true
-}
-
-func (s *service) Rows(q *Query, rows *Rows) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var err error
-	*rows, err = s.table.answer(q)
-	return err
-}
-
-func (s *service) Organisations(_ bool, orgs *[]string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*orgs = s.table.organisations()
-	return nil
-}
-
-func (s *service) Content(q *Query, c *Content) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*c = s.table.content(storage.RecordKey{Org: q.Org, ID: q.ID})
-	return nil
-}
-
-func (s *service) Prune(before storage.Timestamp, more *bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*more = s.table.prune(s.faults.partition(before))
-	return nil
-}
-
-func (s *service) PruneContent(before storage.Timestamp, _ *bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table.pruneContent(s.faults.partition(before))
-	return nil
-}
-
-func (s *service) PruneConversations(before storage.Timestamp, _ *bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table.pruneConversations(s.faults.partition(before))
-	return nil
-}
-
-// partition is the start of the partition that a time is in.
-func (f *Faults) partition(at storage.Timestamp) storage.Timestamp {
-	if size := storage.Timestamp(f.PruneGranularity.Milliseconds()); size > 0 {
-		return at - at%size
-	}
-	return at
+	sums, ends := make(map[batch][sha256.Size]byte), make(map[uuid.UUID]storage.Position)
+	return s.entries(0, func(_ string, read func() (*entry, error)) error {
+		e, err := read()
+		if err != nil || e.Journal == uuid.Nil {
+			return err
+		}
+		k := batch{e.Journal, e.ID}
+		first, again := sums[k]
+		switch {
+		case again && first != e.Sum:
+			return fmt.Errorf("batch %s of journal %s came again with other content", e.ID, e.Journal)
+		case !again && e.End.Before(ends[e.Journal]):
+			return fmt.Errorf("batch %s of journal %s came after one that ends at %v", e.ID, e.Journal, ends[e.Journal])
+		}
+		sums[k], ends[e.Journal] = e.Sum, e.End
+		return nil
+	})
 }
