@@ -16,10 +16,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/internal/position"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/admission"
-	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage"
 )
@@ -90,7 +90,7 @@ type App struct {
 
 	// providerNames and modelNames are the names that metrics have of calls, beside the
 	// catalogue's ids of models.
-	providerNames, modelNames metric.Set
+	providerNames, modelNames, listedModels metric.Set
 
 	transport *reverseproxy.HTTPTransport
 	logger    *zap.Logger

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/modules/internal/export"
 	"github.com/weirhq/weir/storage"
@@ -75,8 +76,10 @@ func (s *Store) exportTo(config *Export, logger *zap.Logger) {
 			maps.Equal(old.settings.Headers, config.Headers) {
 			return
 		}
+		names := make(metric.Set)
+		names.Add(s.name)
 		s.exported.Store(&exported{settings: *config, Exporter: export.New(export.Options{
-			Store: s.name, Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Logger: logger,
+			Store: names.Of(s.name), Endpoint: config.Endpoint, Headers: config.Headers, Content: config.Content, Logger: logger,
 		})})
 	}
 	if old != nil {

@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 )
 
 // Of each message, so many lines are logged in an interval: an error of
@@ -20,11 +20,14 @@ const (
 var suppressedLines = metric.NewCounters("weir_suppressed_log_lines_total",
 	"Lines that were not logged because many with the same message were, by message.", "message")
 
+// messages are those that suppressedLines names: more than the code has.
+var messages = metric.Bounded{Most: 500}
+
 // BoundedLogger returns a logger that leaves out what exceeds that.
 func BoundedLogger(logger *zap.Logger) *zap.Logger {
 	count := zapcore.SamplerHook(func(entry zapcore.Entry, decision zapcore.SamplingDecision) {
 		if decision&zapcore.LogDropped != 0 {
-			suppressedLines.With(metric.Configured(entry.Message)).Inc() // a constant of the code
+			suppressedLines.With(messages.Of(entry.Message)).Inc()
 		}
 	})
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 )
 
 // What goes wrong with every call must not fill the disk.

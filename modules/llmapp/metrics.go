@@ -7,9 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/export"
-	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/internal/websocket"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
@@ -82,11 +82,12 @@ func callOf(key callKey) *call {
 
 // provisionLabels collects the names of providers and models that metrics have.
 func (a *App) provisionLabels() {
-	a.providerNames, a.modelNames = make(metric.Set), make(metric.Set)
+	a.providerNames, a.modelNames, a.listedModels = make(metric.Set), make(metric.Set), make(metric.Set)
 	a.providerNames.Add(NoProvider)
 	a.providerNames.Add(plugins.Vendors()...)
 	for m := range a.catalog.Models() {
 		a.providerNames.Add(m.Provider)
+		a.listedModels.Add(m.ID)
 	}
 	for _, account := range a.AllAccounts() {
 		a.providerNames.Add(account.Provider)
@@ -110,7 +111,7 @@ func (a *App) NameProvider(name string) {
 func (a *App) labels(r *storage.Record) callKey {
 	key := callKey{a.providerNames.Of(r.Provider), a.modelNames.Of(r.Model)}
 	if m, ok := a.catalog.Lookup(r.Provider, r.Model); ok {
-		key.model = metric.Configured(m.ID)
+		key.model = a.listedModels.Of(m.ID)
 	}
 	return key
 }
@@ -119,7 +120,7 @@ func (a *App) labels(r *storage.Record) callKey {
 func (a *App) Observe(r *storage.Record) {
 	key := a.labels(r)
 	c := callOf(key)
-	requests.With(key.provider, key.model, metric.Configured(r.EndState.String()), statusClass(r.Status)).Inc()
+	requests.With(key.provider, key.model, endStates.Of(r.EndState.String()), statusClass(r.Status)).Inc()
 	c.observeUsage(r)
 	if !r.Cost.Valid {
 		c.costless.Inc()
@@ -158,6 +159,8 @@ func (c *call) observeUsage(r *storage.Record) {
 		c.unpriced.Inc()
 	}
 }
+
+var endStates = metric.SetOf("complete", "client_aborted", "upstream_aborted", "failed", "interrupted")
 
 var statusClasses = [...]metric.Label{
 	metric.Constant("1xx"), metric.Constant("2xx"), metric.Constant("3xx"), metric.Constant("4xx"), metric.Constant("5xx"),

@@ -1,6 +1,7 @@
 package llmapp
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -92,8 +93,40 @@ type Account struct {
 
 	API       API
 	BaseURL   string
-	Key       string
 	Transport Transport
+
+	key     string
+	standIn string // for key in requests, until a ticket sends them
+}
+
+// Target returns where requests for a model go. Its key only stands for that of the
+// account, which Ticket.Send puts in its place: who has no ticket cannot spend.
+func (a *Account) Target(model string, c *translate.Capabilities) translate.Target {
+	return translate.Target{Model: model, BaseURL: a.BaseURL, Key: a.standIn, Capabilities: c}
+}
+
+// sign returns a request with the key of the account in place of what stands for it.
+func (a *Account) sign(req *http.Request) *http.Request {
+	if a.key == "" {
+		return req
+	}
+	signed := *req
+	signed.Header = maps.Clone(req.Header)
+	for name, values := range req.Header {
+		for i, value := range values {
+			if strings.Contains(value, a.standIn) {
+				values = slices.Clone(values)
+				values[i] = strings.ReplaceAll(value, a.standIn, a.key)
+				signed.Header[name] = values
+			}
+		}
+	}
+	if strings.Contains(req.URL.RawQuery, a.standIn) {
+		to := *req.URL
+		to.RawQuery = strings.ReplaceAll(to.RawQuery, a.standIn, url.QueryEscape(a.key))
+		signed.URL = &to
+	}
+	return &signed
 }
 
 const (
@@ -277,11 +310,15 @@ func (p *Provider) account(a *App, org string) (*Account, error) {
 	if p.APIKey == "" && org == "" && keyEnv != "" {
 		key = os.Getenv(keyEnv)
 	}
-	return &Account{
+	account := &Account{
 		ID:    sha256.Sum256([]byte(p.kind + "\x00" + baseURL + "\x00" + key + "\x00" + p.settings)),
 		Label: p.Label, Provider: p.name(a.catalog, baseURL), Platform: org == "", Models: p.Models,
-		API: p.api, BaseURL: baseURL, Key: key, Transport: Transport{p.transport},
-	}, nil
+		API: p.api, BaseURL: baseURL, key: key, Transport: Transport{p.transport},
+	}
+	if key != "" {
+		account.standIn = "weir-" + rand.Text()
+	}
+	return account, nil
 }
 
 // name is the provider's name in records and in the catalogue: that of the vendor whose
@@ -303,7 +340,7 @@ func (p *Provider) name(c *catalog.Catalog, baseURL string) string {
 // usable reports whether the account has the credentials that it needs.
 func (a *Account) usable() bool {
 	o, ok := a.API.(keyOptional)
-	return a.Key != "" || a.KeyEnv() == "" || ok && o.KeyOptional()
+	return a.key != "" || a.KeyEnv() == "" || ok && o.KeyOptional()
 }
 
 // payable reports whether an organisation's account has credentials of its own,
@@ -311,7 +348,7 @@ func (a *Account) usable() bool {
 // configured for the organisation.
 func (a *Account) payable(ownAPI bool) bool {
 	c, ok := a.API.(credentials)
-	return a.Key != "" || a.KeyEnv() == "" || ownAPI && ok && c.HasCredentials()
+	return a.key != "" || a.KeyEnv() == "" || ownAPI && ok && c.HasCredentials()
 }
 
 // KeyEnv returns the environment variable from which the account takes its key

@@ -2,6 +2,7 @@ package llmapp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestAccounts(t *testing.T) {
 				owner = "platform"
 			}
 			lines = append(lines, strings.Join([]string{
-				owner, a.Label, a.Provider, a.BaseURL, a.Key, strings.Join(a.Models, "+"), region(a.API)}, " "))
+				owner, a.Label, a.Provider, a.BaseURL, a.key, strings.Join(a.Models, "+"), region(a.API)}, " "))
 		}
 		return strings.Join(lines, "\n")
 	}
@@ -188,3 +189,44 @@ func TestKnownHostsHaveTheirVendorsName(t *testing.T) {
 		}
 	}
 }
+
+// A request that was made for an account has its key when a ticket sends it, and not before.
+func TestOnlyTicketsSendKeys(t *testing.T) {
+	var arrived http.Header
+	var query string
+	account := &Account{
+		BaseURL: "https://api.example.com", key: "secret+key", standIn: "weir-stand-in",
+		Transport: NewTransport(roundTripper(func(r *http.Request) (*http.Response, error) {
+			arrived, query = r.Header, r.URL.Query().Get("key")
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})),
+	}
+	target := account.Target("m", nil)
+	req, err := target.Post(t.Context(), "/v1/chat?key="+target.Key, translate.Bearer, map[string]string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := Gate{App: new(App)}.Admit(t.Context(), Spending{Account: account})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a ticket may send a request again
+		resp, err := ticket.Send(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for what, got := range map[string]string{"header": arrived.Get("Authorization"), "query": "Bearer " + query} {
+			if got != "Bearer secret+key" {
+				t.Errorf("the provider gets the %s %q", what, got)
+			}
+		}
+		if sent := fmt.Sprint(req.Header, req.URL, resp.Request.Header, resp.Request.URL); strings.Contains(sent, "secret") {
+			t.Errorf("who sends a request has the key: %s", sent)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
 	"github.com/weirhq/weir/modules/internal/lowpriority"
 )
@@ -18,16 +19,16 @@ func (a *App) provisionQueries() error {
 	}
 	running := cmp.Or(a.Queries, max(2, lowpriority.Processors()/2))
 	lowpriority.Allow(running)
-	a.queryTurns = admission.NewTurns("queries", admission.Limits{
+	a.queryTurns = admission.NewTurns(metric.Constant("queries"), admission.Limits{
 		Running: running, RunningPerKey: min(running, cmp.Or(a.QueriesPerKey, max(1, running/2))),
 		Waiting: 128, WaitingPerKey: 32, Wait: 5 * time.Second,
 	})
 	// What reads or annotates one record is over soon, but for the disk.
-	a.recordTurns = admission.NewTurns("annotations", admission.Limits{
+	a.recordTurns = admission.NewTurns(metric.Constant("annotations"), admission.Limits{
 		Running: 32, RunningPerKey: 2, Waiting: 512, WaitingPerKey: 64, Wait: 5 * time.Second,
 	})
 	// A stream lasts as long as its client, and takes a turn for each page.
-	a.streamTurns = admission.NewTurns("streams", admission.Limits{Running: 64, RunningPerKey: 16, Wait: time.Second})
+	a.streamTurns = admission.NewTurns(metric.Constant("streams"), admission.Limits{Running: 64, RunningPerKey: 16, Wait: time.Second})
 	return nil
 }
 

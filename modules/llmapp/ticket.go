@@ -153,12 +153,17 @@ func insufficient(amount plugins.Nanodollars, b credits.Balance) *plugins.Error 
 // errReleased is a request with the ticket of a call that is over.
 var errReleased = errors.New("the call has ended, and nothing is set aside for another request")
 
-// Send sends a request of the call to the account.
+// Send sends a request of the call to the account, with its key. The response refers to
+// req, which has none.
 func (t *Ticket) Send(req *http.Request) (*http.Response, error) {
 	if t.released.Load() {
 		return nil, errReleased
 	}
-	return t.account.Transport.through.RoundTrip(req)
+	resp, err := t.account.Transport.through.RoundTrip(t.account.sign(req))
+	if err == nil {
+		resp.Request = req
+	}
+	return resp, err
 }
 
 // Paid reports whether credits pay for the call.

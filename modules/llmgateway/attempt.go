@@ -126,8 +126,7 @@ func (a *attempt) upstreamRequest() (*http.Request, error) {
 
 // translateTarget is the target as its provider's plugin takes it.
 func (a *attempt) translateTarget() translate.Target {
-	account := a.target.Account
-	return translate.Target{Model: a.target.Model, BaseURL: account.BaseURL, Key: account.Key, Capabilities: a.target.Capabilities()}
+	return a.target.Account.Target(a.target.Model, a.target.Capabilities())
 }
 
 // prepareFunc is translate.Provider's Prepare, or translate.Counter's PrepareCount.
@@ -187,7 +186,6 @@ func (a *attempt) send(firstByte time.Duration) (routing.Outcome, *plugins.Error
 // receive takes the provider's answer.
 func (a *attempt) receive(resp *http.Response) (routing.Outcome, *plugins.Error) {
 	defer resp.Body.Close()
-	resp.Request = a.req // which not every transport sets
 	a.x.Record.Status = plugins.Known(int64(resp.StatusCode))
 	switch {
 	case a.call.dialect == plugins.Realtime && resp.StatusCode < http.StatusMultipleChoices:

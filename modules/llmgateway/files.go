@@ -143,7 +143,7 @@ func (c *fileCall) endpoint(account *llmapp.Account, path string) (*http.Request
 	if !ok {
 		return nil, c.noEndpoint(routing.Target{Account: account})
 	}
-	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, translate.Target{BaseURL: account.BaseURL, Key: account.Key})
+	req, err := has.PrepareEndpoint(c.ctx, c.r.Method, path, account.Target("", nil))
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = c.noEndpoint(routing.Target{Account: account})
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/intake"
-	"github.com/weirhq/weir/modules/internal/metric"
 )
 
 // maxRequest bounds the body of a request, in bytes.

@@ -138,7 +138,6 @@ func (a *attempt) sendRound(out *translatedStream, assembler *translate.Assemble
 		e, outcome := a.call.unreached(a.target.Name(), false, err)
 		return nil, e, outcome
 	}
-	resp.Request = req
 	if !refuses(resp.StatusCode) {
 		return resp, nil, routing.Answered
 	}

@@ -178,7 +178,7 @@ func (c *call) speaks(t routing.Target, d plugins.Dialect) bool {
 	if !ok {
 		return false
 	}
-	_, err := native.PrepareNative(c.ctx, d, []byte("{}"), translate.Target{Model: t.Model, BaseURL: t.Account.BaseURL, Key: t.Account.Key})
+	_, err := native.PrepareNative(c.ctx, d, []byte("{}"), t.Account.Target(t.Model, nil))
 	return !errors.Is(err, errors.ErrUnsupported)
 }
 

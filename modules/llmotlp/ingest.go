@@ -19,8 +19,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/control"
-	"github.com/weirhq/weir/modules/internal/metric"
 	"github.com/weirhq/weir/modules/llmapp"
 	"github.com/weirhq/weir/storage"
 	"github.com/weirhq/weir/storage/journal"

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/internal/directive"
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/catalog"
 	"github.com/weirhq/weir/storage/shared"
@@ -58,9 +59,9 @@ var (
 	allowances = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "weir_credits_allowance_dollars_total", Help: "What was reserved from the allowance, because Redis could not be reached.",
 	})
-	alone = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_shared_alone_total", Help: "Uses of the gateway's memory, and seconds of the circuit breakers, without what other nodes know, because Redis could not be reached.",
-	}, []string{"part"})
+	alone = metric.NewCounters("weir_shared_alone_total",
+		"Uses of the gateway's memory, and seconds of the circuit breakers, without what other nodes know, because Redis could not be reached.", "part")
+	parts = metric.SetOf("memory", "breakers")
 )
 
 // CaddyModule returns the Caddy module information.
@@ -84,8 +85,8 @@ func (s *Shared) Provision(ctx caddy.Context) (err error) {
 		s.allowance = amount.Nano()
 	}
 	var registered prometheus.AlreadyRegisteredError
-	for _, metric := range []prometheus.Collector{allowances, alone} {
-		if err := ctx.GetMetricsRegistry().Register(metric); err != nil && !errors.As(err, &registered) {
+	for _, c := range []prometheus.Collector{allowances, alone} {
+		if err := ctx.GetMetricsRegistry().Register(c); err != nil && !errors.As(err, &registered) {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func (s *Shared) Open(store, dir string, logger *zap.Logger) (shared.State, erro
 	return Open(Options{
 		URL: s.URL, Store: cmp.Or(s.Name, store), File: filepath.Join(dir, "charges"), Lease: time.Duration(s.Lease), Timeout: time.Duration(s.Timeout),
 		Allowance: s.allowance, Lent: func(n plugins.Nanodollars) { allowances.Add(float64(n) / 1e9) },
-		Alone: func(part string) { alone.WithLabelValues(part).Inc() }, Logger: logger,
+		Alone: func(part string) { alone.With(parts.Of(part)).Inc() }, Logger: logger,
 	})
 }
 

@@ -2,7 +2,7 @@
 // takes what others need: calls beyond a bound wait for a while, and are then refused.
 package admission
 
-import "github.com/weirhq/weir/modules/internal/metric"
+import "github.com/weirhq/weir/internal/metric"
 
 // Refusals counts what was refused, by the limit that it met. It lives as long as
 // the process, so that it survives reloads.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 )
 
 // Limits bound what runs at the same time.
@@ -36,9 +36,9 @@ type queue struct {
 	waiting []chan struct{} // closed to let one run
 }
 
-// NewTurns returns Turns whose refusals are counted under a name.
-func NewTurns(name string, limits Limits) *Turns {
-	return &Turns{limits: limits, limit: metric.Configured(name), queues: make(map[string]*queue)}
+// NewTurns returns Turns whose refusals are counted under a label.
+func NewTurns(limit metric.Label, limits Limits) *Turns {
+	return &Turns{limits: limits, limit: limit, queues: make(map[string]*queue)}
 }
 
 // Take waits for the turn of a key, which lasts until release is called. ok is

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhq/weir/internal/metric"
 )
 
 var few = Limits{Running: 2, RunningPerKey: 1, Waiting: 4, WaitingPerKey: 3, Wait: time.Minute}
@@ -14,7 +16,7 @@ var few = Limits{Running: 2, RunningPerKey: 1, Waiting: 4, WaitingPerKey: 3, Wai
 // A key with many waits for itself alone.
 func TestTurnsGoRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns("test", few)
+		turns := NewTurns(metric.Constant("test"), few)
 		release, ok := turns.Take(t.Context(), "many")
 		if !ok {
 			t.Fatal("the first is refused")
@@ -57,7 +59,7 @@ func TestTurnsGoRound(t *testing.T) {
 // Who waits too long, or leaves, keeps no turn.
 func TestTurnsAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns("test", few)
+		turns := NewTurns(metric.Constant("test"), few)
 		release, _ := turns.Take(t.Context(), "a")
 		begin := time.Now()
 		if _, ok := turns.Take(t.Context(), "a"); ok || time.Since(begin) != few.Wait {
@@ -82,7 +84,7 @@ func TestTurnsAreGivenUp(t *testing.T) {
 }
 
 func TestTurnsAreFew(t *testing.T) {
-	turns := NewTurns("test", Limits{Running: 3, RunningPerKey: 2, Waiting: 100, WaitingPerKey: 100, Wait: time.Minute})
+	turns := NewTurns(metric.Constant("test"), Limits{Running: 3, RunningPerKey: 2, Waiting: 100, WaitingPerKey: 100, Wait: time.Minute})
 	var mu sync.Mutex
 	running := make(map[string]int)
 	var all sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/storage"
 )
 
@@ -25,10 +25,10 @@ var Spans = metric.NewCounters("weir_export_spans_total",
 	"Records for OpenTelemetry collectors, by what became of them.", "store", "result")
 
 // The results of a record.
-const (
-	sent    = "sent"
-	dropped = "dropped" // the queue was full
-	failed  = "failed"  // the collector did not take it
+var (
+	sent    = metric.Constant("sent")
+	dropped = metric.Constant("dropped") // the queue was full
+	failed  = metric.Constant("failed")  // the collector did not take it
 )
 
 // Bounds of what waits for the collector; beyond them records are dropped.
@@ -52,8 +52,8 @@ const (
 
 // Options say where records go.
 type Options struct {
-	// Store is the name under which they are counted.
-	Store string
+	// Store is the label under which they are counted.
+	Store metric.Label
 	// Endpoint is the URL to post to.
 	Endpoint string
 	// Headers go with each request: credentials, usually.
@@ -166,9 +166,9 @@ func (e *Exporter) run(ctx context.Context) {
 			if failing != (err != nil) {
 				if failing = err != nil; failing {
 					e.options.Logger.Error("the collector takes no spans: records are not exported, and counted, until it does",
-						zap.String("store", e.options.Store), zap.String("endpoint", e.options.Endpoint), zap.Error(err))
+						zap.Stringer("store", e.options.Store), zap.String("endpoint", e.options.Endpoint), zap.Error(err))
 				} else {
-					e.options.Logger.Info("the collector takes spans again", zap.String("store", e.options.Store))
+					e.options.Logger.Info("the collector takes spans again", zap.Stringer("store", e.options.Store))
 				}
 			}
 		}
@@ -245,6 +245,6 @@ func (e *Exporter) pause(ctx context.Context, wait time.Duration) bool {
 	return true
 }
 
-func (e *Exporter) count(result string, n int) {
-	Spans.With(metric.Configured(e.options.Store), metric.Configured(result)).Add(float64(n))
+func (e *Exporter) count(result metric.Label, n int) {
+	Spans.With(e.options.Store, result).Add(float64(n))
 }

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/modules/internal/metric"
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage"
 )
@@ -85,13 +85,16 @@ func (c *collector) received() int {
 }
 
 // start starts an exporter to a collector, and returns what counts.
-func start(t *testing.T, endpoint string, content bool) (*Exporter, func(result string) int) {
+func start(t *testing.T, endpoint string, content bool) (*Exporter, func(result metric.Label) int) {
+	names := make(metric.Set)
+	names.Add(t.Name())
+	store := names.Of(t.Name())
 	e := New(Options{
-		Store: t.Name(), Endpoint: endpoint + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer key"},
+		Store: store, Endpoint: endpoint + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer key"},
 		Content: content, Logger: zap.NewNop(),
 	})
-	return e, func(result string) int {
-		return int(testutil.ToFloat64(Spans.With(metric.Configured(t.Name()), metric.Configured(result))))
+	return e, func(result metric.Label) int {
+		return int(testutil.ToFloat64(Spans.With(store, result)))
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/weirhq/weir/internal/metric"
 	"github.com/weirhq/weir/modules/internal/admission"
-	"github.com/weirhq/weir/modules/internal/metric"
 )
 
 const (

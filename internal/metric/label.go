@@ -3,7 +3,11 @@
 // collectors here take nothing else.
 package metric
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Label is the value of a metric's label, out of a set that calls cannot extend.
 type Label struct{ text string }
@@ -21,14 +25,20 @@ type constant string
 // Constant returns the label of a constant.
 func Constant(text constant) Label { return Label{string(text)} }
 
-// Configured returns the label of a name that the operator has written, such as that of
-// a store.
-func Configured(name string) Label { return Label{name} }
-
 // Set is a closed set of names.
 type Set map[string]struct{}
 
-// Add extends the set by names of the code, of the configuration or of the catalogue.
+// SetOf returns a set of constants.
+func SetOf(names ...constant) Set {
+	s := make(Set)
+	for _, name := range names {
+		s[string(name)] = struct{}{}
+	}
+	return s
+}
+
+// Add extends the set by names of the configuration or of the catalogue. The linter allows
+// it where these are read.
 func (s Set) Add(names ...string) {
 	for _, name := range names {
 		s[name] = struct{}{}
@@ -42,6 +52,27 @@ func (s Set) Of(name string) Label {
 		return Label{name}
 	}
 	return Other
+}
+
+// Bounded is a set that learns the first names it is asked for, as many as Most.
+type Bounded struct {
+	Most int
+
+	mu    sync.Mutex
+	names Set
+}
+
+// Of returns the label of a name: Other if the set is full and does not have the name.
+func (b *Bounded) Of(name string) Label {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.names == nil {
+		b.names = make(Set)
+	}
+	if len(b.names) < b.Most {
+		b.names.Add(name)
+	}
+	return b.names.Of(name)
 }
 
 // Counters are counters with labels.
