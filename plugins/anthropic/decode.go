@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -20,7 +21,7 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 // that start, in a message with all their content, and stop.
 type decoder struct {
 	a      *translate.Assembler
-	repeat observe.Repeat // of deltas of text
+	repeat streams.Repeat // of deltas of text
 	usage  plugins.Observer
 	block  block
 	calls  translate.PendingCalls // that have no result yet

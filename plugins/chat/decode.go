@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
 	"github.com/weirhq/weir/plugins/openai"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -30,7 +30,7 @@ func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 type decoder struct {
 	a        *translate.Assembler
 	vendor   *vendor
-	repeat   observe.Repeat
+	repeat   streams.Repeat
 	plain    gjson.Result // the content of a chunk
 	more     bool         // that is not all which the chunk tells
 	whole    bool         // a completion, not a stream

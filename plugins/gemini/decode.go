@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
-	"github.com/weirhq/weir/plugins/observe"
+	"github.com/weirhq/weir/plugins/streams"
 	"github.com/weirhq/weir/plugins/translate"
 )
 
@@ -39,7 +39,7 @@ type decoder struct {
 	reason translate.Reason
 	usage  []byte // the usageMetadata that counts
 
-	repeat   observe.Repeat
+	repeat   streams.Repeat
 	plain    gjson.Result // the text of a piece
 	more     bool         // that is not all which the piece tells
 	repeated []byte       // the last piece, where it repeats

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 	"sync"
@@ -146,15 +145,15 @@ func (d *document) Close()         { d.scan.finish() }
 // Data implements streams.Sink.
 func (x *observer) Data(p []byte) {
 	t := &x.scan.template
-	if !x.begun && t.fits(p) {
+	if !x.begun && t.Fits(p) {
 		x.begun, x.repeated = true, true
 		return
 	}
 	t.learn(!x.begun)
 	x.begun, x.repeated = true, false
 	x.scan.write(p)
-	if x.seen.Content && x.scan.between() {
-		t.learned(p)
+	if x.seen.Content && x.scan.between() && t.learning {
+		t.Learn(p) // unless it has told something
 	}
 }
 
@@ -193,109 +192,31 @@ func (x *observer) endDocument() {
 	}
 }
 
-// template is an event that changes nothing if it is read again. An event that
-// differs from it only in its gaps, as most of a stream do, need not be read.
+// template is an event that changes nothing if it is read again. Its gaps tell nothing but
+// that there is content.
 type template struct {
-	raw  []byte // none while empty
-	gaps []gap
-
+	streams.Template[struct{}]
 	// learning is true while an event is read that may become the template.
 	learning bool
-}
-
-// gap is a part of the template that may differ without telling anything but that
-// there is content:
-// the inside of a string, or a whole number.
-type gap struct {
-	start, end int
-	count      bool
-	// at is where the gap was in the event that fitted last, and length how long it
-	// was.
-	at, length int
 }
 
 // maxGaps is more than the gaps of any event that repeats in streams.
 const maxGaps = 12
 
-// fits reports whether an event repeats the template.
-func (t *template) fits(event []byte) bool {
-	if len(t.raw) == 0 {
-		return false
-	}
-	from, at := 0, 0 // in the template, and in the event
-	for i := range t.gaps {
-		g := &t.gaps[i]
-		rest, ok := bytes.CutPrefix(event[at:], t.raw[from:g.start])
-		if !ok {
-			return false
-		}
-		if g.count {
-			g.length = digits(rest)
-		} else {
-			g.length = closingQuote(rest)
-		}
-		if g.length < 0 {
-			return false
-		}
-		g.at = len(event) - len(rest)
-		from, at = g.end, g.at+g.length
-	}
-	return bytes.Equal(event[at:], t.raw[from:])
-}
-
 // learn begins to read data, which may be an event's first.
 func (t *template) learn(first bool) {
-	t.raw, t.gaps, t.learning = t.raw[:0], t.gaps[:0], first
+	t.Reset()
+	t.learning = first
 }
 
 // gap notes one of the event under way.
-func (t *template) gap(start, end int, count bool) {
-	if len(t.gaps) == maxGaps {
+func (t *template) gap(start, end int, isNumber bool) {
+	if len(t.Gaps()) == maxGaps {
 		t.learning = false
 	}
 	if t.learning {
-		t.gaps = append(t.gaps, gap{start: start, end: end, count: count})
+		t.Gap(start, end, isNumber, struct{}{})
 	}
-}
-
-// learned makes the event the template, unless it has told something.
-func (t *template) learned(event []byte) {
-	if t.learning {
-		t.raw = append(t.raw, event...)
-	}
-}
-
-// closingQuote is where the string ends whose inside b begins with, -1 where it
-// does not: at the first quote that an even number of backslashes precedes.
-func closingQuote(b []byte) int {
-	for from := 0; ; {
-		quote := bytes.IndexByte(b[from:], '"')
-		if quote < 0 {
-			return -1
-		}
-		quote += from
-		run := quote
-		for run > 0 && b[run-1] == '\\' {
-			run--
-		}
-		if (quote-run)&1 == 0 {
-			return quote
-		}
-		from = quote + 1
-	}
-}
-
-// digits is how many of them the whole number has that b begins with, -1 where it
-// does not.
-func digits(b []byte) int {
-	n := 0
-	for n < len(b) && '0' <= b[n] && b[n] <= '9' {
-		n++
-	}
-	if n == 0 || n > 1 && b[0] == '0' {
-		return -1
-	}
-	return n
 }
 
 // rank orders the fields that may have the type of an error. The highest wins.

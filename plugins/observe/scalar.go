@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/plugins"
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // maxText is how much is kept of a string or number, in bytes.
@@ -104,7 +105,7 @@ func (s *scanner) literal(p []byte, i int) int {
 		s.cut = s.cut[:0]
 	} else {
 		s.hash(p[i:end], false)
-		if digits(p[i:end]) == end-i {
+		if streams.Digits(p[i:end]) == end-i {
 			s.template.gap(i, end, true)
 		}
 	}

@@ -91,10 +91,8 @@ func (s *scanner) reset() {
 
 // emptied is a scanner that has nothing of s but its memory.
 func (s *scanner) emptied() scanner {
-	e := scanner{cut: s.cut[:0], decoded: s.decoded[:0]}
-	if cap(s.template.raw) <= maxRaw {
-		e.template = template{raw: s.template.raw[:0], gaps: s.template.gaps[:0]}
-	}
+	e := scanner{cut: s.cut[:0], decoded: s.decoded[:0], template: s.template}
+	e.template.learn(false)
 	return e
 }
 

@@ -34,7 +34,7 @@ func TestEventsThatNeedNotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := New(c.dialect, "", typed(sseType)).(*observer)
 			x.Write([]byte("data: " + c.first + "\n\n"))
-			if got := x.scan.template.fits([]byte(c.then)); got != c.want {
+			if got := x.scan.template.Fits([]byte(c.then)); got != c.want {
 				t.Errorf("%v", got)
 			}
 		})

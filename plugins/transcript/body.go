@@ -5,7 +5,8 @@ import (
 	"iter"
 	"mime"
 	"slices"
-	"strings"
+
+	"github.com/weirhq/weir/plugins/streams"
 )
 
 // An Assembler makes the stored forms of bodies, one after the other, in memory
@@ -27,7 +28,7 @@ func (a *Assembler) Stored(f *Format, contentType string, raw []byte) (stored []
 		return raw, contentType
 	}
 	root := f.object(events)
-	a.template.forget()
+	a.template.Reset()
 	if root == nil {
 		return raw, contentType
 	}
@@ -45,7 +46,6 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 	if !f.streams() {
 		return nil
 	}
-	s := view(raw) // no node outlives the call
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	switch mediaType {
 	case "text/event-stream":
@@ -54,15 +54,15 @@ func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[e
 				return slices.Values([]event{last})
 			}
 		}
-		return a.template.objects(sse(raw))
+		return a.template.objects(streams.SSEData(raw))
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
-		return a.template.objects(strings.Lines(s))
+		return a.template.objects(bytes.Lines(raw))
 	case "application/vnd.amazon.eventstream":
 		return frames(raw)
 	case "application/json":
 		// Gemini without alt=sse streams the elements of an array.
 		if f.array && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
-			return a.template.objects(array(s))
+			return a.template.objects(array(raw))
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func invoke(root *node, events iter.Seq[event]) {
 		if err != nil {
 			continue
 		}
-		if e, ok := eventOf("", string(data)); ok {
+		if e, ok := eventOf("", data); ok {
 			native = append(native, e)
 		}
 	}

@@ -87,7 +87,7 @@ func responses(root *node, events iter.Seq[event]) {
 // completed is the event that ends a stream with the whole response, so that no
 // other needs to be read.
 func completed(raw []byte) (last event, ok bool) {
-	last, ok = eventOf("", view(streams.LastData(raw)))
+	last, ok = eventOf("", streams.LastData(raw))
 	return last, ok && last.Get("type").Str == "response.completed" && last.Get("response.output.0").Exists()
 }
 

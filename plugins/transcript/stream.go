@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"iter"
 	"strings"
 	"unsafe"
@@ -15,15 +16,16 @@ import (
 type event struct {
 	name string
 	gjson.Result
+	data     []byte    // the JSON of Result
 	template *template // of its stream, nil where that has none
 }
 
-// objects are the events among the texts of a stream. Those that the template
+// objects are the events among the data of a stream. Those that the template
 // takes are none.
-func (t *template) objects(texts iter.Seq[string]) iter.Seq[event] {
+func (t *template) objects(stream iter.Seq[[]byte]) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		for data := range texts {
-			data = strings.TrimSpace(data)
+		for data := range stream {
+			data = bytes.TrimSpace(data)
 			if t.take(data) {
 				continue
 			}
@@ -31,19 +33,9 @@ func (t *template) objects(texts iter.Seq[string]) iter.Seq[event] {
 			if !ok {
 				continue
 			}
-			t.raw, e.template = "", t // until the event has shown what it does
+			t.Reset() // until the event has shown what it does
+			e.template = t
 			if !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// sse reads the data of Server-Sent Events.
-func sse(raw []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for data := range streams.SSEData(raw) {
-			if !yield(view(data)) {
 				return
 			}
 		}
@@ -54,10 +46,10 @@ func sse(raw []byte) iter.Seq[string] {
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // array reads the elements of one JSON array, which may lack its end.
-func array(raw string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		gjson.Parse(raw).ForEach(func(_, element gjson.Result) bool {
-			return yield(element.Raw)
+func array(raw []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		gjson.Parse(view(raw)).ForEach(func(_, element gjson.Result) bool {
+			return yield(raw[element.Index : element.Index+len(element.Raw)])
 		})
 	}
 }
@@ -78,20 +70,21 @@ func frames(raw []byte) iter.Seq[event] {
 			if kind == nil {
 				continue
 			}
-			if e, ok := eventOf(string(kind), string(f.Payload)); ok && !yield(e) {
+			if e, ok := eventOf(string(kind), f.Payload); ok && !yield(e) {
 				return
 			}
 		}
 	}
 }
 
-// eventOf is data as an event; ok is false if it is no JSON object.
-func eventOf(name, data string) (event, bool) {
-	data = strings.TrimSpace(data)
-	if !strings.HasPrefix(data, "{") || !sound(data) {
+// eventOf is data as an event, and false if it is no JSON object. Nobody writes to data
+// while the event is used.
+func eventOf(name string, data []byte) (event, bool) {
+	data = bytes.TrimSpace(data)
+	if !bytes.HasPrefix(data, []byte("{")) || !sound(view(data)) {
 		return event{}, false
 	}
-	return event{name: name, Result: gjson.Parse(data)}, true
+	return event{name: name, data: data, Result: gjson.Parse(view(data))}, true
 }
 
 // deepest is how far the values of a stream may be nested. gjson's validation
