@@ -57,76 +57,47 @@ const failure = "(The call failed.)"
 // setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, m *model) error {
 	system, turns, err := p.Alternate()
+	if err != nil {
+		return err
+	}
 	for i := range system {
 		r.System = append(r.System, textOf(p, &system[i]))
 	}
 	for _, t := range turns {
-		if err != nil {
-			return err
+		role := t.Role
+		if role == translate.RoleTool {
+			role = translate.RoleUser
 		}
-		switch t.Role {
-		case translate.RoleAssistant:
-			err = r.addAssistant(p, m, t)
-		case translate.RoleTool:
-			err = r.addOutputs(p, m, t)
-		default:
-			err = r.addUser(p, m, t)
-		}
-	}
-	return err
-}
-
-func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		blocks, err := r.blocks(p, m, item.(*translate.Message).Content)
-		if err != nil {
-			return err
-		}
-		r.Messages.Add(translate.RoleUser, blocks...)
-	}
-	return nil
-}
-
-func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		switch item := item.(type) {
-		case *translate.Message:
-			blocks, err := r.blocks(p, m, item.Content)
-			if err != nil {
+		err := t.Visit(translate.Visitor{
+			Message: func(item *translate.Message) error {
+				blocks, err := r.blocks(p, m, item.Content)
+				r.Messages.Add(role, blocks...)
 				return err
-			}
-			r.Messages.Add(translate.RoleAssistant, blocks...)
-		case *translate.ReasoningItem:
-			block := ownReasoning(item.EncryptedContent)
-			if block == nil {
-				if err := p.DropForeignReasoning(item); err != nil {
-					return err
+			},
+			Reasoning: func(item *translate.ReasoningItem) error {
+				block := ownReasoning(item.EncryptedContent)
+				if block == nil {
+					return p.DropForeignReasoning(item)
 				}
-				continue
-			}
-			r.Messages.Add(translate.RoleAssistant, block)
-		case *translate.ToolCall:
-			input, err := item.Object()
-			if err != nil {
+				r.Messages.Add(role, block)
+				return nil
+			},
+			Call: func(call *translate.ToolCall, input json.RawMessage) error {
+				r.Messages.Add(role, toolUseBlock{"tool_use", translate.WordCallID(call.CallID), call.Name, input})
+				return nil
+			},
+			Output: func(o *translate.ToolOutput) error {
+				content, err := r.blocks(p, m, o.Content)
+				if o.Failed && len(content) == 0 {
+					content = []any{&textBlock{Type: "text", Text: failure}}
+				}
+				r.Messages.Add(role, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
 				return err
-			}
-			r.Messages.Add(translate.RoleAssistant, toolUseBlock{"tool_use", translate.WordCallID(item.CallID), item.Name, input})
-		}
-	}
-	return nil
-}
-
-func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		o := item.(*translate.ToolOutput)
-		content, err := r.blocks(p, m, o.Content)
+			},
+		})
 		if err != nil {
 			return err
 		}
-		if o.Failed && len(content) == 0 {
-			content = []any{&textBlock{Type: "text", Text: failure}}
-		}
-		r.Messages.Add(translate.RoleUser, toolResultBlock{"tool_result", translate.WordCallID(o.CallID), content, o.Failed})
 	}
 	return nil
 }

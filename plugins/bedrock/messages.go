@@ -58,61 +58,38 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 		return err
 	}
 	for _, t := range turns {
-		switch t.Role {
-		case translate.RoleAssistant:
-			err = r.addAssistant(p, m, t)
-		case translate.RoleTool:
-			err = r.addOutputs(p, m, t)
-		default:
-			err = r.addUser(p, m, t)
-		}
+		err := t.Visit(translate.Visitor{
+			Message: func(item *translate.Message) error {
+				blocks, err := r.blocks(p, m, item.Content)
+				r.Messages.Add(t.Role, blocks...)
+				return err
+			},
+			Reasoning: func(item *translate.ReasoningItem) error { return r.addReasoning(p, m, item) },
+			Call: func(call *translate.ToolCall, input json.RawMessage) error {
+				r.Messages.Add(t.Role, block{ToolUse: &toolUse{translate.WordCallID(call.CallID), call.Name, input}})
+				return nil
+			},
+			Output: func(o *translate.ToolOutput) error { return r.addOutput(p, m, o) },
+		})
 		if err != nil {
 			return err
 		}
+		r.besideDocuments()
 	}
 	return nil
 }
 
-func (r *request) addUser(p *translate.Request, m *model, t translate.Turn) error {
-	var blocks []block
-	for _, item := range t.Items {
-		more, err := r.blocks(p, m, item.(*translate.Message).Content)
-		if err != nil {
-			return err
-		}
-		blocks = append(blocks, more...)
+// besideDocuments adds a text to the last message if it has a document and no text.
+func (r *request) besideDocuments() {
+	if len(r.Messages) == 0 {
+		return
 	}
-	document := slices.ContainsFunc(blocks, func(b block) bool { return b.Document != nil })
-	text := slices.ContainsFunc(blocks, func(b block) bool { return b.Text != "" })
+	last := r.Messages[len(r.Messages)-1]
+	document := slices.ContainsFunc(last.Content, func(b block) bool { return b.Document != nil })
+	text := slices.ContainsFunc(last.Content, func(b block) bool { return b.Text != "" })
 	if document && !text {
-		blocks = append(blocks, block{Text: besideDocument})
+		r.Messages.Add(last.Role, block{Text: besideDocument})
 	}
-	r.Messages.Add(translate.RoleUser, blocks...)
-	return nil
-}
-
-func (r *request) addAssistant(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		switch item := item.(type) {
-		case *translate.Message:
-			blocks, err := r.blocks(p, m, item.Content)
-			if err != nil {
-				return err
-			}
-			r.Messages.Add(translate.RoleAssistant, blocks...)
-		case *translate.ReasoningItem:
-			if err := r.addReasoning(p, m, item); err != nil {
-				return err
-			}
-		case *translate.ToolCall:
-			input, err := item.Object()
-			if err != nil {
-				return err
-			}
-			r.Messages.Add(translate.RoleAssistant, block{ToolUse: &toolUse{translate.WordCallID(item.CallID), item.Name, input}})
-		}
-	}
-	return nil
 }
 
 // addReasoning gives Claude its own thoughts back. No other model wants them, and
@@ -129,30 +106,27 @@ func (r *request) addReasoning(p *translate.Request, m *model, item *translate.R
 	return nil
 }
 
-func (r *request) addOutputs(p *translate.Request, m *model, t translate.Turn) error {
-	for _, item := range t.Items {
-		o := item.(*translate.ToolOutput)
-		blocks, err := r.blocks(p, m, o.Content)
-		if err != nil {
-			return err
-		}
-		result := &toolResult{ToolUseID: translate.WordCallID(o.CallID), Content: []block{}}
-		if o.Failed {
-			result.Status = "error"
-		}
-		var cache []block // beside results, not in them
-		for _, b := range blocks {
-			if b.CachePoint != nil {
-				cache = []block{b}
-				continue
-			}
-			result.Content = append(result.Content, b)
-		}
-		if o.Failed && len(result.Content) == 0 {
-			result.Content = []block{{Text: failure}}
-		}
-		r.Messages.Add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
+func (r *request) addOutput(p *translate.Request, m *model, o *translate.ToolOutput) error {
+	blocks, err := r.blocks(p, m, o.Content)
+	if err != nil {
+		return err
 	}
+	result := &toolResult{ToolUseID: translate.WordCallID(o.CallID), Content: []block{}}
+	if o.Failed {
+		result.Status = "error"
+	}
+	var cache []block // beside results, not in them
+	for _, b := range blocks {
+		if b.CachePoint != nil {
+			cache = []block{b}
+			continue
+		}
+		result.Content = append(result.Content, b)
+	}
+	if o.Failed && len(result.Content) == 0 {
+		result.Content = []block{{Text: failure}}
+	}
+	r.Messages.Add(translate.RoleUser, append([]block{{ToolResult: result}}, cache...)...)
 	return nil
 }
 

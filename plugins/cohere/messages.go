@@ -1,6 +1,7 @@
 package cohere
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/weirhq/weir/plugins"
@@ -114,33 +115,34 @@ func newImage(c *translate.Capabilities, part translate.Part) (imageContent, err
 // the plan come before the calls.
 func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 	m := message{Role: "assistant"}
-	for _, item := range t.Items {
-		switch item := item.(type) {
-		case *translate.Message:
+	err := t.Visit(translate.Visitor{
+		Message: func(item *translate.Message) error {
 			for _, part := range item.Content {
 				if part.Type == translate.PartImage {
 					return plugins.Unsupported(part.Param, "The provider takes no images of the assistant's.")
 				}
 				m.addText(part.Text)
 			}
-		case *translate.ReasoningItem:
+			return nil
+		},
+		Reasoning: func(item *translate.ReasoningItem) error {
 			switch th := ownReasoning(item.EncryptedContent); {
 			case th.Thinking != "":
 				m.Content = append(m.Content, thinkingContent{"thinking", th.Thinking})
 			case th.ToolPlan != "":
 				m.ToolPlan += th.ToolPlan
 			default:
-				if err := p.DropForeignReasoning(item); err != nil {
-					return err
-				}
+				return p.DropForeignReasoning(item)
 			}
-		case *translate.ToolCall:
-			arguments, err := item.Object()
-			if err != nil {
-				return err
-			}
-			m.ToolCalls = append(m.ToolCalls, toolCall{item.CallID, "function", calledByName{item.Name, string(arguments)}})
-		}
+			return nil
+		},
+		Call: func(call *translate.ToolCall, arguments json.RawMessage) error {
+			m.ToolCalls = append(m.ToolCalls, toolCall{call.CallID, "function", calledByName{call.Name, string(arguments)}})
+			return nil
+		},
+	})
+	if err != nil {
+		return err
 	}
 	if len(m.Content) > 0 || len(m.ToolCalls) > 0 {
 		r.Messages = append(r.Messages, m)

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -70,13 +71,10 @@ func (r *request) setMessages() error {
 		}
 	}
 	for _, t := range turns {
-		switch t.Role {
-		case translate.RoleAssistant:
-			err = r.addModel(t)
-		case translate.RoleTool:
+		if t.Role == translate.RoleTool {
 			err = r.addOutputs(t)
-		default:
-			err = r.addUser(t)
+		} else {
+			err = r.addTurn(t)
 		}
 		if err != nil {
 			return err
@@ -85,55 +83,38 @@ func (r *request) setMessages() error {
 	return nil
 }
 
-func (r *request) addUser(t translate.Turn) error {
-	for _, item := range t.Items {
-		parts, err := r.parts(item.(*translate.Message).Content)
-		if err != nil {
-			return err
-		}
-		r.add(roleUser, parts...)
+// addTurn adds a turn of the user or the model, with the model's signatures in their places.
+func (r *request) addTurn(t translate.Turn) error {
+	role, signature := roleUser, ""
+	if t.Role == translate.RoleAssistant {
+		role = roleModel
 	}
-	return nil
-}
-
-// addModel adds a turn of the model, with its signatures in their places.
-func (r *request) addModel(t translate.Turn) error {
-	signature := ""
 	if r.model.hasLevels() {
 		signature = unsigned // of the first call, unless it has one
 	}
-	for _, item := range t.Items {
-		switch item := item.(type) {
-		case *translate.Message:
+	return t.Visit(translate.Visitor{
+		Message: func(item *translate.Message) error {
 			parts, err := r.parts(item.Content)
-			if err != nil {
-				return err
-			}
-			r.add(roleModel, parts...)
-		case *translate.ReasoningItem:
+			r.add(role, parts...)
+			return err
+		},
+		Reasoning: func(item *translate.ReasoningItem) error {
 			s, ok := ownReasoning(item.EncryptedContent)
 			if !ok {
-				if err := r.request.DropForeignReasoning(item); err != nil {
-					return err
-				}
-				continue
+				return r.request.DropForeignReasoning(item)
 			}
 			for _, part := range s.Parts {
 				r.addHeld(part)
 			}
-			if s.Call != "" {
-				signature = s.Call
-			}
-		case *translate.ToolCall:
-			args, err := item.Object()
-			if err != nil {
-				return err
-			}
-			r.add(roleModel, callPart{functionCall{item.CallID, item.Name, args}, signature})
+			signature = cmp.Or(s.Call, signature)
+			return nil
+		},
+		Call: func(call *translate.ToolCall, args json.RawMessage) error {
+			r.add(role, callPart{functionCall{call.CallID, call.Name, args}, signature})
 			signature = ""
-		}
-	}
-	return nil
+			return nil
+		},
+	})
 }
 
 // addHeld adds a part that the client brings back. The signature of a text is

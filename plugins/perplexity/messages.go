@@ -45,33 +45,25 @@ type sealed struct {
 func (r *request) setMessages(p *translate.Request) error {
 	signature := ""
 	for _, t := range p.Turns {
-		for _, item := range t.Items {
-			switch item := item.(type) {
-			case *translate.Message:
-				if err := r.addMessage(p, item); err != nil {
-					return err
-				}
-			case *translate.ReasoningItem:
+		err := t.Visit(translate.Visitor{
+			Message: func(item *translate.Message) error { return r.addMessage(p, item) },
+			Reasoning: func(item *translate.ReasoningItem) error {
 				var s sealed
 				if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Signature == "" {
-					if err := p.DropForeignReasoning(item); err != nil {
-						return err
-					}
-					continue
+					return p.DropForeignReasoning(item)
 				}
 				signature = s.Signature
-			case *translate.ToolCall:
-				arguments, err := item.Object()
-				if err != nil {
-					return err
-				}
-				r.Input = append(r.Input, functionCall{"function_call", item.CallID, item.Name, string(arguments), signature})
+				return nil
+			},
+			Call: func(call *translate.ToolCall, arguments json.RawMessage) error {
+				r.Input = append(r.Input, functionCall{"function_call", call.CallID, call.Name, string(arguments), signature})
 				signature = ""
-			case *translate.ToolOutput:
-				if err := r.addOutput(item); err != nil {
-					return err
-				}
-			}
+				return nil
+			},
+			Output: r.addOutput,
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -189,6 +189,38 @@ func (*ToolCall) item()      {}
 func (*ToolOutput) item()    {}
 func (*ReasoningItem) item() {}
 
+// Visitor has a function for each kind of item.
+type Visitor struct {
+	Message   func(*Message) error
+	Reasoning func(*ReasoningItem) error
+	// Call gets the arguments as [ToolCall.Object] has them.
+	Call   func(call *ToolCall, arguments json.RawMessage) error
+	Output func(*ToolOutput) error
+}
+
+// Visit calls the functions of v with the items of the turn, until one returns an error.
+func (t Turn) Visit(v Visitor) (err error) {
+	for _, item := range t.Items {
+		switch item := item.(type) {
+		case *Message:
+			err = v.Message(item)
+		case *ReasoningItem:
+			err = v.Reasoning(item)
+		case *ToolCall:
+			var arguments json.RawMessage
+			if arguments, err = item.Object(); err == nil {
+				err = v.Call(item, arguments)
+			}
+		case *ToolOutput:
+			err = v.Output(item)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PartType is the type of a content part, as the Responses API names it.
 type PartType string
 
