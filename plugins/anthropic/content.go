@@ -6,15 +6,14 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// textKey is the Assembler's key of all texts: blocks of text that follow each
-// other, which citations split, are one message. Other blocks have their index.
+// textKey is the key of all texts. Citations split a text into blocks, which are one message. Other blocks have
+// their index as key.
 const textKey = -1
 
 // answerBlock is the kind of a block that calls the tool by which the model
 // answers.
 const answerBlock = "answer"
 
-// block is the block of content that is open.
 type block struct {
 	kind string
 	key  int
@@ -28,8 +27,8 @@ type block struct {
 	call translate.PendingCall // of a tool that the provider hosts
 }
 
-// startBlock reads the start of a block, which in a message is all of it. What
-// was open until now is complete; only the last block may be cut short.
+// startBlock reads the start of a block. In a message, that is the whole block. The block before is complete:
+// only the last one may be cut short.
 func (d *decoder) startBlock(index int, v gjson.Result) {
 	if d.block.kind != "text" {
 		d.a.Close(d.block.key)
@@ -69,7 +68,6 @@ func (d *decoder) startBlock(index int, v gjson.Result) {
 	}
 }
 
-// delta reads more of the block that is open.
 func (d *decoder) delta(v gjson.Result) {
 	switch v.Get("type").Str {
 	case "text_delta":
@@ -112,7 +110,6 @@ func (d *decoder) think(s string) {
 	d.block.thinking = append(d.block.thinking, s...)
 }
 
-// input reads arguments.
 func (d *decoder) input(s string) {
 	switch d.block.kind {
 	case answerBlock:

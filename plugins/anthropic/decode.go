@@ -27,7 +27,6 @@ type decoder struct {
 	calls  translate.PendingCalls // that have no result yet
 }
 
-// message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
 	v, ok := d.a.ParseJSON(body)
 	switch {
@@ -46,7 +45,6 @@ func (d *decoder) message(body []byte) {
 	d.finish(v)
 }
 
-// event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
 	if text, ok := d.repeat.Text(data); ok {
 		d.a.Text(textKey, text)
@@ -82,13 +80,11 @@ func (d *decoder) event(_, data []byte) bool {
 	return true
 }
 
-// start reads what comes before the content.
 func (d *decoder) start(message gjson.Result) {
 	d.a.Start(message.Get("model").Str, message.Get("id").Str)
 }
 
-// reasons are those to stop. Of pause_turn the client has the turn so far, and
-// sends it again to go on.
+// reasons are the reasons to stop. After pause_turn the client sends the turn again, and the model continues.
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStop,
@@ -100,7 +96,6 @@ var reasons = translate.Reasons{
 	"refusal":                       translate.ReasonContentFilter,
 }
 
-// finish reads why the model stopped, if v has the reason.
 func (d *decoder) finish(v gjson.Result) {
 	stop := v.Get("stop_reason").Str
 	if stop == "" {

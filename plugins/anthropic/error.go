@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// statuses are those of Anthropic's errors by their type
+// statuses are the statuses of Anthropic's errors by type
 // (https://platform.claude.com/docs/en/api/errors).
 var statuses = map[string]int{
 	"invalid_request_error": http.StatusBadRequest,
@@ -38,7 +38,6 @@ func (Provider) Error(resp *http.Response) *plugins.Error {
 	})
 }
 
-// limits are the names of Anthropic's rate limits in its headers.
 var limits = [...]string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"}
 
 // untilReset returns how long it takes until every exhausted limit is reset, by the
@@ -58,8 +57,7 @@ func untilReset(h http.Header) time.Duration {
 	return wait
 }
 
-// newError is the error in the body of an answer with a status or, if that is 0,
-// in an event.
+// newError is the error of an answer. status is 0 for an error in an event.
 func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	message := v.Get("message").Str

@@ -6,7 +6,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// outputFormat is what the text of the answer must be.
 type outputFormat struct {
 	Type   string          `json:"type"`
 	Schema json.RawMessage `json:"schema"`
@@ -30,8 +29,7 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 	return nil
 }
 
-// setAnswerTool leaves the model no way to answer but by a call: to the
-// client's tools, where there are any, or with the answer.
+// setAnswerTool makes the model answer by a call: of a tool of the client's, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request) error {
 	t, err := p.AnswerTool()
 	switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// mediaBlock is an image or a document.
 type mediaBlock struct {
 	Type         string        `json:"type"`
 	Source       source        `json:"source"`
@@ -17,7 +16,7 @@ type mediaBlock struct {
 	CacheControl *cacheControl `json:"cache_control,omitempty"`
 }
 
-// source is where the bytes of a block are: its type says which field.
+// source is where the bytes of a block are. Type says which of the other fields is set.
 type source struct {
 	Type      string `json:"type"`
 	MediaType string `json:"media_type,omitempty"`
@@ -28,7 +27,6 @@ type source struct {
 
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// media is the block of an image or a file.
 func (r *request) media(p *translate.Request, m *model, part *translate.Part) (any, error) {
 	if err := p.DropDetail(part); err != nil {
 		return nil, err

@@ -50,11 +50,9 @@ type toolResultBlock struct {
 	IsError   bool   `json:"is_error,omitempty"`
 }
 
-// failure is the output of a call that failed without any: the provider refuses an
-// empty one.
+// failure is the output of a failed call that has none: the provider refuses an empty output.
 const failure = "(The call failed.)"
 
-// setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, m *model) error {
 	system, turns, err := p.Alternate()
 	if err != nil {
@@ -102,7 +100,6 @@ func (r *request) setMessages(p *translate.Request, m *model) error {
 	return nil
 }
 
-// blocks are those of a content.
 func (r *request) blocks(p *translate.Request, m *model, content []translate.Part) ([]any, error) {
 	var blocks []any
 	for i := range content {
@@ -123,7 +120,7 @@ func (r *request) blocks(p *translate.Request, m *model, content []translate.Par
 	return blocks, nil
 }
 
-// textOf is nil for the blank texts that the provider refuses.
+// textOf is the block of a text, nil for a blank one, which the provider refuses.
 func textOf(p *translate.Request, part *translate.Part) *textBlock {
 	if strings.TrimSpace(part.Text) == "" {
 		return nil

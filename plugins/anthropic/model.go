@@ -6,7 +6,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// model is what can be asked of a model.
 type model struct {
 	translate.Capabilities
 	Quirk
@@ -29,7 +28,7 @@ const (
 	early
 )
 
-// quirks are those of the models whose names begin so; the first one counts.
+// quirks are the quirks of models by the beginning of their names. The first match counts.
 var quirks = []struct {
 	prefix string
 	quirk  Quirk
@@ -81,7 +80,6 @@ func modelOf(t translate.Target) *model {
 	return m
 }
 
-// maxOutput is the max_tokens of requests that have none.
 func (m *model) maxOutput() int64 {
 	if m.MaxOutput == 0 {
 		return 4096

@@ -61,7 +61,6 @@ func (Provider) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 	return post(ctx, t, path, plugins.WithModel(body, t.Model))
 }
 
-// paths are those of the dialects that the API speaks.
 var paths = map[plugins.Dialect]string{
 	plugins.Messages:    "/v1/messages",
 	plugins.CountTokens: "/v1/messages/count_tokens",

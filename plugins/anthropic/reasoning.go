@@ -132,8 +132,7 @@ func encodeReasoning(block any) string {
 	return string(b)
 }
 
-// ownReasoning is the block in a reasoning's encrypted_content, nil if another
-// provider made it.
+// ownReasoning is the block in an encrypted_content, nil if another provider made it.
 func ownReasoning(encrypted string) any {
 	v := gjson.Parse(encrypted)
 	if !plugins.ValidJSON([]byte(encrypted)) {

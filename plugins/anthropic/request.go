@@ -64,7 +64,6 @@ type request struct {
 	betas []string // of the header Anthropic-Beta
 }
 
-// outputConfig is how much the model thinks and what its text looks like.
 type outputConfig struct {
 	Effort string        `json:"effort,omitempty"`
 	Format *outputFormat `json:"format,omitempty"`
@@ -74,7 +73,7 @@ type metadata struct {
 	UserID string `json:"user_id"`
 }
 
-// newRequest translates p. An error that the client caused is a *plugins.Error.
+// newRequest translates p. If the client is at fault, the error is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -98,14 +97,12 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	return r, nil
 }
 
-// setBetas asks for what is not in the API for all.
 func (r *request) setBetas(req *http.Request) {
 	if len(r.betas) > 0 {
 		req.Header.Set("Anthropic-Beta", strings.Join(r.betas, ","))
 	}
 }
 
-// output is the output_config, which is made where it is missing.
 func (r *request) output() *outputConfig {
 	if r.OutputConfig == nil {
 		r.OutputConfig = new(outputConfig)
@@ -161,8 +158,7 @@ func Sampling(p *translate.Request, refused string, both bool) (temperature, top
 	return temperature, p.TopP, nil
 }
 
-// setServiceTier chooses between the tiers that Anthropic lets choose from: the
-// priority tier comes by itself where the account has it.
+// setServiceTier chooses a tier. An account that has the priority tier gets it without asking.
 func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	switch p.ServiceTier {
 	case "", "auto":
@@ -179,7 +175,7 @@ func (r *request) setServiceTier(p *translate.Request, _ *model) error {
 	return nil
 }
 
-// cacheControl marks where a prefix ends that should be cached.
+// cacheControl marks the end of a prefix to be cached.
 type cacheControl struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`

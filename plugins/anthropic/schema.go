@@ -10,8 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// refused are the keywords of JSON Schema that structured outputs and strict
-// tools cannot enforce.
+// refused are the keywords of JSON Schema that the provider cannot enforce.
 var refused = []string{
 	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 	"minLength", "maxLength", "pattern",
@@ -19,7 +18,6 @@ var refused = []string{
 	"minProperties", "maxProperties", "patternProperties", "propertyNames",
 }
 
-// formats are the values of format that can be enforced.
 var formats = []string{
 	"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
 }
@@ -41,7 +39,6 @@ func Enforceable(p *translate.Request, field string, schema json.RawMessage) (js
 	return enforced, p.DropWithWarning(field, "sent without "+strings.Join(e.names, ", ")+", which the provider does not enforce")
 }
 
-// enforcer rewrites a schema in one pass.
 type enforcer struct {
 	names   []string // of what is not enforced, each once
 	changed bool
@@ -76,8 +73,7 @@ func (e *enforcer) appendSchema(b []byte, schema gjson.Result) []byte {
 	return append(b[:len(b)-1], `,"additionalProperties":false}`...) // beside type or properties
 }
 
-// appendMembers appends an object with the values that value appends, and without
-// the members for which it returns nil.
+// appendMembers appends an object with the values that value appends. A nil value leaves out the member.
 func appendMembers(b []byte, object gjson.Result, value func(b []byte, key string, v gjson.Result) []byte) []byte {
 	b = append(b, '{')
 	first := len(b)
@@ -109,7 +105,6 @@ func (e *enforcer) appendList(b []byte, schemas gjson.Result) []byte {
 	return append(b, ']')
 }
 
-// leaveOut notes a keyword for the warning to the client, once.
 func (e *enforcer) leaveOut(keyword string) {
 	e.changed = true
 	if !slices.Contains(e.names, keyword) {

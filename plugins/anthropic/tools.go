@@ -36,8 +36,6 @@ const (
 	codeExecution = "code_execution"
 )
 
-// setTools translates the tools that the model may use, and the choice between
-// them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
 	c := p.ToolChoice
 	var err error
@@ -62,12 +60,10 @@ func (r *request) setTools(p *translate.Request, m *model) error {
 	return nil
 }
 
-// forced reports whether the model must call a tool.
 func (r *request) forced() bool {
 	return r.ToolChoice != nil && (r.ToolChoice.Type == "any" || r.ToolChoice.Type == "tool")
 }
 
-// chosen is the name of the one tool that must be used.
 func chosen(c translate.ToolChoice) string {
 	switch c.Type {
 	case "function", "custom":

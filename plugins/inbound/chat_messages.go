@@ -20,7 +20,6 @@ var (
 	}
 )
 
-// messages reads the conversation.
 func (c *chatRequest) messages(v gjson.Result) error {
 	if !v.IsArray() {
 		return plugins.Invalid("messages", "Invalid type for 'messages': expected an array.")
@@ -52,7 +51,6 @@ func (c *chatRequest) messages(v gjson.Result) error {
 	return nil
 }
 
-// message adds a message of a role.
 func (c *chatRequest) message(path, role string, content gjson.Result) error {
 	parts, err := chatContent(path, role, content)
 	if err != nil {
@@ -62,7 +60,7 @@ func (c *chatRequest) message(path, role string, content gjson.Result) error {
 	return nil
 }
 
-// assistant adds what the assistant did: it thought, it said, and it called tools.
+// assistant adds the assistant's thoughts, its text and its calls of tools.
 func (c *chatRequest) assistant(path string, m gjson.Result) error {
 	for _, field := range []string{"function_call", "audio"} {
 		if m.Get(field).Type != gjson.Null {
@@ -92,7 +90,6 @@ func (c *chatRequest) assistant(path string, m gjson.Result) error {
 	return nil
 }
 
-// call adds a call of a tool.
 func (c *chatRequest) call(path string, v gjson.Result) error {
 	kind := v.Get("type").Str
 	item, input := `{"type":"function_call"`, "arguments"
@@ -118,7 +115,6 @@ func (c *chatRequest) call(path string, v gjson.Result) error {
 	return nil
 }
 
-// output adds the output of a call.
 func (c *chatRequest) output(path string, m gjson.Result) error {
 	id := m.Get("tool_call_id")
 	if id.Str == "" {
@@ -136,7 +132,6 @@ func (c *chatRequest) output(path string, m gjson.Result) error {
 	return nil
 }
 
-// chatContent is the content of a message of role as Responses has it.
 func chatContent(path, role string, content gjson.Result) ([]byte, error) {
 	switch {
 	case content.Type == gjson.String:
@@ -159,7 +154,6 @@ func chatContent(path, role string, content gjson.Result) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// appendChatPart appends a part of the content of a message of role.
 func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error) {
 	switch kind := v.Get("type").Str; kind {
 	case "text":
@@ -194,5 +188,5 @@ func appendChatPart(b []byte, path, role string, v gjson.Result) ([]byte, error)
 	return append(b, '}'), nil
 }
 
-// cacheBreakpoint is the member of a part that ends a prefix to be cached.
+// cacheBreakpoint marks the end of a prefix to be cached.
 const cacheBreakpoint = `,"prompt_cache_breakpoint":{"mode":"explicit"}`

@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// chatMessage is the message of a completion, in pieces of JSON.
 type chatMessage struct {
 	content, refusal, reasoning  []byte // the insides of strings
 	said                         bool   // there is content
@@ -20,7 +19,6 @@ type chatMessage struct {
 	images                       []byte
 }
 
-// chatObject is a completion, or the error of one that failed.
 func chatObject(a *translate.Assembler) json.RawMessage {
 	if e := a.Failure(); e != nil {
 		return append(e.AppendObject([]byte(`{"error":`)), '}')
@@ -51,7 +49,6 @@ func chatObject(a *translate.Assembler) json.RawMessage {
 	return append(appendChatUsage(b, a), '}')
 }
 
-// add adds an item of the response.
 func (m *chatMessage) add(item gjson.Result) {
 	switch kind := item.Get("type").Str; kind {
 	case "message":
@@ -90,12 +87,11 @@ func (m *chatMessage) add(item gjson.Result) {
 	}
 }
 
-// fullName is the name of the tool of an item as the client has it.
 func fullName(item gjson.Result) string {
 	return flatName(&translate.Output{Namespace: item.Get("namespace").Str, Name: item.Get("name").Str})
 }
 
-// appendThoughts appends the texts of a reasoning, summary first.
+// appendThoughts appends the summary of a reasoning, and then its texts.
 func appendThoughts(b []byte, item gjson.Result) []byte {
 	for _, list := range []string{"summary", "content"} {
 		item.Get(list).ForEach(func(_, part gjson.Result) bool {
@@ -106,7 +102,7 @@ func appendThoughts(b []byte, item gjson.Result) []byte {
 	return b
 }
 
-// paragraph separates what follows from what is there.
+// paragraph appends a blank line after what is there.
 func paragraph(b []byte) []byte {
 	if len(b) > 0 {
 		b = append(b, blankLine...)
@@ -114,7 +110,7 @@ func paragraph(b []byte) []byte {
 	return b
 }
 
-// appendText appends a string of which there is the inside, or null.
+// appendText appends a string, of which inside is the JSON without quotes, or null.
 func appendText(b, inside []byte, there bool) []byte {
 	if !there {
 		return append(b, "null"...)
@@ -169,7 +165,7 @@ func span(annotation gjson.Result) (start, end int64) {
 	return place, place
 }
 
-// chatImage is a generated image in the form in which OpenRouter's clients get it.
+// chatImage is a generated image as OpenRouter's clients get it.
 func chatImage(item []byte) []byte {
 	v := gjson.ParseBytes(item)
 	b := append([]byte(`{"type":"image_url","image_url":{"url":"data:image/`), text(v.Get("output_format"))...)
@@ -177,7 +173,6 @@ func chatImage(item []byte) []byte {
 	return append(b, `"}}`...)
 }
 
-// appendChatLogprobs appends logprobs, of which the elements are those of Responses.
 func appendChatLogprobs(b, elements []byte) []byte {
 	if len(elements) == 0 {
 		return append(b, "null"...)
@@ -186,7 +181,6 @@ func appendChatLogprobs(b, elements []byte) []byte {
 	return append(b, `],"refusal":null}`...)
 }
 
-// appendChatUsage appends the member usage, which is null if there was no report.
 func appendChatUsage(b []byte, a *translate.Assembler) []byte {
 	b = append(b, `,"usage":`...)
 	t, known := a.Tokens()

@@ -36,7 +36,6 @@ var chatFields = map[string]string{
 	"stop":                   "stop",
 }
 
-// parseChat reads the body of POST /v1/chat/completions.
 func parseChat(raw []byte) (*translate.Request, error) {
 	if err := translate.CheckObject(raw); err != nil {
 		return nil, err
@@ -70,7 +69,6 @@ func parseChat(raw []byte) (*translate.Request, error) {
 	return p, nil
 }
 
-// chatRequest is a request while it is read.
 type chatRequest struct {
 	body
 	custom map[string]bool // ids of calls of custom tools
@@ -83,7 +81,6 @@ type chatRequest struct {
 	store             bool
 }
 
-// field reads one field of the body.
 func (c *chatRequest) field(name string, v gjson.Result) error {
 	switch name {
 	case "messages":
@@ -138,8 +135,7 @@ func (c *chatRequest) field(name string, v gjson.Result) error {
 	return nil
 }
 
-// settings sets the fields that Responses nests, and those that mean another thing
-// where they are left out.
+// settings sets the fields that Responses nests, and those whose default differs in Responses.
 func (c *chatRequest) settings() {
 	if c.effort.Exists() {
 		c.set("reasoning", `{"effort":`+c.effort.Raw+`}`, "")
@@ -161,7 +157,6 @@ func (c *chatRequest) textFormat() []byte {
 	return c.format
 }
 
-// responseFormat reads a format, whose schema Responses has flat.
 func (c *chatRequest) responseFormat(v gjson.Result) {
 	c.format = []byte(v.Raw)
 	if schema := v.Get("json_schema"); schema.IsObject() && v.Get("type").Str == "json_schema" {
@@ -169,7 +164,6 @@ func (c *chatRequest) responseFormat(v gjson.Result) {
 	}
 }
 
-// readTools reads tools, which Responses has flat.
 func (c *chatRequest) readTools(v gjson.Result) error {
 	if !v.IsArray() {
 		return plugins.Invalid("tools", "Invalid type for 'tools': expected an array.")
@@ -190,7 +184,6 @@ func (c *chatRequest) readTools(v gjson.Result) error {
 	return nil
 }
 
-// flatTool is a tool as Responses has it. So is the grammar of a custom one.
 func flatTool(kind string, nested gjson.Result) []byte {
 	grammar := nested.Get("format.grammar")
 	if !grammar.IsObject() {

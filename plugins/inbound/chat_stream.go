@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// chatEncoder writes Chat Completions.
 type chatEncoder struct {
 	head, tail []byte // of each chunk, around its delta
 	calls      []*translate.Output
@@ -61,7 +60,6 @@ func indexed(object []byte, index int) string {
 	return `{"index":` + strconv.Itoa(index) + `,` + string(object[1:])
 }
 
-// begin makes what is the same in all chunks.
 func (c *chatEncoder) begin(a *translate.Assembler) {
 	c.head = append([]byte(`data: `), chatHead(a, "chat.completion.chunk")...)
 	c.tail = append(c.tail, "}\n\n"...)
@@ -70,7 +68,7 @@ func (c *chatEncoder) begin(a *translate.Assembler) {
 	}
 }
 
-// chatHead opens an object with what each has, up to its choices.
+// chatHead opens a completion or a chunk, up to its choices.
 func chatHead(a *translate.Assembler, object string) []byte {
 	b := append([]byte(`{"id":"`), chatID(a)...)
 	b = append(b, `","object":"`...)
@@ -84,7 +82,6 @@ func chatID(a *translate.Assembler) string {
 	return "chatcmpl-" + strings.TrimPrefix(a.ID(), "resp_")
 }
 
-// startChunk opens a chunk and its delta, and finishChunk closes them.
 func (c *chatEncoder) startChunk(b []byte) []byte {
 	b = append(b, c.head...)
 	return append(b, `,"choices":[{"index":0,"delta":{`...)
@@ -98,12 +95,10 @@ func (c *chatEncoder) finishChunk(b []byte, logprobs []byte, finish string) []by
 	return append(b, c.tail...)
 }
 
-// chunk is a chunk whose delta has members.
 func (c *chatEncoder) chunk(b []byte, members, finish string) []byte {
 	return c.finishChunk(append(c.startChunk(b), members...), nil, finish)
 }
 
-// chatTexts are the members of a message that parts go to.
 var chatTexts = map[translate.PartKind]string{
 	translate.TextPart:      `"content":"`,
 	translate.RefusalPart:   `"refusal":"`,
@@ -135,7 +130,6 @@ func (c *chatEncoder) openPart(b []byte, e translate.Event) []byte {
 	return c.chunk(b, member+blankLine+`"`, "")
 }
 
-// flatName is the name of the tool as the client has it.
 func flatName(o *translate.Output) string {
 	if o.Namespace == "" {
 		return o.Name
@@ -143,7 +137,6 @@ func flatName(o *translate.Output) string {
 	return o.Namespace + "__" + o.Name
 }
 
-// text adds to a text, or to the arguments of a call.
 func (c *chatEncoder) text(b []byte, e translate.Event) []byte {
 	b = c.startChunk(b)
 	switch kind := e.Part.Kind; kind {
@@ -165,8 +158,7 @@ func (c *chatEncoder) text(b []byte, e translate.Event) []byte {
 	return c.finishChunk(b, e.Logprobs, "")
 }
 
-// end ends the stream: with an error, or the reason to stop and what was asked for
-// of the usage.
+// end appends the error, or the reason to stop and the usage if the client asked for it.
 func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 	if e := a.Failure(); e != nil {
 		b = e.AppendObject(append(b, `data: {"error":`...))
@@ -180,7 +172,6 @@ func (c *chatEncoder) end(b []byte, a *translate.Assembler) []byte {
 	return append(b, "data: [DONE]\n\n"...)
 }
 
-// chatFinish is the reason to stop.
 func chatFinish(a *translate.Assembler) string {
 	switch a.StopReason() {
 	case translate.ReasonMaxOutputTokens:

@@ -42,7 +42,7 @@ var apis = map[plugins.Dialect]API{
 	plugins.Messages: {Parse: parseMessages, Encoder: newMessagesEncoder},
 }
 
-// body is the body of POST /v1/responses that asks for the same as a client's.
+// body is the body of POST /v1/responses that asks for what a client's body asks for.
 type body struct {
 	fields  []byte // members
 	items   []byte // elements of the input
@@ -56,8 +56,7 @@ type body struct {
 	cited map[string]string // titles of the documents that shall be cited, by the client's paths
 }
 
-// set adds a field with a value as JSON. from is the client's name of the field, ""
-// where it has none.
+// set adds a field with a value as JSON. from is the name that the client has for the field, "" if there is none.
 func (b *body) set(field, value, from string) {
 	b.fields = append(b.fields, ',', '"')
 	b.fields = append(b.fields, field...)
@@ -66,7 +65,6 @@ func (b *body) set(field, value, from string) {
 	b.name(field, from)
 }
 
-// name says what the client calls a field.
 func (b *body) name(field, from string) {
 	if b.names.Fields == nil {
 		b.names.Fields = make(map[string]string)
@@ -76,7 +74,7 @@ func (b *body) name(field, from string) {
 	}
 }
 
-// item adds an item of the input, of which open is the JSON without its last brace.
+// item adds an item of the input. open is its JSON without the last brace.
 func (b *body) item(path string, first int, open []byte) {
 	b.items = append(element(b.items), open...)
 	b.items = append(b.items, '}')
@@ -84,11 +82,10 @@ func (b *body) item(path string, first int, open []byte) {
 	b.names.Items = append(b.names.Items, translate.ItemName{Path: path, First: first})
 }
 
-// tool adds a tool, and so its JSON.
 func (b *body) tool(tool []byte) { b.tools = append(element(b.tools), tool...) }
 
-// leaveOut notes the members of an object that the API to come has no place for: each
-// is left out with a warning that names it. known are those that are read.
+// leaveOut notes the members of an object that Responses has no place for. The client is warned of each.
+// known are the members that are read.
 func (b *body) leaveOut(path string, object gjson.Result, known ...string) {
 	object.ForEach(func(key, v gjson.Result) bool {
 		if v.Type != gjson.Null && !slices.Contains(known, key.Str) {
@@ -98,7 +95,6 @@ func (b *body) leaveOut(path string, object gjson.Result, known ...string) {
 	})
 }
 
-// element begins another element.
 func element(list []byte) []byte {
 	if len(list) > 0 {
 		list = append(list, ',')
@@ -106,7 +102,6 @@ func element(list []byte) []byte {
 	return list
 }
 
-// parse reads the body.
 func (b *body) parse() (*translate.Request, error) {
 	raw := make([]byte, 0, len(b.fields)+len(b.items)+len(b.include)+len(b.tools)+len(`{"input":[],"include":[],"tools":[]}`))
 	raw = append(raw, `{"input":[`...)
@@ -143,8 +138,8 @@ func (b *body) parse() (*translate.Request, error) {
 	return p, nil
 }
 
-// showReasoning asks for a summary of the reasoning where there is reasoning:
-// clients show what they get of it. No warning tells of what they did not ask for.
+// showReasoning asks for a summary if the model reasons, because clients show it. There is no warning about a
+// summary that the client did not ask for.
 func showReasoning(p *translate.Request) {
 	if effort := p.Reasoning.Effort; effort != "" && effort != "none" && p.Reasoning.Summary == "" {
 		p.Reasoning.Summary = "auto"
@@ -152,8 +147,7 @@ func showReasoning(p *translate.Request) {
 	}
 }
 
-// member appends the member of an object that is not its first, unless the value is
-// null or absent.
+// member appends a member of an object, but not the first one. It appends nothing for null.
 func member(b []byte, key string, v gjson.Result) []byte {
 	if v.Type == gjson.Null {
 		return b
@@ -172,8 +166,7 @@ func openTextPart(b []byte, role string, v gjson.Result) []byte {
 	return member(append(append(append(b, `{"type":"`...), kind...), '"'), "text", v.Get("text"))
 }
 
-// flat returns an object with a type and the members of another one, as Responses
-// has what others nest.
+// flat returns an object with a type and the members of nested.
 func flat(kind string, nested gjson.Result) []byte {
 	b := plugins.AppendString([]byte(`{"type":`), kind)
 	if !nested.IsObject() {
@@ -189,12 +182,10 @@ func flat(kind string, nested gjson.Result) []byte {
 	return append(b, '}')
 }
 
-// unsupported returns the 400 for what no provider is asked for.
 func unsupported(param, message string) error {
 	return plugins.Unsupported(param, "Unsupported parameter: '%s': %s", param, message)
 }
 
-// rawString is s as JSON.
 func rawString(s string) string { return string(plugins.AppendString(nil, s)) }
 
 // text is the inside of a JSON string, without its quotes.
@@ -205,7 +196,6 @@ func text(v gjson.Result) string {
 	return v.Raw[1 : len(v.Raw)-1]
 }
 
-// items are those of a response, as the Responses API has them.
 func items(a *translate.Assembler) []gjson.Result {
 	var all []gjson.Result
 	for _, o := range a.Outputs() {

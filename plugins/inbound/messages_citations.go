@@ -8,7 +8,6 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// citedText is a block of text, and what it rests on.
 type citedText struct {
 	from, to  int    // in characters
 	citations []byte // elements

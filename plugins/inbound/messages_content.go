@@ -11,7 +11,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// readMessages reads the conversation.
 func (m *messagesRequest) readMessages() error {
 	if m.messages.Exists() && !m.messages.IsArray() {
 		return plugins.Invalid("messages", "Invalid type for 'messages': expected an array.")
@@ -42,8 +41,8 @@ func (m *messagesRequest) readMessages() error {
 	return nil
 }
 
-// blocks reads the blocks of a message: those in a row that say something are a
-// message of Responses, the others are items.
+// blocks reads the blocks of a message. Those in a row that are content become one message of Responses, the
+// others become items.
 func (m *messagesRequest) blocks(path, role string, content gjson.Result) error {
 	var parts []byte // of the message that is open
 	first := 0
@@ -82,7 +81,6 @@ var (
 	blockTypes = append(partTypes[:4:4], "thinking", "redacted_thinking", "tool_use", "tool_result")
 )
 
-// block reads a block that is an item.
 func (m *messagesRequest) block(path, kind string, v gjson.Result) error {
 	switch {
 	case kind == "tool_use":
@@ -150,7 +148,7 @@ func (m *messagesRequest) result(path string, v gjson.Result) error {
 	return nil
 }
 
-// appendBlock appends a block of a message of role that says something, as a part.
+// appendBlock appends a block of a message as a part of its content.
 func (m *messagesRequest) appendBlock(b []byte, path, role string, v gjson.Result) ([]byte, error) {
 	source := v.Get("source")
 	switch kind := v.Get("type").Str; kind {
@@ -220,14 +218,12 @@ func (m *messagesRequest) appendDocument(b []byte, path string, v gjson.Result) 
 	return b, nil
 }
 
-// appendParagraphs appends a part of text, but for its last brace.
+// appendParagraphs appends a part of text without its last brace.
 func appendParagraphs(b []byte, paragraphs ...string) []byte {
 	paragraphs = slices.DeleteFunc(paragraphs, func(s string) bool { return s == "" })
 	return plugins.AppendString(append(b, `{"type":"input_text","text":`...), strings.Join(paragraphs, "\n\n"))
 }
 
-// appendSource appends where the content of a part is: at a URL, in a data: URL, or
-// at the provider.
 func appendSource(b []byte, source gjson.Result, url, inline string) []byte {
 	switch source.Get("type").Str {
 	case "base64":
@@ -239,7 +235,6 @@ func appendSource(b []byte, source gjson.Result, url, inline string) []byte {
 	return member(b, "file_id", source.Get("file_id"))
 }
 
-// blockText is a string, or the text of blocks.
 func blockText(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.Str

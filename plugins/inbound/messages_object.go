@@ -11,7 +11,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// messagesObject is a message, or the error of one that failed.
 func messagesObject(a *translate.Assembler) json.RawMessage {
 	if e := a.Failure(); e != nil {
 		return appendMessagesError(nil, e)
@@ -23,8 +22,7 @@ func messagesObject(a *translate.Assembler) json.RawMessage {
 	return appendMessage(nil, a, blocks, stopReason(a))
 }
 
-// appendMessage appends a message with blocks of content. A stop reason of "" is
-// that of a message that begins.
+// appendMessage appends a message. stop is "" for a message that begins.
 func appendMessage(b []byte, a *translate.Assembler, blocks []byte, stop string) []byte {
 	b = append(append(b, `{"id":"`...), messagesID(a)...)
 	b = plugins.AppendString(append(b, `","type":"message","role":"assistant","model":`...), a.Model())
@@ -65,8 +63,8 @@ func appendBlocks(b []byte, item gjson.Result) []byte {
 	return b
 }
 
-// inputObject is the input of a call. Arguments that are no object, as those of a
-// call that was cut off, are an empty one, for clients expect no other value.
+// inputObject is the input of a call. It is empty if the arguments are no object, for example because the call
+// was cut off: clients expect an object.
 func inputObject(item gjson.Result) []byte {
 	arguments := []byte(item.Get("arguments").Str)
 	if item.Get("input").Exists() {
@@ -80,8 +78,8 @@ func inputObject(item gjson.Result) []byte {
 	return b.Bytes()
 }
 
-// appendMessagesUsage appends usage as Anthropic counts it: the input beside what
-// came from the cache and what was written to it. What is unknown is 0.
+// appendMessagesUsage appends usage as Anthropic counts it: the input without what was read from the cache or
+// written to it.
 func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
 	t, _ := a.Tokens()
 	for _, count := range []struct {
@@ -100,7 +98,6 @@ func appendMessagesUsage(b []byte, a *translate.Assembler) []byte {
 	return append(b, '}')
 }
 
-// appendMessagesError appends an error in Anthropic's form.
 func appendMessagesError(b []byte, e *plugins.Error) []byte {
 	b = plugins.AppendString(append(b, `{"type":"error","error":{"type":`...), plugins.AnthropicErrorType(e.Status))
 	b = plugins.AppendString(plugins.AppendKey(b, "message"), e.Message)

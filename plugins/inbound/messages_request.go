@@ -44,7 +44,6 @@ func parseMessages(raw []byte) (*translate.Request, error) {
 	return p, err
 }
 
-// messagesRequest is a request while it is read.
 type messagesRequest struct {
 	body
 	limit, system, messages gjson.Result
@@ -61,7 +60,6 @@ func noThreads() *plugins.Error {
 	return e
 }
 
-// field reads one field of the body.
 func (m *messagesRequest) field(name string, v gjson.Result) {
 	switch name {
 	case "model", "stream", "temperature", "top_p", "top_k":
@@ -110,7 +108,6 @@ func (m *messagesRequest) field(name string, v gjson.Result) {
 	}
 }
 
-// format sets the form of the answer. Responses gives it a name.
 func (m *messagesRequest) format(v gjson.Result, from string) {
 	m.set("text", `{"format":`+string(member([]byte(`{"type":"json_schema","name":"answer"`), "schema", v.Get("schema")))+`}}`, "")
 	m.name("text.format", from)
@@ -145,7 +142,6 @@ func (m *messagesRequest) reasoning() {
 // would keep the prompt out of the cache.
 const billingHeader = "x-anthropic-billing-header:"
 
-// readSystem reads the system prompt, whose blocks Responses has as messages.
 func (m *messagesRequest) readSystem() error {
 	if m.system.Type == gjson.String {
 		m.set("instructions", m.system.Raw, "system")
@@ -165,13 +161,11 @@ func (m *messagesRequest) readSystem() error {
 	return nil
 }
 
-// hostedTools are the tools that Anthropic hosts, by what their types begin with.
 var hostedTools = map[string]string{
 	"web_search_":     "web_search",
 	"code_execution_": "code_interpreter",
 }
 
-// readTools reads tools: functions, and those that Anthropic hosts.
 func (m *messagesRequest) readTools() error {
 	if m.tools.Exists() && !m.tools.IsArray() {
 		return plugins.Invalid("tools", "Invalid type for 'tools': expected an array.")
@@ -201,7 +195,7 @@ func (m *messagesRequest) readTools() error {
 	return nil
 }
 
-// hostedType is the type of a tool, in Responses' words where there are some.
+// hostedType is the type of a tool. Tools that Anthropic hosts have the type of Responses.
 func hostedType(t gjson.Result) string {
 	kind := t.Get("type").Str
 	for prefix, hosted := range hostedTools {

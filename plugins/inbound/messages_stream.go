@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// messagesEncoder writes Anthropic's Messages.
 type messagesEncoder struct {
 	blocks  int               // that have begun
 	open    *translate.Output // whose block is open, and not of text
@@ -59,7 +58,6 @@ func (m *messagesEncoder) Append(b []byte, a *translate.Assembler, e translate.E
 	return b
 }
 
-// startBlock begins a block of content.
 func (m *messagesEncoder) startBlock(b []byte, block string) []byte {
 	b = append(b, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":"...)
 	b = strconv.AppendInt(b, int64(m.blocks), 10)
@@ -68,12 +66,12 @@ func (m *messagesEncoder) startBlock(b []byte, block string) []byte {
 	return append(b, "}\n\n"...)
 }
 
-// addText adds to the block that is open. text is the inside of a JSON string.
+// addText adds to the open block. text is the inside of a JSON string.
 func (m *messagesEncoder) addText(b []byte, open string, text []byte) []byte {
 	return m.delta(b, open, text, `"`)
 }
 
-// delta adds to the block that is open: the JSON of the delta, but for its last brace.
+// delta adds to the open block. open, value and end are the JSON of the delta without its last brace.
 func (m *messagesEncoder) delta(b []byte, open string, value []byte, end string) []byte {
 	b = append(b, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
 	b = strconv.AppendInt(b, int64(m.blocks-1), 10)
@@ -125,7 +123,7 @@ func (m *messagesEncoder) stopCall(b []byte) []byte {
 	return m.stopBlock(b)
 }
 
-// openPart begins a block of text, or separates a thought from the one before.
+// openPart begins a block of text, or separates a thought from the thought before.
 func (m *messagesEncoder) openPart(b []byte, e translate.Event) []byte {
 	switch e.Output.Kind {
 	case translate.MessageOutput:
@@ -139,7 +137,6 @@ func (m *messagesEncoder) openPart(b []byte, e translate.Event) []byte {
 	return b
 }
 
-// startText begins a block of text.
 func (m *messagesEncoder) startText(b []byte) []byte {
 	m.cited = false
 	return m.startBlock(b, `{"type":"text","text":""}`)
@@ -167,7 +164,6 @@ func (m *messagesEncoder) text(b []byte, e translate.Event) []byte {
 	return b
 }
 
-// waits is the call that waits.
 func (m *messagesEncoder) waits(o *translate.Output) *waitingCall {
 	return m.waiting[slices.IndexFunc(m.waiting, func(c *waitingCall) bool { return c.Output == o })]
 }
@@ -187,7 +183,7 @@ func (m *messagesEncoder) closeItem(b []byte, o *translate.Output) []byte {
 	return b
 }
 
-// nextCall begins the calls that wait, up to one that goes on.
+// nextCall begins the calls that wait, until one is not closed.
 func (m *messagesEncoder) nextCall(b []byte) []byte {
 	for len(m.waiting) > 0 && m.open == nil {
 		call := m.waiting[0]
@@ -203,7 +199,6 @@ func (m *messagesEncoder) nextCall(b []byte) []byte {
 	return b
 }
 
-// end ends the stream: with an error, or the reason to stop and the usage.
 func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 	if e := a.Failure(); e != nil {
 		b = append(b, "event: error\ndata: "...)
@@ -215,7 +210,6 @@ func (m *messagesEncoder) end(b []byte, a *translate.Assembler) []byte {
 	return append(b, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
-// stopReason is why the model stopped.
 func stopReason(a *translate.Assembler) string {
 	switch a.StopReason() {
 	case translate.ReasonMaxOutputTokens:

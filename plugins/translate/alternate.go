@@ -57,8 +57,7 @@ func appendSystem(system []Part, t Turn) ([]Part, error) {
 	return system, nil
 }
 
-// wrapTexts returns the items without blank texts, each text between before
-// and after.
+// wrapTexts drops blank texts, and puts each other text between before and after.
 func wrapTexts(items []Item, before, after string) []Item {
 	var kept []Item
 	for _, item := range items {
@@ -83,7 +82,6 @@ func wrapTexts(items []Item, before, after string) []Item {
 	return kept
 }
 
-// appendNotBlank appends the parts that are not blank texts.
 func appendNotBlank(parts, more []Part) []Part {
 	for _, part := range more {
 		if !part.IsText() || strings.TrimSpace(part.Text) != "" {

@@ -33,7 +33,6 @@ type Options struct {
 	Limit int
 }
 
-// maxContent is the default of Options.Limit.
 const maxContent = 64 << 20
 
 // Assembler turns what a plugin reads into one legal response: a stream of events,
@@ -156,8 +155,7 @@ func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 	}
 }
 
-// openText is the message that is open under a key, and its text. The text is nil where
-// none is open.
+// openText returns the open message of a key and its text. The text is nil if none is open.
 func (a *Assembler) openText(key int) (*Output, *OutputPart) {
 	o := a.find(key)
 	if o == nil || o.Kind != MessageOutput || o.part().Kind != TextPart {
@@ -311,7 +309,6 @@ func (a *Assembler) End() []byte {
 	return a.buf
 }
 
-// status is that of a response that has ended.
 func (a *Assembler) status() string {
 	if a.failure != nil {
 		return statusFailed
@@ -349,7 +346,7 @@ func (a *Assembler) Err() error { return a.err }
 
 func (a *Assembler) done() bool { return a.failure != nil || a.response != nil }
 
-// takes reports whether n bytes of content are to be added, and counts them.
+// takes counts n bytes of content. It returns false if they must not be added.
 func (a *Assembler) takes(n int) bool {
 	if n == 0 || a.done() {
 		return false
@@ -361,7 +358,7 @@ func (a *Assembler) takes(n int) bool {
 	return true
 }
 
-// appendText adds s to the part of that kind that is last in o, or else to a new one.
+// appendText adds s to the item's last part if that has the kind, or else to a new part.
 func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	p := o.part()
 	if p == nil || p.Kind != kind {
@@ -380,7 +377,7 @@ func (a *Assembler) appendText(o *Output, kind PartKind, s string) {
 	a.flush()
 }
 
-// find is the open item of that key, nil if there is none.
+// find returns the open item of a key, or nil.
 func (a *Assembler) find(key int) *Output {
 	for _, o := range a.open {
 		if o.key == key {
@@ -390,7 +387,7 @@ func (a *Assembler) find(key int) *Output {
 	return nil
 }
 
-// opened is the open item of that kind and key, and makes it if need be.
+// opened returns the open item of a kind and key, and opens one if there is none.
 func (a *Assembler) opened(kind OutputKind, key int) *Output {
 	if o := a.find(key); o != nil && o.Kind == kind {
 		return o

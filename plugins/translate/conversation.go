@@ -29,7 +29,7 @@ type pendingCall struct {
 	group *group
 }
 
-// addMessage adds a message. Those of one role in a row are one turn.
+// addMessage adds a message. Messages of one role in a row are one turn.
 func (c *conversation) addMessage(m *Message) {
 	if m.Role == RoleAssistant {
 		c.addAssistantItem(m)
@@ -67,7 +67,7 @@ func (c *conversation) addCall(call *ToolCall) error {
 	return nil
 }
 
-// addOutput adds an output to the turn of its call, wherever it is in the input.
+// addOutput adds an output to the turn of its call, which may be anywhere in the input.
 func (c *conversation) addOutput(o *ToolOutput) error {
 	call, ok := c.pending[o.CallID]
 	if !ok || call.Custom != o.Custom {
@@ -93,7 +93,7 @@ func (c *conversation) addResults() error {
 	return nil
 }
 
-// turns are all of them; every call must have its output by now.
+// turns returns all turns. It is an error if a call has no output.
 func (c *conversation) turns() ([]Turn, error) {
 	if err := c.addResults(); err != nil {
 		return nil, err
@@ -114,7 +114,6 @@ func (c *conversation) turns() ([]Turn, error) {
 	return turns, nil
 }
 
-// answers reports whether a call of the turn has its output.
 func (g *group) answers(callID string) bool {
 	return slices.ContainsFunc(g.outputs, func(o Item) bool { return o.(*ToolOutput).CallID == callID })
 }

@@ -51,14 +51,12 @@ const (
 	Ended
 )
 
-// emit encodes an event of a response that is streamed.
 func (a *Assembler) emit(e Event) {
 	if a.sink != nil {
 		a.buf = a.opts.Encoder.Append(a.buf, a, e)
 	}
 }
 
-// flush writes the events that were encoded.
 func (a *Assembler) flush() {
 	if len(a.buf) == 0 {
 		return

@@ -54,7 +54,6 @@ func (r *responses) Append(b []byte, a *Assembler, e Event) []byte {
 // Object implements Encoder.
 func (*responses) Object(a *Assembler) json.RawMessage { return a.appendResponse(nil, a.status()) }
 
-// startEvent opens an event, and finishEvent closes it.
 func (*responses) startEvent(b []byte, name string) []byte {
 	b = append(b, "event: "...)
 	b = append(b, name...)
@@ -70,7 +69,7 @@ func (r *responses) finishEvent(b []byte) []byte {
 	return append(b, "}\n\n"...)
 }
 
-// lifecycle has the response, as JSON, in an event such as response.created.
+// lifecycle appends an event such as response.created, which has the response.
 func (r *responses) lifecycle(b []byte, name string, response []byte) []byte {
 	b = r.startEvent(b, name)
 	b = append(b, `,"response":`...)
@@ -78,7 +77,7 @@ func (r *responses) lifecycle(b []byte, name string, response []byte) []byte {
 	return r.finishEvent(b)
 }
 
-// item has an item, as JSON, in an event such as response.output_item.added.
+// item appends an event such as response.output_item.added, which has an item.
 func (r *responses) item(b []byte, name string, index int, item []byte) []byte {
 	b = r.startEvent(b, name)
 	b = append(b, `,"output_index":`...)
@@ -103,7 +102,7 @@ func (r *responses) openItem(b []byte, o *Output) []byte {
 	return b
 }
 
-// reportedKind is the type of an item that has events of its progress, "" for others.
+// reportedKind is the type of an item that has events of its progress, "" for other items.
 func reportedKind(o *Output) string {
 	switch o.Kind {
 	case ImageOutput:
@@ -118,7 +117,6 @@ func reportedKind(o *Output) string {
 	return ""
 }
 
-// appendItem appends the fields of an event that name its item.
 func appendItem(b []byte, o *Output) []byte {
 	b = append(b, `,"item_id":"`...)
 	b = append(b, o.ID...)
@@ -126,7 +124,6 @@ func appendItem(b []byte, o *Output) []byte {
 	return strconv.AppendInt(b, int64(o.Index), 10)
 }
 
-// appendPart appends the fields of an event that name its part.
 func appendPart(b []byte, o *Output, p *OutputPart) []byte {
 	b = appendItem(b, o)
 	if f := forms[p.Kind]; f.index != "" {
@@ -136,12 +133,12 @@ func appendPart(b []byte, o *Output, p *OutputPart) []byte {
 	return b
 }
 
-// progress reports the state of a hosted tool.
+// progress appends the state of a hosted tool.
 func (r *responses) progress(b []byte, name string, o *Output) []byte {
 	return r.finishEvent(appendItem(r.startEvent(b, name), o))
 }
 
-// openPart announces a part, and prepares what is the same in all its deltas.
+// openPart announces a part, and prepares the beginning that all its deltas share.
 func (r *responses) openPart(b []byte, o *Output, p *OutputPart) []byte {
 	b = r.wholePart(b, ".added", o, p)
 	p.head = appendPart(r.startEvent(nil, forms[p.Kind].text+".delta"), o, p)
@@ -149,7 +146,7 @@ func (r *responses) openPart(b []byte, o *Output, p *OutputPart) []byte {
 	return b
 }
 
-// wholePart has the part as it is, where events of its kind have one.
+// wholePart appends an event with the part so far. Only content and summaries have such events.
 func (r *responses) wholePart(b []byte, suffix string, o *Output, p *OutputPart) []byte {
 	f := forms[p.Kind]
 	if f.part == "" {
@@ -194,8 +191,7 @@ func (r *responses) closePart(b []byte, o *Output, p *OutputPart) []byte {
 	return r.wholePart(r.finishEvent(b), ".done", o, p)
 }
 
-// fail is an error in the form that every client takes: flat as it is
-// published, nested as OpenAI sends it.
+// fail appends an error in the form that every client takes: flat as OpenAI documents it, nested as OpenAI sends it.
 func (r *responses) fail(b []byte, f *plugins.Error) []byte {
 	b = r.startEvent(b, "error")
 	b = plugins.AppendStringOrNull(plugins.AppendKey(b, "code"), f.Code)
@@ -205,8 +201,7 @@ func (r *responses) fail(b []byte, f *plugins.Error) []byte {
 	return r.finishEvent(b)
 }
 
-// end ends the stream: with the error if there was one, the terminal event, and the
-// [DONE] that Open Responses demands.
+// end appends the error if there is one, the terminal event, and the [DONE] that Open Responses demands.
 func (r *responses) end(b []byte, a *Assembler) []byte {
 	if a.failure != nil {
 		b = r.fail(b, a.failure)

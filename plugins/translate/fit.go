@@ -93,7 +93,7 @@ func (p *Request) replace(field, why, value string) error {
 	return err
 }
 
-// change sets a field to a value in JSON, null to leave the field out.
+// change sets a field to a value in JSON. null leaves the field out.
 func (p *Request) change(field, value string) {
 	p.set(field, gjson.Parse(value))
 	p.changed = append(slices.Clip(p.changed), field)

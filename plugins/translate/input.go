@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// parseInput reads the input into turns.
 func (p *Request) parseInput(input gjson.Result) error {
 	var c conversation
 	switch {
@@ -29,9 +28,8 @@ func (p *Request) parseInput(input gjson.Result) error {
 	return err
 }
 
-// hostedToolItems are the items of tools that the provider ran. They can be left out,
-// also of a strict request: the assistant's text that follows carries their
-// result.
+// hostedToolItems are the items of tools that the provider ran. Even a strict request may lose them: the
+// assistant's text that follows has their result.
 var hostedToolItems = []string{
 	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
 	"mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
@@ -102,8 +100,7 @@ func (p *Request) parseItem(c *conversation, i int, v gjson.Result) error {
 	}
 }
 
-// parseLaterTools adds tools that the model got in the midst of the conversation,
-// unless it had them from the beginning.
+// parseLaterTools adds tools that the model got in the middle of the conversation, unless it has them already.
 func (p *Request) parseLaterTools(param string, tools []gjson.Result) error {
 	var later Request
 	if err := later.parseTools(tools, param, ""); err != nil {
@@ -135,7 +132,7 @@ func parseMessage(i int, param string, v gjson.Result) (*Message, error) {
 	return m, err
 }
 
-// parseCall reads a call, whose arguments have a key of its kind.
+// parseCall reads a call. Its arguments are at key.
 func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Result) error {
 	arguments := v.Get(key)
 	if arguments.Type != gjson.Null && arguments.Type != gjson.String {
@@ -152,7 +149,6 @@ func parseCall(c *conversation, call *ToolCall, param, key string, v gjson.Resul
 	return c.addCall(call)
 }
 
-// texts are those of the parts of a reasoning item.
 func texts(parts gjson.Result) []string {
 	var all []string
 	for _, p := range parts.Array() {
@@ -161,7 +157,6 @@ func texts(parts gjson.Result) []string {
 	return all
 }
 
-// parseContent reads a string, or an array of parts.
 func parseContent(param string, v gjson.Result) ([]Part, error) {
 	if v.Type == gjson.String {
 		return []Part{{Param: param, Type: PartText, Text: v.Str}}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// itemKey is that of an item which comes whole.
+// itemKey is the key of items that come whole.
 const itemKey = math.MinInt
 
 // Image adds a generated image, given in base64.
@@ -66,8 +66,7 @@ func (a *Assembler) Item(raw json.RawMessage) {
 	a.Close(itemKey)
 }
 
-// native adds an item that has no text of its own to stream. One that is
-// incomplete has failed.
+// native adds an item that has no text to stream. An incomplete item has failed.
 func (a *Assembler) native(item []byte, v gjson.Result) {
 	if !a.takes(len(item)) {
 		return
@@ -80,7 +79,7 @@ func (a *Assembler) native(item []byte, v gjson.Result) {
 	a.flush()
 }
 
-// addWhole adds an item under an id of its own.
+// addWhole adds an item under a new id.
 func (a *Assembler) addWhole(item []byte) {
 	prefix := cmp.Or(map[string]string{"mcp_list_tools": "mcpl_", "mcp_call": "mcp_"}[gjson.GetBytes(item, "type").Str], idPrefixes[HostedOutput])
 	o := &Output{Kind: HostedOutput, Index: len(a.items), ID: a.opts.ID(prefix)}
@@ -90,7 +89,6 @@ func (a *Assembler) addWhole(item []byte) {
 	a.emit(Event{Type: ItemClosed, Output: o})
 }
 
-// inProgress is a whole item as it is announced.
 func inProgress(item []byte) []byte {
 	if gjson.GetBytes(item, "status").Exists() {
 		item, _ = sjson.SetBytes(item, "status", statusInProgress)
@@ -98,10 +96,9 @@ func inProgress(item []byte) []byte {
 	return item
 }
 
-// flatName is the name of the tool that a call or choice names.
 func flatName(v gjson.Result) string { return flat(v.Get("namespace").Str, v.Get("name").Str) }
 
-// flat is the name of a tool in a namespace, "" for none.
+// flat is the name of a tool in a namespace. A tool without a namespace keeps its name.
 func flat(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -109,7 +106,6 @@ func flat(namespace, name string) string {
 	return namespace + separator + name
 }
 
-// separator is between a namespace and the name of a tool in it.
 const separator = "__"
 
 // Citation is the source of a part of a text: a web page, or a document of the request.
@@ -144,7 +140,6 @@ func (a *Assembler) Cite(key int, c Citation) {
 	a.Annotation(key, raw)
 }
 
-// object is a JSON object.
 type object map[string]any
 
 // HostedCall is a call of a tool that the provider hosts, with its result.

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// commit opens the stream and adds the items that open the response, once.
+// commit opens the stream, and adds the items that the host ran before. It does so once.
 func (a *Assembler) commit() {
 	if a.sink != nil && !a.committed {
 		a.committed = true
@@ -23,7 +23,6 @@ func (a *Assembler) commit() {
 	}
 }
 
-// announce opens an item.
 func (a *Assembler) announce(o *Output) {
 	a.commit()
 	o.Index = len(a.items)
@@ -47,8 +46,7 @@ func randomID(prefix string) string {
 	return fmt.Sprintf("%s%016x%016x", prefix, rand.Uint64(), rand.Uint64())
 }
 
-// openCall opens a call whose name is whole, after those that were mentioned before
-// it, so that calls keep the provider's order.
+// openCall opens a call whose name is complete, after the calls that the provider mentioned before.
 func (a *Assembler) openCall(o *Output) {
 	if o.Index != unopened {
 		return
@@ -76,12 +74,10 @@ func (a *Assembler) announceCall(o *Output) {
 	a.arguments(o, held)
 }
 
-// argumentsOf are the parts of calls.
 var argumentsOf = map[OutputKind]PartKind{
 	CallOutput: ArgumentsPart, CustomCallOutput: InputPart, MCPOutput: MCPArgumentsPart, ApprovalOutput: ApprovalPart,
 }
 
-// arguments adds to a call that is open.
 func (a *Assembler) arguments(o *Output, s string) {
 	if o.unwrap != nil {
 		s = o.unwrap.push(s)
@@ -91,7 +87,6 @@ func (a *Assembler) arguments(o *Output, s string) {
 	}
 }
 
-// close ends an item that is open.
 func (a *Assembler) close(o *Output, status string) {
 	if o.isCall() && o.Name != "" {
 		a.openCall(o)
@@ -100,8 +95,7 @@ func (a *Assembler) close(o *Output, status string) {
 	a.settle(o, status)
 }
 
-// closeAll ends all items that are open. If the response is incomplete, only its
-// last item is.
+// closeAll closes all open items. Only the last item of an incomplete response is incomplete.
 func (a *Assembler) closeAll(status string) {
 	for _, o := range a.open {
 		if o.Index == unopened && o.Name != "" {
@@ -118,7 +112,7 @@ func (a *Assembler) closeAll(status string) {
 	a.open = a.open[:0]
 }
 
-// settle closes an item: its last part, and then itself.
+// settle closes the last part of an item, and then the item.
 func (a *Assembler) settle(o *Output, status string) {
 	if o.Index == unopened { // a call that never got a name
 		if o.CallID != "" || o.held != "" {
@@ -240,5 +234,5 @@ func (a *Assembler) AppendUsage(b []byte) []byte {
 // JavaScript.
 const maxTokens = (1<<53 - 1) / 2
 
-// within is the count, 0 if unknown, between 0 and limit.
+// within is the count, or 0 if it is unknown, bounded by 0 and limit.
 func within(c plugins.Count, limit int64) int64 { return min(max(c.N, 0), limit) }

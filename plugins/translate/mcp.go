@@ -21,7 +21,7 @@ type MCPTool struct {
 	NeedsApproval bool
 }
 
-// maxToolName is how long the name of a function may be at any provider.
+// maxToolName is the longest name of a function, in bytes, that all providers take.
 const maxToolName = 64
 
 // nameMCPTools gives the functions of MCP servers names that providers take, and that no
@@ -43,7 +43,7 @@ func (p *Request) nameMCPTools() {
 	}
 }
 
-// toolWord is a text in the characters that the names of functions have.
+// toolWord replaces the characters that names of functions do not have.
 func toolWord(s string) string {
 	return strings.Map(func(c rune) rune {
 		if IsAlphanumeric(c) || c == '_' || c == '-' {
@@ -53,8 +53,8 @@ func toolWord(s string) string {
 	}, s)
 }
 
-// mcpNames returns the names of the functions that an element of a tool choice means. ok
-// is false unless it is an MCP server that the host calls.
+// mcpNames returns the names of the functions that an element of a tool choice means. ok is true if
+// the host calls its MCP server.
 func (p *Request) mcpNames(v gjson.Result) (names []string, ok bool) {
 	server, name := v.Get("server_label").Str, v.Get("name").Str
 	if _, ok = p.mcp[server]; !ok || v.Get("type").Str != "mcp" {
@@ -68,8 +68,7 @@ func (p *Request) mcpNames(v gjson.Result) (names []string, ok bool) {
 	return names, true
 }
 
-// mcpTool is the tool that an item of the input calls, nil if it is none of an MCP server
-// that the host calls.
+// mcpTool is the tool that an item of the input calls, nil unless the host calls its MCP server.
 func (p *Request) mcpTool(v gjson.Result) *Tool {
 	if len(p.mcp) == 0 {
 		return nil
@@ -82,7 +81,6 @@ func (p *Request) mcpTool(v gjson.Result) *Tool {
 	return &p.Tools[i]
 }
 
-// addMCPCall adds an item `mcp_call` as a call with its output.
 func addMCPCall(c *conversation, i int, t *Tool, v gjson.Result) error {
 	call := &ToolCall{Index: i, CallID: v.Get("id").Str, Name: t.Name, Arguments: v.Get("arguments").Str}
 	if call.CallID == "" {

@@ -44,8 +44,7 @@ func (n *Names) Path(path string) string {
 	return path
 }
 
-// below returns the client's path of what is below an item: of a part of its content,
-// or else the item's own.
+// below returns the client's path of a part of the item's content, or else of the item.
 func (n ItemName) below(path string) string {
 	if i, _, ok := cutIndex(path, ".content"); ok {
 		return at(n.Path+".content", n.First+i)
@@ -56,7 +55,6 @@ func (n ItemName) below(path string) string {
 	return n.Path
 }
 
-// cutIndex cuts a path such as "input[3].role" into its index and what is below.
 func cutIndex(path, array string) (i int, below string, ok bool) {
 	path, ok = strings.CutPrefix(path, array+"[")
 	if !ok {

@@ -34,7 +34,7 @@ type Output struct {
 	unwrap  *unwrapper
 }
 
-// unopened is the index of a call that is not in the stream yet.
+// unopened is the index of a call that the stream does not have yet.
 const unopened = -1
 
 // OutputKind is the type of an item.
@@ -54,7 +54,6 @@ const (
 // IsCall reports whether the item is a call that the client answers.
 func (o *Output) IsCall() bool { return o.Kind == CallOutput || o.Kind == CustomCallOutput }
 
-// isCall reports whether the item is a call, whoever answers it.
 func (o *Output) isCall() bool { return o.IsCall() || o.Kind == MCPOutput || o.Kind == ApprovalOutput }
 
 // Arguments are those of a call, as JSON, before it has its result.
@@ -94,7 +93,6 @@ const (
 	ApprovalPart                     // the arguments of an mcp_approval_request, which no event has
 )
 
-// forms say how the kinds of parts look on the wire.
 var forms = [...]struct {
 	text  string // events of its text
 	part  string // events of the part, if it has any
@@ -124,7 +122,6 @@ var forms = [...]struct {
 	ApprovalPart:     {field: `,"arguments":"`},
 }
 
-// appendJSON appends the content or summary part.
 func (p *OutputPart) appendJSON(b []byte) []byte {
 	b = append(b, forms[p.Kind].open...)
 	b = append(b, p.Text...)
@@ -139,7 +136,6 @@ func (p *OutputPart) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendJSON appends the item with what it has so far.
 func (o *Output) appendJSON(b []byte, status string) []byte {
 	b = append(b, `{"id":"`...)
 	b = append(b, o.ID...)
@@ -199,7 +195,7 @@ func (o *Output) appendCall(b []byte) []byte {
 	return append(b, '"')
 }
 
-// appendMCP appends what a call of an MCP tool and the request to approve it have alike.
+// appendMCP appends the members that a call of an MCP tool and the request to approve it share.
 func (o *Output) appendMCP(b []byte) []byte {
 	b = append(b, forms[ApprovalPart].field...)
 	b = append(append(b, o.parts[0].Text...), '"')
@@ -207,7 +203,6 @@ func (o *Output) appendMCP(b []byte) []byte {
 	return plugins.AppendString(plugins.AppendKey(b, "server_label"), o.Namespace)
 }
 
-// appendParts appends the parts of the kinds first to last, with commas.
 func (o *Output) appendParts(b []byte, first, last PartKind) []byte {
 	from := len(b)
 	for i := range o.parts {
@@ -233,7 +228,7 @@ func (o *Output) count(kind PartKind) int {
 	return n
 }
 
-// part is the open part, nil if there is none.
+// part is the open part, or nil.
 func (o *Output) part() *OutputPart {
 	if len(o.parts) == 0 {
 		return nil
@@ -241,7 +236,7 @@ func (o *Output) part() *OutputPart {
 	return &o.parts[len(o.parts)-1]
 }
 
-// addPart begins a part, which ends the one before.
+// addPart begins a part, and ends the one before.
 func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 	if p := o.part(); p != nil {
 		a.emit(Event{Type: PartClosed, Output: o, Part: p})
@@ -256,7 +251,6 @@ func (a *Assembler) addPart(o *Output, kind PartKind) *OutputPart {
 	return p
 }
 
-// resolve finds the tool of a call whose name is complete.
 func (o *Output) resolve(p *Request) {
 	t := p.Tool(o.Name)
 	if t == nil {

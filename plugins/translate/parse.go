@@ -61,7 +61,7 @@ func ParseMCP(body []byte, functions map[string][]Tool) (*Request, error) {
 	return p, nil
 }
 
-// fields are where the fields of the body belong that have one value.
+// fields returns where the fields of the body that have one value are stored.
 var fields = map[string]func(*Request) any{
 	"model":               func(p *Request) any { return &p.Model },
 	"stream":              func(p *Request) any { return &p.Stream },
@@ -86,8 +86,7 @@ var fields = map[string]func(*Request) any{
 	"metadata":            func(p *Request) any { return &p.Metadata },
 }
 
-// set sets one of fields to a value of the body, whose type was checked. Null unsets
-// it.
+// set stores a value of the body, whose type was checked. null unsets the field.
 func (p *Request) set(path string, v gjson.Result) {
 	field, ok := fields[path]
 	if !ok {
@@ -149,7 +148,7 @@ func (p *Request) parseFormat() error {
 	return InvalidValue(param+".type", p.Format.Type, []string{"text", "json_object", "json_schema"})
 }
 
-// parseTools adds tools, and those of namespaces flat.
+// parseTools adds tools. Those of namespaces become flat.
 func (p *Request) parseTools(tools []gjson.Result, param, namespace string) error {
 	for i, v := range tools {
 		t := Tool{
@@ -249,10 +248,8 @@ func optionalObject(v gjson.Result) json.RawMessage {
 	return json.RawMessage(v.Raw)
 }
 
-// at is the path of an element.
 func at(param string, i int) string { return fmt.Sprintf("%s[%d]", param, i) }
 
-// appendCompact appends valid JSON without white space between its tokens.
 func appendCompact(b []byte, raw json.RawMessage) []byte {
 	w := bytes.NewBuffer(b)
 	if json.Compact(w, raw) != nil {
@@ -261,8 +258,8 @@ func appendCompact(b []byte, raw json.RawMessage) []byte {
 	return w.Bytes()
 }
 
-// compact is what a provider sent, in UTF-8 and without white space between its
-// tokens, nil unless it is valid and begins with open.
+// compact returns a provider's JSON in UTF-8 and without white space. It is nil if the JSON is invalid or does
+// not begin with open.
 func compact(raw json.RawMessage, open byte) []byte {
 	b := appendCompact(nil, bytes.ToValidUTF8(raw, []byte("\uFFFD")))
 	if len(b) == 0 || b[0] != open {
@@ -271,7 +268,6 @@ func compact(raw json.RawMessage, open byte) []byte {
 	return b
 }
 
-// appendElements appends elements to those of an array.
 func appendElements(b, elements []byte) []byte {
 	if len(b) > 0 && len(elements) > 0 {
 		b = append(b, ',')

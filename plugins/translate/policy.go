@@ -93,7 +93,6 @@ func (p Policy) With(other Policy) Policy {
 	return all
 }
 
-// of is the action for a path, or else what holds for its kind.
 func (p Policy) of(path string, unlisted Action) Action {
 	if a, ok := p[path]; ok {
 		return a
@@ -101,7 +100,6 @@ func (p Policy) of(path string, unlisted Action) Action {
 	return unlisted
 }
 
-// defaults are the values that ask for nothing.
 var defaults = map[string][]string{
 	"background":          {"false"},
 	"frequency_penalty":   {"0"},
@@ -187,7 +185,7 @@ func (p *Request) DropTools(lacks func(hosted *Tool) bool) error {
 	return nil
 }
 
-// word is the type as it may stand in a header: as much of it as looks like one.
+// word is the beginning of the type that may stand in a header.
 func (t *Tool) word() string {
 	end := strings.IndexFunc(t.Type, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' && c != '.' })
 	if end < 0 {
@@ -200,7 +198,6 @@ func (t *Tool) word() string {
 // those that have no such index read the web.
 func (t *Tool) Offline() bool { return string(t.Field("external_web_access")) == "false" }
 
-// takes reports whether t is the one tool that must be used.
 func (c ToolChoice) takes(t Tool) bool {
 	const webSearch = "web_search" // under which all its versions begin
 	switch {

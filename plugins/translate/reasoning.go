@@ -67,8 +67,7 @@ func ResumesWithoutReasoning(turns []Turn, own func(*ReasoningItem) bool) bool {
 // Efforts are the levels of reasoning.effort in their order.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// effortShares are the parts of the output, in percent, that a model which counts
-// its reasoning in tokens may spend on it.
+// effortShares are the percentages of the output that a model may spend on reasoning, by effort.
 var effortShares = map[string]int64{"minimal": 5, "low": 10, "medium": 30, "high": 60, "xhigh": 80, "max": 90}
 
 // Budget returns how many of the tokens of an output the effort lets the model
@@ -124,8 +123,7 @@ func (p *Request) LimitEffort(levels []string) error {
 	return p.replace("reasoning.effort", "not a level of the model", string(plugins.AppendString(nil, best)))
 }
 
-// effortRank is the position of a level. One that only its provider knows, such
-// as "default", is in the middle.
+// effortRank is the position of a level. A level that is not in Efforts, such as "default", is in the middle.
 func effortRank(level string) int {
 	if i := slices.Index(Efforts, level); i >= 0 {
 		return i

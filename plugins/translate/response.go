@@ -10,9 +10,7 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// appendResponse appends the response object, whose keys are the same from the
-// first event to the last: those of OpenAI and those that Open Responses
-// demands.
+// appendResponse appends the response object. Each event has the keys of OpenAI and of Open Responses.
 func (a *Assembler) appendResponse(b []byte, status string) []byte {
 	if a.echo == nil {
 		a.echo = a.request.appendEcho(nil)
@@ -87,7 +85,6 @@ func (a *Assembler) UsedServiceTier() string {
 	return "default"
 }
 
-// noToolUsage is the usage of hosted tools where there was none.
 const noToolUsage = `{"image_gen":{"input_tokens":0,"input_tokens_details":{"image_tokens":0,"text_tokens":0},` +
 	`"output_tokens":0,"output_tokens_details":{"image_tokens":0,"text_tokens":0},"total_tokens":0},` +
 	`"web_search":{"num_requests":0}}`
@@ -133,8 +130,7 @@ func (p *Request) appendEcho(b []byte) []byte {
 	return plugins.AppendStringOrNull(plugins.AppendKey(b, "user"), p.User)
 }
 
-// appendField appends a field of the body as the client wrote it, but on one
-// line, for the events of a stream are lines.
+// appendField appends a field of the body on one line, as events need it.
 func (p *Request) appendField(b []byte, path, absent string) []byte {
 	raw := p.Field(path)
 	if raw == nil {
@@ -143,8 +139,7 @@ func (p *Request) appendField(b []byte, path, absent string) []byte {
 	return appendCompact(b, raw)
 }
 
-// appendTools appends the tools as the client sent them, functions with the
-// keys that Open Responses requires.
+// appendTools appends the tools as the client sent them. Functions get the keys that Open Responses requires.
 func (p *Request) appendTools(b []byte) []byte {
 	b = append(b, '[')
 	for i, t := range gjson.GetBytes(p.Raw, "tools").Array() {
@@ -165,7 +160,6 @@ func (p *Request) appendTools(b []byte) []byte {
 	return append(b, ']')
 }
 
-// appendRaw appends a value, or null where there is none.
 func appendRaw(b []byte, v gjson.Result) []byte {
 	if v.Raw == "" {
 		return append(b, "null"...)

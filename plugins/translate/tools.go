@@ -147,7 +147,6 @@ func IsAlphanumeric(c rune) bool {
 // json_object.
 const JSONInstruction = "Answer with one JSON object and nothing else: no prose, no code fence."
 
-// answerTool is the name of the tool of AnswerTool.
 const answerTool = "structured_answer"
 
 // AnswerTool returns the tool for a model that cannot be held to a JSON schema: it
