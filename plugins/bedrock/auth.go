@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// configure finds the region and the credentials: b's own, or else AWS's.
+// configure finds the region and the credentials: those of the provider, or else those of AWS's tools.
 func (b *Provider) configure(ctx context.Context) error {
 	if (b.AccessKeyID == "") != (b.SecretAccessKey == "") {
 		return errors.New("access_key_id and secret_access_key go together: set both or none")

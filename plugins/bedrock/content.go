@@ -8,12 +8,12 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// textKey is the Assembler's key of all texts: blocks of text that follow each
-// other, which citations split, are one message. Other blocks have their index.
+// textKey is the key of all texts. Citations split a text into blocks, which are one message. Other
+// blocks have their index as key.
 const textKey = -1
 
-// openBlock is the block of content that is open, or was last. In a stream, a block of text or
-// reasoning opens with its first delta.
+// openBlock is the block that is open, or was last. In a stream, a block of text or reasoning opens with
+// its first delta.
 type openBlock struct {
 	open bool
 	kind blockKind
@@ -41,8 +41,8 @@ const (
 	toolResultBlock
 )
 
-// startBlock opens a block, unless it is open. What was open until now is
-// complete; only the last block may be cut short.
+// startBlock opens a block, unless it is open. The block before is complete: only the last one may be cut
+// short.
 func (d *decoder) startBlock(index int) {
 	if d.block.open && d.block.key == index {
 		return
@@ -66,7 +66,6 @@ func (d *decoder) setBlockKind(kind blockKind) {
 	d.block.kind = kind
 }
 
-// content reads a block of a message.
 func (d *decoder) content(index int, v gjson.Result) {
 	d.startBlock(index)
 	v.ForEach(func(key, content gjson.Result) bool {
@@ -99,7 +98,6 @@ func (d *decoder) content(index int, v gjson.Result) {
 	d.stopBlock()
 }
 
-// start reads what a block begins with.
 func (d *decoder) start(v gjson.Result) {
 	call := v.Get("toolUse")
 	id, name := call.Get("toolUseId").Str, call.Get("name").Str
@@ -120,7 +118,6 @@ func (d *decoder) start(v gjson.Result) {
 	}
 }
 
-// delta reads more of the block that is open.
 func (d *decoder) delta(v gjson.Result) {
 	v.ForEach(func(key, content gjson.Result) bool {
 		switch key.Str {
@@ -182,7 +179,7 @@ func (d *decoder) think(s string) {
 	d.block.thoughts = append(d.block.thoughts, s...)
 }
 
-// redact reads thoughts that are encrypted, in base64 piece by piece.
+// redact reads encrypted thoughts. Each piece is base64 by itself.
 func (d *decoder) redact(s string) {
 	data, _ := base64.StdEncoding.DecodeString(s) // broken base64 is dropped
 	d.block.redacted = append(d.block.redacted, data...)
@@ -192,7 +189,6 @@ func (d *decoder) image(v gjson.Result) {
 	d.a.Image("image/"+v.Get("format").Str, v.Get("source.bytes").Str)
 }
 
-// input reads arguments.
 func (d *decoder) input(s string) {
 	switch d.block.kind {
 	case answerBlock:

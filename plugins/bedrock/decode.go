@@ -40,7 +40,6 @@ type decoder struct {
 	calls translate.PendingCalls // that have no result yet
 }
 
-// message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
 	v, ok := d.a.ParseJSON(body)
 	if !ok {
@@ -53,7 +52,6 @@ func (d *decoder) message(body []byte) {
 	d.finish(v)
 }
 
-// frame reads a frame of a stream, and reports whether more may follow.
 func (d *decoder) frame(f streams.Frame) bool {
 	kind := string(f.Header(":message-type"))
 	if kind == "error" {
@@ -87,7 +85,6 @@ func (d *decoder) frame(f streams.Frame) bool {
 	return true
 }
 
-// reasons are those to stop.
 var reasons = translate.Reasons{
 	"end_turn":                      translate.ReasonStop,
 	"stop_sequence":                 translate.ReasonStop,
@@ -100,14 +97,12 @@ var reasons = translate.Reasons{
 	"malformed_tool_use":            translate.ReasonError,
 }
 
-// finish reads why the model stopped, if v has the reason.
 func (d *decoder) finish(v gjson.Result) {
 	if stop := v.Get("stopReason").Str; stop != "" {
 		d.a.Finish(reasons.Of(stop))
 	}
 }
 
-// count reads the usage and the tier of an answer, which has one report.
 func (d *decoder) count(body []byte) {
 	d.a.ServiceTier(d.a.Observe(plugins.Converse, "bedrock", body).ServiceTier)
 }

@@ -47,8 +47,8 @@ func (*Provider) Error(resp *http.Response) *plugins.Error {
 	})
 }
 
-// newError is the error of an answer with a status or, if that is 0, of a frame.
-// Its type may have a namespace before a hash, and an address behind a colon.
+// newError is the error of an answer. status is 0 for an error in a frame. The type may have a namespace
+// before a hash, and an address behind a colon.
 func newError(status int, kind, message string) *plugins.Error {
 	kind = kind[strings.LastIndexByte(kind, '#')+1:]
 	kind, _, _ = strings.Cut(kind, ":")

@@ -6,7 +6,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// outputConfig is what the text of the answer must be.
 type outputConfig struct {
 	TextFormat textFormat `json:"textFormat"`
 }
@@ -26,7 +25,6 @@ type jsonSchema struct {
 	Schema      string `json:"schema"` // JSON in a string
 }
 
-// answersByCall reports whether the model answers by the arguments of a call.
 func (m *model) answersByCall(p *translate.Request) bool {
 	return p.Format.Type == "json_schema" && !m.StructuredOutput && !m.Has(anthropic.ChoosesTools)
 }
@@ -53,8 +51,7 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 	return nil
 }
 
-// setAnswerTool leaves the model no way to answer but by a call: to the
-// client's tools, where there are any, or with the answer.
+// setAnswerTool makes the model answer by a call: of a tool of the client's, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request, m *model) error {
 	if !m.ToolCall {
 		return plugins.Unsupported("text.format", "The model cannot be held to a JSON schema.")

@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// media is an image, a document, a sound or a video. Documents have a name.
 type media struct {
 	Format string `json:"format"`
 	Name   string `json:"name,omitempty"`
@@ -25,7 +24,7 @@ type citations struct {
 	Enabled bool `json:"enabled"`
 }
 
-// source is where the bytes are: one of its fields.
+// source is where the bytes are. One of its fields is set.
 type source struct {
 	Bytes      string      `json:"bytes,omitempty"` // in base64
 	S3Location *s3Location `json:"s3Location,omitempty"`
@@ -43,7 +42,7 @@ var (
 	videoFormats    = []string{"mkv", "mov", "mp4", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"}
 )
 
-// formatNames are the formats whose media type or extension is another word.
+// formatNames are Converse's names of formats by their media types and extensions.
 var formatNames = map[string]string{
 	"jpg":        "jpeg",
 	"htm":        "html",
@@ -61,7 +60,6 @@ var formatNames = map[string]string{
 	"vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 
-// media is the block of an image, a file or a sound.
 func (r *request) media(p *translate.Request, m *model, part *translate.Part, cited bool) (block, error) {
 	if err := p.DropDetail(part); err != nil {
 		return block{}, err

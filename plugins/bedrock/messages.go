@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// block is a block of content: one of its fields.
+// block is a block of content. One of its fields is set.
 type block struct {
 	Text             string          `json:"text,omitempty"`
 	Image            *media          `json:"image,omitempty"`
@@ -33,7 +33,7 @@ type toolResult struct {
 	Status    string  `json:"status,omitempty"`
 }
 
-// cachePoint marks where a prefix ends that should be cached.
+// cachePoint marks the end of a prefix to be cached.
 type cachePoint struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`
@@ -48,7 +48,6 @@ const (
 	failure = "(The call failed.)"
 )
 
-// setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, m *model) error {
 	system, turns, err := p.Alternate()
 	if err != nil {

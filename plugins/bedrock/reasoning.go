@@ -11,19 +11,18 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// effort is how much Claude does for its answer.
 type effort struct {
 	Effort string `json:"effort"`
 }
 
-// reasoningConfig is whether and how much Nova thinks.
+// reasoningConfig is how much Nova thinks.
 type reasoningConfig struct {
 	Type               string `json:"type"`
 	MaxReasoningEffort string `json:"maxReasoningEffort"`
 }
 
-// setReasoning requests reasoning in the format of the model's maker. Only Claude
-// needs a request for a summary: the others return their thoughts anyway.
+// setReasoning requests reasoning in the format of the model's maker. Only Claude is asked for a summary:
+// the others return their thoughts anyway.
 func (r *request) setReasoning(p *translate.Request, m *model) error {
 	asked := p.Reasoning.Effort
 	if m.maker == byAnthropic {
@@ -60,8 +59,6 @@ func (r *request) setReasoning(p *translate.Request, m *model) error {
 	return nil
 }
 
-// excludesSampling reports whether the model reasons in a way that takes no sampling
-// parameters.
 func (r *request) excludesSampling() bool {
 	f := r.ModelFields
 	switch {
@@ -73,7 +70,7 @@ func (r *request) excludesSampling() bool {
 	return f.ReasoningConfig != nil && f.ReasoningConfig.MaxReasoningEffort == "high"
 }
 
-// setThinking is for Claude.
+// setThinking requests reasoning from Claude.
 func (r *request) setThinking(p *translate.Request, m *model) error {
 	limit := p.MaxOutputTokens.Or(plugins.Known(m.MaxOutput)).N
 	thinking, hasEffort, err := anthropic.Thinker{
@@ -115,8 +112,7 @@ func encodeReasoning(c reasoningContent) string {
 	return string(b)
 }
 
-// ownReasoning is the reasoningContent in a reasoning's encrypted_content, nil if another
-// provider made it.
+// ownReasoning is the reasoningContent in an encrypted_content, nil if another provider made it.
 func ownReasoning(encrypted string) json.RawMessage {
 	if !plugins.ValidJSON([]byte(encrypted)) {
 		return nil

@@ -57,8 +57,7 @@ type serviceTier struct {
 	Type string `json:"type"`
 }
 
-// modelFields are what Converse passes on to the model as it is. Of reasoning each
-// maker has a field of its own.
+// modelFields are what Converse passes on to the model. Each maker has its own field for reasoning.
 type modelFields struct {
 	Thinking        *anthropic.Thinking   `json:"thinking,omitempty"`         // Anthropic
 	OutputConfig    *effort               `json:"output_config,omitempty"`    // Anthropic
@@ -73,7 +72,7 @@ type topK struct {
 	TopK json.RawMessage `json:"topK"`
 }
 
-// newRequest translates p. An error that the client caused is a *plugins.Error.
+// newRequest translates p. If the client is at fault, the error is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -98,7 +97,6 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	return r, nil
 }
 
-// inference is the inferenceConfig, which is made where it is missing.
 func (r *request) inference() *inferenceConfig {
 	if r.InferenceConfig == nil {
 		r.InferenceConfig = new(inferenceConfig)
@@ -106,7 +104,6 @@ func (r *request) inference() *inferenceConfig {
 	return r.InferenceConfig
 }
 
-// fields are the modelFields, which are made where they are missing.
 func (r *request) fields() *modelFields {
 	if r.ModelFields == nil {
 		r.ModelFields = new(modelFields)
@@ -114,7 +111,7 @@ func (r *request) fields() *modelFields {
 	return r.ModelFields
 }
 
-// setSampling keeps to what Claude takes, which is Converse's limit too.
+// setSampling sends what Claude takes, which is also Converse's limit.
 func (r *request) setSampling(p *translate.Request, m *model) error {
 	refused := ""
 	switch {

@@ -14,7 +14,7 @@ type toolConfig struct {
 	ToolChoice *toolChoice `json:"toolChoice,omitempty"`
 }
 
-// tool is a function, or a tool that Bedrock hosts: one of its fields.
+// tool is a function, or a tool that Bedrock hosts. One of its fields is set.
 type tool struct {
 	ToolSpec   *toolSpec   `json:"toolSpec,omitempty"`
 	SystemTool *systemTool `json:"systemTool,omitempty"`
@@ -35,7 +35,7 @@ type systemTool struct {
 	Name string `json:"name"`
 }
 
-// toolChoice is one of its fields. There is none that forbids calls.
+// toolChoice has one of its fields set. No value forbids calls.
 type toolChoice struct {
 	Auto *struct{}   `json:"auto,omitempty"`
 	Any  *struct{}   `json:"any,omitempty"`
@@ -50,8 +50,6 @@ const (
 
 const silence = "Do not call any tool: answer in text."
 
-// setTools translates the tools that the model may use, and the choice between
-// them. allowed_tools leaves the others out.
 func (r *request) setTools(p *translate.Request, m *model) error {
 	if err := p.DropTools(func(*translate.Tool) bool { return m.maker != byAmazon }); err != nil {
 		return err
@@ -105,7 +103,7 @@ func claudeMode(c translate.ToolChoice) string {
 	return "auto"
 }
 
-// chosen is the name of the one tool that must be used, "" if there is none.
+// chosen is the name of the tool that must be used, "" if there is none.
 func chosen(c translate.ToolChoice) string {
 	switch c.Type {
 	case "", "function", "custom":
@@ -116,7 +114,6 @@ func chosen(c translate.ToolChoice) string {
 	return webSearch
 }
 
-// forced reports whether the model must call a tool.
 func (r *request) forced() bool {
 	if f := r.ModelFields; f != nil && f.ToolChoice != nil {
 		return f.ToolChoice.Type != "auto"
@@ -124,8 +121,7 @@ func (r *request) forced() bool {
 	return r.ToolConfig != nil && r.ToolConfig.ToolChoice != nil && r.ToolConfig.ToolChoice.Auto == nil
 }
 
-// keepTools is for a turn without calls. Where there were calls before, the
-// provider demands tools nevertheless.
+// keepTools is for a turn without calls. The provider demands tools if there were calls before.
 func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error {
 	called := callsOf(p)
 	if len(called) == 0 || m.answersByCall(p) {
@@ -139,7 +135,7 @@ func (r *request) keepTools(p *translate.Request, m *model, tools []tool) error 
 	return p.DropWithWarning("tool_choice", "calls cannot be forbidden after earlier ones, an instruction in its place")
 }
 
-// callsOf returns the tools that were called before. Only their names are known.
+// callsOf returns the tools that the model called before. Only their names are known.
 func callsOf(p *translate.Request) []tool {
 	var tools []tool
 	for _, t := range p.Turns {

@@ -28,19 +28,16 @@ const (
 	million      = 1_000_000
 )
 
-// tokens charges n tokens at r dollars per million.
 func (b *bill) tokens(item string, n int64, r Rate) {
 	b.itemize(item, n, million, r)
 	b.add(n, perToken, r)
 }
 
-// audio charges n at r dollars per hour.
 func (b *bill) audio(item string, n plugins.Milliseconds, r Rate) {
 	b.itemize(item, int64(n), millisOfHour, r)
 	b.add(int64(n), perMilli, r)
 }
 
-// itemize notes what is charged at r dollars for so much of it.
 func (b *bill) itemize(item string, n, per int64, r Rate) {
 	if !b.itemized || n == 0 {
 		return
@@ -68,7 +65,6 @@ func (b *bill) add(n int64, parts uint64, r Rate) {
 	b.unknown = b.unknown || carry != 0
 }
 
-// piece charges n things at r dollars each.
 func (b *bill) piece(item string, n int64, r Rate) {
 	b.itemize(item, n, 1, r)
 	if n == 0 {

@@ -2,8 +2,8 @@ package catalog
 
 import "github.com/weirhq/weir/plugins"
 
-// assumedLimit is how many tokens a model reads or writes whose limits are not known: no
-// model that is sold today writes more at once.
+// assumedLimit is the limit, in tokens, of a model whose limits are unknown. No model that is sold today writes
+// more at once.
 const assumedLimit = 1 << 17
 
 // InputLimit returns how many tokens the model reads at most in one request.
@@ -96,8 +96,7 @@ func (p *Price) atMost(input int64, u plugins.Usage) plugins.Cost {
 	return b.total()
 }
 
-// dearest returns the highest of the known rates, and an unknown rate if the first, which
-// is that of the whole, is unknown.
+// dearest returns the highest of the known rates. It is unknown if the rate of the whole is.
 func dearest(whole Rate, parts ...Rate) Rate {
 	if !whole.Known() {
 		return whole

@@ -91,7 +91,7 @@ func (m *Model) Cost(u plugins.Usage, conditions Conditions) plugins.Cost {
 	return b.total()
 }
 
-// charge makes out the bill of a call. It is false where the cost is unknown.
+// charge makes out the bill of a call. It is false if the cost is unknown.
 func (m *Model) charge(b *bill, u plugins.Usage, conditions Conditions) bool {
 	input, output := u.BilledInput.Or(u.Input), u.BilledOutput.Or(u.Output)
 	tokens := input.Valid || output.Valid
@@ -122,8 +122,8 @@ func (m *Model) charge(b *bill, u plugins.Usage, conditions Conditions) bool {
 	return true
 }
 
-// chargePieces charges what is priced by something else than tokens, and reports
-// whether anything is. Counts without a rate are charged as tokens or not at all.
+// chargePieces charges what is priced by the piece or by time, and reports whether anything is. A count without
+// a rate is charged as tokens or not at all.
 func (p *Price) chargePieces(b *bill, u plugins.Usage) (charged bool) {
 	if p.AudioHour.Known() {
 		charged = true
@@ -180,7 +180,6 @@ func (p *Price) chargeInput(b *bill, input int64, u plugins.Usage) {
 	b.tokens("input", uncached-audio-image, p.Input)
 }
 
-// chargeOutput splits the output likewise.
 func (p *Price) chargeOutput(b *bill, output int64, u plugins.Usage) {
 	for _, part := range [...]struct {
 		item string

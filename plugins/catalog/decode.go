@@ -19,7 +19,6 @@ type fault struct {
 
 func (f *fault) Error() string { return f.path + ": " + f.err.Error() }
 
-// at puts a step before the path of err.
 func at(step string, err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +33,6 @@ func at(step string, err error) error {
 	return &fault{step + "." + f.path, f.err}
 }
 
-// object calls f with each field of v.
 func object(v gjson.Result, f func(key string, v gjson.Result) error) (err error) {
 	if !v.IsObject() {
 		return errors.New("must be an object")
@@ -46,7 +44,6 @@ func object(v gjson.Result, f func(key string, v gjson.Result) error) (err error
 	return err
 }
 
-// array calls f with each element of v.
 func array(v gjson.Result, f func(gjson.Result) error) (err error) {
 	if !v.IsArray() {
 		return errors.New("must be an array")
@@ -62,8 +59,7 @@ func array(v gjson.Result, f func(gjson.Result) error) (err error) {
 	return err
 }
 
-// decoder reads a catalogue's text into the structs whose JSON it is. Lists and
-// strings that are alike are shared, which halves the memory of the models.
+// decoder reads a catalogue's text into structs. Equal lists and strings are shared, which halves the memory.
 type decoder struct {
 	lists   map[string][]string
 	strings map[string]string
@@ -73,8 +69,7 @@ type decoder struct {
 
 var errField = errors.New("unknown field; docs/catalog.md lists those there are")
 
-// text reads a string. Equal ones share their memory, which is not that of the
-// whole text.
+// text reads a string, which shares no memory with the whole text.
 func (d *decoder) text(v gjson.Result, to *string) error {
 	if v.Type != gjson.String || v.Str == "" {
 		return errors.New("must be a string that is not empty")
@@ -88,7 +83,6 @@ func (d *decoder) text(v gjson.Result, to *string) error {
 	return nil
 }
 
-// list reads a list of strings. Equal ones share their memory, too.
 func (d *decoder) list(v gjson.Result, to *[]string) error {
 	if l, ok := d.lists[v.Raw]; ok {
 		*to = l
@@ -104,7 +98,6 @@ func (d *decoder) list(v gjson.Result, to *[]string) error {
 	return err
 }
 
-// value reads v into to, a Model or a part of one.
 func (d *decoder) value(v gjson.Result, to reflect.Value) error {
 	switch to := to.Addr().Interface().(type) {
 	case *string:
@@ -166,7 +159,6 @@ func (d *decoder) value(v gjson.Result, to reflect.Value) error {
 	return err
 }
 
-// fieldsOf are the positions of a struct's fields by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]int {
 	fields := make(map[string]int)
 	for i := range t.NumField() {
@@ -177,7 +169,7 @@ func fieldsOf(t reflect.Type) map[string]int {
 	return fields
 }
 
-// decode puts a catalogue's text over what c has.
+// decode reads a catalogue's text into c, whose values it replaces.
 func (c *Catalog) decode(src []byte) error {
 	if !gjson.ValidBytes(src) {
 		return errors.New("is not JSON; check its commas and quotes")

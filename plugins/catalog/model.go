@@ -74,7 +74,6 @@ type Date int32
 
 const day = 24 * 60 * 60
 
-// dateOf is the day of t in UTC.
 func dateOf(t time.Time) Date {
 	s := t.Unix()
 	return Date((s - ((s%day)+day)%day) / day)

@@ -7,7 +7,6 @@ import (
 	"sync"
 )
 
-// provider serves models. It has Weir's name.
 type provider struct {
 	id       string
 	fallback []string // providers whose models this one resells
@@ -17,8 +16,7 @@ type provider struct {
 	found    names
 }
 
-// clone copies p and its models, whose lists and prices stay shared: reading a
-// catalogue over them replaces those and changes none.
+// clone copies p and its models. Their lists and prices stay shared: reading a catalogue replaces them.
 func (p *provider) clone() *provider {
 	to := &provider{id: p.id, fallback: p.fallback, named: make(map[string]*Model, len(p.named))}
 	copies := make(map[*Model]*Model, len(p.models))
@@ -36,8 +34,8 @@ func (p *provider) clone() *provider {
 	return to
 }
 
-// index makes models found by their names. Those of fresh win over the others,
-// save that an id always names its model.
+// index makes models found by their names. An alias of fresh wins over an alias of others, and an id over any
+// alias.
 func (p *provider) index(fresh []*Model) {
 	slices.SortFunc(p.models, func(a, b *Model) int { return cmp.Compare(a.ID, b.ID) })
 	clear(p.named)
@@ -62,7 +60,6 @@ func (p *provider) index(fresh []*Model) {
 	}
 }
 
-// find is the model that has the name or whose match rule it fits.
 func (p *provider) find(name string) *Model {
 	if m := p.named[name]; m != nil {
 		return m
@@ -80,8 +77,8 @@ const (
 	maxNames = 1024
 )
 
-// names remembers which models the names that are no ids were found to be (nil
-// for none), so that one search does for many calls.
+// names remembers the models of names that are no ids, nil for names without a model, so that one search does
+// for many calls.
 type names struct {
 	mu    sync.RWMutex
 	known map[string]*Model

@@ -22,14 +22,12 @@ const (
 	planKey
 )
 
-// decoder reads one answer.
 type decoder struct {
 	a              *translate.Assembler
 	thinking, plan []byte // that are not sealed yet
 	answer         bool   // the call that is open is the answer
 }
 
-// message reads an answer that is not a stream.
 func (d *decoder) message(body []byte) {
 	v, ok := d.a.ParseJSON(body)
 	if !ok {
@@ -54,7 +52,6 @@ func (d *decoder) message(body []byte) {
 	d.complete(v, body)
 }
 
-// event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
 	e, ok := d.a.ParseEvent(data)
 	if !ok {
@@ -86,7 +83,6 @@ func (d *decoder) event(_, data []byte) bool {
 	return true
 }
 
-// content reads a part of the message, or a piece of one.
 func (d *decoder) content(v gjson.Result) {
 	if s := v.Get("thinking").Str; s != "" {
 		d.thinking = append(d.thinking, s...)
@@ -98,7 +94,7 @@ func (d *decoder) content(v gjson.Result) {
 	}
 }
 
-// toolPlan reads what the model says of the calls that it is about to make.
+// toolPlan reads what the model says before it makes calls.
 func (d *decoder) toolPlan(s string) {
 	if s == "" {
 		return
@@ -110,8 +106,7 @@ func (d *decoder) toolPlan(s string) {
 	d.a.Summary(planKey, 0, s)
 }
 
-// seal ends the thoughts that are open, with what the provider has to get of
-// them when they come back.
+// seal ends the open thoughts, with what the provider wants back of them.
 func (d *decoder) seal() {
 	switch {
 	case len(d.thinking) > 0:
@@ -122,8 +117,8 @@ func (d *decoder) seal() {
 	d.thinking, d.plan = nil, nil
 }
 
-// call reads the start of a call, which in a message is all of it. The one
-// before is complete; only the last one may be cut short.
+// call reads the start of a call. In a message, that is the whole call. The call before is complete: only the
+// last one may be cut short.
 func (d *decoder) call(index int, v gjson.Result) {
 	d.seal()
 	d.a.Close(index - 1)
@@ -142,7 +137,6 @@ func (d *decoder) arguments(index int, s string) {
 	}
 }
 
-// reasons are those to stop.
 var reasons = translate.Reasons{
 	"COMPLETE":      translate.ReasonStop,
 	"STOP_SEQUENCE": translate.ReasonStop,
@@ -153,7 +147,6 @@ var reasons = translate.Reasons{
 	"TIMEOUT":       translate.ReasonError,
 }
 
-// complete reads why the model stopped, and from the whole body the usage.
 func (d *decoder) complete(v gjson.Result, body []byte) {
 	d.seal()
 	d.a.Observe(plugins.CohereChat, "cohere", body)

@@ -8,7 +8,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// message is one of any role.
 type message struct {
 	Role       string     `json:"role"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -48,7 +47,6 @@ type calledByName struct {
 	Arguments string `json:"arguments"`
 }
 
-// setMessages translates instructions and turns.
 func (r *request) setMessages(p *translate.Request, c *translate.Capabilities) error {
 	if strings.TrimSpace(p.Instructions) != "" {
 		r.Messages = append(r.Messages, message{Role: "system", Content: []any{textContent{"text", p.Instructions}}})
@@ -75,7 +73,6 @@ func (r *request) setMessages(p *translate.Request, c *translate.Capabilities) e
 	return nil
 }
 
-// addMessage makes one message of a turn of the user or the system.
 func (r *request) addMessage(role string, c *translate.Capabilities, t translate.Turn) error {
 	m := message{Role: role}
 	for _, item := range t.Items {
@@ -111,8 +108,6 @@ func newImage(c *translate.Capabilities, part translate.Part) (imageContent, err
 	return image, nil
 }
 
-// addAssistant makes one message of the assistant's turn: thoughts, texts and
-// the plan come before the calls.
 func (r *request) addAssistant(p *translate.Request, t translate.Turn) error {
 	m := message{Role: "assistant"}
 	err := t.Visit(translate.Visitor{
@@ -168,7 +163,7 @@ func (r *request) addOutputs(t translate.Turn) error {
 	return nil
 }
 
-// addText adds a text, unless it is blank: the provider refuses those.
+// addText adds a text, unless it is blank: the provider refuses blank texts.
 func (m *message) addText(text string) {
 	if strings.TrimSpace(text) != "" {
 		m.Content = append(m.Content, textContent{"text", text})

@@ -10,15 +10,13 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// thinking is whether, and with how many tokens, the model thinks before it
-// answers. Models that can do so unless told not to.
+// thinking is whether, and with how many tokens, the model thinks. Models that can think do so by default.
 type thinking struct {
 	Type        string `json:"type"`
 	TokenBudget *int64 `json:"token_budget,omitempty"`
 }
 
-// defaultOutput is the output, in tokens, of which reasoning gets a share if the
-// request has no limit.
+// defaultOutput is the output, in tokens, that reasoning gets a share of if the request has no limit.
 const defaultOutput = 32_000
 
 func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {
@@ -46,9 +44,8 @@ func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) 
 	return nil
 }
 
-// thoughts are what the model thought before it answered or made calls. They are
-// the encrypted_content of our reasoning items, and distinguish them from the items
-// of other providers.
+// thoughts are what the model thought before it answered or made calls. As JSON, they are the
+// encrypted_content of our reasoning items.
 type thoughts struct {
 	Thinking string `json:"thinking,omitempty"`
 	ToolPlan string `json:"tool_plan,omitempty"`
@@ -59,8 +56,7 @@ func (t thoughts) encode() string {
 	return string(b)
 }
 
-// ownReasoning is the thoughts in a reasoning's encrypted_content, none if another
-// provider made it.
+// ownReasoning reads an encrypted_content. It is empty if another provider made it.
 func ownReasoning(encrypted string) (t thoughts) {
 	v := gjson.Parse(encrypted)
 	if keys := v.Get("@keys").Array(); plugins.ValidJSON([]byte(encrypted)) && v.IsObject() && !slices.ContainsFunc(keys, foreign) {

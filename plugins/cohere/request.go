@@ -39,7 +39,7 @@ type request struct {
 	Stream           bool            `json:"stream"`
 }
 
-// newRequest translates p. An error that the client caused is a *plugins.Error.
+// newRequest translates p. If the client is at fault, the error is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -58,7 +58,6 @@ func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	return r, nil
 }
 
-// responseFormat makes the text of the answer JSON, by a schema if there is one.
 type responseFormat struct {
 	Type   string          `json:"type"`
 	Schema json.RawMessage `json:"schema,omitempty"`
@@ -77,8 +76,7 @@ func (r *request) setFormat(p *translate.Request, _ *translate.Capabilities) err
 	return nil
 }
 
-// setAnswerTool leaves the model no way to answer but by a call: to the client's tools,
-// or with the answer.
+// setAnswerTool makes the model answer by a call: of a tool of the client's, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request) error {
 	t, err := p.AnswerTool()
 	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer

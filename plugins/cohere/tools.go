@@ -19,8 +19,8 @@ type function struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// setTools translates the tools and the choice between them. What a choice
-// excludes is left out, for Cohere can only be made to call some tool.
+// setTools translates the tools and the choice. Tools that the choice excludes are left out: Cohere cannot be
+// made to call a certain tool.
 func (r *request) setTools(p *translate.Request, _ *translate.Capabilities) error {
 	c := p.ToolChoice
 	strict := len(p.Tools) > 0

@@ -8,9 +8,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// cite annotates the message that is open. The provider counts bytes, and from
-// the beginning of a part: what it says is believed where the text is the one
-// that it says it is.
+// cite annotates the open message. The provider counts bytes from the beginning of a part. A citation is
+// taken only if its text is at its place in the message.
 func (d *decoder) cite() {
 	v := gjson.ParseBytes(d.grounding)
 	chunks := v.Get("groundingChunks").Array()

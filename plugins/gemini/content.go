@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// part reads a part of the content. Calls come whole.
+// part reads a part of the content. A call is in one part.
 func (d *decoder) part(v gjson.Result) {
 	var kind, signature string
 	var value gjson.Result
@@ -44,8 +44,7 @@ func (d *decoder) part(v gjson.Result) {
 	}
 }
 
-// addText reads text. Its signature comes with its first piece, its last, or by
-// itself, and belongs to all of it.
+// addText reads text. The signature of a text comes with its first piece, with its last, or alone.
 func (d *decoder) addText(s, signature string, thought bool) {
 	switch {
 	case s == "":
@@ -91,8 +90,7 @@ func (d *decoder) call(v gjson.Result, signature string) {
 	d.calls++
 }
 
-// hosted reads a call of a tool that the provider hosts, or its result. Code and
-// its result are one item.
+// hosted reads a call of a tool that the provider hosts, or its result. Code and its result are one item.
 func (d *decoder) hosted(kind string, v gjson.Result) {
 	switch kind {
 	case "toolCall":

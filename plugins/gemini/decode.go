@@ -11,8 +11,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// generateContent reads answers and errors, which the Gemini API and Vertex AI
-// have in common.
+// generateContent reads the answers and errors of the Gemini API and of Vertex AI.
 type generateContent struct{}
 
 // Decode implements translate.Provider.
@@ -57,8 +56,7 @@ type decoder struct {
 	queries   []string
 }
 
-// response reads a response or, of a stream, a piece of one, and reports whether
-// more may follow.
+// response reads a response, or a piece of a stream. It reports whether more may follow.
 func (d *decoder) response(_, body []byte) bool {
 	if text, ok := d.repeat.Text(body); ok {
 		d.addText(text, "", false)
@@ -105,7 +103,6 @@ func (d *decoder) response(_, body []byte) bool {
 	return ok
 }
 
-// reportRepeated reads the usage of the last piece that was a repetition.
 func (d *decoder) reportRepeated() {
 	if len(d.repeated) > 0 {
 		if usage := gjson.GetBytes(d.repeated, "usageMetadata"); usage.Exists() {
@@ -143,7 +140,6 @@ func (d *decoder) candidate(v gjson.Result) {
 	}
 }
 
-// reasons are those to stop; a turn of calls stops too.
 var reasons = translate.Reasons{
 	"STOP":                      translate.ReasonStop,
 	"MAX_TOKENS":                translate.ReasonMaxOutputTokens,
@@ -169,7 +165,6 @@ var reasons = translate.Reasons{
 	"FINISH_REASON_UNSPECIFIED": translate.ReasonNone,
 }
 
-// finish reads why the model stopped, if it did.
 func (d *decoder) finish(finish, message string) {
 	reason := reasons.Of(finish)
 	switch reason {
@@ -188,7 +183,7 @@ func (d *decoder) finish(finish, message string) {
 	d.reason = reason
 }
 
-// flush adds to the response what is known only at the end of the answer.
+// flush adds what is known only at the end of the answer.
 func (d *decoder) flush() {
 	d.reportRepeated()
 	d.count()
@@ -202,8 +197,7 @@ func (d *decoder) flush() {
 	}
 }
 
-// seal hands the client what the provider wants to see again, in reasoning of
-// its own where none is open.
+// seal gives the client what the provider wants to see again: in the open reasoning, or in a new one.
 func (d *decoder) seal() {
 	if d.signature != "" {
 		d.held.Parts = slices.Insert(d.held.Parts, 0, signedText(d.signature))

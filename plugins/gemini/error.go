@@ -32,8 +32,7 @@ func (generateContent) Error(resp *http.Response) *plugins.Error {
 	return translate.ReadError(resp, newError)
 }
 
-// newError is the error in the body of an answer with a status or, if that is 0,
-// in a piece of a stream.
+// newError is the error of an answer. status is 0 for an error in a piece of a stream.
 func newError(status int, body gjson.Result) *plugins.Error {
 	v := body.Get("error")
 	status = cmp.Or(codes[v.Get("status").Str], status, int(v.Get("code").Int()))

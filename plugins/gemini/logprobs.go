@@ -6,7 +6,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// logprob is the log probability of a token, as the Responses API has it.
 type logprob struct {
 	Token       string       `json:"token"`
 	Logprob     float64      `json:"logprob"`
@@ -20,7 +19,6 @@ type topLogprob struct {
 	Bytes   []int   `json:"bytes"`
 }
 
-// logprobs adds the logprobs of the text in the same candidate.
 func (d *decoder) logprobs(v gjson.Result) {
 	top := v.Get("topCandidates").Array()
 	var all []logprob

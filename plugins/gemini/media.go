@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// mediaPart is an image, audio, video or a document: inline, or at a URI.
 type mediaPart struct {
 	InlineData *blob     `json:"inlineData,omitempty"`
 	FileData   *fileData `json:"fileData,omitempty"`
@@ -26,7 +25,6 @@ type fileData struct {
 	FileURI  string `json:"fileUri"`
 }
 
-// fileURI is the address of one of the Gemini API's own files.
 func fileURI(id string) string {
 	baseURL, _ := plugins.DefaultTarget("gemini")
 	return baseURL + apiVersion + id
@@ -60,8 +58,7 @@ func (r *request) media(part *translate.Part) (any, error) {
 	return m, nil
 }
 
-// kindOf is the kind of input as the catalogue names it, "" for texts and for
-// what cannot be known.
+// kindOf is the kind of input as the catalogue names it, "" for text and for what is unknown.
 func kindOf(t translate.PartType, mediaType string) string {
 	kind, _, _ := strings.Cut(mediaType, "/")
 	switch {
@@ -75,8 +72,7 @@ func kindOf(t translate.PartType, mediaType string) string {
 	return ""
 }
 
-// inlineType is the declared type of inline data, or what the name and the first
-// bytes show where clients sent bare base64.
+// inlineType is the declared type of inline data. For bare base64, the name and the first bytes tell the type.
 func inlineType(part *translate.Part) string {
 	if part.MediaType != "application/octet-stream" {
 		return part.MediaType
@@ -90,7 +86,7 @@ func inlineType(part *translate.Part) string {
 	return t
 }
 
-// types are those that the provider documents, by the endings of names.
+// types are the media types that the provider documents, by the endings of names.
 var types = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
 	".heic": "image/heic", ".heif": "image/heif",
@@ -99,8 +95,7 @@ var types = map[string]string{
 	".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html",
 }
 
-// typeOf returns the media type that the ending of a name or URL means, "" if
-// unknown: then the provider finds it out itself.
+// typeOf returns the media type of a name or URL by its ending, "" if unknown: the provider finds out itself.
 func typeOf(name string) string {
 	name, _, _ = strings.Cut(name, "?")
 	return types[strings.ToLower(path.Ext(name))]

@@ -8,9 +8,8 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// content is a turn of the user or the model. Its parts are a *textPart, a
-// mediaPart, a callPart, a responsePart, or what came back from the client as it
-// was.
+// content is a turn of the user or the model. Its parts are a *textPart, a mediaPart, a callPart, a
+// responsePart, or the JSON of a part that came back from the client.
 type content struct {
 	Role  string `json:"role,omitempty"`
 	Parts []any  `json:"parts"`
@@ -42,7 +41,7 @@ type functionResponse struct {
 	Response functionResult `json:"response"`
 }
 
-// functionResult has the keys that Google recommends for what is no object.
+// functionResult has the keys that Google recommends for results that are no objects.
 type functionResult struct {
 	Output *string `json:"output,omitempty"`
 	Error  *string `json:"error,omitempty"`
@@ -58,7 +57,6 @@ const (
 // the client lost (https://ai.google.dev/gemini-api/docs/thought-signatures).
 const unsigned = "skip_thought_signature_validator"
 
-// setMessages translates instructions and turns.
 func (r *request) setMessages() error {
 	system, turns, err := r.request.Alternate()
 	if err != nil {
@@ -117,8 +115,7 @@ func (r *request) addTurn(t translate.Turn) error {
 	})
 }
 
-// addHeld adds a part that the client brings back. The signature of a text is
-// one of its own where the text was streamed.
+// addHeld adds a part that the client brings back. If a text was streamed, its signature is a part of its own.
 func (r *request) addHeld(part json.RawMessage) {
 	if signature := textSignature(part); signature != "" && len(r.Contents) > 0 {
 		last := r.Contents[len(r.Contents)-1]
@@ -131,8 +128,8 @@ func (r *request) addHeld(part json.RawMessage) {
 	r.add(roleModel, part)
 }
 
-// addOutputs adds what functions returned, all in one content, as the provider
-// demands. Results hold text alone: media follow them.
+// addOutputs adds all results of functions in one content, as the provider demands. Results hold only text:
+// media follow them.
 func (r *request) addOutputs(t translate.Turn) error {
 	var media []any
 	for _, item := range t.Items {
@@ -166,7 +163,7 @@ func (r *request) addOutputs(t translate.Turn) error {
 	return nil
 }
 
-// add adds to the last content, or a new one when the other speaks.
+// add adds to the last content, or to a new one if the role changes.
 func (r *request) add(role string, parts ...any) {
 	if len(parts) == 0 {
 		return
@@ -178,7 +175,6 @@ func (r *request) add(role string, parts ...any) {
 	r.Contents = append(r.Contents, content{role, parts})
 }
 
-// parts are those of a message.
 func (r *request) parts(message []translate.Part) ([]any, error) {
 	parts := make([]any, len(message))
 	for i := range message {

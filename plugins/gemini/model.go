@@ -7,7 +7,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// model is what can be asked of a model.
 type model struct {
 	translate.Capabilities
 	// thinksIfTold: the model thinks only on request, and thinking can be turned
@@ -15,7 +14,7 @@ type model struct {
 	thinksIfTold bool
 }
 
-// early are the beginnings of the names of models from before thinking levels.
+// early are the beginnings of the names of models without thinking levels.
 var early = []string{"gemini-1", "gemini-2", "gemma"}
 
 // modelOf returns what is known of the target's model. A model that the catalogue

@@ -45,11 +45,9 @@ func (Provider) Prepare(ctx context.Context, p *translate.Request, t translate.T
 	return r.post(ctx, t, apiVersion+"models/", "X-Goog-Api-Key")
 }
 
-// apiVersion is the version of the API that has all of it, as paths begin.
 const apiVersion = "/v1beta/"
 
-// post is the HTTP request to the target's model, whose resource name begins with
-// path.
+// post returns the HTTP request to the target's model. path is the beginning of the model's resource name.
 func (r *request) post(ctx context.Context, t translate.Target, path, keyHeader string) (*http.Request, error) {
 	method := ":generateContent"
 	if r.request.Stream {

@@ -7,8 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// thinkingConfig is how much the model thinks before it answers, and whether its
-// thoughts are returned.
 type thinkingConfig struct {
 	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
 	ThinkingBudget  *int64 `json:"thinkingBudget,omitempty"`
@@ -47,7 +45,7 @@ func (r *request) setReasoning() error {
 	return r.setBudget(c)
 }
 
-// setBudget is for the models that count their thoughts in tokens.
+// setBudget requests reasoning from models that count it in tokens.
 func (r *request) setBudget(c *thinkingConfig) error {
 	m := r.model
 	budget := min(max(budgets[r.request.Reasoning.Effort], m.MinBudget), m.MaxBudget)
@@ -66,8 +64,8 @@ func (r *request) setBudget(c *thinkingConfig) error {
 	return nil
 }
 
-// sealed is the encrypted_content of our reasoning items: what the provider
-// wants back that no other item could hold.
+// sealed is the encrypted_content of our reasoning items: what the provider wants back and no other item
+// holds.
 type sealed struct {
 	// Parts go back as they are, in their place.
 	Parts []json.RawMessage `json:"parts,omitempty"`
@@ -75,8 +73,8 @@ type sealed struct {
 	Call string `json:"call,omitempty"`
 }
 
-// ownReasoning reads an encrypted_content, "" for reasoning that left nothing to bring
-// back. It is false where another provider made it.
+// ownReasoning reads an encrypted_content. It is false if another provider made it. An empty one has nothing
+// to bring back.
 func ownReasoning(encrypted string) (sealed, bool) {
 	var s sealed
 	if encrypted == "" {
@@ -93,13 +91,13 @@ func ownReasoning(encrypted string) (sealed, bool) {
 	return s, true
 }
 
-// signedText is the part of a signature that belongs to the text before it.
+// signedText is a part with the signature of the text before it.
 func signedText(signature string) json.RawMessage {
 	b, _ := json.Marshal(textPart{ThoughtSignature: signature}) // strings
 	return b
 }
 
-// textSignature is the signature in what signedText made, "" in other parts.
+// textSignature is the signature in a part of signedText, "" in other parts.
 func textSignature(part json.RawMessage) string {
 	v := gjson.ParseBytes(part)
 	if text := v.Get("text"); text.Type != gjson.String || text.Str != "" {

@@ -63,7 +63,7 @@ type generationConfig struct {
 	ThinkingConfig     *thinkingConfig `json:"thinkingConfig,omitempty"`
 }
 
-// newRequest translates p. An error that the client caused is a *plugins.Error.
+// newRequest translates p. If the client is at fault, the error is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target, vertex bool) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -96,8 +96,7 @@ func (r *request) setSampling() error {
 	return nil
 }
 
-// setFormat holds the text to a form. Models before Gemini 3 cannot have tools
-// beside: these answer by a call, too.
+// setFormat sets the form of the text. Models before Gemini 3 take no form beside tools: they answer by a call.
 func (r *request) setFormat() error {
 	f := r.request.Format
 	if f.Type != "json_object" && f.Type != "json_schema" {
@@ -132,8 +131,7 @@ func (r *request) setAnswerTool() error {
 	return nil
 }
 
-// setServiceTier asks for a tier: the Gemini API in the body, Vertex AI in a
-// header.
+// setServiceTier asks for a tier. Vertex AI takes it in a header.
 func (r *request) setServiceTier() error {
 	switch tier := r.request.ServiceTier; tier {
 	case "", "auto", "default":

@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// tool is the functions, or one tool that the provider hosts.
 type tool struct {
 	GoogleSearch         *googleSearch         `json:"googleSearch,omitempty"`
 	CodeExecution        *struct{}             `json:"codeExecution,omitempty"`
@@ -40,8 +39,6 @@ type functionCallingConfig struct {
 	AllowedFunctionNames []string `json:"allowedFunctionNames,omitempty"`
 }
 
-// setTools translates the tools that the model may use, and the choice between
-// them.
 func (r *request) setTools() error {
 	c := r.request.ToolChoice
 	isFunction := func(t translate.Tool) bool { return !t.Hosted() }
@@ -76,7 +73,7 @@ func (r *request) setTools() error {
 	return r.setToolChoice(functions, strict)
 }
 
-// setToolChoice chooses between functions; hosted tools are the model's choice.
+// setToolChoice chooses between functions. The model alone chooses hosted tools.
 func (r *request) setToolChoice(functions []functionDeclaration, strict bool) error {
 	c := r.request.ToolChoice
 	config := functionCallingConfig{AllowedFunctionNames: allowed(c, functions)}
@@ -105,8 +102,7 @@ func (r *request) setToolChoice(functions []functionDeclaration, strict bool) er
 	return nil
 }
 
-// allowed are the names of the functions that a choice is confined to, nil for
-// no such choice.
+// allowed are the names of the functions that the choice allows, nil for all.
 func allowed(c translate.ToolChoice, functions []functionDeclaration) []string {
 	if c.Name != "" {
 		return []string{c.Name}

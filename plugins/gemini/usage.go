@@ -8,16 +8,15 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// report keeps a report of usage. Every piece of a stream may have one, with
-// the counts so far; some of Vertex AI's have no count at all.
+// report keeps a report of usage. Every piece of a stream may have the counts so far. Some of Vertex AI's
+// reports have no count.
 func (d *decoder) report(v gjson.Result) {
 	if len(d.usage) == 0 || strings.Contains(v.Raw, "totalTokenCount") {
 		d.usage = append(d.usage[:0], v.Raw...)
 	}
 }
 
-// count adds the last report of usage and the searches, which are billed beside the tokens,
-// at the end of the answer.
+// count adds the last report of usage, and the searches, which are billed beside the tokens.
 func (d *decoder) count() {
 	body := plugins.AppendString([]byte(`{"modelVersion":`), d.a.Model())
 	if len(d.grounding) > 0 {
@@ -31,8 +30,7 @@ func (d *decoder) count() {
 	d.a.ServiceTier(tier(info.ServiceTier))
 }
 
-// tiers are the names that OpenAI has for those of the Gemini API and of Vertex
-// AI.
+// tiers are OpenAI's names for the tiers of the Gemini API and of Vertex AI.
 var tiers = map[string]string{
 	"standard":           "default",
 	"ON_DEMAND":          "default",

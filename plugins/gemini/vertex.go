@@ -32,12 +32,11 @@ func (Vertex) Prepare(ctx context.Context, p *translate.Request, t translate.Tar
 	return req, nil
 }
 
-// maxLabel is how long a key or value of a label may be, and how many labels
-// there may be.
+// maxLabel is the greatest length of a key or value, and the greatest number of labels.
 const maxLabel = 63
 
-// labels are those of the metadata that can be labels: lower-case letters,
-// digits, - and _, keys with a letter first. It is nil for none.
+// labels are the metadata that can be labels: of lower-case letters, digits, - and _. Keys begin with a letter.
+// It is nil if there are none.
 func labels(metadata json.RawMessage) json.RawMessage {
 	var b json.RawMessage
 	n := 0

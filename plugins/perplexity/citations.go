@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// search reads the results of a search.
 func (d *decoder) search(v gjson.Result) {
 	d.searches++
 	var call translate.HostedCall
@@ -31,11 +30,11 @@ func (d *decoder) search(v gjson.Result) {
 	d.a.WebSearch(call)
 }
 
-// marker is the number of a source in a text.
+// marker is the number of a source in a text, such as [1].
 var marker = regexp.MustCompile(`\[(\d{1,4})\]`)
 
-// cite annotates the message that is open: with the annotations that it has, else with
-// the sources whose numbers are in it, else with all.
+// cite annotates the open message: with its own annotations, or else with the sources whose numbers are in the
+// text, or else with all sources.
 func (d *decoder) cite(message gjson.Result) {
 	cited := false
 	add := func(c translate.Citation) {

@@ -16,7 +16,6 @@ func (Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	return translate.ReadAnswer(resp, a, d.object, d.event)
 }
 
-// textKey is the Assembler's key of the message that is open. Calls have their number.
 const textKey = -1
 
 // decoder reads one answer. The whole response at the end of a stream has what the
@@ -32,7 +31,6 @@ type decoder struct {
 	numbers  map[string]int       // of the sources, by the numbers that texts name
 }
 
-// object reads an answer that is not a stream.
 func (d *decoder) object(body []byte) {
 	if v, ok := openai.ParseObject(d.a, body); ok {
 		d.start(v)
@@ -40,7 +38,6 @@ func (d *decoder) object(body []byte) {
 	}
 }
 
-// event reads an event of a stream, and reports whether more may follow.
 func (d *decoder) event(_, data []byte) bool {
 	e, ok := d.a.ParseEvent(data)
 	if !ok {
@@ -68,12 +65,10 @@ func (d *decoder) event(_, data []byte) bool {
 	return true
 }
 
-// start reads what comes before the content.
 func (d *decoder) start(response gjson.Result) {
 	d.a.Start(response.Get("model").Str, response.Get("id").Str)
 }
 
-// addText adds to the message of an id.
 func (d *decoder) addText(id, s string) {
 	if id != d.open {
 		d.endText(gjson.Result{})
@@ -84,7 +79,7 @@ func (d *decoder) addText(id, s string) {
 	d.text = append(d.text, s...)
 }
 
-// endText ends the message that is open: with its annotations, if it has any.
+// endText ends the open message.
 func (d *decoder) endText(message gjson.Result) {
 	if len(d.text) > 0 {
 		d.cite(message)
@@ -93,7 +88,7 @@ func (d *decoder) endText(message gjson.Result) {
 	d.open, d.text = "", d.text[:0]
 }
 
-// item reads an item that is whole, unless it was read before.
+// item reads a whole item, unless it was read before.
 func (d *decoder) item(v gjson.Result) {
 	id := v.Get("id").Str
 	switch v.Get("type").Str {
@@ -132,8 +127,7 @@ func (d *decoder) call(id, name string, v gjson.Result) {
 	d.calls++
 }
 
-// complete reads the whole response, which body holds: what the stream left out, what was
-// used and how it ended.
+// complete reads the whole response: what the stream left out, the usage, and the reason to stop.
 func (d *decoder) complete(response gjson.Result, body []byte) {
 	read := d.searches
 	for _, v := range response.Get("output").Array() {

@@ -35,13 +35,12 @@ type (
 	}
 )
 
-// sealed is the encrypted_content of our reasoning items: the signature of the call that
-// follows, which the model behind the API may want to see again.
+// sealed is the encrypted_content of our reasoning items: the signature of the next call, which the model may
+// want to see again.
 type sealed struct {
 	Signature string `json:"perplexity_signature"`
 }
 
-// setMessages translates the turns.
 func (r *request) setMessages(p *translate.Request) error {
 	signature := ""
 	for _, t := range p.Turns {
@@ -95,7 +94,6 @@ func (r *request) addMessage(p *translate.Request, m *translate.Message) error {
 	return nil
 }
 
-// addOutput adds the output of a call, which is text.
 func (r *request) addOutput(o *translate.ToolOutput) error {
 	var texts []string
 	for i := range o.Content {

@@ -43,7 +43,7 @@ type reasoning struct {
 	Effort string `json:"effort"`
 }
 
-// responseFormat is that of Chat Completions: the API refuses that of Responses.
+// responseFormat is the format of Chat Completions. The API refuses that of Responses.
 type responseFormat struct {
 	Type       string     `json:"type"`
 	JSONSchema jsonSchema `json:"json_schema"`
@@ -56,14 +56,14 @@ type jsonSchema struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// presets are the names of configurations, which stand for a model.
+// presets are the names of configurations that stand for a model.
 var presets = []string{
 	"fast", "low", "medium", "high", "xhigh",
 	"fast-search", "pro-search", "deep-research", "advanced-deep-research", // as they were called before
 }
 
-// successors are what Perplexity has in the place of the models of its API before: a
-// model or a preset. Those searched in every call.
+// successors are the models and presets that replace the models of the earlier API. The earlier models searched
+// in every call.
 var successors = map[string]string{
 	"sonar":               "perplexity/sonar",
 	"sonar-pro":           "low",
@@ -72,11 +72,10 @@ var successors = map[string]string{
 	"sonar-deep-research": "medium",
 }
 
-// leastOutput is the limit of output, in tokens, for models of Anthropic whose own limit
-// the catalogue does not have: the API demands one for them.
+// leastOutput is the max_output_tokens, which the API demands for Anthropic's models, if the catalogue has none.
 const leastOutput = 4096
 
-// newRequest translates p. An error that the client caused is a *plugins.Error.
+// newRequest translates p. If the client is at fault, the error is a *plugins.Error.
 func newRequest(p *translate.Request, t translate.Target) (*request, error) {
 	if err := p.Apply(policy); err != nil {
 		return nil, err
@@ -128,7 +127,6 @@ func (r *request) setFormat(p *translate.Request) {
 	}}
 }
 
-// efforts are the levels of reasoning, of which "none" is not one.
 var efforts = translate.Efforts[1:]
 
 func (r *request) setReasoning(p *translate.Request, c *translate.Capabilities) error {

@@ -18,7 +18,6 @@ type function struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// search is the tool that searches the web.
 type search struct {
 	Type              string    `json:"type"`
 	SearchContextSize string    `json:"search_context_size,omitempty"`
@@ -32,12 +31,12 @@ type location struct {
 	Country string `json:"country,omitempty"`
 }
 
-// filters confine a search to domains; one with a "-" before it is excluded.
+// filters confine a search to domains. A "-" excludes a domain.
 type filters struct {
 	Domains []string `json:"search_domain_filter"`
 }
 
-// choice is the one tool that must be called, by its name, or by its type if it is hosted.
+// choice is the tool that must be called: a name, or the type of a hosted tool.
 type choice struct {
 	Type string `json:"type,omitempty"`
 	Name string `json:"name,omitempty"`
@@ -48,7 +47,6 @@ func isSearch(tool any) bool {
 	return ok
 }
 
-// setTools translates the tools that the model may use, and the choice between them.
 func (r *request) setTools(p *translate.Request) error {
 	var err error
 	if r.Tools, err = translate.MapTools(p, newTool); err != nil {

@@ -39,7 +39,7 @@ func Check(stream []byte) (*Result, error) {
 	return &c.Result, nil
 }
 
-// eachEvent calls f with the events of a stream up to one that breaks the grammar.
+// eachEvent calls f with the events of a stream until f returns an error.
 func eachEvent(stream []byte, f func(name string, data []byte) error) error {
 	n := 0
 	for e, err := range streams.ReadSSE(bytes.NewReader(stream)) {
@@ -64,7 +64,6 @@ const (
 	ended
 )
 
-// checker is the automaton of one stream.
 type checker struct {
 	Result
 	phase phase
@@ -140,7 +139,6 @@ func (c *checker) step(kind string, e gjson.Result) error {
 	return i.step(kind, e)
 }
 
-// begin takes the events before the first item.
 func (c *checker) begin(kind string, response gjson.Result) error {
 	status := "in_progress"
 	switch {
@@ -176,7 +174,6 @@ func (c *checker) same(response gjson.Result) error {
 	return nil
 }
 
-// open takes an output_item.added.
 func (c *checker) open(e gjson.Result) error {
 	if n := e.Get("output_index"); n.Type != gjson.Number || n.Int() != int64(len(c.items)) {
 		return fmt.Errorf("output_index is %q, want %d", n.Raw, len(c.items))
@@ -194,7 +191,6 @@ func (c *checker) open(e gjson.Result) error {
 	return nil
 }
 
-// end takes the terminal event.
 func (c *checker) end(status string, response gjson.Result) error {
 	switch {
 	case c.phase == fresh:
@@ -264,7 +260,6 @@ func (c *checker) output(status string, output gjson.Result) error {
 	return nil
 }
 
-// usage checks the sums.
 func usage(u gjson.Result) error {
 	if u.Type == gjson.Null {
 		return nil
@@ -291,8 +286,8 @@ func usage(u gjson.Result) error {
 	return nil
 }
 
-// equal compares items by what their JSON means. OpenAI itself encrypts the content
-// of a reasoning item again for the terminal event.
+// equal compares items by the meaning of their JSON. OpenAI encrypts the content of a reasoning item again for
+// the terminal event.
 func equal(a string, b []byte) bool {
 	var x, y map[string]any
 	if decode([]byte(a), &x) != nil || decode(b, &y) != nil {

@@ -41,7 +41,6 @@ func CheckChat(stream []byte) (*Message, error) {
 	return &c.Message, nil
 }
 
-// chatChecker is the automaton of one stream.
 type chatChecker struct {
 	Message
 	head         string   // what all chunks have
@@ -132,8 +131,7 @@ func (c *chatChecker) chunk(v gjson.Result) error {
 	return nil
 }
 
-// cite adds annotations, which are about a part of the text so far: AI SDKs take no
-// others, and none with less.
+// cite adds annotations. Each must be about a part of the text so far, as AI SDKs demand.
 func (m *Message) cite(annotations gjson.Result) error {
 	length := int64(utf8.RuneCountInString(m.Text))
 	for _, annotation := range annotations.Array() {
@@ -148,7 +146,7 @@ func (m *Message) cite(annotations gjson.Result) error {
 	return nil
 }
 
-// call adds a piece of a call: its beginning, or more of its arguments.
+// call adds the beginning of a call, or more of its arguments.
 func (c *chatChecker) call(v gjson.Result) error {
 	i, id := int(v.Get("index").Int()), v.Get("id").Str
 	f, arguments := v.Get("function"), "arguments"

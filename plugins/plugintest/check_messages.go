@@ -25,7 +25,6 @@ func CheckMessages(stream []byte) (*Message, error) {
 	return &c.Message, nil
 }
 
-// messagesChecker is the automaton of one stream.
 type messagesChecker struct {
 	Message
 	blocks       int
@@ -147,7 +146,6 @@ var citationMembers = map[string][]string{
 	"web_search_result_location": {"cited_text", "encrypted_index", "url"},
 }
 
-// citeBlock adds a citation of a block of text.
 func (m *Message) citeBlock(citation gjson.Result) error {
 	members, ok := citationMembers[citation.Get("type").Str]
 	for _, member := range members {
@@ -160,7 +158,7 @@ func (m *Message) citeBlock(citation gjson.Result) error {
 	return nil
 }
 
-// count reads usage, of which the input is in three parts.
+// count reads usage. The input is in three parts.
 func (c *Message) count(usage gjson.Result) error {
 	c.Input, c.Output = 0, usage.Get("output_tokens").Int()
 	for _, key := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"} {
@@ -206,7 +204,7 @@ func ReadMessages(object []byte) (*Message, error) {
 	return m, m.count(v.Get("usage"))
 }
 
-// inputOf is the input of a call, which is empty unless it is an object.
+// inputOf is the input of a call, which is empty if the arguments are no object.
 func inputOf(arguments string) string {
 	var b bytes.Buffer
 	if !gjson.Parse(arguments).IsObject() || json.Compact(&b, []byte(arguments)) != nil {

@@ -86,7 +86,6 @@ func Named(t testing.TB, fixtures []Fixture, name string) Fixture {
 	return Fixture{}
 }
 
-// request is the request for a stream or an object.
 func (f Fixture) request(t testing.TB, stream bool) *translate.Request {
 	t.Helper()
 	request := f.Request
@@ -104,7 +103,6 @@ func (f Fixture) request(t testing.TB, stream bool) *translate.Request {
 	return p
 }
 
-// answer is the provider's, with the headers that it has.
 func (f Fixture) answer(stream bool) (header http.Header, body []byte) {
 	switch {
 	case !stream:

@@ -27,7 +27,6 @@ type text struct {
 	ended       bool // nothing may follow
 }
 
-// form is what there is to know of a kind of text.
 type form struct {
 	part  string // what the events of its part begin with, "" if it is none
 	index string // key of its index
@@ -48,7 +47,6 @@ var forms = map[string]form{
 	},
 }
 
-// textsOf are the texts that an item may have.
 var textsOf = map[string][]string{
 	"message":               {"response.output_text", "response.refusal"},
 	"reasoning":             {"response.reasoning_summary_text", "response.reasoning_text"},
@@ -58,7 +56,7 @@ var textsOf = map[string][]string{
 	"code_interpreter_call": {"response.code_interpreter_call_code"},
 }
 
-// progress are the events, without text, that an item may have.
+// progress are the events without text that an item may have.
 var progress = map[string][]string{
 	"web_search_call":       {"in_progress", "searching", "completed"},
 	"file_search_call":      {"in_progress", "searching", "completed"},
@@ -97,7 +95,6 @@ func newItem(v gjson.Result) (*item, error) {
 	return i, nil
 }
 
-// step takes an event between the item's added and done.
 func (i *item) step(kind string, e gjson.Result) error {
 	for _, name := range progress[i.kind] {
 		if kind == "response."+i.kind+"."+name {
@@ -113,7 +110,6 @@ func (i *item) step(kind string, e gjson.Result) error {
 	return i.checkText(kind, e)
 }
 
-// openPart takes content_part.added and reasoning_summary_part.added.
 func (i *item) openPart(base string, e gjson.Result) error {
 	if t := i.last(); t != nil && !t.ended {
 		return fmt.Errorf("another part is open")
@@ -141,7 +137,6 @@ func (i *item) openPart(base string, e gjson.Result) error {
 	return fmt.Errorf("an item of type %s has no part of type %q", i.kind, e.Get("part.type").Str)
 }
 
-// checkText takes the deltas of a text, its annotations and its .done.
 func (i *item) checkText(kind string, e gjson.Result) error {
 	for _, events := range textsOf[i.kind] {
 		what, ok := strings.CutPrefix(kind, events+".")
@@ -189,7 +184,7 @@ func (t *text) step(what string, f form, e gjson.Result) error {
 	return fmt.Errorf("unknown event")
 }
 
-// is compares the text with what its deltas said.
+// is compares a text with its deltas.
 func (t *text) is(v gjson.Result) error {
 	if v.Type != gjson.String || v.Str != t.said.String() {
 		return fmt.Errorf("the text is %.80s, and its deltas said %.80q", v.Raw, t.said.String())
@@ -213,7 +208,6 @@ func (i *item) closePart(base string, e gjson.Result) error {
 	return t.isPart(e.Get("part"))
 }
 
-// isPart compares a part with what was streamed of it.
 func (t *text) isPart(p gjson.Result) error {
 	if got := p.Get("type").Str; got != partType(t.events) {
 		return fmt.Errorf("the part is of type %q", got)
@@ -236,7 +230,6 @@ func partType(events string) string {
 	return "summary_text"
 }
 
-// close takes the item's output_item.done.
 func (i *item) close(v gjson.Result) error {
 	if t := i.last(); t != nil && !t.ended {
 		return fmt.Errorf("a part or text of the item is open")
@@ -261,7 +254,7 @@ func (i *item) close(v gjson.Result) error {
 	return nil
 }
 
-// matches compares what must not change in an item.
+// matches compares the members of an item that must not change.
 func (i *item) matches(v gjson.Result) error {
 	for _, key := range []string{"id", "type", "call_id", "name", "namespace", "role"} {
 		if got, want := v.Get(key).Raw, i.added.Get(key).Raw; got != want {
@@ -271,7 +264,7 @@ func (i *item) matches(v gjson.Result) error {
 	return nil
 }
 
-// holds compares the texts of an item with those that were streamed.
+// holds compares the texts of an item with the streamed ones.
 func (i *item) holds(v gjson.Result) error {
 	counts := map[string]int{}
 	for _, t := range i.texts {
@@ -305,7 +298,7 @@ func (i *item) holds(v gjson.Result) error {
 
 func (i *item) status() string { return gjson.GetBytes(i.closed, "status").Str }
 
-// last is the text that may be open, nil if there was none.
+// last is the last text of the item, or nil. Only the last one may be open.
 func (i *item) last() *text {
 	if len(i.texts) == 0 {
 		return nil

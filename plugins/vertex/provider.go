@@ -76,7 +76,7 @@ const (
 
 var others = chat.For("compatible")
 
-// route is who speaks to the model, and the target as they know it.
+// route returns the provider that speaks to the model, and the target as that provider knows it.
 func (v Provider) route(t translate.Target) (translate.Provider, translate.Target) {
 	project := "/projects/" + v.Project + "/locations/" + v.Location
 	publisher, name := publisherOf(t.Model)
@@ -95,8 +95,8 @@ func (v Provider) route(t translate.Target) (translate.Provider, translate.Targe
 	return gemini.Vertex{}, t
 }
 
-// publisherOf takes the name of a model apart, which may be a whole resource's
-// name, as in projects/p/locations/global/publishers/anthropic/models/claude.
+// publisherOf returns the two parts of a model's name. The name may be that of a resource, as in
+// projects/p/locations/global/publishers/anthropic/models/claude.
 func publisherOf(model string) (publisher, name string) {
 	if _, resource, ok := strings.Cut("/"+model, "/publishers/"); ok {
 		publisher, name, _ = strings.Cut(resource, "/models/")
@@ -112,7 +112,7 @@ func publisherOf(model string) (publisher, name string) {
 	return "google", name
 }
 
-// answering is who speaks to the model that answered.
+// answering returns the provider whose model answered.
 func answering(resp *http.Response) translate.Provider {
 	switch r := resp.Request; {
 	case r != nil && strings.Contains(r.URL.Path, atAnthropic):

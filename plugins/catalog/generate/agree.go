@@ -13,8 +13,7 @@ type quote struct {
 	prices []catalog.Price
 }
 
-// priceAt is the price that holds today for so much input, at any hour. Nil if there is
-// none.
+// priceAt is the price that holds today for so much input, at any hour, or nil.
 func priceAt(prices []catalog.Price, tier string, input int64) *catalog.Price {
 	for i := len(prices) - 1; i >= 0; i-- {
 		if p := &prices[i]; p.Hours == (catalog.Hours{}) && holds(p, tier, input) {
@@ -49,10 +48,9 @@ func within(all, some []catalog.Price, tier string) bool {
 	return true
 }
 
-// same reports whether two prices mean the same, but for how they are rounded. Only
-// the main rates have to be: the others are missing from one source or the other,
-// as are that of output where models give none, and those of audio and the like
-// beside those of tokens.
+// same reports whether two prices are equal but for rounding. Only the main rates count, because one source or
+// the other lacks the rest: the rate of output if a model gives none, and those of audio and the like beside those
+// of tokens.
 func same(p, q *catalog.Price) bool {
 	if !alike(p.Input, q.Input) || p.Output.Nano() != 0 && q.Output.Nano() != 0 && !alike(p.Output, q.Output) {
 		return false
@@ -66,8 +64,8 @@ func alike(a, b catalog.Rate) bool {
 	return max(x-y, y-x)*200 <= max(x, y)
 }
 
-// sizes are those of inputs that may have different prices. Sources write a bound
-// of 128k tokens as 128,000 or 131,072, so that what is near a bound is left out.
+// sizes are inputs that may have different prices. A bound of 128k tokens is 128,000 in some sources and 131,072
+// in others: inputs near a bound are left out.
 func sizes(lists ...[]catalog.Price) []int64 {
 	all := []int64{1}
 	for _, prices := range lists {
@@ -103,7 +101,6 @@ func decide(quotes []quote) (prices []catalog.Price) {
 	return prices
 }
 
-// tiers are those that the source has prices for.
 func (q quote) tiers() (tiers []string) {
 	for _, p := range q.prices {
 		tiers = append(tiers, p.Tier)
@@ -122,8 +119,7 @@ func agreeing(quotes []quote, tier string) (agreed []quote) {
 	return agreed
 }
 
-// combine is the prices of a tier that the first source has, with what the others
-// add to those that hold today at any hour.
+// combine is the first source's prices of a tier. The others add rates to the prices that hold today at any hour.
 func combine(quotes []quote, tier string) []catalog.Price {
 	first := quotes[0]
 	var prices []catalog.Price
@@ -173,9 +169,8 @@ func withoutFreeReads(prices []catalog.Price) {
 	}
 }
 
-// withoutGuesses makes rates unknown that the prices of tiers and of long inputs
-// lack and the standard price has: what they are for, such as cached tokens or
-// images, would be charged as the rest.
+// withoutGuesses makes rates unknown that a standard price has, and a price of a tier or of long inputs lacks.
+// Else the parts, such as cached tokens or images, would be charged as the rest.
 func withoutGuesses(prices []catalog.Price) {
 	standard := priceAt(prices, "", 1)
 	if standard == nil {
@@ -194,9 +189,8 @@ func withoutGuesses(prices []catalog.Price) {
 	}
 }
 
-// unknownAbove returns prices without rates for the long inputs whose price in a
-// tier no source gives, though their standard price differs from the price of short
-// inputs.
+// unknownAbove returns prices without rates for long inputs whose price in a tier no source gives, if long inputs
+// have another price in the standard tier.
 func unknownAbove(prices []catalog.Price, tier string) (unknown []catalog.Price) {
 	for _, p := range prices {
 		if p.Tier != "" || p.InputAbove == 0 || priceAt(prices, "", p.InputAbove+1).InputAbove != p.InputAbove {

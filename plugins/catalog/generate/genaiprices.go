@@ -80,8 +80,7 @@ func parseGenai(text []byte) (*genai, error) {
 	return g, nil
 }
 
-// find is the first rule that holds for a name, of the provider or else of those
-// that it resells. Nil if there is none.
+// find is the first rule that holds for a name, of the provider or else of those that it resells, or nil.
 func (g *genai) find(provider, name string) *rule {
 	for _, id := range append([]string{provider}, g.fallback[provider]...) {
 		rules := g.rules[id]
@@ -108,7 +107,6 @@ func (r *genaiRate) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &r.Base)
 }
 
-// at is the rate of a call with just over so much input.
 func (r genaiRate) at(input int64) json.Number {
 	n := r.Base
 	for _, t := range r.Tiers {
@@ -119,7 +117,6 @@ func (r genaiRate) at(input int64) json.Number {
 	return n
 }
 
-// errUncounted marks a price in units that a usage doesn't count.
 var errUncounted = errors.New("charges for what usages don't count")
 
 // read sets the prices. An empty set of rates is 0.

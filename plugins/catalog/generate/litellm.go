@@ -133,7 +133,6 @@ func regional(prices []catalog.Price, uplift *big.Rat) (regional []catalog.Price
 // condition is the end of a rate's field that says when it holds.
 var condition = regexp.MustCompile(`^(.*?)(?:_above_(\d+)k_tokens)?(?:_(priority|flex|batches))?$`)
 
-// litellmUnits are the fields of rates that are read.
 var litellmUnits = map[string]unit{
 	"input_cost_per_token":                      {"input", million},
 	"output_cost_per_token":                     {"output", million},
@@ -160,7 +159,6 @@ var litellmPieces = map[string]struct {
 	"image_generation":    {[]string{"output_cost_per_image", "input_cost_per_image"}, unit{"image", one}},
 }
 
-// when is the conditions of a price that the end of a field says.
 type when struct {
 	tier  string
 	above int64

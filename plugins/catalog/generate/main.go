@@ -77,7 +77,6 @@ func write(modelsDev, out string) error {
 	return os.WriteFile(out, w.EncodeAll(text, nil), 0o644)
 }
 
-// generate returns the catalogue's JSON.
 func (c collections) generate() ([]byte, error) {
 	providers, err := c.merge()
 	if err != nil {

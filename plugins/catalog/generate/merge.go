@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/plugins/catalog"
 )
 
-// merge is the catalogue's providers.
 func (c collections) merge() ([]provider, error) {
 	var providers []provider
 	var of []*offers
@@ -69,7 +68,6 @@ func (o *offers) quotes(name string) (quotes []quote) {
 	return quotes
 }
 
-// prices are those of a name, without those that are overridden.
 func (o *offers) prices(name string) ([]catalog.Price, error) {
 	quotes := o.quotes(name)
 	for i, q := range quotes {
@@ -163,8 +161,8 @@ func (o *offers) models() ([]*catalog.Model, error) {
 	return ordered, nil
 }
 
-// representative returns the model that represents all names of a rule: the one
-// with the rule's id, else the one with the shortest id. Nil if there are none.
+// representative is the model for all names of a rule: the one with the rule's id, or else with the shortest id,
+// or nil.
 func representative(r *rule, models []*catalog.Model) *catalog.Model {
 	if len(models) == 0 {
 		return nil
@@ -180,8 +178,7 @@ func representative(r *rule, models []*catalog.Model) *catalog.Model {
 	})
 }
 
-// addPriced adds the names that only LiteLLM has, where a look-up finds nothing or
-// something with other prices.
+// addPriced adds the names that only LiteLLM has, unless a look-up finds the same prices.
 func addPriced(providers []provider, of []*offers) ([]provider, error) {
 	text, err := json.Marshal(map[string]any{"providers": providers})
 	if err != nil {
@@ -211,8 +208,8 @@ func named(m *catalog.Model, name string) bool {
 	return m.ID == name || slices.Contains(m.Aliases, name)
 }
 
-// covers reports whether prices equal others in each tier that others have, and
-// depend on the geography if they do.
+// covers reports whether prices equal others in all tiers that others have, and depend on the geography if
+// others do.
 func covers(prices, others []catalog.Price) bool {
 	regional := func(p catalog.Price) bool { return p.Regional }
 	if slices.ContainsFunc(others, regional) && !slices.ContainsFunc(prices, regional) {
@@ -226,7 +223,7 @@ func covers(prices, others []catalog.Price) bool {
 	return true
 }
 
-// split takes the plain names out of a rule; what is left may be nil.
+// split takes the plain names out of a rule. The rest may be nil.
 func split(m catalog.Match) (names []string, rest *catalog.Match) {
 	kids := m.Or
 	if kids == nil {
@@ -270,7 +267,6 @@ func (o origin) owner(id string) string {
 	return cmp.Or(makers[maker], maker)
 }
 
-// located reports whether one of Bedrock's names says where the model runs.
 func located(id string) bool {
 	location, _, _ := strings.Cut(id, ".")
 	return slices.Contains([]string{"us", "us-gov", "eu", "apac", "au", "jp", "ca", "in", "sa", "global", "regional"}, location)

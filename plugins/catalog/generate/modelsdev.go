@@ -178,7 +178,6 @@ func (d *modelsDevModel) readPrices() error {
 	return nil
 }
 
-// add appends a price with the rates of c.
 func (d *modelsDevModel) add(c modelsDevCost, p catalog.Price) error {
 	for _, name := range []string{"input", "output", "cache_read", "cache_write", "reasoning", "input_audio", "output_audio"} {
 		if c[name] == nil || name == "reasoning" && string(c[name]) == string(c["output"]) {

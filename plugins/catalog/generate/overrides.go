@@ -119,7 +119,6 @@ func (q quote) check(provider, model string, ours []catalog.Price) (unexplained 
 	return unexplained
 }
 
-// names are all that the two packages have.
 func (o *offers) names() []string {
 	names := slices.Collect(maps.Keys(o.litellm))
 	for _, r := range o.genai.rules[o.origin.genai] {

@@ -57,8 +57,8 @@ var origins = []origin{
 	{id: "siliconflow", modelsDev: []string{"siliconflow"}},
 }
 
-// keeps reports whether prices are to be kept. The sources also write 0 for what
-// they don't know, so that 0 is kept only for models that are known to be free.
+// keeps reports whether prices are to be kept. The sources write 0 for free and for unknown: 0 is kept only for
+// models that are known to be free.
 func (o origin) keeps(model string, prices []catalog.Price) bool {
 	free := strings.HasSuffix(model, ":free") || o.id == "openai" && model == "moderation"
 	return free || !slices.ContainsFunc(prices, func(p catalog.Price) bool {

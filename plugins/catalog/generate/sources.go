@@ -55,7 +55,6 @@ var today = func() catalog.Date {
 	return d
 }()
 
-// collections are the three sources.
 type collections struct {
 	genai     *genai
 	litellm   litellm
@@ -141,7 +140,6 @@ type unit struct {
 	per  *big.Rat
 }
 
-// set sets the rate of p to dollars for one of the source's units.
 func (u unit) set(p *catalog.Price, dollars json.Number) (err error) {
 	n, ok := new(big.Rat).SetString(string(dollars))
 	if !ok {
