@@ -75,7 +75,7 @@ func (j *Journal) submit(d *draft) error {
 	if err := j.admit(d); err != nil {
 		fresh := errors.Is(err, ErrFull) && !j.full
 		j.full = j.full || fresh
-		logger := j.options.Logger
+		logger := j.options.logger()
 		j.mu.Unlock()
 		if fresh {
 			logger.Error("the journal is full: records are lost, and counted, until the backend takes some")
@@ -101,7 +101,7 @@ func (j *Journal) admit(d *draft) error {
 	case d.metadata > maxMetadata || d.length > math.MaxUint32:
 		j.ledger.lose(d.loss(storage.LostJournalFailed))
 		return errSize
-	case j.pendingBytes+d.size() > j.options.MaxBytes:
+	case j.pendingBytes+d.size() > j.options.Load().MaxBytes:
 		j.ledger.lose(d.loss(storage.LostJournalFull))
 		return ErrFull
 	}
@@ -114,10 +114,10 @@ func (j *Journal) writeQueue() {
 	defer j.turn.Unlock()
 	j.saveLosses()
 	j.mu.Lock()
-	group, o := j.queue, j.options
+	group := j.queue
 	j.queue = j.spare
 	j.mu.Unlock()
-	j.commit(group, &o)
+	j.commit(group)
 	for _, d := range group[1:] {
 		d.done <- struct{}{}
 	}
@@ -126,15 +126,16 @@ func (j *Journal) writeQueue() {
 }
 
 // commit writes a group, all or nothing, and publishes it. It needs the turn.
-func (j *Journal) commit(group []*draft, o *Options) {
+func (j *Journal) commit(group []*draft) {
+	o := j.options.Load()
 	start := time.Now()
 	var s *segment
 	var err error
 	if start.Sub(j.looked) >= checkEvery {
-		err = j.checkDirectory(o)
+		err = j.checkDirectory()
 	}
 	if err == nil {
-		s, err = j.writable(o)
+		s, err = j.writable()
 	}
 	if err == nil {
 		j.shareAgain(group)

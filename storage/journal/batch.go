@@ -47,10 +47,9 @@ type delivery struct {
 func (j *Journal) readBatch(ctx context.Context) *delivery {
 	d := &delivery{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
 	size := 0
-	limits := j.limits()
+	limits, o := j.limits(), j.options.Load()
 	j.mu.Lock()
 	j.waiting = 0
-	o := j.options
 	d.Journal, d.start, d.End = j.identity, j.position, j.position
 	again := j.position.Before(j.cut)
 	if !again {
@@ -93,7 +92,7 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 		}
 		d.entries++
 		size += len(e.metadata)
-		if err := j.add(ctx, d, &e, &o); err != nil {
+		if err := j.add(ctx, d, &e); err != nil {
 			o.Logger.Error("an entry of the journal cannot be read", zap.String("file", c.segment.path), zap.Uint32("ordinal", e.ordinal), zap.Error(err))
 			j.mu.Lock()
 			j.corrupt(d, 1, 0)
@@ -108,7 +107,7 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 // corrupt counts entries that are damaged, and exchanges that have no record
 // for it. It needs the mutex.
 func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
-	now := storage.Millis(j.options.now())
+	now := j.options.now()
 	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
 	d.losses = addLoss(d.losses, l)
 	d.gap = true
@@ -116,7 +115,8 @@ func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
 }
 
 // add adds an entry to the batch.
-func (j *Journal) add(ctx context.Context, d *delivery, e *entry, o *Options) error {
+func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
+	o := j.options.Load()
 	at := storage.Position{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
 	switch e.kind {
 	case kindRecord:

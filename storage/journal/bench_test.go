@@ -176,7 +176,7 @@ func BenchmarkContentRaw(b *testing.B) {
 
 func BenchmarkContentSealed(b *testing.B) {
 	j, s := segmentOf(b)
-	if err := j.seal(b.Context(), new(sealer), s, &j.options); err != nil {
+	if err := j.seal(b.Context(), new(sealer), s); err != nil {
 		b.Fatal(err)
 	}
 	for name, ordinal := range map[string]func(n int) uint32{

@@ -42,11 +42,14 @@ func Is(dir string) bool {
 func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, match func(*storage.Record)) (storage.Position, error)) (*Report, error) {
 	c := &checker{
 		Journal: &Journal{
-			dir: dir, options: Options{Dir: dir, open: openReadOnly}.withDefaults(),
+			dir:  dir,
 			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[storage.RecordKey]storage.Position{},
 		},
 		contents: map[uint64]ordinals{}, records: map[storage.RecordKey]appended{},
 	}
+	o := Options{Dir: dir, open: openReadOnly}.withDefaults()
+	c.options.Store(&o)
+	c.archive.dir, c.archive.options, c.archive.ledger = dir, &c.options, &c.ledger
 	unlock, err := lockShared(dir)
 	if err != nil {
 		return nil, err
@@ -98,11 +101,11 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 	if err != nil {
 		return err
 	}
-	if err := c.sealed.open(c.dir); err != nil {
+	if err := c.archive.open(); err != nil {
 		c.problem("%v", err)
 	}
 	for n := range raw { // a crash leaves both
-		if c.sealed.has(n) {
+		if c.archive.has(n) {
 			delete(raw, n)
 		} else {
 			delete(sealed, n)
@@ -175,10 +178,10 @@ func (c *checker) checkRaw(ctx context.Context, s *segment) error {
 
 // checkBlocks reads the blocks of all sealed segments, but for what counts as lost.
 func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error {
-	listed := c.sealed.all()
+	listed := c.archive.all()
 	for _, n := range slices.Sorted(maps.Keys(listed)) {
 		if s := listed[n]; !found[n] && s.Lost < s.Entries {
-			c.problem("%s is gone, with the bodies of %d records", c.path(n, sealedSuffix), s.Entries-s.Lost)
+			c.problem("%s is gone, with the bodies of %d records", segmentPath(c.dir, n, sealedSuffix), s.Entries-s.Lost)
 		}
 	}
 	r := &contentReader{j: c.Journal, parts: storage.WholeContent}
@@ -189,7 +192,7 @@ func (c *checker) checkBlocks(ctx context.Context, found map[uint64]bool) error 
 			continue
 		}
 		if err := r.open(n); err != nil {
-			c.problem("%s: %v", c.path(n, sealedSuffix), err)
+			c.problem("%s: %v", segmentPath(c.dir, n, sealedSuffix), err)
 			continue
 		}
 		c.contents[n] = nil
@@ -220,7 +223,7 @@ func (c *checker) checkEntries(ctx context.Context, r *contentReader, segment ui
 		}
 	}
 	for _, b := range slices.Sorted(maps.Keys(lost)) {
-		c.problem("%s: the bodies of %d records, from entry %d on, or with bytes in its block: %v", c.path(segment, sealedSuffix), lost[b], r.index.blocks[b].first, cause)
+		c.problem("%s: the bodies of %d records, from entry %d on, or with bytes in its block: %v", segmentPath(c.dir, segment, sealedSuffix), lost[b], r.index.blocks[b].first, cause)
 	}
 	return nil
 }
@@ -267,7 +270,7 @@ func (c *checker) sortAges() {
 			c.kept = append(c.kept, age{s.number, s.newest})
 		}
 	}
-	for n, s := range c.sealed.all() {
+	for n, s := range c.archive.all() {
 		c.kept = append(c.kept, age{n, moment(s.Newest)})
 	}
 	slices.SortFunc(c.kept, func(a, b age) int { return cmp.Compare(a.number, b.number) })
@@ -286,14 +289,14 @@ func (c *checker) outlived(r *storage.Record) bool {
 // compare looks whether a backend that has what comes before a position goes with the
 // segments.
 func (c *checker) compare(backend storage.Position) error {
-	for n := range c.sealed.all() {
+	for n := range c.archive.all() {
 		if n >= backend.Segment {
 			c.problem("the database ends within segment %d, and the journal has given up the records of segment %d: the database is older than the segments beside it", backend.Segment, n)
 			break
 		}
 	}
 	var rejected, content, missing int64
-	for _, l := range slices.Concat(c.ledger.losses, c.sealed.losses()) {
+	for _, l := range slices.Concat(c.ledger.losses, c.archive.losses()) {
 		switch l.Reason {
 		case storage.LostRejected:
 			rejected += l.Count
@@ -318,7 +321,7 @@ func (c *checker) compare(backend storage.Position) error {
 func (c *checker) reconcile(begun uint64) {
 	i := &c.report.Integrity
 	i.Seen, i.Recorded, i.Waiting = int64(begun), c.ledger.recorded, c.ledger.waiting
-	i.Losses = slices.Concat(c.ledger.losses, c.sealed.losses())
+	i.Losses = slices.Concat(c.ledger.losses, c.archive.losses())
 	if i.InFlight = i.Unaccounted(); i.InFlight < 0 {
 		c.problem("%d exchanges are accounted for, and %d have begun", i.Seen-i.InFlight, i.Seen)
 	}

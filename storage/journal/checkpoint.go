@@ -150,12 +150,12 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	j.checkpointMu.Lock()
 	defer j.checkpointMu.Unlock()
 	j.mu.Lock()
+	o := j.options.Load()
 	s := checkpoint{
 		Journal: j.identity, Position: j.position, Cut: cut,
 		Held: j.held.positions(), Pruned: j.checkpoint.last.Pruned,
 	}
 	j.ledger.save(&s)
-	o := j.options
 	j.mu.Unlock()
 	err := j.checkpoint.write(&s, o.Sync)
 	if err != nil && j.checkpointErr == nil {

@@ -72,14 +72,14 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 	r.content = storage.Content{}
 	found, err := r.read(ref)
 	if err != nil {
-		err = fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, r.j.path(ref.Segment, ""), err)
+		err = fmt.Errorf("reading the content of entry %d of %s: %w", ref.Ordinal, segmentPath(r.j.dir, ref.Segment, ""), err)
 	}
 	switch {
 	case errors.Is(err, errDamaged) && r.file != nil && r.segment == ref.Segment:
 		r.countLost(err)
 		return nil, nil
 	case errors.Is(err, errSealed), errors.Is(err, fs.ErrNotExist):
-		r.j.damaged(ref.Segment, nil, 0, err)
+		r.j.archive.damaged(ref.Segment, nil, 0, err)
 		return nil, nil
 	case errors.Is(err, errDamaged): // of a raw segment, which counts it when it is sealed
 		return nil, nil
@@ -103,7 +103,7 @@ func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
 		}
 		r.j.mu.Unlock()
 		// Sealing completes the sealed file before it lets go of the raw one.
-		if !r.j.sealed.has(ref.Segment) {
+		if !r.j.archive.has(ref.Segment) {
 			return false, nil
 		}
 		if err := r.open(ref.Segment); err != nil {

@@ -263,7 +263,7 @@ func TestDamageOfSharedBytesLosesWhatItSays(t *testing.T) {
 		refs = append(refs, appendTurn(t, j, i, &turns[i]))
 	}
 	seal(t, j, 1)
-	path := j.path(refs[0].Segment, sealedSuffix)
+	path := segmentPath(j.dir, refs[0].Segment, sealedSuffix)
 	f, size, err := openSealed(path)
 	if err != nil {
 		t.Fatal(err)

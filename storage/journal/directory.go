@@ -31,7 +31,7 @@ func (j *Journal) Ready() error {
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	j.mu.Lock()
-	closed, full, o := j.closed, j.full || j.pendingBytes >= j.options.MaxBytes, j.options
+	closed, full := j.closed, j.full || j.pendingBytes >= j.options.Load().MaxBytes
 	j.mu.Unlock()
 	switch {
 	case closed:
@@ -39,9 +39,9 @@ func (j *Journal) Ready() error {
 	case full:
 		return ErrFull
 	}
-	err := j.checkDirectory(&o)
+	err := j.checkDirectory()
 	if err == nil {
-		err = j.probe(&o)
+		err = j.probe()
 	}
 	if err != nil {
 		return fmt.Errorf("the journal cannot be written: %w", err)
@@ -50,7 +50,8 @@ func (j *Journal) Ready() error {
 }
 
 // probe writes and deletes a file. It needs the turn.
-func (j *Journal) probe(o *Options) error {
+func (j *Journal) probe() error {
+	o := j.options.Load()
 	path := filepath.Join(j.dir, probeName)
 	f, err := o.open(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR)
 	if err != nil {
@@ -67,7 +68,8 @@ func (j *Journal) probe(o *Options) error {
 // looks for it. Where the directory, or a file of it, was deleted or replaced, it
 // makes them anew: the drain goes on from the open files, and sealing writes their
 // content to the new place. It needs the turn.
-func (j *Journal) checkDirectory(o *Options) error {
+func (j *Journal) checkDirectory() error {
+	o := j.options.Load()
 	j.looked = time.Now()
 	gone := j.active != nil && !linked(j.active.file, j.active.path)
 	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoint.linked() {
@@ -76,9 +78,9 @@ func (j *Journal) checkDirectory(o *Options) error {
 	if j.active != nil {
 		j.close(j.active)
 	}
-	if err := j.makeAnew(o); err != nil {
+	if err := j.makeAnew(); err != nil {
 		if !j.checkpoint.linked() || !j.ledger.linked() {
-			err = errors.Join(err, os.MkdirAll(spareDir(j.dir), 0o700), j.keepIn(spareDir(j.dir), o))
+			err = errors.Join(err, os.MkdirAll(spareDir(j.dir), 0o700), j.keepIn(spareDir(j.dir)))
 		}
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
 	}
@@ -87,7 +89,7 @@ func (j *Journal) checkDirectory(o *Options) error {
 }
 
 // makeAnew takes possession of what has the directory's name now.
-func (j *Journal) makeAnew(o *Options) error {
+func (j *Journal) makeAnew() error {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return err
 	}
@@ -99,15 +101,16 @@ func (j *Journal) makeAnew(o *Options) error {
 		j.lock.Close()
 		j.lock = l
 	}
-	if err := j.keepIn(j.dir, o); err != nil {
+	if err := j.keepIn(j.dir); err != nil {
 		return err
 	}
-	j.checkSealed(o)
+	j.archive.check()
 	return os.RemoveAll(spareDir(j.dir))
 }
 
 // keepIn writes the checkpoint and the count of the exchanges in a directory from now on.
-func (j *Journal) keepIn(dir string, o *Options) error {
+func (j *Journal) keepIn(dir string) error {
+	o := j.options.Load()
 	j.checkpointMu.Lock()
 	defer j.checkpointMu.Unlock()
 	if err := j.checkpoint.reopen(dir, j.identity, o.Sync); err != nil {

@@ -195,7 +195,7 @@ func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 	d.losses = addLoss(d.losses, l)
 	j.ledger.drop(l)
 	d.exchanges -= l.Exchanges
-	logger := j.options.Logger
+	logger := j.options.logger()
 	j.mu.Unlock()
 	logger.Error("the backend rejects an entry, which is lost", zap.String("organisation", key.Org), zap.Stringer("request_id", key.ID), zap.Error(err))
 }
@@ -203,7 +203,7 @@ func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 // noteFailure keeps why the backend does not take a batch.
 func (j *Journal) noteFailure(err error) {
 	j.mu.Lock()
-	first, o := j.err == nil, j.options
+	first, o := j.err == nil, j.options.Load()
 	if j.err = err; first {
 		j.failingSince = o.now()
 	}
@@ -216,7 +216,7 @@ func (j *Journal) noteFailure(err error) {
 // delivered books what the backend has taken.
 func (j *Journal) delivered(d *delivery, took time.Duration) {
 	j.mu.Lock()
-	recovered, logger := j.err != nil, j.options.Logger
+	recovered, logger := j.err != nil, j.options.logger()
 	j.err, j.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
 	j.ledger.delivered(d.exchanges, d.number, d.losses)

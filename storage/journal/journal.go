@@ -65,6 +65,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// settings are the options, which Reconfigure replaces.
+type settings struct{ atomic.Pointer[Options] }
+
+func (s *settings) now() moment { return storage.Millis(s.Load().now()) }
+
+func (s *settings) logger() *zap.Logger { return s.Load().Logger }
+
 // contentRetention is how long content is kept, 0 for ever.
 func (o *Options) contentRetention() time.Duration {
 	if o.ContentRetention == 0 || o.Retention > 0 && o.Retention < o.ContentRetention {
@@ -88,7 +95,7 @@ type Journal struct {
 	backend storage.Backend
 	dir     string
 	lock    *os.File
-	sealed  sealedList
+	archive archive
 
 	// turn is held by whoever writes to the active segment. It comes before mu.
 	turn    sync.Mutex
@@ -106,7 +113,7 @@ type Journal struct {
 	writer sync.Mutex
 
 	mu      sync.Mutex
-	options Options
+	options settings
 	closed  bool // nothing is appended any more
 	settled bool // and what was being appended is
 	failing bool // the disk refuses writes
@@ -166,7 +173,7 @@ type Journal struct {
 // for as long as MaxBytes last.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j := &Journal{
-		backend: b, dir: o.Dir, options: o.withDefaults(),
+		backend: b, dir: o.Dir,
 		claims: map[storage.RecordKey]struct{}{}, live: map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
 		pending: map[storage.RecordKey]storage.Position{}, ledger: ledger{entries: map[string]int64{}},
 		threshold: never, progress: make(chan struct{}),
@@ -174,6 +181,9 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
 		upkeep: make(chan struct{}, 1),
 	}
+	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
+	o = o.withDefaults()
+	j.options.Store(&o)
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -205,7 +215,7 @@ func (j *Journal) start(ctx context.Context) error {
 		s = checkpoint{Journal: uuid.New()}
 		if last == 0 {
 			// The backend may remember content of a journal that is gone.
-			last = j.options.firstSegment - 1
+			last = j.options.Load().firstSegment - 1
 		}
 	}
 	j.identity, j.position, j.cut = s.Journal, s.Position, s.Cut
@@ -217,9 +227,9 @@ func (j *Journal) start(ctx context.Context) error {
 	j.restoreHeld(s.Held)
 	page, err := j.ledger.page.open(j.dir)
 	if err != nil {
-		j.options.Logger.Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
+		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
-	j.ledger.reconcile(&s, left, page, storage.Millis(j.options.now()))
+	j.ledger.reconcile(&s, left, page, j.options.now())
 	j.turn.Lock()
 	j.saveLosses()
 	j.turn.Unlock()
@@ -262,18 +272,16 @@ func (j *Journal) Connected(ctx context.Context) error {
 
 // Reconfigure changes the settings, except Dir, without reopening.
 func (j *Journal) Reconfigure(o Options) {
-	j.mu.Lock()
-	o.now, o.open, o.firstSegment = j.options.now, j.options.open, j.options.firstSegment
-	j.options = o.withDefaults()
-	j.mu.Unlock()
+	before := j.options.Load()
+	o.now, o.open, o.firstSegment = before.now, before.open, before.firstSegment
+	o = o.withDefaults()
+	j.options.Store(&o)
 	signal(j.tidy)
 }
 
 // Retention is how long records are kept, 0 for ever.
 func (j *Journal) Retention() time.Duration {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.options.Retention
+	return j.options.Load().Retention
 }
 
 // Close drains until ctx ends and closes the backend. What is left then is
@@ -315,11 +323,8 @@ func (j *Journal) settle() {
 		runtime.Gosched()
 	}
 	defer j.turn.Unlock()
-	j.mu.Lock()
-	o := j.options
-	j.mu.Unlock()
-	if err := j.checkDirectory(&o); err != nil {
-		o.Logger.Error("the journal cannot be written: what it has not brought to the backend is lost at its end", zap.Error(err))
+	if err := j.checkDirectory(); err != nil {
+		j.options.logger().Error("the journal cannot be written: what it has not brought to the backend is lost at its end", zap.Error(err))
 	}
 	j.saveLosses()
 	if s := j.active; s != nil {
@@ -384,7 +389,7 @@ func (j *Journal) Status() Status {
 	j.mu.Lock()
 	s := j.counts
 	s.PendingRecords, s.PendingBytes = int64(len(j.pending)), j.pendingBytes
-	s.MaxBytes = j.options.MaxBytes
+	s.MaxBytes = j.options.Load().MaxBytes
 	for _, raw := range j.raw {
 		s.RawSegments++
 		s.RawBytes += raw.size
@@ -392,7 +397,7 @@ func (j *Journal) Status() Status {
 	s.Err, s.FailingSince = j.err, j.failingSince
 	j.mu.Unlock()
 	s.Lost = j.ledger.lostEntries()
-	s.SealedSegments, s.SealedBytes = j.sealed.total()
+	s.SealedSegments, s.SealedBytes = j.archive.total()
 	return s
 }
 
@@ -402,5 +407,5 @@ func (j *Journal) Status() Status {
 func (j *Journal) Fits(bytes int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.pendingBytes+bytes <= j.options.MaxBytes
+	return j.pendingBytes+bytes <= j.options.Load().MaxBytes
 }

@@ -37,7 +37,7 @@ func (c *colliding) record() (*storage.Record, *storage.Content) {
 	n := c.IntN(20)
 	r, content := sample(2) // with a request and an answer
 	r.ID, r.Org = numbered(n), collidingOrgs[c.IntN(len(collidingOrgs))]
-	r.CreatedAt, r.Model = storage.Millis(c.j.options.now()), fmt.Sprint(r.Org, c.Uint32())
+	r.CreatedAt, r.Model = c.j.options.now(), fmt.Sprint(r.Org, c.Uint32())
 	text := bytes.Repeat([]byte("The same words in each request. "), 200) // which chunks share
 	content.Request.Data = fmt.Appendf(nil, `{"org":%q,"n":%d,"text":"%s"}`, r.Org, c.Uint32(), text)
 	return r, content

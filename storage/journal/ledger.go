@@ -340,7 +340,7 @@ func addLoss(losses []storage.Loss, l storage.Loss) []storage.Loss {
 // Integrity is a snapshot of the reconciliation.
 func (j *Journal) Integrity() Integrity {
 	i := j.ledger.integrity()
-	i.Losses = append(i.Losses, j.sealed.losses()...)
+	i.Losses = append(i.Losses, j.archive.losses()...)
 	slices.SortStableFunc(i.Losses, func(a, b storage.Loss) int { return cmp.Compare(a.From, b.From) })
 	return i
 }
@@ -374,9 +374,6 @@ func (j *Journal) saveLosses() {
 	if losses == nil {
 		return
 	}
-	j.mu.Lock()
-	o := j.options
-	j.mu.Unlock()
 	ends := j.ends
 	j.ends = nil
 	var group []*draft
@@ -395,7 +392,7 @@ func (j *Journal) saveLosses() {
 		j.pendingBytes += d.size()
 	}
 	j.mu.Unlock()
-	j.commit(group, &o)
+	j.commit(group)
 	if group[0].err != nil {
 		j.ends = append(ends, j.ends...)
 		j.ledger.putBack(losses)

@@ -45,27 +45,25 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	j.mu.Lock()
-	o := j.options
-	j.mu.Unlock()
-	j.retire(&o)
-	j.expire(&o)
-	j.checkSealed(&o)
+	j.retire()
+	j.expire()
+	j.archive.check()
 	var z sealer
 	for _, s := range j.taken() {
-		if err := j.seal(ctx, &z, s, &o); err != nil && ctx.Err() == nil {
-			o.Logger.Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
+		if err := j.seal(ctx, &z, s); err != nil && ctx.Err() == nil {
+			j.options.logger().Error("a segment cannot be sealed: it stays as it is until it can", zap.String("file", s.path), zap.Error(err))
 		}
 	}
-	j.prune(ctx, &o)
+	j.prune(ctx)
 }
 
 // retire looks after the directory, and closes the active segment when it is old,
 // if nothing is appended that would.
-func (j *Journal) retire(o *Options) {
+func (j *Journal) retire() {
+	o := j.options.Load()
 	j.turn.Lock()
 	defer j.turn.Unlock()
-	if err := j.checkDirectory(o); err != nil {
+	if err := j.checkDirectory(); err != nil {
 		o.Logger.Error("the journal cannot be written", zap.Error(err))
 	}
 	if s := j.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
@@ -75,22 +73,14 @@ func (j *Journal) retire(o *Options) {
 
 // expire deletes the segments whose newest record is older than content is
 // kept.
-func (j *Journal) expire(o *Options) {
+func (j *Journal) expire() {
+	o := j.options.Load()
 	retention := o.contentRetention()
 	if retention <= 0 {
 		return
 	}
 	cutoff := storage.Millis(o.now().Add(-retention))
-	for number, s := range j.sealed.all() {
-		if moment(s.Newest) >= cutoff {
-			continue
-		}
-		j.sealed.remove(number) // before the file, so that no reader looks for it
-		if err := os.Remove(j.path(number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			j.sealed.add(number, s, 0, 0)
-			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
-		}
-	}
+	j.archive.expire(cutoff)
 	for _, s := range j.taken() {
 		if s.newest >= cutoff {
 			continue
@@ -103,28 +93,30 @@ func (j *Journal) expire(o *Options) {
 
 // prune deletes the records that have outlived their retention, in steps between which
 // batches can be written, and then what is left of them in the backend's files.
-func (j *Journal) prune(ctx context.Context, o *Options) {
+func (j *Journal) prune(ctx context.Context) {
+	o := j.options.Load()
 	select {
 	case <-j.connected:
 	default:
 		return
 	}
 	if keeper, ok := j.backend.(storage.ContentKeeper); ok {
-		j.pruneBy(ctx, o, o.contentRetention(), keeper.PruneContent)
+		j.pruneBy(ctx, o.contentRetention(), keeper.PruneContent)
 	}
-	j.pruneBy(ctx, o, o.contentRetention(), j.backend.PruneConversations)
-	j.pruneBy(ctx, o, o.Retention, func(ctx context.Context, before storage.Timestamp) (bool, error) {
+	j.pruneBy(ctx, o.contentRetention(), j.backend.PruneConversations)
+	j.pruneBy(ctx, o.Retention, func(ctx context.Context, before storage.Timestamp) (bool, error) {
 		if err := j.savePruned(before, o.Sync); err != nil {
 			return false, err
 		}
 		return j.backend.Prune(ctx, before)
 	})
-	j.erase(ctx, o)
+	j.erase(ctx)
 }
 
 // erase removes what was deleted from the backend's files, and tries again a minute later
 // if that fails.
-func (j *Journal) erase(ctx context.Context, o *Options) {
+func (j *Journal) erase(ctx context.Context) {
+	o := j.options.Load()
 	eraser, ok := j.backend.(storage.Eraser)
 	if !ok || o.now().Sub(j.erased) < eraseEvery {
 		return
@@ -149,7 +141,8 @@ func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error
 	}
 }
 
-func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {
+func (j *Journal) pruneBy(ctx context.Context, retention time.Duration, prune func(context.Context, storage.Timestamp) (bool, error)) {
+	o := j.options.Load()
 	if retention <= 0 {
 		return
 	}
@@ -157,6 +150,14 @@ func (j *Journal) pruneBy(ctx context.Context, o *Options, retention time.Durati
 	if err := j.inSteps(ctx, func() (bool, error) { return prune(ctx, cutoff) }); err != nil && ctx.Err() == nil {
 		o.Logger.Error("records that have outlived their retention cannot be deleted", zap.Error(err))
 	}
+}
+
+// seal puts the content of a segment into the archive, and deletes the segment.
+func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
+	if err := j.archive.seal(ctx, z, s); err != nil {
+		return err
+	}
+	return j.drop(s)
 }
 
 // taken lists the raw segments that the backend has taken whole. It takes none

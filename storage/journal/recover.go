@@ -35,19 +35,19 @@ func (j *Journal) recover() (last uint64, err error) {
 			last = max(last, n)
 		}
 	}
-	if err := j.sealed.open(j.dir); err != nil {
-		j.options.Logger.Error("content that was deleted cannot be told", zap.Error(err))
+	if err := j.archive.open(); err != nil {
+		j.options.logger().Error("content that was deleted cannot be told", zap.Error(err))
 	}
 	for n := range raw {
 		if !sealed[n] {
-			j.sealed.remove(n)
+			j.archive.remove(n)
 			continue
 		}
 		superfluous, of := sealedSuffix, sealed
-		if j.sealed.has(n) {
+		if j.archive.has(n) {
 			superfluous, of = rawSuffix, raw
 		}
-		if err := os.Remove(j.path(n, superfluous)); err != nil {
+		if err := os.Remove(segmentPath(j.dir, n, superfluous)); err != nil {
 			return 0, err
 		}
 		delete(of, n)
@@ -88,7 +88,7 @@ func (j *Journal) loadRaw(numbers map[uint64]bool) error {
 	}
 	for _, end := range ends {
 		if i, found := j.find(end.Segment); found {
-			if err := j.raw[i].cut(end.Ordinal, storage.Millis(j.options.now())); err != nil {
+			if err := j.raw[i].cut(end.Ordinal, j.options.now()); err != nil {
 				return err
 			}
 		}
@@ -98,14 +98,14 @@ func (j *Journal) loadRaw(numbers map[uint64]bool) error {
 
 func (j *Journal) loadSealed(numbers map[uint64]bool) {
 	for n := range numbers {
-		if j.sealed.has(n) {
+		if j.archive.has(n) {
 			continue
 		}
-		if err := j.adopt(n); err != nil {
-			j.options.Logger.Error("content cannot be read", zap.Error(err))
+		if err := j.archive.adopt(n); err != nil {
+			j.options.logger().Error("content cannot be read", zap.Error(err))
 		}
 	}
-	j.checkSealed(&j.options)
+	j.archive.check()
 }
 
 // replay counts what the backend has not taken of earlier processes.
@@ -220,7 +220,7 @@ func (j *Journal) restoreHeld(held []storage.Position) {
 		s := j.raw[i]
 		e, err := s.scanner(at.Ordinal, headWindow).seek(at.Ordinal)
 		if err != nil || e.ordinal != at.Ordinal {
-			j.options.Logger.Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))
+			j.options.logger().Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))
 			continue
 		}
 		j.recovered[at] = true

@@ -55,7 +55,7 @@ func TestSealingARequestThatSharesDamagedBytes(t *testing.T) {
 		refs = append(refs, appendTurn(t, j, i, &turns[i]))
 	}
 	flush(t, j)
-	path := j.path(1, rawSuffix)
+	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[7]-1-int64(len(turns[6].Answer))-1000) // among the bytes of a request
 	seal(t, j, 1)
 	r := j.Reader(storage.WholeContent)

@@ -28,33 +28,31 @@ type sealer struct {
 
 // seal rewrites a segment into blocks of its content. At any point the raw file
 // is there, or the sealed one is complete and listed.
-func (j *Journal) seal(ctx context.Context, z *sealer, s *segment, o *Options) error {
-	if !j.sealed.has(s.number) { // else the list, or the end of the raw file, failed
-		path := j.path(s.number, sealedSuffix)
+func (a *archive) seal(ctx context.Context, z *sealer, s *segment) error {
+	if !a.has(s.number) { // else the list, or the end of the raw file, failed
+		path := segmentPath(a.dir, s.number, sealedSuffix)
 		as, damaged, err := z.write(ctx, s, path+temporarySuffix)
 		if err != nil {
 			os.Remove(path + temporarySuffix)
 			return err
 		}
 		if as.Size == 0 {
-			return j.drop(s)
+			return nil
 		}
 		if err := os.Rename(path+temporarySuffix, path); err != nil {
 			return err
 		}
-		if err := syncDir(j.dir); err != nil {
+		if err := syncDir(a.dir); err != nil {
 			return err
 		}
-		if j.sealed.add(s.number, as, damaged, storage.Millis(o.now())) {
-			j.contentLost(damaged, o, zap.String("file", s.path))
+		if a.add(s.number, as, damaged, a.options.now()) {
+			a.contentLost(damaged, zap.String("file", s.path))
 		}
 	}
-	if j.sealed.stale(j.dir) {
-		if err := j.sealed.save(j.dir); err != nil {
-			return err
-		}
+	if a.stale() {
+		return a.saveList()
 	}
-	return j.drop(s)
+	return nil
 }
 
 // write writes the sealed form of a segment, without the entries whose content

@@ -163,7 +163,7 @@ func TestSealedLaterVersion(t *testing.T) {
 	j := open(t, &backend{}, o)
 	appendSample(t, j, 0)
 	seal(t, j, 1)
-	path := j.path(1, sealedSuffix)
+	path := segmentPath(j.dir, 1, sealedSuffix)
 	j.Close(t.Context())
 	later, err := os.ReadFile(path)
 	if err != nil {
@@ -260,12 +260,12 @@ func TestCrashWhileSealing(t *testing.T) {
 	j := open(t, b, Options{Dir: dir})
 	r := appendSample(t, j, 0)
 	flush(t, j)
-	raw, err := os.ReadFile(j.path(1, rawSuffix))
+	raw, err := os.ReadFile(segmentPath(j.dir, 1, rawSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seal(t, j, 1)
-	sealed, err := os.ReadFile(j.path(1, sealedSuffix))
+	sealed, err := os.ReadFile(segmentPath(j.dir, 1, sealedSuffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestDamagedContent(t *testing.T) {
 	j := open(t, b, Options{Dir: dir})
 	good, bad := appendSample(t, j, 0), appendSample(t, j, 4)
 	flush(t, j)
-	path := j.path(1, rawSuffix)
+	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[2]-1)
 	if c, err := j.Content(t.Context(), &storage.Record{Content: bad.Content}); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
@@ -324,7 +324,7 @@ func TestDamagedContent(t *testing.T) {
 	appendSample(t, j, 8)
 	flush(t, j)
 	wantLostContent(t, j, 1)
-	flip(t, j.path(1, sealedSuffix), 10)
+	flip(t, segmentPath(j.dir, 1, sealedSuffix), 10)
 	if c, err := j.Content(t.Context(), &storage.Record{Content: good.Content}); c != nil || err != nil {
 		t.Errorf("damaged content reads as %+v, %v", c, err)
 	}
@@ -341,7 +341,7 @@ func TestDamageCountsOnce(t *testing.T) {
 			appendSample(t, j, 0)
 			appendSample(t, j, 4)
 			flush(t, j)
-			path, inTheWay := j.path(1, rawSuffix), filepath.Join(o.Dir, name)
+			path, inTheWay := segmentPath(j.dir, 1, rawSuffix), filepath.Join(o.Dir, name)
 			flip(t, path, frames(t, path)[2]-1)
 			if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
 				t.Fatal(err)
@@ -352,7 +352,7 @@ func TestDamageCountsOnce(t *testing.T) {
 			j.turn.Unlock()
 			eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
 			for range 3 {
-				if err := j.seal(t.Context(), new(sealer), j.taken()[0], &j.options); err == nil {
+				if err := j.seal(t.Context(), new(sealer), j.taken()[0]); err == nil {
 					t.Fatal("a segment is sealed into a directory")
 				}
 			}

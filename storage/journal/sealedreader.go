@@ -26,7 +26,7 @@ type brokenFrame struct{ block, part int }
 // open opens a sealed segment in place of the one that is open.
 func (r *contentReader) open(segment uint64) error {
 	r.Close()
-	f, size, err := openSealed(r.j.path(segment, sealedSuffix))
+	f, size, err := openSealed(segmentPath(r.j.dir, segment, sealedSuffix))
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (x *items) find(ordinal uint32) []byte {
 func (r *contentReader) countLost(cause error) {
 	broken := r.broken
 	first := r.index.blocks[broken.block].first
-	known := r.j.sealed.damagedBlocks(r.segment)
+	known := r.j.archive.damagedBlocks(r.segment)
 	if slices.Contains(known, first) {
 		return
 	}
@@ -222,7 +222,7 @@ func (r *contentReader) countLost(cause error) {
 			lost++
 		}
 	}
-	r.j.damaged(r.segment, &r.index.blocks[broken.block], lost, cause)
+	r.j.archive.damaged(r.segment, &r.index.blocks[broken.block], lost, cause)
 }
 
 // needs tells whether an entry shares bytes with a block, and with none that is known to

@@ -24,8 +24,8 @@ const (
 	lockName        = "lock"
 )
 
-func (j *Journal) path(segment uint64, suffix string) string {
-	return filepath.Join(j.dir, fmt.Sprintf("%010d%s", segment, suffix))
+func segmentPath(dir string, segment uint64, suffix string) string {
+	return filepath.Join(dir, fmt.Sprintf("%010d%s", segment, suffix))
 }
 
 // file is what a raw segment needs of its file.
@@ -209,9 +209,10 @@ func (j *Journal) release(s *segment) {
 }
 
 // create begins a segment. It needs the turn.
-func (j *Journal) create(o *Options) (*segment, error) {
+func (j *Journal) create() (*segment, error) {
+	o := j.options.Load()
 	s := &segment{
-		number: j.next, path: j.path(j.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
+		number: j.next, path: segmentPath(j.dir, j.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
 		size: int64(headerSize), refs: 1, opened: o.now(),
 	}
 	var err error
@@ -236,8 +237,8 @@ func (j *Journal) create(o *Options) (*segment, error) {
 
 // load opens a segment that an earlier process left, and adds to ends.
 func (j *Journal) load(number uint64, ends *[]storage.Position) error {
-	s := &segment{number: number, path: j.path(number, rawSuffix), closed: true, refs: 1}
-	f, err := j.options.open(s.path, os.O_RDWR)
+	s := &segment{number: number, path: segmentPath(j.dir, number, rawSuffix), closed: true, refs: 1}
+	f, err := j.options.Load().open(s.path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (j *Journal) load(number uint64, ends *[]storage.Position) error {
 	}
 	s.size, s.opened = info.Size(), info.ModTime()
 	j.raw = append(j.raw, s)
-	return s.scan(storage.Millis(j.options.now()), ends)
+	return s.scan(j.options.now(), ends)
 }
 
 // scan reads the heads of a segment that an earlier process left. It adds the ends of
@@ -311,14 +312,15 @@ var createdWire = recordWire[:5]
 const scanWindow = 16 << 10
 
 // writable returns the segment that entries go to.
-func (j *Journal) writable(o *Options) (*segment, error) {
+func (j *Journal) writable() (*segment, error) {
+	o := j.options.Load()
 	if s := j.active; s != nil {
 		if s.size < o.SegmentBytes && s.entries < math.MaxUint32-1<<20 && o.now().Sub(s.opened) < o.age() {
 			return s, nil
 		}
 		j.close(s)
 	}
-	s, err := j.create(o)
+	s, err := j.create()
 	if err == nil {
 		j.active = s
 		j.chunks.Store(newChunkTable())

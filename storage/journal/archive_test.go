@@ -93,7 +93,7 @@ func TestContentThatIsGoneCountsOnce(t *testing.T) {
 				}
 				wantLostContent(t, j, 0)
 				j = find(t, j, o, func() {
-					if err := harm.do(t, j.path(refs[0].Segment, sealedSuffix)); err != nil {
+					if err := harm.do(t, segmentPath(j.dir, refs[0].Segment, sealedSuffix)); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -163,7 +163,7 @@ func TestContentOfARawSegmentThatIsCutShortCounts(t *testing.T) {
 		refs = append(refs, appendSample(t, j, n).Content)
 	}
 	flush(t, j)
-	path := j.path(1, rawSuffix)
+	path := segmentPath(j.dir, 1, rawSuffix)
 	if err := os.Truncate(path, frames(t, path)[12]-1); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestContentThatIsDeletedByRetentionIsNotLost(t *testing.T) {
 	seal(t, j, 1)
 	abandon(j)
 	now.Add(o.ContentRetention.Milliseconds() + 1)
-	if err := os.Remove(j.path(1, sealedSuffix)); err != nil {
+	if err := os.Remove(segmentPath(j.dir, 1, sealedSuffix)); err != nil {
 		t.Fatal(err)
 	}
 	j = open(t, b, o)
@@ -204,7 +204,7 @@ func TestDamageFoundAtTheEndCounts(t *testing.T) {
 	appendSample(t, j, 0)
 	appendSample(t, j, 4)
 	flush(t, j)
-	path := j.path(1, rawSuffix)
+	path := segmentPath(j.dir, 1, rawSuffix)
 	flip(t, path, frames(t, path)[2]-1)
 	seal(t, j, 1) // nothing is appended after it
 	abandon(j)

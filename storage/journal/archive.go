@@ -1,0 +1,290 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/weirhq/weir/storage"
+)
+
+// sealedName is the file of the list of sealed segments in the journal's directory.
+const sealedName = "sealed"
+
+// archive has the sealed segments. Their list is kept in a file, so that content that is
+// deleted or damaged afterwards is missed, and counts as lost once.
+type archive struct {
+	dir     string
+	options *settings
+	ledger  *ledger
+
+	mu       sync.Mutex
+	segments map[uint64]sealed // by number
+	lost     []storage.Loss    // content
+	unsaved  bool              // the file says something else
+
+	saving sync.Mutex // held while the file is written
+}
+
+// sealedText is what the file has, as JSON. Losses are in the form of lossWire.
+type sealedText struct {
+	Segments map[uint64]sealed
+	Losses   [][]byte
+}
+
+// sealed is what is known of a sealed segment without reading it.
+type sealed struct {
+	// Size is that of its file.
+	Size int64
+	// Newest is when the newest record was created, in milliseconds.
+	Newest int64
+	// Entries have content, and Lost of them have lost it: all, or those that need the
+	// blocks that begin with the ordinals in Damaged.
+	Entries, Lost int64
+	Damaged       []uint32 `json:",omitempty"`
+}
+
+// open reads the file, if there is one.
+func (a *archive) open() error {
+	var t sealedText
+	text, err := os.ReadFile(filepath.Join(a.dir, sealedName))
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if a.segments = t.Segments; a.segments == nil {
+		a.segments = map[uint64]sealed{}
+	}
+	a.lost = parseLosses(t.Losses)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s, the list of sealed segments, cannot be read: %w", filepath.Join(a.dir, sealedName), err)
+	}
+	return nil
+}
+
+// save writes the file anew.
+func (a *archive) saveList() error {
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	a.mu.Lock()
+	text, err := json.Marshal(sealedText{a.segments, marshalLosses(a.lost)})
+	a.unsaved = false
+	a.mu.Unlock()
+	path := filepath.Join(a.dir, sealedName)
+	if err == nil {
+		err = writeFile(path+temporarySuffix, text)
+	}
+	if err == nil {
+		err = os.Rename(path+temporarySuffix, path)
+	}
+	if err == nil {
+		err = syncDir(a.dir)
+	}
+	if err != nil {
+		a.mu.Lock()
+		a.unsaved = true
+		a.mu.Unlock()
+		return fmt.Errorf("the list of sealed segments cannot be written: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes a file that survives a power cut.
+func writeFile(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// stale tells whether the file does not say what it should.
+func (a *archive) stale() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.segments)+len(a.lost) == 0 {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(a.dir, sealedName))
+	return a.unsaved || errors.Is(err, fs.ErrNotExist)
+}
+
+// add lists a segment, and counts what it lost when it was sealed. It is false when
+// the segment is listed already.
+func (a *archive) add(number uint64, s sealed, lost int64, now moment) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, there := a.segments[number]; there {
+		return false
+	}
+	a.segments[number] = s
+	a.countLost(lost, now)
+	a.unsaved = true
+	return true
+}
+
+// countLost counts entries that have lost their content. It needs the mutex.
+func (a *archive) countLost(entries int64, now moment) {
+	if entries > 0 {
+		a.lost = addIncident(a.lost, storage.Loss{Reason: storage.LostContent, Count: entries, From: now, To: now})
+		a.unsaved = true
+	}
+}
+
+func (a *archive) remove(number uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, there := a.segments[number]; there {
+		delete(a.segments, number)
+		a.unsaved = true
+	}
+}
+
+func (a *archive) has(number uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, there := a.segments[number]
+	return there
+}
+
+func (a *archive) all() map[uint64]sealed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.segments)
+}
+
+// expire deletes the segments whose records are all from before a time.
+func (a *archive) expire(cutoff moment) {
+	for number, s := range a.all() {
+		if moment(s.Newest) >= cutoff {
+			continue
+		}
+		a.remove(number) // before the file, so that no reader looks for it
+		if err := os.Remove(segmentPath(a.dir, number, sealedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.add(number, s, 0, 0)
+			a.options.logger().Error("content that has outlived its retention cannot be deleted", zap.Error(err))
+		}
+	}
+}
+
+// damage counts what a segment has lost, or so many entries by the damage of a block,
+// and had not before.
+func (a *archive) damage(number uint64, b *block, entries int64, now moment) (lost int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, there := a.segments[number]
+	if !there || b != nil && slices.Contains(s.Damaged, b.first) {
+		return 0
+	}
+	lost = s.Entries - s.Lost
+	if b != nil {
+		lost = min(lost, entries)
+		s.Damaged = append(s.Damaged, b.first)
+	}
+	s.Lost += lost
+	a.segments[number] = s
+	a.countLost(lost, now)
+	return lost
+}
+
+// damagedBlocks are those of a segment that were counted, by their first ordinals.
+func (a *archive) damagedBlocks(number uint64) []uint32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.segments[number].Damaged)
+}
+
+func (a *archive) losses() []storage.Loss {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.lost)
+}
+
+func (a *archive) total() (n int, size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.segments {
+		size += s.Size
+	}
+	return len(a.segments), size
+}
+
+// adopt lists a sealed segment that the list has not, also if it cannot be read: then
+// retention goes by the file's age.
+func (a *archive) adopt(number uint64) error {
+	path := segmentPath(a.dir, number, sealedSuffix)
+	f, size, err := openSealed(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := sealed{Size: size}
+	index, err := readIndex(f, size)
+	if err == nil {
+		s.Newest, s.Entries = int64(index.newest), index.entries()
+	} else {
+		err = fmt.Errorf("%s %w", path, err)
+		if info, statErr := f.Stat(); statErr == nil {
+			s.Newest = info.ModTime().UnixMilli()
+		}
+	}
+	a.add(number, s, 0, 0)
+	return err
+}
+
+// check looks whether the sealed segments are there, and as long as they were.
+func (a *archive) check() {
+	o := a.options.Load()
+	var cutoff, lost int64
+	if retention := o.contentRetention(); retention > 0 {
+		cutoff = o.now().Add(-retention).UnixMilli()
+	}
+	now := a.options.now()
+	for number, s := range a.all() {
+		info, err := os.Stat(segmentPath(a.dir, number, sealedSuffix))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if s.Newest >= cutoff { // else the process ended while it deleted the file
+				lost += a.damage(number, nil, 0, now)
+			}
+			a.remove(number)
+		case err == nil && info.Size() != s.Size:
+			lost += a.damage(number, nil, 0, now)
+		}
+	}
+	a.contentLost(lost, zap.String("directory", a.dir))
+}
+
+// damaged counts the content of a sealed segment as lost, or of so many entries by the
+// damage of a block, unless it was before.
+func (a *archive) damaged(number uint64, b *block, entries int64, cause error) {
+	a.contentLost(a.damage(number, b, entries, a.options.now()), zap.Error(cause))
+}
+
+// contentLost tells of entries that the list has counted, and saves it.
+func (a *archive) contentLost(entries int64, of zap.Field) {
+	if entries > 0 {
+		a.ledger.contentLost(entries)
+		a.options.logger().Error("records have lost their content", zap.Int64("records", entries), of)
+	}
+	a.save()
+}
+
+// save writes the list if it has to be. Where it cannot be written, it is tried
+// again.
+func (a *archive) save() {
+	if !a.stale() {
+		return
+	}
+	if err := a.saveList(); err != nil {
+		a.options.logger().Error("what becomes of content may be counted again after a restart", zap.Error(err))
+	}
+}
