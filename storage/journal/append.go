@@ -190,12 +190,7 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		}
 		if d.kind == kindRecord {
 			s.newest = max(s.newest, min(d.at, now))
-			j.pending[d.key] = d.place
-			if d.interrupted {
-				j.live[d.key] = struct{}{}
-			} else {
-				delete(j.live, d.key)
-			}
+			j.versions.appended(d)
 		}
 		if d.number > 0 {
 			s.exchanges++

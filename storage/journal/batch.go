@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/weirhq/weir/plugins/transcript"
@@ -53,7 +52,7 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 	d.Journal, d.start, d.End = j.identity, j.position, j.position
 	again := j.position.Before(j.cut)
 	if !again {
-		j.releaseHeld(d, &limits)
+		j.versions.releaseHeld(d, &limits)
 	}
 	j.mu.Unlock()
 	if len(d.released) > 0 {
@@ -139,9 +138,9 @@ func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
 		r.Version = at
 		i, again := d.at[key]
 		j.mu.Lock()
-		holds := j.recovered[at] || !again && j.hold(r, at)
+		holds := j.versions.recovered[at] || !again && j.versions.hold(r, at)
 		if !holds {
-			j.supersede(d, key, at)
+			j.versions.supersede(d, key, at)
 		}
 		j.mu.Unlock()
 		if holds {
@@ -159,7 +158,7 @@ func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
 			return err
 		}
 		j.mu.Lock()
-		holds := j.recovered[at] || j.holdAnnotation(a, at)
+		holds := j.versions.recovered[at] || j.versions.holdAnnotation(a, at)
 		j.mu.Unlock()
 		if !holds {
 			d.Annotations = append(d.Annotations, a)
@@ -246,143 +245,4 @@ func (j *Journal) closeSegment() {
 	if s := j.cursor.segment; s != nil {
 		j.release(s)
 	}
-}
-
-// heldEntries are those that the drain has read and the backend shall not have yet:
-// versions of records from before the end of their exchanges, and annotations on
-// these. They stay in their raw segments, and the checkpoint has their positions, so
-// that they reach the backend after a crash.
-type heldEntries map[storage.RecordKey]*heldRecord
-
-// heldRecord is the last version of a record, nil when a later one is on its way to
-// the backend.
-type heldRecord struct {
-	record      *storage.Record
-	at          storage.Position
-	annotations []heldAnnotation
-}
-
-type heldAnnotation struct {
-	*storage.Annotation
-	at storage.Position
-}
-
-// maxHeld bounds the entries that are held, since the checkpoint has room for so many.
-// More are given to the backend at once, where they are seen as interrupted.
-const maxHeld = 4 << 10
-
-func (h heldEntries) positions() []storage.Position {
-	var all []storage.Position
-	for _, r := range h {
-		if r.record != nil {
-			all = append(all, r.at)
-		}
-		for _, a := range r.annotations {
-			all = append(all, a.at)
-		}
-	}
-	return all
-}
-
-// segments are those that held entries stand in.
-func (h heldEntries) segments() map[uint64]bool {
-	segments := make(map[uint64]bool)
-	for _, p := range h.positions() {
-		segments[p.Segment] = true
-	}
-	return segments
-}
-
-// hold keeps a version of a record back while its exchange lives, and drops it if
-// there is a later one. It needs the mutex.
-func (j *Journal) hold(r *storage.Record, at storage.Position) bool {
-	if r.EndState != storage.Interrupted {
-		return false
-	}
-	key := r.Key()
-	if last, waits := j.pending[key]; waits && at.Before(last) {
-		return true
-	}
-	if _, lives := j.live[key]; !lives || j.heldCount >= maxHeld {
-		return false
-	}
-	h := j.held.of(key)
-	if h.record == nil {
-		j.heldCount++
-	}
-	h.record, h.at = r, at
-	return true
-}
-
-// of returns what is held of a record, for more.
-func (h heldEntries) of(key storage.RecordKey) *heldRecord {
-	r := h[key]
-	if r == nil {
-		r = new(heldRecord)
-		h[key] = r
-	}
-	return r
-}
-
-// holdAnnotation keeps an annotation on a record that is held. It needs the mutex.
-func (j *Journal) holdAnnotation(a *storage.Annotation, at storage.Position) bool {
-	h := j.held[a.Key()]
-	if h == nil || h.record == nil || j.heldCount >= maxHeld {
-		return false
-	}
-	j.heldCount++
-	h.annotations = append(h.annotations, heldAnnotation{a, at})
-	return true
-}
-
-// supersede takes the annotations that are held of a record into the batch that has the
-// version at a later position. It needs the mutex.
-func (j *Journal) supersede(d *delivery, key storage.RecordKey, at storage.Position) {
-	h := j.held[key]
-	if h == nil || at.Before(h.at) { // an earlier process has read the version before
-		return
-	}
-	h.record = nil
-	d.release(key, h)
-}
-
-func (d *delivery) release(key storage.RecordKey, h *heldRecord) {
-	if h.record != nil {
-		d.Records = append(d.Records, h.record)
-	}
-	for _, a := range h.annotations {
-		d.Annotations = append(d.Annotations, a.Annotation)
-	}
-	d.released = append(d.released, key)
-}
-
-// releaseHeld makes a batch of what is held of exchanges that live no more. The
-// batch has nothing else, and an ID of its own: after a crash there may be more to
-// release, and a batch that comes again must be as it was. It needs the mutex.
-func (j *Journal) releaseHeld(d *delivery, limits *storage.Limits) {
-	if !j.released {
-		return
-	}
-	j.released = false
-	for key, h := range j.held {
-		if _, lives := j.live[key]; lives {
-			continue
-		}
-		if last, waits := j.pending[key]; waits && (h.record == nil || h.at.Before(last)) {
-			continue // the later one takes it along
-		}
-		if n := len(d.Records) + len(d.Annotations); n > 0 && n+1+len(h.annotations) > limits.Entries {
-			j.released = true
-			break
-		}
-		d.release(key, h)
-	}
-	d.full = len(d.released) > 0
-	d.ID = "held-" + uuid.NewString()
-}
-
-// isHeld needs the mutex.
-func (j *Journal) isHeld(key storage.RecordKey) bool {
-	h := j.held[key]
-	return h != nil && h.record != nil
 }

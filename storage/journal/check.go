@@ -41,15 +41,9 @@ func Is(dir string) bool {
 // fails with is a problem.
 func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, match func(*storage.Record)) (storage.Position, error)) (*Report, error) {
 	c := &checker{
-		Journal: &Journal{
-			dir:  dir,
-			held: heldEntries{}, recovered: map[storage.Position]bool{}, pending: map[storage.RecordKey]storage.Position{},
-		},
+		Journal:  newJournal(nil, Options{Dir: dir, open: openReadOnly}),
 		contents: map[uint64]ordinals{}, records: map[storage.RecordKey]appended{},
 	}
-	o := Options{Dir: dir, open: openReadOnly}.withDefaults()
-	c.options.Store(&o)
-	c.archive.dir, c.archive.options, c.archive.ledger = dir, &c.options, &c.ledger
 	unlock, err := lockShared(dir)
 	if err != nil {
 		return nil, err
@@ -305,7 +299,7 @@ func (c *checker) compare(backend storage.Position) error {
 		}
 	}
 	for _, r := range c.records {
-		if r.at.Before(backend) && r.created >= c.pruned && !c.recovered[r.at] { // else retention has deleted it
+		if r.at.Before(backend) && r.created >= c.pruned && !c.versions.recovered[r.at] { // else retention has deleted it
 			missing++
 		}
 	}

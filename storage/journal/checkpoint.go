@@ -153,7 +153,7 @@ func (j *Journal) saveCheckpoint(cut storage.Position) {
 	o := j.options.Load()
 	s := checkpoint{
 		Journal: j.identity, Position: j.position, Cut: cut,
-		Held: j.held.positions(), Pruned: j.checkpoint.last.Pruned,
+		Held: j.versions.held.positions(), Pruned: j.checkpoint.last.Pruned,
 	}
 	j.ledger.save(&s)
 	j.mu.Unlock()

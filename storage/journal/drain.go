@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"time"
 
@@ -84,7 +83,7 @@ func (j *Journal) awaitEntry(ctx context.Context) bool {
 		i, _ := j.find(c.at.Segment)
 		more = i < len(j.raw)
 	}
-	if more = more || j.released; more || j.settled {
+	if more = more || j.versions.released; more || j.settled {
 		j.mu.Unlock()
 		return more
 	}
@@ -220,12 +219,7 @@ func (j *Journal) delivered(d *delivery, took time.Duration) {
 	j.err, j.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
 	j.ledger.delivered(d.exchanges, d.number, d.losses)
-	for _, key := range d.released {
-		delete(j.held, key)
-	}
-	if len(d.released) > 0 {
-		j.heldCount = len(j.held.positions())
-	}
+	j.versions.forget(d.released)
 	j.counts.Drains.add(took)
 	j.advanceTo(d)
 	j.mu.Unlock()
@@ -245,17 +239,7 @@ func (j *Journal) advanceTo(d *delivery) {
 	}
 	j.position = d.End
 	j.pendingBytes -= d.bytes
-	for _, key := range d.records {
-		if last, waits := j.pending[key]; waits && last.Before(d.End) {
-			delete(j.pending, key)
-		}
-	}
-	if d.gap {
-		maps.DeleteFunc(j.pending, func(_ storage.RecordKey, last storage.Position) bool { return last.Before(d.End) })
-	}
-	if len(d.records) >= batchEntries && len(j.pending) == 0 {
-		j.pending = map[storage.RecordKey]storage.Position{} // a map keeps the room that a backlog needed
-	}
+	j.versions.passed(d.records, d.End, d.gap)
 	close(j.progress)
 	j.progress = make(chan struct{})
 }

@@ -69,7 +69,7 @@ func TestAVersionFromBeforeTheEndIsSeenOnlyWhenTheExchangeIsOver(t *testing.T) {
 		got, err := b.Request(t.Context(), other.Key())
 		return err == nil && got.EndState == storage.Interrupted
 	})
-	eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
+	eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.versions.held) == 0 })
 	wantIntegrity(t, j, 2, 2, 0, 0, nil)
 }
 
@@ -191,7 +191,7 @@ func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 			} else if i >= 0 && !reflect.DeepEqual(batches[i], first) {
 				t.Errorf("batch %s comes again as\n%+v, and was\n%+v", first.ID, batches[i], first)
 			}
-			eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.held) == 0 })
+			eventually(t, "nothing is held", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return len(j.versions.held) == 0 })
 		})
 	}
 }

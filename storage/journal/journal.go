@@ -119,18 +119,11 @@ type Journal struct {
 	failing bool // the disk refuses writes
 	full    bool // entries were lost since the backend last took some
 
-	queue  []*draft
-	raw    []*segment // by number
-	claims map[storage.RecordKey]struct{}
-	// live are the exchanges with a version from before their end. released is true
-	// when one of them has ended without another version.
-	live      map[storage.RecordKey]struct{}
-	held      heldEntries
-	heldCount int
-	released  bool
+	queue    []*draft
+	raw      []*segment // by number
+	versions versions
 
 	// What the backend has not taken yet.
-	pending      map[storage.RecordKey]storage.Position // by record, where its newest version stands
 	pendingBytes int64
 	// waiting counts entries since the drain last looked; it wants to be woken
 	// at threshold.
@@ -139,9 +132,7 @@ type Journal struct {
 
 	identity uuid.UUID
 	// cut is where the batch behind position ended that an earlier process wrote.
-	cut storage.Position
-	// recovered are the entries that it held back.
-	recovered     map[storage.Position]bool
+	cut           storage.Position
 	checkpointMu  sync.Mutex
 	checkpoint    checkpointFile
 	checkpointErr error // why it cannot be written
@@ -168,14 +159,10 @@ type Journal struct {
 	erased          time.Time     // when the backend erased last; maintenance alone uses it
 }
 
-// Open opens the journal in o.Dir and passes over what a crash left half written.
-// The backend is opened, and brought up to date, in the background: it may be down
-// for as long as MaxBytes last.
-func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
+func newJournal(b storage.Backend, o Options) *Journal {
 	j := &Journal{
 		backend: b, dir: o.Dir,
-		claims: map[storage.RecordKey]struct{}{}, live: map[storage.RecordKey]struct{}{}, held: heldEntries{}, recovered: map[storage.Position]bool{},
-		pending: map[storage.RecordKey]storage.Position{}, ledger: ledger{entries: map[string]int64{}},
+		versions: newVersions(), ledger: ledger{entries: map[string]int64{}},
 		threshold: never, progress: make(chan struct{}),
 		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
 		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
@@ -184,6 +171,14 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
 	j.options.Store(&o)
+	return j
+}
+
+// Open opens the journal in o.Dir and passes over what a crash left half written.
+// The backend is opened, and brought up to date, in the background: it may be down
+// for as long as MaxBytes last.
+func Open(ctx context.Context, b storage.Backend, o Options) (*Journal, error) {
+	j := newJournal(b, o)
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -388,7 +383,7 @@ func (d *Durations) add(t time.Duration) {
 func (j *Journal) Status() Status {
 	j.mu.Lock()
 	s := j.counts
-	s.PendingRecords, s.PendingBytes = int64(len(j.pending)), j.pendingBytes
+	s.PendingRecords, s.PendingBytes = int64(len(j.versions.pending)), j.pendingBytes
 	s.MaxBytes = j.options.Load().MaxBytes
 	for _, raw := range j.raw {
 		s.RawSegments++

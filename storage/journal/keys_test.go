@@ -105,7 +105,7 @@ func (c *colliding) check() {
 	eventually(c, "what ended is in the backend", func() bool {
 		c.j.mu.Lock()
 		defer c.j.mu.Unlock()
-		for key := range c.j.held {
+		for key := range c.j.versions.held {
 			if c.began[key] == nil {
 				return false
 			}
@@ -189,7 +189,7 @@ func liveWithCollisions(t *testing.T, seed uint64, b storage.Backend) {
 			c.j = open(t, b, o)
 		case 2: // a crash, at which the last versions count
 			c.j.mu.Lock()
-			live := maps.Clone(c.j.live)
+			live := maps.Clone(c.j.versions.live)
 			c.j.mu.Unlock()
 			if len(live) != len(c.began) {
 				t.Fatalf("%d exchanges live, want %d", len(live), len(c.began))

@@ -353,9 +353,7 @@ func (j *Journal) Begin(r *storage.Record) { r.Number = j.ledger.begin(r.Created
 func (j *Journal) Abandon(r *storage.Record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, lives := j.live[r.Key()]; lives { // nothing followed: the drain must not wait for more
-		delete(j.live, r.Key())
-		j.released = true
+	if j.versions.abandon(r.Key()) { // nothing followed: the drain must not wait for more
 		signal(j.wake)
 	}
 	if r.Number == 0 {

@@ -171,7 +171,7 @@ func (j *Journal) taken() []*segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := j.find(j.position.Segment)
-	held := j.held.segments()
+	held := j.versions.held.segments()
 	return slices.DeleteFunc(slices.Clone(j.raw[:i]), func(s *segment) bool { return held[s.number] })
 }
 

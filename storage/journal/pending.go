@@ -18,14 +18,11 @@ const claimTimeout = 250 * time.Millisecond
 // once.
 func (j *Journal) Claim(ctx context.Context, key storage.RecordKey) bool {
 	j.mu.Lock()
-	_, claimed := j.claims[key]
-	_, waits := j.pending[key]
-	if claimed || waits || j.isHeld(key) {
-		j.mu.Unlock()
+	claimed := j.versions.claim(key)
+	j.mu.Unlock()
+	if !claimed {
 		return false
 	}
-	j.claims[key] = struct{}{}
-	j.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	_ = j.Connected(ctx) // it may still be opening; the request tells if it failed
@@ -55,7 +52,7 @@ func (j *Journal) Known(ctx context.Context, key storage.RecordKey) (bool, error
 func (j *Journal) Release(key storage.RecordKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.claims, key)
+	delete(j.versions.claims, key)
 }
 
 // Pending reports whether there is a record that was appended and is not in the backend
@@ -63,8 +60,7 @@ func (j *Journal) Release(key storage.RecordKey) {
 func (j *Journal) Pending(key storage.RecordKey) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, waits := j.pending[key]
-	return waits || j.isHeld(key)
+	return j.versions.waits(key)
 }
 
 // drainTimeout bounds how long a read of one record waits for the drain.
@@ -74,7 +70,7 @@ const drainTimeout = time.Second
 // take is read from the journal.
 func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	j.mu.Lock()
-	last, waits := j.pending[key]
+	last, waits := j.versions.pending[key]
 	failing := j.err != nil
 	j.mu.Unlock()
 	if !waits {
@@ -141,7 +137,7 @@ func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 		return nil, storage.ErrNotFound
 	}
 	j.mu.Lock()
-	_, lives := j.live[r.Key()]
+	_, lives := j.versions.live[r.Key()]
 	j.mu.Unlock()
 	if lives {
 		return nil, storage.ErrNotFound

@@ -116,7 +116,7 @@ func (j *Journal) replay() (left backlog, err error) {
 		var l loss
 		switch {
 		case e.kind == kindRecord && identityWire.parse(e.metadata, &r) == nil:
-			j.pending[r.Key()] = at
+			j.versions.pending[r.Key()] = at
 			if r.Number > 0 {
 				s.exchanges++
 				left.exchanges++
@@ -159,20 +159,19 @@ func (j *Journal) relocate(to storage.Position) error {
 			s.exchanges += sign
 			j.ledger.withdrawn(sign)
 		}
-		last, waits := j.pending[r.Key()]
+		last, waits := j.versions.pending[r.Key()]
 		switch {
 		case sign < 0:
 			if waits && last.Before(high) {
-				delete(j.pending, r.Key())
+				delete(j.versions.pending, r.Key())
 			}
-			j.passHeld(s, at, e, &r)
+			j.versions.passHeld(s, at, e, &r)
 		case !waits || last.Before(at):
-			j.pending[r.Key()] = at
+			j.versions.pending[r.Key()] = at
 		}
 	})
 	j.pendingBytes += sign * bytes
-	j.heldCount = len(j.held.positions())
-	j.released = j.heldCount > 0
+	j.versions.recount()
 	return err
 }
 
@@ -223,51 +222,8 @@ func (j *Journal) restoreHeld(held []storage.Position) {
 			j.options.logger().Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))
 			continue
 		}
-		j.recovered[at] = true
-		j.restore(s, &e)
+		j.versions.recovered[at] = true
+		j.versions.restore(s, &e)
 	}
-	j.heldCount = len(j.held.positions())
-	j.released = j.heldCount > 0
-}
-
-// restore holds an entry again.
-func (j *Journal) restore(s *segment, e *entry) {
-	at := storage.Position{Segment: s.number, Ordinal: e.ordinal}
-	switch e.kind {
-	case kindRecord:
-		r := new(storage.Record)
-		if recordWire.parse(e.metadata, r) != nil {
-			return
-		}
-		r.Number, r.Version = 0, at
-		if e.length > 0 {
-			r.Content = storage.ContentRef(at)
-		}
-		if e.media {
-			if c, err := s.content(e); err == nil {
-				r.Assets = assetsOf(c)
-			}
-		}
-		h := j.held.of(r.Key())
-		h.record, h.at = r, at
-	case kindAnnotation:
-		a := new(storage.Annotation)
-		if annotationWire.parse(e.metadata, a) == nil {
-			h := j.held.of(a.Key())
-			h.annotations = append(h.annotations, heldAnnotation{a, at})
-		}
-	}
-}
-
-// passHeld lets a version of a record pass that the backend was past before the journal
-// knew: a final one it has, with what was held; an earlier one may have been held back.
-func (j *Journal) passHeld(s *segment, at storage.Position, e *entry, r *record) {
-	switch {
-	case r.EndState != storage.Interrupted:
-		if h := j.held[r.Key()]; h != nil && h.at.Before(at) {
-			delete(j.held, r.Key())
-		}
-	case !j.recovered[at]:
-		j.restore(s, e)
-	}
+	j.versions.recount()
 }
