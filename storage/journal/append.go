@@ -38,7 +38,7 @@ func (j *Journal) Append(r *storage.Record, k *storage.Kept) error {
 		c, r.Content = k.Content(r), storage.ContentRef{}
 	}
 	encode(d, kindRecord, recordWire, r)
-	d.content(c, j.chunks.Load())
+	d.content(c, j.log.chunks.Load())
 	err := j.submit(d)
 	if !errors.Is(err, errClosed) {
 		r.Number = 0
@@ -83,8 +83,8 @@ func (j *Journal) submit(d *draft) error {
 		return err
 	}
 	j.pendingBytes += d.size()
-	j.queue = append(j.queue, d)
-	first := len(j.queue) == 1
+	j.log.queue = append(j.log.queue, d)
+	first := len(j.log.queue) == 1
 	j.mu.Unlock()
 	if first {
 		j.writeQueue()
@@ -110,19 +110,19 @@ func (j *Journal) admit(d *draft) error {
 
 // writeQueue writes the group that has formed by the time it has the turn.
 func (j *Journal) writeQueue() {
-	j.turn.Lock()
-	defer j.turn.Unlock()
+	j.log.turn.Lock()
+	defer j.log.turn.Unlock()
 	j.saveLosses()
 	j.mu.Lock()
-	group := j.queue
-	j.queue = j.spare
+	group := j.log.queue
+	j.log.queue = j.log.spare
 	j.mu.Unlock()
 	j.commit(group)
 	for _, d := range group[1:] {
 		d.done <- struct{}{}
 	}
 	clear(group)
-	j.spare = group[:0]
+	j.log.spare = group[:0]
 }
 
 // commit writes a group, all or nothing, and publishes it. It needs the turn.
@@ -131,19 +131,19 @@ func (j *Journal) commit(group []*draft) {
 	start := time.Now()
 	var s *segment
 	var err error
-	if start.Sub(j.looked) >= checkEvery {
+	if start.Sub(j.log.looked) >= checkEvery {
 		err = j.checkDirectory()
 	}
 	if err == nil {
-		s, err = j.writable()
+		s, err = j.log.writable()
 	}
 	if err == nil {
 		j.shareAgain(group)
-		err = j.write(s, group, o.Sync)
+		err = j.log.write(s, group, o.Sync)
 	}
 	j.mu.Lock()
-	changed := j.failing != (err != nil)
-	j.failing = err != nil
+	changed := j.log.failing != (err != nil)
+	j.log.failing = err != nil
 	if err != nil {
 		j.fail(group, err)
 	} else {
@@ -161,7 +161,7 @@ func (j *Journal) commit(group []*draft) {
 
 // shareAgain encodes again the content that shares bytes with another segment than it goes to.
 func (j *Journal) shareAgain(group []*draft) {
-	t := j.chunks.Load()
+	t := j.log.chunks.Load()
 	for _, d := range group {
 		if d.whole == nil || d.table == t {
 			continue
@@ -198,24 +198,24 @@ func (j *Journal) publish(s *segment, group []*draft, now moment) {
 		}
 	}
 	j.counts.Appended += int64(len(group))
-	if j.waiting += len(group); j.waiting >= j.threshold {
-		signal(j.wake)
+	if j.delivery.waiting += len(group); j.delivery.waiting >= j.delivery.threshold {
+		signal(j.delivery.wake)
 	}
 }
 
 // write writes a group behind the segment's entries, or leaves no trace of it.
-func (j *Journal) write(s *segment, group []*draft, sync bool) error {
-	pieces := j.pieces[:0]
+func (l *log) write(s *segment, group []*draft, sync bool) error {
+	pieces := l.pieces[:0]
 	var size int64
 	for i, d := range group {
 		d.finish(s.entries+uint32(i), s.salt)
 		pieces = d.appendPieces(pieces)
 		size += d.size()
 	}
-	j.largest = max(j.largest, size)
+	l.largest = max(l.largest, size)
 	err := s.file.write(pieces, s.size)
 	clear(pieces)
-	j.pieces = pieces[:0]
+	l.pieces = pieces[:0]
 	written := err == nil
 	if written && sync {
 		err = s.file.sync()
@@ -227,8 +227,8 @@ func (j *Journal) write(s *segment, group []*draft, sync bool) error {
 	// cannot be undone: nothing more goes here, and the next segment says where this one
 	// ends, so that what counts as lost is not found again.
 	if s.file.Truncate(s.size) != nil || written {
-		j.close(s)
-		j.ends = append(j.ends, storage.Position{Segment: s.number, Ordinal: s.entries})
+		l.close(s)
+		l.ends = append(l.ends, storage.Position{Segment: s.number, Ordinal: s.entries})
 	}
 	return err
 }

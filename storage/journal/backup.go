@@ -14,8 +14,8 @@ import (
 // returns, while traffic is recorded: only maintenance waits.
 func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) error) error {
 	select {
-	case j.upkeep <- struct{}{}:
-		defer func() { <-j.upkeep }()
+	case j.maintenance.turn <- struct{}{}:
+		defer func() { <-j.maintenance.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -27,14 +27,14 @@ func (j *Journal) Backup(ctx context.Context, freeze, copy func(names []string) 
 }
 
 func (j *Journal) freeze(freeze func(names []string) error) (segments []string, err error) {
-	j.writer.Lock() // first, since it may be held for as long as the backend takes
-	defer j.writer.Unlock()
-	j.turn.Lock()
-	defer j.turn.Unlock()
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
-	if j.active != nil && j.active.entries > 0 {
-		j.close(j.active)
+	j.delivery.writer.Lock() // first, since it may be held for as long as the backend takes
+	defer j.delivery.writer.Unlock()
+	j.log.turn.Lock()
+	defer j.log.turn.Unlock()
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	if j.log.active != nil && j.log.active.entries > 0 {
+		j.log.close(j.log.active)
 	}
 	files, err := os.ReadDir(j.dir)
 	if err != nil {

@@ -23,8 +23,8 @@ type cursor struct {
 	exchanges int64
 }
 
-// delivery is a batch, with what has to be booked when it is delivered.
-type delivery struct {
+// batch is a batch with what has to be booked when it is delivered.
+type batch struct {
 	storage.Batch
 	start   storage.Position
 	losses  []storage.Loss
@@ -43,14 +43,14 @@ type delivery struct {
 }
 
 // readBatch reads the next batch. Of the versions of a record it takes the last.
-func (j *Journal) readBatch(ctx context.Context) *delivery {
-	d := &delivery{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
+func (j *Journal) readBatch(ctx context.Context) *batch {
+	d := &batch{at: map[storage.RecordKey]int{}, began: map[storage.RecordKey]bool{}}
 	size := 0
 	limits, o := j.limits(), j.options.Load()
 	j.mu.Lock()
-	j.waiting = 0
-	d.Journal, d.start, d.End = j.identity, j.position, j.position
-	again := j.position.Before(j.cut)
+	j.delivery.waiting = 0
+	d.Journal, d.start, d.End = j.identity, j.delivery.position, j.delivery.position
+	again := j.delivery.position.Before(j.delivery.cut)
 	if !again {
 		j.versions.releaseHeld(d, &limits)
 	}
@@ -58,11 +58,11 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 	if len(d.released) > 0 {
 		return d
 	}
-	for again && d.End.Before(j.cut) || !again && d.entries < limits.Entries && size < limits.Bytes {
-		if j.cursor.segment == nil && !j.openSegment() {
+	for again && d.End.Before(j.delivery.cut) || !again && d.entries < limits.Entries && size < limits.Bytes {
+		if j.delivery.cursor.segment == nil && !j.openSegment() {
 			break
 		}
-		c := &j.cursor
+		c := &j.delivery.cursor
 		from, number := c.scan.off, c.segment.number
 		e, err := c.scan.next()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -105,7 +105,7 @@ func (j *Journal) readBatch(ctx context.Context) *delivery {
 
 // corrupt counts entries that are damaged, and exchanges that have no record
 // for it. It needs the mutex.
-func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
+func (j *Journal) corrupt(d *batch, entries, exchanges int64) {
 	now := j.options.now()
 	l := storage.Loss{Reason: storage.LostCorrupt, Count: entries, Exchanges: exchanges, From: now, To: now}
 	d.losses = addLoss(d.losses, l)
@@ -114,9 +114,9 @@ func (j *Journal) corrupt(d *delivery, entries, exchanges int64) {
 }
 
 // add adds an entry to the batch.
-func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
+func (j *Journal) add(ctx context.Context, d *batch, e *entry) error {
 	o := j.options.Load()
-	at := storage.Position{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+	at := storage.Position{Segment: j.delivery.cursor.segment.number, Ordinal: e.ordinal}
 	switch e.kind {
 	case kindRecord:
 		r := new(storage.Record)
@@ -131,7 +131,7 @@ func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
 			d.exchanges++
 			d.number = max(d.number, r.Number)
 			d.began[key] = true
-			j.cursor.exchanges++
+			j.delivery.cursor.exchanges++
 			r.Number = 0
 		}
 		d.records = append(d.records, key)
@@ -176,11 +176,11 @@ func (j *Journal) add(ctx context.Context, d *delivery, e *entry) error {
 // assets completes a record with what depends on where its content stands.
 func (j *Journal) assets(ctx context.Context, r *storage.Record, e *entry) error {
 	if e.length > 0 {
-		r.Content = storage.ContentRef{Segment: j.cursor.segment.number, Ordinal: e.ordinal}
+		r.Content = storage.ContentRef{Segment: j.delivery.cursor.segment.number, Ordinal: e.ordinal}
 		if !e.media {
 			return nil
 		}
-		c, err := j.cursor.segment.content(e)
+		c, err := j.delivery.cursor.segment.content(e)
 		if err == nil {
 			r.Assets = assetsOf(c)
 		}
@@ -200,14 +200,14 @@ func assetsOf(c *storage.Content) []string { return transcript.Assets(c.Request.
 
 // openSegment opens the next segment that has something to read.
 func (j *Journal) openSegment() bool {
-	c := &j.cursor
+	c := &j.delivery.cursor
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i, _ := j.find(c.at.Segment)
-	if i == len(j.raw) {
+	i, _ := j.log.find(c.at.Segment)
+	if i == len(j.log.raw) {
 		return false
 	}
-	s := j.raw[i]
+	s := j.log.raw[i]
 	s.refs++
 	c.segment, c.scan, c.entries, c.exchanges = s, s.scanner(0, scanWindow), s.entries, 0
 	if s.number == c.at.Segment && c.at.Ordinal > 0 { // where an earlier process stopped
@@ -219,8 +219,8 @@ func (j *Journal) openSegment() bool {
 
 // nextSegment goes on from the end of what was there to read, in the same segment
 // or behind it.
-func (j *Journal) nextSegment(d *delivery) bool {
-	c := &j.cursor
+func (j *Journal) nextSegment(d *batch) bool {
+	c := &j.delivery.cursor
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := c.segment
@@ -237,12 +237,12 @@ func (j *Journal) nextSegment(d *delivery) bool {
 	}
 	d.End = storage.Position{Segment: s.number + 1}
 	c.at, c.segment = d.End, nil
-	j.unref(s)
+	j.log.unref(s)
 	return true
 }
 
 func (j *Journal) closeSegment() {
-	if s := j.cursor.segment; s != nil {
-		j.release(s)
+	if s := j.delivery.cursor.segment; s != nil {
+		j.log.release(s)
 	}
 }

@@ -146,10 +146,10 @@ func segmentOf(b *testing.B) (*Journal, *segment) {
 			b.Fatal(err)
 		}
 	}
-	s := j.active
-	j.turn.Lock()
-	j.close(s)
-	j.turn.Unlock()
+	s := j.log.active
+	j.log.turn.Lock()
+	j.log.close(s)
+	j.log.turn.Unlock()
 	return j, s
 }
 

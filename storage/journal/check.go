@@ -50,7 +50,7 @@ func Check(ctx context.Context, dir string, backend func(journal uuid.UUID, matc
 	}
 	defer unlock()
 	defer func() {
-		for _, s := range c.raw {
+		for _, s := range c.log.raw {
 			s.file.Close()
 		}
 	}()
@@ -106,10 +106,10 @@ func (c *checker) check(ctx context.Context, backend func(uuid.UUID, func(*stora
 		}
 	}
 	c.report.Raw, c.report.Sealed = len(raw), len(sealed)
-	if err := c.loadRaw(raw); err != nil {
+	if err := c.log.loadRaw(raw); err != nil {
 		return err
 	}
-	for _, s := range c.raw {
+	for _, s := range c.log.raw {
 		if err := c.checkRaw(ctx, s); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (c *checker) restoreLedger() (begun uint64, err error) {
 	if !found {
 		return 0, fmt.Errorf("%s is damaged", checkpointName)
 	}
-	c.identity, c.position, c.pruned = s.Journal, s.Position, s.Pruned
+	c.identity, c.delivery.position, c.pruned = s.Journal, s.Position, s.Pruned
 	left, err := c.replay()
 	if err != nil {
 		return 0, err
@@ -259,7 +259,7 @@ func (c *checker) match(r *storage.Record) {
 
 // sortAges needs all segments.
 func (c *checker) sortAges() {
-	for _, s := range c.raw {
+	for _, s := range c.log.raw {
 		if s.newest > 0 { // else it has no record
 			c.kept = append(c.kept, age{s.number, s.newest})
 		}

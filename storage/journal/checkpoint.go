@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -144,35 +145,42 @@ func (f *checkpointFile) close() {
 	}
 }
 
+// checkpoints writes the checkpoint.
+type checkpoints struct {
+	mu   sync.Mutex // comes before that of the journal
+	file checkpointFile
+	err  error // why the checkpoint cannot be written
+}
+
 // saveCheckpoint writes the checkpoint, with cut as the end of the batch that comes next. A
 // failure costs no more than batches that are written twice after a crash.
 func (j *Journal) saveCheckpoint(cut storage.Position) {
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
 	j.mu.Lock()
 	o := j.options.Load()
 	s := checkpoint{
-		Journal: j.identity, Position: j.position, Cut: cut,
-		Held: j.versions.held.positions(), Pruned: j.checkpoint.last.Pruned,
+		Journal: j.identity, Position: j.delivery.position, Cut: cut,
+		Held: j.versions.held.positions(), Pruned: j.checkpoints.file.last.Pruned,
 	}
 	j.ledger.save(&s)
 	j.mu.Unlock()
-	err := j.checkpoint.write(&s, o.Sync)
-	if err != nil && j.checkpointErr == nil {
+	err := j.checkpoints.file.write(&s, o.Sync)
+	if err != nil && j.checkpoints.err == nil {
 		o.Logger.Error("the checkpoint of the journal cannot be written: after a crash, the backend gets records again", zap.Error(err))
 	}
-	j.checkpointErr = err
+	j.checkpoints.err = err
 }
 
 // savePruned remembers that retention deletes the records from before a time. Check must
 // not miss them.
 func (j *Journal) savePruned(before storage.Timestamp, sync bool) error {
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
-	s := j.checkpoint.last
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	s := j.checkpoints.file.last
 	if before <= s.Pruned {
 		return nil
 	}
 	s.Pruned = before
-	return j.checkpoint.write(&s, sync)
+	return j.checkpoints.file.write(&s, sync)
 }

@@ -95,10 +95,10 @@ func (r *contentReader) Content(ctx context.Context, rec *storage.Record) (*stor
 func (r *contentReader) read(ref storage.ContentRef) (bool, error) {
 	if r.file == nil || r.segment != ref.Segment {
 		r.j.mu.Lock()
-		if s := r.j.acquire(ref.Segment); s != nil {
+		if s := r.j.log.acquire(ref.Segment); s != nil {
 			scan := s.scanner(ref.Ordinal, headWindow)
 			r.j.mu.Unlock()
-			defer r.j.release(s)
+			defer r.j.log.release(s)
 			return r.readRaw(s, scan, ref.Ordinal)
 		}
 		r.j.mu.Unlock()

@@ -211,7 +211,7 @@ func TestTurnsBehindAFailedWrite(t *testing.T) {
 	refs := map[int]storage.ContentRef{}
 	for i := range turns {
 		if i%3 == 2 {
-			f.room.Store(j.active.size + 200)
+			f.room.Store(j.log.active.size + 200)
 			f.limited.Store(true)
 			r := &storage.Record{ID: numbered(i), Org: "org"}
 			if err := j.Append(r, storagetest.Kept(r, &storage.Content{Request: storage.Body{Data: turns[i].Request}})); err == nil {

@@ -28,8 +28,8 @@ const (
 // journal can be written. It writes a file of its own, since a journal without
 // traffic learns nothing of its disk.
 func (j *Journal) Ready() error {
-	j.turn.Lock()
-	defer j.turn.Unlock()
+	j.log.turn.Lock()
+	defer j.log.turn.Unlock()
 	j.mu.Lock()
 	closed, full := j.closed, j.full || j.pendingBytes >= j.options.Load().MaxBytes
 	j.mu.Unlock()
@@ -41,7 +41,7 @@ func (j *Journal) Ready() error {
 	}
 	err := j.checkDirectory()
 	if err == nil {
-		err = j.probe()
+		err = j.log.probe()
 	}
 	if err != nil {
 		return fmt.Errorf("the journal cannot be written: %w", err)
@@ -50,14 +50,14 @@ func (j *Journal) Ready() error {
 }
 
 // probe writes and deletes a file. It needs the turn.
-func (j *Journal) probe() error {
-	o := j.options.Load()
-	path := filepath.Join(j.dir, probeName)
+func (l *log) probe() error {
+	o := l.options.Load()
+	path := filepath.Join(l.dir, probeName)
 	f, err := o.open(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR)
 	if err != nil {
 		return err
 	}
-	err = f.write([][]byte{make([]byte, min(max(j.largest, minProbe), maxProbe))}, 0)
+	err = f.write([][]byte{make([]byte, min(max(l.largest, minProbe), maxProbe))}, 0)
 	if err == nil && o.Sync {
 		err = f.sync()
 	}
@@ -70,16 +70,16 @@ func (j *Journal) probe() error {
 // content to the new place. It needs the turn.
 func (j *Journal) checkDirectory() error {
 	o := j.options.Load()
-	j.looked = time.Now()
-	gone := j.active != nil && !linked(j.active.file, j.active.path)
-	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoint.linked() {
+	j.log.looked = time.Now()
+	gone := j.log.active != nil && !linked(j.log.active.file, j.log.active.path)
+	if !gone && linked(j.lock, j.lock.Name()) && j.ledger.linked() && j.checkpoints.file.linked() {
 		return nil
 	}
-	if j.active != nil {
-		j.close(j.active)
+	if j.log.active != nil {
+		j.log.close(j.log.active)
 	}
 	if err := j.makeAnew(); err != nil {
-		if !j.checkpoint.linked() || !j.ledger.linked() {
+		if !j.checkpoints.file.linked() || !j.ledger.linked() {
 			err = errors.Join(err, os.MkdirAll(spareDir(j.dir), 0o700), j.keepIn(spareDir(j.dir)))
 		}
 		return fmt.Errorf("files of %s have been deleted or replaced: %w", j.dir, err)
@@ -111,9 +111,9 @@ func (j *Journal) makeAnew() error {
 // keepIn writes the checkpoint and the count of the exchanges in a directory from now on.
 func (j *Journal) keepIn(dir string) error {
 	o := j.options.Load()
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
-	if err := j.checkpoint.reopen(dir, j.identity, o.Sync); err != nil {
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	if err := j.checkpoints.file.reopen(dir, j.identity, o.Sync); err != nil {
 		return err
 	}
 	return j.ledger.reopen(dir)

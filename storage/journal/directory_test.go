@@ -108,9 +108,9 @@ func TestTheNextProcessKnowsWhatADeletedDirectoryTookAlong(t *testing.T) {
 	if err := removeDirectory(o.Dir); err != nil {
 		t.Fatal(err)
 	}
-	j.turn.Lock()
-	j.looked = j.looked.Add(-checkEvery)
-	j.turn.Unlock()
+	j.log.turn.Lock()
+	j.log.looked = j.log.looked.Add(-checkEvery)
+	j.log.turn.Unlock()
 	appendSample(t, j, 3)
 	abandon(j)
 	unblock()

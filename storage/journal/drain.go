@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,10 +31,39 @@ const (
 	never = math.MaxInt
 )
 
+// delivery is how far the backend is, and how it gets the rest. The journal's mutex guards
+// what no other comment does.
+type delivery struct {
+	// writer is held during each Write and Prune of the backend.
+	writer sync.Mutex
+
+	// position is how far the backend is, progress is closed when that changes.
+	position storage.Position
+	progress chan struct{}
+	// cut is where the batch behind position ended that an earlier process wrote.
+	cut storage.Position
+	// err is why the backend refuses writes since failingSince, nil if it does not.
+	err          error
+	failingSince time.Time
+	// waiting counts entries since the drain last looked. The drain wants to be woken
+	// if there are as many as threshold.
+	waiting, threshold int
+
+	recent recent // has a mutex of its own
+	cursor cursor // the drain's alone
+
+	// These never change.
+	wake      chan struct{}
+	stop      context.CancelFunc
+	tried     chan struct{} // closed when the backend was opened for the first time, or was not
+	connected chan struct{} // closed when the backend is open
+	ended     chan struct{} // closed when the drain has ended
+}
+
 // drain brings the backend up to date until the journal is closed and the
 // backend has everything, or ctx ends.
 func (j *Journal) drain(ctx context.Context) {
-	defer close(j.drained)
+	defer close(j.delivery.ended)
 	defer j.closeSegment()
 	if !j.connect(ctx) {
 		return
@@ -43,7 +73,7 @@ func (j *Journal) drain(ctx context.Context) {
 		d := j.readBatch(ctx)
 		j.mu.Lock()
 		// That a segment is over the backend must know before it goes.
-		empty := d.entries == 0 && len(d.losses) == 0 && len(d.released) == 0 && d.End.Segment <= j.position.Segment
+		empty := d.entries == 0 && len(d.losses) == 0 && len(d.released) == 0 && d.End.Segment <= j.delivery.position.Segment
 		j.mu.Unlock()
 		if empty {
 			j.mu.Lock()
@@ -58,9 +88,9 @@ func (j *Journal) drain(ctx context.Context) {
 			return
 		}
 		if j.ledger.owes() { // while nothing is appended, nobody else saves them
-			j.turn.Lock()
+			j.log.turn.Lock()
 			j.saveLosses()
-			j.turn.Unlock()
+			j.log.turn.Unlock()
 		}
 		if !d.full {
 			delay := j.limits().Delay
@@ -77,24 +107,24 @@ func (j *Journal) drain(ctx context.Context) {
 func (j *Journal) awaitEntry(ctx context.Context) bool {
 	j.mu.Lock()
 	var more bool
-	if c := &j.cursor; c.segment != nil {
+	if c := &j.delivery.cursor; c.segment != nil {
 		more = c.scan.end < c.segment.size || c.segment.closed
 	} else {
-		i, _ := j.find(c.at.Segment)
-		more = i < len(j.raw)
+		i, _ := j.log.find(c.at.Segment)
+		more = i < len(j.log.raw)
 	}
 	if more = more || j.versions.released; more || j.settled {
 		j.mu.Unlock()
 		return more
 	}
-	j.threshold = 1
+	j.delivery.threshold = 1
 	j.mu.Unlock()
 	select {
 	case <-ctx.Done():
-	case <-j.wake:
+	case <-j.delivery.wake:
 	}
 	j.mu.Lock()
-	j.threshold = never
+	j.delivery.threshold = never
 	j.mu.Unlock()
 	return ctx.Err() == nil
 }
@@ -102,26 +132,26 @@ func (j *Journal) awaitEntry(ctx context.Context) bool {
 // awaitBatch waits for a batch's worth of entries, but no longer than d.
 func (j *Journal) awaitBatch(ctx context.Context, d time.Duration) {
 	j.mu.Lock()
-	if d <= 0 || j.closed || j.waiting >= batchEntries {
+	if d <= 0 || j.closed || j.delivery.waiting >= batchEntries {
 		j.mu.Unlock()
 		return
 	}
-	j.threshold = batchEntries
+	j.delivery.threshold = batchEntries
 	j.mu.Unlock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-j.wake:
+	case <-j.delivery.wake:
 	case <-timer.C:
 	}
 	j.mu.Lock()
-	j.threshold = never
+	j.delivery.threshold = never
 	j.mu.Unlock()
 }
 
 // deliver writes a batch, however often it takes. It is false when ctx ended.
-func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
+func (j *Journal) deliver(ctx context.Context, d *batch) bool {
 	j.saveCheckpoint(d.End)
 	start := time.Now()
 	if !j.writeBatch(ctx, d, &d.Batch) {
@@ -132,16 +162,16 @@ func (j *Journal) deliver(ctx context.Context, d *delivery) bool {
 }
 
 // writeBatch writes a batch, whole or in parts, but for what the backend rejects of it.
-func (j *Journal) writeBatch(ctx context.Context, d *delivery, b *storage.Batch) bool {
+func (j *Journal) writeBatch(ctx context.Context, d *batch, b *storage.Batch) bool {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		j.writer.Lock()
+		j.delivery.writer.Lock()
 		err := j.backend.Write(ctx, b)
-		j.writer.Unlock()
+		j.delivery.writer.Unlock()
 		entries := len(b.Records) + len(b.Annotations)
 		divide := errors.Is(err, storage.ErrRejected) || errors.Is(err, storage.ErrTooLarge)
 		switch {
 		case err == nil:
-			j.recent.add(b.Records)
+			j.delivery.recent.add(b.Records)
 			return true
 		case ctx.Err() != nil:
 			return false
@@ -175,7 +205,7 @@ func halves(b *storage.Batch, start storage.Position) (first, second *storage.Ba
 }
 
 // reject counts as lost the one entry of a batch that can never be stored.
-func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
+func (j *Journal) reject(d *batch, b *storage.Batch, err error) {
 	l := storage.Loss{Reason: storage.LostRejected, Count: 1}
 	var key storage.RecordKey
 	j.mu.Lock()
@@ -202,9 +232,9 @@ func (j *Journal) reject(d *delivery, b *storage.Batch, err error) {
 // noteFailure keeps why the backend does not take a batch.
 func (j *Journal) noteFailure(err error) {
 	j.mu.Lock()
-	first, o := j.err == nil, j.options.Load()
-	if j.err = err; first {
-		j.failingSince = o.now()
+	first, o := j.delivery.err == nil, j.options.Load()
+	if j.delivery.err = err; first {
+		j.delivery.failingSince = o.now()
 	}
 	j.mu.Unlock()
 	if first {
@@ -213,10 +243,10 @@ func (j *Journal) noteFailure(err error) {
 }
 
 // delivered books what the backend has taken.
-func (j *Journal) delivered(d *delivery, took time.Duration) {
+func (j *Journal) delivered(d *batch, took time.Duration) {
 	j.mu.Lock()
-	recovered, logger := j.err != nil, j.options.logger()
-	j.err, j.failingSince, j.full = nil, time.Time{}, false
+	recovered, logger := j.delivery.err != nil, j.options.logger()
+	j.delivery.err, j.delivery.failingSince, j.full = nil, time.Time{}, false
 	j.counts.Drained += int64(d.entries)
 	j.ledger.delivered(d.exchanges, d.number, d.losses)
 	j.versions.forget(d.released)
@@ -230,18 +260,18 @@ func (j *Journal) delivered(d *delivery, took time.Duration) {
 }
 
 // advanceTo moves the position behind a batch. It needs the mutex.
-func (j *Journal) advanceTo(d *delivery) {
+func (j *Journal) advanceTo(d *batch) {
 	if d.End == (storage.Position{}) { // there is no segment
 		return
 	}
-	if d.End.Segment > j.position.Segment {
-		signal(j.tidy) // there may be one to seal
+	if d.End.Segment > j.delivery.position.Segment {
+		signal(j.maintenance.wake) // there may be one to seal
 	}
-	j.position = d.End
+	j.delivery.position = d.End
 	j.pendingBytes -= d.bytes
 	j.versions.passed(d.records, d.End, d.gap)
-	close(j.progress)
-	j.progress = make(chan struct{})
+	close(j.delivery.progress)
+	j.delivery.progress = make(chan struct{})
 }
 
 // limits are those of the backend, or ours.
@@ -255,7 +285,7 @@ func (j *Journal) limits() storage.Limits {
 // connect opens the backend, however often it takes. It is false when ctx ended,
 // or the journal was closed meanwhile.
 func (j *Journal) connect(ctx context.Context) bool {
-	host := &storage.Host{Journal: j.identity, Position: j.position, Contents: j}
+	host := &storage.Host{Journal: j.identity, Position: j.delivery.position, Contents: j}
 	first := true
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		position, err := j.backend.Open(ctx, host)
@@ -267,12 +297,12 @@ func (j *Journal) connect(ctx context.Context) bool {
 		}
 		if err == nil {
 			j.mu.Lock()
-			j.err, j.failingSince = nil, time.Time{}
+			j.delivery.err, j.delivery.failingSince = nil, time.Time{}
 			j.mu.Unlock()
-			close(j.connected)
+			close(j.delivery.connected)
 		}
 		if first {
-			close(j.tried)
+			close(j.delivery.tried)
 			first = false
 		}
 		if err == nil {
@@ -287,7 +317,7 @@ func (j *Journal) connect(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-j.wake:
+		case <-j.delivery.wake:
 		case <-time.After(wait):
 		}
 	}

@@ -46,7 +46,7 @@ type Follower struct {
 // Follow begins behind the record of a Version, with the next one if that is zero.
 // complete is false if some in between are no longer known.
 func (j *Journal) Follow(after storage.Position) (f *Follower, complete bool) {
-	r := &j.recent
+	r := &j.delivery.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f = &Follower{recent: r, next: r.next}

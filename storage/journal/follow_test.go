@@ -18,7 +18,7 @@ func TestFollowers(t *testing.T) {
 			next++
 			records = append(records, &storage.Record{Version: at(next)})
 		}
-		j.recent.add(records)
+		j.delivery.recent.add(records)
 	}
 	expect := func(f *Follower, missed, first, last int) {
 		t.Helper()
@@ -52,9 +52,9 @@ func TestFollowers(t *testing.T) {
 	if _, complete := j.Follow(at(5)); complete {
 		t.Error("record 5 is known for ever")
 	}
-	oldest := next - len(j.recent.records) + 1
-	if len(j.recent.records) < recentRecords || len(j.recent.records) > 2*recentRecords {
-		t.Errorf("%d records are kept", len(j.recent.records))
+	oldest := next - len(j.delivery.recent.records) + 1
+	if len(j.delivery.recent.records) < recentRecords || len(j.delivery.recent.records) > 2*recentRecords {
+		t.Errorf("%d records are kept", len(j.delivery.recent.records))
 	}
 	expect(again, oldest-6, oldest, next)
 }

@@ -89,7 +89,7 @@ func TestACrashLeavesTheVersionFromBeforeTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
-	signal(j.tidy) // whose segments are sealed but for what is held
+	signal(j.maintenance.wake) // whose segments are sealed but for what is held
 	appendSample(t, j, 2)
 	flush(t, j)
 	wantUnseen(t, b, j, left)
@@ -164,7 +164,7 @@ func TestHeldAnnotationsKeepTheirOrderOverACrash(t *testing.T) {
 			flush(t, j)
 			unblock := b.block()
 			appendSample(t, j, 1) // the drain is held up with it
-			eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.waiting == 0 })
+			eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.delivery.waiting == 0 })
 			if r.EndState = storage.Complete; j.Append(r, nil) != nil {
 				t.Fatal("Append failed")
 			}
@@ -240,9 +240,9 @@ func TestTheCheckpointHasRoomForWhatIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, j)
-	j.checkpointMu.Lock()
-	defer j.checkpointMu.Unlock()
-	if n := len(j.checkpoint.last.Held); n != maxHeld || j.checkpointErr != nil {
-		t.Errorf("the checkpoint has %d of %d entries: %v", n, maxHeld, j.checkpointErr)
+	j.checkpoints.mu.Lock()
+	defer j.checkpoints.mu.Unlock()
+	if n := len(j.checkpoints.file.last.Held); n != maxHeld || j.checkpoints.err != nil {
+		t.Errorf("the checkpoint has %d of %d entries: %v", n, maxHeld, j.checkpoints.err)
 	}
 }

@@ -90,84 +90,45 @@ func (o *Options) age() time.Duration {
 	return most
 }
 
-// Journal is an open journal with its backend.
+// Journal is an open journal with its backend: a log that is appended to, a delivery that
+// brings what is appended to the backend, an archive of content that was delivered, and a
+// ledger of what became of all exchanges.
 type Journal struct {
-	backend storage.Backend
-	dir     string
-	lock    *os.File
-	archive archive
+	backend  storage.Backend
+	dir      string
+	lock     *os.File
+	identity uuid.UUID
+	options  settings
 
-	// turn is held by whoever writes to the active segment. It comes before mu.
-	turn    sync.Mutex
-	active  *segment
-	looked  time.Time          // when checkDirectory was called
-	largest int64              // size of the largest group
-	next    uint64             // number of the next segment
-	ends    []storage.Position // of segments whose files may go on behind them
-	// chunks are those of the active segment. Appends look into them before their turn.
-	chunks atomic.Pointer[chunkTable]
-	spare  []*draft
-	pieces [][]byte
+	log         log
+	delivery    delivery
+	archive     archive
+	ledger      ledger
+	checkpoints checkpoints
+	maintenance maintenance
 
-	// writer is held during each Write and Prune of the backend.
-	writer sync.Mutex
-
+	// mu guards what follows, and what the log and the delivery say that it guards.
 	mu      sync.Mutex
-	options settings
 	closed  bool // nothing is appended any more
 	settled bool // and what was being appended is
-	failing bool // the disk refuses writes
 	full    bool // entries were lost since the backend last took some
-
-	queue    []*draft
-	raw      []*segment // by number
-	versions versions
-
-	// What the backend has not taken yet.
+	counts  Status
+	// versions and pendingBytes are what the backend has not taken yet.
+	versions     versions
 	pendingBytes int64
-	// waiting counts entries since the drain last looked; it wants to be woken
-	// at threshold.
-	waiting, threshold int
-	ledger             ledger
-
-	identity uuid.UUID
-	// cut is where the batch behind position ended that an earlier process wrote.
-	cut           storage.Position
-	checkpointMu  sync.Mutex
-	checkpoint    checkpointFile
-	checkpointErr error // why it cannot be written
-
-	// position is how far the backend is, progress is closed when that changes.
-	position storage.Position
-	progress chan struct{}
-
-	counts       Status
-	err          error // why the backend refuses writes
-	failingSince time.Time
-
-	recent recent
-
-	wake, tidy      chan struct{} // for the drain and the maintenance
-	cursor          cursor        // the drain's own
-	stopDrain       context.CancelFunc
-	stopMaintenance context.CancelFunc
-	tried           chan struct{} // closed when the backend was opened for the first time, or was not
-	connected       chan struct{} // closed when the backend is open
-	drained         chan struct{} // closed when the drain has ended
-	maintained      chan struct{} // closed when the maintenance has ended
-	upkeep          chan struct{} // has an element while maintenance or a backup runs
-	erased          time.Time     // when the backend erased last; maintenance alone uses it
 }
 
 func newJournal(b storage.Backend, o Options) *Journal {
 	j := &Journal{
 		backend: b, dir: o.Dir,
 		versions: newVersions(), ledger: ledger{entries: map[string]int64{}},
-		threshold: never, progress: make(chan struct{}),
-		wake: make(chan struct{}, 1), tidy: make(chan struct{}, 1),
-		tried: make(chan struct{}), connected: make(chan struct{}), drained: make(chan struct{}), maintained: make(chan struct{}),
-		upkeep: make(chan struct{}, 1),
+		delivery: delivery{
+			threshold: never, progress: make(chan struct{}), wake: make(chan struct{}, 1),
+			tried: make(chan struct{}), connected: make(chan struct{}), ended: make(chan struct{}),
+		},
+		maintenance: maintenance{wake: make(chan struct{}, 1), ended: make(chan struct{}), turn: make(chan struct{}, 1)},
 	}
+	j.log.dir, j.log.options, j.log.mu, j.log.wake = o.Dir, &j.options, &j.mu, j.delivery.wake
 	j.archive.dir, j.archive.options, j.archive.ledger = j.dir, &j.options, &j.ledger
 	o = o.withDefaults()
 	j.options.Store(&o)
@@ -202,7 +163,7 @@ func (j *Journal) start(ctx context.Context) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	var s checkpoint
-	found, err := j.checkpoint.open(j.dir, &s)
+	found, err := j.checkpoints.file.open(j.dir, &s)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -213,8 +174,8 @@ func (j *Journal) start(ctx context.Context) error {
 			last = j.options.Load().firstSegment - 1
 		}
 	}
-	j.identity, j.position, j.cut = s.Journal, s.Position, s.Cut
-	j.next = max(last, s.Position.Segment) + 1
+	j.identity, j.delivery.position, j.delivery.cut = s.Journal, s.Position, s.Cut
+	j.log.next = max(last, s.Position.Segment) + 1
 	left, err := j.replay()
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
@@ -225,14 +186,14 @@ func (j *Journal) start(ctx context.Context) error {
 		j.options.logger().Error("exchanges are counted in memory alone: those that a crash interrupts will not be known", zap.Error(err))
 	}
 	j.ledger.reconcile(&s, left, page, j.options.now())
-	j.turn.Lock()
+	j.log.turn.Lock()
 	j.saveLosses()
-	j.turn.Unlock()
+	j.log.turn.Unlock()
 	j.saveCheckpoint(s.Cut)
 	ctx = context.WithoutCancel(ctx)
 	drainCtx, stopDrain := context.WithCancel(ctx)
 	maintenanceCtx, stopMaintenance := context.WithCancel(ctx)
-	j.stopDrain, j.stopMaintenance = stopDrain, stopMaintenance
+	j.delivery.stop, j.maintenance.stop = stopDrain, stopMaintenance
 	go j.drain(drainCtx)
 	go j.maintain(maintenanceCtx)
 	return nil
@@ -254,15 +215,15 @@ func (j *Journal) Contents() storage.Contents {
 // returns why it takes no records. It will be tried again.
 func (j *Journal) Connected(ctx context.Context) error {
 	select {
-	case <-j.tried:
-	case <-j.drained:
+	case <-j.delivery.tried:
+	case <-j.delivery.ended:
 		return errClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.err
+	return j.delivery.err
 }
 
 // Reconfigure changes the settings, except Dir, without reopening.
@@ -271,7 +232,7 @@ func (j *Journal) Reconfigure(o Options) {
 	o.now, o.open, o.firstSegment = before.now, before.open, before.firstSegment
 	o = o.withDefaults()
 	j.options.Store(&o)
-	signal(j.tidy)
+	signal(j.maintenance.wake)
 }
 
 // Retention is how long records are kept, 0 for ever.
@@ -290,15 +251,15 @@ func (j *Journal) Close(ctx context.Context) error {
 	j.closed = true
 	j.mu.Unlock()
 	j.settle()
-	signal(j.wake)
-	j.stopMaintenance()
+	signal(j.delivery.wake)
+	j.maintenance.stop()
 	select {
-	case <-j.drained:
+	case <-j.delivery.ended:
 	case <-ctx.Done():
 	}
-	j.stopDrain()
-	<-j.drained
-	<-j.maintained
+	j.delivery.stop()
+	<-j.delivery.ended
+	<-j.maintenance.ended
 	err := j.backend.Close()
 	j.shut()
 	return err
@@ -307,23 +268,23 @@ func (j *Journal) Close(ctx context.Context) error {
 // settle lets the last appends end, and ends their segment.
 func (j *Journal) settle() {
 	for {
-		j.turn.Lock()
+		j.log.turn.Lock()
 		j.mu.Lock()
-		quiet := len(j.queue) == 0
+		quiet := len(j.log.queue) == 0
 		j.mu.Unlock()
 		if quiet {
 			break
 		}
-		j.turn.Unlock()
+		j.log.turn.Unlock()
 		runtime.Gosched()
 	}
-	defer j.turn.Unlock()
+	defer j.log.turn.Unlock()
 	if err := j.checkDirectory(); err != nil {
 		j.options.logger().Error("the journal cannot be written: what it has not brought to the backend is lost at its end", zap.Error(err))
 	}
 	j.saveLosses()
-	if s := j.active; s != nil {
-		j.close(s)
+	if s := j.log.active; s != nil {
+		j.log.close(s)
 	}
 	j.mu.Lock()
 	j.settled = true
@@ -333,13 +294,13 @@ func (j *Journal) settle() {
 // shut gives up the files.
 func (j *Journal) shut() {
 	j.mu.Lock()
-	for _, s := range j.raw {
-		j.unref(s)
+	for _, s := range j.log.raw {
+		j.log.unref(s)
 	}
-	j.raw = nil
+	j.log.raw = nil
 	j.mu.Unlock()
 	j.ledger.close()
-	j.checkpoint.close()
+	j.checkpoints.file.close()
 	j.lock.Close()
 }
 
@@ -385,11 +346,11 @@ func (j *Journal) Status() Status {
 	s := j.counts
 	s.PendingRecords, s.PendingBytes = int64(len(j.versions.pending)), j.pendingBytes
 	s.MaxBytes = j.options.Load().MaxBytes
-	for _, raw := range j.raw {
+	for _, raw := range j.log.raw {
 		s.RawSegments++
 		s.RawBytes += raw.size
 	}
-	s.Err, s.FailingSince = j.err, j.failingSince
+	s.Err, s.FailingSince = j.delivery.err, j.delivery.failingSince
 	j.mu.Unlock()
 	s.Lost = j.ledger.lostEntries()
 	s.SealedSegments, s.SealedBytes = j.archive.total()

@@ -139,11 +139,11 @@ func abandon(j *Journal) {
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()
-	j.stopMaintenance()
-	j.stopDrain()
-	signal(j.wake)
-	<-j.drained
-	<-j.maintained
+	j.maintenance.stop()
+	j.delivery.stop()
+	signal(j.delivery.wake)
+	<-j.delivery.ended
+	<-j.maintenance.ended
 	j.shut()
 }
 

@@ -143,11 +143,11 @@ func (c *colliding) check() {
 
 // sealAll closes the active segment and seals every segment that can be.
 func (c *colliding) sealAll() {
-	c.j.turn.Lock()
-	if c.j.active != nil {
-		c.j.close(c.j.active)
+	c.j.log.turn.Lock()
+	if c.j.log.active != nil {
+		c.j.log.close(c.j.log.active)
 	}
-	c.j.turn.Unlock()
+	c.j.log.turn.Unlock()
 	flush(c, c.j)
 	c.j.runMaintenance(c.Context())
 }

@@ -354,7 +354,7 @@ func (j *Journal) Abandon(r *storage.Record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.versions.abandon(r.Key()) { // nothing followed: the drain must not wait for more
-		signal(j.wake)
+		signal(j.delivery.wake)
 	}
 	if r.Number == 0 {
 		return
@@ -372,8 +372,8 @@ func (j *Journal) saveLosses() {
 	if losses == nil {
 		return
 	}
-	ends := j.ends
-	j.ends = nil
+	ends := j.log.ends
+	j.log.ends = nil
 	var group []*draft
 	for i := range ends {
 		d := new(draft)
@@ -392,7 +392,7 @@ func (j *Journal) saveLosses() {
 	j.mu.Unlock()
 	j.commit(group)
 	if group[0].err != nil {
-		j.ends = append(ends, j.ends...)
+		j.log.ends = append(ends, j.log.ends...)
 		j.ledger.putBack(losses)
 	}
 }

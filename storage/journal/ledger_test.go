@@ -193,7 +193,7 @@ func TestBalanceOfDamage(t *testing.T) {
 		dir := t.TempDir()
 		j := open(t, b, Options{Dir: dir})
 		appendSample(t, j, 99) // the drain is held up with it
-		eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.waiting == 0 })
+		eventually(t, "the drain waits", func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.delivery.waiting == 0 })
 		var twice *storage.Record
 		for n := range 5 {
 			twice = appendSample(t, j, n)

@@ -20,9 +20,18 @@ const maintainEvery = time.Minute
 // eraseEvery is how often the backend removes from its files what was deleted.
 const eraseEvery = time.Hour
 
+// maintenance is what seals and deletes.
+type maintenance struct {
+	wake   chan struct{}
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when it has ended
+	turn   chan struct{} // has an element while maintenance or a backup runs
+	erased time.Time     // when the backend erased last
+}
+
 // maintain seals segments and deletes what has outlived its retention.
 func (j *Journal) maintain(ctx context.Context) {
-	defer close(j.maintained)
+	defer close(j.maintenance.ended)
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
@@ -30,7 +39,7 @@ func (j *Journal) maintain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-j.tidy:
+		case <-j.maintenance.wake:
 		}
 		j.runMaintenance(ctx)
 	}
@@ -40,8 +49,8 @@ func (j *Journal) maintain(ctx context.Context) {
 // backup, which copies the segments.
 func (j *Journal) runMaintenance(ctx context.Context) {
 	select {
-	case j.upkeep <- struct{}{}:
-		defer func() { <-j.upkeep }()
+	case j.maintenance.turn <- struct{}{}:
+		defer func() { <-j.maintenance.turn }()
 	case <-ctx.Done():
 		return
 	}
@@ -61,13 +70,13 @@ func (j *Journal) runMaintenance(ctx context.Context) {
 // if nothing is appended that would.
 func (j *Journal) retire() {
 	o := j.options.Load()
-	j.turn.Lock()
-	defer j.turn.Unlock()
+	j.log.turn.Lock()
+	defer j.log.turn.Unlock()
 	if err := j.checkDirectory(); err != nil {
 		o.Logger.Error("the journal cannot be written", zap.Error(err))
 	}
-	if s := j.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
-		j.close(s)
+	if s := j.log.active; s != nil && s.entries > 0 && o.now().Sub(s.opened) >= o.age() {
+		j.log.close(s)
 	}
 }
 
@@ -85,7 +94,7 @@ func (j *Journal) expire() {
 		if s.newest >= cutoff {
 			continue
 		}
-		if err := j.drop(s); err != nil {
+		if err := j.log.drop(s); err != nil {
 			o.Logger.Error("content that has outlived its retention cannot be deleted", zap.Error(err))
 		}
 	}
@@ -96,7 +105,7 @@ func (j *Journal) expire() {
 func (j *Journal) prune(ctx context.Context) {
 	o := j.options.Load()
 	select {
-	case <-j.connected:
+	case <-j.delivery.connected:
 	default:
 		return
 	}
@@ -118,12 +127,12 @@ func (j *Journal) prune(ctx context.Context) {
 func (j *Journal) erase(ctx context.Context) {
 	o := j.options.Load()
 	eraser, ok := j.backend.(storage.Eraser)
-	if !ok || o.now().Sub(j.erased) < eraseEvery {
+	if !ok || o.now().Sub(j.maintenance.erased) < eraseEvery {
 		return
 	}
 	err := j.inSteps(ctx, func() (bool, error) { return eraser.Erase(ctx) })
 	if err == nil {
-		j.erased = o.now()
+		j.maintenance.erased = o.now()
 	} else if ctx.Err() == nil {
 		o.Logger.Warn("deleted texts are still in the backend's files", zap.Error(err))
 	}
@@ -132,9 +141,9 @@ func (j *Journal) erase(ctx context.Context) {
 // inSteps lets the backend delete in steps, between which batches can be written.
 func (j *Journal) inSteps(ctx context.Context, step func() (more bool, err error)) error {
 	for {
-		j.writer.Lock()
+		j.delivery.writer.Lock()
 		more, err := step()
-		j.writer.Unlock()
+		j.delivery.writer.Unlock()
 		if err = cmp.Or(err, ctx.Err()); err != nil || !more {
 			return err
 		}
@@ -157,32 +166,32 @@ func (j *Journal) seal(ctx context.Context, z *sealer, s *segment) error {
 	if err := j.archive.seal(ctx, z, s); err != nil {
 		return err
 	}
-	return j.drop(s)
+	return j.log.drop(s)
 }
 
 // taken lists the raw segments that the backend has taken whole. It takes none
 // before it is open, when it may prove to have less than it had.
 func (j *Journal) taken() []*segment {
 	select {
-	case <-j.connected:
+	case <-j.delivery.connected:
 	default:
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i, _ := j.find(j.position.Segment)
+	i, _ := j.log.find(j.delivery.position.Segment)
 	held := j.versions.held.segments()
-	return slices.DeleteFunc(slices.Clone(j.raw[:i]), func(s *segment) bool { return held[s.number] })
+	return slices.DeleteFunc(slices.Clone(j.log.raw[:i]), func(s *segment) bool { return held[s.number] })
 }
 
 // drop removes a raw segment, which those who read it may go on to do.
-func (j *Journal) drop(s *segment) error {
+func (l *log) drop(s *segment) error {
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.raw = slices.DeleteFunc(j.raw, func(r *segment) bool { return r == s })
-	j.unref(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.raw = slices.DeleteFunc(l.raw, func(r *segment) bool { return r == s })
+	l.unref(s)
 	return nil
 }

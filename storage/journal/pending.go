@@ -71,7 +71,7 @@ const drainTimeout = time.Second
 func (j *Journal) Request(ctx context.Context, key storage.RecordKey) (*storage.Record, error) {
 	j.mu.Lock()
 	last, waits := j.versions.pending[key]
-	failing := j.err != nil
+	failing := j.delivery.err != nil
 	j.mu.Unlock()
 	if !waits {
 		return j.backend.Request(ctx, key)
@@ -120,14 +120,14 @@ func (j *Journal) Shared() bool {
 // readPending reads a record from its raw segment.
 func (j *Journal) readPending(place storage.Position) (*storage.Record, error) {
 	j.mu.Lock()
-	s := j.acquire(place.Segment)
+	s := j.log.acquire(place.Segment)
 	if s == nil {
 		j.mu.Unlock()
 		return nil, storage.ErrNotFound
 	}
 	sc := s.scanner(place.Ordinal, headWindow)
 	j.mu.Unlock()
-	defer j.release(s)
+	defer j.log.release(s)
 	e, err := sc.seek(place.Ordinal)
 	if err != nil {
 		return nil, fmt.Errorf("reading entry %d of %s: %w", place.Ordinal, s.path, err)
@@ -160,22 +160,22 @@ func (j *Journal) flushSoon(ctx context.Context) error {
 func (j *Journal) Flush(ctx context.Context) error {
 	j.mu.Lock()
 	var target storage.Position
-	if n := len(j.raw); n > 0 {
-		target = storage.Position{Segment: j.raw[n-1].number, Ordinal: j.raw[n-1].entries}
+	if n := len(j.log.raw); n > 0 {
+		target = storage.Position{Segment: j.log.raw[n-1].number, Ordinal: j.log.raw[n-1].entries}
 	}
-	for j.position.Before(target) {
-		progress := j.progress
+	for j.delivery.position.Before(target) {
+		progress := j.delivery.progress
 		j.mu.Unlock()
-		signal(j.wake) // the drain need not rest
+		signal(j.delivery.wake) // the drain need not rest
 		select {
 		case <-progress:
-		case <-j.drained:
+		case <-j.delivery.ended:
 			return errClosed
 		case <-ctx.Done():
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			if j.err != nil {
-				return errors.Join(ctx.Err(), storage.ErrUnavailable, j.err)
+			if j.delivery.err != nil {
+				return errors.Join(ctx.Err(), storage.ErrUnavailable, j.delivery.err)
 			}
 			return ctx.Err()
 		}

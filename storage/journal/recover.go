@@ -53,7 +53,7 @@ func (j *Journal) recover() (last uint64, err error) {
 		delete(of, n)
 	}
 	j.loadSealed(sealed)
-	return last, j.loadRaw(raw)
+	return last, j.log.loadRaw(raw)
 }
 
 // segmentFiles lists the segments of a directory by number, and the files that are not
@@ -79,16 +79,16 @@ func segmentFiles(dir string) (raw, sealed map[uint64]bool, temporary []string, 
 	return raw, sealed, temporary, err
 }
 
-func (j *Journal) loadRaw(numbers map[uint64]bool) error {
+func (l *log) loadRaw(numbers map[uint64]bool) error {
 	var ends []storage.Position
 	for _, n := range slices.Sorted(maps.Keys(numbers)) {
-		if err := j.load(n, &ends); err != nil {
+		if err := l.load(n, &ends); err != nil {
 			return err
 		}
 	}
 	for _, end := range ends {
-		if i, found := j.find(end.Segment); found {
-			if err := j.raw[i].cut(end.Ordinal, j.options.now()); err != nil {
+		if i, found := l.find(end.Segment); found {
+			if err := l.raw[i].cut(end.Ordinal, l.options.now()); err != nil {
 				return err
 			}
 		}
@@ -110,8 +110,8 @@ func (j *Journal) loadSealed(numbers map[uint64]bool) {
 
 // replay counts what the backend has not taken of earlier processes.
 func (j *Journal) replay() (left backlog, err error) {
-	j.cursor.at = j.position
-	j.pendingBytes, left.damaged, err = j.entries(j.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
+	j.delivery.cursor.at = j.delivery.position
+	j.pendingBytes, left.damaged, err = j.log.entries(j.delivery.position, storage.Position{Segment: math.MaxUint64}, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		var l loss
 		switch {
@@ -139,18 +139,18 @@ var identityWire = message[record]{1: recordWire[1], 2: recordWire[2], 9: record
 func (j *Journal) relocate(to storage.Position) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	from := j.position
-	j.cursor.at = to
+	from := j.delivery.position
+	j.delivery.cursor.at = to
 	if to == from {
 		return nil
 	}
-	j.position, j.cut = to, storage.Position{}
-	j.next = max(j.next, to.Segment+1)
+	j.delivery.position, j.delivery.cut = to, storage.Position{}
+	j.log.next = max(j.log.next, to.Segment+1)
 	low, high, sign := to, from, int64(1) // the backend has less
 	if from.Before(to) {
 		low, high, sign = from, to, -1
 	}
-	bytes, _, err := j.entries(low, high, func(s *segment, at storage.Position, e *entry) {
+	bytes, _, err := j.log.entries(low, high, func(s *segment, at storage.Position, e *entry) {
 		var r record
 		if e.kind != kindRecord || identityWire.parse(e.metadata, &r) != nil {
 			return
@@ -177,9 +177,9 @@ func (j *Journal) relocate(to storage.Position) error {
 
 // entries calls each with the entries between two positions. It returns their size, and
 // how many are damaged.
-func (j *Journal) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
-	i, _ := j.find(from.Segment)
-	for _, s := range j.raw[i:] {
+func (l *log) entries(from, to storage.Position, each func(*segment, storage.Position, *entry)) (size, damaged int64, err error) {
+	i, _ := l.find(from.Segment)
+	for _, s := range l.raw[i:] {
 		if s.number > to.Segment {
 			break
 		}
@@ -212,11 +212,11 @@ func (j *Journal) entries(from, to storage.Position, each func(*segment, storage
 func (j *Journal) restoreHeld(held []storage.Position) {
 	slices.SortFunc(held, storage.Position.Compare)
 	for _, at := range held {
-		i, found := j.find(at.Segment)
+		i, found := j.log.find(at.Segment)
 		if !found {
 			continue
 		}
-		s := j.raw[i]
+		s := j.log.raw[i]
 		e, err := s.scanner(at.Ordinal, headWindow).seek(at.Ordinal)
 		if err != nil || e.ordinal != at.Ordinal {
 			j.options.logger().Error("an entry of the journal that was held back cannot be read", zap.String("file", s.path), zap.Uint32("ordinal", at.Ordinal), zap.Error(err))

@@ -147,7 +147,7 @@ func TestFlippedByte(t *testing.T) {
 func (j *Journal) cursorAt() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.position.Segment
+	return j.delivery.position.Segment
 }
 
 func TestDamageWhileOpen(t *testing.T) {

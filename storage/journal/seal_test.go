@@ -21,13 +21,13 @@ import (
 func seal(t *testing.T, j *Journal, segments int) {
 	t.Helper()
 	flush(t, j)
-	j.turn.Lock()
-	if j.active != nil {
-		j.close(j.active)
+	j.log.turn.Lock()
+	if j.log.active != nil {
+		j.log.close(j.log.active)
 	}
-	j.turn.Unlock()
+	j.log.turn.Unlock()
 	eventually(t, "the segments are sealed", func() bool {
-		signal(j.tidy)
+		signal(j.maintenance.wake)
 		s := j.Status()
 		return s.RawSegments == 0 && s.SealedSegments == segments
 	})
@@ -35,8 +35,8 @@ func seal(t *testing.T, j *Journal, segments int) {
 
 // alone ends the maintenance of a journal, so that the test can do it.
 func alone(j *Journal) {
-	j.stopMaintenance()
-	<-j.maintained
+	j.maintenance.stop()
+	<-j.maintenance.ended
 }
 
 func TestSealedContentReadsAsRaw(t *testing.T) {
@@ -347,9 +347,9 @@ func TestDamageCountsOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			alone(j)
-			j.turn.Lock()
-			j.close(j.active)
-			j.turn.Unlock()
+			j.log.turn.Lock()
+			j.log.close(j.log.active)
+			j.log.turn.Unlock()
 			eventually(t, "the segment is drained", func() bool { return len(j.taken()) == 1 })
 			for range 3 {
 				if err := j.seal(t.Context(), new(sealer), j.taken()[0]); err == nil {
@@ -408,7 +408,7 @@ func TestRetention(t *testing.T) {
 				t.Fatal(err)
 			}
 			flush(t, j)
-			signal(j.tidy)
+			signal(j.maintenance.wake)
 			has := func() bool {
 				got, err := j.Content(t.Context(), &storage.Record{Content: r.Content})
 				_, missing := b.Request(t.Context(), r.Key())
@@ -437,7 +437,7 @@ func TestOldSegmentsAreClosedAndDeletedRaw(t *testing.T) {
 	flush(t, j)
 	now.Add(2 * time.Hour.Milliseconds())
 	eventually(t, "an aged segment goes without another append", func() bool {
-		signal(j.tidy)
+		signal(j.maintenance.wake)
 		return j.Status().RawSegments == 0 && j.Status().SealedSegments == 0
 	})
 	if c, err := j.Content(t.Context(), &storage.Record{Content: r.Content}); c != nil || err != nil {

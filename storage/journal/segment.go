@@ -178,17 +178,17 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 }
 
 // acquire returns the raw segment with this number for reading, or nil.
-func (j *Journal) acquire(number uint64) *segment {
-	if i, found := j.find(number); found {
-		j.raw[i].refs++
-		return j.raw[i]
+func (l *log) acquire(number uint64) *segment {
+	if i, found := l.find(number); found {
+		l.raw[i].refs++
+		return l.raw[i]
 	}
 	return nil
 }
 
 // find needs the mutex, as acquire and unref do.
-func (j *Journal) find(number uint64) (int, bool) {
-	return slices.BinarySearchFunc(j.raw, number, func(s *segment, n uint64) int {
+func (l *log) find(number uint64) (int, bool) {
+	return slices.BinarySearchFunc(l.raw, number, func(s *segment, n uint64) int {
 		if s.number < n {
 			return -1
 		}
@@ -196,49 +196,49 @@ func (j *Journal) find(number uint64) (int, bool) {
 	})
 }
 
-func (j *Journal) unref(s *segment) {
+func (l *log) unref(s *segment) {
 	if s.refs--; s.refs == 0 {
 		s.file.Close()
 	}
 }
 
-func (j *Journal) release(s *segment) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.unref(s)
+func (l *log) release(s *segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unref(s)
 }
 
 // create begins a segment. It needs the turn.
-func (j *Journal) create() (*segment, error) {
-	o := j.options.Load()
+func (l *log) create() (*segment, error) {
+	o := l.options.Load()
 	s := &segment{
-		number: j.next, path: segmentPath(j.dir, j.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
+		number: l.next, path: segmentPath(l.dir, l.next, rawSuffix), salt: rand.Uint32(), parents: map[uint32]uint32{},
 		size: int64(headerSize), refs: 1, opened: o.now(),
 	}
 	var err error
 	if s.file, err = o.open(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR); err != nil {
 		return nil, err
 	}
-	j.next++ // also when the file stays, though nothing can be written to it
+	l.next++ // also when the file stays, though nothing can be written to it
 	err = s.file.write([][]byte{header(s.salt)}, 0)
 	if err == nil && o.Sync {
-		err = syncDir(j.dir)
+		err = syncDir(l.dir)
 	}
 	if err != nil {
 		s.file.Close()
 		os.Remove(s.path)
 		return nil, err
 	}
-	j.mu.Lock()
-	j.raw = append(j.raw, s)
-	j.mu.Unlock()
+	l.mu.Lock()
+	l.raw = append(l.raw, s)
+	l.mu.Unlock()
 	return s, nil
 }
 
 // load opens a segment that an earlier process left, and adds to ends.
-func (j *Journal) load(number uint64, ends *[]storage.Position) error {
-	s := &segment{number: number, path: segmentPath(j.dir, number, rawSuffix), closed: true, refs: 1}
-	f, err := j.options.Load().open(s.path, os.O_RDWR)
+func (l *log) load(number uint64, ends *[]storage.Position) error {
+	s := &segment{number: number, path: segmentPath(l.dir, number, rawSuffix), closed: true, refs: 1}
+	f, err := l.options.Load().open(s.path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -252,8 +252,8 @@ func (j *Journal) load(number uint64, ends *[]storage.Position) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	s.size, s.opened = info.Size(), info.ModTime()
-	j.raw = append(j.raw, s)
-	return s.scan(j.options.now(), ends)
+	l.raw = append(l.raw, s)
+	return s.scan(l.options.now(), ends)
 }
 
 // scan reads the heads of a segment that an earlier process left. It adds the ends of
@@ -312,28 +312,28 @@ var createdWire = recordWire[:5]
 const scanWindow = 16 << 10
 
 // writable returns the segment that entries go to.
-func (j *Journal) writable() (*segment, error) {
-	o := j.options.Load()
-	if s := j.active; s != nil {
+func (l *log) writable() (*segment, error) {
+	o := l.options.Load()
+	if s := l.active; s != nil {
 		if s.size < o.SegmentBytes && s.entries < math.MaxUint32-1<<20 && o.now().Sub(s.opened) < o.age() {
 			return s, nil
 		}
-		j.close(s)
+		l.close(s)
 	}
-	s, err := j.create()
+	s, err := l.create()
 	if err == nil {
-		j.active = s
-		j.chunks.Store(newChunkTable())
+		l.active = s
+		l.chunks.Store(newChunkTable())
 	}
 	return s, err
 }
 
 // close ends the active segment. It needs the turn.
-func (j *Journal) close(s *segment) {
-	j.active = nil
-	j.chunks.Store(nil)
-	j.mu.Lock()
+func (l *log) close(s *segment) {
+	l.active = nil
+	l.chunks.Store(nil)
+	l.mu.Lock()
 	s.closed = true
-	j.mu.Unlock()
-	signal(j.wake)
+	l.mu.Unlock()
+	signal(l.wake)
 }

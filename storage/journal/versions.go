@@ -190,7 +190,7 @@ func (v *versions) holdAnnotation(a *storage.Annotation, at storage.Position) bo
 
 // supersede takes the annotations that are held of a record into the batch that has the
 // version at a later position.
-func (v *versions) supersede(d *delivery, key storage.RecordKey, at storage.Position) {
+func (v *versions) supersede(d *batch, key storage.RecordKey, at storage.Position) {
 	h := v.held[key]
 	if h == nil || at.Before(h.at) { // an earlier process has read the version before
 		return
@@ -199,7 +199,7 @@ func (v *versions) supersede(d *delivery, key storage.RecordKey, at storage.Posi
 	d.release(key, h)
 }
 
-func (d *delivery) release(key storage.RecordKey, h *heldRecord) {
+func (d *batch) release(key storage.RecordKey, h *heldRecord) {
 	if h.record != nil {
 		d.Records = append(d.Records, h.record)
 	}
@@ -212,7 +212,7 @@ func (d *delivery) release(key storage.RecordKey, h *heldRecord) {
 // releaseHeld makes a batch of what is held of exchanges that live no more. The
 // batch has nothing else, and an ID of its own: after a crash there may be more to
 // release, and a batch that comes again must be as it was.
-func (v *versions) releaseHeld(d *delivery, limits *storage.Limits) {
+func (v *versions) releaseHeld(d *batch, limits *storage.Limits) {
 	if !v.released {
 		return
 	}
