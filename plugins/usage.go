@@ -59,49 +59,32 @@ func (u Usage) Total() Count {
 	return u.Input.Both(u.Output)
 }
 
+// counts are the counts of u that Add and Merge treat alike: all but Input and Output.
+func (u *Usage) counts() [15]*Count {
+	return [...]*Count{
+		&u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.InputAudio, &u.CacheReadAudio, &u.InputImage,
+		&u.Reasoning, &u.OutputAudio, &u.OutputImage, &u.BilledInput, &u.BilledOutput,
+		&u.WebSearches, &u.SearchUnits, &u.Images, &u.Pages,
+	}
+}
+
 // Add adds what another call consumed. The input and the output are unknown where one of
 // the two calls did not report them, and of their parts those that neither reported.
 func (u *Usage) Add(other Usage) {
-	u.Input = u.Input.Both(other.Input)
-	u.Output = u.Output.Both(other.Output)
-	u.CacheRead = u.CacheRead.Plus(other.CacheRead)
-	u.CacheWrite = u.CacheWrite.Plus(other.CacheWrite)
-	u.CacheWrite1h = u.CacheWrite1h.Plus(other.CacheWrite1h)
-	u.InputAudio = u.InputAudio.Plus(other.InputAudio)
-	u.CacheReadAudio = u.CacheReadAudio.Plus(other.CacheReadAudio)
-	u.InputImage = u.InputImage.Plus(other.InputImage)
-	u.Reasoning = u.Reasoning.Plus(other.Reasoning)
-	u.OutputAudio = u.OutputAudio.Plus(other.OutputAudio)
-	u.OutputImage = u.OutputImage.Plus(other.OutputImage)
-	u.BilledInput = u.BilledInput.Plus(other.BilledInput)
-	u.BilledOutput = u.BilledOutput.Plus(other.BilledOutput)
-	u.WebSearches = u.WebSearches.Plus(other.WebSearches)
-	u.SearchUnits = u.SearchUnits.Plus(other.SearchUnits)
-	u.Images = u.Images.Plus(other.Images)
-	u.Pages = u.Pages.Plus(other.Pages)
+	u.Input, u.Output = u.Input.Both(other.Input), u.Output.Both(other.Output)
+	for i, count := range u.counts() {
+		*count = count.Plus(*other.counts()[i])
+	}
 	u.AudioDuration = u.AudioDuration.Plus(other.AudioDuration)
 	u.ReportedCost = u.ReportedCost.Plus(other.ReportedCost)
 }
 
 // Merge takes over what patch knows: a later report of a count wins.
 func (u *Usage) Merge(patch Usage) {
-	u.Input = patch.Input.Or(u.Input)
-	u.Output = patch.Output.Or(u.Output)
-	u.CacheRead = patch.CacheRead.Or(u.CacheRead)
-	u.CacheWrite = patch.CacheWrite.Or(u.CacheWrite)
-	u.CacheWrite1h = patch.CacheWrite1h.Or(u.CacheWrite1h)
-	u.InputAudio = patch.InputAudio.Or(u.InputAudio)
-	u.CacheReadAudio = patch.CacheReadAudio.Or(u.CacheReadAudio)
-	u.InputImage = patch.InputImage.Or(u.InputImage)
-	u.Reasoning = patch.Reasoning.Or(u.Reasoning)
-	u.OutputAudio = patch.OutputAudio.Or(u.OutputAudio)
-	u.OutputImage = patch.OutputImage.Or(u.OutputImage)
-	u.BilledInput = patch.BilledInput.Or(u.BilledInput)
-	u.BilledOutput = patch.BilledOutput.Or(u.BilledOutput)
-	u.WebSearches = patch.WebSearches.Or(u.WebSearches)
-	u.SearchUnits = patch.SearchUnits.Or(u.SearchUnits)
-	u.Images = patch.Images.Or(u.Images)
-	u.Pages = patch.Pages.Or(u.Pages)
+	u.Input, u.Output = patch.Input.Or(u.Input), patch.Output.Or(u.Output)
+	for i, count := range u.counts() {
+		*count = patch.counts()[i].Or(*count)
+	}
 	u.AudioDuration = patch.AudioDuration.Or(u.AudioDuration)
 	u.ReportedCost = patch.ReportedCost.Or(u.ReportedCost)
 }

@@ -122,6 +122,7 @@ func init() {
 			Output:  []string{`outputs.#(type=="text")#.text`, `steps.#(type=="model_output")#.content`},
 			Message: "outputs",
 			Finish:  "status",
+			Calls:   transcript.Responses.Calls,
 		},
 	})
 }

@@ -44,6 +44,7 @@ func init() {
 			Ends:   "usageMetadata",
 		},
 		Transcript: transcript.Format{
+			Calls: transcript.GenerateContent.Calls,
 			Input: []string{"#.setup.systemInstruction", "#.clientContent.turns", "#.realtimeInput.text", "#.toolResponse"},
 		},
 	})

@@ -36,7 +36,7 @@ func init() {
 		Request:    messagesRequest,
 		Response:   errorFields.Under("error"),
 		Object:     []string{"input_tokens:0"},
-		Transcript: transcript.Format{Input: transcript.Messages.Input},
+		Transcript: transcript.Format{Input: transcript.Messages.Input, Calls: transcript.Messages.Calls},
 	})
 }
 

@@ -62,7 +62,7 @@ func init() {
 		Request:    responsesRequest,
 		Response:   errorFields.Under("error"),
 		Object:     []string{"input_tokens:0"},
-		Transcript: transcript.Format{Input: transcript.Responses.Input},
+		Transcript: transcript.Format{Input: transcript.Responses.Input, Calls: transcript.Responses.Calls},
 	})
 }
 

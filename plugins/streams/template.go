@@ -174,9 +174,10 @@ func (r *Repeat) Learn(event []byte, text, counts gjson.Result) {
 // counts notes the whole numbers of v, which has no more levels than events have.
 func (r *Repeat) counts(v gjson.Result) {
 	v.ForEach(func(_, v gjson.Result) bool {
-		if v.Type == gjson.JSON {
+		switch v.Type {
+		case gjson.JSON:
 			r.counts(v)
-		} else if v.Type == gjson.Number {
+		case gjson.Number:
 			r.template.GapAt(v, struct{}{})
 		}
 		return true

@@ -51,6 +51,7 @@ var Chat = Format{
 	Output:   []string{"choices.#.message.content"},
 	Choices:  "choices.#.message",
 	Finish:   "choices.#.finish_reason",
+	Calls:    []CallForm{{Member: "tool_calls", ID: "id", Name: "function.name", Arguments: "function.arguments"}},
 	Chunk:    chatChunk,
 	finish:   finishChat,
 	required: choicesOrError,

@@ -17,6 +17,7 @@ var CohereChat = Format{
 	Output:  []string{"message.content"},
 	Message: "message",
 	Finish:  "finish_reason",
+	Calls:   Chat.Calls,
 	add:     addCohereChat,
 }
 

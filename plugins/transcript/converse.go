@@ -22,6 +22,7 @@ var Converse = Format{
 	Output:  []string{"output.message.content"},
 	Message: "output.message",
 	Finish:  "stopReason",
+	Calls:   []CallForm{{Member: "toolUse", ID: "toolUseId", Name: "name", Arguments: "input"}},
 	add:     addConverseEvent,
 	finish:  finishConverse,
 }

@@ -29,6 +29,8 @@ type Format struct {
 	// Finish is the path of the reason for which the message or each choice
 	// ended.
 	Finish string
+	// Calls is how requests and responses have the calls of tools.
+	Calls []CallForm
 
 	// add adds an event to the object of its stream, where Chunk alone cannot.
 	add func(root *node, e event)

@@ -33,6 +33,7 @@ var GenerateContent = Format{
 	Output:   []string{"candidates.#.content"},
 	Choices:  "candidates.#.content",
 	Finish:   "candidates.#.finishReason",
+	Calls:    []CallForm{{Member: "functionCall", ID: "id", Name: "name", Arguments: "args"}},
 	add:      addGenerateContent,
 	finish:   finishGenerateContent,
 	required: []string{"candidates", "promptFeedback", "error"},

@@ -31,6 +31,7 @@ var Invoke = Format{
 		`content.#(type=="text")#.text`, "output.message.content", "choices.#.message.content",
 		"generation", "results.#.outputText", "outputs.#.text", "generations.#.text", "completion", "text",
 	},
+	Calls:    slices.Concat(Messages.Calls, Chat.Calls, Converse.Calls),
 	assemble: invoke,
 }
 

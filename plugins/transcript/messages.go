@@ -39,6 +39,7 @@ var Messages = Format{
 	Output:  []string{`content.#(type=="text")#.text`},
 	Message: "content",
 	Finish:  "stop_reason",
+	Calls:   []CallForm{{Type: "tool_use", ID: "id", Name: "name", Arguments: "input"}},
 	add:     addMessagesEvent,
 	finish:  finishMessage,
 }

@@ -7,6 +7,7 @@ var OllamaChat = Format{
 	Output:  []string{"message.content"},
 	Message: "message",
 	Finish:  "done_reason",
+	Calls:   Chat.Calls,
 	Chunk:   ollamaChunk,
 }
 

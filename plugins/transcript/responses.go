@@ -43,6 +43,7 @@ var Responses = Format{
 	Output:   []string{`output.#(type=="message")#.content`},
 	Message:  "output",
 	Finish:   "status",
+	Calls:    []CallForm{{Type: "function_call", ID: "call_id", Name: "name", Arguments: "arguments"}},
 	assemble: responses,
 	last:     completed,
 }
@@ -54,6 +55,7 @@ var Realtime = Format{
 	Output:   Responses.Output,
 	Message:  "output",
 	Finish:   "status",
+	Calls:    Responses.Calls,
 	assemble: responses,
 }
 

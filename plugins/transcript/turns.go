@@ -1,7 +1,9 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -44,14 +46,14 @@ func (f *Format) Request(request []byte) []Turn {
 		at := gjson.GetBytes(request, path)
 		switch {
 		case role == "system" || at.Type == gjson.String:
-			turns = appendTurn(turns, at, role)
+			turns = f.appendTurn(turns, at, role)
 		case at.IsArray():
 			at.ForEach(func(_, message gjson.Result) bool {
-				turns = appendTurn(turns, message, role)
+				turns = f.appendTurn(turns, message, role)
 				return true
 			})
 		case at.IsObject():
-			turns = appendTurn(turns, at, role)
+			turns = f.appendTurn(turns, at, role)
 		}
 	}
 	return turns
@@ -64,7 +66,7 @@ func (f *Format) Response(response []byte) []Turn {
 	}
 	finish := gjson.GetBytes(response, f.Finish)
 	if f.Choices == "" {
-		turns := appendTurn(nil, gjson.GetBytes(response, f.Message), "assistant")
+		turns := f.appendTurn(nil, gjson.GetBytes(response, f.Message), "assistant")
 		for i := range turns {
 			turns[i].Role, turns[i].Finish = "assistant", finish.Str
 		}
@@ -74,7 +76,7 @@ func (f *Format) Response(response []byte) []Turn {
 	reasons := finish.Array()
 	for i, message := range gjson.GetBytes(response, f.Choices).Array() {
 		before := len(turns)
-		turns = appendTurn(turns, message, "assistant")
+		turns = f.appendTurn(turns, message, "assistant")
 		if len(turns) > before && i < len(reasons) {
 			turns[before].Finish = reasons[i].Str
 		}
@@ -83,7 +85,7 @@ func (f *Format) Response(response []byte) []Turn {
 }
 
 // appendTurn appends what v says, if it says anything.
-func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
+func (f *Format) appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
 	t := Turn{Role: role}
 	switch kind := v.Get("type").Str; {
 	case v.IsArray():
@@ -96,7 +98,7 @@ func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
 	}
 	eachPart(v, 0, func(part gjson.Result) {
 		if part.Type == gjson.JSON {
-			t.addCalls(part)
+			t.addCalls(part, f.Calls)
 			t.addResult(part)
 		}
 		if text := textOf(part).Str; text != "" {
@@ -109,30 +111,42 @@ func appendTurn(turns []Turn, v gjson.Result, role string) []Turn {
 	return append(turns, t)
 }
 
-// addCalls adds the calls that a message or part has or is.
-func (t *Turn) addCalls(part gjson.Result) {
-	add := func(id, name, arguments gjson.Result) {
-		if name.Str != "" {
-			t.Calls = append(t.Calls, Call{id.Str, name.Str, arguments.String()})
+// CallForm is how a format has calls of tools: as a part that has a type, or in a member
+// of a message or part. The paths are within the call.
+type CallForm struct {
+	Type, Member        string // one of the two
+	ID, Name, Arguments string
+}
+
+// MayCallTools reports whether a response, which may be a stream, may call a tool.
+func (f *Format) MayCallTools(response []byte) bool {
+	return slices.ContainsFunc(f.Calls, func(c CallForm) bool {
+		if c.Member != "" { // the colon: a finish reason may have the same name
+			return bytes.Contains(response, []byte(`"`+c.Member+`":`))
 		}
-	}
-	if calls := part.Get("tool_calls"); calls.IsArray() { // Chat, Cohere, Ollama
-		calls.ForEach(func(_, call gjson.Result) bool {
-			add(call.Get("id"), call.Get("function.name"), call.Get("function.arguments"))
+		return bytes.Contains(response, []byte(`"`+c.Type+`"`))
+	})
+}
+
+// addCalls adds the calls that a message or part has or is.
+func (t *Turn) addCalls(part gjson.Result, forms []CallForm) {
+	kind := part.Get("type").Str
+	for _, c := range forms {
+		add := func(_, call gjson.Result) bool {
+			if name := call.Get(c.Name).Str; name != "" {
+				t.Calls = append(t.Calls, Call{call.Get(c.ID).Str, name, call.Get(c.Arguments).String()})
+			}
 			return true
-		})
-	}
-	switch part.Get("type").Str {
-	case "tool_use": // Messages
-		add(part.Get("id"), part.Get("name"), part.Get("input"))
-	case "function_call": // Responses
-		add(part.Get("call_id"), part.Get("name"), part.Get("arguments"))
-	}
-	if call := part.Get("functionCall"); call.Exists() { // Gemini
-		add(call.Get("id"), call.Get("name"), call.Get("args"))
-	}
-	if call := part.Get("toolUse"); call.Exists() { // Converse
-		add(call.Get("toolUseId"), call.Get("name"), call.Get("input"))
+		}
+		switch call := part.Get(c.Member); {
+		case c.Type != "" && c.Type == kind:
+			add(call, part)
+		case c.Type != "":
+		case call.IsArray():
+			call.ForEach(add)
+		case call.IsObject():
+			add(call, call)
+		}
 	}
 }
 

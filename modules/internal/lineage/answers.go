@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -65,15 +64,6 @@ func (u *unread) texts(p place) []uint64 {
 	dialect, rest, _ := bytes.Cut(u.ring[p.at%maxUnread:][:p.size], []byte("\n"))
 	contentType, data, _ := bytes.Cut(rest, []byte("\n"))
 	return textHashes(turnsOf(plugins.Dialect(dialect), storage.Body{Type: string(contentType), Data: data}))
-}
-
-// toolSigns are in each answer that calls a tool, of any dialect. In Chat Completions,
-// tool_calls is also why an answer ended, without the colon.
-var toolSigns = [][]byte{[]byte(`"tool_use"`), []byte(`"tool_calls":`), []byte(`"function_call"`), []byte(`"functionCall"`), []byte(`"toolUse"`)}
-
-// mayCallTools reports whether an answer may call a tool.
-func mayCallTools(body storage.Body) bool {
-	return slices.ContainsFunc(toolSigns, func(sign []byte) bool { return bytes.Contains(body.Data, sign) })
 }
 
 // turnsOf reads an answer.

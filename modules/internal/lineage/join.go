@@ -117,7 +117,7 @@ func (l *Link) Answered(r *storage.Record, account uint64, body storage.Body) {
 	}
 	var calls []toolCall
 	var tasks []uint64
-	if l.features.tools != 0 && mayCallTools(body) {
+	if l.features.tools != 0 && observe.Transcript(r.Dialect).MayCallTools(body.Data) {
 		calls, tasks = toolCalls(turnsOf(r.Dialect, body))
 	}
 	x := l.index

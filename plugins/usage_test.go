@@ -1,0 +1,28 @@
+package plugins
+
+import (
+	"reflect"
+	"testing"
+)
+
+// A field that Add or Merge forgot would lose what a provider has billed.
+func TestAddAndMergeTakeEachField(t *testing.T) {
+	var one, twice Usage
+	for i := range reflect.TypeFor[Usage]().NumField() {
+		for times, u := range map[int64]*Usage{1: &one, 2: &twice} {
+			field := reflect.ValueOf(u).Elem().Field(i)
+			field.FieldByName("N").SetInt(times * int64(i+1))
+			field.FieldByName("Valid").SetBool(true)
+		}
+	}
+	var merged Usage
+	if merged.Merge(one); merged != one {
+		t.Errorf("Merge: %+v", merged)
+	}
+	if merged.Merge(Usage{}); merged != one {
+		t.Errorf("Merge of what is unknown: %+v", merged)
+	}
+	if merged.Add(one); merged != twice {
+		t.Errorf("Add: %+v", merged)
+	}
+}
