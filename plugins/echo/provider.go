@@ -26,14 +26,11 @@ type Provider struct {
 	handler Handler
 }
 
-// NewProvider returns a provider whose ids are its own.
-func NewProvider() *Provider { return new(Provider) }
-
 // CaddyModule returns the Caddy module information.
 func (*Provider) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "llm.providers.echo",
-		New: func() caddy.Module { return NewProvider() },
+		New: func() caddy.Module { return new(Provider) },
 	}
 }
 

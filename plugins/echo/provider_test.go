@@ -16,7 +16,7 @@ import (
 // ask is the provider's answer to a body of the Responses API.
 func ask(t *testing.T, body string) (*http.Response, string) {
 	t.Helper()
-	p := NewProvider()
+	p := new(Provider)
 	req, err := p.PrepareNative(context.Background(), plugins.Responses, []byte(body), translate.Target{Model: "echo-1"})
 	if err != nil {
 		t.Fatal(err)

@@ -4,104 +4,56 @@ package observe
 // call, whatever its dialect calls it.
 type Field uint8
 
+// What requests and responses say, but for counts.
 const (
 	none Field = iota
 
-	// Model is the model that a request names, or that answered.
-	Model
-	// ServiceTier is the tier that was asked for, or served.
-	ServiceTier
-	// Speed is "fast" where the call was served faster at a price of its own, which
-	// counts as its tier.
-	Speed
-	// InferenceGeo is where the model ran.
-	InferenceGeo
+	Model        // the model that a request names, or that answered
+	ServiceTier  // the tier that was asked for, or served
+	Speed        // "fast" if the call was served faster at a price of its own: counts as the tier
+	InferenceGeo // where the model ran
 
-	// Stream is true where a request asks for a stream.
-	Stream
-	// IncludeUsage is true where a request asks for usage in its stream.
-	IncludeUsage
-	// User is a request's name for the user of its client.
-	User
-	// Media is an image, audio or file in a request, unless it is empty.
-	Media
-	// MediaType is the type of a part of a request, which may name a medium.
-	MediaType
+	Stream       // true if a request asks for a stream
+	IncludeUsage // true if a request asks for usage in its stream
+	User         // a request's name for the user of its client
+	Media        // an image, audio or file in a request, unless it is empty
+	MediaType    // the type of a part of a request, which may name a medium
 
-	// Message is a message of a request's conversation, or the one text that stands for
-	// it.
-	Message
-	// Instructions is what a request tells the model beside its messages.
-	Instructions
-	// Tools are those that a request offers.
-	Tools
-	// CacheMark asks the provider to cache what stands before it.
-	CacheMark
-	// Role is who said a Message.
-	Role
-	// CacheLife is how long the provider's cache shall keep the request.
-	CacheLife
-	// CacheKey chooses the provider's cache.
-	CacheKey
-	// PreviousResponse is the id of a response that the request continues.
-	PreviousResponse
+	Message          // a message of a request's conversation, or the one text that stands for it
+	Instructions     // what a request tells the model beside its messages
+	Tools            // the tools that a request offers
+	CacheMark        // asks the provider to cache what stands before it
+	Role             // who said a Message
+	CacheLife        // how long the provider's cache shall keep the request
+	CacheKey         // chooses the provider's cache
+	PreviousResponse // the id of a response that the request continues
 
-	// ResponseID is the provider's id of the response. The first one counts.
-	ResponseID
-	// FinishReason is why the response ended: a finish reason, stop reason or
-	// status. Of several choices the first one's counts.
-	FinishReason
-	// Choice is one of a response's alternatives.
-	Choice
-	// ChoiceIndex is the position of a Choice among all choices. The field may be
-	// anywhere in its Choice.
-	ChoiceIndex
-	// Content is text, reasoning, a tool call or media that the model made, unless
-	// it is empty.
-	Content
-	// OutputType is the type of an output item or block: Content if that is a tool
-	// call.
-	OutputType
-	// EventType is what an event of a stream calls itself.
-	EventType
-	// Done is true, or an object, in the last event of a stream.
-	Done
-	// Report is an object with a whole report of usage, which leaves out what is 0:
-	// it replaces the report before it.
-	Report
+	ResponseID   // the provider's id of the response; the first one counts
+	FinishReason // a finish reason, stop reason or status; of several choices the first one's counts
+	Choice       // one of a response's alternatives
+	ChoiceIndex  // the position of a Choice among all choices, anywhere in its Choice
+	Content      // text, reasoning, a tool call or media that the model made, unless it is empty
+	OutputType   // the type of an output item or block: Content if that is a tool call
+	EventType    // what an event of a stream calls itself
+	Done         // true, or an object, in the last event of a stream
+	Report       // a whole report of usage, without what is 0: replaces the report before it
 
-	// Items is the list of what a response consists of, or of what it has searched for: the
-	// SearchQuery and Item values in it replace those of an earlier list.
-	Items
-	// Item is the type of an output item, such as "web_search_call": like OutputType, and some
-	// types are billed by the piece.
-	Item
-	// ItemAction is what an item of the web search tool does. Opening a page is free.
-	ItemAction
-	// SearchQuery is one search, billed where no WebSearches states how many were.
-	SearchQuery
-	// Unstated is billed, and the provider does not state how much.
-	Unstated
-	// Parts has the usage of what is billed beside the response's usage: a list of Part, or
-	// one part if it is an object. The fields within are of Table.inParts.
-	Parts
-	// Part is one element of Parts.
-	Part
-	// PictureModel is the model that makes pictures for the one that answers.
-	PictureModel
+	Items        // a list of output items or of searches: Item and SearchQuery in it replace earlier ones
+	Item         // an OutputType of which some are billed by the piece, such as "web_search_call"
+	ItemAction   // what an item of the web search tool does; opening a page is free
+	SearchQuery  // one search, billed unless WebSearches states how many there were
+	Unstated     // is billed, and the provider does not state how much
+	Parts        // a list of Part, or one part: usage billed beside the response's; see Table.inParts
+	Part         // one element of Parts
+	PictureModel // the model that makes pictures for the one that answers
 
 	sentinel // the whole event, which may be [DONE]
 	shape    // what tells an unknown dialect
 
-	// Error is an object, or a message, that only an error has.
-	Error
-	// ErrorMessage is an error's message where another type of value is none.
-	ErrorMessage
-	// ErrorType is the type of an error.
-	ErrorType
-	// ErrorCode is the code of an error, a name or a number. A type is better.
-	ErrorCode
-
+	Error        // an object, or a message, that only an error has
+	ErrorMessage // an error's message, if it is text
+	ErrorType    // the type of an error
+	ErrorCode    // the code of an error, a name or a number; a type is better
 	objectName   // "error" in the bodies that are errors themselves
 	ownErrorType // their type
 	ownErrorCode // their code
@@ -109,11 +61,11 @@ const (
 	// Elements of a usage report's lists of counts by modality or lifetime.
 	detail        // an element
 	detailName    // its modality or lifetime
-	inputDetail   // its count, of input,
-	cachedDetail  // of input read from a cache,
-	writtenDetail // of input written to a cache,
-	outputDetail  // of output
-	groundDetail  // of searches
+	inputDetail   // its count of input
+	cachedDetail  // its count of input read from a cache
+	writtenDetail // its count of input written to a cache
+	outputDetail  // its count of output
+	groundDetail  // its count of searches
 
 	firstCount
 
@@ -129,79 +81,45 @@ func (f Field) again() bool {
 // The counts of a usage report, in tokens unless they say otherwise. The last
 // report of a count wins. See plugins.Usage for the totals they make.
 const (
-	// Input is the whole input.
-	Input = firstCount + iota
-	// UncachedInput is the input without what a cache served or took.
-	UncachedInput
-	// InputPart is the input of one of several predictions: they are added up.
-	InputPart
-	// ToolInput is input beside Input, from tools that the provider ran.
-	ToolInput
-	// CacheRead is the part of the input that a cache served.
-	CacheRead
-	// CacheWrite is the part of the input that a cache took.
-	CacheWrite
-	// CacheWrite5m is the part of CacheWrite that lives for five minutes.
-	CacheWrite5m
-	// CacheWrite1h is the part of CacheWrite that lives for an hour.
-	CacheWrite1h
-	// InputAudio is the part of the input that is audio.
-	InputAudio
-	// CacheReadAudio is the part of CacheRead that is audio.
-	CacheReadAudio
-	// InputImage is the part of the input that is images.
-	InputImage
-	// Output is the output, with reasoning or without.
-	Output
-	// ReasoningBeside is reasoning that Output leaves out.
-	ReasoningBeside
-	// Reasoning is the part of the output that is reasoning.
-	Reasoning
-	// ReasoningUnclear is reasoning that Output leaves out if it is more than
-	// Output, and else includes: gateways pass on what their upstreams mean.
-	ReasoningUnclear
-	// OutputAudio is the part of the output that is audio.
-	OutputAudio
-	// OutputImage is the part of the output that is images.
-	OutputImage
-	// Total is input and output. It decides where the counts contradict each other.
-	Total
-	// BilledInput is the input that is charged, where that is not Input.
-	BilledInput
-	// BilledOutput is the output that is charged, where that is not Output.
-	BilledOutput
-	// WebSearches is a number of web searches.
-	WebSearches
-	// SearchUnits is a number of searches of a reranker.
-	SearchUnits
-	// Image is one image that was made: they are counted.
-	Image
-	// Pages is a number of pages that were read.
-	Pages
-	// Annotation is text whose presence changes the price of Pages.
-	Annotation
-	// AudioSeconds is the length of the audio that was heard, in seconds.
-	AudioSeconds
-	// Cost is what the provider charged, in US dollars, as a number or as text.
-	Cost
-	// CostInTicks is the same in xAI's unit, ten billionths of a US dollar. 0 says
-	// nothing.
-	CostInTicks
-	// UpstreamCost is what the provider's own upstream charged to the caller's
-	// account there, in US dollars.
-	UpstreamCost
-	// OwnAccount is true where the call was made with the caller's own account at
-	// the upstream, so that UpstreamCost is part of what it cost.
-	OwnAccount
-	// MeteredInput and the three after it are what Bedrock counted, beside the
-	// report of the model. The model's own counts win.
-	MeteredInput
-	// MeteredCacheRead is never part of MeteredInput.
-	MeteredCacheRead
-	// MeteredCacheWrite is never part of MeteredInput.
-	MeteredCacheWrite
-	// MeteredOutput is the whole output.
-	MeteredOutput
+	Input          = firstCount + iota // the whole input
+	UncachedInput                      // the input without what a cache served or took
+	InputPart                          // the input of one of several predictions, which are added up
+	ToolInput                          // input beside Input, from tools that the provider ran
+	CacheRead                          // the part of the input that a cache served
+	CacheWrite                         // the part of the input that a cache took
+	CacheWrite5m                       // the part of CacheWrite that lives for five minutes
+	CacheWrite1h                       // the part of CacheWrite that lives for an hour
+	InputAudio                         // the part of the input that is audio
+	CacheReadAudio                     // the part of CacheRead that is audio
+	InputImage                         // the part of the input that is images
+
+	Output           // the output, with reasoning or without
+	ReasoningBeside  // reasoning that Output leaves out
+	Reasoning        // the part of the output that is reasoning
+	ReasoningUnclear // reasoning that Output leaves out if it is more than Output, and else includes
+	OutputAudio      // the part of the output that is audio
+	OutputImage      // the part of the output that is images
+	Total            // input and output; decides if the counts contradict each other
+	BilledInput      // the input that is charged, if that is not Input
+	BilledOutput     // the output that is charged, if that is not Output
+
+	WebSearches  // a number of web searches
+	SearchUnits  // a number of searches of a reranker
+	Image        // one image that was made: they are counted
+	Pages        // a number of pages that were read
+	Annotation   // text whose presence changes the price of Pages
+	AudioSeconds // the length of the audio that was heard, in seconds
+
+	Cost         // what the provider charged, in US dollars, as a number or as text
+	CostInTicks  // Cost in xAI's unit, ten billionths of a US dollar; 0 says nothing
+	UpstreamCost // what the provider's upstream charged to the caller's account there, in US dollars
+	OwnAccount   // true if the caller's account at the upstream paid, beside Cost
+
+	// What Bedrock counted, beside the report of the model, whose own counts win.
+	MeteredInput      // the input without what a cache served or took
+	MeteredCacheRead  // what a cache served
+	MeteredCacheWrite // what a cache took
+	MeteredOutput     // the whole output
 
 	endOfCounts
 )

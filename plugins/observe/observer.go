@@ -20,20 +20,20 @@ type observer struct {
 
 	scan      scanner
 	begun     bool // data of the event under way has come
-	repeated  bool // which repeats the template, and was not scanned
+	repeated  bool // the data repeats the template, and was not scanned
 	report    report
-	changed   bool   // report is newer than seen.Usage
-	last      report // Google's last one, while reporting
-	reporting bool
-	phase     plugins.Phase // of seen, once the event ends
+	changed   bool          // report is newer than seen.Usage
+	last      report        // Google's report before the one under way, while reporting
+	reporting bool          // a report of Google's is being read
+	phase     plugins.Phase // becomes that of seen when the event ends
 	failed    bool          // the event says that it is an error
 	other     bool          // the choice under way is not the first
-	earlier   struct {      // what held before that choice
+	earlier   struct {      // values from before the choice under way
 		finish string
 		phase  plugins.Phase
 	}
-	cause rank   // what seen.ErrorType is
-	chunk []byte // what the bytes of an InvokeModel frame decode to
+	cause rank   // the rank of seen.ErrorType
+	chunk []byte // decoded bytes of an InvokeModel frame
 
 	detail detailCount
 	beside beside
@@ -117,9 +117,9 @@ func (x *observer) refresh() {
 	}
 }
 
-// framingOf is the framing of a body that begins with c, white space and a byte
-// order mark apart. Providers declare streams that are not: an error in JSON
-// for a stream, a stream as JSON.
+// framingOf returns the framing of a body whose first byte is c, after white space and a
+// byte order mark. Content types are wrong at times: some providers declare an error in JSON
+// as a stream, or a stream as JSON.
 func (x *observer) framingOf(c byte) streams.Framing {
 	lines := isLines(x.media)
 	isJSON := strings.HasSuffix(x.media, "json") && !lines
@@ -128,7 +128,7 @@ func (x *observer) framingOf(c byte) streams.Framing {
 		// The length of a frame, below 16 MiB, begins with a zero.
 		return &streams.Frames{To: x.frame}
 	case c != '{' && c != '[' && (!isJSON || strings.IndexByte("deir:", c) >= 0):
-		// data, event, id, retry, error and comments: no JSON value begins so.
+		// data, event, id, retry, error or a comment
 		return &streams.SSE{To: x}
 	case lines, x.dialect.Lines && !isJSON:
 		return &streams.NDJSON{To: x}
@@ -178,8 +178,8 @@ func (x *observer) begin() {
 	x.phase, x.failed, x.other = plugins.Running, false, false
 }
 
-// endEvent lets count what the event said of the phase, now that all of it was
-// read: what followed may have been the usage.
+// endEvent takes over the phase that the event told. Not before its end: the usage may have
+// followed.
 func (x *observer) endEvent() {
 	x.settle()
 	x.seen.Phase = max(x.seen.Phase, x.phase)

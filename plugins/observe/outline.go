@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// Outline is what a request consists of, as hashes: enough to tell whether another
-// one continues it, and nothing of what was said. The hashes are keyed by a secret of
-// the process, and mean nothing outside of it.
+// Outline has hashes of the parts of a request: enough to tell whether another request
+// continues it, and nothing of what was said. The hashes are keyed by a secret of the
+// process, and mean nothing outside of the process.
 type Outline struct {
-	// Messages are those of the conversation, instructions among them left out.
+	// Messages are those of the conversation, without instructions.
 	Messages []MessageHash
-	// Instructions and Tools are 0 where the request has none.
+	// Instructions and Tools are 0 if the request has none.
 	Instructions, Tools uint64
 	// Tasks are the texts of the first message, by [TextHash] of TaskLetters.
 	Tasks []uint64
 	// PreviousResponse is the id of the response that the request continues.
 	PreviousResponse string
-	// CacheKey is what the request says to choose the provider's cache.
+	// CacheKey is the hash of what chooses the provider's cache, 0 if nothing does.
 	CacheKey uint64
-	// CacheLife is how long the provider's cache shall keep it, in the provider's words.
+	// CacheLife is how long the provider's cache shall keep the request, in the provider's
+	// words.
 	CacheLife string
-	// Marked is true where the request asks for caching, and MarkedMessages of how many
-	// of its messages.
+	// Marked is true if the request asks for caching. MarkedMessages is how many of its
+	// messages shall be cached.
 	Marked         bool
 	MarkedMessages int
 }
@@ -30,11 +31,11 @@ type Outline struct {
 // MessageHash is a message of a request.
 type MessageHash struct {
 	Hash uint64
-	// At is its position in the list of the request.
+	// At is the position in the list of the request.
 	At int32
-	// Model is true of what a model said, whose first texts Texts are, by [TextHash] of
-	// AnswerLetters; 0 stands for none.
+	// Model is true if a model said the message.
 	Model bool
+	// Texts are the first texts by [TextHash] of AnswerLetters, 0 for each that lacks.
 	Texts [3]uint64
 }
 
@@ -51,23 +52,23 @@ func (m *MessageHash) Matches(answer []uint64) (n int) {
 // maxMessages bounds an outline. A request with more messages has none.
 const maxMessages = 1 << 14
 
-// outliner makes an Outline of what a scanner reads. A part counts by the values in
-// it, in their order: white space does not change it, nor does a text that becomes a
-// list with one text, nor a mark for the provider's cache.
+// outliner makes an Outline of what a scanner reads. The hash of a part is that of the
+// values in it, in their order. White space does not change the hash, nor does a text that
+// becomes a list with one text, nor a mark for the provider's cache.
 type outliner struct {
 	Outline
 	whole bool // the request has ended
 
-	part  Field // under way, none between parts
-	depth int   // where it is
+	part  Field // the part under way, none between parts
+	depth int   // the depth of the part
 	at    int32 // messages so far
 	hash  maphash.Hash
-	fed   bool // since the last separator
+	fed   bool // hash got bytes since the last separator
 	role  []byte
 	muted int // the depth of a mark for the cache under way plus one
 	text  textHash
-	texts [3]uint64 // of the message under way
-	said  int       // how many they are
+	texts [3]uint64 // texts of the message under way
+	said  int       // length of texts
 }
 
 var (
@@ -89,7 +90,7 @@ func (o *outliner) begin(f Field, c byte, depth int) {
 			o.MarkedMessages = maxMessages
 		}
 		o.muted = depth + 1
-	case c != '"' && c != '{' && (c != '[' || f == Message): // a list of messages is none
+	case c != '"' && c != '{' && (c != '[' || f == Message): // a list of messages is no message
 	case o.part == none:
 		o.part, o.depth, o.role = f, depth, o.role[:0]
 		o.texts, o.said = [3]uint64{}, 0
@@ -176,15 +177,15 @@ func (o *outliner) message() {
 	}
 }
 
-// modelRoles are the roles of what a model said, or the types of such items.
+// modelRoles are the roles of messages that a model said, and the types of such items.
 var modelRoles = []string{"assistant", "model", "CHATBOT", "function_call", "reasoning", "custom_tool_call"}
 
-// value takes a scalar that the table names, which write does not get.
+// value takes a scalar that the table names. write does not get it.
 func (o *outliner) value(f Field, v value) {
 	switch f {
 	case CacheKey:
 		o.CacheKey = mix(o.CacheKey, maphash.Bytes(hashSeed, v.bytes))
-		o.Marked, o.MarkedMessages = true, maxMessages // what the gateway makes of it for Claude
+		o.Marked, o.MarkedMessages = true, maxMessages // the gateway marks all for Claude
 		return
 	case CacheLife:
 		o.CacheLife = string(v.bytes)
@@ -215,7 +216,7 @@ const (
 	AnswerLetters = 64
 )
 
-// minLetters is how many there are at least: shorter texts are equal by chance.
+// minLetters is how many letters a text must have: shorter texts are equal by chance.
 const minLetters = 16
 
 // textHash hashes the first ASCII letters and digits of a text, which are the same
@@ -225,7 +226,7 @@ type textHash struct {
 	escaped int // bytes of an escape that may follow, less one for the first; 0 outside
 }
 
-// write takes the next bytes of a JSON string, of which so many letters count.
+// write takes the next bytes of a JSON string. limit letters count.
 func (t *textHash) write(p []byte, limit int) {
 	for len(t.letters) < limit && len(p) > 0 {
 		if t.escaped == 0 {
@@ -281,9 +282,8 @@ func (t *textHash) end() (hash uint64, ok bool) {
 	return hash, ok
 }
 
-// TextHash is the hash of a text as outlines have it, and false for one that is too short
-// to be told from others. What is neither an ASCII letter nor a digit does not count, and
-// nor does what follows the first so many of these.
+// TextHash returns the hash of a text as outlines have it, false if the text is too short
+// to tell it from others. Only the first ASCII letters and digits count.
 func TextHash(text string, letters int) (hash uint64, ok bool) {
 	var t textHash
 	for i := 0; i < len(text) && len(t.letters) < letters; i++ {

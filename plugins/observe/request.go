@@ -32,8 +32,8 @@ var requestReaders = sync.Pool{New: func() any { return new(RequestReader) }}
 // keepMessages bounds the outlines whose memory is kept for other requests.
 const keepMessages = 64
 
-// Free lets another request be read in the memory of this one, of which nothing may be
-// used any more, the outline included.
+// Free lets another request be read in the memory of this one. The caller must not use
+// anything of the reader afterwards, the outline included.
 func (r *RequestReader) Free() {
 	o := &r.outline
 	if len(o.Messages) > keepMessages {
@@ -65,8 +65,8 @@ func (r *RequestReader) Write(p []byte) {
 // with every Write.
 func (r *RequestReader) Request() *plugins.RequestInfo { return &r.request }
 
-// Outline is that of a request whose body has been read, nil of one that has not
-// ended, and of one that is no conversation. It does not change any more.
+// Outline returns the outline of the request, nil unless the body has ended and is a
+// conversation. The outline does not change any more.
 func (r *RequestReader) Outline() *Outline {
 	o := &r.outline
 	if !o.whole || len(o.Messages) == 0 || len(o.Messages) == maxMessages {
@@ -75,7 +75,7 @@ func (r *RequestReader) Outline() *Outline {
 	return &o.Outline
 }
 
-// modelRequest is what almost all requests begin with.
+// modelRequest has the fields of almost all requests.
 var modelRequest = Table{
 	"model":        Model,
 	"model_id":     Model, // watsonx
@@ -86,12 +86,11 @@ var modelRequest = Table{
 	"metadata.user_id": User, // Anthropic
 }
 
-// typedPart is a part of a message whose type says what it is, as OpenAI,
-// Anthropic and Cohere have it.
+// typedPart is a part of a message that has a type, as with OpenAI, Anthropic and Cohere.
 var typedPart = Table{"type": MediaType}
 
-// namedPart is a part whose one member is named after what it is, as Converse and
-// Gemini have it.
+// namedPart is a part of a message with one member, whose name is the type, as with Converse
+// and Gemini.
 var namedPart = Table{
 	"image":       Media,
 	"document":    Media,
@@ -141,8 +140,8 @@ func (r *RequestReader) value(f Field, v value) {
 
 func (r *RequestReader) endEvent() {}
 
-// endDocument ends the reading: a request is one value, and whoever has its Outline may
-// look at it while what follows passes.
+// endDocument ends the reading: a request is one value. Others may read the Outline while
+// further bytes pass.
 func (r *RequestReader) endDocument() {
 	r.outline.whole = true
 	r.scan.root, r.scan.next = nil, nil

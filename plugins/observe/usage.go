@@ -1,7 +1,11 @@
 package observe
 
 import (
+	"math"
+	"math/big"
 	"strconv"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/plugins"
 )
@@ -61,7 +65,7 @@ func (r *report) usage() plugins.Usage {
 	if !r.get(Annotation).Valid {
 		u.Pages = r.get(Pages)
 	}
-	if !u.Output.Valid { // else the images are charged as tokens
+	if !u.Output.Valid { // otherwise the images are charged as tokens
 		u.Images = r.get(Image)
 	}
 	return u
@@ -71,9 +75,8 @@ func (r *report) cacheWrite() plugins.Count {
 	return r.get(CacheWrite).Or(r.both(CacheWrite5m, CacheWrite1h))
 }
 
-// input is the whole input. Providers differ in whether it includes what their
-// cache served, and some in whether it does from model to model: then the total
-// that they state decides.
+// input returns the whole input. Some providers include what their cache served, others do
+// not, and some differ from model to model: then the stated total decides.
 func (r *report) input() plugins.Count {
 	in, cached, total := r.get(Input), r.get(CacheRead), r.get(Total)
 	switch {
@@ -93,8 +96,8 @@ func (r *report) input() plugins.Count {
 	return r.get(MeteredInput).Plus(r.get(MeteredCacheRead)).Plus(r.get(MeteredCacheWrite))
 }
 
-// output is the sum that was reported, or what the total leaves for it where
-// that is more: xAI's and Gemini's Chat Completions hide reasoning so.
+// output returns the sum that was reported, or what the total leaves for the output if that
+// is more: the Chat Completions of xAI and Gemini count reasoning in the total alone.
 func (r *report) output(in plugins.Count) plugins.Count {
 	out := r.both(Output, ReasoningBeside)
 	if unclear := r.get(ReasoningUnclear); unclear.N > out.N {
@@ -108,13 +111,13 @@ func (r *report) output(in plugins.Count) plugins.Count {
 	return out.Or(r.get(MeteredOutput))
 }
 
-// audio is in milliseconds here, for seconds may have fractions.
+// audio returns the length of the audio, which count has read in milliseconds.
 func (r *report) audio() plugins.Duration {
 	n := r.get(AudioSeconds)
 	return plugins.Duration{N: plugins.Milliseconds(n.N), Valid: n.Valid}
 }
 
-// cost is what the caller paid, at the provider and at its upstream.
+// cost returns what the caller paid, at the provider and at its upstream.
 func (r *report) cost() plugins.Cost {
 	cost, upstream := r.get(Cost).Or(r.get(CostInTicks)), r.get(UpstreamCost)
 	switch {
@@ -151,47 +154,23 @@ func parseCount(b []byte) (int64, bool) {
 // parseDecimal reads a JSON number times ten to the power of scale, exactly,
 // and rounds half up what is left behind the point.
 func parseDecimal(b []byte, scale int) (int64, bool) {
-	mantissa, exponent := b, 0
-	for i, c := range b {
-		if c|0x20 == 'e' {
-			var err error
-			if exponent, err = strconv.Atoi(string(b[i+1:])); err != nil || exponent < -99 || exponent > 99 {
-				return 0, false
-			}
-			mantissa = b[:i]
-			break
-		}
-	}
-	var digits []byte
-	for i, c := range mantissa {
-		switch {
-		case c >= '0' && c <= '9':
-			digits = append(digits, c)
-		case c == '.':
-			exponent -= len(mantissa) - i - 1
-		default:
-			return 0, false
-		}
-	}
-	if len(digits) == 0 {
+	f, err := strconv.ParseFloat(string(b), 64)
+	switch {
+	case err != nil || !gjson.ValidBytes(b) || f < 0 || f > math.MaxInt64:
 		return 0, false
+	case f < 1e-18: // too small for the scales here, and an exponent may have any size
+		return 0, true
 	}
-	roundUp := false
-	for exponent += scale; exponent > 0; exponent-- {
-		digits = append(digits, '0')
+	n, _ := new(big.Rat).SetString(string(b))
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(scale, -scale))), nil)
+	if scale < 0 {
+		n.Quo(n, new(big.Rat).SetInt(power))
+	} else {
+		n.Mul(n, new(big.Rat).SetInt(power))
 	}
-	if keep := len(digits) + exponent; exponent < 0 {
-		roundUp = keep >= 0 && digits[keep] >= '5'
-		digits = digits[:max(keep, 0)]
-	}
-	n, err := strconv.ParseInt("0"+string(digits), 10, 64)
-	if err != nil {
-		return 0, false
-	}
-	if roundUp {
-		n++
-	}
-	return n, n >= 0 // one more than the most is none
+	n.Add(n, big.NewRat(1, 2))
+	rounded := new(big.Int).Quo(n.Num(), n.Denom())
+	return rounded.Int64(), rounded.IsInt64()
 }
 
 // count reads what a provider reports as f.
@@ -219,10 +198,10 @@ func (f Field) count(v value) (int64, bool) {
 	return parseCount(v.bytes)
 }
 
-// detailCount is an element of a list of counts by modality (Gemini) or by lifetime
-// (Bedrock), while it is read: name and count come in any order.
+// detailCount is the element that is being read of a list of counts by modality (Gemini) or
+// by lifetime (Bedrock). Name and count come in any order.
 type detailCount struct {
-	name  [len("google_search")]byte // a longer name is cut off, and none that counts
+	name  [len("google_search")]byte // longer names are cut: none of them counts
 	n     int
 	list  Field
 	count int64
@@ -252,7 +231,7 @@ func (x *observer) listed(f Field, v value) {
 	}
 }
 
-// means is the count of a report that the element is, once it is known.
+// means returns the Field that the element is, none while name or count is unknown.
 func (d *detailCount) means() Field {
 	name := string(d.name[:d.n])
 	switch d.list {
