@@ -46,8 +46,8 @@ var (
 	resultInlined = regexp.MustCompile(`/v1(?:beta|alpha)[^/]*/(batches/[^/:]+)$`) // Gemini
 )
 
-// ResultsOf returns what a GET of the path may download, and is false of what are no
-// results of a batch. A file may be something else.
+// ResultsOf returns the results that a GET of the path may download, false if the path is
+// of something else. A file may hold something else too.
 func ResultsOf(path string) (Results, bool) {
 	if m := resultFile.FindStringSubmatch(path); m != nil {
 		return Results{File: m[1]}, true
@@ -65,7 +65,7 @@ func ResultsOf(path string) (Results, bool) {
 type Result struct {
 	// Key is the client's name of the call, or else its position, from 0.
 	Key string
-	// Status is the status code of the answer, unknown of a call that was not made.
+	// Status is the status code of the answer, unknown if the call was not made.
 	Status plugins.Count
 	// Created is when the answer was made, in seconds since 1970, 0 if it does not say.
 	Created int64
@@ -78,8 +78,7 @@ type Result struct {
 // batchTier is the service tier by which the catalogue prices the calls of batches.
 const batchTier = "batch"
 
-// ParseResult reads the result of the call at an index, and is false of JSON that is
-// none.
+// ParseResult reads the result of the call at an index, false if the JSON is no result.
 func ParseResult(provider string, result []byte, index int) (Result, bool) {
 	if !plugins.ValidJSON(result) {
 		return Result{}, false

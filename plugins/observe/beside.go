@@ -27,7 +27,7 @@ type part struct {
 // pictures is the kind of the part that pictures in a response of OpenAI have used.
 const pictures = "pictures"
 
-// maxParts bounds the memory that one answer may take. What follows counts as unstated.
+// maxParts bounds the memory of one answer. Further parts count as unstated.
 const maxParts = 64
 
 // billed takes a value that tells what is billed.

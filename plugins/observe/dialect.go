@@ -11,12 +11,11 @@ import (
 	"github.com/weirhq/weir/plugins/transcript"
 )
 
-// Dialect is all that Weir knows of one wire format: which calls speak it, what
-// their requests and responses say, and what is kept of them. Register makes it
-// known.
+// Dialect is all that Weir knows of one wire format: which calls speak it, what their
+// requests and responses say, and what is kept of them. Register makes it known.
 //
-// Bodies are read as JSON, in whatever framing they come: one value,
-// server-sent events, newline-delimited JSON, or AWS's event stream.
+// Bodies are JSON in any framing: one value, server-sent events, newline-delimited JSON, or
+// AWS's event stream.
 type Dialect struct {
 	// Name is what records call it, lower-case. Required.
 	Name plugins.Dialect
@@ -29,33 +28,32 @@ type Dialect struct {
 	// slashes included. If several endings match, of any dialects, the longest
 	// counts.
 	Paths []string
-	// Providers are whose paths these are, where others mean something else by
-	// them. Default: everybody's.
+	// Providers are those whose paths these are. Default: all.
 	Providers []string
-	// Signs are what shows the dialect in a response where no path does: each is
-	// the path of a value, a colon, and how its JSON begins, such as
-	// `object:"chat.completion"` or `choices:[`.
+	// Signs show the dialect in a response if no path does. Each is the path of a value, a
+	// colon, and how the value's JSON begins, such as `object:"chat.completion"` or
+	// `choices:[`.
 	Signs []string
 
 	// Polled are the endings of the paths by which a client asks later for the response,
 	// such as "/responses/{id}".
 	Polled []string
 
-	// Request is where a request's JSON says what a RequestInfo holds.
+	// Request has the paths of what a RequestInfo holds, in a request's JSON.
 	Request Table
 	// OutputLimits are the fields of a request that limit the tokens of its output. The
 	// first one that is set counts.
 	OutputLimits []string
-	// Streams is true where calls stream unless their request says no.
+	// Streams is true if calls stream unless their request says no.
 	Streams bool
 
-	// Response is where a response's JSON, or that of each event of a stream,
-	// says what a ResponseInfo holds.
+	// Response has the paths of what a ResponseInfo holds, in a response's JSON or in each
+	// event of a stream.
 	Response Table
 	// Object are signs, of which a whole response has at least one. A 0 stands for any
 	// number.
 	Object []string
-	// Variants are beside Response where the provider of that name answers.
+	// Variants are added to Response if the provider of that name answers.
 	Variants map[string]Table
 	// Searchers are parts of the names of models that search the web for each answer. The
 	// provider bills these searches, and does not state how many they were.
@@ -65,20 +63,19 @@ type Dialect struct {
 	Headers map[string]Field
 	// LastEvents are the types of the events that end a stream, beside [DONE].
 	LastEvents []string
-	// AfterFinish is how near its end a FinishReason brings a stream. Default:
-	// plugins.Running, for one that says by its last event when it ends.
+	// AfterFinish is the phase of a stream after its FinishReason. Default: plugins.Running,
+	// for streams whose last event tells the end.
 	AfterFinish plugins.Phase
-	// NoOutput is true where the model makes no tokens, as of embeddings: a report of the
-	// input is a report of the total.
+	// NoOutput is true if the model makes no tokens, as for embeddings: a report of the input
+	// is a report of the total.
 	NoOutput bool
-	// Lines is true where a stream is newline-delimited JSON even if its media
-	// type does not say so.
+	// Lines is true if a stream is newline-delimited JSON whatever its media type.
 	Lines bool
 
-	// TwoWay is how it has responses in a two-way stream. Default: it has none there.
+	// TwoWay is how the dialect has responses in a two-way stream, nil if it has none.
 	TwoWay *TwoWay
 
-	// Transcript is what is kept of its bodies.
+	// Transcript is what is kept of the bodies.
 	Transcript transcript.Format
 }
 
@@ -95,7 +92,7 @@ type dialect struct {
 // dialects are the registered ones. Only Register writes to it, before any read.
 var dialects = make(map[plugins.Dialect]*dialect)
 
-// endings are those of the paths of all dialects, by their lastWord.
+// endings are those of the paths of all dialects, by lastWord.
 var endings = make(map[string][]ending)
 
 // ending is one that a dialect's paths have.
@@ -107,9 +104,8 @@ type ending struct {
 // lastWord is what follows the last slash or colon.
 func lastWord(path string) string { return path[strings.LastIndexAny(path, "/:")+1:] }
 
-// Register makes a dialect known to everything that reads traffic. It is meant
-// for init functions, is not safe for concurrent use, and panics if the dialect
-// has no name or another one's.
+// Register makes a dialect known. It is meant for init functions, is not safe for concurrent
+// use, and panics if the dialect has no name or the name of another.
 func Register(d Dialect) {
 	if d.Name == plugins.Unknown {
 		panic("observe: a dialect needs a name")
@@ -131,7 +127,7 @@ func Register(d Dialect) {
 	}
 }
 
-// ends is how a stream of any dialect may end.
+// ends has what ends a stream of any dialect.
 var ends = Table{"": sentinel}
 
 func newDialect(d Dialect) *dialect {
@@ -151,7 +147,7 @@ func newDialect(d Dialect) *dialect {
 	return r
 }
 
-// responseOf is the table of responses of a provider.
+// responseOf returns the table of responses of a provider.
 func (d *dialect) responseOf(provider string) *node {
 	if v := d.variants[provider]; v != nil {
 		return v
@@ -159,7 +155,7 @@ func (d *dialect) responseOf(provider string) *node {
 	return d.response
 }
 
-// lookup is the dialect of that name, or the unknown one.
+// lookup returns the dialect of that name, or the unknown one.
 func lookup(name plugins.Dialect) *dialect {
 	if d := dialects[name]; d != nil {
 		return d
@@ -167,10 +163,10 @@ func lookup(name plugins.Dialect) *dialect {
 	return &unknown.dialect
 }
 
-// Transcript is what is kept of bodies of dialect d.
+// Transcript returns what is kept of bodies of dialect d.
 func Transcript(d plugins.Dialect) *transcript.Format { return &lookup(d).Dialect.Transcript }
 
-// Operation is OpenTelemetry's gen_ai.operation.name of calls of dialect d.
+// Operation returns OpenTelemetry's gen_ai.operation.name of calls of dialect d.
 func Operation(d plugins.Dialect) string {
 	if operation := lookup(d).Dialect.Operation; operation != "" {
 		return operation
@@ -212,7 +208,7 @@ func Polled(provider, path string) (d plugins.Dialect, id string, ok bool) {
 	return plugins.Unknown, "", false
 }
 
-// tables joins tables that have no path in common but for those they agree on.
+// tables joins tables, which agree on the paths that they have in common.
 func tables(of ...Table) Table {
 	joined := make(Table)
 	for _, t := range of {
@@ -237,8 +233,8 @@ func newPath(ending string) path {
 	return path{before, after, true}
 }
 
-// match is how much of the ending p is, but for the model, and which model p
-// names. The model is the rest behind the last before.
+// match reports whether p has the ending, how long it is without the model, and which model
+// p names: what follows the last before.
 func (e path) match(p string) (length int, model string, ok bool) {
 	rest, ok := strings.CutSuffix(p, e.after)
 	if !ok || !e.named {
@@ -251,7 +247,7 @@ func (e path) match(p string) (length int, model string, ok bool) {
 	return len(e.before) + len(e.after), rest[at+len(e.before):], true
 }
 
-// longest is the longest ending of d that p has.
+// longest returns the length of the longest ending of d that p has, and p's model.
 func (d *dialect) longest(p string) (length int, model string) {
 	for _, e := range d.paths {
 		if n, m, ok := e.match(p); ok && n > length {
@@ -261,8 +257,8 @@ func (d *dialect) longest(p string) (length int, model string) {
 	return length, model
 }
 
-// Detect is the dialect of calls to path, the provider's own path without its
-// query. The provider settles what the path leaves open; it may be "".
+// Detect returns the dialect of calls to path, which has no query. The provider, "" if
+// unknown, decides between dialects with the same path.
 func Detect(provider, path string) plugins.Dialect {
 	path = strings.TrimSuffix(path, "/")
 	found, best := plugins.Unknown, 0
@@ -284,8 +280,8 @@ func Detect(provider, path string) plugins.Dialect {
 	return found
 }
 
-// PathModel is the model that the path of a call names, or "" where the body
-// names it: Gemini's and Vertex's models/{model}:{method}, Bedrock's
+// PathModel returns the model that the path of a call names, "" if the body names it:
+// Gemini's and Vertex's models/{model}:{method}, Bedrock's
 // model/{model}/{operation} with its ids, profiles and ARNs decoded, Azure's
 // deployments/{deployment}.
 func PathModel(d plugins.Dialect, path string) string {
@@ -293,7 +289,7 @@ func PathModel(d plugins.Dialect, path string) string {
 	return unescapePath(model)
 }
 
-// unescapePath decodes a path segment, which some callers have decoded before.
+// unescapePath decodes a path segment, which the caller may have decoded before.
 func unescapePath(segment string) string {
 	if s, err := url.PathUnescape(segment); err == nil {
 		return s

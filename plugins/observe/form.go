@@ -2,19 +2,19 @@ package observe
 
 import "bytes"
 
-// form reads the fields of multipart/form-data (RFC 7578) that say something of a
-// call: uploads of audio and images name their model so. It knows its boundary
-// from its first line, and keeps nothing but short lines and values.
+// form reads the fields of multipart/form-data (RFC 7578) that say something of a call:
+// uploads of audio and images name their model there. The first line is the boundary. Only
+// short lines and values are kept.
 type form struct {
 	to *RequestReader
 
 	state     formState
-	delimiter []byte // that ends a value: a line break, "--" and the boundary
+	delimiter []byte // ends a value: a line break, "--" and the boundary
 	matched   int    // how much of the delimiter ends what was read
 	line      []byte // the header line under way
-	name      string // of the field under way, "" where nothing is to be learned of it
+	name      string // the field under way, "" before its header
 	isFile    bool
-	data      []byte // of its value
+	data      []byte // the beginning of the field's value
 }
 
 type formState uint8
@@ -26,7 +26,7 @@ const (
 	afterForm
 )
 
-// maxFormLine is more than any boundary or useful header has, in bytes.
+// maxFormLine bounds the boundary and the lines of headers, in bytes.
 const maxFormLine = 1 << 10
 
 func (f *form) write(p []byte) {
@@ -58,7 +58,7 @@ func (f *form) endLine(line []byte) {
 	case f.state == inBoundary && f.delimiter == nil:
 		f.delimiter = append([]byte("\r\n"), line...)
 		f.state = inHeader
-	case f.state == inBoundary: // what follows the boundary between two fields
+	case f.state == inBoundary: // the line of a boundary between two fields
 		f.state = inHeader
 		if bytes.HasPrefix(line, []byte("--")) {
 			f.state = afterForm

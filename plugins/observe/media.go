@@ -4,9 +4,8 @@ import "strings"
 
 const eventStreamMedia = "application/vnd.amazon.eventstream"
 
-// IsStream reports whether a response is a stream of events, by its Content-Type. A
-// stream of Gemini may also be one JSON array, which only the path of the call
-// shows.
+// IsStream reports whether a response is a stream of events, by its Content-Type or by the
+// path of the call: a stream of Gemini may be one JSON array.
 func IsStream(contentType, path string) bool {
 	switch media := mediaType(contentType); media {
 	case "text/event-stream", eventStreamMedia:

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Provider is the lower-case name of the provider that serves host, which may
-// carry a port, or "" for a host that is none's.
+// Provider returns the lower-case name of the provider that serves a host, "" if no provider
+// is known to. The host may have a port.
 func Provider(host string) string {
 	host = strings.ToLower(host)
 	if h, port, err := net.SplitHostPort(host); err == nil {
@@ -27,8 +27,8 @@ func Provider(host string) string {
 	return plugins.VendorOfHost(host)
 }
 
-// Geography is where a provider runs the models that are called at a host and path,
-// "" if it does not say: the region of Vertex AI, and the data residency of OpenAI
+// Geography returns where a provider runs the models that are called at a host and path, ""
+// if these do not say: the region of Vertex AI, and the data residency of OpenAI
 // (https://platform.openai.com/docs/guides/your-data), as in eu.api.openai.com.
 func Geography(provider, host, path string) string {
 	switch provider {

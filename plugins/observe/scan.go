@@ -14,8 +14,8 @@ const (
 	array
 )
 
-// value is a value at a path of the scanner's table: a scalar when it was
-// read, an object or array when it opens.
+// value is a value at a path of the scanner's table: a scalar that was read, or an object or
+// array that opens.
 type value struct {
 	kind kind
 	// bytes is a string without its escapes, any other scalar as it is, cut to
@@ -30,17 +30,17 @@ type value struct {
 // visitor gets the values that a scanner reads.
 type visitor interface {
 	value(f Field, v value)
-	// endEvent follows a top-level value that is no array, and each element of
-	// one that is: a Gemini stream without server-sent events is one array.
+	// endEvent follows each top-level value, and each element of a top-level array: a Gemini
+	// stream without server-sent events is one array.
 	endEvent()
 	// endDocument follows a top-level value.
 	endDocument()
 }
 
-// scanner reads JSON in pieces of any size and passes the values that a table names
-// to its visitor. It skips the rest without looking at it twice, keeps nothing but
-// the piece of a key or named scalar that a chunk cut, and needs the same memory at
-// any depth. Broken JSON silences it until the next reset.
+// scanner reads JSON in pieces of any size, and passes the values that a table names to its
+// visitor. Of the rest it keeps nothing but the beginning of a key or named scalar that a
+// chunk cut. Its memory is the same at any depth. After broken JSON it reads nothing until
+// the next reset.
 type scanner struct {
 	to       visitor
 	root     *node
@@ -48,7 +48,7 @@ type scanner struct {
 	outline  *outliner // of a request, nil of a response
 
 	state  state
-	next   *node // the table's node for the value ahead, nil if it has none
+	next   *node // the table's node for the value ahead, nil if the table has none
 	depth  int
 	frames [maxDepth]frame
 
@@ -89,17 +89,17 @@ func (s *scanner) reset() {
 	s.skipped, s.escaped, s.cut = 0, false, s.cut[:0]
 }
 
-// emptied is a scanner that has nothing of s but its memory.
+// emptied returns an empty scanner with the memory of s.
 func (s *scanner) emptied() scanner {
 	e := scanner{cut: s.cut[:0], decoded: s.decoded[:0], template: s.template}
 	e.template.learn(false)
 	return e
 }
 
-// between reports whether a top-level value has ended, and no other begun.
+// between reports whether the scanner is outside of top-level values.
 func (s *scanner) between() bool { return s.depth == 0 && s.state == atValue }
 
-// finish ends a top-level number, which nothing but the end of input does.
+// finish ends a top-level number: only the end of input does.
 func (s *scanner) finish() {
 	if s.depth == 0 && (s.state == inLiteral || s.state == skipLiteral) {
 		s.write([]byte{'\n'})
@@ -282,7 +282,7 @@ func (s *scanner) rebase(root *node, key string) *node {
 // escape of the shortest character is \u0041.
 const maxRaw = 6 * maxText
 
-// skip passes over a container that no path leads into.
+// skip reads a container that no path leads into.
 func (s *scanner) skip(p []byte, i int) int {
 	for from := i; ; i++ {
 		if i == len(p) {
@@ -315,7 +315,7 @@ func (s *scanner) hash(p []byte, text bool) {
 	}
 }
 
-// structure is what skip looks at: strings, and brackets of either kind as one.
+// structure has the bytes that skip looks at: quotes, and brackets of either kind as one.
 var structure [256]byte
 
 func init() {

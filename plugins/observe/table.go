@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Table says what the values of a dialect's JSON mean, by their paths: keys joined
-// by dots, "#" for the elements of an array. An event of a stream is such a JSON
-// value too, and so is each element of a stream that is one array.
+// Table says what the values of a dialect's JSON mean, by their paths: keys joined by dots,
+// "#" for the elements of an array. The paths begin at the top of a body, of an event, or of
+// an element of a stream that is one array.
 type Table map[string]Field
 
-// Under is the same table for an object at a path.
+// Under returns the table for an object at a path.
 func (t Table) Under(path string) Table {
 	moved := make(Table, len(t))
 	for p, f := range t {
@@ -19,7 +19,7 @@ func (t Table) Under(path string) Table {
 	return moved
 }
 
-// inParts is the same table for what says something of a Part.
+// inParts returns the table with all fields marked as those of a Part.
 func (t Table) inParts() Table {
 	marked := make(Table, len(t))
 	for p, f := range t {
@@ -34,8 +34,8 @@ type node struct {
 	field Field
 	elem  *node
 	keys  []*node
-	// lengths has bit n set where a key of n bytes is in keys: most keys of a
-	// document are in no table, and this shows it without a comparison.
+	// lengths has bit n set if a key of n bytes is in keys: most keys of a document are in
+	// no table, and are ruled out without a comparison.
 	lengths uint64
 }
 
@@ -46,7 +46,7 @@ func compile(tables ...Table) *node {
 	return root
 }
 
-// add adds the paths of tables; where two have the same path, the later one counts.
+// add adds the paths of tables. The later of two fields for a path counts.
 func (n *node) add(tables ...Table) {
 	for _, t := range tables {
 		for path, f := range t {

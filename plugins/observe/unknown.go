@@ -4,8 +4,7 @@ import (
 	"strings"
 )
 
-// unknown reads traffic whose dialect no path told, until a sign shows which one
-// it is.
+// unknown reads traffic whose dialect no path told, until a sign shows the dialect.
 var unknown = unknownDialect{
 	dialect: *newDialect(Dialect{
 		Request: tables(modelRequest, openAIParts, anthropicParts, geminiParts),
@@ -25,7 +24,7 @@ type unknownDialect struct {
 	signs map[string][]sign
 }
 
-// sign is how the JSON of a value begins in responses of a dialect.
+// sign is the beginning of a value's JSON that only responses of a dialect have.
 type sign struct {
 	json string
 	of   *dialect
@@ -57,9 +56,8 @@ func (s *sign) fits(v value) bool {
 	return s.json == "" && v.kind != null
 }
 
-// shown returns the dialect that v is a sign of, nil if there is none. If two
-// dialects have the same sign and an id was seen, it is the one whose responses
-// have ids.
+// shown returns the dialect that v is a sign of, nil if there is none. Of two dialects with
+// the same sign, whether their responses have ids decides.
 func (u *unknownDialect) shown(v value, hasID bool) (found *dialect) {
 	for _, s := range u.signs[v.key] {
 		if s.fits(v) && (found == nil || s.of.hasID == hasID) {
@@ -69,7 +67,7 @@ func (u *unknownDialect) shown(v value, hasID bool) (found *dialect) {
 	return found
 }
 
-// shape adopts the dialect that v shows, and takes v as that dialect's.
+// shape adopts the dialect that v shows, and reads v by it.
 func (x *observer) shape(v value) {
 	d := unknown.shown(v, x.seen.ResponseID != "")
 	if d == nil {

@@ -35,7 +35,7 @@ func (x *observer) value(f Field, v value) {
 	}
 }
 
-// response takes what is neither a count nor of an error.
+// response takes a value that is neither a count nor a part of an error.
 func (x *observer) response(f Field, v value) {
 	switch f {
 	case Model:
@@ -61,7 +61,7 @@ func (x *observer) response(f Field, v value) {
 		if x.seen.ServiceTier != fast {
 			set(&x.seen.ServiceTier, v)
 		}
-	case Speed: // of a call whose service tier is the standard one
+	case Speed: // beside the standard service tier
 		if string(v.bytes) == fast {
 			x.seen.ServiceTier = fast
 		}
@@ -92,7 +92,7 @@ func (x *observer) response(f Field, v value) {
 	}
 }
 
-// outputType sees the content in an item or block that is a tool call.
+// outputType takes the type of an item or block: a tool call is content.
 func (x *observer) outputType(v value) {
 	if bytes.HasSuffix(v.bytes, []byte("_call")) || bytes.HasSuffix(v.bytes, []byte("tool_use")) {
 		x.seen.Content = true
