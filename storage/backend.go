@@ -168,6 +168,9 @@ type Annotation struct {
 
 	// Scores are merged into the record's, by name.
 	Scores map[string]float64
+	// Removed names scores that the record has no more; FeedbackScore stands for its
+	// feedback.
+	Removed []string
 	// Feedback replaces the record's.
 	Feedback *Feedback
 	// Property is set on the record.

@@ -59,6 +59,11 @@ func giveFeedback(c *call) error {
 	}})
 }
 
+// removeScore takes DELETE /v1/request/{id}/score/{name}, which removes feedback as well.
+func removeScore(c *call) error {
+	return c.annotateRequest(http.StatusOK, &storage.Annotation{Removed: []string{c.r.PathValue("name")}})
+}
+
 // setProperty takes PUT /v1/request/{id}/property.
 func setProperty(c *call) error {
 	b, err := parseBody(c.raw)

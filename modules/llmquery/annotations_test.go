@@ -13,6 +13,32 @@ import (
 	"github.com/weirhq/weir/storage"
 )
 
+// What was said of a request can be taken back.
+func TestScoresAreRemoved(t *testing.T) {
+	s := newSite(t)
+	id := s.record("default", &storage.Record{Org: "default"}, nil)
+	path := "/v1/request/" + id.String()
+	s.do("POST", path+"/score", "writer", `{"scores":{"a/b c":0.75,"helpful":true}}`)
+	s.do("POST", path+"/feedback", "writer", `{"rating":true}`)
+	for range 2 {
+		for _, name := range []string{"a%2Fb%20c", "service-score-feedback"} {
+			if response, _ := s.do("DELETE", path+"/score/"+name, "writer", ""); response.StatusCode != http.StatusOK {
+				t.Fatal(response.Status)
+			}
+		}
+	}
+	if response, _ := s.do("DELETE", path+"/score/helpful", "reader", ""); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a key without the scope: %s", response.Status)
+	}
+	_, one := s.do("GET", path, "root", "")
+	if got := one.Get("data.scores").Raw; got != `{"helpful":1}` {
+		t.Errorf("the scores are %s", got)
+	}
+	if got := one.Get("data.feedback_rating").Raw; got != "null" {
+		t.Errorf("the rating is %s", got)
+	}
+}
+
 // TestAnnotations holds that what is learned later is in force for the next query, and
 // that learning it twice changes nothing.
 func TestAnnotations(t *testing.T) {

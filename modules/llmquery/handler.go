@@ -45,7 +45,7 @@ func init() {
 //
 // and takes what is learned about requests and sessions later:
 //
-//	POST /v1/request/{id}/score
+//	POST /v1/request/{id}/score, DELETE /v1/request/{id}/score/{name}
 //	POST /v1/request/{id}/feedback
 //	PUT  /v1/request/{id}/property
 //	POST /v1/session/{id}/feedback

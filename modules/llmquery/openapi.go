@@ -97,6 +97,9 @@ func parameters(path string) (refs []openapi.Object) {
 	switch {
 	case strings.HasPrefix(path, "/v1/request/{id}"):
 		refs = append(refs, openapi.Ref("parameters", "RequestID"))
+		if strings.HasSuffix(path, "{name}") {
+			refs = append(refs, openapi.Ref("parameters", "ScoreName"))
+		}
 	case strings.Contains(path, "{id}"):
 		refs = append(refs, openapi.Ref("parameters", "SessionID"))
 	case strings.Contains(path, "{name}"):

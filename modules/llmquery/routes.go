@@ -52,6 +52,13 @@ var endpoints = map[string]map[string]endpoint{
 			status: http.StatusCreated, fails: []string{"404", "500", "503"},
 		}},
 	},
+	"/v1/request/{id}/score/{name}": {
+		http.MethodDelete: {llmapp.ScopeWrite, removeScore, oneRecord, about{
+			id: "removeScore", tag: "requests", summary: "Removes a score of a request",
+			text:  "The score `service-score-feedback` is the feedback.",
+			fails: []string{"404", "500", "503"},
+		}},
+	},
 	"/v1/request/{id}/feedback": {
 		http.MethodPost: {llmapp.ScopeWrite, giveFeedback, oneRecord, about{
 			id: "giveFeedback", tag: "requests", summary: "Says whether an answer was good",

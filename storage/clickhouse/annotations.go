@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -45,7 +46,8 @@ func annotate(records []*storage.Record, learned []annotation) {
 	}
 }
 
-// annotation is a score, feedback or a property that a record was given later.
+// annotation is a score, feedback or a property that a record was given later. The value of
+// a score that was removed is NaN.
 type annotation struct {
 	id                  uuid.UUID
 	property            bool
@@ -77,6 +79,7 @@ func (a *annotation) addTo(rec *storage.Record) {
 			rec.Properties = make(map[string]string)
 		}
 		rec.Properties[a.name] = a.text
+	case math.IsNaN(a.value): // it was removed
 	case a.name == storage.FeedbackScore:
 		rec.Feedback = &storage.Feedback{ID: a.feedback, Rating: a.value != 0, CreatedAt: storage.Millis(a.feedbackAt)}
 	default:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -140,6 +141,9 @@ func (w *writer) annotations(ctx context.Context) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Scores)) {
 			score(name, a.Scores[name], 0, 0)
+		}
+		for _, name := range a.Removed {
+			score(name, math.NaN(), 0, 0)
 		}
 		if f := a.Feedback; f != nil {
 			value := 0.0

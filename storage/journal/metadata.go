@@ -42,6 +42,7 @@ var annotationWire = message[annotation]{
 	8:  func(a *annotation) any { return &a.Tag },
 	9:  func(a *annotation) any { return &a.View },
 	10: func(a *annotation) any { return &a.Conversation },
+	11: func(a *annotation) any { return &a.Removed },
 }
 
 type conversation = storage.ConversationChange

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -47,6 +48,15 @@ func (w *writer) annotate(ctx context.Context, f *storage.Annotation) error {
 	}
 	if f.Feedback != nil {
 		next.Feedback = f.Feedback
+	}
+	if len(f.Removed) > 0 {
+		next.Scores = maps.Clone(next.Scores)
+		for _, name := range f.Removed {
+			delete(next.Scores, name)
+		}
+		if slices.Contains(f.Removed, storage.FeedbackScore) {
+			next.Feedback = nil
+		}
 	}
 	if p := f.Property; p != nil {
 		set := map[string]string{p.Name: p.Value}

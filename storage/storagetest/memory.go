@@ -120,6 +120,13 @@ func apply(r *storage.Record, f *storage.Annotation) {
 		feedback := *f.Feedback
 		r.Feedback = &feedback
 	}
+	r.Scores = maps.Clone(r.Scores)
+	for _, name := range f.Removed {
+		delete(r.Scores, name)
+		if name == storage.FeedbackScore {
+			r.Feedback = nil
+		}
+	}
 	if f.Property != nil {
 		r.Properties = merged(r.Properties, map[string]string{f.Property.Name: f.Property.Value})
 	}

@@ -124,6 +124,29 @@ func testAnnotations(t *testing.T, open opener) {
 	s.has(&want)
 	s.reopen(end)
 	s.has(&want)
+
+	third := &storage.Batch{End: end, Annotations: []*storage.Annotation{
+		annotation(storage.Annotation{At: r.CreatedAt + 40, Removed: []string{"quality", storage.FeedbackScore, "never given"}}),
+	}}
+	want.Scores, want.Feedback, want.UpdatedAt = map[string]float64{"helpful": 1}, nil, r.CreatedAt+40
+	s.write(third)
+	s.has(&want)
+	for name, found := range map[string]int{"quality": 0, "helpful": 1, storage.FeedbackScore: 0} {
+		filter, err := storage.ParseFilter([]byte(`{"request_response_rmt":{"scores":{"` + name + `":{"gte":0}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := s.Requests(t.Context(), &storage.RequestQuery{Org: r.Org, Filter: filter, Limit: 9}); err != nil || len(list) != found {
+			t.Errorf("%d records have the score %s, want %d: %v", len(list), name, found, err)
+		}
+	}
+	s.write(&storage.Batch{End: end, Annotations: []*storage.Annotation{
+		annotation(storage.Annotation{At: r.CreatedAt + 50, Scores: map[string]float64{"quality": 0.5}}),
+	}})
+	want.Scores, want.UpdatedAt = map[string]float64{"helpful": 1, "quality": 0.5}, r.CreatedAt+50
+	s.has(&want)
+	s.reopen(end)
+	s.has(&want)
 }
 
 // Annotations change nothing in records of other organisations, and nothing comes to

@@ -102,3 +102,47 @@ func TestCallsOfASessionAreFoundByTool(t *testing.T) {
 	p.leave("location.reload()")
 	p.until(`document.querySelectorAll(".trace tr[data-id]").length === %d`, found)
 }
+
+// Several scores are given, and taken back at any time, as a rating is.
+func TestScoresAreTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	w.chat("echo-1", "hello")
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	p.show("?v=requests")
+	p.press("j")
+	p.until(`document.querySelector(".rating")`)
+	type record struct {
+		ID     string             `json:"request_id"`
+		Rating *bool              `json:"feedback_rating"`
+		Scores map[string]float64 `json:"scores"`
+	}
+	// kept leaves the request, which sends what waits, and opens it again.
+	kept := func(what string, is func(record) bool) {
+		t.Helper()
+		p.press("\x1b")
+		p.until(`!document.querySelector("dialog.drawer")`)
+		var found []record
+		for deadline := time.Now().Add(limit); len(found) == 0 || !is(found[0]); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, found)
+			}
+			w.query("/v1/request/query-clickhouse", map[string]any{"filter": "all"}, &found)
+		}
+		p.press("j")
+		p.until(`document.querySelector(".rating")`)
+	}
+	for name, value := range map[string]string{"tone": "2", "accuracy": "0.5"} {
+		p.do(chromedp.Click(chromedp.CSS("#menu-score summary")), chromedp.SendKeys(chromedp.CSS("#menu-score [name=name]"), name), chromedp.SendKeys(chromedp.CSS("#menu-score [name=value]"), value+"\r"))
+		p.until(`document.querySelector("#menu-score").textContent.includes(%s)`, quote(name))
+		js[bool](p, `((menu) => (menu.open = false, true))(document.querySelector("#menu-score"))`)
+	}
+	p.do(chromedp.Click(chromedp.CSS(".feedback button")))
+	kept("given", func(r record) bool { return len(r.Scores) == 3 && r.Rating != nil })
+	p.do(chromedp.Click(chromedp.CSS("#menu-score summary")), chromedp.Click(chromedp.CSS("[aria-label='Remove the score tone']")))
+	p.until(`document.querySelector(".rating [role=status]").innerText.includes("Removed tone")`)
+	p.do(chromedp.Click(chromedp.CSS(".feedback button")))
+	kept("taken back", func(r record) bool { return len(r.Scores) == 1 && r.Scores["accuracy"] == 0.5 && r.Rating == nil })
+}

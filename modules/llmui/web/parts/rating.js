@@ -1,9 +1,10 @@
 // What a reader thinks of an answer: a rating, scores and a comment. They are sent when
 // there was time to take them back.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { post, put } from "../api.js";
+import { post, put, remove } from "../api.js";
 import { Menu } from "./basics.js";
 
+const feedback = "service-score-feedback"; // the rating as a score
 const patience = 5e3; // milliseconds
 
 export function Rating({ r }) {
@@ -38,10 +39,16 @@ export function Rating({ r }) {
     return () => (removeEventListener("pagehide", settle), settle());
   }, []);
   const at = `/v1/request/${r.request_id}`;
+  // rate says whether the answer is good. What is said already is taken back.
   const rate = (good) => {
-    const before = rating;
-    setRating(good);
-    hold(good ? "Rated good" : "Rated bad", () => post(at + "/feedback", { rating: good }), () => setRating(before));
+    const before = rating, same = rating === good;
+    setRating(same ? null : good);
+    hold(same ? "Rating removed" : good ? "Rated good" : "Rated bad", () => (same ? remove(`${at}/score/${feedback}`) : post(at + "/feedback", { rating: good })), () => setRating(before));
+  };
+  const unscore = (name) => {
+    const { [name]: _, ...rest } = scores;
+    setScores(rest);
+    hold(`Removed ${name}`, () => remove(`${at}/score/${encodeURIComponent(name)}`), () => setScores(scores));
   };
   const score = (e) => {
     e.preventDefault();
@@ -59,7 +66,7 @@ export function Rating({ r }) {
   return html`<div class="rating"><span class="feedback" role="group" aria-label="Feedback"><button class="quiet" aria-pressed=${rating === true} aria-label="+1, a good answer" onClick=${() => rate(true)}>+1</button><button class="quiet" aria-pressed=${rating === false} aria-label="−1, a bad answer" onClick=${() => rate(false)}>−1</button></span>
     <form class="remark" onSubmit=${remark}><input name="comment" aria-label="Comment" placeholder="comment, then Enter" maxlength="4000" dir="auto" value=${comment} /></form>
     <${Menu} label="Score"><form class="saved" onSubmit=${score}><input name="name" aria-label="Name of the score" placeholder="name" required maxlength="200" /><input name="value" aria-label="Value" type="number" step="any" required /><button>Save</button></form>
-      ${Object.entries(scores).map(([name, value]) => html`<p class="quiet">${name}: ${value}</p>`)}<//>
+      ${Object.entries(scores).filter(([name]) => name !== feedback).map(([name, value]) => html`<div class="saved" key=${name}><span class="quiet">${name}: ${value}</span><button class="quiet" aria-label=${`Remove the score ${name}`} onClick=${() => unscore(name)}>×</button></div>`)}<//>
     ${said && html`<span role="status">${said.text}. <button onClick=${takeBack}>Undo</button></span>`}
     ${error && html`<span class="bad" role="alert">${error}</span>`}</div>`;
 }
