@@ -11,10 +11,9 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// Price is what a call costs while its conditions hold. The conditions (From,
-// Hours, Tier, Regional, InputAbove) all have to. Rates of tokens are US dollars per
-// million; a part of the usage without a rate of its own is charged as the
-// whole it is part of, unless said otherwise.
+// Price is what a call costs while all its conditions hold: From, Hours, Tier, Regional and
+// InputAbove. Rates of tokens are US dollars per million. A part of the usage that has no
+// rate is charged as the whole, unless its rate says otherwise.
 type Price struct {
 	// From is the first day of validity, in UTC. Default: always.
 	From Date `json:"from,omitzero"`

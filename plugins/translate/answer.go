@@ -46,9 +46,9 @@ func ReadAnswer(resp *http.Response, a *Assembler, object func(body []byte), eve
 	return nil
 }
 
-// ReadObject reads an answer to p that is one object: none was to be streamed,
-// or the provider does not stream after all. It is nil for a stream. What is over
-// 64 MiB long is cut off, and so is not JSON.
+// ReadObject reads an answer to p that is one object, because p asks for no stream or the
+// provider does not stream. It is nil for a stream. An answer over 64 MiB is cut off, and
+// so is not JSON.
 func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
 	if p.Stream && !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil, nil
@@ -56,8 +56,8 @@ func ReadObject(resp *http.Response, p *Request) ([]byte, error) {
 	return ReadAll(io.LimitReader(resp.Body, maxObject), resp.ContentLength)
 }
 
-// ReadAll is io.ReadAll of a body whose Content-Length is announced, or -1. It trusts
-// the announcement with at most 1 MiB of memory. An error comes with what was read.
+// ReadAll is io.ReadAll of a body. announced is its Content-Length, or -1: at most 1 MiB is
+// allocated for it at once. An error comes with the bytes read before.
 func ReadAll(r io.Reader, announced int64) ([]byte, error) {
 	room := min(max(announced, 0), maxPreallocated)
 	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead)) // which ReadFrom needs to see the end
@@ -65,7 +65,7 @@ func ReadAll(r io.Reader, announced int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ParseJSON parses what the provider sent. What is not JSON fails the response.
+// ParseJSON parses what the provider sent. The response fails if that is not JSON.
 func (a *Assembler) ParseJSON(data []byte) (v gjson.Result, ok bool) {
 	if !plugins.ValidJSON(data) {
 		a.Fail(plugins.Upstream("The provider sent what is not JSON."))
@@ -75,7 +75,7 @@ func (a *Assembler) ParseJSON(data []byte) (v gjson.Result, ok bool) {
 }
 
 // ParseEvent parses the data of an event. ok is false at [DONE], which ends a stream, and
-// of what is not JSON, which fails the response.
+// if the data is not JSON, which fails the response.
 func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
 	if string(data) == "[DONE]" {
 		return e, false
@@ -83,10 +83,9 @@ func (a *Assembler) ParseEvent(data []byte) (e gjson.Result, ok bool) {
 	return a.ParseJSON(data)
 }
 
-// ReadError reads an answer that is no success, for Provider.Error. newError
-// makes the error of the status and the body, which is null where it is not JSON,
-// and the first element of an array, as Google sends for a stream. The time that
-// the header asks to wait wins over that of newError.
+// ReadError reads an answer that is no success, for Provider.Error. newError makes the error
+// of the status and the body. The body is null if it is not JSON. Of an array, which Google
+// sends for a stream, it is the first element. Retry-After wins over the wait of newError.
 func ReadError(resp *http.Response, newError func(status int, body gjson.Result) *plugins.Error) *plugins.Error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what is missing is not JSON
 	var body gjson.Result
@@ -103,9 +102,8 @@ func ReadError(resp *http.Response, newError func(status int, body gjson.Result)
 	return e
 }
 
-// Observe reports what a body of dialect d says of usage, and returns all else that the
-// body says. The body is an object, and may come in pieces. provider is the plugin's, which
-// Options may overrule.
+// Observe reports the usage in a body of dialect d, and returns all that the body says. The
+// body is an object in one or more pieces. Options.Provider wins over provider.
 func (a *Assembler) Observe(d plugins.Dialect, provider string, body ...[]byte) *plugins.ResponseInfo {
 	o := observe.New(d, cmp.Or(a.opts.Provider, provider), nil)
 	for _, piece := range body {

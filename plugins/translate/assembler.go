@@ -135,9 +135,8 @@ func (a *Assembler) Refusal(key int, s string) {
 	}
 }
 
-// Annotation adds an annotation, as a JSON object of the Responses API, to the
-// message's text. It belongs to text: where none is open, there is nothing that
-// could have it.
+// Annotation adds an annotation, as a JSON object of the Responses API, to the message's open
+// text. It is ignored if no text is open.
 func (a *Assembler) Annotation(key int, raw json.RawMessage) {
 	o, p := a.openText(key)
 	if p == nil {
@@ -164,8 +163,7 @@ func (a *Assembler) openText(key int) (*Output, *OutputPart) {
 	return o, o.part()
 }
 
-// Length is that of the text that is open under a key, in characters: where the text to
-// come begins.
+// Length is the length of the open text of a key, in characters, 0 if none is open.
 func (a *Assembler) Length(key int) int64 {
 	if _, p := a.openText(key); p != nil {
 		return int64(p.Length)
@@ -182,8 +180,8 @@ func (a *Assembler) Logprobs(key int, raw json.RawMessage) {
 	}
 }
 
-// Summary adds to the part i of a reasoning's summary. A part that was left
-// is not taken up again: it becomes a new one.
+// Summary adds to part i of a reasoning's summary. A part that another followed becomes a
+// new part.
 func (a *Assembler) Summary(key, i int, s string) {
 	if !a.takes(len(s)) {
 		return
@@ -203,9 +201,8 @@ func (a *Assembler) ReasoningText(key int, s string) {
 	}
 }
 
-// Seal sets the encrypted content of a reasoning, which is an item even if
-// that is all it has: any text that the plugin needs to see again when the
-// client sends the item back. The host encrypts it.
+// Seal sets the encrypted content of a reasoning: any text that the plugin needs when the
+// client sends the item back. The host encrypts it. A reasoning may have nothing else.
 func (a *Assembler) Seal(key int, content string) {
 	if !a.takes(len(content)) {
 		return
@@ -228,7 +225,7 @@ func (a *Assembler) Close(key int) {
 // Usage reports usage; a later report of a count wins.
 func (a *Assembler) Usage(patch plugins.Usage) { a.seen.Usage.Merge(patch) }
 
-// Report reports all that the provider bills, as an observer of its answer has read it.
+// Report reports all that the provider bills, as an observer read it.
 func (a *Assembler) Report(seen *plugins.ResponseInfo) {
 	a.Usage(seen.Usage)
 	a.seen.Beside = seen.Beside
@@ -319,7 +316,7 @@ func (a *Assembler) status() string {
 // Response is the whole object, after End.
 func (a *Assembler) Response() json.RawMessage { return a.response }
 
-// Outputs are the items so far. They stay the Assembler's.
+// Outputs are the items so far. Callers must not change them.
 func (a *Assembler) Outputs() []*Output { return a.items }
 
 // StopReason is what Finish was last called with.
@@ -331,8 +328,7 @@ func (a *Assembler) ID() string { return a.id }
 // Created is when the response began, in seconds since 1970.
 func (a *Assembler) Created() int64 { return a.created }
 
-// Info returns what has been learned so far of the upstream response. It
-// stays the Assembler's.
+// Info returns what is known so far of the upstream response. Callers must not change it.
 func (a *Assembler) Info() *plugins.ResponseInfo {
 	a.seen.Content = len(a.items) > a.opening
 	if a.failure != nil {

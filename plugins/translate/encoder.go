@@ -5,7 +5,7 @@ import "encoding/json"
 // Encoder writes a response in the form of one API: POST /v1/responses, or another
 // in which a client called. It belongs to one Assembler.
 type Encoder interface {
-	// Append appends to b what e is in a stream of the API, which may be nothing.
+	// Append appends the event to a stream of the API. Some events add nothing.
 	Append(b []byte, a *Assembler, e Event) []byte
 	// Object returns the response as one object, once it has ended.
 	Object(a *Assembler) json.RawMessage
@@ -33,7 +33,7 @@ type EventType uint8
 const (
 	// Began is the first event.
 	Began EventType = iota
-	// ItemOpened: an item begins. One of HostedOutput has its JSON, and ends at once.
+	// ItemOpened: an item begins. An item of HostedOutput has its JSON, and ends at once.
 	ItemOpened
 	// PartOpened: a part of an item begins.
 	PartOpened
@@ -45,9 +45,9 @@ const (
 	PartClosed
 	// ItemClosed: an item is whole, and has its JSON.
 	ItemClosed
-	// Idle: nothing has happened for long, and the connection is to be kept alive.
+	// Idle: the connection needs to be kept alive.
 	Idle
-	// Ended is the last event. Assembler.Failure tells a response that failed.
+	// Ended is the last event. Assembler.Failure says if the response failed.
 	Ended
 )
 

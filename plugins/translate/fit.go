@@ -26,9 +26,9 @@ type Limits struct {
 
 const modelRefuses = "not supported by the model, left out"
 
-// Fit replaces or leaves out the settings that a model refuses, each with a warning. A
-// setting that asks for nothing is left out without a warning. [Request.FitReasoning] does
-// so with the settings of reasoning.
+// Fit replaces or leaves out the settings that a model refuses, each with a warning. There is
+// no warning about a setting that asks for the default. [Request.FitReasoning] does the same
+// for reasoning.
 func (p *Request) Fit(c *Capabilities, l Limits) error {
 	reasons := c != nil && c.Reasoning
 	untempered, unpenalized := reasons && !c.Temperature, reasons && l.Unpenalized

@@ -27,9 +27,8 @@ func (a *Assembler) Image(mediaType, b64 string) {
 	a.flush()
 }
 
-// Item adds a whole item as the Responses API has it, such as the
-// web_search_call of a provider that speaks Responses, under an id of its own.
-// What is no object with a type is left out.
+// Item adds a whole item of the Responses API under a new id, such as the web_search_call
+// of a provider that speaks Responses. It ignores what is no object with a type.
 func (a *Assembler) Item(raw json.RawMessage) {
 	item := compact(raw, '{')
 	v := gjson.ParseBytes(item)
@@ -110,20 +109,19 @@ const separator = "__"
 
 // Citation is the source of a part of a text: a web page, or a document of the request.
 type Citation struct {
-	// Start and End bound the part, in characters of the message's text. What is beyond
-	// the text so far is cut off.
+	// Start and End bound the part, in characters of the message's text so far.
 	Start, End int64
 	URL        string
-	// Title is that of the source; of a web page by default the URL, because clients
-	// demand one.
+	// Title is the title of the source. A web page has its URL by default, because clients
+	// demand a title.
 	Title string
 	// Location is the citation of a document as Anthropic's Messages has it, nil for a
 	// web page.
 	Location json.RawMessage
 }
 
-// Cite annotates the text of a message. Of a source that has neither a URL nor a
-// location there is nothing that a client could use.
+// Cite annotates the text of a message. It ignores a source without a URL and a location,
+// which no client could use.
 func (a *Assembler) Cite(key int, c Citation) {
 	end := min(max(c.End, 0), a.Length(key))
 	annotation := object{"start_index": min(max(c.Start, 0), end), "end_index": end}

@@ -127,12 +127,12 @@ func (p *Request) Continue(items []json.RawMessage, open func(sealed string) (st
 	return nil
 }
 
-// WithoutMCPSecrets is a tool, or an item with tools, without what the clients of MCP servers
-// authorize themselves by, which nobody must keep.
-func WithoutMCPSecrets(tool string) string {
+// withoutMCPSecrets is a tool, or an item with tools, without the credentials for MCP servers,
+// which nobody must keep.
+func withoutMCPSecrets(tool string) string {
 	v := gjson.Parse(tool)
 	for i, inner := range v.Get("tools").Array() { // of a namespace
-		if clean := WithoutMCPSecrets(inner.Raw); clean != inner.Raw {
+		if clean := withoutMCPSecrets(inner.Raw); clean != inner.Raw {
 			tool, _ = sjson.SetRaw(tool, "tools."+strconv.Itoa(i), clean) // of an object
 		}
 	}

@@ -33,9 +33,8 @@ const (
 // that are in no Policy are left out with a warning; parts are refused.
 type Policy map[string]Action
 
-// DefaultPolicy is that of a provider which takes text, functions, a JSON
-// schema, a limit and the two sampling parameters. Plugins begin with it and
-// say what more they translate.
+// DefaultPolicy is for a provider that takes text, functions, a JSON schema, a limit and the
+// two sampling parameters. Plugins add what they translate beside.
 var DefaultPolicy = Policy{
 	"model":             Translate,
 	"input":             Translate,
@@ -194,8 +193,8 @@ func (t *Tool) word() string {
 	return t.Type[:min(end, 64)]
 }
 
-// Offline reports whether a search may read the provider's index alone. The searches of
-// those that have no such index read the web.
+// Offline reports whether a search may only read the provider's index. Providers without an
+// index read the web.
 func (t *Tool) Offline() bool { return string(t.Field("external_web_access")) == "false" }
 
 func (c ToolChoice) takes(t Tool) bool {
@@ -229,10 +228,9 @@ func (p *Request) Parts(yield func(*Part) bool) {
 	}
 }
 
-// Drop treats one field that can't be honoured: an error for Reject, a warning
-// "<field>: <done>" for Warn, which is an error too where the request is strict.
-// With a warning the field is unset, so that the response reports the value that
-// was used.
+// Drop handles a field that cannot be honoured. Reject is an error. Warn is the warning
+// "<field>: <done>", or an error if the request is strict. A warning unsets the field, so
+// that the response reports the value that was used.
 func (p *Request) Drop(a Action, field, done string) error {
 	if a == Warn && p.Strict {
 		a = Reject
@@ -253,7 +251,7 @@ func (p *Request) Drop(a Action, field, done string) error {
 // DropWithWarning leaves out what is a hint to quality, as [Request.Drop] does.
 func (p *Request) DropWithWarning(field, done string) error { return p.Drop(Warn, field, done) }
 
-// DropCitations warns of a document that shall be cited, and will not be.
+// DropCitations warns that the answer will not cite a document, which the client asked for.
 func (p *Request) DropCitations(part *Part) error {
 	return p.DropWithWarning(part.Param, "without citations, which the model does not have")
 }

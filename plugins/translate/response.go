@@ -147,7 +147,7 @@ func (p *Request) appendTools(b []byte) []byte {
 			b = append(b, ',')
 		}
 		if t.Get("type").Str != "function" {
-			b = appendCompact(b, json.RawMessage(WithoutMCPSecrets(t.Raw)))
+			b = appendCompact(b, json.RawMessage(withoutMCPSecrets(t.Raw)))
 			continue
 		}
 		b = append(b, `{"type":"function","name":`...)

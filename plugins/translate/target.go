@@ -18,7 +18,7 @@ type Target struct {
 	BaseURL string
 	// Key is the API key, "" for a provider that needs none.
 	Key string
-	// Capabilities are those of Model; nil where they are unknown.
+	// Capabilities are what is known of Model, or nil.
 	Capabilities *Capabilities
 }
 
@@ -61,7 +61,7 @@ func (t Target) Request(ctx context.Context, method, path, keyHeader string) (*h
 	return req, nil
 }
 
-// SetBody gives a request the body that the parts make, none of which is copied.
+// SetBody sets a request's body to the parts in a row. It does not copy them.
 func SetBody(req *http.Request, parts ...[]byte) {
 	req.GetBody = func() (io.ReadCloser, error) {
 		rest := net.Buffers(slices.Clone(parts)) // writes itself without a buffer, as io.MultiReader cannot
@@ -112,8 +112,8 @@ type Capabilities struct {
 // price. Nil describes nothing.
 func (c *Capabilities) Described() bool { return c != nil && len(c.Input) > 0 }
 
-// Takes reports whether the model takes a kind of content, which one that is not
-// described does.
+// Takes reports whether the model takes a kind of content. A model that is not described
+// takes all.
 func (c *Capabilities) Takes(kind string) bool {
 	return !c.Described() || slices.Contains(c.Input, kind)
 }

@@ -17,9 +17,8 @@ import (
 var CustomParameters = json.RawMessage(
 	`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
-// AsFunction returns the description and the parameters of a tool as those of a
-// function. The grammar of a custom tool goes to the description, which is the
-// only place for it.
+// AsFunction returns the description and the parameters of a tool as a function. The
+// description has the grammar of a custom tool, because functions have no other place for it.
 func (t *Tool) AsFunction() (description string, parameters json.RawMessage) {
 	if t.Type != "custom" {
 		return t.Description, ObjectSchema(t.Parameters)
@@ -56,8 +55,7 @@ func (t *Tool) Field(path string) json.RawMessage {
 	return json.RawMessage(v.Raw)
 }
 
-// DropHints drops fields of a hosted tool that only tune it. The size "medium"
-// is what all have.
+// DropHints drops fields that only tune a hosted tool. The size "medium" is the default.
 func (p *Request) DropHints(t *Tool, hints ...string) error {
 	for _, hint := range hints {
 		if v := t.Field(hint); v == nil || string(v) == `"medium"` {
@@ -70,8 +68,7 @@ func (p *Request) DropHints(t *Tool, hints ...string) error {
 	return nil
 }
 
-// Allows reports whether the choice leaves the tool to the model: allowed_tools
-// leaves out the others.
+// Allows reports whether the choice allows the tool.
 func (c ToolChoice) Allows(t *Tool) bool {
 	name := t.Name
 	if t.Hosted() {
@@ -80,9 +77,8 @@ func (c ToolChoice) Allows(t *Tool) bool {
 	return c.Allowed == nil || slices.Contains(c.Allowed, name)
 }
 
-// MapTools returns what translate makes of the tools that the choice leaves to the
-// model. The
-// error is a 400 where a call is required and there is nothing to call.
+// MapTools translates the tools that the choice allows. The error is a 400 if a call is
+// required and there is no tool to call.
 func MapTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, error) {
 	var tools []T
 	for i := range p.Tools {
@@ -101,8 +97,7 @@ func MapTools[T any](p *Request, translate func(*Tool) (T, error)) ([]T, error) 
 	return tools, nil
 }
 
-// NoToolError returns the 400 for a choice that requires a call where there is
-// nothing to call.
+// NoToolError returns the 400 for a choice that requires a call if there is no tool.
 func NoToolError() error {
 	return plugins.Invalid("tool_choice", "The tool choice requires a call, but there is no tool to call.")
 }
@@ -122,15 +117,15 @@ func (c *ToolCall) Object() (json.RawMessage, error) {
 	return json.RawMessage(c.Arguments), nil
 }
 
-// HashCallID returns an id in place of one that the provider does not take: n
-// hexadecimal digits, at most 64, which are the same for the same id.
+// HashCallID returns an id of n hexadecimal digits, at most 64, for an id that the provider
+// does not take. Equal ids have equal hashes.
 func HashCallID(callID string, n int) string {
 	sum := sha256.Sum256([]byte(callID))
 	return hex.EncodeToString(sum[:])[:n]
 }
 
-// WordCallID returns the id of a call for a provider that takes letters, digits,
-// "_" and "-", at most 64: the client's own where it fits.
+// WordCallID returns the id of a call for a provider that takes letters, digits, "_" and
+// "-", at most 64. It keeps the client's id if that fits.
 func WordCallID(callID string) string {
 	if len(callID) <= 64 && strings.IndexFunc(callID, func(c rune) bool { return !IsAlphanumeric(c) && c != '_' && c != '-' }) < 0 {
 		return callID
