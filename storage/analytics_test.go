@@ -138,8 +138,8 @@ func TestUsers(t *testing.T) {
 		want   string
 	}{
 		{"newest first", storage.UserQuery{Limit: 9}, `"all"`, page("2", ann("1", "3")+","+bob)},
-		{"in India", storage.UserQuery{Limit: 9, Zone: -330}, `"all"`, page("2", ann("2", "1.5")+","+bob)},
-		{"in the Marquesas", storage.UserQuery{Limit: 9, Zone: 570}, `"all"`, page("2", ann("1", "3")+","+bob)},
+		{"in India", storage.UserQuery{Limit: 9, Zone: storage.FixedZone(-330)}, `"all"`, page("2", ann("2", "1.5")+","+bob)},
+		{"in the Marquesas", storage.UserQuery{Limit: 9, Zone: storage.FixedZone(570)}, `"all"`, page("2", ann("1", "3")+","+bob)},
 		{"second page", storage.UserQuery{Offset: 1, Limit: 1}, `"all"`, page("2", bob)},
 		{"beyond the last page", storage.UserQuery{Offset: 7, Limit: 1}, `"all"`, page("2", "")},
 		{"missing values last", storage.UserQuery{Limit: 1, Sort: []storage.UserSort{{Key: storage.UserCost}}}, `"all"`, page("2", ann("1", "3"))},
@@ -419,7 +419,7 @@ func TestScores(t *testing.T) {
 	const feedback = storage.FeedbackScore
 	for _, test := range []struct {
 		by   storage.Increment
-		zone storage.Zone
+		zone int
 		want []string
 	}{
 		{storage.ByDay, -330, []string{
@@ -460,7 +460,7 @@ func TestScores(t *testing.T) {
 			point("2028-02-29T18:30:00.000Z", feedback, "0", "0", "1"),
 		}},
 	} {
-		q := storage.ScoreQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Zone: test.zone, Increment: test.by}
+		q := storage.ScoreQuery{Org: "acme", Filter: storage.All{}, Window: storage.Always, Zone: storage.FixedZone(test.zone), Increment: test.by}
 		got, err := q.Answer(t.Context(), groups(records))
 		answers(t, string(test.by), got, err, `[`+strings.Join(test.want, ",")+`]`)
 	}

@@ -179,7 +179,7 @@ func (g *group) user(z storage.Zone) storage.User {
 	u := storage.User{ID: g.id, UserID: g.id}
 	days := make(map[string]bool)
 	for _, r := range g.answering() {
-		days[r.CreatedAt.Time().Add(-time.Duration(z)*time.Minute).Format(time.DateOnly)] = true
+		days[(r.CreatedAt + z.Offset(r.CreatedAt)).Time().Format(time.DateOnly)] = true
 		u.TotalRequests++
 		if r.Status == plugins.Known(429) {
 			u.RateLimitedCount++

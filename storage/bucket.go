@@ -15,6 +15,10 @@ type Buckets struct {
 	Width Timestamp
 	// Len is the number of buckets.
 	Len int
+	// zone is set if buckets are as wide in its calendar, from first on: a day in which
+	// clocks change has another width.
+	zone  Zone
+	first Timestamp
 }
 
 // MaxBuckets bounds the points of a series.
@@ -49,8 +53,13 @@ func newBuckets(w Window, z Zone, most int) Buckets {
 
 // evenBuckets cuts a window into buckets of one width.
 func evenBuckets(w Window, z Zone, width Timestamp) Buckets {
-	first := floor(z.local(w.From), width)
-	return Buckets{Start: z.utc(first), Width: width, Len: int((floor(z.local(w.To), width)-first)/width + 1)}
+	local := z.local(w.From)
+	first := floor(local, width)
+	if z.Named() && width >= 6*hour {
+		return Buckets{Start: z.utc(first), Width: width, Len: int((z.local(w.To)-first)/width) + 1, zone: z, first: first}
+	}
+	start := w.From - (local - first)
+	return Buckets{Start: start, Width: width, Len: int((w.To-start)/width) + 1}
 }
 
 // BucketWidth is the width of the points of a MetricsQuery: such as 5m, 1h or 7d.
@@ -121,12 +130,30 @@ func floor(local, width Timestamp) Timestamp {
 }
 
 // Index is the number of the bucket of a moment in the window.
-func (b Buckets) Index(t Timestamp) int { return int((t - b.Start) / b.Width) }
+func (b Buckets) Index(t Timestamp) int {
+	if b.zone.Named() {
+		return int((b.zone.local(t) - b.first) / b.Width)
+	}
+	return int((t - b.Start) / b.Width)
+}
 
 // Bounds are the start of a bucket and that of the next.
 func (b Buckets) Bounds(i int) (start, end Timestamp) {
+	if b.zone.Named() {
+		local := b.first + Timestamp(i)*b.Width
+		return b.zone.utc(local), b.zone.utc(local + b.Width)
+	}
 	start = b.Start + Timestamp(i)*b.Width
 	return start, start + b.Width
+}
+
+// Starts are the starts of all buckets if these are of different widths, else nil.
+func (b Buckets) Starts() (starts []int64) {
+	for i := 0; b.zone.Named() && i < b.Len; i++ {
+		start, _ := b.Bounds(i)
+		starts = append(starts, int64(start))
+	}
+	return starts
 }
 
 // Increment is the width of calendar buckets.
@@ -152,12 +179,33 @@ func ParseIncrement(s string) (Increment, error) {
 	return "", fmt.Errorf("one of %s is expected, not %s", join(increments), quote(s))
 }
 
+// Starts are the starts of the calendar's buckets in a window, false if there are more than
+// some.
+func (i Increment) Starts(w Window, z Zone) (starts []int64, ok bool) {
+	const most = 5000
+	if w.From < minTimestamp || w.To > maxTimestamp {
+		return nil, false
+	}
+	for next := w.From; next <= w.To; {
+		if len(starts) == most {
+			return nil, false
+		}
+		var start Timestamp
+		start, next = i.around(next, z)
+		starts = append(starts, int64(start))
+	}
+	return starts, true
+}
+
 // around is the bucket of t in the zone's calendar: from its start until before
 // the next.
 func (i Increment) around(t Timestamp, z Zone) (start, next Timestamp) {
 	local := z.local(t)
 	if width, ok := i.width(); ok {
 		start = floor(local, width)
+		if width <= hour { // hours of a day on which clocks change
+			return t - (local - start), t - (local - start) + width
+		}
 		return z.utc(start), z.utc(start + width)
 	}
 	at := local.Time()

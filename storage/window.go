@@ -45,36 +45,11 @@ const (
 	maxTimestamp = 253_402_300_799_999
 )
 
-// Zone is the caller's distance from UTC in minutes, as JavaScript's
-// getTimezoneOffset tells it: local time is UTC minus the zone, so that India is
-// -330 and Newfoundland 210. It is the same on every day.
-type Zone int
-
-// MaxZone is the largest distance of a Zone, in either direction: a day.
-const MaxZone Zone = 24 * 60
-
-// ParseZone checks the field of a body that holds a time zone.
-func ParseZone(minutes float64) (Zone, error) {
-	if minutes != math.Trunc(minutes) || math.Abs(minutes) > float64(MaxZone) {
-		return 0, fmt.Errorf("whole minutes from -%d to %d are expected, as getTimezoneOffset gives them, not %v", MaxZone, MaxZone, minutes)
-	}
-	return Zone(minutes), nil
-}
-
 const (
 	minute = 60 * 1000 // in milliseconds, as all below
 	hour   = 60 * minute
 	day    = 24 * hour
 )
-
-// local is what a clock in the zone shows at t, as if it were UTC.
-func (z Zone) local(t Timestamp) Timestamp { return t - Timestamp(z)*minute }
-
-// utc is when a clock in the zone shows t.
-func (z Zone) utc(t Timestamp) Timestamp { return t + Timestamp(z)*minute }
-
-// day numbers the days of the zone's calendar; day 0 is 1970-01-01.
-func (z Zone) day(t Timestamp) int { return int(floorDiv(z.local(t), day)) }
 
 // floorDiv is a/b rounded down, also where a is negative.
 func floorDiv(a, b Timestamp) Timestamp {

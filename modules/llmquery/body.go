@@ -162,11 +162,18 @@ func (b *body) integer(name string, absent, limit int) int {
 	return absent
 }
 
-// zone reads a time zone difference in minutes; absent, it is UTC.
-func (b *body) zone(name string) storage.Zone {
-	zone, err := storage.ParseZone(b.number(name, 0))
+// zone reads the name of a time zone, or its difference in minutes; absent, it is UTC.
+func (b *body) zone(difference string) storage.Zone {
+	const name = "timezone"
+	_, fixed := b.field(difference)
+	if _, named := b.field(name); named && !fixed {
+		return parsed(b, name, storage.ParseTimezone, storage.Zone{})
+	} else if named {
+		b.fail(name, "a time zone has a name or a %s, not both", difference)
+	}
+	zone, err := storage.ParseZone(b.number(difference, 0))
 	if err != nil {
-		b.fail(name, "%v", err)
+		b.fail(difference, "%v", err)
 	}
 	return zone
 }

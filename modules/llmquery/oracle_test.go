@@ -97,6 +97,13 @@ func (f *fields) series(s storage.Series) {
 	f.add("distribution", s.Distribution)
 }
 
+func (f *fields) zone(difference string, z storage.Zone) {
+	if z.Named() {
+		difference = "timezone"
+	}
+	f.add(difference, z)
+}
+
 func (f fields) String() string { return "{" + strings.Join(f, ",") + "}" }
 
 // ask sends one body to an endpoint by chance.
@@ -122,7 +129,7 @@ func (o *oracle) ask() {
 		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
-		f.add("timezoneDifference", q.Zone)
+		f.zone("timezoneDifference", q.Zone)
 		if q.By != (storage.Dimension{}) {
 			f.add("groupBy", q.By.String())
 		}
@@ -142,7 +149,7 @@ func (o *oracle) ask() {
 		q.Window = storage.Window{From: seconds(q.Window.From), To: seconds(q.Window.To)}
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixSeconds", "endTimeUnixSeconds", q.Window, 1000)
-		f.add("timeZoneDifferenceMinutes", q.Zone)
+		f.zone("timeZoneDifferenceMinutes", q.Zone)
 		f.page(q.Offset, q.Limit)
 		var sort fields
 		for _, s := range distinct(q.Sort, func(s storage.UserSort) string { return string(s.Key) }) {
@@ -157,7 +164,7 @@ func (o *oracle) ask() {
 		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
-		f.add("timezoneDifference", q.Zone)
+		f.zone("timezoneDifference", q.Zone)
 		f.series(q.Series)
 		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/user/metrics-overview/query", f, want, err)
@@ -183,7 +190,7 @@ func (o *oracle) ask() {
 		q.Org = org
 		f.filter("filter", q.Filter)
 		f.window("startTimeUnixMs", "endTimeUnixMs", q.Window, 1)
-		f.add("timezoneDifference", q.Zone)
+		f.zone("timezoneDifference", q.Zone)
 		f.add("derived", q.Derived)
 		f.add("nameContains", q.NameContains)
 		f.series(q.Series)
@@ -201,7 +208,7 @@ func (o *oracle) ask() {
 			times.add("end", q.Window.To)
 		}
 		f = append(f, `"timeFilter":`+times.String())
-		f.add("timeZoneDifference", q.Zone)
+		f.zone("timeZoneDifference", q.Zone)
 		f.add("dbIncrement", q.Increment)
 		want, err := q.Answer(o.t.Context(), reference)
 		o.same("/v1/dashboard/scores/query", f, want, err)

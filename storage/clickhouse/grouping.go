@@ -27,6 +27,8 @@ type grouping struct {
 	any    []string
 	// bucket is the start of a cell in milliseconds, "" if there are no cells.
 	bucket string
+	// clock is local, if the query counts days.
+	clock string
 }
 
 // noKey is the key of the one group of a query without dimensions, by which the server
@@ -68,10 +70,15 @@ func (g *grouping) compile(ctx context.Context) (ok bool, err error) {
 	if q.Known && len(texts) > 0 {
 		g.where.sql = all(g.where.sql, texts[0]+" != ''")
 	}
-	if !q.CountOnly {
-		g.bucket = g.cell()
+	if q.ActiveDays {
+		if g.clock, ok = g.local(); !ok {
+			return false, nil
+		}
 	}
-	return true, nil
+	if !q.CountOnly {
+		g.bucket, ok = g.cell()
+	}
+	return ok || q.CountOnly, nil
 }
 
 // dimension is the text of a dimension, "" where a record has none.
@@ -114,37 +121,55 @@ func (g *grouping) dimension(ctx context.Context, d storage.Dimension) (text str
 // millis is when a record was created.
 const millis = "toUnixTimestamp64Milli(created_at)"
 
-// cell is the start of the cell that a record is in.
-func (g *grouping) cell() string {
+// local is what a clock in the query's zone shows, in milliseconds. It is false of a zone
+// whose clocks change too often in the window.
+func (g *grouping) local() (string, bool) {
+	at, offsets, ok := g.query.Zone.Changes(g.query.Window)
+	switch {
+	case !ok:
+		return "", false
+	case len(at) == 1:
+		return "(" + millis + " + " + g.integer(offsets[0]) + ")", true
+	}
+	changes := g.bind(at, "Array(Int64)")
+	return fmt.Sprintf("(%s + transform(roundDown(%[1]s, %s), %[2]s, %s, toInt64(0)))", millis, changes, g.bind(offsets, "Array(Int64)")), true
+}
+
+// cell is the start of the cell that a record is in, "" if there are no cells. It is false
+// if the server does not know it.
+func (g *grouping) cell() (cell string, ok bool) {
 	q := g.query
+	local, ok := g.local()
 	const minute, day = 60_000, 24 * 60 * 60_000
-	zone := int64(q.Zone) * minute
-	local := "(" + millis + " - " + g.integer(zone) + ")"
 	even := func(width, origin int64) string {
-		return fmt.Sprintf("(%s - positiveModulo(%[1]s - %s, %s) + %s)", local, g.integer(origin), g.integer(width), g.integer(zone))
+		return fmt.Sprintf("(%s - positiveModulo(%s - %s, %s))", millis, local, g.integer(origin), g.integer(width))
 	}
 	calendar := func(start string) string {
-		return fmt.Sprintf("(toInt64(toUnixTimestamp(toDateTime(%s(fromUnixTimestamp64Milli(%s, 'UTC')), 'UTC'))) * 1000 + %s)", start, local, g.integer(zone))
+		return fmt.Sprintf("(toInt64(toUnixTimestamp(toDateTime(%s(fromUnixTimestamp64Milli(%s, 'UTC')), 'UTC'))) * 1000 - (%[2]s - %s))", start, local, millis)
 	}
-	switch q.Increment {
-	case storage.ByMinute:
-		return even(minute, 0)
-	case storage.ByHour:
-		return even(60*minute, 0)
-	case storage.ByDay:
-		return even(day, 0)
-	case storage.ByWeek:
-		return even(7*day, 4*day) // from a Monday
-	case storage.ByMonth:
-		return calendar("toStartOfMonth")
-	case storage.ByYear:
-		return calendar("toStartOfYear")
+	starts := q.Buckets.Starts()
+	switch {
+	case q.Increment == storage.ByMinute:
+		return even(minute, 0), ok
+	case q.Increment == storage.ByHour:
+		return even(60*minute, 0), ok
+	case q.Increment != "" && q.Zone.Named():
+		starts, ok = q.Increment.Starts(q.Window, q.Zone)
+	case q.Increment == storage.ByDay:
+		return even(day, 0), ok
+	case q.Increment == storage.ByWeek:
+		return even(7*day, 4*day), ok // from a Monday
+	case q.Increment == storage.ByMonth:
+		return calendar("toStartOfMonth"), ok
+	case q.Increment == storage.ByYear:
+		return calendar("toStartOfYear"), ok
+	case q.Buckets.Len == 0:
+		return "", true
+	case starts == nil:
+		start, width := g.integer(int64(q.Buckets.Start)), g.integer(int64(q.Buckets.Width))
+		return fmt.Sprintf("(%[1]s + intDiv(%[2]s - %[1]s, %[3]s) * %[3]s)", start, millis, width), true
 	}
-	if q.Buckets.Len == 0 {
-		return ""
-	}
-	start, width := g.integer(int64(q.Buckets.Start)), g.integer(int64(q.Buckets.Width))
-	return fmt.Sprintf("(%[1]s + intDiv(%[2]s - %[1]s, %[3]s) * %[3]s)", start, millis, width)
+	return "roundDown(" + millis + ", " + g.bind(starts, "Array(Int64)") + ")", ok
 }
 
 // statement groups by the keys of sets: each makes groups, and cells if there are any.
@@ -183,7 +208,7 @@ func (g *grouping) statement(sets []int) string {
 		inner = append(inner, fmt.Sprintf("toUInt8(%s) AS any%d", condition, i))
 	}
 	if q.ActiveDays {
-		inner = append(inner, fmt.Sprintf("floor((%s - %s) / 86400000) AS day", millis, g.integer(int64(q.Zone)*60_000)))
+		inner = append(inner, "floor("+g.clock+" / 86400000) AS day")
 	}
 	groups := ""
 	if len(by) > 0 {

@@ -198,7 +198,7 @@ func TestGroupings(t *testing.T) {
 			for _, q := range []storage.GroupQuery{
 				{}, {CountOnly: true}, {Details: true}, {ActiveDays: true, Any: []storage.Filter{failed}, Known: len(by) > 0 && by[0].Name != ""},
 			} {
-				q.Org, q.Filter, q.Window, q.By, q.Top, q.Zone = org, storage.All{}, window, by, top, -330
+				q.Org, q.Filter, q.Window, q.By, q.Top, q.Zone = org, storage.All{}, window, by, top, storage.FixedZone(-330)
 				q.Apart = len(by) > 0 && by[0] == storage.Dimension{}
 				for _, cells := range []storage.Increment{"", storage.ByDay, storage.ByMonth, "buckets"} {
 					if q.Increment = cells; cells == "buckets" {

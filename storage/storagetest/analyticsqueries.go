@@ -169,7 +169,14 @@ func window(r *rand.Rand) storage.Window {
 }
 
 func zone(r *rand.Rand) storage.Zone {
-	return pick(r, []storage.Zone{0, 0, -330, 570, 210, -345, 300, -60, 1, storage.MaxZone, -storage.MaxZone})
+	if chance(r, 3) {
+		z, err := storage.ParseTimezone(pick(r, []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "America/Havana", "Asia/Kolkata"}))
+		if err != nil {
+			panic(err)
+		}
+		return z
+	}
+	return storage.FixedZone(pick(r, []int{0, 0, -330, 570, 210, -345, 300, -60, 1, storage.MaxZone, -storage.MaxZone}))
 }
 
 func series(r *rand.Rand) storage.Series {
