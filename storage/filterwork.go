@@ -1,6 +1,9 @@
 package storage
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // maxFilterWork bounds the work of a filter for each record, in comparisons of one plain
 // value. What a caller may ask for then ends within seconds over a million records.
@@ -13,6 +16,19 @@ const (
 	contentWork = 1000 // reads a body
 	textWork    = 200  // for each KiB of the text that is compared
 )
+
+// MaxPropertySort bounds the requests that one query sorts by properties.
+const MaxPropertySort = 300_000
+
+// SortsByProperty is true when a sort key is a property, which stands in no column.
+func (q *RequestQuery) SortsByProperty() bool {
+	return !q.Random && slices.ContainsFunc(q.Sort, func(s Sort) bool { return s.Key == SortProperties })
+}
+
+// ErrSortWork is the error of a query that would sort too many requests by properties.
+func ErrSortWork(most int) error {
+	return &FilterError{Path: "sort.properties", Problem: fmt.Sprintf("sort_work: more than %d requests would be put into order by a property; narrow the filter or the time", most)}
+}
 
 // CheckFilterWork refuses a filter that takes more work than a query may, with a
 // *FilterError.

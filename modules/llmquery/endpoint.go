@@ -183,8 +183,13 @@ func (h pathHandler) authorise(r *http.Request, scope string) (org, hash string,
 func (h pathHandler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *problem
 	var refused *plugins.Error
+	var wrong *storage.FilterError
 	switch {
 	case errors.As(err, &p):
+	case errors.As(err, &wrong):
+		p = &problem{status: http.StatusBadRequest, message: wrong.Error()}
+	case errors.Is(err, storage.ErrTooManyGroups):
+		p = &problem{status: http.StatusBadRequest, message: storage.ErrTooManyGroups.Error()}
 	case errors.As(err, &refused):
 		p = &problem{status: refused.Status, message: refused.Message, header: make(http.Header)}
 		apierror.SetHeader(p.header, refused)
@@ -250,11 +255,6 @@ func query[Q question[A], A any](c *call, read func(*body) Q) (q Q, data A, err 
 		return q, data, err
 	}
 	data, err = q.Answer(c.ctx, c.journal.Backend())
-	if wrong, ok := errors.AsType[*storage.FilterError](err); ok {
-		err = badRequest("%v", wrong)
-	} else if errors.Is(err, storage.ErrTooManyGroups) {
-		err = badRequest("%v", storage.ErrTooManyGroups)
-	}
 	return q, data, err
 }
 

@@ -123,6 +123,12 @@ func (d *description) bodyOf(random *rand.Rand, schema string) map[string]any {
 			body[name] = 1
 		}
 	}
+	if body["timezone"] != nil {
+		body["timezone"] = "Europe/Berlin"
+		for _, difference := range []string{"timezoneDifference", "timeZoneDifference", "timeZoneDifferenceMinutes"} {
+			delete(body, difference) // one of the two is enough
+		}
+	}
 	return body
 }
 

@@ -55,10 +55,12 @@ type Backend struct {
 
 	// trace sees every statement that reads records, for a test.
 	trace func(statement string)
+	// sortable bounds the requests that Weir sorts by properties, as the server does not.
+	sortable int
 }
 
 // New makes a backend, not yet open.
-func New(c Config) *Backend { return &Backend{config: c} }
+func New(c Config) *Backend { return &Backend{config: c, sortable: storage.MaxPropertySort} }
 
 // Open connects, and creates or migrates the tables. ClickHouse keeps no positions: a
 // batch that Write has returned for is safe.

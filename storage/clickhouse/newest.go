@@ -29,7 +29,7 @@ func (g *grouping) newest(ctx context.Context) error {
 	var keys [][]string
 	var window storage.Window
 	for wanted := g.query.Top.Count; ; {
-		p := &reader{g.conn, g.trace, &params{g.args[:len(g.args):len(g.args)]}}
+		p := &reader{g.conn, g.trace, g.sortable, &params{g.args[:len(g.args):len(g.args)]}}
 		keys, window = nil, storage.Window{From: storage.Always.To, To: storage.Always.From}
 		uncounted := 0
 		err := p.query(ctx, fmt.Sprintf("SELECT %s AS key, minIf(%s, attempt_of = %s) AS first, min(%[2]s), max(%[2]s) FROM records FINAL WHERE %[4]s"+

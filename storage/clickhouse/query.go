@@ -33,7 +33,7 @@ func (b *Backend) reader(org string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{conn, b.trace, newParams(org)}, nil
+	return &reader{conn, b.trace, b.sortable, newParams(org)}, nil
 }
 
 func (r *reader) requests(ctx context.Context, q *storage.RequestQuery) ([]*storage.Record, error) {
@@ -50,7 +50,24 @@ func (r *reader) requests(ctx context.Context, q *storage.RequestQuery) ([]*stor
 			return r.sorted(ctx, q, where, order)
 		}
 	}
+	if q.SortsByProperty() {
+		if err := r.checkSort(ctx, where.sql); err != nil {
+			return nil, err
+		}
+	}
 	return r.match(ctx, q, where, byTime, desc)
+}
+
+// checkSort counts the requests that would be sorted here no further than to the bound.
+func (r *reader) checkSort(ctx context.Context, condition string) error {
+	var n uint64
+	err := r.query(ctx, fmt.Sprintf("SELECT count() FROM (SELECT 1 FROM records WHERE %s LIMIT %d)", condition, r.sortable+1), func(rows driver.Rows) error {
+		return rows.Scan(&n)
+	})
+	if err == nil && n > uint64(r.sortable) {
+		err = storage.ErrSortWork(r.sortable)
+	}
+	return err
 }
 
 // key is what a record is found by.
@@ -158,7 +175,7 @@ func (r *reader) walk(ctx context.Context, where string, after *key, desc bool, 
 		newest = after.createdAt
 	}
 	for {
-		condition, bound := where, &reader{r.conn, r.trace, &params{slices.Clone(r.args)}}
+		condition, bound := where, &reader{r.conn, r.trace, r.sortable, &params{slices.Clone(r.args)}}
 		if len(spans) > 0 {
 			condition = all(condition, "created_at >= "+bound.time(newest-spans[0]))
 		}

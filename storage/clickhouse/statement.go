@@ -49,11 +49,15 @@ func (p *params) time(t storage.Timestamp) string {
 type reader struct {
 	conn  clickhouse.Conn
 	trace func(string)
+	// sortable bounds the requests that Weir sorts by properties.
+	sortable int
 	*params
 }
 
 // withOwnParams is a reader that binds values of its own.
-func (r *reader) withOwnParams() *reader { return &reader{r.conn, r.trace, &params{r.args[:1:1]}} }
+func (r *reader) withOwnParams() *reader {
+	return &reader{r.conn, r.trace, r.sortable, &params{r.args[:1:1]}}
+}
 
 // query calls each with the rows of a statement.
 func (r *reader) query(ctx context.Context, statement string, each func(driver.Rows) error) error {

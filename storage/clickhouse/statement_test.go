@@ -386,3 +386,22 @@ func TestOpenCreates(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What the server does not sort by itself is bounded.
+func TestSortByLatePropertyIsBounded(t *testing.T) {
+	b, records := filled(t, 50)
+	org := records[0].Org
+	late := &storage.Annotation{Org: org, RequestID: records[0].ID, At: records[0].CreatedAt, Property: &storage.Property{Name: "Late", Value: "x"}}
+	if err := b.Write(t.Context(), &storage.Batch{ID: "2", Annotations: []*storage.Annotation{late}, End: storage.Position{Segment: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	q := &storage.RequestQuery{Org: org, Filter: storage.All{}, Limit: 5, Sort: []storage.Sort{{Key: storage.SortProperties, Name: "Late"}}}
+	if page, err := b.Requests(t.Context(), q); err != nil || len(page) != 5 || page[0].ID != records[0].ID {
+		t.Errorf("%d requests, %v", len(page), err)
+	}
+	b.sortable = 5
+	var refused *storage.FilterError
+	if _, err := b.Requests(t.Context(), q); !errors.As(err, &refused) {
+		t.Errorf("more requests than may be sorted: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -122,6 +123,23 @@ func TestFiltersOfManyNames(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A sort by a property reads the property of each request, so that it is refused before it
+// begins if there are too many.
+func TestSortByPropertyIsBounded(t *testing.T) {
+	b := newBackend(t)
+	traffic := newTraffic(10)
+	write(t, b, traffic.batch(10))
+	q := &storage.RequestQuery{Org: "default", Filter: storage.All{}, Limit: 5, Sort: []storage.Sort{{Key: storage.SortProperties, Name: "Tenant"}}}
+	for most, want := range map[int]bool{10: true, 9: false} {
+		b.sorted = most
+		page, err := b.Requests(t.Context(), q)
+		var refused *storage.FilterError
+		if ok := err == nil && len(page) == 5; ok != want || !ok && !errors.As(err, &refused) {
+			t.Errorf("10 requests of at most %d: %d, %v", most, len(page), err)
 		}
 	}
 }

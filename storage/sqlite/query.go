@@ -31,6 +31,11 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 	if x.where.query(q); x.where.err != nil {
 		return nil, x.where.err
 	}
+	if q.SortsByProperty() {
+		if err := x.checkSort(ctx); err != nil {
+			return nil, err
+		}
+	}
 	decides := x.where.filter.Exact() && !q.SortsByContent()
 	if _, byTime := x.ByTime(); byTime || decides {
 		x.after()
@@ -43,6 +48,16 @@ func requests(ctx context.Context, r reader, contents storage.Contents, q *stora
 		return nil, err
 	}
 	return x.page(ctx, keys)
+}
+
+// checkSort counts the requests to sort no further than to the bound.
+func (x *query) checkSort(ctx context.Context) error {
+	statement, args := x.statement("1", "", order{by: "NULL"})
+	n, err := x.r.c.integer(ctx, "SELECT count(*) FROM ("+statement+" LIMIT ?)", append(args, int64(x.r.sorted)+1)...)
+	if err == nil && n > int64(x.r.sorted) {
+		err = storage.ErrSortWork(x.r.sorted)
+	}
+	return err
 }
 
 // page reads the records of the page.

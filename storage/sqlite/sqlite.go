@@ -58,11 +58,13 @@ type bounds struct {
 	// pruned bounds what one call of Prune deletes of each table, and so the time that it
 	// keeps batches waiting: some 30 ms.
 	pruned int
+	// sorted bounds the requests that a query sorts by properties.
+	sorted int
 	// nameBlock is the number of ids of names that are looked at together to delete some.
 	nameBlock int64
 }
 
-var standardBounds = bounds{tailRows: 512 << 10, listed: 50_000, listedFew: 20, pruned: 4000, nameBlock: 4 << 10}
+var standardBounds = bounds{tailRows: 512 << 10, listed: 50_000, listedFew: 20, pruned: 4000, sorted: storage.MaxPropertySort, nameBlock: 4 << 10}
 
 // New returns a backend on the database file at path, not yet open.
 func New(path string) *Backend {

@@ -1,12 +1,14 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -22,6 +24,7 @@ import (
 func RunAnalytics(t *testing.T, new func(t *testing.T) storage.Backend, relaxed Relaxed) {
 	open := opener{new, relaxed}
 	t.Run("random queries", func(t *testing.T) { testRandomAnalytics(t, open) })
+	t.Run("pages", func(t *testing.T) { testGroupPages(t, open) })
 	t.Run("errors", func(t *testing.T) { testAnalyticsErrors(t, open) })
 	t.Run("large sums", func(t *testing.T) { testLargeSums(t, open) })
 }
@@ -43,6 +46,105 @@ func testRandomAnalytics(t *testing.T, open opener) {
 			for range perRound {
 				checkAnalytics(t, r, b, reference)
 			}
+		})
+	}
+}
+
+// Pages of users, sessions and groups hold each one once whose requests stay the same,
+// whatever is written of others meanwhile.
+func testGroupPages(t *testing.T, open opener) {
+	r := random(21)
+	records, contents := Records(r, 200)
+	for i, rec := range records {
+		rec.Org, rec.UserID, rec.SessionID, rec.SessionName, rec.AttemptOf = orgs[0], fmt.Sprint("user ", i%23), fmt.Sprint("session ", i%29), "", uuid.Nil
+		rec.RootID = uuid.Nil
+	}
+	b := open.new(t)
+	s := start(t, open, b, contents)
+	s.write(Batch(records, storage.Position{Segment: 1}))
+	written := uint32(0)
+	interrupt := func() { // by requests of others, with the largest and the least sums
+		written++
+		other := *pick(r, records)
+		other.ID, other.UserID, other.SessionID = id(r), fmt.Sprint("other ", written), fmt.Sprint("other ", written)
+		other.Content = storage.ContentRef{}
+		s.write(Batch([]*storage.Record{&other}, storage.Position{Segment: 2, Ordinal: written}))
+	}
+	once := func(what any, want int, next func(after string) (names []string, cursor string, err error)) {
+		t.Helper()
+		seen, after := make(map[string]bool), ""
+		for page := 0; page == 0 || after != ""; page++ {
+			names, cursor, err := next(after)
+			if err != nil {
+				t.Fatalf("%+v: %v", what, err)
+			}
+			for _, name := range names {
+				if seen[name] {
+					t.Errorf("%+v: %s is on two pages", what, name)
+				}
+				seen[name] = true
+			}
+			if after = cursor; page%2 == 0 {
+				interrupt()
+			}
+		}
+		for name := range seen {
+			if strings.HasPrefix(name, "other") {
+				delete(seen, name)
+			}
+		}
+		if len(seen) != want {
+			t.Errorf("%+v: the pages hold %d of %d", what, len(seen), want)
+		}
+	}
+	for range 6 {
+		sort := storage.UserSort{Key: pick(r, userSortKeys), Desc: chance(r, 2)}
+		once(sort, 23, func(after string) (names []string, cursor string, err error) {
+			q := &storage.UserQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always, Limit: 9, Sort: []storage.UserSort{sort}}
+			if after != "" {
+				err = q.ContinueAfter(after)
+			}
+			page, failed := q.Answer(t.Context(), b)
+			if err = cmp.Or(err, failed); err != nil {
+				return nil, "", err
+			}
+			for i := range page.Users {
+				names, cursor = append(names, page.Users[i].ID), q.Cursor(&page.Users[i]).String()
+			}
+			return names, cursor, nil
+		})
+		order := storage.SessionSort{Key: pick(r, sessionSortKeys), Desc: chance(r, 2)}
+		once(order, 29, func(after string) (names []string, cursor string, err error) {
+			q := &storage.SessionQuery{Org: orgs[0], Filter: storage.All{}, Window: storage.Always, Limit: 9, Sort: []storage.SessionSort{order}}
+			if after != "" {
+				err = q.ContinueAfter(after)
+			}
+			page, failed := q.Answer(t.Context(), b)
+			if err = cmp.Or(err, failed); err != nil {
+				return nil, "", err
+			}
+			for i := range page {
+				names, cursor = append(names, page[i].SessionID), q.Cursor(&page[i]).String()
+			}
+			return names, cursor, nil
+		})
+		total := storage.GroupSort{Key: pick(r, storage.TotalKeys()), Desc: chance(r, 2)}
+		once(total, 23, func(after string) (names []string, cursor string, err error) {
+			q := &storage.MetricsQuery{
+				Org: orgs[0], Filter: storage.All{}, Window: storage.Always, By: storage.Dimension{Name: storage.ByUser}, Bucket: storage.BucketNone, Limit: 9, Sort: total,
+			}
+			if after != "" {
+				err = q.ContinueAfter(after)
+			}
+			page, failed := q.Answer(t.Context(), b)
+			if err = cmp.Or(err, failed); err != nil {
+				return nil, "", err
+			}
+			named := page.Named()
+			for i := range named {
+				names, cursor = append(names, *named[i].Key), q.Cursor(&named[i]).String()
+			}
+			return names, cursor, nil
 		})
 	}
 }

@@ -89,7 +89,7 @@ func ScoreQuery(r *rand.Rand, records []*storage.Record) *storage.ScoreQuery {
 		Org: organisation(r), Filter: storage.All{}, Window: window(r), Zone: zone(r), Increment: pick(r, increments),
 	}
 	if !chance(r, 3) {
-		q.Filter = leafOf(r, records, pick(r, requestFields))
+		q.Filter = requestFilter(r, records)
 	}
 	return q
 }
@@ -107,7 +107,7 @@ func MetricsQuery(r *rand.Rand, records []*storage.Record) *storage.MetricsQuery
 		q.Sort = storage.GroupSort{Key: pick(r, storage.TotalKeys()), Desc: chance(r, 2)}
 	}
 	if !chance(r, 3) {
-		q.Filter = leafOf(r, records, pick(r, requestFields))
+		q.Filter = requestFilter(r, records)
 	}
 	return q
 }
@@ -119,9 +119,17 @@ func FacetQuery(r *rand.Rand, records []*storage.Record) *storage.FacetQuery {
 		q.Fields = append(q.Fields, dimension(r))
 	}
 	if !chance(r, 3) {
-		q.Filter = leafOf(r, records, pick(r, requestFields))
+		q.Filter = requestFilter(r, records)
 	}
 	return q
+}
+
+// requestFilter is a random tree over all fields of requests.
+func requestFilter(r *rand.Rand, records []*storage.Record) storage.Filter {
+	if !chance(r, 3) {
+		return leafOf(r, records, pick(r, requestFields))
+	}
+	return &storage.Branch{Or: chance(r, 2), Left: requestFilter(r, records), Right: requestFilter(r, records)}
 }
 
 // dimension is one that a caller may name.
