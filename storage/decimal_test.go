@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -70,7 +71,7 @@ func TestSumsSortExactly(t *testing.T) {
 // another place.
 func TestOlderCursorsAreRefused(t *testing.T) {
 	q := &storage.UserQuery{Sort: []storage.UserSort{{Key: storage.UserCost, Desc: true}}}
-	if err := q.ContinueAfter("TAn9dQdyMjAuMDAxA2FubgA"); err != storage.ErrCursor {
+	if err := q.ContinueAfter("TAn9dQdyMjAuMDAxA2FubgA"); !errors.Is(err, storage.ErrCursor) {
 		t.Errorf("%v, want ErrCursor", err)
 	}
 }

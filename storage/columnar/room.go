@@ -19,7 +19,8 @@ type Room struct {
 	Few, Most int
 }
 
-// StandardRoom bounds the groups to what takes some 250 MB.
+// StandardRoom bounds the groups to what takes some 350 MB: 126 MB of totals, as much of
+// cells, and 100 MB of the most groups.
 var StandardRoom = Room{Totals: 1 << 20, Cells: 3 << 20, Few: 1 << 18, Most: 8 << 20}
 
 // Turn is what a query with many groups waits for: the memory of several would add up.
