@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -44,6 +45,10 @@ func monitor(t *testing.T) *monitored {
 		}
 		t.Skip("needs the Debian package prometheus")
 	}
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error": {"message": "slow down", "type": "rate_limit_error"}}`, http.StatusTooManyRequests)
+	}))
+	t.Cleanup(busy.Close)
 	dir := t.TempDir()
 	m := &monitored{t: t, site: freeport.Address(t), prometheus: freeport.Address(t), database: filepath.Join(dir, "weir.db")}
 	if err := caddy.Load(fmt.Appendf(nil, `{
@@ -53,14 +58,15 @@ func monitor(t *testing.T) *monitored {
 			"llm": {
 				"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}, "max_journal": 262144}},
 				"keys": [{"secret": "secret"}],
-				"providers": [{"label": "echo"}, {"label": "dead", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://%s/v1"}]
+				"providers": [{"label": "echo"}, {"label": "dead", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://%s/v1"},
+					{"label": "busy", "api": {"kind": "anthropic"}, "api_key": "k", "base_url": "%s"}]
 			},
 			"http": {"grace_period": "1s", "servers": {"site": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
 				{"match": [{"path": ["/metrics"]}], "handle": [{"handler": "metrics"}]},
 				{"handle": [{"handler": "llm_gateway"}]}
 			]}}}
 		}
-	}`, m.database, freeport.Address(t), m.site), true); err != nil {
+	}`, m.database, freeport.Address(t), busy.URL, m.site), true); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = caddy.Stop() })
@@ -193,10 +199,14 @@ func TestAlerts(t *testing.T) {
 	unlock()
 	m.awaitFiring("WeirRecordsLost") // for ten minutes
 
-	for range 40 {
-		m.call("dead/gpt-5-mini", 10)
+	for model, provider := range map[string]string{"dead/gpt-5-mini": "openai", "busy/claude-haiku-4-5": "anthropic"} {
+		for range 40 {
+			m.call(model, 10)
+		}
+		m.await("the calls to "+provider+" fire", func() bool {
+			return m.query(fmt.Sprintf(`ALERTS{alertname="WeirProviderFailing",alertstate="firing",provider=%q}`, provider)).Get("#").Int() == 1
+		})
 	}
-	m.awaitFiring("WeirProviderFailing", "WeirRecordsLost")
 	m.board()
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)
