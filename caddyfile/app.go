@@ -1,6 +1,9 @@
 package caddyfile
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -164,8 +167,8 @@ func parseStore(d *caddyfile.Dispenser, app *llmapp.App) error {
 		name, args = args[0], args[1:]
 	}
 	if len(args) == 0 || !isModule("llm.storage."+args[0]) {
-		return d.Errf("store takes a backend out of %s, as in `store sqlite weir.db`, and before it a name if it is not the only store",
-			strings.Join(modules("llm.storage"), ", "))
+		return d.Errf("store takes a backend out of %s, as in `store sqlite weir.db`, and before it a name if it is not the only store%s",
+			strings.Join(modules("llm.storage"), ", "), toBuild(args))
 	}
 	backend := args[0]
 	if app.Stores[name] != nil {
@@ -226,7 +229,7 @@ func parseShared(d *caddyfile.Dispenser, store *llmapp.StoreConfig) error {
 	line := d.Token()
 	args := d.RemainingArgs()
 	if len(args) == 0 || !isModule(namespace+"."+args[0]) {
-		return d.Errf("shared takes one of %s, as in `shared redis redis://127.0.0.1:6379/0`", strings.Join(modules(namespace), ", "))
+		return d.Errf("shared takes a module, as in `shared redis redis://127.0.0.1:6379/0`; this binary has %s%s", cmp.Or(strings.Join(modules(namespace), ", "), "none"), toBuild(args))
 	}
 	module, err := parseModule(d, directive.Options{}, "shared", line, args, namespace+"."+args[0])
 	if err != nil {
@@ -268,6 +271,20 @@ func modules(namespace string) (names []string) {
 		names = append(names, m.ID.Name())
 	}
 	return names
+}
+
+// separate are the modules that the binary of a release does not have.
+var separate = []string{"clickhouse", "redis"}
+
+// toBuild says how to build a binary with the module that arguments name, "" if they name
+// none of the separate ones.
+func toBuild(args []string) string {
+	for _, arg := range args {
+		if slices.Contains(separate, arg) {
+			return fmt.Sprintf("; %s needs a binary of `xcaddy build --with %s --with %[2]s/storage/%[1]s`", arg, llmapp.ModulePath)
+		}
+	}
+	return ""
 }
 
 func isModule(id string) bool {

@@ -43,6 +43,9 @@ func TestProvisionedMistakes(t *testing.T) {
 		"property":                {with("provider echo\nheader_prefix Helicone\nproperty_names a:b <<"), `property_names: "a:b" is no part of a header name`},
 		"folder below a file":     {global("provider echo\nstore eu sqlite " + dir + "/eu.db\nstore sqlite " + file + "/x/weir.db <<"), "store default: " + file + " cannot be written by the user "},
 		"folder of another store": {global("provider echo\nstore sqlite " + dir + "/weir.db\nstore eu sqlite " + file + "/weir.db <<"), "store eu: " + file + " cannot be written by the user "},
+		"folder as a store":       {global("provider echo\nstore sqlite " + dir + " <<"), dir + " is a directory: name a file in it, as in `sqlite " + dir + "/weir.db`"},
+		"bodies after records":    {global("provider echo\nstore sqlite " + dir + "/weir.db { <<\nretention 30d\ncontent_retention 90d\n}"), "content_retention 2160h0m0s is longer than retention 720h0m0s"},
+		"alias of an alias":       {with("provider echo\nalias fast echo/echo-1\nalias best fast <<"), "alias best: fast is an alias, too: name its models"},
 		"unset path":              {global("provider echo\nstore sqlite {env.WEIR_TEST_UNSET}/weir.db <<"), "WEIR_TEST_UNSET"},
 	} {
 		t.Run(name, func(t *testing.T) {

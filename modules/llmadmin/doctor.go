@@ -6,14 +6,18 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/weirhq/weir/modules/internal/apierror"
@@ -61,8 +65,11 @@ func doctor(w http.ResponseWriter, r *http.Request) error {
 	if app, err := active.AppIfConfigured("llm"); err == nil {
 		report.Findings = append(report.Findings, lookAtProviders(ctx, app.(*llmapp.App))...)
 	}
-	if app, err := active.AppIfConfigured("http"); err == nil && app.(*caddyhttp.App).GracePeriod == 0 {
-		report.Findings = append(report.Findings, Finding{Warning, "stopping", "a provider that hangs keeps Weir from ending", "set the global option grace_period, such as 30s"})
+	if app, err := active.AppIfConfigured("http"); err == nil {
+		report.Findings = append(report.Findings, lookAtUpstreams(ctx, app.(*caddyhttp.App))...)
+		if app.(*caddyhttp.App).GracePeriod == 0 {
+			report.Findings = append(report.Findings, Finding{Warning, "stopping", "a provider that hangs keeps Weir from ending", "set the global option grace_period, such as 30s"})
+		}
 	}
 	report.Findings = append(report.Findings, lookAtCertificates(ctx, active)...)
 	return apierror.WriteJSON(w, http.StatusOK, report)
@@ -178,6 +185,70 @@ func reach(ctx context.Context, a *llmapp.Account) []Finding {
 		return []Finding{f, {Warning, "clock", fmt.Sprintf("differs by %s from that of the provider %s", skew.Round(time.Second), a.Label), "run an NTP client, such as systemd-timesyncd"}}
 	}
 	return []Finding{f}
+}
+
+// lookAtUpstreams connects to each address to which sites forward recorded calls, all at
+// once.
+func lookAtUpstreams(ctx context.Context, app *caddyhttp.App) []Finding {
+	addresses := make(map[string]Finding)
+	for _, server := range app.Servers {
+		recorded := false
+		for _, dial := range upstreams(server.Routes, &recorded) {
+			addresses[dial] = Finding{}
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for dial := range maps.Clone(addresses) {
+		wg.Go(func() {
+			f := connect(ctx, dial)
+			mu.Lock()
+			defer mu.Unlock()
+			addresses[dial] = f
+		})
+	}
+	wg.Wait()
+	var all []Finding
+	for _, dial := range slices.Sorted(maps.Keys(addresses)) {
+		all = append(all, addresses[dial])
+	}
+	return all
+}
+
+// upstreams are the fixed addresses of the proxies behind handlers that record.
+func upstreams(routes caddyhttp.RouteList, recorded *bool) (found []string) {
+	for _, route := range routes {
+		for _, handler := range route.Handlers {
+			if m, ok := handler.(caddy.Module); ok && m.CaddyModule().ID == "http.handlers.llm_log" {
+				*recorded = true
+			}
+			switch h := handler.(type) {
+			case *caddyhttp.Subroute:
+				found = append(found, upstreams(h.Routes, recorded)...)
+			case *reverseproxy.Handler:
+				for _, u := range h.Upstreams {
+					if *recorded && !strings.Contains(u.Dial, "{") {
+						found = append(found, u.Dial)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+func connect(ctx context.Context, dial string) Finding {
+	f := Finding{Level: OK, About: "upstream " + dial, Found: "takes connections"}
+	address, err := caddy.ParseNetworkAddressWithDefaults(dial, "tcp", 0)
+	if err == nil {
+		var conn net.Conn
+		if conn, err = new(net.Dialer).DialContext(ctx, address.Network, address.JoinHostPort(0)); err == nil {
+			conn.Close()
+			return f
+		}
+	}
+	f.Level, f.Found, f.Fix = Error, err.Error(), "look at DNS, the firewall and the provider's status: its calls fail"
+	return f
 }
 
 // lookAtCertificates looks at those that Caddy manages and uses. It renews them when a

@@ -394,10 +394,15 @@ func (a *App) AllAccounts() []*Account {
 func (a *App) provisionAliases() error {
 	for name, models := range a.Aliases {
 		if name == "" || strings.Contains(name, ",") {
-			return fmt.Errorf("alias %q: a name has no comma, which separates models", name)
+			return a.At(fmt.Errorf("alias %q: a name has no comma, which separates models", name), "alias "+name)
 		}
 		if len(models) == 0 {
-			return fmt.Errorf("alias %s: name at least one model", name)
+			return a.At(fmt.Errorf("alias %s: name at least one model", name), "alias "+name)
+		}
+		for _, model := range models {
+			if a.Aliases[model] != nil {
+				return a.At(fmt.Errorf("alias %s: %s is an alias, too: name its models", name, model), "alias "+name)
+			}
 		}
 	}
 	return nil

@@ -92,6 +92,9 @@ func (c *StoreConfig) provision(ctx caddy.Context, name string, logger *zap.Logg
 			return fmt.Errorf("module %T shares nothing", mod)
 		}
 	}
+	if c.Retention > 0 && c.ContentRetention > c.Retention {
+		return fmt.Errorf("content_retention %v is longer than retention %v: bodies are deleted with their records", time.Duration(c.ContentRetention), time.Duration(c.Retention))
+	}
 	if c.Export != nil {
 		if err := c.Export.provision(); err != nil {
 			return err

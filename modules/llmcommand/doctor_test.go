@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/tidwall/gjson"
 
 	"github.com/weirhq/weir/internal/freeport"
+	_ "github.com/weirhq/weir/modules/llmlog"
 	_ "github.com/weirhq/weir/plugins/anthropic"
 	_ "github.com/weirhq/weir/plugins/echo"
 	_ "github.com/weirhq/weir/plugins/openai"
@@ -31,6 +33,7 @@ func TestDoctor(t *testing.T) {
 	os.Unsetenv("ANTHROPIC_API_KEY")
 	path := filepath.Join(t.TempDir(), "weir.db")
 	api, admin, nobody := freeport.Address(t), freeport.Address(t), freeport.Address(t)
+	upstream := provider.Listener.Addr().String()
 	load := func(grace, providers string) {
 		t.Helper()
 		config := fmt.Sprintf(`{
@@ -38,9 +41,14 @@ func TestDoctor(t *testing.T) {
 			"logging": {"logs": {"default": {"level": "ERROR"}}},
 			"apps": {
 				"llm": {"stores": {"default": {"storage": {"backend": "sqlite", "path": %q}}}, "keys": [{"secret": "secret"}], "providers": [%s]},
-				"http": {%s"servers": {"api": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "llm_query"}]}]}}}
+				"http": {%s"servers": {"api": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+					{"match": [{"path": ["/proxy/*"]}], "handle": [{"handler": "subroute", "routes": [{"handle": [
+						{"handler": "llm_log"}, {"handler": "reverse_proxy", "upstreams": [{"dial": %q}, {"dial": %q}]}
+					]}]}]},
+					{"handle": [{"handler": "llm_query"}]}
+				]}}}
 			}
-		}`, admin, path, providers, grace, api)
+		}`, admin, path, providers, grace, api, upstream, provider.Listener.Addr())
 		if err := caddy.Load([]byte(config), true); err != nil {
 			t.Fatal(err)
 		}
@@ -57,15 +65,17 @@ func TestDoctor(t *testing.T) {
 		t.Fatalf("of a sound one: %v\n%s", err, &out)
 	}
 
+	upstream = nobody
 	load("", fmt.Sprintf(`{"label": "openai", "api_key": "k", "base_url": "%s/v1"}, {"label": "anthropic"}, {"label": "lab", "api": {"kind": "openai"}, "api_key": "k", "base_url": "http://%s"}`, provider.URL, nobody))
 	out.Reset()
 	_, err := run(t.Context(), doctorCommand, &out, "--admin", admin)
-	if fmt.Sprint(err) != "1 errors" {
+	if fmt.Sprint(err) != "2 errors" {
 		t.Errorf("the error is %v", err)
 	}
 	for _, want := range []string{
 		"warning provider anthropic: has no API key: only organisations with a key of their own can call it\n        set ANTHROPIC_API_KEY where Weir is started, or api_key",
 		"ok      provider openai: answers in ", "warning clock: differs by 1h0m", "that of the provider openai\n        run an NTP client",
+		"error   upstream " + nobody + ": dial tcp ", "ok      upstream " + provider.Listener.Addr().String() + ": takes connections",
 		"error   provider lab: http://" + nobody + " does not answer: ", "warning stopping: a provider that hangs keeps Weir from ending\n        set the global option grace_period",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -73,7 +83,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin, "--format", "json"); err == nil || !gjson.Valid(out.String()) || gjson.Get(out.String(), "findings.#(level=error).about").Str != "provider lab" {
+	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin, "--format", "json"); err == nil || !gjson.Valid(out.String()) || gjson.Get(out.String(), "findings.#(level=error)#.about").Raw != fmt.Sprintf(`["provider lab","upstream %s"]`, nobody) {
 		t.Errorf("as JSON: %v %s", err, &out)
 	}
 
@@ -83,6 +93,7 @@ func TestDoctor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path+".segments", "credits"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	upstream = provider.Listener.Addr().String()
 	load(`"grace_period": "1s",`, `{"label": "echo"}`)
 	out.Reset()
 	if _, err := run(t.Context(), doctorCommand, &out, "--admin", admin); err == nil || !strings.Contains(out.String(), "error   store default: calls that credits pay for are refused: ") {

@@ -29,7 +29,7 @@ func TestFilter(t *testing.T) {
 		{[]string{"model~GPT"}, leaf(`"model":{"contains":"GPT"}`)},
 		{[]string{"model!~GPT"}, leaf(`"model":{"not-contains":"GPT"}`)},
 		{[]string{"cost>0.01"}, leaf(`"cost":{"gt":0.01}`)},
-		{[]string{"cost>=1e-3"}, leaf(`"cost":{"gte":0.001}`)},
+		{[]string{"cost>=1e-3"}, leaf(`"cost":{"gte":1e-3}`)},
 		{[]string{"status<500"}, leaf(`"status":{"lt":500}`)},
 		{[]string{"status<=-1"}, leaf(`"status":{"lte":-1}`)},
 		{[]string{"status!=200"}, leaf(`"status":{"not-equals":200}`)},

@@ -82,6 +82,9 @@ func (h *Handler) Validate() error {
 	if h.TrustUser == "" && !h.gate.App.HasKeys(h.Store) {
 		return fmt.Errorf("no API key opens store %q: add `key` to the llm options, or let Caddy authenticate users and name them with trust_user", h.Store)
 	}
+	if h.TrustUser != "" && !strings.Contains(h.TrustUser, "{") {
+		return fmt.Errorf("trust_user %q trusts everybody: name a placeholder that is empty without a user, such as {http.auth.user.id}", h.TrustUser)
+	}
 	if home := h.gate.App.StoreOf(h.Org); home != h.Store {
 		return fmt.Errorf("org %s belongs to the store %s, not to %s", h.Org, home, h.Store)
 	}

@@ -317,3 +317,10 @@ func TestTheStateOfTheStoreIsForItsOperator(t *testing.T) {
 		t.Errorf("nobody gets %d", resp.StatusCode)
 	}
 }
+
+// A word in place of a placeholder would let everybody in.
+func TestTrustUserIsAPlaceholder(t *testing.T) {
+	if err := (&llmui.Handler{TrustUser: "ada"}).Validate(); err == nil || !strings.Contains(err.Error(), `trust_user "ada" trusts everybody`) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
@@ -49,6 +50,9 @@ func (s *Storage) Provision(caddy.Context) error {
 	}
 	if s.Path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("path %q: %w", path, err)
+	}
+	if info, err := os.Stat(s.Path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory: name a file in it, as in `sqlite %[1]s/weir.db`", s.Path)
 	}
 	return nil
 }

@@ -31,6 +31,15 @@ func (c *conn) migrate(ctx context.Context) error {
 	if version > int64(len(steps)) {
 		return fmt.Errorf("the schema has version %d, and this Weir knows versions up to %d: use a newer Weir: %w", version, len(steps), storage.ErrRejected)
 	}
+	if version > 0 {
+		journals, err := c.integer(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'journals'")
+		if err != nil {
+			return err
+		}
+		if journals == 0 {
+			return fmt.Errorf("the database was made by a Weir from before 0.1.0, whose tables were others: move it away, with its directory, and start with a new one: %w", storage.ErrRejected)
+		}
+	}
 	for i := int(version); i < len(steps); i++ {
 		step, err := migrations.ReadFile("migrations/" + steps[i].Name())
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -103,6 +104,24 @@ func contents(t *testing.T, c *conn) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// A database of a development version has the version of the schema, and other tables.
+func TestOtherTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	b := New(path)
+	if _, err := b.Open(t.Context(), hostOf(noContents{})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.writer.c.exec("DROP TABLE journals"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(path).Open(t.Context(), hostOf(noContents{})); !errors.Is(err, storage.ErrRejected) || !strings.Contains(err.Error(), "from before 0.1.0") {
+		t.Errorf("it opens with %v", err)
+	}
 }
 
 // contentsOf reads a database as another program does.
