@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -130,9 +129,6 @@ func eventually(t testing.TB, f func() bool) {
 
 func TestContract(t *testing.T) {
 	s := start(t)
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue { // each waits for the server
-		do(t, flag.Set("rapid.checks", "20"))
-	}
 	creditstest.Run(t, func() creditstest.Place {
 		o := s.options()
 		return creditstest.Place{

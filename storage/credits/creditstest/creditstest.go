@@ -4,13 +4,14 @@ package creditstest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
-	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/plugins"
 	"github.com/weirhq/weir/storage/credits"
@@ -45,39 +46,47 @@ func Run(t *testing.T, place func() Place) {
 			test(t, n)
 		})
 	}
-	t.Run("random calls and deaths", func(t *testing.T) {
-		rapid.Check(t, func(t *rapid.T) {
-			p := place()
-			l, err := p.Open()
-			if err != nil {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("random calls and deaths ", seed), func(t *testing.T) {
+			testRandom(random{t, rand.New(rand.NewPCG(seed, 0))}, place())
+		})
+	}
+}
+
+// random is a test that draws numbers.
+type random struct {
+	testing.TB
+	numbers *rand.Rand
+}
+
+func (r random) Draw(n int, _ string) int { return r.numbers.IntN(n) }
+
+func testRandom(t random, p Place) {
+	m := &Machine{Model: new(Model)}
+	open := func() {
+		var err error
+		if m.Ledger, err = p.Open(); err != nil {
+			t.Fatal(err)
+		}
+		m.Model = m.Model.Clone()
+		m.Check(t)
+	}
+	open()
+	for range 100 {
+		switch t.Draw(8, "") {
+		case 0:
+			p.Kill(m.Ledger)
+			open()
+		case 1:
+			if err := m.Ledger.Close(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			m := &Machine{Ledger: l, Model: new(Model)}
-			restart := func(t *rapid.T) {
-				var err error
-				if m.Ledger, err = p.Open(); err != nil {
-					t.Fatal(err)
-				}
-				m.Model = m.Model.Clone()
-				m.Check(t)
-			}
-			t.Repeat(map[string]func(*rapid.T){
-				"step":  m.Step,
-				"step2": m.Step, // more of these than of restarts
-				"kill": func(t *rapid.T) {
-					p.Kill(m.Ledger)
-					restart(t)
-				},
-				"close": func(t *rapid.T) {
-					if err := m.Ledger.Close(context.Background()); err != nil {
-						t.Fatal(err)
-					}
-					restart(t)
-				},
-			})
-			_ = m.Ledger.Close(context.Background())
-		})
-	})
+			open()
+		default:
+			m.Step(t)
+		}
+	}
+	_ = m.Ledger.Close(context.Background())
 }
 
 // is reports whether err is want, nil included.

@@ -19,6 +19,11 @@ import (
 	"github.com/weirhq/weir/storage/credits/creditstest"
 )
 
+// drawn is a test whose numbers are drawn by rapid.
+type drawn struct{ *rapid.T }
+
+func (d drawn) Draw(n int, what string) int { return rapid.IntRange(0, n-1).Draw(d.T, what) }
+
 // disk is what a crash leaves in a directory.
 type disk map[string]string
 
@@ -69,7 +74,7 @@ func (c *crashing) file() *file { return c.Ledger.(*Ledger).file }
 // start goes on with a ledger that is what the model says.
 func (c *crashing) start(t *rapid.T, m *creditstest.Model) {
 	c.Model = m.Clone()
-	c.Check(t)
+	c.Check(drawn{t})
 	c.before = read(t, c.dir)
 	c.at = map[int64]*creditstest.Model{c.file().size: c.Model.Clone()}
 }
@@ -77,7 +82,7 @@ func (c *crashing) start(t *rapid.T, m *creditstest.Model) {
 func (c *crashing) step(t *rapid.T) {
 	c.before = read(t, c.dir)
 	generation, model := c.file().state.Generation, c.Model.Clone()
-	c.Step(t)
+	c.Step(drawn{t})
 	if c.file().state.Generation != generation {
 		// The balances were those from before, and the line follows, or those
 		// from after.
