@@ -1,8 +1,8 @@
 package plugins
 
 // Dialect names the wire format of a call: which paths, bodies and stream
-// events the provider speaks. The zero Dialect is one that Weir does not know;
-// such traffic passes and is recorded, without usage.
+// events the provider speaks. Traffic of the zero Dialect, which Weir does not know,
+// passes and is recorded without usage.
 type Dialect string
 
 // The dialects that package observe knows, one or a few of one vendor a file.
@@ -69,8 +69,8 @@ const (
 // ResponseInfo is what the traffic of one response says about its call. Text
 // that a provider controls is cut to 256 bytes.
 type ResponseInfo struct {
-	// Dialect is the one that was asked for, or what the shape of the traffic
-	// showed where that was Unknown.
+	// Dialect is that of the call, or if that is Unknown, the one that the shape of the
+	// traffic showed.
 	Dialect Dialect
 	// Model is the model that the provider says answered, "" if it says none.
 	Model string
@@ -86,8 +86,7 @@ type ResponseInfo struct {
 	ErrorType string
 	// Usage is merged field by field; a later report of a field wins.
 	Usage Usage
-	// Beside is the first of what the provider bills beside Usage, nil if there is
-	// nothing.
+	// Beside is the first part that the provider bills beside Usage, nil if there is none.
 	Beside *Billed
 	// Content is true once a first piece of content was seen: text, reasoning,
 	// refusal, tool call or media, not a role or an opening event.
@@ -115,11 +114,11 @@ type Observer interface {
 	Write(p []byte)
 	// Close says that the body ended.
 	Close()
-	// Info is what has been learned so far. It stays the observer's and changes with
+	// Info returns what has been learned so far. It belongs to the observer and changes with
 	// every Write.
 	Info() *ResponseInfo
-	// Free lets another response be read in the memory of this one, of which nothing
-	// may be used any more. Who does not call it leaves that to the garbage collector.
+	// Free lets another response be read in the memory of this one. The caller must not use
+	// the observer or its Info afterwards. Calling Free is optional.
 	Free()
 }
 

@@ -16,7 +16,7 @@ type Error struct {
 	// Code is OpenAI's, such as "model_not_found", "" if there is none.
 	Code string
 	// Param is the JSON path of the field at fault, such as
-	// "input[3].call_id", "" if it is none.
+	// "input[3].call_id", "" if no field is at fault.
 	Param string
 	// Message is a sentence for people.
 	Message string
@@ -71,7 +71,7 @@ const StatusOverloaded = 529
 
 // Refused is the failure of a provider that answered with status, or that reported
 // an error in the middle of its answer if status is 0. The error has the same
-// status, except 503 for StatusOverloaded and 502 for one that is no error. If
+// status, except 503 for StatusOverloaded and 502 for a status that is no error. If
 // message is "", the error names the status.
 func Refused(status int, message string) *Error {
 	switch {

@@ -77,7 +77,7 @@ func (q Quantity[T]) Both(other Quantity[T]) Quantity[T] {
 	return q.Plus(other)
 }
 
-// Float is the number that JSON has, 0 where it is unknown.
+// Float returns the number that JSON has, 0 if it is unknown.
 func (q Quantity[T]) Float() float64 {
 	if money, ok := any(q.N).(Nanodollars); ok {
 		return money.Dollars()
@@ -86,7 +86,7 @@ func (q Quantity[T]) Float() float64 {
 }
 
 // Value is the number that JSON has: an int64, a float64 of dollars, or nil
-// where it is unknown.
+// if it is unknown.
 func (q Quantity[T]) Value() any {
 	if !q.Valid {
 		return nil

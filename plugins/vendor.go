@@ -16,7 +16,7 @@ type Vendor struct {
 	// without a slash at its end, "" where each customer has one of their own.
 	BaseURL string
 	// KeyEnv is the environment variable from which the vendor's own tools take
-	// the API key, "" where there is none.
+	// the API key, "" if there is none.
 	KeyEnv string
 	// Domains are the vendor's beside the host of BaseURL. Their subdomains are the
 	// vendor's too.
@@ -100,14 +100,14 @@ func IsVendor(name string) bool {
 
 // DefaultTarget returns the public base URL of a vendor, as the vendor's own SDK
 // takes it, and the environment variable from which the vendor's own tools take
-// the API key. Each is "" where there is none.
+// the API key. Each is "" if there is none.
 func DefaultTarget(vendor string) (baseURL, keyEnv string) {
 	v := vendorNamed[vendor]
 	return v.BaseURL, v.KeyEnv
 }
 
-// VendorOfHost returns the name of the vendor to which a host belongs, which is
-// in lower case and has no port, or "" if it is none's.
+// VendorOfHost returns the name of the vendor of a host, "" if there is none. The host is in
+// lower case and has no port.
 func VendorOfHost(host string) string {
 	// The longest suffix is the most specific: regional hosts are subdomains.
 	for domain := host; domain != ""; _, domain, _ = strings.Cut(domain, ".") {

@@ -67,8 +67,8 @@ func (z *Azure) PrepareNative(ctx context.Context, d plugins.Dialect, body []byt
 	return z.authorize(req, t), err
 }
 
-// PrepareEndpoint implements translate.Endpoints. What has no model has no deployment.
-// Realtime is that of version 1 of the API.
+// PrepareEndpoint implements translate.Endpoints. A request without a model has no
+// deployment. Realtime exists in version 1 of the API.
 func (z *Azure) PrepareEndpoint(ctx context.Context, method, path string, t translate.Target) (*http.Request, error) {
 	if path == "/v1/realtime" && hasDeployments(t) {
 		return nil, errors.ErrUnsupported

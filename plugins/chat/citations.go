@@ -8,8 +8,7 @@ import (
 	"github.com/weirhq/weir/plugins/translate"
 )
 
-// annotate reads an annotation. Of those that are no web page there is nothing
-// the Responses API could say.
+// annotate reads an annotation. The Responses API has only annotations of web pages.
 func (d *decoder) annotate(v gjson.Result) {
 	c := v.Get("url_citation")
 	d.cite(translate.Citation{
@@ -17,8 +16,7 @@ func (d *decoder) annotate(v gjson.Result) {
 	})
 }
 
-// citeSources annotates the text with the sources that xAI lists for the text as a
-// whole.
+// citeSources annotates the whole text with the sources that xAI lists.
 func (d *decoder) citeSources() {
 	if d.cited || d.sources == "" {
 		return
@@ -33,8 +31,7 @@ func (d *decoder) cite(c translate.Citation) {
 	d.cited = d.cited || c.URL != ""
 }
 
-// logprobs reads those of the text that comes with them, in the same form that
-// the Responses API has.
+// logprobs reads the logprobs of the chunk's text, whose form is that of the Responses API.
 func (d *decoder) logprobs(v gjson.Result) {
 	if list := v.Get("content"); len(list.Raw) > len("[]") {
 		d.a.Logprobs(textKey, json.RawMessage(list.Raw))

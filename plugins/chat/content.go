@@ -122,7 +122,7 @@ func (d *decoder) details(list gjson.Result) bool {
 	return said
 }
 
-// seal keeps with the reasoning, if there was one, what the vendor may want back.
+// seal keeps with the reasoning what the vendor may want back.
 func (d *decoder) seal() {
 	if d.thinker.empty() {
 		return
@@ -140,7 +140,7 @@ func (d *decoder) call(i int, v gjson.Result) {
 	if !d.whole {
 		key = d.callKey(v.Get("index"), id, name)
 	}
-	if id != "" || name != "" { // what comes amid a call must wait: a reasoning would end the call
+	if id != "" || name != "" { // not amid a call, which reasoning would end
 		d.seal()
 	}
 	if d.a.Request().IsAnswerTool(name) {
@@ -183,7 +183,7 @@ func (d *decoder) callKey(index gjson.Result, id, name string) int {
 	return len(d.calls) - 1
 }
 
-// image reads a generated image, which is inline.
+// image reads a generated image from a data: URL.
 func (d *decoder) image(url string) {
 	head, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
 	if mediaType, ok := strings.CutSuffix(head, ";base64"); ok {

@@ -25,22 +25,21 @@ func (p *Provider) Decode(resp *http.Response, a *translate.Assembler) error {
 	}, d.event)
 }
 
-// decoder reads one answer. It reads a completion and the chunks of a stream alike,
-// except for the key of the message.
+// decoder reads one answer: a completion, or chunks, which differ in the key of the message.
 type decoder struct {
 	a        *translate.Assembler
 	vendor   *vendor
 	repeat   streams.Repeat
 	plain    gjson.Result // the content of a chunk
-	more     bool         // that is not all which the chunk tells
+	more     bool         // the chunk tells more than plain
 	whole    bool         // a completion, not a stream
 	named    bool         // model and id are known
 	finished bool         // a finish reason was given
 	thinker  thinker
-	calls    []string // ids of calls that come without an index
-	answer   *int     // the key of the call that is the answer
+	calls    []string // ids of calls without an index
+	answer   *int     // the key of the call that is the answer, nil if there is none
 	cited    bool     // the text has annotations
-	sources  string   // what the text rests on, as a JSON array
+	sources  string   // URLs that xAI lists for the text, as a JSON array
 }
 
 // event reads an event of a stream or a completion, and reports whether more may
@@ -85,8 +84,8 @@ func (d *decoder) event(name, data []byte) bool {
 type chunk struct {
 	model, id, choices, tier, citations gjson.Result
 
-	reports bool // usage
-	failed  bool // it is an error, or has one
+	reports bool // the event has usage
+	failed  bool // the event is or has an error
 }
 
 func parse(body gjson.Result) chunk {
@@ -119,13 +118,13 @@ func parse(body gjson.Result) chunk {
 	return c
 }
 
-// failed reports whether v is the error of an answer that has one.
+// failed reports whether v, the member error, tells an error.
 func failed(v gjson.Result) bool {
 	return v.IsObject() || v.IsArray() || v.Type == gjson.String && v.Str != ""
 }
 
-// start reads what is the same in every chunk. With Groq's Compound the id is
-// not; the first one counts.
+// start reads what is the same in every chunk. Groq's Compound has another id in each: the
+// first one counts.
 func (d *decoder) start(c *chunk) {
 	if !d.named {
 		d.a.Start(c.model.Str, c.id.Str)
@@ -143,8 +142,8 @@ func (d *decoder) start(c *chunk) {
 	}
 }
 
-// choice reads the first choice, the only one that a response can have, and reports
-// whether more may follow.
+// choice reads the first choice, for a response can have no others, and reports whether more
+// may follow.
 func (d *decoder) choice(v gjson.Result) bool {
 	var index, delta, message, logprobs, finish, failure gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
@@ -197,14 +196,14 @@ var reasons = translate.Reasons{
 	"insufficient_system_resource": translate.ReasonError, // DeepSeek
 }
 
-// finishes reports whether the model stopped by itself. What fails after
-// that, such as OpenRouter's "Token limit reached", does not undo the answer.
+// finishes reports whether the model stopped by itself. A later error, such as OpenRouter's
+// "Token limit reached", does not undo the answer.
 func finishes(choices gjson.Result) bool {
 	name := choices.Get("0.finish_reason").Str
 	return name != "" && reasons[name] != translate.ReasonError
 }
 
-// finish takes a finish reason. A completion has none where it stopped.
+// finish takes a finish reason, "" if the model stopped.
 func (d *decoder) finish(name string) {
 	d.finished = true
 	d.a.Finish(reasons.Of(name))

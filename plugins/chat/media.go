@@ -33,7 +33,7 @@ type file struct {
 	FileData string `json:"file_data,omitempty"`
 }
 
-// content is a string where the parts are one text, which every server accepts.
+// content returns a string for a single text: every server accepts a string.
 func content(parts []part) any {
 	switch {
 	case len(parts) == 0:
@@ -101,8 +101,7 @@ func (a attempt) audio(c *translate.Part) (part, error) {
 }
 
 func (a attempt) document(c *translate.Part) (part, error) {
-	switch a.file {
-	case documentURL:
+	if a.file == documentURL {
 		return part{Type: "document_url", DocumentURL: c.DataURL()}, nil
 	}
 	if c.FileID != "" {

@@ -43,7 +43,7 @@ func (r *request) setMessages(a attempt) error {
 	return nil
 }
 
-// The messages that are added for a vendor who demands them.
+// The texts of messages that a vendor demands.
 const (
 	understood = "Understood."
 	goOn       = "Go on."
@@ -80,9 +80,8 @@ func (r *request) addSystemTurn(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// addSystem adds a text of the system. For a vendor that takes a system message only
-// as the first, the text joins that message, or after other messages becomes text of
-// the user in tags.
+// addSystem adds a text of the system. If the vendor takes only one system message, the first,
+// the text joins that message. After other messages it becomes a text of the user in tags.
 func (r *request) addSystem(a attempt, role translate.Role, text string) {
 	if !a.developer || !a.isReasoning() {
 		role = translate.RoleSystem
@@ -108,8 +107,8 @@ func (r *request) addUser(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// addUserParts adds a message of the user, or adds to it where the user spoke last
-// and user and assistant take turns.
+// addUserParts adds a message of the user. If user and assistant must take turns, and the
+// last message is the user's, that message gets the parts.
 func (r *request) addUserParts(a attempt, parts []part) {
 	n := len(r.Messages)
 	if !a.alternate || n == 0 || r.Messages[n-1].Role != translate.RoleUser {
@@ -159,8 +158,8 @@ func (r *request) addAssistant(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// addOutputs adds the outputs of tools. They are text: media follow as a message
-// of the user.
+// addOutputs adds the outputs of tools. Outputs are text: media follow as a message of the
+// user.
 func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	var media []part
 	for _, item := range t.Items {
@@ -190,7 +189,7 @@ func (r *request) addOutputs(a attempt, t translate.Turn) error {
 	return nil
 }
 
-// textAlone is the text of a content that can have no other parts.
+// textAlone returns the text of a content that must have no other parts.
 func textAlone(content []translate.Part) (string, error) {
 	for i := range content {
 		if c := &content[i]; !c.IsText() {
@@ -200,7 +199,7 @@ func textAlone(content []translate.Part) (string, error) {
 	return join(content), nil
 }
 
-// join is the text of a content.
+// join returns the text of a content.
 func join(content []translate.Part) string {
 	if len(content) == 1 {
 		return content[0].Text
@@ -212,8 +211,7 @@ func join(content []translate.Part) string {
 	return b.String()
 }
 
-// id is the id of a call as the vendor takes it: the client's own where that
-// fits, else one that only it has.
+// id returns the id of a call as the vendor takes it: the client's id, or a hash of it.
 func (a attempt) id(callID string) string {
 	switch {
 	case a.idLength > 0 && (len(callID) != a.idLength || strings.IndexFunc(callID, notAlphanumeric) >= 0):

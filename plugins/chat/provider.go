@@ -40,8 +40,8 @@ func For(kind string) *Provider {
 	return nil
 }
 
-// DefaultTarget is the vendor's own API, "" for one that has no single address,
-// and the environment variable that holds its key, "" for one that needs none.
+// DefaultTarget returns the vendor's API, "" if each customer has another address, and the
+// environment variable that holds the key, "" if the vendor needs no key.
 func (p *Provider) DefaultTarget() (baseURL, keyEnv string) {
 	return plugins.DefaultTarget(p.vendor.name)
 }

@@ -20,8 +20,7 @@ type templateOptions struct {
 	EnableThinking bool `json:"enable_thinking"`
 }
 
-// setReasoning says how much the model thinks, at the level nearest to the one
-// asked for.
+// setReasoning sets how much the model thinks, at the nearest level that it has.
 func (r *request) setReasoning(a attempt) error {
 	p := a.Request
 	if p.Reasoning.Effort == "" {
@@ -55,8 +54,7 @@ func (r *request) setReasoning(a attempt) error {
 	return nil
 }
 
-// thoughts are the reasoning of a message, in the field that the vendor has for
-// it.
+// thoughts are the reasoning of a message, in the vendor's field.
 type thoughts struct {
 	Reasoning        string   `json:"reasoning,omitempty"`
 	ReasoningContent string   `json:"reasoning_content,omitempty"`
@@ -76,15 +74,13 @@ type detail struct {
 	Index     int64  `json:"index"`
 }
 
-// sealed is the encrypted_content of our reasoning items: what the vendor gave,
-// and may want to see again.
+// sealed is the encrypted_content of our reasoning items: what the vendor may want back.
 type sealed struct {
 	Vendor string `json:"vendor"`
 	thoughts
 }
 
-// replay adds an earlier reasoning to its message, where the vendor or the model
-// wants it.
+// replay adds an earlier reasoning to its message, if the vendor or the model wants it.
 func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
 	var s sealed
 	if json.Unmarshal([]byte(item.EncryptedContent), &s) != nil || s.Vendor != a.name {
@@ -110,14 +106,13 @@ func (t *thoughts) replay(a attempt, item *translate.ReasoningItem) error {
 
 // thinker collects the parts of a reasoning that will be sealed.
 type thinker struct {
-	field   string // in which its text comes
+	field   string // the field with the text
 	text    []byte
 	details []detail
 	piece   []byte // the text of the last detail
 }
 
-// add adds a piece of a detail. Those of one index that follow each other are
-// one detail.
+// add adds a piece of a detail. Consecutive pieces of one index are one detail.
 func (t *thinker) add(v gjson.Result) {
 	d := detail{
 		Type:      v.Get("type").Str,
@@ -154,7 +149,7 @@ func (t *thinker) settle() {
 
 func (t *thinker) empty() bool { return len(t.text) == 0 && len(t.details) == 0 }
 
-// take is what was gathered since the last time.
+// take returns what was collected, and empties the thinker.
 func (t *thinker) take(v *vendor) string {
 	t.settle()
 	s := sealed{Vendor: v.name}

@@ -36,7 +36,7 @@ func (r *request) setSearch(a attempt, t *translate.Tool) error {
 	return nil
 }
 
-// forceSearch makes the model search, where it can be made to.
+// forceSearch makes the model search, if the vendor can.
 func (r *request) forceSearch(a attempt) error {
 	if a.search == searchPlugin && r.Plugins != nil {
 		return nil

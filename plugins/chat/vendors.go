@@ -9,43 +9,41 @@ import (
 type vendor struct {
 	name string // the kind of provider
 
-	// policy says what the vendor has equivalents for, beside common.
+	// policy says what the vendor has equivalents for, beyond common.
 	policy translate.Policy
 
-	// developer: what the system says to a reasoning model has the role of a
-	// developer.
+	// developer: messages of the system have the role of a developer with reasoning models.
 	developer bool
-	// alternate: one system message comes first, and then user and assistant
-	// take turns, as many chat templates demand.
+	// alternate: after one system message, user and assistant take turns, as many chat
+	// templates demand.
 	alternate bool
-	// answers: the model answers outputs before the user speaks again, and the user or a
-	// tool speaks last (https://docs.mistral.ai/api/endpoint/chat).
+	// answers: an assistant's message stands between outputs and the user, and the last
+	// message is of the user or a tool (https://docs.mistral.ai/api/endpoint/chat).
 	answers bool
-	// file is the form of input_file, where it is taken.
+	// file is the form of input_file.
 	file fileForm
-	// inlineImages: it fetches no images.
+	// inlineImages: images have no URLs, for the vendor fetches none.
 	inlineImages bool
 	// bareAudio: audio is base64 alone, without its format.
 	bareAudio bool
 
 	// completionTokens: the limit is "max_completion_tokens", not "max_tokens".
 	completionTokens bool
-	// limits are those of the vendor's models.
+	// limits are the limits of the vendor's models.
 	limits translate.Limits
-	// closed: it refuses the fields that it does not know, "max_completion_tokens" and
-	// "stream_options" among them. The usage of streams comes unasked.
+	// closed: the vendor refuses unknown fields, "max_completion_tokens" and "stream_options"
+	// among them, and states the usage of streams unasked.
 	closed bool
 
-	// effort is how the effort of reasoning is said, and efforts its levels for
-	// models whose levels are not known.
+	// effort is how requests have the effort of reasoning. efforts are the levels of models
+	// whose levels the catalogue does not have.
 	effort  effortForm
 	efforts []string
-	// replays: reasoning comes back in the field that it came in, also where
-	// the model's capabilities do not ask for it.
+	// replays: requests repeat reasoning in the field of the answer, for all models.
 	replays bool
 
-	// format is what the vendor has of response formats. formatOrTools: it has none
-	// beside tools.
+	// format is what the vendor has of response formats. formatOrTools: a request with tools
+	// can have no format.
 	format        formatSupport
 	formatOrTools bool
 
@@ -53,13 +51,12 @@ type vendor struct {
 	tools toolSupport
 	// anyTool is the value of a choice that requires a call.
 	anyTool string
-	// customTools: it takes tools with free-form input.
+	// customTools: tools may have free-form input.
 	customTools bool
-	// idLength is the length that ids of calls must have, idLimit the one that
-	// they may have at most; 0 for any.
+	// idLength is the exact length of the ids of calls, idLimit the greatest. 0 is any.
 	idLength, idLimit int
-	// hostsInResponses are the types of the tools that the vendor hosts in its
-	// Responses API, which takes the requests that need any.
+	// hostsInResponses are the types of the tools that the vendor hosts in its Responses API.
+	// Requests with such tools go there.
 	hostsInResponses []string
 	// search is how the vendor searches the web.
 	search searchForm
@@ -70,7 +67,7 @@ type effortForm uint8
 const (
 	reasoningEffort  effortForm = iota // "reasoning_effort"
 	reasoningObject                    // "reasoning": {"effort"}
-	thinkingSwitch                     // "thinking": {"type"}, and "reasoning_effort" where the model has levels
+	thinkingSwitch                     // "thinking": {"type"}, and "reasoning_effort" if the model has levels
 	templateThinking                   // "reasoning_effort", and a switch for the chat template
 )
 
@@ -86,7 +83,7 @@ type toolSupport uint8
 
 const (
 	allTools   toolSupport = iota
-	freeChoice             // the model can't be made to call: it is told to
+	freeChoice             // the model can't be made to call: an instruction asks it
 	wordChoice             // a choice of one tool can't be said: the others are left out
 )
 
@@ -107,7 +104,7 @@ const (
 	searchPlugin             // a plugin beside the model
 )
 
-// common is what all take but for the exceptions in the table.
+// common is what all vendors take, with exceptions in the table.
 var common = translate.DefaultPolicy.With(translate.Policy{
 	"frequency_penalty": translate.Translate,
 	"presence_penalty":  translate.Translate,
@@ -116,12 +113,10 @@ var common = translate.DefaultPolicy.With(translate.Policy{
 	"input.input_image": translate.Translate,
 })
 
-// parallel is the policy of a vendor that can be asked for parallel calls or for
-// one at a time.
+// parallel is the policy of a vendor whose requests can forbid parallel calls.
 var parallel = translate.Policy{"parallel_tool_calls": translate.Translate}
 
-// ranked is the policy of a vendor that can be asked to sample from the likeliest tokens
-// alone.
+// ranked is the policy of a vendor whose requests can limit sampling to the likeliest tokens.
 var ranked = translate.Policy{"top_k": translate.Translate}
 
 // withoutPenalties is the policy of Groq and, with logprobs, of Cerebras.
@@ -137,7 +132,7 @@ var logprobs = translate.Policy{
 	"include.message.output_text.logprobs": translate.Translate,
 }
 
-// openAI is what OpenAI has beside.
+// openAI is what OpenAI has beyond common.
 var openAI = parallel.With(logprobs).With(translate.Policy{
 	"input.input_audio":      translate.Translate,
 	"input.input_file":       translate.Translate,
@@ -260,6 +255,6 @@ func init() {
 	}
 }
 
-// translates reports whether the vendor has the field. One that has not does
-// not get the field either where it asks for nothing.
+// translates reports whether the vendor gets the field. A vendor that lacks the field does
+// not get a default of it either.
 func (v *vendor) translates(field string) bool { return v.policy[field] == translate.Translate }

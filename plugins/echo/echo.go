@@ -36,7 +36,7 @@ type Request struct {
 	// SingleCall says that at most one of Tools may be called.
 	SingleCall bool
 
-	// Schema is the JSON Schema that the text must match; nil is none.
+	// Schema is the JSON Schema that the text must match, nil if there is none.
 	Schema json.RawMessage
 	// Reasoning asks for a reasoning part before the answer.
 	Reasoning bool
@@ -47,7 +47,7 @@ type Request struct {
 // Tool is a function that the client offers.
 type Tool struct {
 	Name string
-	// Parameters is the JSON Schema of the arguments; nil when there is none.
+	// Parameters is the JSON Schema of the arguments, nil if there is none.
 	Parameters json.RawMessage
 }
 
@@ -151,8 +151,8 @@ func (r Request) text() string {
 	}
 }
 
-// truncate cuts a to at most limit tokens. A call that does not fit is left
-// out whole, as half its arguments would be no JSON.
+// truncate cuts a to at most limit tokens. A call that does not fit is left out: half of its
+// arguments would be no JSON.
 func (a *Answer) truncate(limit int) {
 	cut := func(s string) string {
 		n := len(s)

@@ -89,7 +89,7 @@ func (d dialect) serve(w http.ResponseWriter, r *http.Request, x *exchange) *fai
 	return nil
 }
 
-// Answer answers a request whose body was read: that of r is not looked at.
+// Answer answers the request r with the given body. The body of r is not read.
 func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	e, f := route(w, r)
 	body, malformed := object(r, body)

@@ -80,8 +80,8 @@ func newMessage(x *exchange, r Request, content list, stopReason, usage json.Raw
 		x.id("msg_"), r.Model, content, stopReason, usage)
 }
 
-// messageUsage has the output as far as it has come. Anthropic counts cached
-// input apart from input_tokens; here there is none.
+// messageUsage returns the usage after so many tokens of output and thinking. Nothing is
+// cached.
 func messageUsage(a Answer, output, thinking int64) json.RawMessage {
 	return render(`{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,`+
 		`"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},`+

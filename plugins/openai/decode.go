@@ -30,8 +30,8 @@ func (d *decoder) object(body []byte) {
 	}
 }
 
-// ParseObject reads a response that is not a stream. It is false where the Assembler has
-// failed: of what is no JSON, or an error.
+// ParseObject reads a response that is not a stream. If the body is an error or no JSON, the
+// Assembler fails and ok is false.
 func ParseObject(a *translate.Assembler, body []byte) (v gjson.Result, ok bool) {
 	if v, ok = a.ParseJSON(body); !ok {
 		return v, false

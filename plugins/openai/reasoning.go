@@ -18,8 +18,8 @@ func (d *decoder) seal(key int, item gjson.Result) {
 	}
 }
 
-// replay is the item to send for one that the client sent: the provider's own, or
-// one whose reasoning is not encrypted. It is "" for an item of another provider.
+// replay returns the item to send for an item of the client: the provider's own, or the
+// client's if its reasoning is not encrypted. It is "" for an item of another provider.
 func replay(r *translate.ReasoningItem, sent string) string {
 	switch sealed := gjson.Parse(r.EncryptedContent); {
 	case plugins.ValidJSON([]byte(r.EncryptedContent)) && sealed.Get("type").Str == "reasoning":

@@ -64,7 +64,7 @@ var notInResponses = []string{"stop", "seed", "top_k", "presence_penalty", "freq
 // longer name of a user states the limit.
 var Limits = translate.Limits{Output: 16, User: 64}
 
-// Efforts are the levels of OpenAI's models of which the catalogue has none.
+// Efforts are the levels of OpenAI's models for which the catalogue has no levels.
 var Efforts = translate.Efforts[:6]
 
 // fromOtherAPI is the body for a client of another API: without what the provider or the

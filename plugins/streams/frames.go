@@ -77,8 +77,8 @@ func (s *Frames) Write(p []byte) {
 // Close ends the reading.
 func (s *Frames) Close() {}
 
-// ReadFrames returns the frames of a stream, each of which holds until the next one.
-// An error is one of reading or of the framing and comes last.
+// ReadFrames returns the frames of a stream. Each holds until the next one. An error, of
+// reading or of the framing, comes last.
 func ReadFrames(r io.Reader) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		stopped := false

@@ -32,9 +32,9 @@ var references = map[string]bool{
 	"source": true, "bytes": true, "s3Location": true, "uri": true,
 }
 
-// Assets names the images, audio, video and files in a request: each by the
-// lower-case hex SHA-256 of its bytes, or of its URL where the request has only
-// that; each once, in document order, the first 100.
+// Assets names the images, audio, video and files in a request, each by the lower-case hex
+// SHA-256 of its bytes, or of its URL if the request has no bytes: each once, in document
+// order, the first 100.
 func Assets(request []byte) []string {
 	var assets []string
 	add := func(medium string) {
@@ -82,8 +82,8 @@ func eachMedium(v gjson.Result, depth int, do func(medium string)) {
 	}
 }
 
-// assetID is the hash of what a medium holds: the bytes of base64 or of a data:
-// URL, else the text itself.
+// assetID returns the hash of a medium: of the bytes of base64 or of a data: URL, otherwise of
+// the text itself.
 func assetID(medium string) string {
 	h := sha256.New()
 	data, isData := strings.CutPrefix(medium, "data:")

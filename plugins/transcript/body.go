@@ -9,19 +9,17 @@ import (
 	"github.com/weirhq/weir/plugins/streams"
 )
 
-// An Assembler makes the stored forms of bodies, one after the other, in memory
-// that it keeps.
+// An Assembler makes the stored forms of bodies, and keeps its memory between them.
 type Assembler struct {
 	template template
 	stored   []byte
 }
 
-// Stored returns what is kept of a response body without Content-Encoding, and its
-// content type: of a stream, the object that the same call would have returned
-// without streaming, up to where the stream broke off. It has the fields that Weir
-// does not know too. All other bodies, and streams of an unknown format or without
-// events, are kept unchanged: then stored is raw. Otherwise stored is valid until
-// the next call.
+// Stored returns what is kept of a response body without Content-Encoding, and its content
+// type. A stream becomes the object that the same call would have returned without streaming,
+// up to where the stream broke off, with the fields that Weir does not know. All other bodies
+// are kept unchanged, as are streams of an unknown format or without events: then stored is
+// raw. Otherwise stored is valid until the next call.
 func (a *Assembler) Stored(f *Format, contentType string, raw []byte) (stored []byte, storedType string) {
 	events := a.events(f, contentType, raw)
 	if events == nil {
@@ -41,7 +39,7 @@ func (f *Format) Stored(contentType string, raw []byte) (stored []byte, storedTy
 	return new(Assembler).Stored(f, contentType, raw)
 }
 
-// events are those of a stream, nil of another body and of a format without them.
+// events returns those of a stream, nil for other bodies and formats.
 func (a *Assembler) events(f *Format, contentType string, raw []byte) iter.Seq[event] {
 	if !f.streams() {
 		return nil

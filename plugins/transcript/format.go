@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Format says how the bodies of one wire format become transcripts. The paths in it are
-// gjson paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). The zero
-// Format is for an unknown one: its streams are stored unchanged, and its bodies
-// have no texts.
+// Format says how the bodies of one wire format become transcripts. Its paths are gjson
+// paths (https://github.com/tidwall/gjson/blob/master/SYNTAX.md). By the zero Format, streams
+// are stored unchanged and bodies have no texts.
 type Format struct {
 	// Chunk says how the events of a stream join to the object that the same call
 	// returns without streaming. Nil: streams are stored as they came.
@@ -23,34 +22,32 @@ type Format struct {
 	// Message is the path of a response's one message, or of the list of its
 	// parts.
 	Message string
-	// Choices is the path of a response's messages where it has a list of
-	// alternatives.
+	// Choices is the path of a response's messages, if they are alternatives.
 	Choices string
-	// Finish is the path of the reason for which the message or each choice
-	// ended.
+	// Finish is the path of the finish reason of the message, or of each choice.
 	Finish string
 	// Calls is how requests and responses have the calls of tools.
 	Calls []CallForm
 
-	// add adds an event to the object of its stream, where Chunk alone cannot.
+	// add adds an event to the object of its stream, if Chunk alone cannot.
 	add func(root *node, e event)
-	// assemble adds all events of a stream whose order matters.
+	// assemble makes the object of all events, if add would have to know of earlier ones.
 	assemble func(root *node, events iter.Seq[event])
 	// finish gives the object of a stream the form of a response without streaming.
 	finish func(root *node)
-	// required are keys of which the object has at least one; none for any key.
+	// required are keys of which the object has at least one. Default: any key.
 	required []string
-	// last is the event of a stream that has the whole object, if there is one.
+	// last finds the event of a stream that has the whole object.
 	last func(stream []byte) (event, bool)
-	// array is true where a stream may be one JSON array.
+	// array is true if a stream may be one JSON array.
 	array bool
 }
 
 // streams reports whether the format says how events become an object.
 func (f *Format) streams() bool { return f.Chunk != nil || f.add != nil || f.assemble != nil }
 
-// object is the object that the events of a stream make, nil if they are not
-// events of the format.
+// object returns the object that the events of a stream make, nil if they are not of the
+// format.
 func (f *Format) object(events iter.Seq[event]) *node {
 	root := new(node)
 	if f.assemble != nil {

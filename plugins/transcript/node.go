@@ -12,37 +12,37 @@ import (
 type kind uint8
 
 const (
-	whole  kind = iota // a value that came in one piece; none yet while raw is empty
+	whole  kind = iota // a value that came in one piece; there is no value yet while raw is empty
 	text               // a string that came in several pieces
 	object             // members by their keys
 	list               // elements, in the order of their keys where these are numbers
 )
 
-// node is a JSON value that is put together from pieces. What it holds stays as
-// the provider wrote it: no number, escape or order of keys is redone.
+// node is a JSON value that is put together from pieces. Numbers, escapes and the order of
+// keys stay as the provider wrote them.
 type node struct {
 	kind    kind
-	raw     string // of a whole
-	inside  []byte // of a text, between its quotes
+	raw     string // JSON of a whole
+	inside  []byte // a text between its quotes
 	members []member
-	byKey   map[string]*node // of members, once they are many
+	byKey   map[string]*node // members by key, nil while they are few
 }
 
 type member struct {
 	key  string
-	rank int // of an element: its key as a number
+	rank int // the key of an element as a number
 	node *node
 }
 
 const (
-	// unranked is the rank of elements without a number: after all others.
+	// unranked is the rank of elements without a number, which come last.
 	unranked = math.MaxInt
 	// many members are found by a map, fewer by looking through them.
 	many = 16
 )
 
-// at returns the member under key, a new one where there was none. A node that
-// is neither an object nor a list becomes an object.
+// at returns the member under key, a new one if the node had none. A node that is neither an
+// object nor a list becomes an object.
 func (n *node) at(key string) *node {
 	if m := n.get(key); m != nil {
 		return m
@@ -77,7 +77,7 @@ func (n *node) insert(key string) *node {
 	return m
 }
 
-// get returns the member under key, nil where there is none.
+// get returns the member under key, nil if there is none.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -93,7 +93,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// last is the newest member, nil where there is none.
+// last returns the newest member, nil if there is none.
 func (n *node) last() *node {
 	if len(n.members) == 0 {
 		return nil
@@ -101,27 +101,27 @@ func (n *node) last() *node {
 	return n.members[len(n.members)-1].node
 }
 
-// list returns the list under key, which becomes one where it was none.
+// list returns the member under key, which becomes a list.
 func (n *node) list(key string) *node {
 	l := n.at(key)
 	l.setKind(list)
 	return l
 }
 
-// setKind makes n empty and of kind k, unless it is of that kind.
+// setKind makes n an empty node of kind k, unless n has that kind.
 func (n *node) setKind(k kind) {
 	if n.kind != k {
 		*n = node{kind: k}
 	}
 }
 
-// set makes n the whole value raw. None where raw is empty.
+// set makes n the whole value raw. An empty raw is no value.
 func (n *node) set(raw string) { *n = node{raw: raw} }
 
-// none is true while nothing was put into n.
+// none reports whether nothing was put into n.
 func (n *node) none() bool { return n == nil || n.kind == whole && n.raw == "" }
 
-// blank is true of nothing and of the values null, "" and 0.
+// blank reports whether n is nothing, null, "" or 0.
 func (n *node) blank() bool {
 	if n.none() {
 		return true
@@ -136,7 +136,7 @@ func (n *node) remove(key string) {
 	}
 }
 
-// rename gives the member under key the name to, in place of what had it.
+// rename gives the member under key the name to. A member of that name is removed.
 func (n *node) rename(key, to string) {
 	m := n.get(key)
 	if m.none() {
@@ -154,7 +154,7 @@ func (n *node) rename(key, to string) {
 	}
 }
 
-// join appends a string, given as JSON, to the string that n is.
+// join appends a string, given as JSON, to n if n is a string.
 func (n *node) join(piece string) {
 	switch {
 	case n.blank():
@@ -168,17 +168,17 @@ func (n *node) join(piece string) {
 	n.inside = append(n.inside, unquote(piece)...)
 }
 
-// repeats is true where raw is the string that n is.
+// repeats reports whether n is the string raw.
 func (n *node) repeats(raw string) bool {
 	return n.kind == whole && n.raw == raw ||
 		n.kind == text && len(n.inside)+2 == len(raw) && string(n.inside) == unquote(raw)
 }
 
-// unquote is a JSON string without its quotes, its escapes untouched.
+// unquote returns a JSON string without its quotes. Escapes stay.
 func unquote(raw string) string { return raw[1 : len(raw)-1] }
 
-// parse replaces a string that holds JSON by that JSON, and an empty one by an
-// empty object. Text that was cut stays text.
+// parse replaces a string with the JSON in it, and an empty string with an empty object.
+// JSON that was cut stays a string.
 func (n *node) parse() {
 	decoded := gjson.ParseBytes(n.appendJSON(nil)).Str
 	switch {

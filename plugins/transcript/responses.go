@@ -16,8 +16,8 @@ var outputItem = Object(Fields{
 // outputPart is a part of an item's content or summary.
 var outputPart = Object(Fields{"text": Join, "transcript": Join, "refusal": Join, "annotations": Collect})
 
-// itemDelta says where in an item the delta of an event belongs: into field, of
-// the element at index of list where the event names one.
+// itemDelta says where in an item the delta of an event belongs: into a field of the item, or
+// of an element of its list. index is the event's key with the position of the element.
 type itemDelta struct{ list, index, field string }
 
 var itemDeltas = map[string]itemDelta{
@@ -59,9 +59,9 @@ var Realtime = Format{
 	assemble: responses,
 }
 
-// responses is the response object of the last event that carries one. If it has no
-// output, because the stream broke off or the server leaves it out, the output is
-// put together from the events of the items.
+// responses takes the response object of the last event that has one. If that object has no
+// output, because the stream broke off or the server leaves the output out, the events of the
+// items make the output.
 // https://platform.openai.com/docs/api-reference/responses-streaming
 func responses(root *node, events iter.Seq[event]) {
 	output, failure := &node{kind: list}, new(node)
@@ -86,8 +86,8 @@ func responses(root *node, events iter.Seq[event]) {
 	}
 }
 
-// completed is the event that ends a stream with the whole response, so that no
-// other needs to be read.
+// completed returns the last event if it has the whole response: then no other event needs to
+// be read.
 func completed(raw []byte) (last event, ok bool) {
 	last, ok = eventOf("", streams.LastData(raw))
 	return last, ok && last.Get("type").Str == "response.completed" && last.Get("response.output.0").Exists()

@@ -6,14 +6,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Shape says how the pieces of a value join, which the events of a stream bring one
-// by one. With the nil Shape, a value replaces the one before it. In every shape
-// null replaces nothing.
+// Shape says how the pieces of a value join that the events of a stream bring. With the nil
+// Shape, a value replaces the value before it. In every shape null replaces nothing.
 type Shape struct {
 	how    how
-	fields Fields // of an object
-	find   find   // of a list, or of a string that can become a list of parts
-	item   *Shape // what find finds
+	fields Fields // shapes of an object's members
+	find   find   // for a list, or for a string that can become a list of parts
+	item   *Shape // the shape of what find finds
 }
 
 // Fields are the shapes of an object's members. One that is not named has the
@@ -26,23 +25,22 @@ const (
 	merge    how = iota // objects, field by field
 	keep                // the first value that says something
 	join                // strings, one after the other
-	joinOnce            // as join, but a piece that repeats the whole is no piece
+	joinOnce            // as join, but a piece that repeats the whole is ignored
 	collect             // lists, element by element
-	replace             // the last value, of a string that each event has anew
+	replace             // the last value of a string that each event has
 	drop                // padding, of which nothing is kept
 )
 
-// find returns the element of list that the i-th item of a piece belongs to, nil if
-// the item is a new element: then under key, or at the end if key is empty. It
-// changes nothing, and does not depend on the parts of the item that are joined or
-// dropped.
+// find returns the element of list that the i-th item of a piece belongs to. If element is
+// nil, the item is a new element under key, or at the end if key is empty. find changes
+// nothing, and does not depend on the parts of the item that are joined or dropped.
 type find func(list *node, item gjson.Result, i int) (element *node, key string)
 
-// The shapes of values that are no objects with members of their own shapes.
+// The shapes of values whose members have no shapes of their own.
 var (
 	// First is the first value that says something: not null, "" or 0.
 	First = &Shape{how: keep}
-	// Last is the last value, of a string that each event has anew.
+	// Last is the last value of a string that each event has.
 	Last = &Shape{how: replace}
 	// Join is a string that comes in pieces.
 	Join = &Shape{how: join}
@@ -53,15 +51,15 @@ var (
 	// Drop is padding, which is not kept.
 	Drop = &Shape{how: drop}
 
-	// joinNames is Join, but a piece that repeats the whole is no piece.
+	// joinNames is Join, but ignores a piece that repeats the whole.
 	joinNames = &Shape{how: joinOnce}
 )
 
 // Object is an object whose members have shapes of their own.
 func Object(f Fields) *Shape { return &Shape{how: merge, fields: f} }
 
-// List is a list of objects, whose pieces name the element that they belong to by
-// a member "index", or else by their position.
+// List is a list of objects. Pieces belong to the element with the same member "index", or
+// else in the same position.
 func List(f Fields) *Shape { return listOf(byIndex, f) }
 
 func listOf(by find, f Fields) *Shape { return &Shape{how: collect, find: by, item: Object(f)} }
@@ -103,7 +101,7 @@ func (n *node) add(v gjson.Result, s *Shape) {
 	}
 }
 
-// element is what find finds, or the new element that it asks for.
+// element returns what find finds, or the new element that find asks for.
 func (s *Shape) element(list *node, item gjson.Result, i int) *node {
 	element, key := s.find(list, item, i)
 	if element == nil {
@@ -112,14 +110,14 @@ func (s *Shape) element(list *node, item gjson.Result, i int) *node {
 	return element
 }
 
-// expand makes an object of a whole one, so that members can be put into it.
+// expand makes members of a whole object.
 func (n *node) expand() {
 	if n.kind == whole {
 		n.add(gjson.Parse(n.raw), Merge)
 	}
 }
 
-// convertToParts makes n a list. Text that it held is the first part.
+// convertToParts makes n a list. A text in n becomes the first part.
 func (n *node) convertToParts() {
 	if n.kind == list {
 		return
@@ -141,8 +139,7 @@ func textPart(raw string) gjson.Result {
 // appended makes each item an element of its own.
 func appended(*node, gjson.Result, int) (*node, string) { return nil, "" }
 
-// byIndex joins items of the same index, or of the same position where the
-// provider gives none.
+// byIndex joins items of the same index, or of the same position if they have no index.
 func byIndex(list *node, item gjson.Result, i int) (*node, string) {
 	key := strconv.Itoa(i)
 	if index := item.Get("index"); index.Type == gjson.Number {

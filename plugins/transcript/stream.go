@@ -11,17 +11,15 @@ import (
 	"github.com/weirhq/weir/plugins/streams"
 )
 
-// event is one JSON value of a stream, an object. Its name is that of an AWS
-// frame; other streams say in the object what it is.
+// event is a JSON object of a stream. The name is that of an AWS frame, "" in other streams.
 type event struct {
 	name string
 	gjson.Result
 	data     []byte    // the JSON of Result
-	template *template // of its stream, nil where that has none
+	template *template // the template of the stream, nil if it has none
 }
 
-// objects are the events among the data of a stream. Those that the template
-// takes are none.
+// objects are the events of a stream, without those that the template takes.
 func (t *template) objects(stream iter.Seq[[]byte]) iter.Seq[event] {
 	return func(yield func(event) bool) {
 		for data := range stream {
@@ -42,7 +40,7 @@ func (t *template) objects(stream iter.Seq[[]byte]) iter.Seq[event] {
 	}
 }
 
-// view is b as a string without a copy: nobody writes to what is stored.
+// view returns b as a string without a copy: nobody writes to what is stored.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // array reads the elements of one JSON array, which may lack its end.
@@ -91,7 +89,7 @@ func eventOf(name string, data []byte) (event, bool) {
 // calls itself for each level, and a stack that overflows ends the process.
 const deepest = 1000
 
-// sound is true of valid JSON that is not nested deeper than deepest.
+// sound reports whether data is valid JSON, nested no deeper than deepest.
 func sound(data string) bool {
 	if strings.Count(data, "{")+strings.Count(data, "[") > deepest && tooDeep(data) {
 		return false

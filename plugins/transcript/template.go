@@ -29,9 +29,9 @@ func (t *template) take(event []byte) bool {
 	return true
 }
 
-// add joins v, which is part of e, to n as s says. If that only lengthens texts, e
-// becomes the template of the events after it. These may differ from it in v, and
-// in the strings and numbers under the keys beside, which have no effect.
+// add joins v, which is part of e, to n as s says. If that only lengthens texts, e becomes
+// the template of the events after it. Those may differ in v, and in the strings and numbers
+// under the keys beside, which have no effect.
 func (e event) add(n *node, v gjson.Result, s *Shape, beside ...string) {
 	t := e.template
 	if t == nil {
@@ -51,9 +51,9 @@ func (e event) add(n *node, v gjson.Result, s *Shape, beside ...string) {
 	n.add(v, s)
 }
 
-// learn notes the gaps of v. It returns false if adding v to n does more than fill
-// them: then the gaps must not be used. It mirrors node.add, and relies on a find
-// not to depend on a gap.
+// learn notes the gaps of v. It returns false if adding v to n does more than fill the gaps:
+// then they must not be used. learn mirrors node.add, and relies on find not to depend on a
+// gap.
 func (t *template) learn(n *node, v gjson.Result, s *Shape) bool {
 	switch {
 	case n == nil:

@@ -11,13 +11,13 @@ import (
 	"github.com/weirhq/weir/plugins"
 )
 
-// InputText is the input text of a request: instructions and the texts of all
-// messages in their order, joined by newlines. Reasoning that a client sends
-// back, and calls of tools, are no text; their results are.
+// InputText returns the input text of a request: instructions and the texts of all messages
+// in their order, joined by newlines. Results of tools are text, calls of tools and reasoning
+// that a client sends back are not.
 func (f *Format) InputText(request []byte) string { return texts(f.Input, request) }
 
-// OutputText is the output text of a stored response: the text parts of all
-// choices in their order, joined by newlines, without reasoning and refusals.
+// OutputText returns the output text of a stored response: the text parts of all choices in
+// their order, joined by newlines, without reasoning and refusals.
 func (f *Format) OutputText(response []byte) string { return texts(f.Output, response) }
 
 func texts(paths []string, body []byte) string {
@@ -33,7 +33,7 @@ func texts(paths []string, body []byte) string {
 	return strings.Join(found, "\n")
 }
 
-// textOf is the text that a part is or has, which of audio is its transcript.
+// textOf returns the text that a part is or has: for audio, the transcript.
 func textOf(part gjson.Result) gjson.Result {
 	if part.Type != gjson.JSON {
 		return part
@@ -59,8 +59,8 @@ var containers = map[string]bool{
 // need six: message, content, tool result, content, part.
 const deepestPart = 16
 
-// eachPart calls do with each string and each object among the messages and
-// parts in v, in document order, but with no reasoning.
+// eachPart calls do with each string and each object among the messages and parts in v, in
+// document order, but not with reasoning.
 func eachPart(v gjson.Result, depth int, do func(part gjson.Result)) {
 	switch {
 	case depth > deepestPart:
@@ -90,13 +90,12 @@ func isReasoning(part gjson.Result) bool {
 	return part.Get("thought").Bool()
 }
 
-// Unescaper decodes one body after the other, in memory that it keeps.
+// Unescaper decodes bodies, and keeps its memory between them.
 type Unescaper struct{ decoded []byte }
 
-// SearchText is body with its JSON string escapes decoded, for the search for
-// substrings as a person writes them. Escapes that are not valid stay as they
-// are, lone surrogates too. It is body itself, not a copy, where that has no
-// escapes or is no JSON; otherwise it holds until the next call.
+// SearchText returns body with its JSON escapes decoded, so that people find substrings as
+// they write them. Invalid escapes and lone surrogates stay. A body without escapes, or that
+// is no JSON, is returned itself; otherwise the text holds until the next call.
 func (u *Unescaper) SearchText(body []byte) []byte {
 	next := bytes.IndexByte(body, '\\')
 	if next < 0 || !startsJSON(body) {
@@ -119,7 +118,7 @@ func (u *Unescaper) SearchText(body []byte) []byte {
 	return u.decoded
 }
 
-// startsJSON is true of what may be JSON with a string in it; it may be cut.
+// startsJSON reports whether body, which may be cut, may be JSON with a string in it.
 func startsJSON(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[' || body[0] == '"')

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Turn is what one side said at a time: a message, whatever its dialect.
+// Turn is a message of any dialect.
 type Turn struct {
 	// Role is the dialect's own word: user, assistant, model, tool and so on.
 	Role string
@@ -19,7 +19,7 @@ type Turn struct {
 	Calls []Call
 	// Results counts the results of tools, and FailedResults those that report an error.
 	Results, FailedResults int
-	// Finish is why a choice of a response ended, "" where the body does not say.
+	// Finish is the finish reason of a choice of a response, "" if the body has none.
 	Finish string
 }
 
@@ -30,8 +30,8 @@ type Call struct {
 	Arguments string
 }
 
-// Request returns the turns of a request in their order, instructions first.
-// Reasoning is none of them. A body that is no whole JSON has no turns.
+// Request returns the turns of a request in their order, instructions first, without
+// reasoning. A body that is not whole JSON has no turns.
 func (f *Format) Request(request []byte) []Turn {
 	if !json.Valid(request) {
 		return nil
@@ -169,7 +169,7 @@ func (t *Turn) addResult(part gjson.Result) {
 	}
 }
 
-// reportsError tells whether a text is what tools answer that have failed. Most dialects
+// reportsError reports whether a text is like the answers of tools that failed. Most dialects
 // have no other sign.
 func reportsError(text string) bool {
 	return len(text) >= len("error") && strings.EqualFold(text[:len("error")], "error") || strings.HasPrefix(text, `{"error"`)
