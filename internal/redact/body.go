@@ -8,9 +8,26 @@ import (
 	"strings"
 )
 
-// signs are in each body that tells of an MCP server. A letter of them may be written as an
-// escape.
-var signs = [][]byte{[]byte(`"mcp"`), []byte(`"mcp_server`), []byte(`\u006`), []byte(`\u007`), []byte(`\u005`)}
+// mentions reports whether a body may tell of an MCP server: it has a text that begins with
+// mcp, or a letter that is written as an escape.
+func mentions(body []byte) bool {
+	if bytes.Contains(body, []byte(`"mcp`)) {
+		return true
+	}
+	for {
+		i := bytes.Index(body, []byte(`\u00`))
+		if i < 0 || i+4 >= len(body) {
+			return false
+		}
+		if '5' <= body[i+4] && body[i+4] <= '7' {
+			return true
+		}
+		body = body[i+4:]
+	}
+}
+
+// maxNames bounds the names of members whose meaning is remembered.
+const maxNames = 1000
 
 // maxDepth bounds the nesting of a body with one of the signs.
 const maxDepth = 10_000
@@ -25,10 +42,10 @@ const maxDepth = 10_000
 // https://platform.openai.com/docs/guides/tools-connectors-mcp
 // https://platform.claude.com/docs/en/agents-and-tools/mcp-connector
 func Body(body []byte) []byte {
-	if !slices.ContainsFunc(signs, func(sign []byte) bool { return bytes.Contains(body, sign) }) {
+	if !mentions(body) {
 		return body
 	}
-	s := bodyScanner{body: body}
+	s := bodyScanner{body: body, names: make(map[string]memberName)}
 	if !s.scan() {
 		return nil
 	}
@@ -42,6 +59,7 @@ type bodyScanner struct {
 	// pending are secrets of open objects, if they are MCP servers. secrets are those of
 	// objects that proved to be.
 	pending, secrets []span
+	names            map[string]memberName // as they are written: bodies repeat them
 }
 
 // span is a part of a body.
@@ -155,26 +173,46 @@ func (s *bodyScanner) text(raw []byte) {
 	if len(raw) > most {
 		return
 	}
-	text := string(raw)
-	if strings.Contains(text, `\`) && json.Unmarshal([]byte(`"`+text+`"`), &text) != nil {
-		return
-	}
-	text = strings.ToLower(text)
-	if !top.wantsName {
+	if top.wantsName {
+		top.name = s.meaning(raw)
+	} else if kind, ok := unescaped(raw); ok {
 		top.typed = true
-		top.server = top.server || text == "mcp" || text == "mcp_server"
-		return
+		top.server = top.server || bytes.EqualFold(kind, []byte("mcp")) || bytes.EqualFold(kind, []byte("mcp_server"))
 	}
-	switch {
-	case text == "type":
-		top.name = typeName
-	case text == "mcp_servers":
-		top.name = serversName
-	case text == "url", text == "server_url":
-		top.name = addressName
-	case text == "headers", Credential(text):
-		top.name = secretName
+}
+
+// meaning returns what the name of a member means.
+func (s *bodyScanner) meaning(raw []byte) memberName {
+	name, known := s.names[string(raw)]
+	if known {
+		return name
 	}
+	if text, ok := unescaped(raw); ok {
+		switch text := strings.ToLower(string(text)); {
+		case text == "type":
+			name = typeName
+		case text == "mcp_servers":
+			name = serversName
+		case text == "url", text == "server_url":
+			name = addressName
+		case text == "headers", Credential(text):
+			name = secretName
+		}
+	}
+	if len(s.names) < maxNames {
+		s.names[string(raw)] = name
+	}
+	return name
+}
+
+// unescaped returns a text without escapes, and false if it cannot be read.
+func unescaped(raw []byte) ([]byte, bool) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw, true
+	}
+	var text string
+	err := json.Unmarshal([]byte(`"`+string(raw)+`"`), &text)
+	return []byte(text), err == nil
 }
 
 // clean returns the body with null in place of the secrets.
@@ -198,15 +236,19 @@ func (s *bodyScanner) clean() []byte {
 // textEnd returns where the text that begins at an offset ends: at its quote, or with the
 // body.
 func textEnd(body []byte, at int) int {
-	for at < len(body) {
-		i := bytes.IndexAny(body[at:], `"\`)
+	for from := at; ; {
+		i := bytes.IndexByte(body[from:], '"')
 		if i < 0 {
 			return len(body)
 		}
-		if at += i; body[at] == '"' {
-			return at
+		end := from + i
+		escape := end
+		for escape > at && body[escape-1] == '\\' {
+			escape--
 		}
-		at += 2
+		if (end-escape)%2 == 0 {
+			return end
+		}
+		from = end + 1
 	}
-	return len(body)
 }
