@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/modules/internal/paths"
 	"github.com/weirhq/weir/modules/internal/recording"
 	"github.com/weirhq/weir/modules/llmapp"
+	"github.com/weirhq/weir/plugins/observe"
 )
 
 func init() {
@@ -169,11 +170,11 @@ var errNothing = caddyhttp.Error(http.StatusBadGateway, errors.New("nothing was 
 
 // Routes implements paths.Router: whatever the handler behind it answers passes. These are
 // a call in each dialect that a client may speak.
-func (*Handler) Routes() []paths.Route {
-	return []paths.Route{
-		{Method: http.MethodPost, Path: "/chat/completions"}, {Method: http.MethodPost, Path: "/responses"},
-		{Method: http.MethodPost, Path: "/messages"}, {Method: http.MethodPost, Path: "/embeddings"},
+func (*Handler) Routes() (all []paths.Route) {
+	for _, ending := range observe.Endings() {
+		all = append(all, paths.Route{Method: http.MethodPost, Path: "/" + strings.TrimPrefix(ending, "/")})
 	}
+	return all
 }
 
 // ServeHTTP implements caddyhttp.MiddlewareHandler.

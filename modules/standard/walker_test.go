@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,8 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,8 +35,14 @@ import (
 	"github.com/weirhq/weir/modules/llmapp"
 )
 
+// full sends each bomb from many clients at once, to every route. It takes minutes:
+//
+//	go test -run TestBombs ./modules/standard -full
+var full = flag.Bool("full", false, "send each bomb from many clients at once")
+
 // mounts are where the site of the walker has the handlers that do not stand at its root.
-// lanes are those through which content comes, which a client may forbid to keep.
+// lanes are those through which content comes, which a client may forbid to keep. Imports
+// come through llm_otlp, and copies of stores through storage.Kept.
 var (
 	mounts = map[string]string{"llm_echo": "/echo", "llm_log": "/logged", "llm_ui": "/ui"}
 	lanes  = []string{"llm_gateway", "llm_log", "llm_otlp"}
@@ -45,6 +55,9 @@ type walked struct {
 }
 
 func (r walked) String() string { return r.handler + ": " + r.Method + " " + r.Path }
+
+// dashboard is where the dashboard has the query API.
+const dashboard = "/ui/api"
 
 func (r walked) takesBody() bool {
 	return !r.Socket && r.Method != http.MethodGet && r.Method != http.MethodDelete
@@ -145,7 +158,7 @@ func serve(t *testing.T) *site {
 		}
 		handle_path /logged/* {
 			llm_log
-			llm_echo
+			reverse_proxy %[2]s
 		}
 		handle_path /ui/* {
 			llm_ui
@@ -175,7 +188,7 @@ func serve(t *testing.T) *site {
 // keep makes what the ids in paths name, all of the first organisation.
 func (s *site) keep() {
 	made := func(path, body, kind string) string {
-		answer := s.send("POST", path, "walker-root", kind, []byte(body))
+		answer := s.send("POST", path, "walker-root", kind, []byte(body), "Service-Session-Id", "kept")
 		if answer.status != http.StatusOK {
 			s.t.Fatalf("%s: %d %s", path, answer.status, answer.body)
 		}
@@ -187,15 +200,24 @@ func (s *site) keep() {
 		"/v1/files":         made("/v1/files", string(form("kept")), formType),
 	}
 	s.kept["/v1/batches"] = s.kept["/v1/files"]
+	s.flush()
+	for to, body := range map[[2]string]string{
+		{"PUT", "/v1/view/kept"}:         `{"screen":"requests","state":"kept"}`,
+		{"POST", "/v1/session/kept/tag"}: `{"tag":"kept"}`,
+	} {
+		if a := s.send(to[0], to[1], "walker-root", jsonType, []byte(body)); a.status != http.StatusOK {
+			s.t.Fatalf("%s: %d %s", to, a.status, a.body)
+		}
+	}
 	record := strings.TrimPrefix(s.kept["/v1/responses"], "resp_")
 	s.kept["/v1/request"] = record[:8] + "-" + record[8:12] + "-" + record[12:16] + "-" + record[16:20] + "-" + record[20:]
 }
 
 // path is that of a route with ids in it.
 func (s *site) path(r walked) string {
-	path := strings.NewReplacer("{item}", "msg_kept", "{name}", "kept").Replace(r.Path)
+	path := strings.NewReplacer("{item}", "msg_kept", "{name}", "kept", "{model}", "gpt-4o-mini").Replace(r.Path)
 	before, _, _ := strings.Cut(path, "/{id}")
-	id := s.kept[before]
+	id := s.kept[strings.TrimPrefix(before, dashboard)]
 	if id == "" {
 		id = "kept"
 	}
@@ -279,14 +301,20 @@ func typeOf(body []byte) string {
 	return jsonType
 }
 
-// files returns those of the site that have a text in them, of the store and the log.
-func (s *site) files(text string) (found []string) {
+// flush waits until the store has all records.
+func (s *site) flush() {
 	s.t.Helper()
 	for _, store := range llmapp.OpenStores() {
 		if err := store.Opened().Flush(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// files returns those of the site that have a text in them, of the store and the log.
+func (s *site) files(text string) (found []string) {
+	s.t.Helper()
+	s.flush()
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -337,31 +365,118 @@ func TestOmittedContentIsOnNoDisk(t *testing.T) {
 	}
 }
 
+// logIn returns the header of a browser that has a session with a key.
+func (s *site) logIn(key string) []string {
+	s.t.Helper()
+	resp, err := http.Post(s.url+dashboard+"/session", jsonType, strings.NewReader(`{"key":"`+key+`"}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	cookies := resp.Cookies()
+	if len(cookies) != 1 {
+		s.t.Fatalf("logging in with %s: %s", key, resp.Status)
+	}
+	return []string{"Cookie", cookies[0].String()}
+}
+
 // What is kept for one organisation is not there for another.
 func TestIDsOfOthersAreNotFound(t *testing.T) {
 	s := serve(t)
 	own := 0
+	mine, theirs := s.logIn("walker-root"), s.logIn("walker-other")
 	for _, r := range routes(t) {
-		if !strings.Contains(r.Path, "{") || r.Socket || r.handler == "llm_ui" || strings.Contains(r.Path, "/session/") || strings.Contains(r.Path, "/models/") {
+		shared := strings.Contains(r.Path, "/models/") || r.handler == "llm_log" // models are everybody's
+		if !strings.Contains(r.Path, "{") || r.Socket || shared {
 			continue
 		}
-		if r.Method == http.MethodGet && s.send(r.Method, s.path(r), "walker-root", jsonType, nil).status == http.StatusOK {
-			own++
+		if r.Method == http.MethodGet {
+			if a := s.send(r.Method, s.path(r), "walker-root", jsonType, nil, mine...); a.status == http.StatusOK {
+				own++
+			}
 		}
 		bodies := map[string][]byte{"nothing": nil}
 		if r.takesBody() {
 			bodies = s.bodies("other")
 		}
 		for name, body := range bodies {
-			a := s.send(r.Method, s.path(r), "walker-other", typeOf(body), body)
-			view := strings.HasPrefix(r.Path, "/v1/view/") && r.Method == http.MethodPut // which makes one of its own
+			a := s.send(r.Method, s.path(r), "walker-other", typeOf(body), body, theirs...)
+			view := strings.Contains(r.Path, "/v1/view/") && r.Method == http.MethodPut // which makes one of its own
 			if a.status < 400 && !view || strings.Contains(a.body, "kept\"") {
 				t.Errorf("%s with %s of another organisation: %d %s", r, name, a.status, a.body)
 			}
 		}
 	}
-	if own < 8 {
+	if own < 12 {
 		t.Errorf("the organisation finds %d of its own: the walk proves nothing", own)
+	}
+	for _, path := range []string{"/v1/view/kept", "/v1/session/kept/tag"} {
+		if a := s.send("GET", path, "walker-root", jsonType, nil); !strings.Contains(a.body, `kept"`) {
+			t.Errorf("another organisation has changed %s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// secrets are bodies that name an MCP server with a credential, as a route takes them. What
+// stands within a text is a body to those alone that read it.
+func (r walked) secrets(secret string) [][]byte {
+	tools := `"tools":[{"type":"mcp","server_label":"a","server_url":"https://a.example","authorization":"` + secret + `"}]`
+	quoted := strconv.Quote("{" + tools + "}")
+	switch r.handler {
+	case "llm_query":
+		return [][]byte{[]byte(`{"screen":"requests","state":` + quoted + `}`)}
+	case "llm_otlp":
+		return [][]byte{[]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"` + fmt.Sprintf("%016x", time.Now().UnixNano()) + `",
+			"startTimeUnixNano":"1790000000000000000","endTimeUnixNano":"1790000001000000000","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+			{"key":"weir.request.body","value":{"stringValue":` + quoted + `}},{"key":"weir.response.body","value":{"stringValue":` + quoted + `}}]}]}]}]}`)}
+	}
+	servers := `"mcp_servers":[{"type":"url","url":"https://a.example","name":"a","authorization_token":"` + secret + `"}]`
+	said := `"max_tokens":16,"input":"a","messages":[{"role":"user","content":"a"}],`
+	return [][]byte{
+		[]byte(`{"model":"openai/gpt-4o-mini",` + said + tools + `}`),
+		[]byte(`{"model":"echo/echo-1",` + said + servers + `}`),
+		[]byte(`{"model":"echo/echo-1",` + said + servers), // cut
+		[]byte(`{"items":[{"role":"user","type":"additional_tools","content":"a",` + tools + `}]}`),
+	}
+}
+
+// Credentials in what clients send are on no disk, whatever the route.
+func TestSecretsAreOnNoDisk(t *testing.T) {
+	s := serve(t)
+	taken := 0
+	for i, r := range routes(t) {
+		if !r.takesBody() || r.handler == "llm_echo" || strings.HasPrefix(r.Path, dashboard) {
+			continue
+		}
+		secret := fmt.Sprintf("secret-%d-", i)
+		for _, body := range r.secrets(secret) {
+			if a := s.send(r.Method, s.path(r), "walker-root", jsonType, body); a.status == http.StatusOK {
+				taken++
+			}
+		}
+		if found := s.files(secret); len(found) > 0 {
+			t.Errorf("%s keeps a credential in %q", r, found)
+		}
+	}
+	if taken < 100 {
+		t.Errorf("%d bodies were taken: the walk proves nothing", taken)
+	}
+}
+
+// The admin API tells no keys, and nothing of what was said.
+func TestAdminTellsNoSecrets(t *testing.T) {
+	s := serve(t)
+	s.send("POST", "/v1/chat/completions", "walker-root", jsonType, s.bodies("said-by-a-user")["a call"])
+	for _, r := range new(llmadmin.API).Routes() {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			w := httptest.NewRecorder()
+			err := r.Handler.ServeHTTP(w, httptest.NewRequest(method, r.Pattern, strings.NewReader("{}")))
+			for _, secret := range []string{"walker-root", "walker-other", "walker-platform", "said-by-a-user"} {
+				if strings.Contains(fmt.Sprint(w.Header(), w.Body, err), secret) {
+					t.Errorf("%s %s tells %s", method, r.Pattern, secret)
+				}
+			}
+		}
 	}
 }
 
@@ -474,18 +589,29 @@ func allocated(f func()) uint64 {
 func TestBombsAreRefused(t *testing.T) {
 	s := serve(t)
 	all := bombs(t)
+	logged := false
 	for _, r := range routes(t) {
 		if !r.takesBody() || r.Path == "/v1/files" { // which passes a file on as it comes
 			continue
 		}
+		passes := r.handler == "llm_log" // whose routes differ by their dialect alone
+		if passes && logged {
+			continue
+		}
+		logged = logged || passes
 		for name, bomb := range all {
-			body, header := bomb()
 			var a answer
-			took := allocated(func() { a = s.stream(r.Method, s.path(r), "walker-root", jsonType, body, header...) })
+			took := allocated(func() {
+				body, header := bomb()
+				a = s.stream(r.Method, s.path(r), "walker-root", jsonType, body, header...)
+			})
+			if *full {
+				s.attack(r, name, bomb)
+			}
 			if took > mostAllocated || a.status >= 500 && a.status != http.StatusServiceUnavailable {
 				t.Errorf("%s: %s takes %d MiB, %d %.200s", r, name, took>>20, a.status, a.body)
 			}
-			if slices.Contains(lanes, r.handler) && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
+			if slices.Contains(lanes, r.handler) && !passes && name == "gzip" && a.status != http.StatusRequestEntityTooLarge && !strings.HasSuffix(r.Path, "/cancel") {
 				t.Errorf("%s: a body of a GiB is answered with %d %.200s", r, a.status, a.body)
 			}
 		}
@@ -501,6 +627,34 @@ func TestBombsAreRefused(t *testing.T) {
 				t.Errorf("the admin route %s: %s takes %d MiB", r.Pattern, name, took>>20)
 			}
 		}
+	}
+}
+
+// attack sends a bomb to a route from many clients at once, and bounds the memory that the
+// process has at its peak: that of the site, and of the clients.
+func (s *site) attack(r walked, name string, bomb func() (io.Reader, []string)) {
+	s.t.Helper()
+	const clients, most = 16, 1 << 20 // of the peak, in KiB
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // begins a new peak
+		s.t.Skip("the peak of the memory is not known here: ", err)
+	}
+	var wait sync.WaitGroup
+	for range clients {
+		wait.Go(func() {
+			body, header := bomb()
+			s.stream(r.Method, s.path(r), "walker-root", jsonType, body, header...)
+		})
+	}
+	wait.Wait()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(peak)[0])
+	if err != nil || kib > most {
+		s.t.Errorf("%s: %d clients with %s take %d KiB, %v", r, clients, name, kib, err)
 	}
 }
 

@@ -257,6 +257,16 @@ func (d *dialect) longest(p string) (length int, model string) {
 	return length, model
 }
 
+// Endings returns the endings of the paths of all dialects, in which "{model}" stands for a
+// model.
+func Endings() (all []string) {
+	for _, d := range dialects {
+		all = append(all, d.Paths...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Detect returns the dialect of calls to path, which has no query. The provider, "" if
 // unknown, decides between dialects with the same path.
 func Detect(provider, path string) plugins.Dialect {
