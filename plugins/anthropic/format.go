@@ -32,12 +32,10 @@ func (r *request) setFormat(p *translate.Request, m *model) error {
 // setAnswerTool makes the model answer by a call: of a tool of the client's, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request) error {
 	t, err := p.AnswerTool()
-	switch {
-	case err != nil:
+	if t == nil {
 		return err
-	case p.ToolChoice.Mode == "required":
-		return nil // the turn ends in a call, not in an answer
-	case p.ToolChoice.Mode == "none":
+	}
+	if p.ToolChoice.Mode == "none" {
 		r.Tools = nil
 	}
 	description, parameters := t.AsFunction()

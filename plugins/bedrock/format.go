@@ -57,7 +57,7 @@ func (r *request) setAnswerTool(p *translate.Request, m *model) error {
 		return plugins.Unsupported("text.format", "The model cannot be held to a JSON schema.")
 	}
 	t, err := p.AnswerTool()
-	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+	if t == nil {
 		return err
 	}
 	if r.ToolConfig == nil {

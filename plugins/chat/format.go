@@ -46,7 +46,7 @@ func (r *request) setFormat(a attempt) error {
 // or with the answer.
 func (r *request) setAnswerTool(a attempt) error {
 	t, err := a.AnswerTool()
-	if err != nil || a.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+	if t == nil {
 		return err
 	}
 	if a.ToolChoice.Mode == "none" {

@@ -79,7 +79,7 @@ func (r *request) setFormat(p *translate.Request, _ *translate.Capabilities) err
 // setAnswerTool makes the model answer by a call: of a tool of the client's, or with the answer.
 func (r *request) setAnswerTool(p *translate.Request) error {
 	t, err := p.AnswerTool()
-	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+	if t == nil {
 		return err
 	}
 	if p.ToolChoice.Mode == "none" {

@@ -116,7 +116,7 @@ func (r *request) setAnswerTool() error {
 		return plugins.Unsupported("text.format", "The model cannot answer in this format where it has these tools.")
 	}
 	t, err := p.AnswerTool()
-	if err != nil || p.ToolChoice.Mode == "required" { // and the turn ends in a call, not in an answer
+	if t == nil {
 		return err
 	}
 	if p.ToolChoice.Mode == "none" {

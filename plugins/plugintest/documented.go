@@ -1,7 +1,6 @@
 package plugintest
 
 import (
-	"context"
 	"testing"
 
 	"github.com/weirhq/weir/plugins/translate"
@@ -27,21 +26,12 @@ var documented = []string{
 func Documented(t *testing.T, p translate.Provider, target translate.Target) {
 	t.Helper()
 	for _, field := range documented {
-		prepare := func(strict bool) (warnings []string, err error) {
-			request, err := translate.ParseRequest([]byte(`{"model":"m","input":"hi",` + field + `}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Strict, target.Key = strict, "secret"
-			_, err = p.Prepare(context.Background(), request, target)
-			return request.Warnings, err
-		}
-		warnings, err := prepare(false)
+		_, _, r, err := Prepare(t, p, target, Request(field), false)
 		if err != nil {
 			t.Errorf("%s: got error %v", field, err)
 		}
-		if _, err := prepare(true); (err != nil) != (len(warnings) > 0) {
-			t.Errorf("%s: strictly, got error %v in place of the warnings %q", field, err, warnings)
+		if _, _, _, err := Prepare(t, p, target, Request(field), true); (err != nil) != (len(r.Warnings) > 0) {
+			t.Errorf("%s: strictly, got error %v in place of the warnings %q", field, err, r.Warnings)
 		}
 	}
 }

@@ -146,11 +146,15 @@ const answerTool = "structured_answer"
 
 // AnswerTool returns the tool for a model that cannot be held to a JSON schema: it
 // answers by calling the tool with the answer as arguments, which the plugin's
-// Decode passes to the Assembler as text (IsAnswerTool). The error is a 400 if the
-// client has a tool of that name.
+// Decode passes to the Assembler as text (IsAnswerTool). It is nil if a tool must be called:
+// then the turn ends in a call, not in an answer. The error is a 400 if the client has a
+// tool of that name.
 func (p *Request) AnswerTool() (*Tool, error) {
 	if p.Tool(answerTool) != nil {
 		return nil, plugins.Invalid("tools", "A tool may not be named '%s' where the answer has a JSON schema.", answerTool)
+	}
+	if p.ToolChoice.Mode == "required" {
+		return nil, nil
 	}
 	return &Tool{
 		Type:        "function",
