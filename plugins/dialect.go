@@ -71,19 +71,13 @@ const (
 type ResponseInfo struct {
 	// Dialect is that of the call, or if that is Unknown, the one that the shape of the
 	// traffic showed.
-	Dialect Dialect
-	// Model is the model that the provider says answered, "" if it says none.
-	Model string
-	// ResponseID is the provider's id of the response.
-	ResponseID string
-	// Finish is the provider's own finish reason, stop reason or status.
-	Finish string
-	// ServiceTier is the tier that the provider says it served.
-	ServiceTier string
-	// InferenceGeo is the geography in which the provider says it ran the model.
-	InferenceGeo string
-	// ErrorType is the type or code of an error in the body or in the stream.
-	ErrorType string
+	Dialect      Dialect
+	Model        string // the model that answered, "" if the provider names none
+	ResponseID   string // the provider's id of the response
+	Finish       string // the provider's own finish reason, stop reason or status
+	ServiceTier  string // the tier that the provider says it served
+	InferenceGeo string // the geography in which the provider says it ran the model
+	ErrorType    string // the type or code of an error in the body or in the stream
 	// Usage is merged field by field; a later report of a field wins.
 	Usage Usage
 	// Beside is the first part that the provider bills beside Usage, nil if there is none.
@@ -91,8 +85,7 @@ type ResponseInfo struct {
 	// Content is true once a first piece of content was seen: text, reasoning,
 	// refusal, tool call or media, not a role or an opening event.
 	Content bool
-	// Phase only ever grows.
-	Phase Phase
+	Phase   Phase // only ever grows
 }
 
 // Billed is a part of an answer that its ResponseInfo.Usage leaves out and that the
@@ -124,16 +117,10 @@ type Observer interface {
 
 // RequestInfo is what a request body says about the call.
 type RequestInfo struct {
-	// Model is the requested model as the body names it, "" if it names none.
-	Model string
-	// Stream is true when the body asks for a stream.
-	Stream bool
-	// IncludeUsage is true when a chat request asks for usage in its stream.
-	IncludeUsage bool
-	// ServiceTier is the tier that was asked for.
-	ServiceTier string
-	// User is the client's name for its user.
-	User string
-	// Media is true when the body holds an image, audio or file part.
-	Media bool
+	Model        string // the requested model as the body names it, "" if it names none
+	Stream       bool   // the body asks for a stream
+	IncludeUsage bool   // a chat request asks for usage in its stream
+	ServiceTier  string // the tier that was asked for
+	User         string // the client's name for its user
+	Media        bool   // the body holds an image, audio or file part
 }

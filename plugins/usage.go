@@ -5,52 +5,35 @@ package plugins
 // everything charged as input, Output everything charged as output, and the
 // other token counts are parts of those two. All are tokens unless said.
 type Usage struct {
-	// Input is the whole input: uncached, read from and written to a cache.
-	Input Count
-	// Output is the whole output, reasoning included.
-	Output Count
+	Input  Count // the whole input: uncached, read from and written to a cache
+	Output Count // the whole output, reasoning included
 
-	// CacheRead is the part of Input that came from the provider's cache.
-	CacheRead Count
-	// CacheWrite is the part of Input written to the provider's cache.
-	CacheWrite Count
-	// CacheWrite1h is the part of CacheWrite with a life of one hour, which
-	// Anthropic and Bedrock price apart from the default of five minutes.
-	CacheWrite1h Count
-	// InputAudio is the part of Input that was audio.
-	InputAudio Count
-	// CacheReadAudio is the part of CacheRead that was audio.
-	CacheReadAudio Count
-	// InputImage is the part of Input that was images.
-	InputImage Count
+	CacheRead      Count // the part of Input that came from the provider's cache
+	CacheWrite     Count // the part of Input written to the provider's cache
+	CacheWrite1h   Count // the part of CacheWrite that lives for an hour, at a price of its own
+	InputAudio     Count // the part of Input that was audio
+	CacheReadAudio Count // the part of CacheRead that was audio
+	InputImage     Count // the part of Input that was images
 
-	// Reasoning is the part of Output spent on thinking.
-	Reasoning Count
-	// OutputAudio is the part of Output that was audio.
-	OutputAudio Count
-	// OutputImage is the part of Output that was images.
-	OutputImage Count
+	Reasoning   Count // the part of Output spent on thinking
+	OutputAudio Count // the part of Output that was audio
+	OutputImage Count // the part of Output that was images
 
-	// BilledInput and BilledOutput are set where a provider charges for other
-	// counts than it processed (Cohere's billed_units).
+	// BilledInput and BilledOutput are set if a provider charges for other counts than it
+	// processed (Cohere's billed_units).
 	BilledInput, BilledOutput Count
-	// WebSearches is the number of searches that are charged by the piece.
-	WebSearches Count
-	// SearchUnits is the number of searches that a reranker charges (Cohere's
+	WebSearches               Count // searches that are charged by the piece
+	// SearchUnits are the searches that a reranker charges (Cohere's
 	// billed_units.search_units: a query with up to a hundred documents).
 	SearchUnits Count
-	// Images is the number of images made, where they are charged by the piece.
-	Images Count
-	// Pages is the number of pages read from documents, where they are charged
-	// by the piece (Mistral's usage_info.pages_processed). Leave it unknown if
-	// something dearer was asked for, such as annotations.
+	Images      Count // images made, if they are charged by the piece
+	// Pages are the pages read from documents (Mistral's usage_info.pages_processed),
+	// unknown if something dearer was asked for, such as annotations.
 	Pages Count
-	// AudioDuration is the length of the audio heard, where it is charged by
-	// time (OpenAI's usage.seconds of a transcription, Mistral's
-	// usage.prompt_audio_seconds).
+	// AudioDuration is the length of the audio heard, if it is charged by time (OpenAI's
+	// usage.seconds of a transcription, Mistral's usage.prompt_audio_seconds).
 	AudioDuration Duration
-	// ReportedCost is what the provider says it charged (OpenRouter, Perplexity,
-	// xAI).
+	// ReportedCost is what the provider says it charged (OpenRouter, Perplexity, xAI).
 	ReportedCost Cost
 }
 

@@ -17,31 +17,19 @@ const DefaultModel = "echo-1"
 
 // Request is what an answer depends on. It is the same for every dialect.
 type Request struct {
-	// Model is the name that the answer carries.
-	Model string
-	// Prompt is the text of the last user message.
-	Prompt string
-	// Images is the number of images in the last user message.
-	Images int
-	// ToolResults are the texts of the tool results that the conversation
-	// ends with.
-	ToolResults []string
-	// InputBytes is the length of all text in the request.
-	InputBytes int
+	Model       string   // the name that the answer carries
+	Prompt      string   // the text of the last user message
+	Images      int      // images in the last user message
+	ToolResults []string // texts of the tool results that the conversation ends with
+	InputBytes  int      // the length of all text in the request
 
-	// Tools are the functions that may be called.
-	Tools []Tool
-	// ToolRequired says that at least one of Tools must be called.
-	ToolRequired bool
-	// SingleCall says that at most one of Tools may be called.
-	SingleCall bool
+	Tools        []Tool // the functions that may be called
+	ToolRequired bool   // at least one of Tools must be called
+	SingleCall   bool   // at most one of Tools may be called
 
-	// Schema is the JSON Schema that the text must match, nil if there is none.
-	Schema json.RawMessage
-	// Reasoning asks for a reasoning part before the answer.
-	Reasoning bool
-	// MaxTokens limits the output, reasoning included; 0 is no limit.
-	MaxTokens int
+	Schema    json.RawMessage // the JSON Schema that the text must match, nil if there is none
+	Reasoning bool            // reasoning comes before the answer
+	MaxTokens int             // bounds the output, reasoning included; 0 is no limit
 }
 
 // Tool is a function that the client offers.
