@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,4 +146,24 @@ func TestScoresAreTakenBack(t *testing.T) {
 	p.until(`document.querySelector(".rating [role=status]").innerText.includes("Removed tone")`)
 	p.do(chromedp.Click(chromedp.CSS(".feedback button")))
 	kept("taken back", func(r record) bool { return len(r.Scores) == 1 && r.Scores["accuracy"] == 0.5 && r.Rating == nil })
+}
+
+// Names of any length leave room for what stands beside them.
+func TestLongNamesLeaveRoom(t *testing.T) {
+	t.Parallel()
+	w := newWeir(t, "../../examples/quickstart/Caddyfile")
+	long := strings.Repeat("long-name-", 20)
+	w.chat("echo-1", "hello", "Service-User-Id: "+long, "Service-Session-Id: "+long)
+	w.until(1)
+	p := newTab(w)
+	p.login(w.key)
+	for _, width := range []int64{1280, 390} {
+		p.do(chromedp.EmulateViewport(width, 860))
+		p.show("?v=requests&f=user_id:equals:" + long)
+		p.until(`document.querySelector(".chip button")?.getBoundingClientRect().right < innerWidth`)
+		p.show("?v=sessions&session=" + long)
+		p.until(`document.querySelector(".heading")?.getBoundingClientRect().height < 150`)
+		p.show("?v=compare&by=model&a=echo-1&b=echo-2")
+		p.until(`document.querySelector("[aria-label=Figures] tbody td")?.getBoundingClientRect().width > 75`)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -26,14 +27,19 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := quickstart(t)
+	long := strings.Repeat("a-very-long-name-", 12)
+	w.chat("echo-"+long, long, "Service-User-Id: "+long, "Service-Session-Id: "+long, "Service-Property-Customer: "+long)
 	pictures := map[string]string{"nothing": "?v=requests&f=user_id:equals:nobody"}
 	for _, view := range views {
 		pictures[view] = "?v=" + view
 	}
 	list := states(w)
 	pictures["compare"] = "?v=compare&by=model&a=gpt-5-mini&b=gpt-4o-mini"
+	pictures["page"] = "?from=7d&f=user_id:equals:ada"
 	pictures["search"] = "?v=requests&f=body:contains:refund"
 	pictures["session"] = list[11]
+	pictures["one"] = "?v=requests&f=user_id:equals:" + long
+	pictures["long-session"] = "?v=sessions&session=" + long
 	for _, side := range sides {
 		pictures["request-"+side] = list[12] + "&tab=" + side
 	}
